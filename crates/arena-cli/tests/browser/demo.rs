@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::driver::{Driver, Window};
-use crate::program::Running;
+use crate::program::{Running, folder};
 
 const LEFT: char = '\u{e012}';
 const RIGHT: char = '\u{e014}';
@@ -24,6 +24,24 @@ fn play_against_the_house(window: &Window<'_>, page: &str, challenge: &str) {
 fn states(window: &Window<'_>) -> u64 {
     let output = window.wait("/of (\\d+)$/.exec(document.querySelector('.slider span')?.textContent)?.[1]");
     output.as_str().unwrap().parse().unwrap()
+}
+
+#[test]
+fn three_clicks_lead_from_the_front_page_to_a_game_that_ends() {
+    let data = folder();
+    let server = Running::serve(data.path());
+    let driver = Driver::start();
+    let window = driver.window();
+    window.open(&server.url);
+    window.click("#actions .primary");
+    window.click("form[action='/challenges/millionaire'] button");
+    window.click("form[data-do=join] button");
+    // The house bot takes the other seat.
+    window.wait("document.querySelector('[data-side=equal]:not(:disabled)')");
+    window.click("[data-side=equal]");
+    window.click("#send-guess");
+    window.see("Result");
+    window.see("Play again");
 }
 
 #[test]

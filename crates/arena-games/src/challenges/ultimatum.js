@@ -38,7 +38,7 @@ function split(picture, shares, total, names) {
   const parts = shares.flatMap((share, seat) => {
     const length = total > 0 ? (width * share) / total : 0;
     const part = shape("rect", { x, y: 0, width: length, height: 44, class: seatClass(seat) });
-    const label = shape("text", { x: x + length / 2, y: 28 }, length < 70 ? String(share) : `${names[seat]} ${share}`);
+    const label = shape("text", { x: x + length / 2, y: 28 }, length < 110 ? String(share) : `${names[seat]} ${share}`);
     x += length;
     return length < 24 ? [part] : [part, label];
   });

@@ -153,19 +153,15 @@ fn rules(metadata: &ChallengeMetadata, is_open: bool) -> Markup {
 }
 
 /// Renders the actions after a game: the same game again, with swapped seats, or against a house bot, and the replay.
-fn next_games(
-    arena: &Arena,
-    session: &RedactedSession,
-    profiles: &BTreeMap<UserId, UserProfile>,
-    own: &str,
-) -> Markup {
+fn next_games(arena: &Arena, session: &RedactedSession, profiles: &BTreeMap<UserId, UserProfile>, own: &str) -> Markup {
     let name = &session.challenge_type;
     let replay = btn(&format!("/sessions/{}/replay", session.id), "Watch the replay");
     let challenges = arena.engine.challenges();
     let Some(challenge) = challenges.get(name) else { return html! { p.row { (replay) } } };
     let is_changed = |option: &&ChallengeOption| session.options.get(&*option.name) != Some(&option.default);
     let options = challenge.options().iter().filter(is_changed);
-    let options = options.filter_map(|option| Some((option.name.to_string(), session.options.get(&*option.name)?.clone())));
+    let options =
+        options.filter_map(|option| Some((option.name.to_string(), session.options.get(&*option.name)?.clone())));
     let options: Map<String, Value> = options.collect();
     let others = session.state.players.iter().filter(|player| *player != own);
     let opponents: Vec<&str> = others.filter_map(|player| Some(session.name_of(player, profiles)?.1)).collect();

@@ -622,10 +622,9 @@ fn a_missing_house_bot_is_an_error() {
 fn the_next_game_has_the_wanted_order_of_seats() {
     let host = Host::start();
     let client = host.client();
-    for (form, text, joined) in [
-        ("seat=first&user=ada", "To your seat", 1),
-        ("seat=last&user=ada", "Join after the others", 0),
-    ] {
+    for (form, text, joined) in
+        [("seat=first&user=ada", "To your seat", 1), ("seat=last&user=ada", "Join after the others", 0)]
+    {
         let answer = send(&client, "/challenges/psi", form);
         assert_eq!(answer.status, 200);
         let page = keeps_the_rules(&answer, form);
