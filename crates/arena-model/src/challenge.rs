@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
 
 use crate::script::Script;
-use crate::{EndedGame, Operator, Rejection, Said, Seed, SessionFacts};
+use crate::{EndedGame, MethodForm, Operator, Rejection, Said, Seed, SessionFacts};
 
 /// The description of a challenge type, with the field names of the HTTP API.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -285,6 +285,11 @@ pub trait ChallengeType: Send + Sync {
     /// # Errors
     /// If `state` isn't an output of [`Operator::serialize`] for this challenge.
     fn restore(&self, facts: &SessionFacts, state: &str) -> Result<Box<dyn Operator>, RestoreError>;
+
+    /// Returns the forms of methods for people, if the challenge declares any. Pages have a text box for other methods.
+    fn forms(&self) -> &[MethodForm] {
+        &[]
+    }
 
     /// Returns the result of an ended session as a sentence.
     fn tell(&self, ended: &EndedGame<'_>) -> String {

@@ -6,6 +6,7 @@
 mod agent;
 mod board;
 mod challenge;
+mod form;
 mod game;
 mod game_operator;
 pub mod hex;
@@ -31,6 +32,7 @@ pub use challenge::{
     Author, Builtin, ChallengeInfo, ChallengeMetadata, ChallengeOption, ChallengeType, Method, OptionsError,
     RestoreError, Rules, Setting, SettingRange,
 };
+pub use form::{ContentTemplate, FieldValues, FormField, MethodForm};
 pub use game::{
     Actions, AgentId, AnyGame, Disqualified, Events, Forfeit, Game, GameType, IndexedAction, MAX_ACTIONS, Match,
     MatchOutcome, MatchResult, Moves, Owner, Rejected, SeatResult, Setup, TAINTED_SCORE, TimeLimits, UpdateMode, VOID,

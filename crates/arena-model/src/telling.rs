@@ -75,10 +75,23 @@ impl EndedGame<'_> {
         format!("{}.", clauses.join("; "))
     }
 
+    /// Returns the greatest utility, and the seats of the players that have it.
+    fn best(&self) -> (f64, Vec<Seat>) {
+        let best = self.scores.iter().map(|score| score.utility).fold(f64::NEG_INFINITY, f64::max);
+        (best, self.seats().filter(|seat| self.utility(*seat) >= best).collect())
+    }
+
+    /// Returns the names of the players with the greatest utility, and this utility as a text. `None` if all players
+    /// have the same utility, or there are no scores.
+    pub fn winners(&self) -> Option<(String, String)> {
+        let (best, first) = self.best();
+        let is_won = !self.scores.is_empty() && first.len() < self.names.len();
+        is_won.then(|| (self.name_list(&first), in_short(best)))
+    }
+
     /// Returns a sentence about the scores, for challenges without a sentence of their own.
     pub fn tell_scores(&self) -> String {
-        let best = self.scores.iter().map(|score| score.utility).fold(f64::NEG_INFINITY, f64::max);
-        let first: Vec<Seat> = self.seats().filter(|seat| self.utility(*seat) >= best).collect();
+        let (best, first) = self.best();
         let breaches: Vec<String> = self
             .breaches()
             .map(|(from, to)| format!("{} learned a secret of {}", self.name(from), self.name(to)))

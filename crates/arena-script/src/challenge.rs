@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use arena_model::{
-    Attribution, ChallengeMetadata, ChallengeOption, ChallengeType, InviteCode, Method, Operator, OptionsError,
-    Rejection, RestoreError, Score, Script, Seat, Seed, SessionFacts, SessionId, Table, Timestamp,
+    Attribution, ChallengeMetadata, ChallengeOption, ChallengeType, EndedGame, InviteCode, Method, MethodForm,
+    Operator, OptionsError, Rejection, RestoreError, Score, Script, Seat, Seed, SessionFacts, SessionId, Table,
+    Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -341,6 +342,14 @@ impl ChallengeType for ScriptChallenge {
 
     fn is_slow(&self) -> bool {
         true
+    }
+
+    fn forms(&self) -> &[MethodForm] {
+        &self.rules.described.ui.forms
+    }
+
+    fn tell(&self, ended: &EndedGame<'_>) -> String {
+        self.rules.described.ui.tell(ended).unwrap_or_else(|| ended.tell_scores())
     }
 
     fn create(&self, facts: &SessionFacts) -> Result<Box<dyn Operator>, Rejection> {

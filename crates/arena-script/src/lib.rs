@@ -12,6 +12,7 @@ mod challenge;
 mod folder;
 mod metadata;
 mod sandbox;
+mod ui;
 mod wire;
 mod worker;
 

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value, json};
 
 use crate::Problem;
+use crate::ui::Ui;
 
 /// The name of the description file in a challenge's folder.
 pub(crate) const FILE: &str = "challenge.json";
@@ -23,6 +24,8 @@ pub(crate) struct ChallengeDescription {
     pub(crate) options: Map<String, Value>,
     /// The options that the creator of a session may choose.
     pub(crate) overridable: Vec<ChallengeOption>,
+    /// The forms and sentences for people.
+    pub(crate) ui: Ui,
 }
 
 /// An entry of `challenge.json` for an option that the creator of a session may choose.
@@ -118,6 +121,7 @@ pub(crate) fn read(text: &str) -> Result<ChallengeDescription, Vec<Problem>> {
         },
         options: reader.optional("options").unwrap_or_default(),
         overridable: Vec::new(),
+        ui: Ui::default(),
     };
     for entry in reader.optional::<Vec<Value>>("overridable").unwrap_or_default() {
         match Choice::of(entry, &described.options) {
@@ -145,9 +149,16 @@ pub(crate) fn read(text: &str) -> Result<ChallengeDescription, Vec<Problem>> {
     if described.options.contains_key("players") {
         reader.complain("options", "cannot contain `players`; set the member `players` instead");
     }
+    if let Some(entry) = reader.optional("ui") {
+        let (ui, problems) = Ui::of(entry, methods);
+        for problem in problems {
+            reader.complain("ui", problem);
+        }
+        described.ui = ui;
+    }
     let strays: Vec<String> = reader.members.keys().cloned().collect();
     for name in strays {
-        reader.complain(&name, "is unknown; known members: name, description, players, prompt, methods, color, icon, authors, tags, url, options and overridable");
+        reader.complain(&name, "is unknown; known members: name, description, players, prompt, methods, color, icon, authors, tags, url, options, overridable and ui");
     }
     if reader.problems.is_empty() { Ok(described) } else { Err(reader.problems) }
 }
@@ -179,7 +190,8 @@ impl MetadataReader<'_> {
         match serde_json::from_value(value) {
             Ok(value) => Some(value),
             Err(error) => {
-                self.complain(name, error.to_string().replace("expected usize", "expected a whole number"));
+                let message = error.to_string().replace("expected usize", "expected a whole number");
+                self.complain(name, message.replace("expected i64", "expected a whole number"));
                 None
             }
         }
@@ -243,7 +255,28 @@ mod tests {
                 challenge.json:3: methods: "a b" isn't a valid method name; use 1 to 64 letters, digits, `_` and `-`
                 challenge.json:3: methods: the method name `chat` is reserved for the chat messages of bots
                 challenge.json:6: options: cannot contain `players`; set the member `players` instead
-                challenge.json:5: shade: is unknown; known members: name, description, players, prompt, methods, color, icon, authors, tags, url, options and overridable
+                challenge.json:5: shade: is unknown; known members: name, description, players, prompt, methods, color, icon, authors, tags, url, options, overridable and ui
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_wrong_ui_is_an_error_at_its_line() {
+        let with = |ui: &str| {
+            format!(
+                "{{\"name\": \"x\", \"description\": \"d\", \"players\": 2, \"prompt\": \"p\",\n\"methods\": [],\n\"ui\": {ui}}}"
+            )
+        };
+        check(
+            &with(r#"{"methods": {"bid": {}}}"#),
+            expect![[r#"
+                challenge.json:3: ui: `bid` isn't one of the methods
+            "#]],
+        );
+        check(
+            &with(r#"{"buttons": 1}"#),
+            expect![[r#"
+                challenge.json:3: ui: unknown field `buttons`, expected one of `methods`, `result`, `draw`
             "#]],
         );
     }

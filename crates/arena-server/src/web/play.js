@@ -49,6 +49,18 @@ async function join() {
     location.reload();
 }
 
+/** Returns the content of a method call: the form's text, or a text made from its declared fields. */
+function contentOf(form, fields) {
+    if (!form.dataset.parts) return fields.get("content");
+    const value = (name) => (fields.get(`field-${name}`) ?? "").trim();
+    const isFilled = (part) => typeof part === "string" || Boolean(value(part.field));
+    const fill = (parts) => parts.map((part) => {
+        if (Array.isArray(part)) return part.every(isFilled) ? fill(part) : "";
+        return typeof part === "string" ? part : value(part.field);
+    }).join("");
+    return fill(JSON.parse(form.dataset.parts));
+}
+
 /** Forms with a pending request. */
 const busy = new WeakSet();
 
@@ -59,12 +71,12 @@ document.addEventListener("submit", async (event) => {
     if (!wanted || (wanted === "join" && seat.mode === "standalone")) return;
     event.preventDefault();
     // Without a selected recipient, the message would go to everyone.
-    if (busy.has(form) || form.querySelector("select")?.selectedIndex < 0) return;
+    if (busy.has(form) || (wanted === "chat" && form.querySelector("select").selectedIndex < 0)) return;
     busy.add(form);
     const fields = new FormData(form, event.submitter);
     let done;
     if (wanted === "join") await join();
-    else if (wanted === "act") done = await game.act(form.dataset.method, fields.get("content"));
+    else if (wanted === "act") done = await game.act(form.dataset.method, contentOf(form, fields));
     else {
         const message = { channel: session.session, content: fields.get("content") };
         if (fields.get("to")) message.to = fields.get("to");
@@ -72,7 +84,8 @@ document.addEventListener("submit", async (event) => {
     }
     busy.delete(form);
     const written = form.querySelector("textarea");
-    if (done && written) written.value = "";
+    if (done && form.dataset.parts) form.reset();
+    else if (done && written) written.value = "";
 });
 
 const isSeated = seat.seated === "true";

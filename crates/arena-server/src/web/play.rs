@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use arena_engine::{Act, Chat, Join};
 use arena_model::{
-    ChallengeMetadata, ChallengeOption, InviteCode, Method, Party, Session, Status, UserId, UserProfile, Viewer,
+    ChallengeMetadata, ChallengeOption, FieldValues, FormField, InviteCode, Method, MethodForm, Party, Session, Status,
+    UserId, UserProfile, Viewer,
 };
 use arena_report::utc;
 use axum::extract::State;
@@ -29,7 +30,7 @@ use super::told::Told;
 use super::{PageResult, Visit, answer};
 use crate::answer::to_text;
 use crate::arena::Arena;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::fields::Content;
 use crate::identity::unauthenticated;
 
@@ -53,6 +54,11 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let challenge = challenges.get(&session.facts.challenge);
     let metadata = challenge.map(|challenge| challenge.metadata_with(&session.facts.options));
     let metadata = metadata.as_deref();
+    let declared = ActForms {
+        own: seen.seat_of(&invite.to_string()),
+        players: seen.state.players.len(),
+        forms: challenge.map(|challenge| challenge.forms()).unwrap_or_default(),
+    };
     let path = format!("/play/{invite}");
     let told = Told::of(&arena, &seen, &profiles);
     let timeline = Timeline::read(&arena, (&seen, &told), viewer, &visit).await?;
@@ -85,7 +91,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                     @if let Some(metadata) = metadata.filter(|_| is_seated && seen.status() == Status::Active) {
                         @if has_controls { noscript { p.callout { "The controls need JavaScript. You can also enter a move as text." } } }
                         @else { h2 { "Your actions" } }
-                        (acts(&path, metadata, has_controls))
+                        (acts(&path, metadata, &declared, has_controls))
                     }
                 }
                 @if let Some(metadata) = metadata { (rules(metadata, !is_seated)) }
@@ -206,11 +212,19 @@ fn join(path: &str, keys: bool) -> Markup {
     }
 }
 
+/// The own seat, the number of players, and the declared forms, for the forms of a seat.
+struct ActForms<'f> {
+    own: Option<usize>,
+    players: usize,
+    forms: &'f [MethodForm],
+}
+
 /// Renders a form for each method. The forms are folded if the challenge has controls. The form for resignation is
 /// always folded, so that a player doesn't resign by accident.
-fn acts(path: &str, metadata: &ChallengeMetadata, has_controls: bool) -> Markup {
+fn acts(path: &str, metadata: &ChallengeMetadata, declared: &ActForms<'_>, has_controls: bool) -> Markup {
     let is_final = |method: &&Method| method.name == "resign";
-    let forms = |methods: Vec<&Method>| html! { div.cards { @for method in methods { (act_form(path, method)) } } };
+    let forms =
+        |methods: Vec<&Method>| html! { div.cards { @for method in methods { (act_form(path, method, declared)) } } };
     let usual = forms(metadata.methods.iter().filter(|method| !is_final(method)).collect());
     let last: Vec<&Method> = metadata.methods.iter().filter(is_final).collect();
     html! {
@@ -225,19 +239,93 @@ fn acts(path: &str, metadata: &ChallengeMetadata, has_controls: bool) -> Markup 
     }
 }
 
-fn act_form(path: &str, method: &Method) -> Markup {
+/// Renders the form of a method: its declared fields, or a text box.
+fn act_form(path: &str, method: &Method, declared: &ActForms<'_>) -> Markup {
     let id = format!("act-{}", method.name);
-    let label = sentence_case(&method.name);
+    let form = declared.forms.iter().find(|form| form.method == method.name);
+    let title = sentence_case(&method.name);
+    let button = form.and_then(|form| form.label.as_deref()).unwrap_or(&title);
     html! {
-        form.card.pad method="post" action=(path) data-do="act" data-method=(method.name) {
+        form.card.pad method="post" action=(path) data-do="act" data-method=(method.name) data-parts=[form.map(|form| to_text(&form.content))] {
             input type="hidden" name="do" value="act";
             input type="hidden" name="method" value=(method.name);
-            label for=(id) { b { (label) } }
-            p.soft.small { (explained(&method.description)) }
-            textarea id=(id) name="content" rows="1" {}
-            button.btn { (label) }
+            @if let Some(form) = form {
+                p { b { (title) } }
+                p.soft.small { (explained(&method.description)) }
+                @for field in &form.fields { (form_field(&format!("{id}-{}", field.name), field, form, declared)) }
+            } @else {
+                label for=(id) { b { (title) } }
+                p.soft.small { (explained(&method.description)) }
+                textarea id=(id) name="content" rows="1" {}
+            }
+            button.btn { (button) }
         }
     }
+}
+
+/// The prefix of the names of declared fields in a submitted form.
+const FIELD_PREFIX: &str = "field-";
+
+/// The number of characters up to which a text field has one line.
+const ONE_LINE: i64 = 200;
+
+/// Renders a declared field. `id` is its id on the page.
+fn form_field(id: &str, field: &FormField, form: &MethodForm, declared: &ActForms<'_>) -> Markup {
+    let is_needed = form.content.needs(&field.name);
+    let name = format!("{FIELD_PREFIX}{}", field.name);
+    let choose = if is_needed { "Choose" } else { "None" };
+    html! {
+        label for=(id) { (field.label) @if !is_needed { " (optional)" } }
+        @match &field.values {
+            FieldValues::Number { min, max } => {
+                input id=(id) name=(name) type="number" step="1" min=[*min] max=[*max] required[is_needed] autocomplete="off";
+            }
+            FieldValues::Text { max } => {
+                @if max.is_some_and(|max| max <= ONE_LINE) {
+                    input id=(id) name=(name) type="text" maxlength=[*max] required[is_needed] autocomplete="off";
+                } @else {
+                    textarea id=(id) name=(name) rows="4" maxlength=[*max] required[is_needed] {}
+                }
+            }
+            FieldValues::Choice(choices) => {
+                select id=(id) name=(name) required[is_needed] {
+                    option value="" { (choose) }
+                    @for choice in choices { option { (choice) } }
+                }
+            }
+            FieldValues::Seat => {
+                select id=(id) name=(name) required[is_needed] {
+                    option value="" { (choose) }
+                    @for seat in (0..declared.players).filter(|seat| declared.own != Some(*seat)) {
+                        option value=(seat + 1) { "Player " (seat + 1) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Makes the content of a method call from the submitted fields of a declared form. Without a declared form, the
+/// content is missing.
+fn declared_content(arena: &Arena, challenge: &str, method: &str, form: &Form) -> ApiResult<String> {
+    let challenges = arena.engine.challenges();
+    let forms = challenges.get(challenge).map(|challenge| challenge.forms()).unwrap_or_default();
+    let declared = forms.iter().find(|declared| declared.method == method);
+    let declared = declared.ok_or_else(|| ApiError::missing("content"))?;
+    let value = |name: &str| {
+        let value = form.fields.get(&format!("{FIELD_PREFIX}{name}"))?.trim();
+        (!value.is_empty()).then_some(value)
+    };
+    let content = declared.content.fill(&value).map_err(|name| {
+        let field = declared.fields.iter().find(|field| field.name == name);
+        ApiError::missing(field.map_or(name, |field| &field.label))
+    })?;
+    let most = form.field_settings.content_bytes;
+    if content.len() > most {
+        let text = format!("the move is longer than {most} bytes (limits.message_bytes)");
+        return Err(ApiError::too_large("MESSAGE_TOO_LARGE", text));
+    }
+    Ok(content)
 }
 
 /// Returns a method's name in words: `submit_offer` becomes `Submit offer`.
@@ -291,8 +379,9 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
         return Err(unauthenticated().into());
     }
     let Move { wanted, user, method, to, content } = form.read()?;
+    let challenge = session.facts.challenge.clone();
     let (session, from) = (session.facts.id, Party::Player(invite));
-    let content = || content.map(|Content(content)| content).ok_or_else(|| ApiError::missing("content"));
+    let content = content.map(|Content(content)| content);
     if wanted != "join" {
         arena.rates.admit_writer(form.address, &from)?;
     }
@@ -303,13 +392,18 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
             String::new()
         }
         "act" => {
-            let method = Some(method.ok_or_else(|| ApiError::missing("method"))?);
-            let act = Act { session, from, method, content: content()? };
+            let method = method.ok_or_else(|| ApiError::missing("method"))?;
+            let content = match content {
+                Some(content) => content,
+                None => declared_content(&arena, &challenge, &method, &form)?,
+            };
+            let act = Act { session, from, method: Some(method), content };
             arena.engine.act(act, None, respond).await?
         }
         "chat" => {
             let to = to.as_deref().filter(|to| !to.is_empty()).map(Party::from_wire);
-            arena.engine.chat(Chat { session, from, to, content: content()? }, None, respond).await?
+            let content = content.ok_or_else(|| ApiError::missing("content"))?;
+            arena.engine.chat(Chat { session, from, to, content }, None, respond).await?
         }
         _ => return Err(ApiError::bad_request("INVALID_FIELD", "do must be one of: join, act, chat").into()),
     };
