@@ -2,9 +2,12 @@
 
 import { LiveBoard, stateOf } from "./live.js";
 
+/** The time until the next attempt after a refused connection, in milliseconds, before jitter. */
+const RETRY = 10_000;
+
 const { dataset: session } = document.getElementById("game");
 const board = new LiveBoard(document.getElementById("board"), session);
-let source;
+let [source, timer] = [undefined, undefined];
 
 function take(messages) {
     for (const message of messages) {
@@ -28,13 +31,21 @@ function connect() {
             if (session.status !== "ended") setTimeout(() => location.reload(), 1000 + 2000 * Math.random());
         }
     });
+    source.addEventListener("error", ({ target }) => {
+        // The browser reconnects by itself, unless the server refused the connection.
+        if (target !== source || target.readyState !== EventSource.CLOSED) return;
+        disconnect();
+        timer = setTimeout(connect, RETRY * (0.5 + Math.random()));
+    });
 }
 
 function disconnect() {
+    clearTimeout(timer);
     source?.close();
     source = undefined;
 }
 
 document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
 addEventListener("pagehide", disconnect);
+addEventListener("pageshow", connect);
 connect();

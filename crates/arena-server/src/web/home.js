@@ -29,6 +29,10 @@ function watch(element) {
         }
         board.draw();
     });
+    source.addEventListener("error", () => {
+        // The browser reconnects by itself, unless the server refused the connection.
+        if (source.readyState === EventSource.CLOSED) soon(LOOK);
+    });
     sources.push(source);
 }
 
