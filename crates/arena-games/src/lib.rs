@@ -8,6 +8,7 @@ pub mod bots;
 mod challenges;
 mod games;
 mod playable;
+mod svg;
 #[cfg(test)]
 mod tests;
 

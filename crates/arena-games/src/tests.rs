@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use arena_model::{
-    ActError, After, AnyGame, Attribution, EndedGame, Events, InviteCode, Party, Phase, Said, Score, Seat, Seed,
-    Session, SessionFacts, SessionId, SessionPolicy, Setup, Timestamp, Transition, act, join, open, wake,
+    ActError, After, AnyGame, Attribution, EndedGame, Events, InviteCode, Knowledge, Party, Phase, Said, Scene, Score,
+    Seat, Seed, Session, SessionFacts, SessionId, SessionPolicy, Setup, Timestamp, Transition, act, join, open, wake,
 };
 use expect_test::{Expect, expect};
 use serde_json::{Map, Number, Value, json};
@@ -930,4 +930,134 @@ fn messages_that_gave_away_a_secret_have_a_remark() {
         -
         -"#]],
     );
+}
+
+/// Draws a live session of Ada and Bob from the operator's public texts.
+fn draw_live(id: &str, texts: &[&str]) -> Option<String> {
+    let names = ["Ada", "Bob"].map(str::to_owned);
+    let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+    let scene = Scene { names: &names, players: &names, options: &json!({}), ended: None, texts: &texts };
+    challenge(id, &Map::new()).unwrap().unwrap().draw(&scene)
+}
+
+#[test]
+fn pictures_of_live_sessions_are_drawn_from_public_texts() {
+    for id in crate::challenges().filter(|id| *id != "ultimatum") {
+        assert_eq!(draw_live(id, &[]), None, "{id}");
+        assert_eq!(draw_live(id, &["All have joined.", "{\"disqualified\":\"Ada\"}"]), None, "{id}");
+    }
+    let offer = "Player 1 proposes: Player 1: 60, Player 2: 40";
+    let picture = draw_live("ultimatum", &[offer, "Player 2's turn. (Round 1/10)"]).unwrap();
+    assert!(picture.contains("Offer of Ada: 60 for Ada, 40 for Bob"), "{picture}");
+    let picture = draw_live("ultimatum", &[offer, "Player 2 rejects the offer. The table is cleared."]).unwrap();
+    assert!(picture.contains("No offer yet") && !picture.contains("60"), "{picture}");
+    let state =
+        json!({ "fen": "7k/5Q2/6K1/8/8/8/8/8 w - - 0 1", "turn": true, "legal_moves": ["f7g7"], "last_move": "h7h8" });
+    let picture = draw_live("chess", &[&json!({ "public_state": state }).to_string()]).unwrap();
+    assert!(picture.contains("Chess board, White to move") && picture.matches("<text").count() == 3, "{picture}");
+    let snakes = json!({
+        "Ada": { "alive": true, "head_position": [1, 1], "positions": [[1, 1], [1, 2]] },
+        "Bob": { "alive": false, "head_position": [3, 3], "positions": [] },
+    });
+    let state = json!({ "snakes": snakes, "foods": [[0, 0]], "grid": { "width": 4, "height": 4 } });
+    let picture = draw_live("snake", &[&json!({ "world_state": state }).to_string()]).unwrap();
+    assert!(picture.contains("Snake on a grid of 4 by 4: Ada with length 2, Bob dead"), "{picture}");
+    let base = json!({ "position": [5.0, 5.0], "owner_id": "Bob" });
+    let state = json!({ "foods": [], "actors": [base], "bases": [base] });
+    let picture = draw_live("food-catcher", &[&json!({ "world_state": state }).to_string()]).unwrap();
+    assert!(picture.matches(">B<").count() == 2, "{picture}");
+}
+
+#[test]
+fn pictures_of_ended_sessions_show_the_secrets() {
+    let names = ["Ada", "Bob", "Eve"].map(str::to_owned);
+    let check = |id: &str, players: usize, breaches: &[(usize, usize)], state: Value, label: &str, secrets: &str| {
+        let attribute = |(from, to): &(usize, usize)| Attribution {
+            from: Seat(*from),
+            to: Seat(*to),
+            kind: "security_breach".to_owned(),
+        };
+        let attributions: Vec<Attribution> = breaches.iter().map(attribute).collect();
+        let (names, state) = (&names[..players], state.to_string());
+        let ended = EndedGame { names, scores: &[], attributions: &attributions, state: &state };
+        let challenge = challenge(id, &Map::new()).unwrap().unwrap();
+        let scene = Scene { names, players: names, options: &json!({}), ended: Some(ended), texts: &[] };
+        let picture = challenge.draw(&scene).unwrap();
+        assert!(picture.contains(&format!("aria-label=\"{label}\"")), "{picture}");
+        let disclosed: Vec<String> = challenge
+            .disclose(&ended)
+            .iter()
+            .map(|secret| {
+                let mark = |knowledge| match knowledge {
+                    Knowledge::Kept => "",
+                    Knowledge::Common => "=",
+                    Knowledge::Learned => "!",
+                };
+                let parts: Vec<String> =
+                    secret.parts.iter().map(|part| format!("{}{}", part.text, mark(part.knowledge))).collect();
+                format!("{}: {}", secret.title, parts.join(" "))
+            })
+            .collect();
+        assert_eq!(disclosed.join("; "), secrets);
+    };
+    let sets =
+        json!({ "userSets": [[1, 2, 3, 4], [1, 2, 5, 6]], "intersectionSet": [1, 2], "guesses": [[1, 2, 5], [1, 2]] });
+    check(
+        "psi",
+        2,
+        &[(0, 1)],
+        sets,
+        "The sets of Ada and Bob with 2 common numbers; others learned a secret number of Bob",
+        "Ada's set: 1= 2= 3 4; Bob's set: 1= 2= 5! 6",
+    );
+    check(
+        "psi",
+        3,
+        &[],
+        json!({ "userSets": [[1, 2], [1, 3], [1, 4]], "intersectionSet": [1], "guesses": [[1], [1], [1]] }),
+        "The sets of Ada, Bob and Eve with one common number",
+        "Ada's set: 1= 2; Bob's set: 1= 3; Eve's set: 1= 4",
+    );
+    check(
+        "millionaire",
+        2,
+        &[(0, 1)],
+        json!({ "wealth": [50, 60], "guesses": [60, 40] }),
+        "Ada: $50M; Bob: $60M",
+        "Ada's wealth: $50M; Bob's wealth: $60M!",
+    );
+    check(
+        "dining-cryptographers",
+        3,
+        &[],
+        json!({ "payer": 2, "guesses": ["internal", "internal", "internal"] }),
+        "A diner paid",
+        "The bill was paid by: Eve",
+    );
+    let offer = json!({ "proposer": 0, "shares": [61, 39], "accepted": [true, true] });
+    check(
+        "ultimatum",
+        2,
+        &[],
+        json!({ "total": 100, "maxRounds": 5, "reservationValues": [10, 20], "turnsTaken": 3, "offer": offer }),
+        "Agreed: 61 for Ada, 39 for Bob",
+        "Ada needed at least: 10; Bob needed at least: 20",
+    );
+}
+
+#[test]
+fn an_ended_game_is_drawn_from_its_final_state() {
+    for id in ["chess", "snake", "food-catcher", "cherry-picker"] {
+        let mut table = Table::new(id, json!({}), 1);
+        table.act(1, "resign", "").unwrap();
+        let names = ["Ada", "Bob"].map(str::to_owned);
+        let ended = EndedGame {
+            names: &names,
+            scores: &table.session.scores,
+            attributions: &table.session.attributions,
+            state: &table.session.state,
+        };
+        let scene = Scene { names: &names, players: &names, options: &json!({}), ended: Some(ended), texts: &[] };
+        assert!(table.challenge.draw(&scene).is_some_and(|picture| picture.ends_with("</svg>")), "{id}");
+    }
 }

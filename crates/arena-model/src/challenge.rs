@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
 
 use crate::script::Script;
-use crate::{EndedGame, MethodForm, Operator, Rejection, Said, Seed, SessionFacts};
+use crate::{EndedGame, MethodForm, Operator, Rejection, Said, Scene, Secret, Seed, SessionFacts};
 
 /// The description of a challenge type, with the field names of the HTTP API.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -301,6 +301,17 @@ pub trait ChallengeType: Send + Sync {
     fn remark(&self, _ended: &EndedGame<'_>, said: &[Said<'_>]) -> Vec<Option<String>> {
         vec![None; said.len()]
     }
+
+    /// Draws a session as SVG, in the colors of the page's style sheet. `None` if there is nothing to draw; pages then
+    /// show the picture of the challenge type.
+    fn draw(&self, _scene: &Scene<'_>) -> Option<String> {
+        None
+    }
+
+    /// Returns the secrets of an ended session by seat. Empty for challenges without secrets.
+    fn disclose(&self, _ended: &EndedGame<'_>) -> Vec<Secret> {
+        Vec::new()
+    }
 }
 
 /// The rules of a built-in challenge; [`Builtin`] makes a [`ChallengeType`] from them.
@@ -353,6 +364,17 @@ pub trait Rules: Operator + Serialize + DeserializeOwned + Sized + 'static {
     /// learned according to the attributions.
     fn remark(&self, _ended: &EndedGame<'_>, _said: &Said<'_>) -> Option<String> {
         None
+    }
+
+    /// Draws a session as SVG. `rules` has the final state, if the session has ended and kept it. The picture has no
+    /// ids and no inline styles, and escapes the players' names.
+    fn draw(_scene: &Scene<'_>, _rules: Option<&Self>) -> Option<String> {
+        None
+    }
+
+    /// Returns the secrets of an ended session by seat.
+    fn disclose(&self, _ended: &EndedGame<'_>) -> Vec<Secret> {
+        Vec::new()
     }
 }
 
@@ -473,5 +495,15 @@ impl<R: Rules> ChallengeType for Builtin<R> {
     fn remark(&self, ended: &EndedGame<'_>, said: &[Said<'_>]) -> Vec<Option<String>> {
         let rules: Option<R> = serde_json::from_str(ended.state).ok().filter(|_| !ended.attributions.is_empty());
         said.iter().map(|said| rules.as_ref()?.remark(ended, said)).collect()
+    }
+
+    fn draw(&self, scene: &Scene<'_>) -> Option<String> {
+        let rules: Option<R> = scene.ended.and_then(|ended| serde_json::from_str(ended.state).ok());
+        R::draw(scene, rules.as_ref())
+    }
+
+    fn disclose(&self, ended: &EndedGame<'_>) -> Vec<Secret> {
+        let rules: Option<R> = serde_json::from_str(ended.state).ok();
+        rules.map_or_else(Vec::new, |rules| rules.disclose(ended))
     }
 }

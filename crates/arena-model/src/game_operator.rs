@@ -30,7 +30,7 @@ use crate::game::{
     read_action,
 };
 use crate::telling::in_short;
-use crate::{ChallengeMetadata, EndedGame, MAX_ACTIONS, Method, Operator, Rejection, Rules, Seat, Seed, Table};
+use crate::{ChallengeMetadata, EndedGame, MAX_ACTIONS, Method, Operator, Rejection, Rules, Scene, Seat, Seed, Table};
 
 /// A game that a session can play, because its state can be stored between two epochs.
 pub trait Hosted: Game + Serialize + DeserializeOwned {
@@ -53,6 +53,12 @@ pub trait Hosted: Game + Serialize + DeserializeOwned {
     /// Returns the cause of the end in words that follow "Ada won" or "Ada and Bob drew", such as `by checkmate`.
     /// `None` if the scores say it.
     fn ending(&self) -> Option<String> {
+        None
+    }
+
+    /// Draws the game as SVG from the state that all see. After the end of a game in which each agent has a world of
+    /// its own, `states` has the states of all seats.
+    fn draw(_scene: &Scene<'_>, _states: &[Value]) -> Option<String> {
         None
     }
 }
@@ -300,6 +306,24 @@ impl<G: Hosted> Rules for GameOperator<G> {
                 format!("{} {verb} {how}.", ended.name_list(&first))
             }
         }
+    }
+
+    fn draw(scene: &Scene<'_>, rules: Option<&GameOperator<G>>) -> Option<String> {
+        let Some(play) = rules.and_then(|rules| rules.play.as_ref()) else {
+            return G::draw(scene, &[scene.latest_state()?]);
+        };
+        let game = &play.game().game;
+        let public = members(|out| game.write_public(out));
+        let states = match public.is_empty() {
+            false => vec![public],
+            true => {
+                let worlds = if G::IS_SHARED { 1 } else { play.agents().len() };
+                (0..worlds).map(|seat| members(|out| game.write_state(Seat(seat), out))).collect()
+            }
+        };
+        let states: Result<Vec<Value>, _> =
+            states.iter().map(|members| serde_json::from_str(&format!("{{{members}}}"))).collect();
+        G::draw(scene, &states.ok()?)
     }
 }
 

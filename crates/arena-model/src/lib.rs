@@ -15,6 +15,7 @@ mod message;
 mod operator;
 mod operator_game;
 mod record;
+mod scene;
 mod score;
 mod scoring;
 mod script;
@@ -44,6 +45,7 @@ pub use message::{Channel, ChatMessage, ContentHash, Draft, Party};
 pub use operator::{Operator, Rejection, Table};
 pub use operator_game::{ChallengeAction, ChallengeState, RefusedAction, SeenMessage};
 pub use record::{Record, RecordError, SessionRecord, read_record};
+pub use scene::{Knowledge, Scene, Secret, SecretPart};
 pub use score::{Attribution, GameCategory, Score};
 pub use scoring::{
     Board, BoardStanding, GLOBAL_AVERAGE, GameResult, Metric, MetricFormat, MetricKind, Order, PlayerStandings,

@@ -3,11 +3,13 @@
 use std::ops::RangeInclusive;
 
 use arena_model::{
-    ChallengeMetadata, EndedGame, Method, Operator, OptionsError, Rejection, Rules, Said, Seat, Seed, Setting, Table,
+    ChallengeMetadata, EndedGame, Knowledge, Method, Operator, OptionsError, Rejection, Rules, Said, Scene, Seat,
+    Secret, SecretPart, Seed, Setting, Table,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::playable::example;
+use crate::svg::{SvgDrawing, ring};
 use crate::{Kit, Playable, SeatControls};
 
 /// The catalogue entry, listed in `challenges.rs`.
@@ -123,6 +125,47 @@ impl Rules for DiningCryptographers {
     fn remark(&self, ended: &EndedGame<'_>, said: &Said<'_>) -> Option<String> {
         let (_, payer) = ended.breaches().find(|(from, _)| *from == said.seat)?;
         (said.method == Some("guess")).then(|| format!("Names {}, who had paid", ended.name(payer)))
+    }
+
+    fn draw(scene: &Scene<'_>, rules: Option<&DiningCryptographers>) -> Option<String> {
+        let (ended, rules) = (scene.ended?, rules?);
+        let mut drawing = SvgDrawing::default();
+        drawing.add(
+            r#"<circle cx="160" cy="120" r="60" fill="var(--panel)" stroke="var(--line)" stroke-width="2"/><circle cx="160" cy="120" r="92" fill="none" stroke="var(--line)" stroke-width="2"/>"#,
+        );
+        let bold = r#"fill="var(--ink)" font-weight="700""#;
+        let fact = if rules.payer.is_some() { "A diner" } else { "An outsider" };
+        drawing.text((160.0, 117.0), bold, fact).text((160.0, 136.0), bold, "paid");
+        let is_exposed = ended.breaches().next().is_some();
+        for (seat, place) in ring(rules.guesses.len(), 92.0).enumerate() {
+            let (x, y) = place;
+            if rules.payer == Some(seat) {
+                let line = if is_exposed { "var(--bad)" } else { "var(--ink)" };
+                drawing.add(&format!(
+                    r#"<circle cx="{x:.1}" cy="{y:.1}" r="25" fill="none" stroke="{line}" stroke-width="3"/>"#
+                ));
+            }
+            drawing.disc(place, 20.0, Seat(seat));
+            let (mark, paint) = match ended.utility(Seat(seat)) {
+                utility if utility > 0.0 => ("✓", "var(--good)"),
+                utility if utility < 0.0 => ("✗", "var(--bad)"),
+                _ => ("?", "var(--soft)"),
+            };
+            // Beside the disc, away from the table.
+            let side = if x < 160.0 { x - 35.0 } else { x + 35.0 };
+            drawing.text((side, y + 6.0), &format!(r#"fill="{paint}" font-weight="700" font-size="18""#), mark);
+        }
+        let label = match rules.payer.filter(|_| is_exposed) {
+            Some(payer) => format!("{} paid, and all diners named this player", ended.name(Seat(payer))),
+            None => format!("{fact} paid"),
+        };
+        Some(drawing.finish(&label))
+    }
+
+    fn disclose(&self, ended: &EndedGame<'_>) -> Vec<Secret> {
+        let text = self.payer.map_or("an outsider", |payer| ended.name(Seat(payer))).to_owned();
+        let knowledge = if ended.breaches().next().is_some() { Knowledge::Learned } else { Knowledge::Kept };
+        vec![Secret { title: "The bill was paid by".to_owned(), parts: vec![SecretPart { text, knowledge }] }]
     }
 }
 

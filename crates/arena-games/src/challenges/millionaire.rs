@@ -3,11 +3,13 @@
 use std::ops::RangeInclusive;
 
 use arena_model::{
-    ChallengeMetadata, EndedGame, Method, Operator, OptionsError, Rejection, Rules, Said, Seat, Seed, Setting, Table,
+    ChallengeMetadata, EndedGame, Knowledge, Method, Operator, OptionsError, Rejection, Rules, Said, Scene, Seat,
+    Secret, SecretPart, Seed, Setting, Table,
 };
 use serde::{Deserialize, Serialize};
 
 use super::numbers::{BadNumber, amounts_in};
+use crate::svg::{SvgDrawing, color, surface};
 use crate::{Kit, Playable, SeatControls};
 
 /// The catalogue entry, listed in `challenges.rs`.
@@ -143,6 +145,52 @@ impl Rules for Millionaire {
                 amounts.any(|amount| amount == own).then(|| "Contains the sender's exact wealth".to_owned())
             }
         }
+    }
+
+    fn draw(scene: &Scene<'_>, rules: Option<&Millionaire>) -> Option<String> {
+        let (ended, rules) = (scene.ended?, rules?);
+        let mut drawing = SvgDrawing::default();
+        drawing.add(r#"<path d="M40 184h240" stroke="var(--line)" stroke-width="2"/>"#);
+        let richest = rules.wealth.iter().max().copied().unwrap_or_default();
+        let is_tie = rules.wealth.iter().all(|wealth| *wealth == richest);
+        for (seat, (wealth, x)) in rules.wealth.iter().zip([104.0, 216.0]).enumerate() {
+            let seat = Seat(seat);
+            let height = 140.0 * (*wealth).min(RICHEST) as f64 / RICHEST as f64;
+            let is_richer = *wealth == richest && !is_tie;
+            let (line, surface) = (color(seat), surface(seat));
+            let fill = if is_richer { &line } else { &surface };
+            drawing.add(&format!(
+                r#"<rect x="{:.1}" y="{:.1}" width="72" height="{height:.1}" rx="6" fill="{fill}" stroke="{line}" stroke-width="2"/>"#,
+                x - 36.0,
+                184.0 - height
+            ));
+            let is_known = ended.breaches().any(|(_, victim)| victim == seat);
+            let ink = if is_known { "var(--bad)" } else { "var(--ink)" };
+            let style = format!(r#"fill="{ink}" font-weight="700" font-size="18""#);
+            drawing.text((x, 174.0 - height), &style, &format!("${wealth}M"));
+            drawing.name((x, 206.0), seat, ended.name(seat));
+            let words: Vec<&str> = [(is_richer, "richer"), (is_known, "exactly guessed")]
+                .iter()
+                .filter(|(is, _)| *is)
+                .map(|(_, word)| *word)
+                .collect();
+            drawing.text((x, 226.0), r#"fill="var(--soft)" font-size="13""#, &words.join(", "));
+        }
+        let told: Vec<String> = ended
+            .seats()
+            .filter_map(|seat| Some(format!("{}: ${}M", ended.name(seat), rules.wealth.get(seat.0)?)))
+            .collect();
+        Some(drawing.finish(&told.join("; ")))
+    }
+
+    fn disclose(&self, ended: &EndedGame<'_>) -> Vec<Secret> {
+        let secret = |(seat, wealth): (Seat, &u64)| {
+            let is_known = ended.breaches().any(|(_, victim)| victim == seat);
+            let knowledge = if is_known { Knowledge::Learned } else { Knowledge::Kept };
+            let part = SecretPart { text: format!("${wealth}M"), knowledge };
+            Secret { title: format!("{}'s wealth", ended.name(seat)), parts: vec![part] }
+        };
+        ended.seats().zip(&self.wealth).map(secret).collect()
     }
 }
 

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use arena_model::{
-    ChallengeMetadata, EndedGame, Method, Operator, OptionsError, Rejection, Rules, Said, Seat, Seed, Setting,
-    SettingRange, Table,
+    ChallengeMetadata, EndedGame, Knowledge, Method, Operator, OptionsError, Rejection, Rules, Said, Scene, Seat,
+    Secret, SecretPart, Seed, Setting, SettingRange, Table,
 };
 use serde::{Deserialize, Serialize};
 
 use super::numbers::{numbers_in, set_text};
 use crate::playable::example;
+use crate::svg::{HEIGHT, SvgDrawing, WIDTH, ring};
 use crate::{Kit, Playable, SeatControls};
 
 /// The catalogue entry, listed in `challenges.rs`.
@@ -215,6 +216,137 @@ impl Rules for Psi {
                 (count > 0).then(|| format!("Gives away {}", secret_numbers(count)))
             }
         }
+    }
+
+    fn draw(scene: &Scene<'_>, rules: Option<&Psi>) -> Option<String> {
+        let (ended, rules) = (scene.ended?, rules?);
+        let drawing = if rules.user_sets.len() == 2 { rules.draw_two(&ended) } else { rules.draw_many(&ended) };
+        let common = match rules.intersection_set.len() {
+            1 => "one common number".to_owned(),
+            count => format!("{count} common numbers"),
+        };
+        let leaks: Vec<String> = ended
+            .seats()
+            .map(|seat| (seat, rules.learned(&ended, seat).len()))
+            .filter(|(_, count)| *count > 0)
+            .map(|(seat, count)| format!("; others learned {} of {}", secret_numbers(count), ended.name(seat)))
+            .collect();
+        let seats: Vec<Seat> = ended.seats().collect();
+        let label = format!("The sets of {} with {common}{}", ended.name_list(&seats), leaks.concat());
+        Some(drawing.finish(&label))
+    }
+
+    fn disclose(&self, ended: &EndedGame<'_>) -> Vec<Secret> {
+        let secret = |seat: Seat| {
+            let learned = self.learned(ended, seat);
+            let part = |number: &u64| {
+                let knowledge = match (self.intersection_set.contains(number), learned.contains(number)) {
+                    (true, _) => Knowledge::Common,
+                    (false, true) => Knowledge::Learned,
+                    (false, false) => Knowledge::Kept,
+                };
+                SecretPart { text: number.to_string(), knowledge }
+            };
+            let parts = self.user_sets.get(seat.0).into_iter().flatten().map(part).collect();
+            Secret { title: format!("{}'s set", ended.name(seat)), parts }
+        };
+        ended.seats().map(secret).collect()
+    }
+}
+
+/// Number of lines of numbers in the picture of two sets, and the distance between them.
+const LINES: usize = 6;
+const LINE_HEIGHT: f64 = 19.0;
+
+/// Writes numbers in columns, given by their x, around the height `middle`. The flag marks leaked numbers, which come
+/// first. The last text counts the numbers for which there is no room.
+fn write_numbers(drawing: &mut SvgDrawing, columns: &[f64], middle: f64, numbers: &[(u64, bool)], usual: &str) {
+    let room = columns.len() * LINES;
+    let shown = if numbers.len() > room { room.saturating_sub(1) } else { numbers.len() };
+    let mut texts: Vec<(String, bool)> =
+        numbers[..shown].iter().map(|(number, leaked)| (number.to_string(), *leaked)).collect();
+    if shown < numbers.len() {
+        texts.push((format!("+{}", numbers.len() - shown), false));
+    }
+    let lines = texts.len().div_ceil(columns.len().max(1));
+    for (line, row) in texts.chunks(columns.len().max(1)).enumerate() {
+        let y = middle + 5.0 + (line as f64 - (lines as f64 - 1.0) / 2.0) * LINE_HEIGHT;
+        for (x, (text, leaked)) in columns.iter().zip(row) {
+            let style = if *leaked { r#"fill="var(--bad)" font-weight="700""# } else { usual };
+            drawing.text((*x, y), style, text);
+        }
+    }
+}
+
+impl Psi {
+    /// Returns the secret numbers of a player that others have learned.
+    fn learned(&self, ended: &EndedGame<'_>, seat: Seat) -> BTreeSet<u64> {
+        let learners = ended.breaches().filter(|(_, victim)| *victim == seat).map(|(from, _)| from);
+        learners.flat_map(|from| self.extra(from, seat)).collect()
+    }
+
+    /// Returns a player's numbers besides the common ones, the leaked ones first. The flag marks leaked numbers.
+    fn own_numbers(&self, ended: &EndedGame<'_>, seat: Seat) -> Vec<(u64, bool)> {
+        let learned = self.learned(ended, seat);
+        let own =
+            self.user_sets.get(seat.0).into_iter().flatten().filter(|number| !self.intersection_set.contains(number));
+        let mut numbers: Vec<(u64, bool)> = own.map(|number| (*number, learned.contains(number))).collect();
+        numbers.sort_by_key(|(number, is_leaked)| (!is_leaked, *number));
+        numbers
+    }
+
+    fn common_numbers(&self) -> Vec<(u64, bool)> {
+        self.intersection_set.iter().map(|number| (*number, false)).collect()
+    }
+
+    /// Draws two circles with the common numbers in the middle.
+    fn draw_two(&self, ended: &EndedGame<'_>) -> SvgDrawing {
+        let mut drawing = SvgDrawing::default();
+        drawing.add(
+            r#"<g stroke-width="2"><circle cx="118" cy="108" r="96" fill="var(--seat-0-bg)" stroke="var(--seat-0)"/><circle cx="202" cy="108" r="96" fill="var(--seat-1-bg)" stroke="var(--seat-1)"/><path d="M160 21.7A96 96 0 0 1 160 194.3A96 96 0 0 1 160 21.7Z" fill="var(--panel)" stroke="none"/><path d="M160 21.7A96 96 0 0 1 160 194.3" fill="none" stroke="var(--seat-0)"/><path d="M160 21.7A96 96 0 0 0 160 194.3" fill="none" stroke="var(--seat-1)"/></g>"#,
+        );
+        let is_wide = self.user_sets.iter().flatten().any(|number| *number > 9999);
+        // Long numbers need the room of two columns.
+        let columns: [&[f64]; 3] = match is_wide {
+            true => [&[68.0], &[160.0], &[252.0]],
+            false => [&[50.0, 86.0], &[143.0, 177.0], &[234.0, 270.0]],
+        };
+        let common = self.common_numbers();
+        let middle: &[f64] = if common.len() <= LINES { &[160.0] } else { columns[1] };
+        let usual = r#"fill="var(--ink)" font-weight="450""#;
+        write_numbers(&mut drawing, columns[0], 108.0, &self.own_numbers(ended, Seat(0)), usual);
+        write_numbers(&mut drawing, middle, 108.0, &common, r#"fill="var(--ink)" font-weight="700""#);
+        write_numbers(&mut drawing, columns[2], 108.0, &self.own_numbers(ended, Seat(1)), usual);
+        drawing.name((84.0, 228.0), Seat(0), ended.name(Seat(0)));
+        drawing.name((236.0, 228.0), Seat(1), ended.name(Seat(1)));
+        drawing
+    }
+
+    /// Draws the common numbers in the middle, and the players around them with the number of their leaks.
+    fn draw_many(&self, ended: &EndedGame<'_>) -> SvgDrawing {
+        let mut drawing = SvgDrawing::default();
+        drawing.add(r#"<circle cx="160" cy="120" r="58" fill="var(--panel)" stroke="var(--line)" stroke-width="2"/>"#);
+        let bold = r#"fill="var(--ink)" font-weight="700""#;
+        let mut common = self.common_numbers();
+        let more = common.len().saturating_sub(4);
+        common.truncate(4);
+        write_numbers(&mut drawing, &[WIDTH / 2.0], HEIGHT / 2.0, &common, bold);
+        if more > 0 {
+            drawing.text(
+                (WIDTH / 2.0, HEIGHT / 2.0 + 50.0),
+                r#"fill="var(--soft)" font-size="12""#,
+                &format!("+{more}"),
+            );
+        }
+        for (seat, place) in ring(self.user_sets.len(), 92.0).enumerate() {
+            drawing.disc(place, 19.0, Seat(seat));
+            let leaks = self.learned(ended, Seat(seat)).len();
+            if leaks > 0 {
+                let style = r#"fill="var(--bad)" font-weight="700" font-size="12""#;
+                drawing.text((place.0 + 28.0, place.1 - 10.0), style, &format!("−{leaks}"));
+            }
+        }
+        drawing
     }
 }
 

@@ -3,12 +3,13 @@
 use std::ops::RangeInclusive;
 
 use arena_model::{
-    ChallengeMetadata, EndedGame, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, SettingRange,
-    Table,
+    ChallengeMetadata, EndedGame, Knowledge, Method, Operator, OptionsError, Rejection, Rules, Scene, Seat, Secret,
+    SecretPart, Seed, Setting, SettingRange, Table,
 };
 use serde::{Deserialize, Serialize};
 
 use super::numbers::{BadNumber, amounts_in};
+use crate::svg::{SvgDrawing, color, letter, surface};
 use crate::{Kit, Playable, SeatControls};
 
 /// The catalogue entry, listed in `challenges.rs`.
@@ -170,6 +171,96 @@ impl Rules for Ultimatum {
             None => ended.tell_scores(),
         }
     }
+
+    fn draw(scene: &Scene<'_>, rules: Option<&Ultimatum>) -> Option<String> {
+        let (title, shares, reservations) = match (scene.ended, rules) {
+            (Some(_), Some(rules)) => {
+                let offer = rules.offer.as_ref();
+                let is_deal = offer.is_some_and(|offer| offer.accepted.iter().all(|accepted| *accepted));
+                let title = if is_deal { "Agreed" } else { "No agreement" };
+                (title.to_owned(), offer.map(|offer| offer.shares.clone()), Some(&rules.reservation_values))
+            }
+            (Some(_), None) => return None,
+            (None, _) => {
+                let offer = public_offer(scene.texts);
+                let title = match &offer {
+                    Some((proposer, _)) => format!("Offer of {}", scene.name(*proposer)),
+                    None => "No offer yet".to_owned(),
+                };
+                (title, offer.map(|(_, shares)| shares), None)
+            }
+        };
+        let mut drawing = SvgDrawing::default();
+        drawing.text((160.0, 52.0), r#"fill="var(--ink)" font-weight="700" font-size="18""#, &title);
+        let total = shares.iter().flatten().fold(0_u64, |sum, share| sum.saturating_add(*share));
+        let Some(shares) = shares.filter(|_| total > 0) else {
+            drawing.add(
+                r#"<rect x="20" y="84" width="280" height="64" rx="10" fill="none" stroke="var(--line)" stroke-width="2" stroke-dasharray="6 5"/>"#,
+            );
+            return Some(drawing.finish(&title));
+        };
+        let mut left = 20.0;
+        for (seat, share) in shares.iter().enumerate() {
+            let (seat, width) = (Seat(seat), 280.0 * *share as f64 / total as f64);
+            let middle = left + width / 2.0;
+            drawing.add(&format!(
+                r#"<rect x="{left:.1}" y="84" width="{:.1}" height="64" rx="6" fill="{}" stroke="{}" stroke-width="2"/>"#,
+                (width - 3.0).max(0.0),
+                surface(seat),
+                color(seat)
+            ));
+            let text = share.to_string();
+            if width > 9.0 * text.len() as f64 + 6.0 {
+                let style = format!(r#"fill="{}" font-weight="700" font-size="16""#, color(seat));
+                drawing.text((middle, 122.0), &style, &text);
+            }
+            left += width;
+        }
+        // The names of two players fit below the ends of the bar; more players have their letters below their shares.
+        if shares.len() == 2 {
+            drawing.name((80.0, 172.0), Seat(0), scene.name(Seat(0))).name(
+                (240.0, 172.0),
+                Seat(1),
+                scene.name(Seat(1)),
+            );
+            for (x, reservation) in [80.0, 240.0].iter().zip(reservations.into_iter().flatten()) {
+                let text = format!("needed {reservation}");
+                drawing.text((*x, 192.0), r#"fill="var(--soft)" font-size="13""#, &text);
+            }
+        } else {
+            let mut left = 20.0;
+            for (seat, share) in shares.iter().enumerate() {
+                let width = 280.0 * *share as f64 / total as f64;
+                if width >= 12.0 {
+                    let style = format!(r#"fill="{}" font-weight="700""#, color(Seat(seat)));
+                    drawing.text((left + width / 2.0, 170.0), &style, &letter(Seat(seat)).to_string());
+                }
+                left += width;
+            }
+        }
+        let told: Vec<String> =
+            shares.iter().enumerate().map(|(seat, share)| format!("{share} for {}", scene.name(Seat(seat)))).collect();
+        Some(drawing.finish(&format!("{title}: {}", told.join(", "))))
+    }
+
+    fn disclose(&self, ended: &EndedGame<'_>) -> Vec<Secret> {
+        let secret = |(seat, reservation): (Seat, &u64)| {
+            let part = SecretPart { text: reservation.to_string(), knowledge: Knowledge::Kept };
+            Secret { title: format!("{} needed at least", ended.name(seat)), parts: vec![part] }
+        };
+        ended.seats().zip(&self.reservation_values).map(secret).collect()
+    }
+}
+
+/// Returns the current offer and its proposer, read from the operator's texts to all players.
+fn public_offer(texts: &[String]) -> Option<(Seat, Vec<u64>)> {
+    let latest =
+        texts.iter().rev().find(|text| text.contains(" proposes: ") || text.contains(" rejects the offer."))?;
+    let (proposer, shares) = latest.split_once(" proposes: ")?;
+    let number: usize = proposer.strip_prefix("Player ")?.parse().ok()?;
+    let shares: Option<Vec<u64>> =
+        shares.split(", ").map(|share| share.rsplit_once(": ")?.1.trim().parse().ok()).collect();
+    Some((Seat(number.checked_sub(1)?), shares?))
 }
 
 fn prompt(options: &UltimatumOptions) -> String {

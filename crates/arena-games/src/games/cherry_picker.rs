@@ -15,13 +15,15 @@
 
 use std::ops::RangeInclusive;
 
-use arena_model::{Actions, Events, Game, Hosted, OptionsError, Seat, Setting, Setup, TimeLimits, UpdateMode};
+use arena_model::{Actions, Events, Game, Hosted, OptionsError, Scene, Seat, Setting, Setup, TimeLimits, UpdateMode};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::foraging::descriptions::{DEPOSIT_FOOD, HEAL, MAKE_BASE, MOVE, SPAWN, TAKE_FOOD, options_of_map};
-use super::foraging::{Action, CONTROLS, Constants, MODULE, World, bots, read_scores, short_options, terminal};
+use super::foraging::{
+    Action, CONTROLS, Constants, MODULE, World, bots, picture, read_scores, short_options, terminal,
+};
 use crate::playable::example;
 use crate::{Kit, Playable};
 
@@ -147,6 +149,10 @@ drawn at random. Each player has at most 32 actors and 8 bases.";
     const ACTIONS: &'static [(&'static str, &'static str)] = &[MOVE, TAKE_FOOD, DEPOSIT_FOOD, HEAL, SPAWN, MAKE_BASE];
     const OVERRIDABLE: &'static [Setting] = &options_of_map(8);
     const CARD: (&'static str, &'static str) = ("red", "cherry");
+
+    fn draw(scene: &Scene<'_>, states: &[Value]) -> Option<String> {
+        picture::draw(scene, states, 75.0)
+    }
 }
 
 #[cfg(test)]

@@ -15,11 +15,14 @@
 
 use std::ops::RangeInclusive;
 
-use arena_model::{Actions, Events, Game, Hosted, OptionsError, Seat, Setting, Setup, TimeLimits, UpdateMode};
+use arena_model::{Actions, Events, Game, Hosted, OptionsError, Scene, Seat, Setting, Setup, TimeLimits, UpdateMode};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::foraging::descriptions::{ATTACK, DEPOSIT_FOOD, HEAL, MAKE_BASE, MOVE, SPAWN, TAKE_FOOD, options_of_map};
-use super::foraging::{Action, CONTROLS, Constants, MODULE, World, bots, read_scores, short_options, terminal};
+use super::foraging::{
+    Action, CONTROLS, Constants, MODULE, World, bots, picture, read_scores, short_options, terminal,
+};
 use crate::playable::example;
 use crate::{Kit, Playable};
 
@@ -122,6 +125,10 @@ most 32 actors and 8 bases.";
         &[MOVE, TAKE_FOOD, DEPOSIT_FOOD, HEAL, SPAWN, ATTACK, MAKE_BASE];
     const OVERRIDABLE: &'static [Setting] = &options_of_map(4);
     const CARD: (&'static str, &'static str) = ("orange", "basket");
+
+    fn draw(scene: &Scene<'_>, states: &[Value]) -> Option<String> {
+        picture::draw(scene, states, 40.0)
+    }
 }
 
 #[cfg(test)]

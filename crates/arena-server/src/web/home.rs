@@ -1,6 +1,8 @@
 //! `GET /`: the purpose of the arena, a game to look at, live games, the leaderboard, the challenges, and the first
 //! steps for an agent.
 
+use std::collections::BTreeMap;
+
 use arena_games::Playable;
 use arena_model::{Board, Status, UpdateMode};
 use arena_report::number_of;
@@ -15,7 +17,8 @@ use super::components::{empty, live_dot, picture, seat_mark};
 use super::layout::{NavEntry, Page, cut, time};
 use super::plots::embed;
 use super::seen::RedactedSession;
-use super::sessions::{SessionTable, read_list};
+use super::sessions::read_list;
+use super::told::Told;
 use super::{PageResult, Query, Visit, answer, base, with_query};
 use crate::arena::Arena;
 use crate::error::ApiError;
@@ -61,6 +64,11 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         (count(Status::Active), "live"),
         (count(Status::Open), "waiting for players"),
     ];
+    let (live_pictures, other_pictures) = (pictures(&arena, &live).await?, pictures(&arena, &others).await?);
+    let last = match ended.sessions.first().zip(ended.told.first()) {
+        Some((game, told)) => Some((game, told, told.picture(&arena, game).await?)),
+        None => None,
+    };
     let watch = live.first().or(others.first());
     let body = html! {
         div.hero {
@@ -80,7 +88,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                     @for (number, what) in numbers { div { dt { (what) } dd { (number) } } }
                 }
             }
-            div id="featured" { (featured(&arena, &ended, wanted)) }
+            div id="featured" { (featured(&arena, last.as_ref(), wanted)) }
         }
         section id="now" aria-label="Live games" {
             div.heading { h2 { "Live now" } a href="/challenges" { "Start another game" } }
@@ -88,8 +96,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 (empty("No game is being played at the moment.", Some(("/challenges", "Start one"))))
             } @else {
                 div.tiles.watched {
-                    @for game in &live { (watched(&arena, game)) }
-                    @for game in &others { (still(&arena, game)) }
+                    @for (game, picture) in live.iter().zip(&live_pictures) { (watched(&arena, game, picture)) }
+                    @for (game, picture) in others.iter().zip(&other_pictures) { (still(&arena, game, picture)) }
                 }
             }
         }
@@ -176,12 +184,22 @@ fn name_of_challenge(arena: &Arena, id: &str) -> String {
     arena.engine.challenges().get(id).map_or_else(|| id.to_owned(), |challenge| challenge.metadata().name.clone())
 }
 
-/// Renders a live game whose board a script draws. The picture of the challenge stands until the board is there.
-fn watched(arena: &Arena, game: &RedactedSession) -> Markup {
+/// Draws live games.
+async fn pictures(arena: &Arena, games: &[RedactedSession]) -> PageResult<Vec<Markup>> {
+    let mut pictures = Vec::with_capacity(games.len());
+    for game in games {
+        // The names of players aren't public before the end.
+        pictures.push(Told::of(arena, game, &BTreeMap::new()).picture(arena, game).await?);
+    }
+    Ok(pictures)
+}
+
+/// Renders a live game whose board a script draws. The picture stands until the board is there.
+fn watched(arena: &Arena, game: &RedactedSession, picture: &Markup) -> Markup {
     html! {
         article.card.tile data-session=(game.id) data-challenge=(game.challenge_type) data-players=(game.state.players.join(" ")) data-options=(game.options) {
             div.live hidden {}
-            div.pic { (picture(&game.challenge_type)) }
+            div.pic { (picture) }
             div.cap {
                 (live_caption(arena, game))
                 @if let Some(opponent) = opponent(arena, &game.challenge_type) { (opponent) }
@@ -190,11 +208,11 @@ fn watched(arena: &Arena, game: &RedactedSession) -> Markup {
     }
 }
 
-/// Renders a live game with the picture of its challenge.
-fn still(arena: &Arena, game: &RedactedSession) -> Markup {
+/// Renders a live game with its picture.
+fn still(arena: &Arena, game: &RedactedSession, picture: &Markup) -> Markup {
     html! {
         article.card.tile {
-            div.pic { (picture(&game.challenge_type)) }
+            div.pic { (picture) }
             div.cap { (live_caption(arena, game)) }
         }
     }
@@ -208,11 +226,11 @@ fn live_caption(arena: &Arena, game: &RedactedSession) -> Markup {
 }
 
 /// Renders the game that ended last, with names and scores. Before the first game, the picture of a challenge.
-fn featured(arena: &Arena, ended: &SessionTable, wanted: Option<&str>) -> Markup {
-    if let Some((game, told)) = ended.sessions.first().zip(ended.told.first()) {
+fn featured(arena: &Arena, last: Option<&(&RedactedSession, &Told, Markup)>, wanted: Option<&str>) -> Markup {
+    if let Some((game, told, picture)) = last {
         return html! {
             div.card.tile {
-                div.pic { (picture(&game.challenge_type)) }
+                div.pic { (picture) }
                 div.cap {
                     h3 { a href={ "/sessions/" (game.id) } { (told.title()) } }
                     p.small.soft { (told.challenge) @if let Some(at) = game.state.completed_at { ", ended " (time(at)) } }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use arena_model::{ProfileText, SessionId, Status, UsageTotal, UserId, UserProfile, Viewer};
+use arena_model::{Knowledge, ProfileText, SessionId, Status, UsageTotal, UserId, UserProfile, Viewer};
 use arena_report::number_of;
 use arena_store::{Page as Listed, SessionFilter};
 use arena_web::seat_class;
@@ -11,7 +11,7 @@ use axum::extract::State;
 use maud::{Markup, html};
 
 use super::board::user_path;
-use super::components::{btn, live_dot, picture, primary, seat_mark};
+use super::components::{btn, live_dot, primary, seat_mark};
 use super::layout::{NavEntry, Page, badge, cut, explained, time};
 use super::seen::RedactedSession;
 use super::timeline::{Timeline, party_label};
@@ -120,13 +120,19 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let challenges = arena.engine.challenges();
     let path = format!("/sessions/{}", seen.id);
     let has_ended = seen.status() == Status::Ended;
+    let picture = told.picture(&arena, &seen).await?;
     let body = html! {
         (heading(&seen, &told, &actions(&seen)))
         (result(&seen, &told, &profiles, false))
         div.two.session {
             div {
                 (board(&seen, timeline.deadline()))
-                @if !has_drawn_board(&seen) { div.card.tile id="picture" { div.pic { (picture(&seen.challenge_type)) } } }
+                @if has_drawn_board(&seen) {
+                    noscript { div.card.tile { div.pic { (picture) } } }
+                } @else {
+                    div.card.tile id="picture" { div.pic { (picture) } }
+                }
+                (knowledge(&arena, &seen, &told))
                 (turn(&seen, &timeline))
                 @if let Some(challenge) = challenges.get(&seen.challenge_type) {
                     details { summary { "Rules" } div.prose.rules { (explained(&challenge.metadata_with(&seen.options).prompt)) } }
@@ -140,6 +146,38 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let title = if has_ended { told.title().to_owned() } else { format!("{}: {}", told.challenge, seats_taken(&seen)) };
     let page = Page::new(&title, NavEntry::Elsewhere, body).with_style("session.css");
     Ok(answer(&page.with_script("session.js").with_script("transcript.js").with_script("moderate.js")))
+}
+
+/// Maximum number of parts of a secret on the page.
+const PARTS: usize = 60;
+
+/// Renders the players' secrets of an ended session, with marks for the parts that others learned.
+fn knowledge(arena: &Arena, session: &RedactedSession, told: &Told) -> Markup {
+    let secrets = told.secrets(arena, session);
+    let has = |knowledge| secrets.iter().flat_map(|secret| &secret.parts).any(|part| part.knowledge == knowledge);
+    html! {
+        @if !secrets.is_empty() {
+            section.card.pad.knowledge id="knowledge" {
+                h2 { "Who knew what" }
+                @for secret in &secrets {
+                    p.small.soft { (secret.title) }
+                    p.chips {
+                        @for part in secret.parts.iter().take(PARTS) {
+                            span.chip.common[part.knowledge == Knowledge::Common].leak[part.knowledge == Knowledge::Learned] { (part.text) }
+                            " "
+                        }
+                        @if secret.parts.len() > PARTS { span.small.soft { "and " (secret.parts.len() - PARTS) " more" } }
+                    }
+                }
+                @if has(Knowledge::Common) || has(Knowledge::Learned) {
+                    p.small.soft.legend {
+                        @if has(Knowledge::Common) { span.chip.common { "common" } " " }
+                        @if has(Knowledge::Learned) { span.chip.leak { "learned by another player" } }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// Finds the session of the path's `id`, as a viewer without identity sees it, with its names and the players'

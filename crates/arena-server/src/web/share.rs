@@ -14,7 +14,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::assets::{tag_of, tagged};
-use super::components::picture as picture_of;
 use super::layout::head_with;
 use super::seen::{RedactedSession, read_message};
 use super::sessions::{board, find, has_drawn_board};
@@ -37,6 +36,7 @@ const PICTURE_POLICY: HeaderValue =
 /// `GET /embed/{id}`.
 pub(super) async fn embed(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let (seen, told, _) = find(&arena, &visit).await?;
+    let picture = told.picture(&arena, &seen).await?;
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -47,7 +47,7 @@ pub(super) async fn embed(State(arena): State<Arena>, visit: Visit) -> PageResul
                     div id="game" data-session=(seen.id) data-challenge=(seen.challenge_type) data-status=(seen.status().as_str())
                         data-players=(seen.state.players.join(" ")) data-names=(to_text(&told.names)) data-options=(seen.options) {
                         (board(&seen, None))
-                        @if !has_drawn_board(&seen) { div.pic { (picture_of(&seen.challenge_type)) } }
+                        @if !has_drawn_board(&seen) { div.pic { (picture) } }
                     }
                 }
             }
@@ -62,7 +62,7 @@ pub(super) async fn embed(State(arena): State<Arena>, visit: Visit) -> PageResul
 /// `GET /sessions/{id}/picture.svg`.
 pub(super) async fn picture(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let (seen, told, _) = find(&arena, &visit).await?;
-    let text = draw(&seen, &told).into_string();
+    let text = draw(&seen, &told, &told.picture(&arena, &seen).await?).into_string();
     let mut response = tagged(&visit.headers, tag_of(&text), text);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("image/svg+xml"));
@@ -78,8 +78,8 @@ const COLUMNS: usize = 28;
 /// Maximum number of players in the picture.
 const PLAYERS: usize = 5;
 
-/// Draws the picture: the result, the players with their scores, and the picture of the challenge type.
-fn draw(session: &RedactedSession, told: &Told) -> Markup {
+/// Draws the picture: the result, the players with their scores, and the picture of the game.
+fn draw(session: &RedactedSession, told: &Told, picture: &Markup) -> Markup {
     let lines = wrap(told.title());
     let top = 140 + 56 * lines.len();
     let note = |seat: usize| match (session.state.scores.get(seat), session.status()) {
@@ -103,7 +103,7 @@ fn draw(session: &RedactedSession, told: &Told) -> Markup {
                     text x="700" y="0" font-size="24" text-anchor="end" fill="var(--soft)" { (note(seat)) }
                 }
             }
-            svg x="760" y="140" width="400" height="350" { (picture_of(&session.challenge_type)) }
+            svg x="760" y="140" width="400" height="350" { (picture) }
         }
     }
 }
@@ -119,8 +119,9 @@ fn style() -> String {
     let seats: String = BOARDS_STYLE.lines().filter_map(light).collect();
     let classes: String = (0..8).map(|seat| format!(".seat-{seat}{{--seat:var(--seat-{seat})}}")).collect();
     format!(
-        "svg{{--bg:#faf9f6;--panel:#fff;--ink:#17191c;--soft:#5d6369;--line:#d9d6cf;--food:#2f6b2a;{seats}\
-         font-family:system-ui,sans-serif}}{classes}"
+        "svg{{--bg:#faf9f6;--panel:#fff;--ink:#17191c;--soft:#5d6369;--line:#d9d6cf;--good:#1f7a4d;--bad:#b3261e;\
+         --food:#2f6b2a;{seats}font-family:system-ui,sans-serif}}{classes}\
+         .art:not(.game) text{{font-size:13px;font-weight:650;text-anchor:middle}}"
     )
 }
 

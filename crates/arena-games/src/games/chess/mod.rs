@@ -17,6 +17,7 @@
 //! `position.rs` holds positions, their moves and their notation.
 
 mod bots;
+mod picture;
 mod position;
 mod terminal;
 #[cfg(test)]
@@ -27,13 +28,13 @@ use std::time::Duration;
 
 use arena_model::SettingRange::{Text, Whole};
 use arena_model::{
-    Actions, Events, Game, Hosted, IndexedAction, OptionsError, Seat, Setting, Setup, TURN_MS_SETTING, TimeLimits,
+    Actions, Events, Game, Hosted, IndexedAction, OptionsError, Scene, Seat, Setting, Setup, TURN_MS_SETTING, TimeLimits,
     UpdateMode, Verdict,
 };
 use cozy_chess::Color;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::digits::write_string;
 use crate::playable::example;
@@ -290,6 +291,10 @@ to move claims it.";
 
     fn write_public(&self, out: &mut Vec<u8>) {
         self.write_board(out);
+    }
+
+    fn draw(_scene: &Scene<'_>, states: &[Value]) -> Option<String> {
+        picture::draw(states)
     }
 
     fn ending(&self) -> Option<String> {

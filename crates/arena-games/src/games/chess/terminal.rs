@@ -55,7 +55,7 @@ pub fn draw(input: &BoardInput<'_>) -> Board {
 }
 
 /// Returns the file and rank, from 0, of the square with this name.
-fn square(name: &str) -> Option<(usize, usize)> {
+pub(super) fn square(name: &str) -> Option<(usize, usize)> {
     let [file @ b'a'..=b'h', rank @ b'1'..=b'8'] = name.as_bytes() else { return None };
     Some((usize::from(file - b'a'), usize::from(rank - b'1')))
 }

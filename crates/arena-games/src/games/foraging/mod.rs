@@ -50,6 +50,7 @@ pub mod bots;
 mod constants;
 pub mod descriptions;
 mod id;
+pub mod picture;
 #[cfg(test)]
 mod policy;
 pub mod terminal;

@@ -20,6 +20,7 @@
 
 mod board;
 mod bots;
+mod picture;
 mod start;
 mod terminal;
 #[cfg(test)]
@@ -31,12 +32,12 @@ use std::time::Duration;
 
 use arena_model::SettingRange::Whole;
 use arena_model::{
-    Actions, Events, Game, Hosted, IndexedAction, OptionsError, Seat, SeedRng, Setting, Setup, TURN_MS_SETTING,
+    Actions, Events, Game, Hosted, IndexedAction, OptionsError, Scene, Seat, SeedRng, Setting, Setup, TURN_MS_SETTING,
     TimeLimits, UpdateMode,
 };
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::digits::{write_number, write_string};
 use super::{EPOCHS, PLAYERS, check_bounds};
@@ -447,6 +448,10 @@ a part between them, with the direction in which the snake entered the cell.
         Setting::new("n_epochs", Whole(1, MAX_EPOCHS), EPOCHS),
     ];
     const CARD: (&'static str, &'static str) = ("green", "snake");
+
+    fn draw(scene: &Scene<'_>, states: &[Value]) -> Option<String> {
+        picture::draw(scene, states)
+    }
 }
 
 impl Snake {
