@@ -346,6 +346,14 @@ impl Window<'_> {
         self.devtools("Emulation.setEmulatedMedia", &media);
     }
 
+    /// Returns the faults of the page's layout: clipped text, boxes outside of the screen, controls and texts that
+    /// overlap.
+    #[track_caller]
+    pub fn misfits(&self) -> Vec<String> {
+        let output = self.run_slowly(include_str!("layout.js"), &[]);
+        output.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
+    }
+
     /// Emulates a window of this width with the browser's zoom at `percent`. The page gets fewer, larger pixels.
     pub fn zoom(&self, width: u32, percent: u32) {
         let [width, height] = [width, 800].map(|length| length * 100 / percent);

@@ -133,8 +133,8 @@ function findClipped(texts, faults) {
             faults.wide.push(`${nameOf(element)} ${quote(text)} is outside of the screen: ${span(full)} of ${room} px`);
         }
     }
-    // Fields can be scrolled, but the text of a button, of a choice or of a hint shouldn't need that.
-    for (const element of document.querySelectorAll("button, select, summary, .btn, .chip, .badge")) {
+    // Without a box that cuts off, the text of a button can still stand outside of the button.
+    for (const element of document.querySelectorAll("button, summary, .btn, .chip, .badge")) {
         if (!isVisible(element) || element.scrollWidth <= element.clientWidth + SLACK || element.clientWidth === 0) continue;
         faults.clipped.push(`${nameOf(element)} ${quote(element.innerText)} is wider than its box: ${element.scrollWidth} of ${element.clientWidth} px`);
     }
@@ -196,13 +196,21 @@ function findOverlappingTexts(texts, faults) {
     });
 }
 
-// Boards on canvases adapt to a new width in the next frames.
-requestAnimationFrame(() => requestAnimationFrame(() => {
+function check() {
     const faults = { clipped: [], wide: [], controls: [], texts: [] };
     const texts = pieces();
     findWide(faults);
     findClipped(texts, faults);
     findOverlappingControls(faults);
     findOverlappingTexts(texts, faults);
-    done(Object.values(faults).flatMap((each) => each.slice(0, MOST)));
+    return Object.values(faults).flatMap((each) => each.slice(0, MOST));
+}
+
+// Boards on canvases adapt to a new width in the next frames.
+requestAnimationFrame(() => requestAnimationFrame(() => {
+    try {
+        done(check());
+    } catch (error) {
+        done([`the check of the layout failed: ${error.stack}`]);
+    }
 }));

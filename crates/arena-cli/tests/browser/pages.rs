@@ -240,12 +240,6 @@ fn barriers(window: &Window<'_>, axe: &str, rules: &[&str], part: Option<&str>) 
     output.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// Returns the faults of the page's layout: clipped text, boxes outside of the screen, controls and texts that overlap.
-fn misfits(window: &Window<'_>) -> Vec<String> {
-    let output = window.run_slowly(include_str!("layout.js"), &[]);
-    output.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
-}
-
 /// Returns the tables that are wider than their container, with hidden columns.
 fn cut_off(window: &Window<'_>) -> Vec<String> {
     let output = window.run(
@@ -299,13 +293,13 @@ fn pages_are_accessible_on_every_screen() {
             // Between the two widths: a tablet, and windows at 200 % zoom.
             for (between, percent) in [(768, 100), (768, 200), (1280, 200)].into_iter().filter(|_| width == 1280) {
                 window.zoom(between, percent);
-                let found = misfits(&window).into_iter();
+                let found = window.misfits().into_iter();
                 faults.extend(found.map(|fault| format!("{} at {between}, {percent} %: {fault}", view.name)));
             }
             for is_dark in [false, true] {
                 window.look(width, is_dark);
                 let place = format!("{} at {width}, {}", view.name, if is_dark { "dark" } else { "light" });
-                faults.extend(misfits(&window).into_iter().map(|fault| format!("{place}: {fault}")));
+                faults.extend(window.misfits().into_iter().map(|fault| format!("{place}: {fault}")));
                 // Boards and the administrator's tables have to be visible as a whole on every screen.
                 if ["home", "challenge", "admin"].contains(&view.name) {
                     faults.extend(
