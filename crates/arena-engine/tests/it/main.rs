@@ -2,6 +2,7 @@
 
 mod bell;
 mod group;
+mod queue;
 mod services;
 
 use std::sync::Arc;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arena_engine::{
-    Act, Administrator, Chat, Create, Engine, EngineError, Join, NatsUrl, Once, Posted, Respond, Subscription, Written,
+    Act, Administrator, Chat, Create, Engine, EngineError, Enqueue, Join, NatsUrl, Once, Posted, QueueState, Respond,
+    Subscription, Ticket, Written,
 };
 use arena_games::challenge as builtin;
 use arena_model::{
@@ -621,4 +622,52 @@ async fn a_look_reads_what_is_new_and_not_the_whole_journal() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(scans("seq_scan") < 10, "{} of {}", scans("seq_scan"), scans("idx_scan"));
+}
+
+/// Puts a caller into the queue, and repeats the request until it succeeds.
+async fn enqueue(engine: Engine, number: u8) -> Ticket {
+    let once = Once { key: [number; 32], request: [number; 32] };
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let (challenge, network) = ("psi".to_owned(), number.to_string());
+        let request = Enqueue { challenge, network, per_network: Some(1), house_after: None };
+        match engine.enqueue(request, Some(once)).await {
+            Ok(ticket) => return ticket.expect("the queue isn't full"),
+            Err(error) => assert!(Instant::now() < until, "{error}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ticket_of_a_queue_gets_one_seat_though_all_nodes_match() {
+    let environment = TestEnvironment::new(42);
+    let nodes: [Engine; 3] = nodes(&environment).await;
+    for round in 0..5 {
+        let mut callers = tokio::task::JoinSet::new();
+        for number in 0..6 {
+            callers.spawn(enqueue(nodes[usize::from(number) % 3].clone(), 6 * round + number + 1));
+        }
+        let tickets = callers.join_all().await;
+        let (mut sessions, mut invites) = (Vec::new(), BTreeSet::new());
+        for (number, ticket) in tickets.iter().enumerate() {
+            let node = &nodes[number % 3];
+            node.catch_up().await.expect("the store can be read");
+            let state = insist(async || match node.poll_ticket("psi", ticket).await? {
+                Some(QueueState::Matched { session, invite }) => Ok((session, invite)),
+                state => panic!("six callers get seats: {state:?}"),
+            });
+            let (session, invite) = state.await;
+            sessions.push(session);
+            invites.insert(invite);
+        }
+        assert_eq!(invites.len(), 6);
+        sessions.sort_unstable();
+        assert!(sessions.chunks(2).all(|pair| pair[0] == pair[1]), "{sessions:?}");
+        sessions.dedup();
+        assert_eq!(sessions.len(), 3);
+        for node in &nodes {
+            node.catch_up().await.expect("the store can be read");
+            assert_eq!(node.count_sessions(&SessionFilter::default()), 3 * (u64::from(round) + 1));
+        }
+    }
 }

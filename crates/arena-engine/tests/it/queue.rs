@@ -1,0 +1,81 @@
+//! The queues: dropped tickets, limits, and the time until house bots step in.
+
+use std::time::Duration;
+
+use arena_engine::{Engine, Enqueue, Leaving, QueueState, Ticket};
+use arena_testkit::TestEnvironment;
+use tempfile::TempDir;
+
+use crate::engine;
+
+const WAITING: QueueState = QueueState::Waiting { house_in: None };
+
+fn request(network: &str, house_after: Option<Duration>) -> Enqueue {
+    Enqueue { challenge: "psi".to_owned(), network: network.to_owned(), per_network: Some(1), house_after }
+}
+
+/// Puts a caller of a network, which may have one ticket, into the queue. Returns `None` if the queue is full.
+async fn enqueue(engine: &Engine, network: &str) -> Option<Ticket> {
+    engine.enqueue(request(network, None), None).await.expect("the store can be written")
+}
+
+async fn poll(engine: &Engine, ticket: &Ticket) -> Option<QueueState> {
+    engine.poll_ticket("psi", ticket).await.expect("the store can be written")
+}
+
+#[tokio::test]
+async fn a_ticket_without_a_poll_for_a_minute_is_dropped() {
+    let (environment, folder) = (TestEnvironment::new(11), TempDir::new().expect("a temp folder"));
+    let engine = engine(&environment, &folder).await;
+    let gone = enqueue(&engine, "a").await.expect("a ticket");
+    // Each poll keeps the ticket for another minute.
+    for _ in 0..3 {
+        environment.advance_ms(60_000);
+        assert_eq!(poll(&engine, &gone).await, Some(WAITING));
+    }
+    environment.advance_ms(60_001);
+    assert_eq!(poll(&engine, &gone).await, None);
+    assert!(!engine.has_left_queue(&gone).await.expect("the store can be read"));
+    // A dropped ticket gets no opponent and doesn't count against the limit.
+    let waiting = enqueue(&engine, "a").await.expect("a ticket");
+    assert_eq!(poll(&engine, &waiting).await, Some(WAITING));
+    assert_eq!(poll(&engine, &gone).await, None);
+    assert_eq!(engine.leave_queue(&gone).await.expect("the store can be written"), Leaving::Unknown);
+}
+
+#[tokio::test]
+async fn a_network_has_a_limited_number_of_tickets() {
+    let (environment, folder) = (TestEnvironment::new(12), TempDir::new().expect("a temp folder"));
+    let engine = engine(&environment, &folder).await;
+    let first = enqueue(&engine, "a").await.expect("a ticket");
+    assert!(enqueue(&engine, "a").await.is_none());
+    let second = enqueue(&engine, "b").await.expect("another network has its own tickets");
+    for ticket in [&first, &second] {
+        assert!(matches!(poll(&engine, ticket).await, Some(QueueState::Matched { .. })));
+    }
+    // Neither a matched ticket nor a ticket whose caller has left counts.
+    let third = enqueue(&engine, "a").await.expect("a ticket");
+    assert_eq!(engine.leave_queue(&third).await.expect("the store can be written"), Leaving::Left);
+    assert!(engine.has_left_queue(&third).await.expect("the store can be read"));
+    assert!(enqueue(&engine, "a").await.is_some());
+}
+
+#[tokio::test]
+async fn house_bots_step_in_at_the_agreed_time() {
+    let (environment, folder) = (TestEnvironment::new(13), TempDir::new().expect("a temp folder"));
+    let engine = engine(&environment, &folder).await;
+    let after = Some(Duration::from_secs(30));
+    let ticket = engine.enqueue(request("a", after), None).await.expect("the store can be written").expect("a ticket");
+    for (advance_ms, left_ms) in [(0, 30_000), (29_999, 1), (1, 0), (5000, 0)] {
+        environment.advance_ms(advance_ms);
+        let house_in = Some(Duration::from_millis(left_ms));
+        assert_eq!(poll(&engine, &ticket).await, Some(QueueState::Waiting { house_in }));
+    }
+    let bots = engine.match_with_house("psi", &ticket, 1).await.expect("the store can be written");
+    assert_eq!(bots.map(|invites| invites.len()), Some(1));
+    assert!(matches!(poll(&engine, &ticket).await, Some(QueueState::Matched { .. })));
+
+    let alone = enqueue(&engine, "b").await.expect("a ticket");
+    let bots = engine.match_with_house("psi", &alone, 1).await.expect("the store can be written");
+    assert_eq!((bots, poll(&engine, &alone).await), (None, Some(WAITING)));
+}
