@@ -257,5 +257,6 @@ fn a_page_of_a_seat_shows_who_is_missing_and_whose_seat_it_is() {
     // A foreign or wrong invite has a page that says so.
     person.excuse("status of 404");
     person.open(&world.page("/play/inv_00000000-0000-7000-8000-000000000000"));
-    person.see("invite not found");
+    person.see("No game has this invite.");
+    person.see("Choose a game");
 }

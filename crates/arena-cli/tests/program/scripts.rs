@@ -10,6 +10,8 @@ use serde_json::Value;
 
 use crate::program::{Running, folder, run};
 
+const FORM: [(&str, &str); 1] = [("content-type", "application/x-www-form-urlencoded")];
+
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../arena-script/tests/challenges/coin");
 
 /// Copies the example to `folder`, with `from` replaced by `to` in all of its files.
@@ -147,4 +149,28 @@ fn a_missing_folder_prevents_the_start() {
     let sentence = format!("error: cannot read the challenges in {nothing}: No such file or directory (os error 2)\n");
     assert_eq!(refused.stderr, sentence);
     assert!(!Path::new(&store).exists(), "a store was created");
+}
+
+#[test]
+fn a_person_plays_by_the_declared_form_of_a_challenge() {
+    let data = folder();
+    let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/challenges"));
+    let (_server, client) = serve(data.path(), Some(examples));
+    let (session, invites) = client.create("sealed-bid-auction");
+    for invite in &invites {
+        client.join(invite).ok();
+    }
+    let path = format!("/play/{}", invites[0]);
+    let page = client.get(&path).text().to_owned();
+    for part in ["Place the bid", "type=\"number\"", "name=\"field-amount\"", "(optional)"] {
+        assert!(page.contains(part), "no {part}: {page}");
+    }
+    let post = |form: &str| client.request("POST", &path, &FORM, form.as_bytes());
+    let refused = post("do=act&method=bid&field-guess=63");
+    assert_eq!(refused.status, 400);
+    assert!(refused.text().contains("Your bid, 0 to 100 is required"), "{}", refused.text());
+    assert_eq!(post("do=act&method=bid&field-amount=40&field-guess=").status, 303);
+    client.act(&session, &invites[1], "bid", "35").ok();
+    let page = client.get(&path).text().to_owned();
+    assert!(page.contains("did best, with a utility of") || page.contains("Both bidders did equally well."), "{page}");
 }

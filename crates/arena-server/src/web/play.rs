@@ -5,6 +5,7 @@
 //! public data only.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arena_engine::{Act, Chat, Join};
 use arena_model::{
@@ -20,7 +21,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::challenges::opponent;
-use super::components::{btn, empty};
+use super::components::{btn, empty, primary};
 use super::form::Form;
 use super::layout::{NavEntry, Page, badge, explained};
 use super::seen::RedactedSession;
@@ -34,16 +35,28 @@ use crate::error::{ApiError, ApiResult};
 use crate::fields::Content;
 use crate::identity::unauthenticated;
 
-/// Parses an invite and finds its session.
-async fn invited(arena: &Arena, text: &str) -> PageResult<(InviteCode, std::sync::Arc<Session>)> {
-    let unknown = || ApiError::not_found("INVITE_NOT_FOUND", "invite not found");
-    let invite: InviteCode = text.parse().map_err(|_| unknown())?;
-    Ok((invite, arena.engine.find_invited(invite).await?.ok_or_else(unknown)?))
+/// Parses an invite and finds its session. Returns `None` if no session has the invite.
+async fn invited(arena: &Arena, text: &str) -> PageResult<Option<(InviteCode, Arc<Session>)>> {
+    let Ok(invite) = text.parse::<InviteCode>() else { return Ok(None) };
+    Ok(arena.engine.find_invited(invite).await?.map(|session| (invite, session)))
+}
+
+/// Renders the page of an invite that can't be used: a sentence and, as `(address, text)`, the next step.
+fn unusable(status: StatusCode, title: &str, sentence: &str, (href, text): (&str, &str)) -> Response {
+    let body = html! { section.empty { h1 { (title) } p { (sentence) } (primary(href, text)) } };
+    let mut response = answer(&Page::new(title, NavEntry::Elsewhere, body));
+    *response.status_mut() = status;
+    response
+}
+
+fn unknown_invite() -> Response {
+    let sentence = "No game has this invite. The link may be incomplete, or the game was removed.";
+    unusable(StatusCode::NOT_FOUND, "This invite is not valid", sentence, ("/challenges", "Choose a game"))
 }
 
 /// `GET /play/{invite}`.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
-    let (invite, session) = invited(&arena, visit.param("invite")).await?;
+    let Some((invite, session)) = invited(&arena, visit.param("invite")).await? else { return Ok(unknown_invite()) };
     let keys = arena.is_authenticated_mode();
     let is_seated = session.seat_of(invite).is_some();
     // In standalone mode the invite identifies the player, like `from` in the HTTP API.
@@ -75,7 +88,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             } @else if seen.status() == Status::Open {
                 (join(&path, keys))
             } @else {
-                (empty("This seat was not taken.", Some((challenge_path.as_str(), "Start a new game"))))
+                (empty("The game ended before this seat was taken.", Some((challenge_path.as_str(), "Start a new game"))))
             }
         }
         p.error id="refusal" role="alert" hidden {}
@@ -374,11 +387,16 @@ struct Move {
 
 /// `POST /play/{invite}`: joins, acts or chats, then redirects to the page.
 pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
-    let (invite, session) = invited(&arena, form.param("invite")).await?;
+    let Some((invite, session)) = invited(&arena, form.param("invite")).await? else { return Ok(unknown_invite()) };
     if arena.is_authenticated_mode() {
         return Err(unauthenticated().into());
     }
     let Move { wanted, user, method, to, content } = form.read()?;
+    if wanted == "join" && session.seat_of(invite).is_some() {
+        let sentence = "A player has joined with this invite. If it was you, go on playing.";
+        let next = format!("/play/{invite}");
+        return Ok(unusable(StatusCode::BAD_REQUEST, "This seat is taken", sentence, (&next, "Open the seat")));
+    }
     let challenge = session.facts.challenge.clone();
     let (session, from) = (session.facts.id, Party::Player(invite));
     let content = content.map(|Content(content)| content);

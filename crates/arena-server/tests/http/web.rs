@@ -391,8 +391,8 @@ fn a_form_that_cannot_be_is_refused_on_a_page() {
     let stranger = "/play/inv_00000000-0000-7000-8000-000000000000";
     let long = format!("do=join&user={}", "x".repeat(256));
     for (path, form, status, text) in [
-        (stranger, "do=join", 404, "invite not found"),
-        ("/play/x", "do=join", 404, "invite not found"),
+        (stranger, "do=join", 404, "No game has this invite."),
+        ("/play/x", "do=join", 404, "No game has this invite."),
         (&*path, "", 400, "do is required"),
         (&path, "do=dance", 400, "do must be one of"),
         (&path, "do=act&method=guess&content=1", 400, "Player not found."),
@@ -407,7 +407,14 @@ fn a_form_that_cannot_be_is_refused_on_a_page() {
         assert!(keeps_the_rules(&answer, form).contains(text), "{form}: {}", answer.text());
     }
     client.join(&invites[0]).ok();
-    assert_eq!(send(&client, &path, "do=join").status, 400);
+    let taken = send(&client, &path, "do=join");
+    assert_eq!(taken.status, 400);
+    let taken = keeps_the_rules(&taken, &path);
+    assert!(taken.contains("This seat is taken") && taken.contains("Open the seat"), "{taken}");
+    let unknown = client.get(stranger);
+    assert_eq!(unknown.status, 404);
+    let unknown = keeps_the_rules(&unknown, stranger);
+    assert!(unknown.contains("No game has this invite.") && unknown.contains("Choose a game"), "{unknown}");
 }
 
 #[test]
