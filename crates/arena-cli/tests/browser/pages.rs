@@ -262,6 +262,38 @@ fn cost(window: &Window<'_>) -> (u64, f64) {
 }
 
 #[test]
+fn faults_of_a_layout_are_found() {
+    let data = folder();
+    let world = World::start(data.path(), &[]);
+    let driver = Driver::start();
+    let window = driver.window();
+    window.look(360, false);
+    window.open(&world.page("/challenges"));
+    assert_eq!(window.misfits(), Vec::<String>::new());
+    let faults = [
+        (
+            "is cut off",
+            "add('p', 'A text beyond its box', { width: '40px', overflow: 'hidden', whiteSpace: 'nowrap' })",
+        ),
+        ("px wide, the screen", "add('p', 'Wide', { minWidth: '900px' })"),
+        (
+            " overlap: ",
+            "for (const name of ['One', 'Two']) add('button', name, { display: 'flex', width: '90px', height: '40px', margin: '0 0 -15px' })",
+        ),
+        ("lie over each other", "for (const name of ['One', 'Two']) add('p', name, { height: '2px', margin: '0' })"),
+    ];
+    for (expected, script) in faults {
+        window.run(&format!(
+            "const add = (tag, text, style) => {{ const made = document.createElement(tag); made.textContent = text; \
+             made.className = 'made'; Object.assign(made.style, style); document.querySelector('main').append(made); }}; {script}"
+        ));
+        let found = window.misfits();
+        assert!(found.iter().any(|fault| fault.contains(expected)), "{expected}: {found:?}");
+        window.run("for (const made of document.querySelectorAll('.made')) made.remove()");
+    }
+}
+
+#[test]
 fn pages_are_accessible_on_every_screen() {
     let data = folder();
     let fixture = SiteFixture::build(data.path());
