@@ -7,6 +7,26 @@ import { make, seatClass } from "./boards/seats.js";
 /** Number of characters after which a message is cut. */
 const LONGEST = 1500;
 
+/** A player's invite in a text. */
+const INVITE = /inv_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
+const INVITES = new RegExp(`(Player )?${INVITE.source}`, "g");
+
+/**
+ * Returns the sentence of an operator's notice about actions without effect, or about a player who is out; null for
+ * other texts.
+ */
+function noticeOf(content) {
+    if (!content.startsWith('{"epoch"') && !content.startsWith('{"detail"')) return null;
+    try {
+        const { disqualified, detail, rejected, epoch } = JSON.parse(content);
+        if (typeof disqualified === "string" && typeof detail === "string") return `${disqualified} is out of the game: ${detail}.`;
+        const reasons = rejected.map(({ reason }) => reason).filter((reason, at, all) => reason !== all[at - 1]);
+        return `${rejected.length === 1 ? "One action" : "Some actions"} in turn ${epoch} had no effect: ${reasons.join("; ")}.`;
+    } catch {
+        return null;
+    }
+}
+
 /** Makes an element with children. */
 export function wrap(tag, classes, ...children) {
     const made = make(tag, classes);
@@ -53,7 +73,11 @@ export class MessageRenderer {
     who(party) {
         const seat = this.ids.indexOf(party);
         if (party === "operator") return make("b", "who operator", "Operator");
-        if (seat < 0) return wrap("b", "who", make("bdi", "", party));
+        if (seat < 0) {
+            const unknown = wrap("b", "who", make("bdi", "", party.replace(INVITES, "A player")));
+            unknown.dataset.party = party;
+            return unknown;
+        }
         const made = wrap("b", `who ${seatClass(seat)}`, make("bdi", "", this.board.names[seat]));
         made.title = party;
         return made;
@@ -61,28 +85,27 @@ export class MessageRenderer {
 
     /** Replaces the players' invites in a text of the operator by their names. */
     withNames(text) {
-        return this.ids.reduce((all, id, seat) => {
+        const named = this.ids.reduce((all, id, seat) => {
             // As a function, since `replaceAll` gives signs such as `$&` in a text a meaning.
             const name = () => this.board.names[seat];
             return all.replaceAll(`Player ${id}`, name).replaceAll(id, name);
         }, text);
+        return named.replace(INVITES, "a player");
     }
 
     /** Replaces invites in the operator's texts that were rendered before their players were known. */
     renewTexts(list) {
-        for (const text of list.querySelectorAll(".note .text bdi, .event:not(:has(> .who)) .text bdi")) {
-            if (text.textContent.includes("inv_")) text.textContent = this.withNames(text.textContent);
-        }
+        for (const text of list.querySelectorAll(".text bdi[data-content]")) text.textContent = this.withNames(text.dataset.content);
     }
 
     /** Updates the labels and colors of players whose seat was unknown when they were rendered. */
     renew(words) {
         for (const word of words) {
-            if (word.title || !this.ids.includes(word.textContent)) continue;
-            const seat = this.ids.indexOf(word.textContent);
+            const party = word.dataset.party ?? word.textContent;
+            if (word.title || !this.ids.includes(party)) continue;
             const bubble = word.parentElement.firstElementChild === word && word.closest(".bubble");
-            if (bubble) this.#color(bubble, seat, word.textContent);
-            word.replaceWith(this.who(word.textContent));
+            if (bubble) this.#color(bubble, this.ids.indexOf(party), party);
+            word.replaceWith(this.who(party));
         }
     }
 
@@ -155,8 +178,12 @@ export class MessageRenderer {
             text.append(" ", data);
             return text;
         }
-        const chars = [...(isOperator ? this.withNames(message.content) : message.content)];
+        const content = isOperator ? noticeOf(message.content) ?? message.content : message.content;
+        const shown = isOperator ? this.withNames(content) : content;
+        const chars = [...shown];
         const text = wrap("p", "text", make("bdi", "", chars.slice(0, LONGEST).join("")));
+        // A later name replaces the invite of a player that this page doesn't know yet.
+        if (isOperator && INVITE.test(content)) text.firstElementChild.dataset.content = content.slice(0, LONGEST);
         if (chars.length > LONGEST) text.append(make("span", "soft", ` … ${chars.length - LONGEST} more characters`));
         return text;
     }

@@ -220,6 +220,27 @@ fn is_state(content: &str) -> bool {
     content.starts_with("{\"world_state\"") || content.starts_with("{\"set_agent_id\"")
 }
 
+/// Returns an operator's notice about actions without effect, or about a player who is out, with its JSON replaced by
+/// a sentence. `None` for other messages.
+fn told_notice(message: &Message) -> Option<Message> {
+    let content = &message.content;
+    let is_notice = ["{\"epoch\"", "{\"detail\""].iter().any(|beginning| content.starts_with(beginning));
+    if message.from != "operator" || !is_notice {
+        return None;
+    }
+    let notice: Value = serde_json::from_str(content).ok()?;
+    let content = if let (Some(player), Some(detail)) = (notice["disqualified"].as_str(), notice["detail"].as_str()) {
+        format!("{player} is out of the game: {detail}.")
+    } else {
+        let rejected = notice["rejected"].as_array()?;
+        let mut reasons: Vec<&str> = rejected.iter().filter_map(|action| action["reason"].as_str()).collect();
+        reasons.dedup();
+        let actions = if rejected.len() == 1 { "One action" } else { "Some actions" };
+        format!("{actions} in turn {} had no effect: {}.", notice["epoch"], reasons.join("; "))
+    };
+    Some(Message { content, ..message.clone() })
+}
+
 /// Renders a party's label: the operator, the player's name, or the sender's own name.
 pub(super) fn party_label(session: &RedactedSession, told: &Told, party: &str) -> Markup {
     html! {
@@ -267,10 +288,48 @@ fn text(message: &Message, session: &RedactedSession, told: &Told) -> Markup {
             }
         };
     }
+    let notice = told_notice(message);
+    let message = notice.as_ref().unwrap_or(message);
     let content = with_names(message, session, told);
     let rest = content.chars().count().saturating_sub(LONGEST);
     let shorter: String = content.chars().take(LONGEST).collect();
     html! {
         p.text { (shown(&shorter)) @if rest > 0 { span.soft { " … " (rest) " more characters" } } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn notices_of_the_operator_are_sentences() {
+        for (from, content, expected) in [
+            (
+                "operator",
+                r#"{"epoch":3,"rejected":[{"index":1,"reason":"too far away"}]}"#,
+                Some("One action in turn 3 had no effect: too far away."),
+            ),
+            (
+                "operator",
+                r#"{"epoch":3,"rejected":[{"index":0,"reason":"no such actor"},{"index":1,"reason":"no such actor"}]}"#,
+                Some("Some actions in turn 3 had no effect: no such actor."),
+            ),
+            (
+                "operator",
+                r#"{"detail":"no answer within 5 s","disqualified":"inv_1","reason":"TIMEOUT"}"#,
+                Some("inv_1 is out of the game: no answer within 5 s."),
+            ),
+            ("operator", r#"{"epoch":3}"#, None),
+            ("operator", "The game begins.", None),
+            ("inv_1", r#"{"epoch":3,"rejected":[{"index":1,"reason":"mine"}]}"#, None),
+        ] {
+            let message = json!({ "from": from, "content": content, "index": 1 });
+            let message: Message = serde_json::from_value(message).unwrap();
+            let told = told_notice(&message).map(|notice| notice.content);
+            assert_eq!(told.as_deref(), expected, "{content}");
+        }
     }
 }
