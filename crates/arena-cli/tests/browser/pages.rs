@@ -1,6 +1,6 @@
-//! All main pages on wide and narrow screens, in light and dark mode. They must be accessible and small, and nothing may
-//! be clipped, overflow or overlap (`layout.js`). With `ARENA_SCREENSHOTS=FOLDER` (`cargo xtask screenshots`) the test
-//! also takes pictures of the pages.
+//! All main pages on wide and narrow screens, in light and dark mode. They must be accessible and small, and nothing
+//! may be cut off, overflow or overlap (`layout.js`). With `ARENA_SCREENSHOTS=FOLDER` (`cargo xtask screenshots`) the
+//! test also takes pictures of the pages.
 
 use std::fs;
 use std::path::{Path, PathBuf};

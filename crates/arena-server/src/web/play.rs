@@ -351,14 +351,15 @@ fn sentence_case(name: &str) -> String {
 /// Renders the chat form.
 fn talk(path: &str, session: &RedactedSession, own: InviteCode, reveal_chat: bool) -> Markup {
     let own = own.to_string();
-    let notice = if reveal_chat {
-        "Everything you write becomes public when the game ends."
-    } else {
-        "Spectators can read what you write to everyone. Your moves become public when the game ends."
+    let notice = match (session.status(), reveal_chat) {
+        (Status::Ended, true) => "The game has ended: everything you write is public.",
+        (Status::Ended, false) => "Spectators can read what you write to everyone.",
+        (_, true) => "Everything you write becomes public when the game ends.",
+        (_, false) => "Spectators can read what you write to everyone. Your moves become public when the game ends.",
     };
     html! {
         form.talk method="post" action=(path) data-do="chat" {
-            p.callout.small { (notice) }
+            p.callout.small id="chat-notice" { (notice) }
             input type="hidden" name="do" value="chat";
             label for="chat-content" { "Message" }
             textarea id="chat-content" name="content" rows="2" required {}
