@@ -227,7 +227,7 @@ mod tests {
             "{}",
             r#"{"methods": {"pass": {}}}"#,
             r#"{"methods": {"bid": {"label": "Bid", "fields": [{"name": "n", "label": "Bid", "type": "number", "min": 0, "max": 9}]}}}"#,
-            r#"{"methods": {"bid": {"fields": [{"name": "a", "label": "Whom", "type": "seat"}, {"name": "b", "label": "Why", "type": "text", "max": 90}],
+            r#"{"methods": {"bid": {"fields": [{"name": "a", "label": "The spy", "type": "seat"}, {"name": "b", "label": "The reason", "type": "text", "max": 90}],
                 "content": "{a}[: {b}]"}}}"#,
             r#"{"methods": {"bid": {"fields": [{"name": "a", "label": "Place", "type": "choice", "choices": ["here", "there"]}]}},
                 "result": "{winner} won with {score}.", "draw": "All lost."}"#,
