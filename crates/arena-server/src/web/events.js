@@ -8,6 +8,7 @@ import { boardOf } from "./boards.js";
 import { controls } from "./controls.js";
 import { make } from "./boards/seats.js";
 
+const SVG = "http://www.w3.org/2000/svg";
 /** Events per request, and the maximum number of cached blocks. */
 const BLOCK = 64;
 const MOST_BLOCKS = 64;
@@ -22,6 +23,8 @@ const main = document.getElementById("events");
 const { dataset: session } = main;
 const total = Number(session.total);
 const blocks = new Map();
+/** The events with a message that gave away a secret. */
+const leaks = JSON.parse(session.leaks ?? "[]");
 
 /** Reads a block of events, numbered from 0. */
 function block(number) {
@@ -86,7 +89,10 @@ const panel = controls({
     shown: () => Math.max(shown, 0),
     wanted: () => wanted,
     last: () => total - 1,
-    find: () => {},
+    find: (direction) => {
+        const found = direction > 0 ? leaks.find((event) => event > wanted) : leaks.findLast((event) => event < wanted);
+        if (found !== undefined) want(found);
+    },
     look: () => {},
     rest: remember,
 });
@@ -123,6 +129,22 @@ async function show(event) {
     else remember();
 }
 
+/** Makes the strip below the slider with a mark for each leak. */
+function leakStrip() {
+    const strip = document.createElementNS(SVG, "svg");
+    const label = leaks.length === 1 ? "1 message with a leak" : `${leaks.length} messages with leaks`;
+    for (const [name, value] of Object.entries({ class: "leaks", viewBox: "0 0 1000 8", preserveAspectRatio: "none", role: "img", "aria-label": label })) {
+        strip.setAttribute(name, value);
+    }
+    for (const event of leaks) {
+        const mark = document.createElementNS(SVG, "rect");
+        const x = (1000 * event) / Math.max(total - 1, 1) - 3;
+        for (const [name, value] of Object.entries({ x, y: 0, width: 6, height: 8 })) mark.setAttribute(name, value);
+        strip.append(mark);
+    }
+    return strip;
+}
+
 let addressTimer;
 
 /** Puts the event into the address when playback is paused. */
@@ -146,8 +168,9 @@ if (total > 0) {
     stage.append(place);
     const playing = make("div", hasBoard ? "playing" : "playing without-board");
     playing.append(...(hasBoard ? [stage] : []), panel.element, beside);
+    if (leaks.length) panel.element.firstElementChild.after(leakStrip());
     main.replaceChildren(status, playing);
-    panel.ready({ first_epoch: 1, frames: total, result: null, marks: [] });
+    panel.ready({ first_epoch: 1, frames: total, result: null, marks: leaks.map(() => 1) });
     addEventListener("hashchange", () => want(fromAddress()));
     want(fromAddress());
 }

@@ -43,7 +43,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     }
     let profiles = arena.engine.profiles([&*session]).await?;
     let told = Told::of(&arena, &seen, &profiles);
-    let total = Channels::open(&arena, id, Viewer::Nobody).await?.len();
+    let channels = Channels::open(&arena, id, Viewer::Nobody).await?;
+    let (total, leaks) = (channels.len(), leaks(&arena, &channels, (&seen, &told)).await?);
     let actions = html! {
         (btn(&format!("/sessions/{id}"), "Transcript"))
         (btn(&format!("/challenges/{}", seen.challenge_type), "Play this"))
@@ -52,7 +53,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         (heading(&seen, &told, &actions))
         noscript { p.error { "The replay needs JavaScript." } }
         div.viewer id="events" data-session=(id) data-challenge=(seen.challenge_type) data-players=(seen.state.players.join(" "))
-            data-names=(to_text(&told.names)) data-options=(seen.options) data-total=(total) {
+            data-names=(to_text(&told.names)) data-options=(seen.options) data-total=(total) data-leaks=(to_text(&leaks)) {
             p.soft { @if total == 0 { "No messages." } @else { "Loading…" } }
         }
         (ending(&seen, &told, &profiles))
@@ -60,6 +61,30 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let title = format!("Replay: {}", told.title());
     let page = Page::new(&title, NavEntry::Elsewhere, body).with_style("viewer.css").with_style("session.css");
     Ok(answer(&page.with_script("events.js")))
+}
+
+/// Maximum number of events that are searched for leaks.
+const SEARCHED: u64 = 2_000;
+
+/// Returns the numbers, from 0, of the events with a message that gave away a secret. Only the first events of a long
+/// session are searched.
+async fn leaks(arena: &Arena, channels: &Channels, (session, told): (&RedactedSession, &Told)) -> ApiResult<Vec<u64>> {
+    let mut leaks = Vec::new();
+    if session.state.attributions.is_empty() {
+        return Ok(leaks);
+    }
+    let mut offset = 0;
+    while offset < channels.len().min(SEARCHED) {
+        let events = channels.read(offset, MOST).await?;
+        if events.is_empty() {
+            break;
+        }
+        let messages: Vec<Message> = events.iter().map(|(_, message)| channels.message(message)).collect();
+        let remarks = told.remarks(arena, session, &messages.iter().collect::<Vec<_>>());
+        leaks.extend((offset..).zip(&remarks).filter(|(_, remark)| remark.is_some()).map(|(event, _)| event));
+        offset += events.len() as u64;
+    }
+    Ok(leaks)
 }
 
 /// A session's two channels, for a viewer.

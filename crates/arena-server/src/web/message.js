@@ -1,6 +1,7 @@
 // Messages as items of the timeline, in the same form as `timeline.rs` renders them.
 
 import { timeElement } from "./page.js";
+import { boardOf } from "./boards.js";
 import { stateOf } from "./live.js";
 import { make, seatClass } from "./boards/seats.js";
 
@@ -34,11 +35,52 @@ export function wrap(tag, classes, ...children) {
     return made;
 }
 
-/** Returns an item's place in the timeline: the timestamp, the channel's rank at equal times, and the index. */
+/** Minimum number of consecutive quiet lines that are folded. */
+const RUN = 4;
+
+/**
+ * Returns an item's place in the timeline: the timestamp, the channel's rank at equal times, and the index. A folded run
+ * has the place of its last line.
+ */
 const placeOf = (item) => {
-    const [channel, index] = item.id.split("-");
-    return [Number(item.dataset.at), channel === "operator" ? 0 : 1, Number(index)];
+    const { id, dataset } = item.querySelector(":scope > details > ol > :last-child") ?? item;
+    const [channel, index] = id.split("-");
+    return [Number(dataset.at), channel === "operator" ? 0 : 1, Number(index)];
 };
+
+/** Folds the latest lines if they say little: states and moves of a game, and withheld messages. */
+export function fold(list) {
+    const tail = [];
+    let last = list.lastElementChild;
+    for (; last?.dataset.quiet; last = last.previousElementSibling) tail.unshift(last);
+    let run = last?.classList.contains("run") ? last : null;
+    if (!tail.length || (!run && tail.length < RUN)) return;
+    if (!run) {
+        run = wrap("li", "run", wrap("details", "", make("summary"), make("ol")));
+        tail[0].before(run);
+    }
+    const lines = run.querySelector("ol");
+    lines.append(...tail);
+    const count = (kind) => lines.querySelectorAll(`:scope > [data-quiet="${kind}"]`).length;
+    const [moves, states] = [count("move"), count("state")];
+    const [number, noun] = moves ? [moves, "move"] : states ? [states, "state"] : [lines.children.length, "private message"];
+    run.querySelector("summary").textContent = `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+/**
+ * Returns the kind of a line that says little by itself: an operator's state, a move in a game with a board, or a
+ * withheld message.
+ */
+function quietOf(message, channel, hasBoard) {
+    if (channel !== "operator" || message.remark || message.contentSha256) return null;
+    if (message.from !== "operator") return hasBoard ? "move" : null;
+    if (message.redacted) return "private";
+    const update = stateOf(message);
+    return update && !update.result ? "state" : null;
+}
+
+/** Encloses a name with letters of a right-to-left script in isolates, so that it doesn't reorder the words around it. */
+const isolate = (name) => (/[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe]/.test(name) ? `\u2068${name}\u2069` : name);
 
 const isBefore = (one, other) => {
     const at = one.findIndex((value, index) => value !== other[index]);
@@ -87,7 +129,7 @@ export class MessageRenderer {
     withNames(text) {
         const named = this.ids.reduce((all, id, seat) => {
             // As a function, since `replaceAll` gives signs such as `$&` in a text a meaning.
-            const name = () => this.board.names[seat];
+            const name = () => isolate(this.board.names[seat]);
             return all.replaceAll(`Player ${id}`, name).replaceAll(id, name);
         }, text);
         return named.replace(INVITES, "a player");
@@ -122,6 +164,8 @@ export class MessageRenderer {
         item.classList.toggle("private", Boolean(message.to));
         item.id = `${channel}-${message.index}`;
         item.dataset.at = message.timestamp;
+        const quiet = quietOf(message, channel, boardOf(this.board.game, {}) !== undefined);
+        if (quiet) item.dataset.quiet = quiet;
         link.href = `#${item.id}`;
         if (message.remark) {
             item.classList.add("leak");

@@ -4,7 +4,7 @@ import { LiveBoard, stateOf } from "./live.js";
 import { keyOf } from "./keys.js";
 import { localize } from "./page.js";
 import { make } from "./boards/seats.js";
-import { MessageRenderer, insert } from "./message.js";
+import { MessageRenderer, fold, insert } from "./message.js";
 
 export const session = document.getElementById("session").dataset;
 
@@ -84,6 +84,7 @@ function take(messages, channel) {
         if (channel === "operator") learn(message);
         put(message, channel, list);
     }
+    fold(list);
     document.dispatchEvent(new CustomEvent("messages", { detail: { messages, channel } }));
     if (isAtEnd) list.scrollTop = list.scrollHeight;
 }
@@ -93,9 +94,17 @@ function learn(message) {
     const isNew = (party) => party?.startsWith("inv_") && !board.ids.includes(party);
     if (session.status === "open" && (isNew(message.from) || isNew(message.to))) renewSoon();
     const update = stateOf(message);
-    if (!update) return;
+    if (!update) return learnTurn(message);
     if (update.asked.length) toMove = update.asked;
     showClock(board.add(update));
+    showTurn();
+}
+
+/** Learns whose turn it is from a text of the operator to all players, such as "Player 2's turn. (Round 1/10)". */
+function learnTurn({ from, to, redacted, content }) {
+    const turn = from === "operator" && !to && !redacted && /^Player (\d+)'s turn/m.exec(content);
+    if (!turn) return;
+    toMove = [board.ids[Number(turn[1]) - 1]].filter(Boolean);
     showTurn();
 }
 

@@ -281,7 +281,7 @@ fn lasted(ms: i64) -> String {
 
 /// Renders the players that the game waits for. A script updates the element.
 fn turn(session: &RedactedSession, timeline: &Timeline) -> Markup {
-    let asked: Vec<usize> = timeline.asked().iter().filter_map(|player| session.seat_of(player)).collect();
+    let asked = timeline.to_move(session);
     let is_shown = session.status() == Status::Active && !asked.is_empty();
     html! {
         p.turn.wait id="turn" hidden[!is_shown] {

@@ -1,17 +1,19 @@
 //! The timeline of a session: the operator's messages, the moves and the chat in the order of their timestamps.
 //!
 //! Chat is shown as bubbles in the seats' colors, the operator's messages and the moves as lines between them, and
-//! private notes of the operator folded. A page has a bounded number of events, and links to earlier ones.
+//! private notes of the operator folded. Runs of quiet lines (states and moves of a game, withheld messages) are folded
+//! into one line. A page has a bounded number of events, and links to earlier ones.
 
-use arena_model::{SessionId, Status, Viewer};
+use arena_model::{SessionId, Status, Viewer, printable};
 use arena_web::seat_class;
 use arena_wire::Message;
 use maud::{Markup, html};
 use serde_json::Value;
 
 use super::events::Channels;
-use super::layout::{cut, moment, shown};
+use super::layout::{cut, moment};
 use super::seen::RedactedSession;
+use super::sessions::has_drawn_board;
 use super::told::Told;
 use super::{PageResult, Visit, with_query};
 use crate::arena::Arena;
@@ -24,6 +26,9 @@ const EVENTS_BYTES: usize = 60_000;
 
 /// Number of characters after which a message is cut.
 const LONGEST: usize = 1500;
+
+/// Minimum number of consecutive quiet lines that are folded.
+const RUN: usize = 4;
 
 /// Consecutive events of a session.
 pub(super) struct Timeline {
@@ -42,6 +47,28 @@ struct TimelineEvent {
     message: Message,
     /// The remark on a message that gave away a secret.
     remark: Option<String>,
+}
+
+/// The kind of an event that says little by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quiet {
+    /// An action of a player in a game with a board.
+    Move,
+    /// A state of such a game.
+    State,
+    /// A message to another player, withheld until the end.
+    Private,
+}
+
+impl Quiet {
+    /// Returns the kind's name in the element's data.
+    fn name(self) -> &'static str {
+        match self {
+            Quiet::Move => "move",
+            Quiet::State => "state",
+            Quiet::Private => "private",
+        }
+    }
 }
 
 impl Timeline {
@@ -96,6 +123,8 @@ impl Timeline {
         let visible = &self.events[self.events.len() - items.len()..];
         let before = self.until - (items.len() as u64).min(self.until);
         let leak = visible.iter().find(|event| event.remark.is_some());
+        items.reverse();
+        let items: Vec<(Option<Quiet>, String)> = visible.iter().map(|event| event.quiet(session)).zip(items).collect();
         let last = |channel: &str| {
             visible.iter().rev().find(|event| event.channel == channel).map_or(0, |event| event.message.index)
         };
@@ -110,7 +139,7 @@ impl Timeline {
                 }
                 ol.timeline.messages id="timeline" data-last-operator=(last("operator")) data-last-chat=(last("chat"))
                     data-latest=(self.until == self.total) tabindex="0" aria-live="polite" aria-relevant="additions" {
-                    @for item in items.iter().rev() { (maud::PreEscaped(item)) }
+                    @for run in items.chunk_by(|(one, _), (other, _)| one.is_some() && other.is_some()) { (fold(run)) }
                 }
                 @if self.until < self.total {
                     p.more { a href=(with_query(path, &visit.query, "until", "")) { "Latest messages" } }
@@ -126,9 +155,14 @@ impl Timeline {
         self.updates().find_map(|update| update.deadline)
     }
 
-    /// Returns the public names of the players that the operator has asked for a move.
-    pub(super) fn asked(&self) -> Vec<String> {
-        self.updates().map(|update| update.asked).find(|asked| !asked.is_empty()).unwrap_or_default()
+    /// Returns the seats of the players that the operator has asked for a move: by a state of a game, or by a line that
+    /// begins with `Player 2's turn`.
+    pub(super) fn to_move(&self, session: &RedactedSession) -> Vec<usize> {
+        let asked = self.updates().map(|update| update.asked).find(|asked| !asked.is_empty());
+        match asked {
+            Some(asked) => asked.iter().filter_map(|player| session.seat_of(player)).collect(),
+            None => self.events.iter().rev().find_map(|event| turn_of(&event.message)).into_iter().collect(),
+        }
     }
 
     /// Returns the operator's structured messages, latest first.
@@ -143,6 +177,22 @@ impl TimelineEvent {
         format!("{}-{}", self.channel, self.message.index)
     }
 
+    /// Returns the kind of a quiet event; `None` for events that are worth reading.
+    fn quiet(&self, session: &RedactedSession) -> Option<Quiet> {
+        let message = &self.message;
+        if self.channel != "operator" || self.remark.is_some() || message.content_sha256.is_some() {
+            return None;
+        }
+        if message.from != "operator" {
+            return has_drawn_board(session).then_some(Quiet::Move);
+        }
+        if message.redacted {
+            return Some(Quiet::Private);
+        }
+        let update = OperatorUpdate::by(message)?;
+        (update.ending.is_none() && !update.begins).then_some(Quiet::State)
+    }
+
     /// Renders the event. `message.js` renders later events in the same way.
     fn item(&self, (session, told): (&RedactedSession, &Told), own: Option<&str>, is_open: bool) -> Markup {
         let TimelineEvent { channel, message, remark } = self;
@@ -150,6 +200,7 @@ impl TimelineEvent {
         let who = |party: &str| party_label(session, told, party);
         let link = html! { a.at href={ "#" (id) } { (moment(message.timestamp.0)) } };
         let flag = html! { @if let Some(remark) = remark { p.flag { (remark) } } };
+        let quiet = self.quiet(session).map(Quiet::name);
         if *channel == "chat" {
             let is_right = own.map_or(seat.is_some_and(|seat| seat % 2 == 1), |own| own == message.from);
             let color = seat.map(seat_class).unwrap_or_default();
@@ -163,7 +214,7 @@ impl TimelineEvent {
         }
         if let (Some(to), "operator") = (&message.to, message.from.as_str()) {
             return html! {
-                li.message.note.private id=(id) data-at=(message.timestamp.0) {
+                li.message.note.private id=(id) data-at=(message.timestamp.0) data-quiet=[quiet] {
                     @if message.redacted {
                         div { "Private to " (who(to)) ": " (text(message, session, told)) }
                     } @else {
@@ -174,13 +225,46 @@ impl TimelineEvent {
             };
         }
         html! {
-            li.message.event.leak[remark.is_some()].private[message.to.is_some()] id=(id) data-at=(message.timestamp.0) {
+            li.message.event.leak[remark.is_some()].private[message.to.is_some()] id=(id) data-at=(message.timestamp.0)
+                data-quiet=[quiet] {
                 @if message.from != "operator" { (who(&message.from)) " " }
                 @if let Some(method) = &message.method { code { (cut(method, 40)) } " " }
                 (text(message, session, told)) (link) (flag)
             }
         }
     }
+}
+
+/// Renders consecutive events. A run of quiet ones is folded into a line with their number; `message.js` folds later
+/// events in the same way.
+fn fold(run: &[(Option<Quiet>, String)]) -> Markup {
+    let is_quiet = run.first().is_some_and(|(quiet, _)| quiet.is_some());
+    let count = |kind| run.iter().filter(|(quiet, _)| *quiet == Some(kind)).count();
+    let items = html! { @for (_, item) in run { (maud::PreEscaped(item)) } };
+    if !is_quiet || run.len() < RUN {
+        return items;
+    }
+    let (number, noun) = match (count(Quiet::Move), count(Quiet::State)) {
+        (0, 0) => (run.len(), "private message"),
+        (0, states) => (states, "state"),
+        (moves, _) => (moves, "move"),
+    };
+    html! {
+        li.run {
+            details { summary { (number) " " (noun) @if number != 1 { "s" } } ol { (items) } }
+        }
+    }
+}
+
+/// Returns the seat whose turn the operator announces to all players, as in `Player 2's turn. (Round 1/10)`.
+fn turn_of(message: &Message) -> Option<usize> {
+    if message.from != "operator" || message.to.is_some() || message.redacted {
+        return None;
+    }
+    message.content.lines().find_map(|line| {
+        let (number, _) = line.strip_prefix("Player ")?.split_once("'s turn")?;
+        number.parse::<usize>().ok()?.checked_sub(1)
+    })
 }
 
 /// A structured message of a game's operator: the start, a state with the players to move, or the result.
@@ -252,11 +336,12 @@ pub(super) fn party_label(session: &RedactedSession, told: &Told, party: &str) -
     }
 }
 
-/// Returns a message's text. In the operator's texts, the players' names replace their invites.
+/// Returns a message's text, with control characters escaped. In the operator's texts, the players' names replace their
+/// invites.
 fn with_names(message: &Message, session: &RedactedSession, told: &Told) -> String {
-    let mut text = message.content.clone();
+    let mut text = printable(&message.content).into_owned();
     if message.from == "operator" {
-        for (player, name) in session.state.players.iter().zip(&told.names) {
+        for (player, name) in session.state.players.iter().zip(&told.isolated) {
             text = text.replace(&format!("Player {player}"), name).replace(player.as_str(), name);
         }
     }
@@ -294,7 +379,7 @@ fn text(message: &Message, session: &RedactedSession, told: &Told) -> Markup {
     let rest = content.chars().count().saturating_sub(LONGEST);
     let shorter: String = content.chars().take(LONGEST).collect();
     html! {
-        p.text { (shown(&shorter)) @if rest > 0 { span.soft { " … " (rest) " more characters" } } }
+        p.text { bdi { (shorter) } @if rest > 0 { span.soft { " … " (rest) " more characters" } } }
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Told {
     /// The players' names by seat: `Player 1` until names are public.
     pub(super) names: Vec<String>,
     /// The names for sentences: names in right-to-left scripts are isolated from the words around them.
-    isolated: Vec<String>,
+    pub(super) isolated: Vec<String>,
     /// The result as a sentence; `None` until the end.
     pub(super) sentence: Option<String>,
     scores: Vec<Score>,

@@ -20,13 +20,20 @@ function toMarkdown(item) {
     return `_${text}_`;
 }
 
-/** Hides the items without the searched text. */
+/** Returns the items of all messages, also of folded ones. */
+const messagesIn = (list) => [...list.querySelectorAll("li.message")];
+
+/** Hides the items without the searched text, and opens the folded ones with it. */
 function search(list, words, result) {
     const wanted = words.trim().toLowerCase();
     let found = 0;
-    for (const item of list.children) {
+    for (const item of messagesIn(list)) {
         item.hidden = wanted !== "" && !item.textContent.toLowerCase().includes(wanted);
         if (!item.hidden) found += 1;
+    }
+    for (const run of list.querySelectorAll(":scope > .run")) {
+        run.hidden = !run.querySelector("li:not([hidden])");
+        run.firstElementChild.open = wanted !== "" && !run.hidden;
     }
     result.textContent = wanted === "" ? "" : `${found} found`;
 }
@@ -48,7 +55,7 @@ function equip() {
         const copy = make("button", "btn", "Copy as Markdown");
         copy.type = "button";
         copy.addEventListener("click", async () => {
-            const items = [...list.children].filter((item) => !item.hidden);
+            const items = messagesIn(list).filter((item) => !item.hidden);
             await navigator.clipboard.writeText(`${items.map(toMarkdown).join("\n\n")}\n`);
             copy.textContent = "Copied";
             setTimeout(() => { copy.textContent = "Copy as Markdown"; }, 1500);
@@ -62,7 +69,14 @@ function equip() {
 function follow() {
     const id = /^#((?:operator|chat)-\d+)$/.exec(location.hash)?.[1];
     const item = id && document.getElementById(id);
-    if (item) item.querySelector("details")?.setAttribute("open", "");
+    if (item) {
+        item.querySelector("details")?.setAttribute("open", "");
+        const run = item.closest(".run");
+        if (run) {
+            run.firstElementChild.open = true;
+            item.scrollIntoView({ block: "nearest" });
+        }
+    }
     const address = new URL(location.href);
     if (!id || item || address.searchParams.get("at") === id) return;
     address.searchParams.set("at", id);
