@@ -141,8 +141,8 @@ fn faults_are_reported_with_their_place() {
     assert_eq!((typo.code, typo.stderr.contains("index.ts:")), (15, true), "{typo:#?}");
     let field = output("field", "challenge.json", "\"players\": 2", "\"player\": 2");
     assert_eq!((field.code, field.stderr.contains("challenge.json:")), (15, true), "{field:#?}");
-    let ui = output("ui", "challenge.json", "\"players\": 2", "\"players\": 2, \"ui\": {\"methods\": {\"bet\": {}}}");
-    assert_eq!((ui.code, ui.stderr.contains("ui: `bet` isn't one of the methods")), (15, true), "{ui:#?}");
+    let ui = output("ui", "challenge.json", "\"type\": \"number\"", "\"type\": \"numbers\"");
+    assert_eq!((ui.code, ui.stderr.contains("ui: unknown variant `numbers`")), (15, true), "{ui:#?}");
     let method = output("method", "challenge.json", "\"name\": \"guess\"", "\"name\": \"gues\"");
     assert_eq!(method.code, 15, "{method:#?}");
     let allowed = {
