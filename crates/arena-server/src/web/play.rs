@@ -13,6 +13,7 @@ use arena_model::{
     UserId, UserProfile, Viewer,
 };
 use arena_report::utc;
+use arena_web::seat_class;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -25,7 +26,7 @@ use super::components::{btn, empty, primary};
 use super::form::Form;
 use super::layout::{NavEntry, Page, badge, explained};
 use super::seen::RedactedSession;
-use super::sessions::{deal, party_name, result};
+use super::sessions::{deal, result};
 use super::timeline::Timeline;
 use super::told::Told;
 use super::{PageResult, Visit, answer};
@@ -83,8 +84,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         (title(&seen, &told, name))
         (turn(&seen, is_seated, timeline.deadline()))
         div id="seat" data-invite=(invite) data-mode=(mode) data-seated=(is_seated) {
-            @if is_seated {
-                p.soft { "You are " (party_name(&seen, &invite.to_string())) "." }
+            @if let Some(seat) = declared.own {
+                p.soft { "You are " b.who.{ (seat_class(seat)) } { "Player " (seat + 1) } "." }
             } @else if seen.status() == Status::Open {
                 (join(&path, keys))
             } @else {
@@ -431,7 +432,7 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
 
 /// Takes the seat of an invite. An empty name counts as none.
 pub(super) async fn take_seat(arena: &Arena, invite: &str, name: Option<&str>) -> PageResult<()> {
-    let invite = invite.parse().map_err(|_| ApiError::not_found("INVITE_NOT_FOUND", "invite not found"))?;
+    let invite: InviteCode = invite.parse().map_err(|_| ApiError::not_found("INVITE_NOT_FOUND", "invite not found"))?;
     let name = name.map(str::trim).filter(|name| !name.is_empty());
     let user = name.map(|name| name.parse::<UserId>().map_err(|_| invalid_name(name))).transpose()?;
     let respond = Box::new(|_: &arena_engine::Written<'_>| String::new());

@@ -103,7 +103,7 @@ fn scores(values: impl Iterator<Item = f64>) -> String {
 }
 
 /// Renders a party's label: the operator, the player's number, or the sender's own name.
-pub(super) fn party_name(session: &RedactedSession, party: &str) -> Markup {
+fn party_name(session: &RedactedSession, party: &str) -> Markup {
     html! {
         @match (party, session.seat_of(party)) {
             ("operator", _) => b.who.operator { "Operator" },
