@@ -9,6 +9,8 @@ use maud::{Markup, html};
 
 use super::PageResult;
 use super::board::player;
+use super::components::empty;
+use super::layout::cut;
 use crate::arena::Arena;
 
 /// Number of latest games that a user's page covers.
@@ -131,24 +133,45 @@ fn table(
     let mean = |sum: f64, met: &Against| number_of(sum / f64::from(met.games));
     html! {
         @if met.is_empty() {
-            p.empty { "No rated games against named players yet." }
+            (empty("No rated games against named players yet.", Some(("/challenges", "Play a game"))))
         } @else {
-            div.scroll tabindex="0" { table {
+            div.scroll tabindex="0" { table.stacked.met {
                 thead { tr {
-                    th scope="col" { "Opponent" } th.number scope="col" { "Games" } th.number scope="col" { "Ahead" } th.number scope="col" { "Level" } th.number scope="col" { "Behind" }
-                    th.number scope="col" { "Utility, own : opponent" } th.number scope="col" { "Security, own : opponent" }
+                    th scope="col" { "Opponent" } th.number scope="col" { "Games" } th scope="col" { "Ahead, level, behind" }
+                    th.number scope="col" { "Utility" } th.number scope="col" { "Security" }
                 } }
                 tbody { @for (id, met) in met { tr {
-                    td { @match profiles.get(*id) { Some(profile) => (player(profile)), None => (super::layout::cut(id.as_str(), 28)) } }
-                    td.number { (met.games) } td.number { (met.ahead) } td.number { (met.level) } td.number { (met.behind) }
-                    td.number { (mean(met.own.utility, met)) " : " (mean(met.theirs.utility, met)) }
-                    td.number { (mean(met.own.security, met)) " : " (mean(met.theirs.security, met)) }
+                    td { @match profiles.get(*id) { Some(profile) => (player(profile)), None => (cut(id.as_str(), 28)) } }
+                    td.number data-label="Games" { (met.games) }
+                    td data-label="Ahead, level, behind" { (bar(met)) " " (met.ahead) ", " (met.level) ", " (met.behind) }
+                    td.number data-label="Utility" { (mean(met.own.utility, met)) " : " (mean(met.theirs.utility, met)) }
+                    td.number data-label="Security" { (mean(met.own.security, met)) " : " (mean(met.theirs.security, met)) }
                 } } }
             } }
             p.more {
-                "Ahead means more utility than the opponent, and level the same utility. "
+                "Ahead means more utility than the opponent, and level the same utility. Utility and security are means, the "
+                "player's own first. "
                 @if others > 0 { (others) " less frequent opponents are not listed. " }
                 @if !is_whole { "Only the latest " (GAMES) " games are counted." }
+            }
+        }
+    }
+}
+
+/// Draws the shares of games in which the player was ahead, level and behind. The text beside it has the numbers, so
+/// screen readers skip the picture.
+fn bar(met: &Against) -> Markup {
+    let width = |games: u32| 90.0 * f64::from(games) / f64::from(met.games.max(1));
+    let (ahead, level) = (width(met.ahead), width(met.level));
+    let parts = [
+        (0.0, ahead, "var(--seat-0)"),
+        (ahead, level, "var(--line)"),
+        (ahead + level, width(met.behind), "var(--seat-1)"),
+    ];
+    html! {
+        svg.shares viewBox="0 0 90 10" width="90" height="10" aria-hidden="true" {
+            @for (x, width, fill) in parts {
+                rect x=(format!("{x:.1}")) y="0" width=(format!("{width:.1}")) height="10" fill=(fill) {}
             }
         }
     }

@@ -270,6 +270,67 @@ fn an_ended_session_tells_its_result_and_flags_the_leak() {
     for word in [">utility 1 · security 1<", ">utility 0 · security -1<", "Replay", "Play this"] {
         assert!(watched.contains(word), "{word}: {watched}");
     }
+    let replay = page(&client, &format!("/sessions/{session}/replay"));
+    assert!(replay.contains("data-leaks=\"[") && !replay.contains("data-leaks=\"[]\""), "{replay}");
+}
+
+#[test]
+fn an_ended_session_shows_who_knew_what() {
+    let host = Host::start();
+    let client = host.client();
+    let session = leak(&client);
+    let label = "The sets of Mallory and Edsger with 3 common numbers; others learned a secret number of Edsger";
+    for path in [format!("/sessions/{session}"), format!("/sessions/{session}/picture.svg"), "/".to_owned()] {
+        assert!(client.get(&path).text().contains(label), "{path}");
+    }
+    let watched = page(&client, &format!("/sessions/{session}"));
+    let chips = |class: &str| watched.matches(&format!("<span class=\"chip {class}\">")).count();
+    // Each player's set has the common numbers, and the legend has one chip of each kind.
+    assert!(watched.contains("Who knew what") && watched.contains("Edsger's set"), "{watched}");
+    assert_eq!((chips("common"), chips("leak")), (7, 2), "{watched}");
+}
+
+#[test]
+fn a_live_session_shows_its_public_state_and_whose_turn_it_is() {
+    let host = Host::start();
+    let client = host.client();
+    let (session, invites) = client.create("ultimatum");
+    for (invite, user) in invites.iter().zip(["Ada", "Bob"]) {
+        client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
+    }
+    let path = format!("/sessions/{session}");
+    let watched = page(&client, &path);
+    assert!(watched.contains("<b>Player 1 to move</b>") && watched.contains("No offer yet"), "{watched}");
+    client.act(&session, &invites[0], "submit_offer", "61, 39").ok();
+    let watched = page(&client, &path);
+    assert!(watched.contains("<b>Player 2 to move</b>"), "{watched}");
+    assert!(watched.contains("Offer of Player 1: 61 for Player 1, 39 for Player 2"), "{watched}");
+    assert!(!watched.contains("Who knew what") && !watched.contains("needed at least"), "{watched}");
+    client.act(&session, &invites[1], "accept", "yes").ok();
+    let watched = page(&client, &path);
+    assert!(watched.contains("Agreed: 61 for Ada, 39 for Bob") && watched.contains("Ada needed at least"), "{watched}");
+}
+
+#[test]
+fn moves_of_a_board_game_are_folded() {
+    let host = Host::start();
+    let client = host.client();
+    let (session, invites) = client.create("chess");
+    for (invite, user) in invites.iter().zip(["Ada", "Bob"]) {
+        client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
+    }
+    let path = format!("/sessions/{session}");
+    for step in ["e2e4", "e7e5", "g1f3", "b8c6"] {
+        assert!(invites.iter().any(|invite| client.act(&session, invite, "move", step).status == 200), "{step}");
+    }
+    let watched = page(&client, &path);
+    assert!(watched.contains("<li class=\"run\"><details><summary>4 moves</summary>"), "{watched}");
+    assert!(watched.contains("Chess board, White to move"), "{watched}");
+    // Chat interrupts a run.
+    client.chat(&session, &invites[0], "Well played.").ok();
+    client.act(&session, &invites[0], "resign", "").ok();
+    let watched = page(&client, &path);
+    assert!(watched.contains("Well played.") && watched.contains("4 moves"), "{watched}");
 }
 
 #[test]
