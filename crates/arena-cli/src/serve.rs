@@ -23,6 +23,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{ListenArgs, LogArgs, LogFormat, ServeArgs};
 use crate::exit::{Exit, Failure};
+use crate::house::HouseModel;
 use crate::matches::settings::launcher;
 use crate::{house, notify, output, scripts};
 
@@ -31,16 +32,19 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
     start_log(&args.log, "info")?;
     let settings = settings(&args)?;
     let data = settings.data.clone();
-    let house = settings.has_house().then_some((settings.auth.enabled, settings.house.seats));
+    let house = match settings.has_house() {
+        true => Some((settings.auth.enabled, settings.house.seats, HouseModel::of(&settings.house)?)),
+        false => None,
+    };
     let runtime = runtime()?;
     runtime.block_on(async {
         // The signal handler is installed before the server starts, so that an early signal isn't lost.
         let stop = stop_signal()?;
         let server = start(settings).await?;
         output::print(&format!("arena listens on http://{}", server.address()))?;
-        if let Some((signs, seats)) = house {
+        if let Some((signs, seats, model)) = house {
             let no_thread = |error| Failure::new(Exit::Internal, format_args!("cannot start a thread: {error}"));
-            house::open(&server, signs, seats).map_err(no_thread)?;
+            house::open(&server, signs, seats, model).map_err(no_thread)?;
             output::print("Open this address in a browser to play. House bots are on.")?;
         }
         if let Some(token) = server.new_admin_token() {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use parking_lot::Mutex;
@@ -34,6 +35,14 @@ pub struct House {
     challenges: BTreeSet<String>,
     seats: Mutex<Sender<HouseSeat>>,
     places: Arc<Semaphore>,
+    model: Option<OfferedModel>,
+}
+
+/// A language model that may play instead of a house bot.
+struct OfferedModel {
+    name: String,
+    /// True while the budget allows another game.
+    has_budget: Arc<AtomicBool>,
 }
 
 /// A session's seat for a house bot. It counts against the maximum number of concurrent seats until it is dropped.
@@ -47,13 +56,19 @@ pub struct HouseSeat {
     pub strength: Strength,
     /// The position among the session's seats for house bots, from 0.
     pub number: usize,
+    /// True if a language model plays the seat instead of a bot.
+    pub is_for_model: bool,
     _place: OwnedSemaphorePermit,
 }
 
 impl HouseSeat {
     /// Returns the user id of the bot, such as `house-psi` or `house-dining-cryptographers-easy-2`.
     pub fn user(&self) -> String {
-        let strength = if self.strength == Strength::Easy { "-easy" } else { "" };
+        let strength = match self.strength {
+            _ if self.is_for_model => "-model",
+            Strength::Easy => "-easy",
+            Strength::Normal => "",
+        };
         let number = if self.number > 0 { format!("-{}", self.number + 1) } else { String::new() };
         format!("house-{}{strength}{number}", self.challenge)
     }
@@ -65,7 +80,21 @@ impl House {
     pub fn open(challenges: impl IntoIterator<Item = String>, places: usize) -> (House, Receiver<HouseSeat>) {
         let (seats, taken) = channel();
         let challenges = challenges.into_iter().collect();
-        (House { challenges, seats: Mutex::new(seats), places: Arc::new(Semaphore::new(places)) }, taken)
+        let places = Arc::new(Semaphore::new(places));
+        (House { challenges, seats: Mutex::new(seats), places, model: None }, taken)
+    }
+
+    /// Offers a language model as an opponent, by its name, while `has_budget` is true.
+    #[must_use]
+    pub fn with_model(self, name: String, has_budget: Arc<AtomicBool>) -> House {
+        House { model: Some(OfferedModel { name, has_budget }), ..self }
+    }
+
+    /// Returns the name of the language model that visitors can play against; `None` if there is none, or if its budget
+    /// is used up.
+    pub(crate) fn model(&self) -> Option<&str> {
+        let model = self.model.as_ref().filter(|model| model.has_budget.load(Ordering::Relaxed));
+        model.map(|model| model.name.as_str())
     }
 
     /// True if a house bot plays this challenge.
@@ -95,13 +124,29 @@ impl House {
     }
 
     /// Sends the seats of these invites to the house bots, as many as are reserved.
-    pub(crate) fn send(&self, challenge: &str, invites: &[String], strength: Strength, Places(mut places): Places) {
+    pub(crate) fn send(&self, challenge: &str, invites: &[String], strength: Strength, places: Places) {
+        self.send_with(challenge, invites, (strength, false), places);
+    }
+
+    /// Sends the first seat of these invites to the language model, and the others to house bots.
+    pub(crate) fn send_to_model(&self, challenge: &str, invites: &[String], places: Places) {
+        self.send_with(challenge, invites, (Strength::Normal, true), places);
+    }
+
+    fn send_with(
+        &self,
+        challenge: &str,
+        invites: &[String],
+        (strength, wants_model): (Strength, bool),
+        Places(mut places): Places,
+    ) {
         let seats = self.seats.lock();
         for (number, invite) in invites.iter().enumerate() {
             let Some(place) = places.split(1) else { return };
             let (challenge, invite) = (challenge.to_owned(), invite.clone());
             // Sending fails only if the receiver was dropped, which means that the server is stopping.
-            let _ = seats.send(HouseSeat { challenge, invite, strength, number, _place: place });
+            let is_for_model = wants_model && number == 0;
+            let _ = seats.send(HouseSeat { challenge, invite, strength, number, is_for_model, _place: place });
         }
     }
 }
@@ -125,6 +170,21 @@ mod tests {
         assert!(house.reserve(1).is_none());
         drop(taken);
         assert!(house.reserve(2).is_some());
+    }
+
+    #[test]
+    fn a_model_is_offered_within_its_budget_and_gets_one_seat() {
+        let (house, seats) = House::open(["psi".to_owned()], 2);
+        assert_eq!(house.model(), None);
+        let has_budget = Arc::new(AtomicBool::new(true));
+        let house = house.with_model("thinker-2".to_owned(), Arc::clone(&has_budget));
+        assert_eq!(house.model(), Some("thinker-2"));
+        let places = house.reserve(2).expect("two are free");
+        house.send_to_model("psi", &["inv_1".to_owned(), "inv_2".to_owned()], places);
+        let users: Vec<String> = seats.try_iter().map(|seat| seat.user()).collect();
+        assert_eq!(users, ["house-psi-model", "house-psi-2"]);
+        has_budget.store(false, Ordering::Relaxed);
+        assert_eq!(house.model(), None);
     }
 
     #[test]

@@ -297,11 +297,27 @@ pub struct HouseSettings {
     pub enabled: Option<bool>,
     /// Maximum number of seats that house bots play at the same time, each on its own thread.
     pub seats: usize,
+    /// A language model that visitors can play against, as `NAME@URL` with the endpoint's URL.
+    pub model: Option<String>,
+    /// The maximum cost of the model's games since the start of the server, in US dollars. A game may cost a tenth of
+    /// it.
+    pub model_cost: Option<f64>,
+    /// The price of a million input tokens, in US dollars.
+    pub model_price_in: Option<f64>,
+    /// The price of a million output tokens, in US dollars.
+    pub model_price_out: Option<f64>,
 }
 
 impl Default for HouseSettings {
     fn default() -> Self {
-        HouseSettings { enabled: None, seats: 16 }
+        HouseSettings {
+            enabled: None,
+            seats: 16,
+            model: None,
+            model_cost: None,
+            model_price_in: None,
+            model_price_out: None,
+        }
     }
 }
 

@@ -87,7 +87,7 @@ impl BotArgs {
 }
 
 /// A language model that plays a seat.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Language model player")]
 pub struct ModelArgs {
     /// Name of the model at its endpoint.

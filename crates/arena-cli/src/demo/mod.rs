@@ -64,7 +64,7 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
     })?;
     let arena = Arena::at(&url);
     let no_thread = |error| Failure::new(Exit::Internal, format_args!("cannot start a thread: {error}"));
-    house::open(&server, false, seats).map_err(no_thread)?;
+    house::open(&server, false, seats, None).map_err(no_thread)?;
 
     let (stop_server, server_stops) = oneshot::channel::<()>();
     let serving = runtime.spawn(server.run(async {

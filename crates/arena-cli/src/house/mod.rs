@@ -7,6 +7,7 @@
 
 pub mod bots;
 mod convention;
+mod model;
 pub mod psi;
 pub mod seat;
 pub mod table;
@@ -15,6 +16,7 @@ mod talkers;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -25,6 +27,7 @@ use arena_identity::{KeyPair, ProfileUpdate};
 use arena_server::{House, HouseSeat, Server, Strength};
 
 use self::bots::{DemoBot, HOUSE};
+pub use self::model::HouseModel;
 use self::psi::Patience;
 use self::seat::TakenSeat;
 use self::table::Manner;
@@ -143,18 +146,25 @@ fn new_pair() -> Result<KeyPair, CallError> {
 }
 
 /// Starts the thread that plays the seats of house bots on a server, and offers the bots on the server's pages.
-/// `signs` is true if the server has authentication mode. At most `seats` bots play at the same time.
+/// `signs` is true if the server has authentication mode. At most `seats` bots play at the same time. `model` plays
+/// with visitors who choose it.
 ///
 /// # Errors
 /// If no thread can be started.
-pub fn open(server: &Server, signs: bool, seats: usize) -> std::io::Result<()> {
+pub fn open(server: &Server, signs: bool, seats: usize, model: Option<HouseModel>) -> std::io::Result<()> {
     let arena = Arena::at(&format!("http://{}", reachable(server.address())));
     let (house, requested) = House::open(challenges(), seats);
+    let model = model.map(Arc::new);
+    let house = match &model {
+        Some(model) => house.with_model(model.name().to_owned(), model.has_budget()),
+        None => house,
+    };
     thread::Builder::new().name("house".to_owned()).spawn(move || {
         let mut identities = Identities { signs, known: BTreeMap::new() };
         // The loop ends when the server drops the sender.
         for seat in requested {
-            if let Err(error) = start(&arena, &mut identities, seat).or_else(|error| unless_stopped(error, &ENDING)) {
+            let started = start(&arena, &mut identities, seat, model.as_ref());
+            if let Err(error) = started.or_else(|error| unless_stopped(error, &ENDING)) {
                 Failure::from(error).print();
             }
         }
@@ -164,10 +174,29 @@ pub fn open(server: &Server, signs: bool, seats: usize) -> std::io::Result<()> {
 }
 
 /// Takes a seat and starts the thread that plays it.
-fn start(arena: &Arena, identities: &mut Identities, seat: HouseSeat) -> Result<(), CallError> {
+fn start(
+    arena: &Arena,
+    identities: &mut Identities,
+    mut seat: HouseSeat,
+    model: Option<&Arc<HouseModel>>,
+) -> Result<(), CallError> {
     let Some(opponent) = Opponent::find(&seat.challenge, seat.strength) else { return Ok(()) };
-    let taken = identities.take(&arena.own_connection(), &seat, opponent.motto())?;
+    let model = model.filter(|model| seat.is_for_model && model.reserve()).map(Arc::clone);
+    seat.is_for_model = model.is_some();
+    let motto = match &model {
+        Some(model) => format!("asks the language model {}", model.name()),
+        None => opponent.motto().to_owned(),
+    };
+    let taken = identities.take(&arena.own_connection(), &seat, &motto).inspect_err(|_| {
+        if let Some(model) = &model {
+            model.release(0.0);
+        }
+    })?;
     let started = thread::Builder::new().name(seat.user()).spawn(move || {
+        if let Some(model) = model {
+            model.play(&taken);
+            // If the model has failed, the bot goes on. If the session has ended, the bot leaves at once.
+        }
         let played = opponent.play(&taken).or_else(|error| unless_stopped(error, &ENDING));
         if let Err(error) = played {
             Failure::from(error).print();

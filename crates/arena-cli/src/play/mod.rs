@@ -13,9 +13,12 @@ mod queue;
 mod seat;
 mod typed;
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use serde_json::{Value, json};
 
-use crate::args::{Global, SeatArgs};
+use crate::args::{Global, ModelArgs, SeatArgs};
 use crate::client::Arena;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
@@ -97,6 +100,22 @@ pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> 
         Mind::Model(model) => model.verdict(&seat, played),
         Mind::Person | Mind::Bot(_) => Ok(()),
     }
+}
+
+/// Lets a language model play a taken seat to the end of the session. `arena` is the client of the seat's player.
+/// Returns the model's cost in US dollars besides the result.
+pub fn play_model(arena: &Arena, invite: &str, args: &ModelArgs) -> (f64, Result<(), Failure>) {
+    let mut cost = 0.0;
+    let mut play = || {
+        let mut model = Model::of(args)?;
+        let mut seat = PlayerSeat::take_up(arena, invite)?;
+        let mut inbox = Inbox::open(&seat, Arc::new(AtomicBool::new(false)))?;
+        let played = model.play(&mut seat, &mut inbox);
+        cost = model.cost().unwrap_or(0.0);
+        model.verdict(&seat, played?)
+    };
+    let played = play();
+    (cost, played)
 }
 
 /// Prints the result of the session, if it has ended.

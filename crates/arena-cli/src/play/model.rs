@@ -143,6 +143,11 @@ impl Model {
         }
     }
 
+    /// Returns the model's cost so far in US dollars, if prices are known.
+    pub fn cost(&self) -> Option<f64> {
+        self.spent.cost()
+    }
+
     /// Returns the model's cost and end as JSON.
     pub fn summary(&self) -> Value {
         let mut summary = self.spent.to_json();

@@ -176,9 +176,11 @@ pub(super) fn starts(arena: &Arena, name: &str, players: usize) -> Option<Markup
 /// Returns the form of [`opponent`] with a button for each strength.
 fn opponents(arena: &Arena, name: &str) -> Option<Markup> {
     let turns = short_options(arena, name).and_then(|options| options.get("n_epochs").cloned());
+    let model = arena.house.get().and_then(House::model);
     let buttons = html! {
         button.btn.primary { "Play against a house bot" }
         button.btn name="strength" value="easy" { "Easy opponent" }
+        @if let Some(model) = model { button.btn name="strength" value="model" { "Play against " (shown(model)) } }
         @if let Some(turns) = turns { span.small.soft { "A short game of " (turns) " turns." } }
     };
     against_house(arena, name, &buttons)
@@ -270,10 +272,17 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
         None => None,
         Some("house") => {
             let seats = challenge.resolve(&options).map_or(metadata.players, |options| challenge.seats(&options));
-            let strength = Strength::from_name(form.fields.get("strength").unwrap_or("normal"));
-            let unknown = || ApiError::bad_request("INVALID_FIELD", "strength must be `easy` or `normal`");
+            let unknown = || ApiError::bad_request("INVALID_FIELD", "strength must be `easy`, `normal` or `model`");
+            let strength = match form.fields.get("strength").unwrap_or("normal") {
+                "model" => None,
+                strength => Some(Strength::from_name(strength).ok_or_else(unknown)?),
+            };
             let (house, places) = reserve_bots(&arena, name, seats)?;
-            Some((house, places, strength.ok_or_else(unknown)?))
+            if strength.is_none() && house.model().is_none() {
+                let text = "the language model isn't available; play against a house bot";
+                return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "HOUSE_BUSY", text).into());
+            }
+            Some((house, places, strength))
         }
         Some(_) => return Err(ApiError::bad_request("INVALID_FIELD", "against must be `house`").into()),
     };
@@ -287,7 +296,10 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
         take_seat(&arena, own, user).await?;
     }
     if let Some((house, places, strength)) = house {
-        house.send(name, others, strength, places);
+        match strength {
+            Some(strength) => house.send(name, others, strength, places),
+            None => house.send_to_model(name, others, places),
+        }
         if order == Some(JoinOrder::Last) && await_players(&arena, &session.id, others.len()).await? {
             take_seat(&arena, own, user).await?;
         }

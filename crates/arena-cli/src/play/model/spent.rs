@@ -72,7 +72,8 @@ impl ModelCost {
         self.price(usage.input, usage.output)
     }
 
-    fn cost(&self) -> Option<f64> {
+    /// Returns the cost in US dollars, if prices are known.
+    pub fn cost(&self) -> Option<f64> {
         self.price(self.input, self.output)
     }
 

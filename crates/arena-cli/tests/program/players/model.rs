@@ -4,6 +4,8 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -551,4 +553,51 @@ fn a_model_that_refuses_to_play_resigns_or_announces_its_stop() {
     let run = stopped.ends();
     assert_eq!((run.code, &summary(&run)["model"]["stopped"]), (18, &json!("refused")), "{run:#?}");
     assert_eq!(ada.ends().code, 0);
+}
+
+#[test]
+fn a_model_takes_a_house_seat() {
+    let folder = folder();
+    let endpoint = Endpoint::listen(KEY, honest);
+    let config = folder.path().join("arena.toml");
+    let settings = format!(
+        "[house]\nmodel = \"thinker@{}/v1\"\nmodel_cost = 1.0\nmodel_price_in = 1.0\nmodel_price_out = 1.0\n",
+        endpoint.url
+    );
+    fs::write(&config, settings).unwrap();
+    let data = folder.path().join("data");
+    let (config, data) = (config.to_str().unwrap(), data.to_str().unwrap());
+    let args = ["serve", "--listen", "127.0.0.1:0", "--data", data, "--config", config];
+    let server = Running::start_with(&args, &[("OPENAI_API_KEY", KEY)]);
+    let client = server.client();
+    assert!(client.get("/challenges/psi").text().contains("Play against <bdi>thinker</bdi>"));
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let answer = client.request("POST", "/challenges/psi", &form, b"against=house&strength=model");
+    assert_eq!(answer.status, 303, "{}", answer.text());
+    let invite = answer.header("location").unwrap().strip_prefix("/play/").unwrap().to_owned();
+    let session = client.join(&invite).ok()["ChallengeID"].as_str().unwrap().to_owned();
+
+    let chat = client.get(&format!("/api/chat/sync?channel={session}&wait=50")).ok();
+    let theirs = numbers(chat["messages"][0]["content"].as_str().unwrap());
+    let operator = client.get(&format!("/api/arena/sync?channel={session}&from={invite}&wait=20")).ok();
+    let texts = operator["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_str());
+    let mine = texts.filter(|text| text.contains("Your private set is: {")).map(set).next().unwrap();
+    client.chat(&session, &invite, &format!("My numbers: {}", list(&mine))).ok();
+    client.act(&session, &invite, "guess", &list(&(&mine & &theirs))).ok();
+    let until = Instant::now() + Duration::from_secs(60);
+    let ended = loop {
+        let listed = client.get("/api/challenges/psi").ok()["challenges"][0].take();
+        if listed["state"]["status"] == "ended" {
+            break listed;
+        }
+        assert!(Instant::now() < until, "{listed}");
+        thread::sleep(Duration::from_millis(100));
+    };
+    endpoint.is_content();
+    for seat in 0..2 {
+        assert_eq!(ended["state"]["scores"][seat]["utility"], 1, "{ended}");
+    }
+    assert_eq!(ended["rated"], false);
+    let user = client.get("/api/users/house-psi-model").ok();
+    assert_eq!(user["model"], "a house bot that asks the language model thinker");
 }
