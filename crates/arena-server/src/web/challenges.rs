@@ -43,7 +43,7 @@ pub(super) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResul
         @if arena.engine.challenges().is_empty() {
             (empty("This server hosts no games.", None))
         } @else {
-            (challenges(&arena, true))
+            (challenges(&arena))
         }
     };
     Ok(answer(&Page::new("Play", NavEntry::Challenges, body)))

@@ -122,7 +122,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         }
         section {
             div.heading { h2 { "Choose a game" } a href="/challenges" { "All games and rules" } }
-            (challenges(&arena, false))
+            (challenges(&arena))
         }
         section id="latest" {
             h2 { "Recent games" }
@@ -321,8 +321,8 @@ pub(super) fn board_of(arena: &Arena, challenge: Option<&str>) -> Option<Board> 
     }
 }
 
-/// Renders the hosted challenge types as tiles. `can_start` adds buttons that start a game.
-pub(super) fn challenges(arena: &Arena, can_start: bool) -> Markup {
+/// Renders the hosted challenge types as tiles with buttons that start a game.
+pub(super) fn challenges(arena: &Arena) -> Markup {
     let engine = &arena.engine;
     let count = |challenge: &str, status| {
         engine.count_sessions(&SessionFilter { challenge: Some(challenge.to_owned()), status: Some(status) })
@@ -342,7 +342,7 @@ pub(super) fn challenges(arena: &Arena, can_start: bool) -> Markup {
                             @if live > 0 { span { b { (live) } " live" } }
                             @if open > 0 { span { b { (open) } " waiting for players" } }
                         }
-                        @if let Some(starts) = starts(arena, id, metadata.players).filter(|_| can_start) { (starts) }
+                        @if let Some(starts) = starts(arena, id, metadata.players) { (starts) }
                     }
                 }
             }
