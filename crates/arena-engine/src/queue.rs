@@ -17,6 +17,10 @@ use crate::{Create, Engine, EngineError, Once};
 /// Time without a poll after which a ticket is dropped.
 const STALE_MS: i64 = 60_000;
 
+/// Time without a poll after which a ticket isn't matched until its next poll. It is shorter, because a caller that has
+/// gone without leaving the queue would keep an opponent waiting.
+const ABSENT_MS: i64 = 15_000;
+
 /// Maximum number of tickets that wait for one challenge.
 const PER_CHALLENGE: i64 = 1_000;
 
@@ -235,8 +239,8 @@ impl Engine {
         Completion::new(async move {
             let _matching = inner.matching.lock().await;
             let seats = inner.seats_of(&challenge)?;
-            let stale = stale(inner.environment.now());
-            let tickets = inner.store.list_tickets(&challenge, stale, true, seats.saturating_sub(1)).await?;
+            let since = present_since(inner.environment.now());
+            let tickets = inner.store.list_tickets(&challenge, since, true, seats.saturating_sub(1)).await?;
             if !tickets.iter().any(|queued| queued.hash == hash) || seats > tickets.len() + bots {
                 return Ok(None);
             }
@@ -252,8 +256,8 @@ impl Engine {
             let _matching = inner.matching.lock().await;
             let seats = inner.seats_of(&challenge)?;
             for _ in 0..ATTEMPTS {
-                let stale = stale(inner.environment.now());
-                let tickets = inner.store.list_tickets(&challenge, stale, false, seats).await?;
+                let since = present_since(inner.environment.now());
+                let tickets = inner.store.list_tickets(&challenge, since, false, seats).await?;
                 if tickets.len() < seats {
                     break;
                 }
@@ -308,6 +312,10 @@ impl Inner {
 
 fn stale(now: Timestamp) -> Timestamp {
     Timestamp(now.0 - STALE_MS)
+}
+
+fn present_since(now: Timestamp) -> Timestamp {
+    Timestamp(now.0 - ABSENT_MS)
 }
 
 fn failed(error: CommitError) -> EngineError {

@@ -115,7 +115,7 @@ impl Store {
         Ok(self.find(&sql, &[key(&hash)], read).await?)
     }
 
-    /// Returns the waiting tickets of a challenge that were polled since `stale`, in the order of joining, at most
+    /// Returns the waiting tickets of a challenge that were polled since `since`, in the order of joining, at most
     /// `limit`. If `only_house` is true, returns only the tickets of callers that accept house bots.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl Store {
     pub async fn list_tickets(
         &self,
         challenge: &str,
-        stale: Timestamp,
+        since: Timestamp,
         only_house: bool,
         limit: usize,
     ) -> Result<Vec<QueuedTicket>, StoreError> {
@@ -132,7 +132,7 @@ impl Store {
             "SELECT {COLUMNS} FROM queue WHERE type = $1 AND seen_at >= $2 {filter} ORDER BY at, ticket LIMIT $3"
         );
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.list(&sql, &[challenge.into(), stale.0.into(), limit.into()], read).await
+        self.list(&sql, &[challenge.into(), since.0.into(), limit.into()], read).await
     }
 
     /// Deletes tickets that have a result.

@@ -44,6 +44,19 @@ async fn a_ticket_without_a_poll_for_a_minute_is_dropped() {
 }
 
 #[tokio::test]
+async fn a_caller_without_a_poll_for_15_seconds_gets_no_opponent_until_the_next_one() {
+    let (environment, folder) = (TestEnvironment::new(14), TempDir::new().expect("a temp folder"));
+    let engine = engine(&environment, &folder).await;
+    let absent = enqueue(&engine, "a").await.expect("a ticket");
+    environment.advance_ms(15_001);
+    let present = enqueue(&engine, "b").await.expect("a ticket");
+    assert_eq!(poll(&engine, &present).await, Some(WAITING));
+    for ticket in [&absent, &present] {
+        assert!(matches!(poll(&engine, ticket).await, Some(QueueState::Matched { .. })));
+    }
+}
+
+#[tokio::test]
 async fn a_network_has_a_limited_number_of_tickets() {
     let (environment, folder) = (TestEnvironment::new(12), TempDir::new().expect("a temp folder"));
     let engine = engine(&environment, &folder).await;

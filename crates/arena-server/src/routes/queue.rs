@@ -75,7 +75,8 @@ struct LeftQueue {
 /// Waits for opponents.
 ///
 /// The caller gets a ticket. The first callers in the queue get the seats of a new session, as soon as they are enough.
-/// A ticket that isn't polled for 60 seconds is dropped.
+/// A caller gets no opponent while its last poll was more than 15 seconds ago. A ticket that isn't polled for 60
+/// seconds is dropped.
 #[utoipa::path(post, path = "/api/queue/{name}", tag = "challenges",
     params(("name" = String, Path, description = "The challenge type's id.", example = "psi"), Sender, CreationKey),
     request_body(content = Option<QueueRequest>, description = "Optional."),
