@@ -101,11 +101,14 @@ function learn(message) {
 }
 
 /** Learns whose turn it is from a text of the operator to all players, such as "Player 2's turn. (Round 1/10)". */
-function learnTurn({ from, to, redacted, content }) {
+function learnTurn({ from, to, redacted, content, index }) {
     const turn = from === "operator" && !to && !redacted && /^Player (\d+)'s turn/m.exec(content);
     if (!turn) return;
     toMove = [board.ids[Number(turn[1]) - 1]].filter(Boolean);
     showTurn();
+    // The server draws the picture of a game without a board.
+    const isNew = index > Number(document.getElementById("timeline").dataset.lastOperator);
+    if (isNew && document.getElementById("picture")) renewSoon();
 }
 
 /** Inserts a message, or replaces its redacted version. */
@@ -121,10 +124,10 @@ function put(message, channel, list) {
 }
 
 /**
- * Ids of the elements that are updated from the server's page: heading, seat, result, forms, recipients, seed and
- * options.
+ * Ids of the elements that are updated from the server's page: heading, seat, result, forms, recipients, seed,
+ * options, picture and secrets.
  */
-const UPDATED = ["session", "seat", "result", "acts", "chat-to", "chat-notice", "deal"];
+const UPDATED = ["session", "seat", "result", "acts", "chat-to", "chat-notice", "deal", "picture", "knowledge"];
 
 /** The server's last HTML of each element. The elements change on this page, such as by opened details. */
 const lastHtml = new Map(UPDATED.map((id) => [id, document.getElementById(id)?.innerHTML]));

@@ -151,28 +151,31 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
 /// Maximum number of parts of a secret on the page.
 const PARTS: usize = 60;
 
-/// Renders the players' secrets of an ended session, with marks for the parts that others learned.
+/// Renders the players' secrets of an ended session, with marks for the parts that others learned. A script fills the
+/// element when the game ends.
 fn knowledge(arena: &Arena, session: &RedactedSession, told: &Told) -> Markup {
     let secrets = told.secrets(arena, session);
     let has = |knowledge| secrets.iter().flat_map(|secret| &secret.parts).any(|part| part.knowledge == knowledge);
     html! {
-        @if !secrets.is_empty() {
-            section.card.pad.knowledge id="knowledge" {
-                h2 { "Who knew what" }
-                @for secret in &secrets {
-                    p.small.soft { (secret.title) }
-                    p.chips {
-                        @for part in secret.parts.iter().take(PARTS) {
-                            span.chip.common[part.knowledge == Knowledge::Common].leak[part.knowledge == Knowledge::Learned] { (part.text) }
-                            " "
+        div id="knowledge" {
+            @if !secrets.is_empty() {
+                section.card.pad.knowledge {
+                    h2 { "Who knew what" }
+                    @for secret in &secrets {
+                        p.small.soft { (secret.title) }
+                        p.chips {
+                            @for part in secret.parts.iter().take(PARTS) {
+                                span.chip.common[part.knowledge == Knowledge::Common].leak[part.knowledge == Knowledge::Learned] { (part.text) }
+                                " "
+                            }
+                            @if secret.parts.len() > PARTS { span.small.soft { "and " (secret.parts.len() - PARTS) " more" } }
                         }
-                        @if secret.parts.len() > PARTS { span.small.soft { "and " (secret.parts.len() - PARTS) " more" } }
                     }
-                }
-                @if has(Knowledge::Common) || has(Knowledge::Learned) {
-                    p.small.soft.legend {
-                        @if has(Knowledge::Common) { span.chip.common { "common" } " " }
-                        @if has(Knowledge::Learned) { span.chip.leak { "learned by another player" } }
+                    @if has(Knowledge::Common) || has(Knowledge::Learned) {
+                        p.small.soft.legend {
+                            @if has(Knowledge::Common) { span.chip.common { "common" } " " }
+                            @if has(Knowledge::Learned) { span.chip.leak { "learned by another player" } }
+                        }
                     }
                 }
             }
