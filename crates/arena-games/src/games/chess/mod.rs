@@ -28,8 +28,8 @@ use std::time::Duration;
 
 use arena_model::SettingRange::{Text, Whole};
 use arena_model::{
-    Actions, Events, Game, Hosted, IndexedAction, OptionsError, Scene, Seat, Setting, Setup, TURN_MS_SETTING, TimeLimits,
-    UpdateMode, Verdict,
+    Actions, Events, Game, Hosted, IndexedAction, OptionsError, Scene, Seat, Setting, Setup, TURN_MS_SETTING,
+    TimeLimits, UpdateMode, Verdict,
 };
 use cozy_chess::Color;
 use serde::de::Error;
