@@ -942,7 +942,7 @@ fn draw_live(id: &str, texts: &[&str]) -> Option<String> {
 
 #[test]
 fn pictures_of_live_sessions_are_drawn_from_public_texts() {
-    for id in crate::challenges().filter(|id| *id != "ultimatum") {
+    for id in challenges().filter(|id| *id != "ultimatum") {
         assert_eq!(draw_live(id, &[]), None, "{id}");
         assert_eq!(draw_live(id, &["All have joined.", "{\"disqualified\":\"Ada\"}"]), None, "{id}");
     }

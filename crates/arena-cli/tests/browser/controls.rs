@@ -195,7 +195,10 @@ fn forage(
     let path = format!("/api/chat/sync?channel=challenge_{session}&from={}&limit=1000", invites[0]);
     let log = world.client.get(&path).ok();
     let sent = log["messages"].as_array().unwrap().iter().filter(|message| message["from"] == json!(invites[0]));
-    let orders = sent.map(|message| serde_json::from_str(message["content"].as_str().unwrap()).unwrap());
+    let orders = sent.map(|message| {
+        let content = message["content"].as_str().unwrap();
+        serde_json::from_str(content).unwrap_or_else(|error| panic!("{error} in {message}"))
+    });
     Value::Array(orders.collect())
 }
 

@@ -81,8 +81,8 @@ export function canvas(element, width, height, label) {
   if (canvas.width !== across || canvas.height !== down) {
     canvas.width = across;
     canvas.height = down;
+    // The height follows from the width, also when the element becomes narrower.
     canvas.style.width = `${across / ratio}px`;
-    canvas.style.height = `${down / ratio}px`;
   }
   const context = canvas.getContext("2d");
   context.setTransform(across / width, 0, 0, down / height, 0, 0);
