@@ -196,7 +196,7 @@ fn forage(
     let log = world.client.get(&path).ok();
     let sent = log["messages"].as_array().unwrap().iter().filter(|message| message["from"] == json!(invites[0]));
     let orders = sent.map(|message| {
-        let content = message["content"].as_str().unwrap();
+        let content = message["content"].as_str().unwrap().strip_prefix("(actions) ").unwrap();
         serde_json::from_str(content).unwrap_or_else(|error| panic!("{error} in {message}"))
     });
     Value::Array(orders.collect())

@@ -182,8 +182,8 @@ function findOverlappingControls(faults) {
 function findOverlappingTexts(texts, faults) {
     const items = [];
     for (const { element, drawn, text, full } of texts) {
-        // A piece stands over the coordinate of its square.
-        if (element.closest("svg.board, svg.chess")) continue;
+        // A piece stands over the coordinate of its square, and an actor on its base.
+        if (element.closest("svg.board, svg.chess, svg.game")) continue;
         const box = visiblePart(full, frameOf(drawn ?? element));
         if (!box) continue;
         // Line boxes of neighboring lines overlap, the letters don't.

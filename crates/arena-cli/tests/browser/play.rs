@@ -170,7 +170,7 @@ fn a_person_steers_a_snake_against_a_bot_by_the_arrow_keys() {
     }
     person.see("Result");
     // The last move has arrived, and the board shows the end.
-    person.wait("/Player 1 head at/.test(document.querySelector('#board canvas')?.ariaLabel)");
+    person.wait("/(You|Player 1|ada) head at/.test(document.querySelector('#board canvas')?.ariaLabel)");
     person.wait("document.querySelector('.slider').innerText.includes('7 of 7')");
 }
 
