@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use arena_engine::Engine;
+use arena_model::{ChallengeMetadata, ChallengeType, MethodForm};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -33,6 +35,8 @@ impl Strength {
 /// The house bots of a server.
 pub struct House {
     challenges: BTreeSet<String>,
+    /// The engine, whose scripted challenges have a bot if they declare forms; `None` until the server offers the bots.
+    engine: Option<Engine>,
     seats: Mutex<Sender<HouseSeat>>,
     places: Arc<Semaphore>,
     model: Option<OfferedModel>,
@@ -58,7 +62,28 @@ pub struct HouseSeat {
     pub number: usize,
     /// True if a language model plays the seat instead of a bot.
     pub is_for_model: bool,
+    /// The forms of the challenge's methods, if it declares any.
+    pub declared: Option<DeclaredForms>,
     _place: OwnedSemaphorePermit,
+}
+
+/// The public data of a challenge with forms. A bot that doesn't know the rules makes its actions from them.
+#[derive(Debug, Clone)]
+pub struct DeclaredForms {
+    /// The forms in the order of the challenge's methods.
+    pub forms: Vec<MethodForm>,
+    /// The challenge's metadata.
+    pub metadata: ChallengeMetadata,
+}
+
+impl DeclaredForms {
+    /// Returns the forms of a challenge; `None` if it declares none.
+    fn of(challenge: &dyn ChallengeType) -> Option<DeclaredForms> {
+        let (declared, metadata) = (challenge.forms(), challenge.metadata().clone());
+        let form = |method: &str| declared.iter().find(|form| form.method == method).cloned();
+        let forms: Vec<MethodForm> = metadata.methods.iter().filter_map(|method| form(&method.name)).collect();
+        (!forms.is_empty()).then_some(DeclaredForms { forms, metadata })
+    }
 }
 
 impl HouseSeat {
@@ -81,13 +106,18 @@ impl House {
         let (seats, taken) = channel();
         let challenges = challenges.into_iter().collect();
         let places = Arc::new(Semaphore::new(places));
-        (House { challenges, seats: Mutex::new(seats), places, model: None }, taken)
+        (House { challenges, engine: None, seats: Mutex::new(seats), places, model: None }, taken)
     }
 
     /// Offers a language model as an opponent, by its name, while `has_budget` is true.
     #[must_use]
     pub fn with_model(self, name: String, has_budget: Arc<AtomicBool>) -> House {
         House { model: Some(OfferedModel { name, has_budget }), ..self }
+    }
+
+    /// Adds the scripted challenges of this engine that declare forms, including those that are added later.
+    pub(crate) fn with_scripts(self, engine: Engine) -> House {
+        House { engine: Some(engine), ..self }
     }
 
     /// Returns the name of the language model that visitors can play against; `None` if there is none, or if its budget
@@ -99,21 +129,35 @@ impl House {
 
     /// True if a house bot plays this challenge.
     pub(crate) fn plays(&self, challenge: &str) -> bool {
-        self.challenges.contains(challenge)
+        self.challenges.contains(challenge) || self.has_forms(challenge)
+    }
+
+    /// True if the house bots of this challenge have several strengths.
+    pub(crate) fn has_strengths(&self, challenge: &str) -> bool {
+        !self.has_forms(challenge)
+    }
+
+    fn has_forms(&self, challenge: &str) -> bool {
+        let hosted = self.engine.as_ref().map(Engine::challenges);
+        hosted.is_some_and(|hosted| hosted.get(challenge).is_some_and(|challenge| !challenge.forms().is_empty()))
     }
 
     /// Returns the challenge and the strength of a house bot by its user id; `None` for other users.
-    pub(crate) fn find_bot(&self, user: &str) -> Option<(&str, Strength)> {
+    pub(crate) fn find_bot(&self, user: &str) -> Option<(String, Strength)> {
         let user = user.strip_prefix("house-")?;
+        let hosted = self.engine.as_ref().map(Engine::challenges);
+        let scripts = hosted.iter().flat_map(|hosted| hosted.iter());
+        let scripts = scripts.filter(|(_, challenge)| !challenge.forms().is_empty()).map(|(name, _)| name);
+        let names: BTreeSet<&String> = self.challenges.iter().chain(scripts).collect();
         // Longer names come first: one challenge's name may begin with another's.
-        self.challenges.iter().rev().find_map(|challenge| {
+        names.into_iter().rev().find_map(|challenge| {
             let rest = user.strip_prefix(challenge.as_str())?;
             let (strength, number) = match rest.strip_prefix("-easy") {
                 Some(number) => (Strength::Easy, number),
                 None => (Strength::Normal, rest),
             };
             let is_number = number.strip_prefix('-').is_some_and(|digits| digits.parse::<usize>().is_ok());
-            (number.is_empty() || is_number).then_some((challenge.as_str(), strength))
+            (number.is_empty() || is_number).then(|| (challenge.clone(), strength))
         })
     }
 
@@ -140,13 +184,18 @@ impl House {
         (strength, wants_model): (Strength, bool),
         Places(mut places): Places,
     ) {
+        let hosted = self.engine.as_ref().map(Engine::challenges);
+        let declared = hosted.as_ref().and_then(|hosted| DeclaredForms::of(hosted.get(challenge)?.as_ref()));
+        // The bot that fills forms has one strength, so its user id needs none.
+        let strength = if declared.is_some() { Strength::Normal } else { strength };
         let seats = self.seats.lock();
         for (number, invite) in invites.iter().enumerate() {
             let Some(place) = places.split(1) else { return };
-            let (challenge, invite) = (challenge.to_owned(), invite.clone());
-            // Sending fails only if the receiver was dropped, which means that the server is stopping.
+            let (challenge, invite, declared) = (challenge.to_owned(), invite.clone(), declared.clone());
             let is_for_model = wants_model && number == 0;
-            let _ = seats.send(HouseSeat { challenge, invite, strength, number, is_for_model, _place: place });
+            // Sending fails only if the receiver was dropped, which means that the server is stopping.
+            let seat = HouseSeat { challenge, invite, strength, number, is_for_model, declared, _place: place };
+            let _ = seats.send(seat);
         }
     }
 }
@@ -194,7 +243,7 @@ mod tests {
             let places = house.reserve(2).expect("two are free");
             house.send(challenge, &["inv_1".to_owned(), "inv_2".to_owned()], strength, places);
             for seat in seats.try_iter() {
-                assert_eq!(house.find_bot(&seat.user()), Some((challenge, strength)), "{}", seat.user());
+                assert_eq!(house.find_bot(&seat.user()), Some((challenge.to_owned(), strength)), "{}", seat.user());
             }
         }
         for other in ["ada", "house-golf", "house-chess-", "house-chess-easy-x", "chess"] {

@@ -32,7 +32,7 @@ mod web;
 
 pub use admin_token::{AdminToken, AdminTokenError, AdminTokenFileError};
 pub use auth::AuthError;
-pub use house::{House, HouseSeat, Strength};
+pub use house::{DeclaredForms, House, HouseSeat, Strength};
 pub use origin::{AllowedOrigin, NoOrigin};
 pub use secret::SecretFileError;
 pub use server::{Server, StartError};

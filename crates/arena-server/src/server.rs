@@ -203,8 +203,9 @@ impl Server {
         self.new_admin_token.as_ref()
     }
 
-    /// Offers house bots as opponents. A second call has no effect.
+    /// Offers house bots as opponents, also in scripted challenges that declare forms. A second call has no effect.
     pub fn offer(&self, house: House) {
+        let house = house.with_scripts(self.arena.engine.clone());
         // An error means that house bots are set already.
         let _ = self.arena.house.set(house);
     }

@@ -3,10 +3,11 @@
 //!
 //! A thread with its own HTTP client plays each seat and receives only that seat's data ([`seat`]). A pure function
 //! computes a bot's next action from these data: [`bots`] for `psi`, [`talkers`] for the other challenges of words, and
-//! [`arena_games::bots`] for games.
+//! [`arena_games::bots`] for games. One bot plays all scripted challenges that declare forms ([`forms`]).
 
 pub mod bots;
 mod convention;
+mod forms;
 mod model;
 pub mod psi;
 pub mod seat;
@@ -27,6 +28,7 @@ use arena_identity::{KeyPair, ProfileUpdate};
 use arena_server::{House, HouseSeat, Server, Strength};
 
 use self::bots::{DemoBot, HOUSE};
+use self::forms::FormBot;
 pub use self::model::HouseModel;
 use self::psi::Patience;
 use self::seat::TakenSeat;
@@ -42,7 +44,6 @@ pub static ENDING: AtomicBool = AtomicBool::new(false);
 const PACE: Duration = Duration::from_millis(500);
 
 /// A bot that plays with visitors.
-#[derive(Clone, Copy)]
 enum Opponent {
     /// A bot for `psi`.
     Guesser(&'static DemoBot),
@@ -50,6 +51,8 @@ enum Opponent {
     Talker(&'static Talker, Strength),
     /// A bot for a board game, which moves.
     Player(&'static HouseBot),
+    /// The bot for scripted challenges, which fills their forms.
+    Filler(Box<FormBot>),
 }
 
 impl Opponent {
@@ -71,16 +74,17 @@ impl Opponent {
     }
 
     /// Returns the description of the bot's strategy.
-    fn motto(self) -> &'static str {
-        match self {
+    fn motto(&self) -> &'static str {
+        match *self {
             Opponent::Guesser(bot) => bot.motto,
             Opponent::Talker(talker, strength) => talker.mottos[usize::from(strength == Strength::Normal)],
             Opponent::Player(player) => player.motto,
+            Opponent::Filler(_) => FormBot::MOTTO,
         }
     }
 
-    fn play(self, seat: &TakenSeat) -> Result<(), CallError> {
-        match self {
+    fn play(&self, seat: &TakenSeat) -> Result<(), CallError> {
+        match *self {
             Opponent::Guesser(bot) => psi::play(seat, bot, Patience::WITH_PEOPLE, &ENDING),
             Opponent::Talker(talker, strength) => talk::play(seat, talker, strength, &ENDING),
             Opponent::Player(player) => {
@@ -88,11 +92,12 @@ impl Opponent {
                 let pace = if player.method == "actions" { Duration::ZERO } else { PACE };
                 table::play(seat, player, Manner { pace, stop: &ENDING })
             }
+            Opponent::Filler(ref bot) => bot.play(seat, &ENDING),
         }
     }
 }
 
-/// Returns the ids of the challenges that have opponents.
+/// Returns the ids of the built-in challenges that have opponents.
 fn challenges() -> impl Iterator<Item = String> {
     arena_games::challenges()
         .filter(|challenge| Opponent::find(challenge, Strength::Normal).is_some())
@@ -180,7 +185,11 @@ fn start(
     mut seat: HouseSeat,
     model: Option<&Arc<HouseModel>>,
 ) -> Result<(), CallError> {
-    let Some(opponent) = Opponent::find(&seat.challenge, seat.strength) else { return Ok(()) };
+    let opponent = match seat.declared.take() {
+        Some(declared) => Some(Opponent::Filler(Box::new(FormBot::new(&seat.challenge, declared)))),
+        None => Opponent::find(&seat.challenge, seat.strength),
+    };
+    let Some(opponent) = opponent else { return Ok(()) };
     let model = model.filter(|model| seat.is_for_model && model.reserve()).map(Arc::clone);
     seat.is_for_model = model.is_some();
     let motto = match &model {

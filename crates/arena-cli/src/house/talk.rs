@@ -128,7 +128,7 @@ pub fn play(seat: &TakenSeat, talker: &Talker, strength: Strength, stop: &Atomic
 }
 
 /// Adds a channel's new messages to the known ones.
-fn extend(
+pub fn extend(
     known: &mut Vec<Message>,
     read: impl Fn(Read) -> Result<Messages, CallError>,
     wait_s: u8,

@@ -174,3 +174,72 @@ fn a_person_plays_by_the_declared_form_of_a_challenge() {
     let page = client.get(&path).text().to_owned();
     assert!(page.contains("did best, with a utility of") || page.contains("Both bidders did equally well."), "{page}");
 }
+
+#[test]
+fn a_house_bot_plays_all_challenges_with_forms_also_later_ones() {
+    let (data, challenges) = (folder(), folder());
+    write(&challenges.path().join("pennies"), "", "");
+    let (_server, client) = serve(data.path(), Some(challenges.path()));
+    let request = |name: &str| client.request("POST", &format!("/challenges/{name}"), &FORM, b"against=house");
+    assert_eq!(request("pennies").status, 404, "without forms there is no bot");
+
+    let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/challenges"));
+    for name in ["sealed-bid-auction", "expense-desk", "merger-talks", "safe-house"] {
+        copy(&examples.join(name), &challenges.path().join(name));
+        wait_for(&client, "/api/metadata", |all| all.get(name).is_some());
+        let page = client.get(&format!("/challenges/{name}")).text().to_owned();
+        assert!(page.contains("Play against a house bot") && !page.contains("Easy opponent"), "{page}");
+        let answer = request(name);
+        assert_eq!(answer.status, 303, "{}", answer.text());
+        let invite = answer.header("location").unwrap().strip_prefix("/play/").unwrap().to_owned();
+        let joined = client.join(&invite).ok();
+        let id = joined["ChallengeID"].as_str().unwrap();
+        let list = format!("/api/challenges/{name}");
+        let session = |all: &Value| {
+            let all = all["challenges"].as_array().unwrap();
+            all.iter().find(|session| session["id"] == id).unwrap().clone()
+        };
+        let has_status = |status: &str| wait_for(&client, &list, |all| session(all)["state"]["status"] == status);
+        has_status("active");
+        assert_eq!(session(&client.get(&list).ok())["rated"], false);
+
+        // An action may have to wait for the bot's.
+        let act = |method: &str, content: &str| {
+            let start = Instant::now();
+            while client.act(id, &invite, method, content).status != 200 {
+                assert!(start.elapsed() < Duration::from_secs(30), "{name} refuses {method} {content}");
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        };
+        match name {
+            "sealed-bid-auction" => act("bid", "40"),
+            "expense-desk" => {
+                let texts = operator_texts(&client, id, &invite).join("\n");
+                let is_invoice = |line: &&str| line.starts_with(['K', 'L']) && line.contains(": ");
+                act("submit", &texts.lines().filter(is_invoice).collect::<Vec<_>>().join("\n"));
+                act("approve", "none");
+            }
+            "merger-talks" => {
+                act("walk", "");
+                act("guess", "none");
+            }
+            _ => act("go", "harbour"),
+        }
+        has_status("ended");
+        let user = client.get(&format!("/api/users/house-{name}")).ok();
+        assert!(user["model"].as_str().unwrap().starts_with("a house bot that fills the forms"), "{user}");
+        let page = client.get(&format!("/users/house-{name}"));
+        assert!(page.text().contains("Play against this bot"), "{}", page.text());
+    }
+}
+
+/// Copies the files of a folder, and then its `challenge.json`, so that the server never reads a part of them.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for file in fs::read_dir(from).unwrap().map(Result::unwrap).filter(|file| file.path().is_file()) {
+        if file.file_name() != "challenge.json" {
+            fs::copy(file.path(), to.join(file.file_name())).unwrap();
+        }
+    }
+    fs::copy(from.join("challenge.json"), to.join("challenge.json")).unwrap();
+}

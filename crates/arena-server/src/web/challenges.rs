@@ -177,9 +177,10 @@ pub(super) fn starts(arena: &Arena, name: &str, players: usize) -> Option<Markup
 fn opponents(arena: &Arena, name: &str) -> Option<Markup> {
     let turns = short_options(arena, name).and_then(|options| options.get("n_epochs").cloned());
     let model = arena.house.get().and_then(House::model);
+    let has_strengths = arena.house.get().is_some_and(|house| house.has_strengths(name));
     let buttons = html! {
         button.btn.primary { "Play against a house bot" }
-        button.btn name="strength" value="easy" { "Easy opponent" }
+        @if has_strengths { button.btn name="strength" value="easy" { "Easy opponent" } }
         @if let Some(model) = model { button.btn name="strength" value="model" { "Play against " (shown(model)) } }
         @if let Some(turns) = turns { span.small.soft { "A short game of " (turns) " turns." } }
     };
@@ -191,7 +192,7 @@ pub(super) fn against_user(arena: &Arena, user: &str) -> Option<Markup> {
     let (challenge, strength) = arena.house.get()?.find_bot(user)?;
     let strength = if strength == Strength::Easy { "easy" } else { "normal" };
     let button = html! { button.btn.primary name="strength" value=(strength) { "Play against this bot" } };
-    against_house(arena, challenge, &button)
+    against_house(arena, &challenge, &button)
 }
 
 fn against_house(arena: &Arena, name: &str, buttons: &Markup) -> Option<Markup> {
