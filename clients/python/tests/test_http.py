@@ -140,6 +140,13 @@ def test_invites_are_looked_up_and_offered(arena: Arena) -> None:
     assert invite in texts(arena.sync_chat("invites"))
 
 
+def test_an_unlisted_session_is_in_no_list(arena: Arena) -> None:
+    session = arena.create("psi", unlisted=True)
+    assert session.unlisted
+    assert not arena.create("psi").unlisted
+    assert session.id not in [listed.id for listed in arena.sessions().sessions]
+
+
 def test_callers_of_a_queue_get_the_seats_of_one_session(arena: Arena) -> None:
     first = arena.enqueue("ultimatum", idempotency_key="queue-of-ultimatum-1")
     assert (first.state, first.session_id, first.invite) == ("waiting", None, None)

@@ -123,6 +123,7 @@ impl<'c> TestSession<'c> {
             challenge: challenge.id().to_owned(),
             script: challenge.script().map(Script::version),
             rated: None,
+            is_unlisted: false,
             created_at: now,
             seed: Some(seed.clone()),
             invites: (1..=challenge.seats(&options))

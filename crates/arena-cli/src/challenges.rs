@@ -25,8 +25,9 @@ pub fn run(verb: ChallengesVerb, arena: &Arena, style: Style) -> Result<(), Fail
             }
             print_answer(&answer, style, answers::sessions)
         }
-        ChallengesVerb::Create { name, options } => {
-            print_answer(&arena.create(&name, options.as_ref())?, style, answers::created)
+        ChallengesVerb::Create { name, options, unlisted } => {
+            let create = if unlisted { Arena::create_unlisted } else { Arena::create };
+            print_answer(&create(arena, &name, options.as_ref())?, style, answers::created)
         }
         ChallengesVerb::Join { invite, user_id, sign } => {
             let answer = match sign {

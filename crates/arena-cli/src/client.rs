@@ -263,6 +263,11 @@ impl Arena {
         self.post(&path(&["api", "challenges"], Some(name)), json!({ "options": options }))
     }
 
+    /// Creates a session of the challenge type `name` that no list shows.
+    pub fn create_unlisted(&self, name: &str, options: Option<&Map<String, Value>>) -> Result<Answer, CallError> {
+        self.post(&path(&["api", "challenges"], Some(name)), json!({ "options": options, "unlisted": true }))
+    }
+
     /// Gets the session of an unused invite.
     pub fn find_invite(&self, invite: &str) -> Result<Answer, CallError> {
         self.get(&path(&["api", "invites"], Some(invite)), &[], None)

@@ -392,7 +392,8 @@ impl Inner {
         let options = challenge.resolve(&request.options)?;
         let now = self.environment.now();
         let seats = challenge.seats(&options);
-        let rated = self.catalogue.terms_of(&request.challenge, &options).filter(|_| request.is_rated);
+        let is_counted = request.is_rated && !request.is_unlisted;
+        let rated = self.catalogue.terms_of(&request.challenge, &options).filter(|_| is_counted);
         let facts = SessionFacts {
             id: self.environment.session_id(now),
             challenge: request.challenge,
@@ -400,6 +401,7 @@ impl Inner {
             created_at: now,
             seed: Some(self.environment.seed()),
             rated,
+            is_unlisted: request.is_unlisted,
             options,
             invites: (0..seats).map(|_| self.environment.invite(now)).collect(),
         };

@@ -288,7 +288,7 @@ impl Inner {
         tickets: &[QueuedTicket],
         is_rated: bool,
     ) -> Result<Option<Vec<InviteCode>>, EngineError> {
-        let create = Create { challenge: challenge.to_owned(), options: Map::new(), is_rated };
+        let create = Create { challenge: challenge.to_owned(), options: Map::new(), is_rated, is_unlisted: false };
         let hashes: Vec<[u8; 32]> = tickets.iter().map(|queued| queued.hash).collect();
         let opened = self.open(create, |written, now| {
             let facts = &written.session.facts;

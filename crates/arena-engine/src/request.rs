@@ -57,6 +57,8 @@ pub struct Create {
     pub options: Map<String, Value>,
     /// True if the session counts on a board when its options are the challenge's. Games against house bots don't.
     pub is_rated: bool,
+    /// True if no list shows or counts the session. Such a session counts on no board.
+    pub is_unlisted: bool,
 }
 
 /// A request to join a session.

@@ -32,6 +32,7 @@ impl Table {
             challenge: id.to_owned(),
             script: None,
             rated: None,
+            is_unlisted: false,
             created_at: Timestamp(0),
             seed: Some(Seed::from_number(seed)),
             options: challenge.resolve(&Map::new()).unwrap(),

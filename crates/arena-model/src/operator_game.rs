@@ -170,6 +170,7 @@ impl ChallengeGame {
             challenge: challenge.id().to_owned(),
             script: challenge.script().map(Script::version),
             rated: None,
+            is_unlisted: false,
             created_at: Timestamp(0),
             seed: Some(setup.seed),
             options,

@@ -196,6 +196,7 @@ struct SessionLine<'j> {
     options: Option<Map<String, Value>>,
     script_version: Option<String>,
     rated: Option<bool>,
+    unlisted: Option<bool>,
     rules_version: Option<String>,
     prompt_sha256: Option<String>,
     #[serde(borrow, default)]
@@ -293,7 +294,10 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
     }
     let script: Option<ScriptVersion> =
         line.script_version.as_deref().map(|version| read("scriptVersion", version)).transpose()?;
+    // Older records have no such field; their sessions are listed.
+    let is_unlisted = line.unlisted == Some(true);
     let rated = match (line.rated, &line.rules_version) {
+        _ if is_unlisted => None,
         (Some(false), _) => None,
         (_, Some(rules)) => {
             let terms = BoardTerms::read(rules, line.prompt_sha256.as_deref());
@@ -307,6 +311,7 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
         challenge: challenge_of(line.challenge_type)?,
         script,
         rated,
+        is_unlisted,
         created_at: Timestamp(line.created_at),
         seed,
         options: Value::Object(line.options.unwrap_or_default()),
@@ -486,6 +491,19 @@ mod tests {
                 {"channel":"challenge_00000000-0000-7000-8000-000000000010","from":"operator","to":"inv_00000000-0000-7000-8000-000000000011","content":"set","index":18446744073709551615,"timestamp":1400}
                 lost: messages[0]: the message is redacted, so its content isn't in the record"#]],
         );
+    }
+
+    #[test]
+    fn an_unlisted_session_stays_unlisted_and_counts_on_no_board() {
+        let fields = [("", false), (r#""unlisted":false,"#, false), (r#""unlisted":true,"rated":true,"#, true)];
+        for (field, unlisted) in fields {
+            let line = reference(r#""name":"psi","#, &format!(r#""name":"psi",{field}"#));
+            let Ok(Record::Session(record)) = read_record(&line) else { panic!("no session: {line}") };
+            let view = serde_json::to_value(reveal_session(&record.session)).expect("JSON");
+            assert_eq!(record.session.facts.is_unlisted, unlisted, "{line}");
+            let shown = (view["unlisted"].as_bool(), view["rated"].as_bool());
+            assert_eq!(shown, (unlisted.then_some(true), Some(!unlisted)), "{line}");
+        }
     }
 
     #[test]

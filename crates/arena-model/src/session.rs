@@ -35,6 +35,8 @@ pub struct SessionFacts {
     /// The rules version and prompt of the session's board. `None` if the session counts on no board, because its
     /// options aren't the arena's own.
     pub rated: Option<BoardTerms>,
+    /// True if no list shows or counts the session. Its players' histories and totals leave it out too.
+    pub is_unlisted: bool,
     /// One code per seat, secret until its player has joined.
     pub invites: Vec<InviteCode>,
 }

@@ -62,6 +62,9 @@ pub struct SessionView<'s> {
     script_version: Option<ScriptVersion>,
     /// True if the game counts on a board, because its options are this arena's own.
     rated: bool,
+    /// True if the session is in no list and no history, and counts nowhere; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unlisted: Option<bool>,
     /// The game's board: see `GET /api/scoring/{type}/boards`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false, pattern = "^[0-9a-f]{16}$")]
@@ -222,6 +225,7 @@ fn session_view(
         seed_commitment: facts.seed.as_ref().map(Seed::commitment),
         script_version: facts.script,
         rated: facts.rated.is_some(),
+        unlisted: facts.is_unlisted.then_some(true),
         board: facts.board().map(|board| board.to_string()),
         rules_version: facts.rated.as_ref().map(|terms| terms.rules.as_str()),
         prompt_sha256: facts.rated.as_ref().and_then(|terms| terms.prompt.as_deref()),

@@ -231,6 +231,7 @@ impl ScriptChallenge {
             challenge: self.rules.id.clone(),
             script: None,
             rated: None,
+            is_unlisted: false,
             created_at: Timestamp(0),
             seed: Some(Seed::from_number(0)),
             options: Value::Object(self.options.clone()),

@@ -160,8 +160,12 @@ impl std::fmt::Debug for SessionCollector {
 impl Collector for SessionCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let gauge = ConstGauge::<i64>::new(0);
-        let mut family =
-            encoder.encode_descriptor("sessions", "Sessions in the store", None, EncodeMetric::metric_type(&gauge))?;
+        let mut family = encoder.encode_descriptor(
+            "sessions",
+            "Listed sessions in the store",
+            None,
+            EncodeMetric::metric_type(&gauge),
+        )?;
         for challenge in self.0.challenges().keys() {
             for status in Status::ALL {
                 let filter = SessionFilter { challenge: Some(challenge.clone()), status: Some(status) };

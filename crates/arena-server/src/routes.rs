@@ -362,7 +362,8 @@ mod tests {
             let challenges = settings.challenge_types().expect("the defaults are good");
             let store = Store::open(folder.path(), scoring).expect("a store");
             let engine = Engine::new(store, challenges, limits, Environment::system()).await.expect("an engine");
-            let create = Create { challenge: "psi".to_owned(), options: serde_json::Map::new(), is_rated: true };
+            let options = serde_json::Map::new();
+            let create = Create { challenge: "psi".to_owned(), options, is_rated: true, is_unlisted: false };
             let respond = |written: &Written<'_>| {
                 let facts = &written.session.facts;
                 format!("{} {}", facts.id, facts.invites[0])

@@ -3,17 +3,24 @@
 //! These counts locate a page in a list of sessions: the store adds up the counts of the blocks before the page instead
 //! of reading their sessions. The store updates the counts in the commit that changes the sessions, and mirrors them in
 //! memory. A block takes a few bytes, so a million sessions take some tens of KiB.
+//!
+//! Unlisted sessions are counted under the type [`UNLISTED`], which no list includes. They must be counted, because the
+//! sum of all counts is compared with the number of sessions, and because exports search the blocks for running
+//! sessions.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use arena_model::Status;
+use arena_model::{SessionFacts, Status};
 
 use crate::SessionFilter;
 
 /// The number of session numbers in a block. Larger blocks make it slower to read a page; smaller blocks make it
 /// slower to add up the counts.
 pub(crate) const BLOCK: i64 = 256;
+
+/// The type under which unlisted sessions are counted. Names of challenge types aren't empty.
+pub(crate) const UNLISTED: &str = "";
 
 /// The counts of one block or of all blocks, indexed by [`Counts::column`].
 type Tally = Vec<u32>;
@@ -28,7 +35,13 @@ pub(crate) struct Delta {
 }
 
 impl Delta {
-    pub(crate) fn add(&mut self, no: i64, challenge: &str, status: Status, n: i64) {
+    /// Adds `n` to the count of a session's block, type and status.
+    pub(crate) fn add_session(&mut self, no: i64, facts: &SessionFacts, status: Status, n: i64) {
+        let kind = if facts.is_unlisted { UNLISTED } else { facts.challenge.as_str() };
+        self.add(no, kind, status, n);
+    }
+
+    fn add(&mut self, no: i64, challenge: &str, status: Status, n: i64) {
         *self.sessions.entry((no / BLOCK, challenge.to_owned(), status)).or_default() += n;
     }
 
@@ -85,7 +98,7 @@ impl Counts {
         kind.zip(tally).and_then(|(kind, tally)| tally.get(column_of(kind, status))).copied().map_or(0, i64::from)
     }
 
-    /// Returns the total number of sessions.
+    /// Returns the total number of sessions, with those that are unlisted.
     pub(crate) fn all(&self) -> u64 {
         self.total.iter().sum()
     }
@@ -98,10 +111,11 @@ impl Counts {
         column_of(kind, status)
     }
 
-    /// Returns the indexes of the counts in a tally that match a filter.
+    /// Returns the indexes of the counts in a tally that match a filter. Unlisted sessions match none.
     fn columns(&self, filter: &SessionFilter) -> Vec<usize> {
         let types = self.types.iter().enumerate();
         types
+            .filter(|(_, kind)| *kind != UNLISTED)
             .filter(|(_, kind)| filter.challenge.as_ref().is_none_or(|wanted| wanted == *kind))
             .flat_map(|(kind, _)| Status::ALL.map(|status| (kind, status)))
             .filter(|(_, status)| filter.status.is_none_or(|wanted| wanted == *status))
@@ -112,9 +126,8 @@ impl Counts {
     /// Returns the session numbers of the first block with sessions that haven't ended. The search begins with the
     /// block of session number `no`.
     pub(crate) fn find_running(&self, no: i64) -> Option<RangeInclusive<i64>> {
-        let running: Vec<usize> = [Status::Open, Status::Active]
-            .into_iter()
-            .flat_map(|status| self.columns(&SessionFilter { challenge: None, status: Some(status) }))
+        let running: Vec<usize> = (0..self.types.len())
+            .flat_map(|kind| [Status::Open, Status::Active].map(|status| column_of(kind, status)))
             .collect();
         let has_running = |tally: &Tally| running.iter().filter_map(|&column| tally.get(column)).any(|&n| n > 0);
         let (block, _) = self.blocks.range(no.max(0) / BLOCK..).find(|(_, tally)| has_running(tally))?;
@@ -199,6 +212,28 @@ mod tests {
         assert_eq!((counts.count(i64::MAX / BLOCK, "psi", Status::Open), counts.all()), (BLOCK, 257));
         counts.find_page(&all, 0, 999);
         assert!(counts.find_running(i64::MAX).is_some());
+    }
+
+    #[test]
+    fn unlisted_sessions_are_counted_and_in_no_list() {
+        let (mut counts, mut delta) = (Counts::default(), Delta::default());
+        delta.add(1, "psi", Status::Ended, 1);
+        delta.add(2, UNLISTED, Status::Active, 1);
+        delta.add(300, UNLISTED, Status::Open, 1);
+        assert!(counts.apply(&delta));
+        for (challenge, status, listed) in [
+            (None, None, 1),
+            (None, Some(Status::Ended), 1),
+            (None, Some(Status::Active), 0),
+            (Some("psi"), None, 1),
+            (Some(UNLISTED), None, 0),
+            (Some(UNLISTED), Some(Status::Open), 0),
+        ] {
+            let filter = SessionFilter { challenge: challenge.map(str::to_owned), status };
+            assert_eq!(counts.find_page(&filter, 0, 9).total, listed, "{filter:?}");
+        }
+        assert_eq!((counts.all(), counts.count(0, UNLISTED, Status::Active)), (3, 1));
+        assert_eq!((counts.find_running(1), counts.find_running(256)), (Some(0..=255), Some(256..=511)));
     }
 
     proptest! {

@@ -42,17 +42,18 @@ const ADD_ENDINGS: &str = "INSERT INTO endings (n, session)
      SELECT $1 + row_number() OVER (ORDER BY s.ended_at, s.no), s.no FROM sessions s
      WHERE s.status = 'ended' AND NOT EXISTS (SELECT 1 FROM endings e WHERE e.session = s.no)";
 
-/// Selects all ended sessions with their players, in the order of their endings.
-const ENDED_PLAYERS: &str = "SELECT s.no, s.players FROM endings e JOIN sessions s ON s.no = e.session ORDER BY e.n";
+/// Selects all listed sessions that have ended, with their players, in the order of their endings.
+const ENDED_PLAYERS: &str = "SELECT s.no, s.players FROM endings e JOIN sessions s ON s.no = e.session
+     WHERE s.unlisted = 0 ORDER BY e.n";
 
 /// Selects the [`ENDED_PLAYERS`] after ending `$1`: the sessions that have ended since the histories were read.
-const ENDED_SINCE: &str =
-    "SELECT s.no, s.players FROM endings e JOIN sessions s ON s.no = e.session WHERE e.n > $1 ORDER BY e.n";
+const ENDED_SINCE: &str = "SELECT s.no, s.players FROM endings e JOIN sessions s ON s.no = e.session
+     WHERE e.n > $1 AND s.unlisted = 0 ORDER BY e.n";
 
 const LAST_ENDING: &str = "SELECT coalesce(max(n), 0) FROM endings";
 
 /// Selects the same columns as [`ENDED_PLAYERS`] in any order, without using `endings`.
-const PLAYERS: &str = "SELECT no, players FROM sessions WHERE status = 'ended'";
+const PLAYERS: &str = "SELECT no, players FROM sessions WHERE status = 'ended' AND unlisted = 0";
 
 /// A signal that a derived table may be wrong. The writer raises the signal, and the engine then calls
 /// [`Store::check_derived`].
@@ -385,16 +386,18 @@ async fn read_histories(db: &mut Db, users: &[String]) -> Result<Piece, Failure>
     Ok(piece)
 }
 
-/// Returns the statement that selects block, type, status and number of sessions, ordered by block. SQLite would
-/// group by sorting all sessions in memory, so for SQLite the caller adds up the rows.
+/// Returns the statement that selects block, type, status and number of sessions, ordered by block. Unlisted sessions
+/// have the type [`UNLISTED`](crate::counts::UNLISTED), which is the empty text. SQLite would group by sorting all
+/// sessions in memory, so for SQLite the caller adds up the rows.
 fn counted_sessions(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sqlite => {
-            "SELECT no / 256, type, status, 1 FROM sessions WHERE status IN ('open', 'active', 'ended') ORDER BY no"
+            "SELECT no / 256, CASE WHEN unlisted = 0 THEN type ELSE '' END, status, 1 FROM sessions
+             WHERE status IN ('open', 'active', 'ended') ORDER BY no"
         }
         Dialect::Postgres => {
-            "SELECT no / 256, type, status, count(*) FROM sessions WHERE status IN ('open', 'active', 'ended')
-             GROUP BY 1, 2, 3 ORDER BY 1"
+            "SELECT no / 256, CASE WHEN unlisted = 0 THEN type ELSE '' END, status, count(*) FROM sessions
+             WHERE status IN ('open', 'active', 'ended') GROUP BY 1, 2, 3 ORDER BY 1"
         }
     }
 }

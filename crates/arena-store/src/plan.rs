@@ -258,8 +258,8 @@ impl<'b> BatchPlan<'b> {
                 let update = Update { before: before.version, wake_at: before.wake_at, session };
                 self.updated.entry(no.0).or_insert(update).session = session;
                 if before.status != session.status() {
-                    self.effects.delta.add(no.0, &session.facts.challenge, before.status, -1);
-                    self.effects.delta.add(no.0, &session.facts.challenge, session.status(), 1);
+                    self.effects.delta.add_session(no.0, &session.facts, before.status, -1);
+                    self.effects.delta.add_session(no.0, &session.facts, session.status(), 1);
                     if session.status() == Status::Ended {
                         self.end(*no, session);
                     }
@@ -279,7 +279,7 @@ impl<'b> BatchPlan<'b> {
                 }
                 self.known.sessions.remove(&no.0);
                 self.removed.push((no.0, session));
-                self.effects.delta.add(no.0, &session.facts.challenge, session.status(), -1);
+                self.effects.delta.add_session(no.0, &session.facts, session.status(), -1);
                 *no
             }
         };
@@ -360,16 +360,20 @@ impl<'b> BatchPlan<'b> {
             }
         };
         self.created.push(SessionRow { no, session, import });
-        self.effects.delta.add(no, &session.facts.challenge, session.status(), 1);
+        self.effects.delta.add_session(no, &session.facts, session.status(), 1);
         Ok(SessionNo(no))
     }
 
-    /// Adds an ended session to its players' careers, to the boards and to the totals.
+    /// Adds an ended session to its players' careers, to the boards and to the totals. An unlisted session counts in
+    /// none of them.
     fn end(&mut self, no: SessionNo, session: &'b Session) {
         // In a shared database, this number is provisional: the ending gets its final number during the node's turn to
         // commit. All players already have numbers.
         self.numbers.ending += 1;
         self.endings.push((self.numbers.ending, no.0));
+        if session.facts.is_unlisted {
+            return;
+        }
         if let Phase::Ended { ending: Ending::Completed, .. } = session.phase {
             self.effects.delta.add_total(&games_of(&session.facts.challenge), 1);
         }

@@ -317,7 +317,7 @@ impl PostgresStore {
         let sql = format!(
             "SELECT {} FROM unnest($1::int8[], $2::int8[]) AS r (first, last)
              JOIN sessions s ON s.no BETWEEN r.first AND r.last
-             WHERE ($5::text IS NULL OR s.type = $5) AND ($6::text IS NULL OR s.status = $6)
+             WHERE s.unlisted = 0 AND ($5::text IS NULL OR s.type = $5) AND ($6::text IS NULL OR s.status = $6)
              ORDER BY s.no DESC LIMIT $3 OFFSET $4",
             columns::<Sessions>("s.")
         );

@@ -50,10 +50,13 @@ async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Resu
     for invite in &session.facts.invites {
         writing.db.execute(&forget, &[invite.to_string().into()]).await?;
     }
-    writing.effects.delta.add(no.0, &session.facts.challenge, session.status(), -1);
+    writing.effects.delta.add_session(no.0, &session.facts, session.status(), -1);
     writing.journal_entry.add_session(session.facts.id);
     let Phase::Ended { ending, .. } = session.phase else { return Ok(()) };
     writing.db.execute("UPDATE endings SET session = 0 WHERE session = $1", &key).await?;
+    if session.facts.is_unlisted {
+        return Ok(());
+    }
     if ending == Ending::Completed {
         writing.effects.delta.add_total(&games_of(&session.facts.challenge), -1);
     }

@@ -194,7 +194,8 @@ impl SqliteStore {
     ) -> Result<Vec<Session>, StoreError> {
         let mut skip = count(plan.skip);
         let sql = format!(
-            "SELECT {} FROM sessions WHERE no BETWEEN ?1 AND ?2 {} {} ORDER BY no DESC LIMIT ?3 OFFSET ?4",
+            "SELECT {} FROM sessions WHERE no BETWEEN ?1 AND ?2 AND unlisted = 0 {} {}
+             ORDER BY no DESC LIMIT ?3 OFFSET ?4",
             columns::<Sessions>(""),
             if filter.challenge.is_some() { "AND type = ?5" } else { "AND ?5 IS NULL" },
             if filter.status.is_some() { "AND status = ?6" } else { "AND ?6 IS NULL" },

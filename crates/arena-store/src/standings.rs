@@ -38,9 +38,12 @@ impl Counting<'_> {
 }
 
 /// Returns the players of a session that are known users. A player with two seats is listed once, with the first seat,
-/// because it has played only one session.
+/// because it has played only one session. The list is empty for an unlisted session, which is in no history.
 pub(crate) fn players(session: &Session) -> Vec<(Seat, &UserId)> {
     let mut players: Vec<(Seat, &UserId)> = Vec::new();
+    if session.facts.is_unlisted {
+        return players;
+    }
     for (seat, occupant) in session.seats.iter().enumerate() {
         if let Some(user) = &occupant.user
             && players.iter().all(|(_, other)| *other != user)

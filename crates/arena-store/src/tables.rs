@@ -35,6 +35,7 @@ pub(crate) const SQLITE: &[&str] = &[
     include_str!("../migrations/sqlite/0008_rules.sql"),
     include_str!("../migrations/sqlite/0009_boards.sql"),
     include_str!("../migrations/0010_queue.sql"),
+    include_str!("../migrations/0011_unlisted.sql"),
 ];
 
 /// The migrations of Postgres, in order. A file that both databases understand can be in both lists.
@@ -46,6 +47,7 @@ pub(crate) const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0005_boards.sql"),
     include_str!("../migrations/postgres/0006_journal_marks.sql"),
     include_str!("../migrations/0010_queue.sql"),
+    include_str!("../migrations/0011_unlisted.sql"),
 ];
 
 /// A session to insert or update.
@@ -90,6 +92,7 @@ table! {
         Unattended "unattended" Integer Updated => row.session.unattended.cast_signed();
         Rated "rated" Text Once => rated_text(row.session.facts.rated.as_ref());
         Imported "imported" Integer Once => row.import.map(|import| import.0.cast_signed());
+        Unlisted "unlisted" Integer Once => i64::from(row.session.facts.is_unlisted);
     }
 }
 
@@ -138,6 +141,7 @@ pub(crate) fn read_session(row: &dyn Columns) -> Result<(SessionNo, Session), St
         seed: read_seed(row)?,
         options: json(text(Sessions::Options)?).map_err(damaged)?,
         rated: read_rated(text_or_null(Sessions::Rated)?, text_or_null(Sessions::Script)?).map_err(damaged)?,
+        is_unlisted: row.integer(Sessions::Unlisted as usize)? != 0,
         invites: codes(Sessions::Invites)?,
     };
     if facts.seed.is_none() && status != Status::Ended {

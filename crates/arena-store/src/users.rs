@@ -447,15 +447,16 @@ fn read_total(row: &dyn Columns) -> (String, i64) {
     (row.text(0).unwrap_or_default().to_owned(), row.integer(1).unwrap_or(-1))
 }
 
-/// Counts the totals by name, from the ended sessions and their players. SQLite would group by sorting all sessions in
-/// memory, so for SQLite this function adds up the sessions itself.
+/// Counts the totals by name, from the listed sessions that have ended and their players. SQLite would group by sorting
+/// all sessions in memory, so for SQLite this function adds up the sessions itself.
 pub(crate) async fn count_totals(db: &mut Db) -> Result<BTreeMap<String, i64>, Failure> {
     let (number, group) = match db.dialect() {
         Dialect::Sqlite => ("1", ""),
         Dialect::Postgres => ("count(*)", "GROUP BY s.type"),
     };
     let sql = format!(
-        "SELECT s.type, {number} FROM endings e JOIN sessions s ON s.no = e.session WHERE s.ending = 'completed' {group}"
+        "SELECT s.type, {number} FROM endings e JOIN sessions s ON s.no = e.session
+         WHERE s.ending = 'completed' AND s.unlisted = 0 {group}"
     );
     let mut games: BTreeMap<String, i64> = BTreeMap::new();
     db.each(&sql, &[], |row| {

@@ -99,6 +99,7 @@ fn play(challenge: &ScriptChallenge, number: u64, latencies: &mut Latencies) -> 
         seed: Some(Seed::from_number(number)),
         options: challenge.resolve(&Map::new()).map_err(|error| anyhow!("{error}"))?,
         rated: None,
+        is_unlisted: false,
         invites: (1..=2).map(|seat| format!("inv_{}", id(seat)).parse()).collect::<Result<_, _>>()?,
     };
     let invites = facts.invites.clone();

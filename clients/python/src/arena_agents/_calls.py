@@ -193,10 +193,13 @@ def metadata_of(challenge: str) -> Call[Metadata]:
     return get(f"/api/metadata/{segment(challenge)}", Metadata.from_json)
 
 
-def create(challenge: str, options: Mapping[str, Any] | None, idempotency_key: str | None) -> Call[Session]:
+def create(
+    challenge: str, options: Mapping[str, Any] | None, unlisted: bool, idempotency_key: str | None
+) -> Call[Session]:
     """Creates a session."""
     path = f"/api/challenges/{segment(challenge)}"
-    return post(path, Session.from_json, {"options": options}, idempotency_key)
+    body = {"options": options, "unlisted": unlisted or None}
+    return post(path, Session.from_json, body, idempotency_key)
 
 
 def sessions(challenge: str | None, status: str | None, limit: int | None, offset: int | None) -> Call[SessionPage]:

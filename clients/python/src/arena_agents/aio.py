@@ -120,6 +120,7 @@ class AsyncArena:
         challenge: str,
         options: Mapping[str, Any] | None = None,
         *,
+        unlisted: bool = False,
         idempotency_key: str | None = None,
     ) -> Session:
         """Creates a session.
@@ -127,13 +128,14 @@ class AsyncArena:
         Args:
             challenge: The challenge type, such as `psi`.
             options: Options that differ from the arena's, if the challenge type allows it.
+            unlisted: True to keep the session out of all lists and histories. Its game is unrated.
             idempotency_key: A key with which repeated calls create one session: at least 16 characters that others
                 can't guess.
 
         Returns:
             The session with all its invites, which are shown only here. Give them to the players.
         """
-        return await self._ask(_calls.create(challenge, options, idempotency_key))
+        return await self._ask(_calls.create(challenge, options, unlisted, idempotency_key))
 
     async def sessions(
         self,

@@ -273,6 +273,8 @@ class Session:
     seed: str | None = None
     #: The version of the challenge's script; None for other challenges.
     script_version: str | None = None
+    #: True if the session is in no list and no history, and counts nowhere.
+    unlisted: bool = False
 
     @classmethod
     def from_json(cls, value: object) -> Session:
@@ -291,6 +293,7 @@ class Session:
             seed_commitment=fields.find_text("seedCommitment"),
             seed=fields.find_text("seed"),
             script_version=fields.find_text("scriptVersion"),
+            unlisted=fields.flag("unlisted"),
         )
 
 

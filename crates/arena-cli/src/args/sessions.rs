@@ -38,6 +38,7 @@ Examples:
 Examples:
   arena challenges create psi
   arena challenges create psi --options '{\"setSize\": 5}'
+  arena challenges create psi --unlisted
   arena challenges metadata psi      lists the options, their defaults and bounds")]
     Create {
         /// Challenge type, such as psi.
@@ -45,6 +46,9 @@ Examples:
         /// Options of the session (`arena challenges metadata NAME` lists them).
         #[arg(long, value_name = "JSON", value_parser = json_object)]
         options: Option<Map<String, Value>>,
+        /// Keep the session out of all lists and histories; its game is unrated.
+        #[arg(long)]
+        unlisted: bool,
     },
     /// Take the seat of an invite and print the session's id.
     #[command(after_help = "\

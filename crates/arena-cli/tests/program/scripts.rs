@@ -220,7 +220,7 @@ fn a_house_bot_plays_all_challenges_with_forms_also_later_ones() {
                 act("approve", "none");
             }
             "merger-talks" => {
-                act("walk", "");
+                act("walk", "none");
                 act("guess", "none");
             }
             _ => act("go", "harbour"),

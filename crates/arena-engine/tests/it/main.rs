@@ -41,7 +41,7 @@ async fn create(engine: &Engine) -> (SessionId, Vec<InviteCode>) {
 }
 
 pub(crate) async fn create_of(engine: &Engine, challenge: &str) -> (SessionId, Vec<InviteCode>) {
-    let request = Create { challenge: challenge.to_owned(), options: Map::new(), is_rated: true };
+    let request = Create { challenge: challenge.to_owned(), options: Map::new(), is_rated: true, is_unlisted: false };
     let respond = Box::new(|written: &arena_engine::Written<'_>| {
         let invites: Vec<String> = written.session.facts.invites.iter().map(ToString::to_string).collect();
         format!("{} {}", written.session.facts.id, invites.join(" "))

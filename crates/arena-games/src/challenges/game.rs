@@ -49,6 +49,7 @@ impl Game {
             challenge: challenge.id().to_owned(),
             script: None,
             rated: None,
+            is_unlisted: false,
             created_at: Timestamp(0),
             seed: Some(Seed([seed; 32])),
             options: challenge.resolve(&Map::new()).expect("no overrides"),

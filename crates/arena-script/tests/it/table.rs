@@ -92,6 +92,7 @@ impl Game {
             challenge: challenge.id().to_owned(),
             script: None,
             rated: None,
+            is_unlisted: false,
             created_at: Timestamp(0),
             seed: Some(Seed::from_number(seed)),
             options: challenge.resolve(wishes.as_object().unwrap_or(&Map::new())).unwrap(),

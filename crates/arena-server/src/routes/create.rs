@@ -20,6 +20,10 @@ struct NewChallenge {
     /// Overrides of the arena's options. The challenge type determines the options that a session may override.
     #[schema(value_type = Object, required = false)]
     options: Option<Map<String, Value>>,
+    /// True for a session that no list shows or counts: the session is in no history, and its game is unrated. Anyone
+    /// who knows its id can watch it.
+    #[schema(required = false)]
+    unlisted: Option<bool>,
 }
 
 /// Creates a session.
@@ -36,8 +40,13 @@ struct NewChallenge {
             `…`: any other code comes from the challenge.")))]
 pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) -> ApiResult {
     let wanted: Option<NewChallenge> = request.find_body()?;
-    let options = wanted.and_then(|wanted| wanted.options).unwrap_or_default();
-    let create = Create { challenge: request.param("name").to_owned(), options, is_rated: true };
+    let (options, unlisted) = wanted.map_or((None, None), |wanted| (wanted.options, wanted.unlisted));
+    let create = Create {
+        challenge: request.param("name").to_owned(),
+        options: options.unwrap_or_default(),
+        is_rated: true,
+        is_unlisted: unlisted == Some(true),
+    };
     let respond = Box::new(|written: &arena_engine::Written<'_>| to_text(&view(written.session, Viewer::Creator)));
     Ok(json(arena.engine.create(create, request.once_creating()?, respond).await?))
 }

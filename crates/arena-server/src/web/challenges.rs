@@ -244,6 +244,12 @@ fn new_session(challenge: &dyn ChallengeType) -> Markup {
                     }
                 }
             }
+            p {
+                label.check {
+                    input type="checkbox" name="unlisted" value="true";
+                    span { "Unlisted: in no list, no history and no score" }
+                }
+            }
             button { "Create the invites" }
         }
     }
@@ -287,7 +293,12 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
         }
         Some(_) => return Err(ApiError::bad_request("INVALID_FIELD", "against must be `house`").into()),
     };
-    let create = Create { challenge: name.to_owned(), options, is_rated: house.is_none() };
+    let is_unlisted = match form.fields.get("unlisted") {
+        None => false,
+        Some("true") => true,
+        Some(_) => return Err(ApiError::bad_request("INVALID_FIELD", "unlisted must be `true`").into()),
+    };
+    let create = Create { challenge: name.to_owned(), options, is_rated: house.is_none(), is_unlisted };
     let respond =
         Box::new(|written: &arena_engine::Written<'_>| to_text(&arena_model::view(written.session, Viewer::Creator)));
     let view = arena.engine.create(create, None, respond).await?;
@@ -393,7 +404,7 @@ pub(super) async fn start_against_house(
     if !leave.await? {
         return Ok(None);
     }
-    let create = Create { challenge: name.to_owned(), options, is_rated: false };
+    let create = Create { challenge: name.to_owned(), options, is_rated: false, is_unlisted: false };
     let respond =
         Box::new(|written: &arena_engine::Written<'_>| to_text(&arena_model::view(written.session, Viewer::Creator)));
     let view = arena.engine.create(create, None, respond).await?;

@@ -199,6 +199,7 @@ fn next_games(arena: &Arena, session: &RedactedSession, profiles: &BTreeMap<User
                 input type="hidden" name="strength" value=(if is_easy { "easy" } else { "normal" });
             }
             @if !options.is_empty() { input type="hidden" name="options" value=(to_text(&options)); }
+            @if session.unlisted { input type="hidden" name="unlisted" value="true"; }
             @if let Some(user) = user { input type="hidden" name="user" value=(user.as_str()); }
             button.btn.primary name="seat" value=(same) { "Play again" }
             @if session.invites.len() == 2 && !is_keyed { button.btn name="seat" value=(swapped) { "Swap seats" } }

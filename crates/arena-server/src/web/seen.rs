@@ -27,6 +27,9 @@ pub(super) struct RedactedSession {
     pub(super) seed_commitment: Option<String>,
     /// True if the game counts on a leaderboard.
     pub(super) rated: bool,
+    /// True if no list shows the session.
+    #[serde(default)]
+    pub(super) unlisted: bool,
     pub(super) options: Value,
     pub(super) seed: Option<String>,
     /// The state of the rules; `{}` until the end.

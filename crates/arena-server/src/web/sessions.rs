@@ -397,7 +397,9 @@ fn usage(session: &RedactedSession) -> Markup {
 pub(super) fn deal(session: &RedactedSession) -> Markup {
     let options = session.options.as_object().filter(|options| !options.is_empty());
     html! {
-        @if !session.rated {
+        @if session.unlisted {
+            p.soft { "Unlisted: no list and no history shows this game, and it counts on no leaderboard." }
+        } @else if !session.rated {
             p.soft { "Unrated: games with house bots, or with other options than this arena's, count on no leaderboard." }
         }
         details.deal {

@@ -555,6 +555,23 @@ fn an_import_reproduces_the_exported_data() {
     assert!(!messages_of(&here, &first).is_empty());
 }
 
+#[test]
+fn an_import_keeps_a_session_unlisted() {
+    let (there, here) = (AdminFixture::open(), AdminFixture::open());
+    let session = there.client.post("/api/challenges/psi", &json!({ "unlisted": true })).ok();
+    let invites: Vec<String> = serde_json::from_value(session["invites"].clone()).expect("invites");
+    for (invite, user) in invites.iter().zip(["ada", "bob"]) {
+        there.client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
+    }
+    there.end(session["id"].as_str().expect("an id"), &invites, 1);
+    let exported = there.export();
+    assert_eq!(by_kind(&exported)["session"], 1);
+    assert_eq!(here.import(&exported)["sessions"], 1);
+    assert_eq!(here.export(), exported);
+    assert_eq!(here.client.get("/api/challenges").ok()["total"], 0);
+    assert_eq!(here.boards(), there.boards());
+}
+
 fn messages_of(fixture: &AdminFixture, session: &str) -> Vec<Value> {
     messages(&fixture.client.get(&format!("/api/arena/sync?channel={session}")))
 }

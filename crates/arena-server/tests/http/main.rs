@@ -18,5 +18,6 @@ mod skill;
 mod slow;
 mod stream;
 mod tournaments;
+mod unlisted;
 mod usage;
 mod web;

@@ -64,7 +64,7 @@ fn make_older(storage: &TestStorage) {
              DROP TABLE invites; ALTER TABLE older RENAME TO invites;
              ALTER TABLE sessions DROP COLUMN rated; DROP VIEW standings; DROP TABLE boards; CREATE VIEW standings AS SELECT 1;
              ALTER TABLE league_seasons DROP COLUMN rules_version;
-             DROP TABLE queue;
+             DROP TABLE queue; ALTER TABLE sessions DROP COLUMN unlisted;
              PRAGMA user_version = 6"
         }
         TestStorage::Schema(_) => {
@@ -73,7 +73,7 @@ fn make_older(storage: &TestStorage) {
              ALTER TABLE invites ADD PRIMARY KEY (code);
              ALTER TABLE sessions DROP COLUMN rated; DROP VIEW standings; DROP TABLE boards; CREATE VIEW standings AS SELECT 1;
              ALTER TABLE journal DROP COLUMN mark;
-             DROP TABLE queue;
+             DROP TABLE queue; ALTER TABLE sessions DROP COLUMN unlisted;
              UPDATE arena_schema SET version = 3"
         }
     });

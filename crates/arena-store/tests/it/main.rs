@@ -19,6 +19,7 @@ mod postgres_only;
 mod postgres_tls;
 mod season;
 mod storage;
+mod unlisted;
 
 use storage::{TestStorage, stories};
 
@@ -48,6 +49,7 @@ fn session(n: u64) -> Session {
             seed: Some(Seed([n as u8; 32])),
             options: json!({ "setSize": 3 }),
             rated: Some(terms("1")),
+            is_unlisted: false,
             invites: vec![invite(1), invite(2)],
         }),
         version: 1,
