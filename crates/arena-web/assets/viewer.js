@@ -85,6 +85,8 @@ class Viewer {
     main.replaceChildren(parts.facts, playing, parts.chart, parts.status);
     const redraw = () => this.#line && this.#draw();
     new ResizeObserver(redraw).observe(parts.boards);
+    // A canvas's largest height follows the window's height, which the boards' size doesn't show.
+    addEventListener("resize", redraw);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   }
 

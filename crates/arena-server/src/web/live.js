@@ -145,6 +145,8 @@ export class LiveBoard {
         this.place.append(this.picture, this.caption, row);
         // Canvases are drawn again when their size or the color scheme changes.
         new ResizeObserver(() => this.draw()).observe(this.place);
+        // A canvas's largest height follows the window's height, which the place's size doesn't show.
+        addEventListener("resize", () => this.draw());
         matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
     }
 }

@@ -28,6 +28,12 @@ function noticeOf(content) {
     }
 }
 
+/** Returns a move's content without the method, which the line shows beside it: `(guess) 131` becomes `131`. */
+function withoutMethod({ type, content }) {
+    const method = `(${type}) `;
+    return type && content.startsWith(method) ? content.slice(method.length) : content;
+}
+
 /** Makes an element with children. */
 export function wrap(tag, classes, ...children) {
     const made = make(tag, classes);
@@ -186,7 +192,7 @@ export class MessageRenderer {
             return bubble;
         }
         if (message.to && message.from === "operator") {
-            if (message.redacted) return wrap("li", "note", wrap("div", "", "Private to ", this.who(message.to), ": ", text), link);
+            if (message.redacted) return wrap("li", "note", wrap("div", "", "To ", this.who(message.to), ": ", text), link);
             const note = wrap("details", "", wrap("summary", "", "Private to ", this.who(message.to)), text);
             // States are long, and boards show them.
             note.open = (this.hasEnded() || Boolean(this.board.own)) && !/^\{"(world_state|set_agent_id)"/.test(message.content);
@@ -211,7 +217,9 @@ export class MessageRenderer {
         const update = begins ? { asked: [] } : stateOf(message);
         if (update) {
             const text = make("p", "text", begins ? "Game started." : "Game state.");
-            if (update.result) text.replaceChildren("Game ended: ", make("bdi", "", update.result.termination), ".");
+            const ending = update.result?.termination;
+            if (ending === "GAME_ENDED") text.replaceChildren("Game ended.");
+            else if (update.result) text.replaceChildren("Game ended: ", make("bdi", "", ending), ".");
             if (update.asked.length) {
                 text.append(" To move: ");
                 update.asked.forEach((player, at) => text.append(at ? ", " : "", this.who(player)));
@@ -222,7 +230,7 @@ export class MessageRenderer {
             text.append(" ", data);
             return text;
         }
-        const content = isOperator ? noticeOf(message.content) ?? message.content : message.content;
+        const content = isOperator ? noticeOf(message.content) ?? message.content : withoutMethod(message);
         const shown = isOperator ? this.withNames(content) : content;
         const chars = [...shown];
         const text = wrap("p", "text", make("bdi", "", chars.slice(0, LONGEST).join("")));

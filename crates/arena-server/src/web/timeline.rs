@@ -216,7 +216,7 @@ impl TimelineEvent {
             return html! {
                 li.message.note.private id=(id) data-at=(message.timestamp.0) data-quiet=[quiet] {
                     @if message.redacted {
-                        div { "Private to " (who(to)) ": " (text(message, session, told)) }
+                        div { "To " (who(to)) ": " (text(message, session, told)) }
                     } @else {
                         details open[is_open && !is_state(&message.content)] { summary { "Private to " (who(to)) } (text(message, session, told)) }
                     }
@@ -348,6 +348,12 @@ fn with_names(message: &Message, session: &RedactedSession, told: &Told) -> Stri
     text
 }
 
+/// Returns a move's content without the method, which the page shows beside it: `(guess) 131` becomes `131`.
+fn without_method(content: String, method: Option<&str>) -> String {
+    let rest = method.and_then(|method| content.strip_prefix(&*format!("({method}) ")).map(str::to_owned));
+    rest.unwrap_or(content)
+}
+
 fn text(message: &Message, session: &RedactedSession, told: &Told) -> Markup {
     if message.redacted {
         return match &message.content_sha256 {
@@ -361,6 +367,7 @@ fn text(message: &Message, session: &RedactedSession, told: &Told) -> Markup {
                 @match &update.ending {
                     None if update.begins => "Game started.",
                     None => "Game state.",
+                    Some(ending) if ending == "GAME_ENDED" => "Game ended.",
                     Some(ending) => { "Game ended: " (cut(ending, 60)) "." }
                 }
                 @if !update.asked.is_empty() {
@@ -375,7 +382,7 @@ fn text(message: &Message, session: &RedactedSession, told: &Told) -> Markup {
     }
     let notice = told_notice(message);
     let message = notice.as_ref().unwrap_or(message);
-    let content = with_names(message, session, told);
+    let content = without_method(with_names(message, session, told), message.method.as_deref());
     let rest = content.chars().count().saturating_sub(LONGEST);
     let shorter: String = content.chars().take(LONGEST).collect();
     html! {
@@ -388,6 +395,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn moves_show_their_method_once() {
+        for (content, method, expected) in [
+            ("(guess) 131, 146", Some("guess"), "131, 146"),
+            ("(guess) 131", Some("offer"), "(guess) 131"),
+            ("(guess) 131", None, "(guess) 131"),
+            ("131", Some("guess"), "131"),
+        ] {
+            assert_eq!(without_method(content.to_owned(), method), expected, "{content} {method:?}");
+        }
+    }
 
     #[test]
     fn notices_of_the_operator_are_sentences() {
