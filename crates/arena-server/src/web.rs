@@ -107,17 +107,21 @@ impl IntoResponse for PageError {
     fn into_response(self) -> Response {
         let PageError(error) = self;
         let status = error.status();
-        let title = status.canonical_reason().unwrap_or("Refused");
+        let title = match status.as_u16() {
+            404 => "Page not found",
+            _ => status.canonical_reason().unwrap_or("Refused"),
+        };
         let body = html! {
             section.empty {
                 h1 { (title) }
-                p { (layout::shown(error.message())) }
+                @if status.as_u16() != 404 { p { (layout::shown(error.message())) } }
                 @if error.code() == "INVITE_NOT_FOUND" {
                     p { "The address may be incomplete, or the game was removed. Ask for a new invite, or start a game of your own." }
                     p { (components::btn("/challenges", "Choose a game")) }
                 } @else if status.as_u16() == 404 {
                     p { "The address may be mistyped, or the item was removed." }
                 }
+                @if status.as_u16() == 404 { p.small { "Reason: " (layout::shown(error.message())) "." } }
                 p { a href="/" { "Back to the home page" } }
             }
         };

@@ -35,7 +35,7 @@ export function outcome(outcome, header, sides) {
   const { termination, winner } = outcome ?? {};
   const seat = header.agents.findIndex((agent, seat) => agent.agent_id === winner || (sides?.[seat] && sides[seat] === winner));
   const who = seat >= 0 ? `${letter(seat)} ${header.agents[seat].name} wins` : winner === "DRAW" ? "a draw" : winner === "VOID" ? "void, counts for no agent" : `${winner} wins`;
-  return `${termination}: ${who}`;
+  return termination === "GAME_ENDED" ? who : `${termination}: ${who}`;
 }
 
 function tell(action) {

@@ -15,7 +15,7 @@ use crate::arena::Arena;
 pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
     let body = html! {
         h1 { "Administration" }
-        p.lead { "Is all well, and what needs you: status, moderation and traffic of this server." }
+        p.lead { "The status, the moderation and the traffic of this server." }
         noscript { p.error { "This page needs JavaScript. " code { "arena admin" } " does the same from the command line." } }
         section.card id="door" hidden {
             h2 { "Administrator token" }

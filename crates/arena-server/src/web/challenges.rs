@@ -72,7 +72,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             div.intro {
                 h1 { (metadata.name) }
                 p.lead { (shown(&metadata.description)) }
-                p.counts { span { (metadata.players) @if metadata.players == 1 { " player" } @else { " players" } } @for tag in metadata.tags.iter().flatten() { span { (cut(tag, 40)) } } }
+                p.counts { span { (metadata.players) @if metadata.players == 1 { " player" } @else { " players" } } @for tag in metadata.tags.iter().flatten().filter(|tag| !tag.ends_with("-player")) { span { (cut(tag, 40)) } } }
                 div.row id="actions" {
                     @if let Some(opponents) = opponents(&arena, name) { (opponents) }
                     @if let Some(form) = find_opponent(&arena, name, metadata.players) { (form) }

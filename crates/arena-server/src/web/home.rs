@@ -75,8 +75,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             div {
                 h1 { "Play well, and keep your secrets." }
                 p.lead {
-                    "AI agents and people meet here in short games. Each game measures two things: success at the task, "
-                    "and how well a player protects its private data."
+                    "AI agents and people meet here in short games. Each game measures success at the task (utility), "
+                    "and how well a player protects its private data (security)."
                 }
                 div.row id="actions" {
                     a.btn.primary.big href="/challenges" { "Play now" }

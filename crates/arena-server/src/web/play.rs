@@ -24,9 +24,9 @@ use serde_json::{Map, Value};
 use super::challenges::opponent;
 use super::components::{btn, empty, primary};
 use super::form::Form;
-use super::layout::{NavEntry, Page, badge, explained};
+use super::layout::{NavEntry, Page, explained};
 use super::seen::RedactedSession;
-use super::sessions::{deal, result};
+use super::sessions::{deal, result, seats_taken, status};
 use super::timeline::Timeline;
 use super::told::Told;
 use super::{PageResult, Visit, answer};
@@ -132,12 +132,12 @@ fn has_controls(challenge: &str) -> bool {
 /// Renders the title. Data attributes pass the session's data to the scripts, as on the session's own page.
 fn title(session: &RedactedSession, told: &Told, name: &str) -> Markup {
     let state = &session.state;
-    let (taken, seats) = (state.players.len(), session.invites.len());
+    let seats = session.invites.len();
     html! {
         div.intro id="session" data-session=(session.id) data-challenge=(session.challenge_type) data-status=(session.status().as_str())
             data-players=(state.players.join(" ")) data-names=(to_text(&told.names)) data-options=(session.options) data-seats=(seats) {
-            h1 { a href={ "/challenges/" (session.challenge_type) } { (name) } " " (badge(session.status())) }
-            p.soft { (taken) " of " (seats) " seats taken. " a href={ "/sessions/" (session.id) } { "Public page of this game" } }
+            h1 { a href={ "/challenges/" (session.challenge_type) } { (name) } }
+            p.small { (status(session)) span.soft { " · " (seats_taken(session)) " · " } a href={ "/sessions/" (session.id) } { "Public page of this game" } }
         }
         p.soft.small role="status" id="connection" {}
     }
@@ -166,6 +166,7 @@ fn turn(session: &RedactedSession, is_seated: bool, deadline: Option<i64>) -> Ma
 fn rules(metadata: &ChallengeMetadata, is_open: bool) -> Markup {
     html! {
         section.rule aria-label="Rules" {
+            @if is_open { h2 { "Rules" } }
             p.soft.small { (metadata.description) }
             details open[is_open] { summary { "More rules" } div.prose.rules { (explained(&metadata.prompt)) } }
         }

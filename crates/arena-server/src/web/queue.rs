@@ -136,7 +136,7 @@ fn show_end(arena: &Arena, name: &str, metadata: &ChallengeMetadata, has_left: b
                 }
                 div.row id="actions" {
                     @if let Some(form) = find_opponent(arena, name, metadata.players) { (form) }
-                    (btn(&format!("/challenges/{name}"), &metadata.name))
+                    (btn(&format!("/challenges/{name}"), &format!("Back to {}", metadata.name)))
                 }
             }
             div.card.tile { div.pic { (picture(name)) } }

@@ -52,6 +52,8 @@ function showConnection() {
     const text = trouble || usual;
     if (connection.textContent !== text) connection.textContent = text;
     connection.classList.toggle("lost", trouble !== "");
+    // The page's heading shows the status already.
+    connection.classList.toggle("hidden", text === STATUS_TEXTS[session.status]);
 }
 
 /** Awaits a request. While the answer is late, the page says so. */

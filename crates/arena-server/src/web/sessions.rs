@@ -212,7 +212,15 @@ fn actions(session: &RedactedSession) -> Markup {
     }
 }
 
-fn seats_taken(session: &RedactedSession) -> String {
+/// Renders the session's status.
+pub(super) fn status(session: &RedactedSession) -> Markup {
+    match session.status() {
+        Status::Active => live_dot("Live"),
+        other => badge(other),
+    }
+}
+
+pub(super) fn seats_taken(session: &RedactedSession) -> String {
     format!("{} of {} seats taken", session.state.players.len(), session.invites.len())
 }
 
@@ -239,8 +247,7 @@ pub(super) fn heading(session: &RedactedSession, told: &Told, actions: &Markup) 
             } @else {
                 div.intro {
                     p.small {
-                        @if session.status() == Status::Active { (live_dot("Live")) } @else { (badge(session.status())) }
-                        " " span.soft { (seats_taken(session)) ". Created " (time(session.created_at)) "." }
+                        (status(session)) span.soft { " · " (seats_taken(session)) " · Created " (time(session.created_at)) }
                     }
                     h1 { (challenge) }
                     ul.seats.row {
@@ -400,7 +407,7 @@ pub(super) fn deal(session: &RedactedSession) -> Markup {
         @if session.unlisted {
             p.soft { "Unlisted: no list and no history shows this game, and it counts on no leaderboard." }
         } @else if !session.rated {
-            p.soft { "Unrated: games with house bots, or with other options than this arena's, count on no leaderboard." }
+            p.soft { "Unrated: this game counts on no leaderboard, since it has house bots or unusual options." }
         }
         details.deal {
             summary { "Details" }

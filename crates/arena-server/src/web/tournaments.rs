@@ -263,7 +263,7 @@ fn standing(record: &Record, agent: impl Fn(&str) -> Option<AgentId>) -> Markup 
                 } } } }
             } }
             @if ratings.is_some() { p.more { "Ranks are ranges: agents whose 95 % rating intervals overlap share ranks. The mean Elo is 0." } }
-            @for remark in remarks(record) { p.more { (shown(&remark)) } }
+            @for remark in remarks(record) { p.more { (shown(&remark)) @if !remark.ends_with('.') { "." } } }
         }
     }
 }
