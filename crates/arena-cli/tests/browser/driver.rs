@@ -283,6 +283,14 @@ impl Window<'_> {
         self.post("actions", &json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": actions }] }));
     }
 
+    /// Presses a key while another key is held.
+    #[track_caller]
+    pub fn press_with(&self, held: char, key: char) {
+        let actions = [("keyDown", held), ("keyDown", key), ("keyUp", key), ("keyUp", held)];
+        let actions = actions.map(|(kind, value)| json!({ "type": kind, "value": value }));
+        self.post("actions", &json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": actions }] }));
+    }
+
     /// Moves the keyboard's focus to the first element that matches a selector, and presses Enter.
     #[track_caller]
     pub fn enter(&self, selector: &str) {

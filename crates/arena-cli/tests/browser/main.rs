@@ -7,6 +7,7 @@
 mod controls;
 mod demo;
 mod driver;
+mod everyone;
 mod hostile;
 mod look;
 mod pages;
