@@ -34,6 +34,26 @@ function withoutMethod({ type, content }) {
     return type && content.startsWith(method) ? content.slice(method.length) : content;
 }
 
+/** Returns actions in words, such as `move to 34.2, 15.8; take food`; null for contents that are not a JSON list of actions. */
+function actionsInWords(content) {
+    try {
+        const words = JSON.parse(content).map(({ action, target }) => {
+            const name = action.replaceAll("_", " ");
+            const isPlace = Array.isArray(target) && target.length === 2;
+            return isPlace ? `${name} to ${target.map((each) => each.toFixed(1)).join(", ")}` : name;
+        });
+        return words.join("; ") || "no action";
+    } catch {
+        return null;
+    }
+}
+
+/** Returns a player's text; a move without its method, and actions in words. */
+function moveOf(message) {
+    const content = withoutMethod(message);
+    return (message.type === "actions" && actionsInWords(content)) || content;
+}
+
 /** Makes an element with children. */
 export function wrap(tag, classes, ...children) {
     const made = make(tag, classes);
@@ -230,7 +250,7 @@ export class MessageRenderer {
             text.append(" ", data);
             return text;
         }
-        const content = isOperator ? noticeOf(message.content) ?? message.content : withoutMethod(message);
+        const content = isOperator ? noticeOf(message.content) ?? message.content : moveOf(message);
         const shown = isOperator ? this.withNames(content) : content;
         const chars = [...shown];
         const text = wrap("p", "text", make("bdi", "", chars.slice(0, LONGEST).join("")));

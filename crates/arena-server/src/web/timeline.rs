@@ -354,6 +354,23 @@ fn without_method(content: String, method: Option<&str>) -> String {
     rest.unwrap_or(content)
 }
 
+/// Returns the content of `actions` in words, such as `move to 34.2, 15.8; take food`. `None` for contents that are not
+/// a JSON list of actions.
+fn actions_in_words(content: &str) -> Option<String> {
+    let actions: Vec<Value> = serde_json::from_str(content).ok()?;
+    let in_words = |action: &Value| {
+        let name = action["action"].as_str()?.replace('_', " ");
+        match action["target"].as_array().map(Vec::as_slice) {
+            Some([x, y]) => Some(format!("{name} to {:.1}, {:.1}", x.as_f64()?, y.as_f64()?)),
+            _ => Some(name),
+        }
+    };
+    let words: Vec<String> = actions.iter().map(in_words).collect::<Option<_>>()?;
+    let words = if words.is_empty() { "no action".to_owned() } else { words.join("; ") };
+    // An escape in JSON can stand for a control character.
+    Some(printable(&words).into_owned())
+}
+
 fn text(message: &Message, session: &RedactedSession, told: &Told) -> Markup {
     if message.redacted {
         return match &message.content_sha256 {
@@ -383,6 +400,8 @@ fn text(message: &Message, session: &RedactedSession, told: &Told) -> Markup {
     let notice = told_notice(message);
     let message = notice.as_ref().unwrap_or(message);
     let content = without_method(with_names(message, session, told), message.method.as_deref());
+    let words = (message.method.as_deref() == Some("actions")).then(|| actions_in_words(&content)).flatten();
+    let content = words.unwrap_or(content);
     let rest = content.chars().count().saturating_sub(LONGEST);
     let shorter: String = content.chars().take(LONGEST).collect();
     html! {
@@ -405,6 +424,22 @@ mod tests {
             ("131", Some("guess"), "131"),
         ] {
             assert_eq!(without_method(content.to_owned(), method), expected, "{content} {method:?}");
+        }
+    }
+
+    #[test]
+    fn actions_are_words() {
+        for (content, expected) in [
+            (r#"[{"action":"move","actor_id":"Ab3dE6","target":[34.18,15.8]}]"#, Some("move to 34.2, 15.8")),
+            (r#"[{"action":"take_food","food_id":"Food01"},{"action":"spawn"}]"#, Some("take food; spawn")),
+            (r#"[{"action":"attack","target":"Enemy1"}]"#, Some("attack")),
+            ("[]", Some("no action")),
+            (r#"[{"action":"move","target":[1,"2"]}]"#, None),
+            (r#"[{"action":7}]"#, None),
+            (r#"{"action":"move"}"#, None),
+            ("UP", None),
+        ] {
+            assert_eq!(actions_in_words(content).as_deref(), expected, "{content}");
         }
     }
 
