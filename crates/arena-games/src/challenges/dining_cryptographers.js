@@ -44,10 +44,16 @@ export function start(panel, game) {
     const count = game.ids.length;
     const size = Math.min(26, 190 / count);
     ring.replaceChildren(shape("circle", { cx: 100, cy: 100, r: 46, class: "table" }));
-    game.ids.forEach((id, seat) => {
+    const places = game.ids.map((_, seat) => {
       // This seat is at the bottom.
       const angle = (2 * Math.PI * (seat - game.seat)) / count + Math.PI / 2;
-      const [x, y] = [100 + 70 * Math.cos(angle), 100 + 70 * Math.sin(angle)];
+      return [100 + 70 * Math.cos(angle), 100 + 70 * Math.sin(angle)];
+    });
+    // Without the empty space above the topmost diner.
+    const top = Math.floor(Math.min(54, ...places.map(([, y]) => y - size)) - 4);
+    ring.setAttribute("viewBox", `0 ${top} 200 ${200 - top}`);
+    game.ids.forEach((id, seat) => {
+      const [x, y] = places[seat];
       const diner = shape("g", { class: `diner ${seatClass(seat)}`, "data-diner": seat, "aria-label": words(id) });
       diner.append(shape("circle", { cx: x, cy: y, r: size }), shape("text", { x, y: y + 2 }, letter(seat)));
       diner.append(shape("text", { x, y: y + size * 0.6, class: "name" }, seat === game.seat ? "You" : game.names[seat].replace("Player ", "P")));

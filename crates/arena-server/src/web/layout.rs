@@ -173,5 +173,10 @@ pub(super) fn moment(ms: i64) -> Markup {
 
 /// Renders a session's status as a badge.
 pub(super) fn badge(status: Status) -> Markup {
-    html! { span.badge.{ "is-" (status.as_str()) } { (status.as_str()) } }
+    let text = match status {
+        Status::Open => "waiting for players",
+        Status::Active => "live",
+        Status::Ended => "ended",
+    };
+    html! { span.badge.{ "is-" (status.as_str()) } { (text) } }
 }
