@@ -12,6 +12,9 @@ const LONGEST = 1500;
 const INVITE = /inv_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 const INVITES = new RegExp(`(Player )?${INVITE.source}`, "g");
 
+/** The scores of a player in a text of the operator. */
+const SCORES = /\{"security":([^,}]*),"utility":([^,}]*)\}$/gm;
+
 /**
  * Returns the sentence of an operator's notice about actions without effect, or about a player who is out; null for
  * other texts.
@@ -151,14 +154,14 @@ export class MessageRenderer {
         return made;
     }
 
-    /** Replaces the players' invites in a text of the operator by their names. */
+    /** Replaces the players' invites in a text of the operator by their names, and scores in JSON by words. */
     withNames(text) {
         const named = this.ids.reduce((all, id, seat) => {
             // As a function, since `replaceAll` gives signs such as `$&` in a text a meaning.
             const name = () => isolate(this.board.names[seat]);
             return all.replaceAll(`Player ${id}`, name).replaceAll(id, name);
         }, text);
-        return named.replace(INVITES, "a player");
+        return named.replace(INVITES, "a player").replace(SCORES, "security $1, utility $2");
     }
 
     /** Replaces invites in the operator's texts that were rendered before their players were known. */

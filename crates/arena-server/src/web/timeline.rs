@@ -344,8 +344,23 @@ fn with_names(message: &Message, session: &RedactedSession, told: &Told) -> Stri
         for (player, name) in session.state.players.iter().zip(&told.isolated) {
             text = text.replace(&format!("Player {player}"), name).replace(player.as_str(), name);
         }
+        text = with_scores(&text);
     }
     text
+}
+
+/// Returns an operator's text with words for scores in JSON: `{"security":1,"utility":0}` becomes
+/// `security 1, utility 0`.
+fn with_scores(text: &str) -> String {
+    let in_words = |line: &str| {
+        let scores = line.strip_suffix('}').and_then(|line| line.split_once("{\"security\":"));
+        let parts = scores.and_then(|(before, scores)| Some((before, scores.split_once(",\"utility\":")?)));
+        match parts {
+            Some((before, (security, utility))) => format!("{before}security {security}, utility {utility}"),
+            None => line.to_owned(),
+        }
+    };
+    text.split('\n').map(in_words).collect::<Vec<String>>().join("\n")
 }
 
 /// Returns a move's content without the method, which the page shows beside it: `(guess) 131` becomes `131`.
@@ -425,6 +440,13 @@ mod tests {
         ] {
             assert_eq!(without_method(content.to_owned(), method), expected, "{content} {method:?}");
         }
+    }
+
+    #[test]
+    fn scores_are_words() {
+        let text = "Scores are:\n- Player 1: {\"security\":1,\"utility\":-0.5}\n- Player 2: {\"x\":1}\n";
+        let expected = "Scores are:\n- Player 1: security 1, utility -0.5\n- Player 2: {\"x\":1}\n";
+        assert_eq!(with_scores(text), expected);
     }
 
     #[test]
