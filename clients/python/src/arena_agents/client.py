@@ -79,12 +79,8 @@ class Arena:
         Raises:
             ValueError: If `url` is not an address.
         """
-        self._options = Options(
-            url, Caller(from_, key), timeout_s, patience_s, dict(headers or {})
-        )
-        self._http = httpx.Client(
-            base_url=url, headers=self._options.headers, timeout=self._options.timeout()
-        )
+        self._options = Options(url, Caller(from_, key), timeout_s, patience_s, dict(headers or {}))
+        self._http = httpx.Client(base_url=url, headers=self._options.headers, timeout=self._options.timeout())
 
     def __enter__(self) -> Arena:
         """Returns the client, which is closed at the end of the block."""
@@ -106,10 +102,7 @@ class Arena:
     def acting_as(self, *, from_: str | None = None, key: str | None = None) -> Arena:
         """Returns a client of the same arena, on the same connections, for another player."""
         other = Arena.__new__(Arena)
-        other._options, other._http = (
-            self._options.acting_as(Caller(from_, key)),
-            self._http,
-        )
+        other._options, other._http = self._options.acting_as(Caller(from_, key)), self._http
         return other
 
     # Challenges and sessions.
@@ -173,11 +166,7 @@ class Arena:
     # Playing.
 
     def enqueue(
-        self,
-        challenge: str,
-        *,
-        house_after_s: int | None = None,
-        idempotency_key: str | None = None,
+        self, challenge: str, *, house_after_s: int | None = None, idempotency_key: str | None = None
     ) -> Ticket:
         """Joins the queue of a challenge type. The first callers get the seats of a new session.
 
@@ -192,9 +181,7 @@ class Arena:
         """
         return self._ask(_calls.enqueue(challenge, house_after_s, idempotency_key))
 
-    def poll_ticket(
-        self, challenge: str, ticket: str, *, wait_s: float | None = None
-    ) -> Ticket:
+    def poll_ticket(self, challenge: str, ticket: str, *, wait_s: float | None = None) -> Ticket:
         """Returns the state of a ticket. The error is `TICKET_NOT_FOUND` if it was dropped or its caller has left.
 
         Args:
@@ -251,14 +238,7 @@ class Arena:
         arena = self.acting_as(from_=invite if key is None else None, key=key)
         return Seat(arena, session_id, invite, key)
 
-    def send(
-        self,
-        session_id: str,
-        method: str | None,
-        content: str,
-        *,
-        idempotency_key: str | None = None,
-    ) -> None:
+    def send(self, session_id: str, method: str | None, content: str, *, idempotency_key: str | None = None) -> None:
         """Acts in a session: sends the operator a message.
 
         The result arrives on the operator's channel. An `ApiError` with a code of the challenge, such as
@@ -270,15 +250,9 @@ class Arena:
             content: The content, in the form that the method's description requires.
             idempotency_key: A key with which repeated calls act once.
         """
-        self._ask(
-            _calls.send(
-                self._options.caller, session_id, method, content, idempotency_key
-            )
-        )
+        self._ask(_calls.send(self._options.caller, session_id, method, content, idempotency_key))
 
-    def report_usage(
-        self, session_id: str, usage: Usage, *, idempotency_key: str | None = None
-    ) -> UsageTotal:
+    def report_usage(self, session_id: str, usage: Usage, *, idempotency_key: str | None = None) -> UsageTotal:
         """Reports the usage of one step of play, such as a request to a language model.
 
         The reports are private until the session ends; then `SessionState.reported_usage` shows them to all.
@@ -292,20 +266,9 @@ class Arena:
         Returns:
             The totals of the player's reports.
         """
-        return self._ask(
-            _calls.report_usage(
-                self._options.caller, session_id, usage, idempotency_key
-            )
-        )
+        return self._ask(_calls.report_usage(self._options.caller, session_id, usage, idempotency_key))
 
-    def say(
-        self,
-        session_id: str,
-        content: str,
-        *,
-        to: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Sent:
+    def say(self, session_id: str, content: str, *, to: str | None = None, idempotency_key: str | None = None) -> Sent:
         """Sends a chat message to all other players, or to one of them.
 
         Args:
@@ -314,17 +277,10 @@ class Arena:
             to: The invite of the only player who may read it.
             idempotency_key: A key with which repeated calls send one message.
         """
-        return self._ask(
-            _calls.say(self._options.caller, session_id, content, to, idempotency_key)
-        )
+        return self._ask(_calls.say(self._options.caller, session_id, content, to, idempotency_key))
 
     def sync_operator(
-        self,
-        session_id: str,
-        *,
-        index: int = 1,
-        limit: int | None = None,
-        wait_s: float | None = None,
+        self, session_id: str, *, index: int = 1, limit: int | None = None, wait_s: float | None = None
     ) -> tuple[Message, ...]:
         """Returns messages of a session's operator.
 
@@ -334,17 +290,10 @@ class Arena:
             limit: Maximum number of messages.
             wait_s: Time to wait if there is no message, in seconds; 50 at most.
         """
-        return self._ask(
-            _calls.sync_operator(self._options.caller, session_id, index, limit, wait_s)
-        )
+        return self._ask(_calls.sync_operator(self._options.caller, session_id, index, limit, wait_s))
 
     def sync_chat(
-        self,
-        channel: str,
-        *,
-        index: int = 1,
-        limit: int | None = None,
-        wait_s: float | None = None,
+        self, channel: str, *, index: int = 1, limit: int | None = None, wait_s: float | None = None
     ) -> tuple[Message, ...]:
         """Returns messages of a session's chat, or of the public channel `invites`.
 
@@ -354,9 +303,7 @@ class Arena:
             limit: Maximum number of messages.
             wait_s: Time to wait if there is no message, in seconds; 50 at most.
         """
-        return self._ask(
-            _calls.sync_chat(self._options.caller, channel, index, limit, wait_s)
-        )
+        return self._ask(_calls.sync_chat(self._options.caller, channel, index, limit, wait_s))
 
     def stream_operator(
         self, session_id: str, *, after: int = 0, beyond_end: bool = False
@@ -365,9 +312,7 @@ class Arena:
 
         See `stream_chat`.
         """
-        return self.stream_chat(
-            _calls.operator_channel(session_id), after=after, beyond_end=beyond_end
-        )
+        return self.stream_chat(_calls.operator_channel(session_id), after=after, beyond_end=beyond_end)
 
     def stream_chat(
         self, channel: str, *, after: int = 0, beyond_end: bool = False
@@ -403,9 +348,7 @@ class Arena:
                             yield item
                             if isinstance(item, GameEnded) and not beyond_end:
                                 return
-                ended = UnreachableError(
-                    f"the arena at {self._options.url} closes the stream repeatedly"
-                )
+                ended = UnreachableError(f"the arena at {self._options.url} closes the stream repeatedly")
                 wait_s = patience.wait_after(ended)
             except (httpx.TransportError, ApiError) as error:
                 wait_s = patience.wait_after(self._options.failure(error))
@@ -438,11 +381,7 @@ class Arena:
         """
         from ._play import follow
 
-        seat = (
-            self.join(invite, user_id=user_id, identity=identity)
-            if isinstance(invite, str)
-            else invite
-        )
+        seat = self.join(invite, user_id=user_id, identity=identity) if isinstance(invite, str) else invite
         with follow(seat) as items:
             for item in items:
                 if isinstance(item, GameEnded):
@@ -453,11 +392,7 @@ class Arena:
     # Scores and users.
 
     def leaderboard(
-        self,
-        *,
-        sort: str | None = None,
-        limit: int | None = None,
-        offset: int | None = None,
+        self, *, sort: str | None = None, limit: int | None = None, offset: int | None = None
     ) -> Page[Standing]:
         """Returns the board over all challenge types.
 
@@ -496,9 +431,7 @@ class Arena:
         """Returns the totals of the arena."""
         return self._ask(_calls.stats())
 
-    def users(
-        self, *, limit: int | None = None, offset: int | None = None
-    ) -> Page[Profile]:
+    def users(self, *, limit: int | None = None, offset: int | None = None) -> Page[Profile]:
         """Returns the known users, in the order of their first appearance."""
         return self._ask(_calls.users(limit, offset))
 
@@ -510,9 +443,7 @@ class Arena:
         """Returns one user. The error is `USER_NOT_FOUND` if the user is unknown."""
         return self._ask(_calls.user(user_id))
 
-    def played(
-        self, user_id: str, *, limit: int | None = None, offset: int | None = None
-    ) -> SessionPage:
+    def played(self, user_id: str, *, limit: int | None = None, offset: int | None = None) -> SessionPage:
         """Returns a user's ended sessions, newest first."""
         return self._ask(_calls.played(user_id, limit, offset))
 
@@ -538,9 +469,7 @@ class Arena:
             model: The player's program or language model.
             idempotency_key: A key with which repeated calls change the profile once.
         """
-        return self._ask(
-            _calls.update_profile(user_id, identity, username, model, idempotency_key)
-        )
+        return self._ask(_calls.update_profile(user_id, identity, username, model, idempotency_key))
 
     def _ask(self, call: Call[T]) -> T:
         patience = Patience(self._options.patience_s)
@@ -554,9 +483,7 @@ class Arena:
                     content=call.body,
                     timeout=self._options.timeout(call.wait_s),
                 )
-                return call.read(
-                    response.status_code, response.headers, response.content
-                )
+                return call.read(response.status_code, response.headers, response.content)
             except (httpx.TransportError, ApiError) as error:
                 wait_s = patience.wait_after(self._options.failure(error))
             time.sleep(wait_s)
@@ -576,58 +503,36 @@ class Seat:
     #: The rules; None if another program took the seat.
     info: Metadata | None = field(default=None, repr=False)
 
-    def send(
-        self, method: str, content: str, *, idempotency_key: str | None = None
-    ) -> None:
+    def send(self, method: str, content: str, *, idempotency_key: str | None = None) -> None:
         """Acts: see `Arena.send`."""
-        self.arena.send(
-            self.session_id, method, content, idempotency_key=idempotency_key
-        )
+        self.arena.send(self.session_id, method, content, idempotency_key=idempotency_key)
 
-    def report_usage(
-        self, usage: Usage, *, idempotency_key: str | None = None
-    ) -> UsageTotal:
+    def report_usage(self, usage: Usage, *, idempotency_key: str | None = None) -> UsageTotal:
         """Reports the usage of one step of play: see `Arena.report_usage`."""
-        return self.arena.report_usage(
-            self.session_id, usage, idempotency_key=idempotency_key
-        )
+        return self.arena.report_usage(self.session_id, usage, idempotency_key=idempotency_key)
 
-    def say(
-        self, content: str, *, to: str | None = None, idempotency_key: str | None = None
-    ) -> Sent:
+    def say(self, content: str, *, to: str | None = None, idempotency_key: str | None = None) -> Sent:
         """Sends a chat message to all other players, or to one: see `Arena.say`."""
-        return self.arena.say(
-            self.session_id, content, to=to, idempotency_key=idempotency_key
-        )
+        return self.arena.say(self.session_id, content, to=to, idempotency_key=idempotency_key)
 
     def sync_operator(
         self, *, index: int = 1, limit: int | None = None, wait_s: float | None = None
     ) -> tuple[Message, ...]:
         """Returns the operator's messages: see `Arena.sync_operator`."""
-        return self.arena.sync_operator(
-            self.session_id, index=index, limit=limit, wait_s=wait_s
-        )
+        return self.arena.sync_operator(self.session_id, index=index, limit=limit, wait_s=wait_s)
 
     def sync_chat(
         self, *, index: int = 1, limit: int | None = None, wait_s: float | None = None
     ) -> tuple[Message, ...]:
         """Returns the players' messages: see `Arena.sync_chat`."""
-        return self.arena.sync_chat(
-            self.session_id, index=index, limit=limit, wait_s=wait_s
-        )
+        return self.arena.sync_chat(self.session_id, index=index, limit=limit, wait_s=wait_s)
 
     def stream_operator(
         self, *, after: int = 0, beyond_end: bool = False
     ) -> Generator[Message | GameEnded, None, None]:
         """Streams the operator's messages: see `Arena.stream_operator`."""
-        return self.arena.stream_operator(
-            self.session_id, after=after, beyond_end=beyond_end
-        )
+        return self.arena.stream_operator(self.session_id, after=after, beyond_end=beyond_end)
 
-    def stream_chat(
-        self, *, after: int = 0, beyond_end: bool = False
-    ) -> Generator[Message | GameEnded, None, None]:
+    def stream_chat(self, *, after: int = 0, beyond_end: bool = False) -> Generator[Message | GameEnded, None, None]:
         """Streams the players' messages: see `Arena.stream_chat`."""
-        return self.arena.stream_chat(
-            self.session_id, after=after, beyond_end=beyond_end
-        )
+        return self.arena.stream_chat(self.session_id, after=after, beyond_end=beyond_end)
