@@ -261,6 +261,7 @@ mod tests {
         let store = Store::open(folder.path(), Scoring::default()).expect("the store opens");
         let limits = Limits {
             self_play: true,
+            proven_players: false,
             channel_messages: 9,
             spectators_chat: false,
             inactivity: InactivityLimits::ENDLESS,

@@ -261,7 +261,7 @@ impl Engine {
                 if tickets.len() < seats {
                     break;
                 }
-                inner.match_tickets(&challenge, &tickets, true).await?;
+                inner.match_tickets(&challenge, &tickets, inner.limits.proven_players).await?;
             }
             Ok(())
         })

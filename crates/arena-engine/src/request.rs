@@ -16,6 +16,8 @@ pub struct Limits {
     pub spectators_chat: bool,
     /// True if one user may hold two seats of a session.
     pub self_play: bool,
+    /// True if players prove their identities. Games between callers of a queue are rated only then.
+    pub proven_players: bool,
     /// The time limits of inactive sessions.
     pub inactivity: InactivityLimits,
 }

@@ -368,6 +368,7 @@ mod tests {
             channel_messages: 1,
             spectators_chat: false,
             self_play: true,
+            proven_players: false,
             inactivity: settings.sessions.inactivity(),
         };
         let store = Store::open(folder.path(), arena_model::Scoring::default()).expect("a store");

@@ -356,6 +356,7 @@ mod tests {
                 channel_messages: 100,
                 spectators_chat: false,
                 self_play: true,
+                proven_players: false,
                 inactivity: settings.sessions.inactivity(),
             };
             let scoring = settings.scoring().expect("the defaults are good");

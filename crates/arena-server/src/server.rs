@@ -181,6 +181,7 @@ impl Server {
             channel_messages: settings.limits.channel_messages,
             spectators_chat: settings.sessions.spectators_chat,
             self_play: settings.sessions.self_play,
+            proven_players: settings.auth.enabled,
             inactivity: settings.sessions.inactivity(),
         };
         let sandbox = scripts::sandbox(&settings.scripts);

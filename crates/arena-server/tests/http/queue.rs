@@ -44,8 +44,19 @@ fn two_callers_get_a_session_and_the_third_waits() {
         assert_eq!(joined["ChallengeID"], first["session"]);
     }
     let all = client.get("/api/challenges").ok();
-    assert_eq!((&all["total"], &all["challenges"][0]["rated"]), (&json!(1), &json!(true)));
+    assert_eq!((&all["total"], &all["challenges"][0]["rated"]), (&json!(1), &json!(false)));
     assert_eq!(look(&client, &third, 0)["state"], "waiting");
+}
+
+#[test]
+fn games_of_queues_are_rated_if_players_prove_their_identities() {
+    for proven in [false, true] {
+        let host = Host::start_with(|settings| settings.auth.enabled = proven);
+        let client = host.client();
+        let [_, second] = [(); 2].map(|()| wait_in(&client, "psi"));
+        assert_eq!(second["state"], "matched");
+        assert_eq!(client.get("/api/challenges").ok()["challenges"][0]["rated"], json!(proven));
+    }
 }
 
 #[test]
