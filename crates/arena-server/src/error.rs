@@ -62,11 +62,6 @@ impl ApiError {
         self.status
     }
 
-    /// Returns the stable code for programs.
-    pub(crate) fn code(&self) -> &str {
-        &self.code
-    }
-
     /// Returns the error's sentence for people.
     pub(crate) fn message(&self) -> &str {
         &self.message

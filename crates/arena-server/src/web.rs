@@ -115,13 +115,10 @@ impl IntoResponse for PageError {
             section.empty {
                 h1 { (title) }
                 @if status.as_u16() != 404 { p { (layout::shown(error.message())) } }
-                @if error.code() == "INVITE_NOT_FOUND" {
-                    p { "The address may be incomplete, or the game was removed. Ask for a new invite, or start a game of your own." }
-                    p { (components::btn("/challenges", "Choose a game")) }
-                } @else if status.as_u16() == 404 {
+                @if status.as_u16() == 404 {
                     p { "The address may be mistyped, or the item was removed." }
+                    p.small { "Reason: " (layout::shown(error.message())) "." }
                 }
-                @if status.as_u16() == 404 { p.small { "Reason: " (layout::shown(error.message())) "." } }
                 p { a href="/" { "Back to the home page" } }
             }
         };

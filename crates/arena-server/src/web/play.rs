@@ -51,7 +51,8 @@ fn unusable(status: StatusCode, title: &str, sentence: &str, (href, text): (&str
 }
 
 fn unknown_invite() -> Response {
-    let sentence = "No game has this invite. The link may be incomplete, or the game was removed.";
+    let sentence = "No game has this invite. The link may be incomplete, or the game was removed. Ask for a new \
+        invite, or start a game of your own.";
     unusable(StatusCode::NOT_FOUND, "This invite is not valid", sentence, ("/challenges", "Choose a game"))
 }
 
