@@ -29,7 +29,7 @@ use axum::handler::Handler;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use futures_util::future::BoxFuture;
 use utoipa::openapi::path::Paths;
@@ -216,15 +216,14 @@ impl DirectRoute {
 /// Builds the router of the routes that MCP tools call. It has no middleware: the MCP request has already passed
 /// `attend`.
 fn behind_tools(arena: Arena) -> Router {
-    Router::new()
-        .route("/api/arena/join", post(join::join_session))
-        .route("/api/arena/message", post(act::act_in_session))
-        .route("/api/arena/sync", get(sync::sync_operator))
-        .route("/api/chat/send", post(chat::send_chat))
-        .route("/api/chat/sync", get(sync::sync_chat))
+    let mut router = Router::new()
         .route("/api/queue/{name}", post(queue::join_queue))
-        .route("/api/queue/{name}/{ticket}", get(queue::find_ticket))
-        .with_state(arena)
+        .route("/api/queue/{name}/{ticket}", get(queue::find_ticket));
+    for route in &DIRECT {
+        let arena = arena.clone();
+        router = router.route(route.path, any(move |request: Request| (route.handler)(request, arena)));
+    }
+    router.with_state(arena)
 }
 
 /// First path segments, after `/api`, of the routes that exist only if tournaments are enabled.

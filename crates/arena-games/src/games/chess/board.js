@@ -15,7 +15,7 @@ const drawn = new WeakMap();
 
 /** Draws a state into `element`. The board is turned to Black if Black's seat is selected by `options.seat` and `options.sides`. */
 export function draw(element, state, options) {
-  const pieces = read(state?.fen);
+  const pieces = readFen(state?.fen);
   let board = element.querySelector(":scope > svg");
   if (!board) {
     board = document.createElementNS(SVG, "svg");
@@ -53,7 +53,7 @@ export function draw(element, state, options) {
 
 /** Returns the squares of the board that `draw` makes with these options: column and row from the upper left corner, and the piece. */
 export function squares(state, options) {
-  const pieces = read(state?.fen);
+  const pieces = readFen(state?.fen);
   return Array.from({ length: 64 }, (_, place) => {
     const [column, row] = [place % 8, Math.floor(place / 8)];
     const name = square(...squareAt(column, row, options));
@@ -98,7 +98,7 @@ function square(file, rank) {
 }
 
 /** Returns the pieces of a position by square, as FEN letters. */
-function read(fen) {
+export function readFen(fen) {
   const pieces = new Map();
   const ranks = typeof fen === "string" ? fen.split(" ")[0].split("/").slice(0, 8) : [];
   ranks.forEach((rank, row) => {

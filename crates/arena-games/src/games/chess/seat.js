@@ -1,6 +1,6 @@
 // The controls of chess: transparent buttons over the squares of the board, a choice of the piece for promotions, and
 // lists of moves and captured pieces. As buttons, the squares work with the keyboard and screen readers.
-import { squares } from "../boards/chess.js";
+import { readFen, squares } from "../boards/chess.js";
 import { make } from "../boards/seats.js";
 import { button, onChoice, say, shape, wrap } from "./parts.js";
 
@@ -120,20 +120,6 @@ function offerMoves(move) {
     made.sort((one, other) => rank(one) - rank(other));
     picture.append(...made.map(({ square }) => square));
   };
-}
-
-/** Returns the pieces of a position by square, as FEN letters. */
-function readFen(fen) {
-  const pieces = new Map();
-  const ranks = typeof fen === "string" ? fen.split(" ")[0].split("/").slice(0, 8) : [];
-  ranks.forEach((rank, row) => {
-    let file = 0;
-    for (const sign of rank) {
-      if (/[1-8]/.test(sign)) file += Number(sign);
-      else pieces.set("abcdefgh"[file++] + (8 - row), sign);
-    }
-  });
-  return pieces;
 }
 
 /** Returns the moves between the states in long notation: `e2–e4`, `Ng1–f3`, `Nf3×e5`. */
