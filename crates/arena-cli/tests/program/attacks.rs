@@ -252,7 +252,10 @@ fn many_addresses_leave_the_reserve_to_players() {
     }
     let statuses: Vec<String> = streams.iter_mut().map(status).collect();
     let taken = statuses.iter().filter(|status| *status == "200").count();
-    assert_eq!(taken, 75, "strangers get all connections except for the reserve");
+    assert!(taken >= 75, "{taken} streams of strangers");
+    // A connection that was accepted, but whose request the server hasn't read yet, may give way to a new one. Its
+    // stream then begins and ends at once, so only open streams count.
+    until("strangers have all connections except for the reserve", || fixture.gauge("arena_stream_subscribers") == 75);
     // An address without a player gets one answer, and no stream.
     until("refused connections are closed", || fixture.client(3).try_request("GET", "/health", &[], b"").is_ok());
     let health = fixture.client(3).raw(&get("/health")).unwrap();
