@@ -34,7 +34,7 @@ pub fn prepare(root: &Path) -> anyhow::Result<()> {
     }
     make(&home)?;
     let mut install = Command::new(&interpreter);
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--requirement"]);
     install.current_dir(root).arg(REQUIREMENTS);
     run(install)?;
     fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))

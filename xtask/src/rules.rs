@@ -27,17 +27,27 @@ const NEEDED: [&str; 10] = [
 /// The crates by layer, the lowest layer first. A crate depends on crates of earlier rows only.
 const LAYERS: [&[&str]; 7] = [
     &["arena-model", "arena-nats"],
-    &["arena-check", "arena-games", "arena-identity", "arena-ratings", "arena-script", "arena-store", "arena-wire"],
-    &["arena-engine", "arena-tournament", "arena-web"],
+    &[
+        "arena-check",
+        "arena-games",
+        "arena-identity",
+        "arena-llm",
+        "arena-ratings",
+        "arena-script",
+        "arena-store",
+        "arena-wire",
+    ],
+    &["arena-engine", "arena-house", "arena-tournament", "arena-web"],
     &["arena-match", "arena-report"],
-    &["arena-runner"],
+    &["arena-eval", "arena-runner"],
     &["arena-server"],
     &["arena-cli"],
 ];
 
 /// The pure crates: the same input gives the same bytes everywhere.
-const PURE: [&str; 9] = [
+const PURE: [&str; 10] = [
     "arena-check",
+    "arena-house",
     "arena-model",
     "arena-games",
     "arena-identity",

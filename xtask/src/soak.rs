@@ -16,7 +16,7 @@ struct Long {
     tests: &'static [&'static str],
 }
 
-const LONG: [Long; 5] = [
+const LONG: [Long; 6] = [
     Long {
         name: "rules",
         variables: &[("ARENA_RULES_STATES", "200000")],
@@ -31,6 +31,11 @@ const LONG: [Long; 5] = [
         name: "faults",
         variables: &[("ARENA_FAULT_SECONDS", "60")],
         tests: &["-p", "arena-cli", "--test", "cluster"],
+    },
+    Long {
+        name: "eval",
+        variables: &[("ARENA_EVAL_SEEDS", "20")],
+        tests: &["-p", "arena-cli", "--test", "program", "eval::"],
     },
     // These tests run the commands in README.md and docs with the release build.
     Long { name: "docs", variables: &[], tests: &["--release", "-p", "arena-cli", "--test", "program", "docs::"] },

@@ -3,10 +3,11 @@
 mod admin;
 mod agent;
 mod challenge;
+mod eval;
 mod groups;
 mod league;
 mod matches;
-mod play;
+pub mod play;
 mod rate;
 #[cfg(test)]
 mod reference;
@@ -29,10 +30,14 @@ use crate::output::Style;
 pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
 pub use agent::{AgentVerb, CheckArgs, Language, NewAgentArgs};
 pub use challenge::{ChallengeVerb, CheckChallengeArgs, FairnessArgs, NewArgs, PlayChallengeArgs};
+pub use eval::{
+    CallsArgs, DiffArgs, EvalVerb, GameEvalArgs, PlanEvalArgs, PlayEvalArgs, ReportEvalArgs, RescoreArgs,
+    ResumeEvalArgs, RunEvalArgs, ShowEvalArgs, StandInArgs,
+};
 pub use groups::command;
 pub use league::{AddArgs, CreateArgs, DataArgs, LeagueVerb, RunLeagueArgs, ShowLeagueArgs};
 pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
-pub use play::{Api, BotArgs, JoinArgs, ModelArgs, SeatArgs};
+pub use play::{BotArgs, JoinArgs, ModelArgs, SeatArgs};
 pub use rate::{RATE_EXAMPLES, RateArgs};
 pub use replay::{Format, ReplayServeArgs, ReplayVerb, ShowArgs};
 pub use serve::{DemoArgs, ListenArgs, LogArgs, LogFormat, ServeArgs};
@@ -89,6 +94,9 @@ pub struct Global {
     /// Print JSON, one object a line.
     #[arg(long, global = true)]
     pub json: bool,
+    /// The URL, if it is on the command line: `arena eval` plays without a server otherwise.
+    #[arg(skip)]
+    pub given_url: Option<String>,
 }
 
 /// The `--auth` option after a command. It overrides [`Global::auth`], which stands before the command and also reads
@@ -114,6 +122,12 @@ impl Global {
 }
 
 impl Cli {
+    /// Stores the URL of the server if it is given on the command line, not by a default or a variable.
+    pub fn note_given_url(&mut self, matches: &ArgMatches) {
+        let is_given = matches.value_source("url") == Some(ValueSource::CommandLine);
+        self.global.given_url = is_given.then(|| self.global.url.clone());
+    }
+
     /// Refuses global options on the command line that the command doesn't use. Environment variables are ignored.
     ///
     /// # Errors
@@ -131,8 +145,10 @@ impl Cli {
                 | Verb::Identity { .. }
                 | Verb::Completions { .. }
         );
+        let may_play_there = matches!(self.verb, Verb::Eval { verb: EvalVerb::Run(_) | EvalVerb::Resume(_) });
         let given = |name: &&str| matches.value_source(name) == Some(ValueSource::CommandLine);
-        match ["url", "from", "auth", "cacert"].into_iter().find(given).filter(|_| !talks) {
+        let is_used = |name: &&str| talks || (*name == "url" && may_play_there);
+        match ["url", "from", "auth", "cacert"].into_iter().filter(given).find(|name| !is_used(name)) {
             None => Ok(()),
             Some(name) => {
                 let verb = matches.subcommand_name().unwrap_or_default();
@@ -183,6 +199,8 @@ Examples:
   arena play inv_…                                 play at this terminal
   arena play --from inv_…                          return to a seat that you took before
   arena play inv_… --agent ./bot                   let a bot play, in the sandbox of `arena match run`
+  arena play inv_… --agent house                   let a house bot play; `random` plays at random
+  arena play inv_… --agent model:NAME@ollama       let a language model play
   arena play inv_… --url https://arena.example --sign -- python3 bot.py
   arena play inv_… --model NAME --api-base http://127.0.0.1:8080/v1
   arena play inv_… --model NAME --max-turns 20 --price-in 3 --price-out 15 --max-cost 0.50
@@ -231,6 +249,21 @@ Examples:
     Tournament {
         #[command(subcommand)]
         verb: TournamentVerb,
+    },
+    /// Measure language models in games against each other.
+    #[command(after_help = "\
+Examples:
+  arena eval plan autumn.toml --pilot 1            the games, and an estimate of tokens, dollars and hours
+  arena eval run autumn.toml --out autumn          play, or continue after Ctrl-C or a crash
+  arena eval status autumn                         the progress, also while it plays
+  arena eval report autumn --html autumn.html
+  arena eval show autumn                           games and calls in the browser
+
+A run file names models, challenges, seeds and caps. Every model plays every challenge on every seat, against every other \
+model and against baselines. docs/evaluations.md describes the file and the statistics.")]
+    Eval {
+        #[command(subcommand)]
+        verb: EvalVerb,
     },
     /// Play matches for tournaments on other machines.
     #[command(after_help = "\

@@ -27,12 +27,13 @@ pub enum Exit {
     OtherRules = 16,
     Parked = 17,
     ModelStopped = 18,
+    OverBudget = 19,
     Interrupted = 130,
     Terminated = 143,
 }
 
 /// Every exit code but 0, with its label in `arena --help` and its meaning in `docs/reference/exit-codes.md`.
-pub const EXITS: [(Exit, &str, &str); 20] = [
+pub const EXITS: [(Exit, &str, &str); 21] = [
     (Exit::Internal, "internal error", "An internal error of this program."),
     (
         Exit::Usage,
@@ -54,7 +55,7 @@ pub const EXITS: [(Exit, &str, &str); 20] = [
     (
         Exit::CannotListen,
         "can't listen on the address",
-        "`serve`, `demo` and `replay serve`: the program can't listen on the address.",
+        "`serve`, `demo`, `replay serve`, `eval show` and `eval stand-in`: the program can't listen on the address.",
     ),
     (Exit::NoAgent, "agent not found", "The agent isn't found or can't be started."),
     (Exit::NoSandbox, "sandbox not supported", "The system doesn't support the requested sandbox."),
@@ -68,12 +69,12 @@ pub const EXITS: [(Exit, &str, &str); 20] = [
     (
         Exit::BadTournament,
         "tournament damaged, in use or changed",
-        "A tournament can't be created or resumed in this folder: it exists already, is missing, damaged or in use, or an agent has changed. A league exists already, is missing or has too few agents. There are no results to rate, or they are damaged.",
+        "A tournament can't be created or resumed in this folder: it exists already, is missing, damaged or in use, or an agent has changed. A league exists already, is missing or has too few agents. There are no results to rate, or they are damaged. The folder of an evaluation is missing, damaged or in use, or its prompts, options or rules have changed.",
     ),
     (
         Exit::ModelFailed,
         "model endpoint failed",
-        "The endpoint of a language model failed, and the session ended before it recovered.",
+        "The endpoint of a language model failed, and the session ended before it recovered. `match` and `tournament`: the game doesn't count, and a tournament can be resumed.",
     ),
     (
         Exit::FaultyChallenge,
@@ -88,12 +89,17 @@ pub const EXITS: [(Exit, &str, &str); 20] = [
     (
         Exit::Parked,
         "seat parked",
-        "The endpoint of a language model failed. The player left its seat without resigning and can return to it.",
+        "The endpoint of a language model failed. The player left its seat without resigning and can return to it. `eval`: the endpoints of some models or judges failed; the other games are finished, and the run can be continued.",
     ),
     (
         Exit::ModelStopped,
         "model stopped early",
         "A language model stopped early: it reached a limit or refused to play.",
+    ),
+    (
+        Exit::OverBudget,
+        "cap reached",
+        "`eval`: the next call could exceed a cap of the run file, so the run stopped. With a higher cap it continues.",
     ),
     (
         Exit::Interrupted,

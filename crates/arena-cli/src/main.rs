@@ -12,6 +12,7 @@ mod chat;
 mod client;
 mod completions;
 mod demo;
+mod eval;
 mod exit;
 mod house;
 mod identity;
@@ -19,6 +20,7 @@ mod interrupt;
 mod keys;
 mod last_line;
 mod league;
+mod local_pages;
 mod matches;
 mod notify;
 mod output;
@@ -56,7 +58,8 @@ fn main() -> ExitCode {
         _ => {}
     }
     let matches = args::command().get_matches();
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    cli.note_given_url(&matches);
     match cli.refuse_unused(&matches).and_then(|()| run(cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -74,6 +77,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Play(args) => play::run(*args, cli.global, style),
         Verb::Match { verb } => matches::run(verb, style),
         Verb::Tournament { verb } => tournament::run(verb, style),
+        Verb::Eval { verb } => eval::run(verb, cli.global.given_url, style),
         Verb::Worker(args) => worker::run(args, style),
         Verb::League { data, verb } => league::run(verb, &data, style),
         Verb::Rate(args) => rate::run(&args, style),

@@ -284,6 +284,7 @@ pub fn explain(error: MatchError) -> Failure {
         MatchError::Start(_) => Exit::Internal,
         MatchError::Replay(_) => Exit::CannotWrite,
         MatchError::System(_) => Exit::Internal,
+        MatchError::Outage(_) => Exit::ModelFailed,
         MatchError::CalledOff => Exit::Interrupted,
     };
     match error {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arena_engine::Environment;
-use arena_match::cores;
+use arena_match::{MatchError, cores};
 use arena_model::{ChallengeType, GameType, TimeLimits};
 use arena_report::{PgnGame, Picture, cross_table_picture, pgn, progress_picture, ratings_picture, shell_word};
 use arena_runner::nats::{NatsExecutor, NatsOptions};
@@ -203,6 +203,11 @@ fn play(
     match played {
         Ok(Ended::Complete) => summary,
         Ok(Ended::Stopped) => Err(broken_off(&folder, journal.record())),
+        Err(RunError::Match { number, source: source @ MatchError::Outage(_) }) => {
+            let line = resume_line(&folder);
+            let sentence = format!("game {number}: {source}; the game doesn't count; to resume: {line}");
+            Err(Failure::new(Exit::ModelFailed, sentence))
+        }
         Err(RunError::Match { number, source }) => Err(explain(source).about(&format_args!("game {number}"))),
         Err(RunError::ExposedOutput(error)) => {
             let sentence = format!("{error}; you can move the tournament's folder and resume it there");

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use arena_model::{Dialect, Limits, SandboxMode};
 use serde::Deserialize;
 
+use crate::built_in::BuiltIn;
 use crate::process::Spec;
 use crate::reply::short_label;
 
 /// An agent that can be seated in matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
-    /// The agent as the user named it: a path, an address, or a command line. If a folder's manifest names a
+    /// The agent as the user named it: a path, an address, a built-in agent, or a command line. If a folder's manifest names a
     /// server, the server's address follows the path. Results contain this text as `agent_path`.
     pub path: String,
     /// The default name: the name in the manifest, or that of the file or folder. The agent may send another
@@ -38,6 +39,8 @@ pub enum Channel {
     Stdio(Command),
     /// The address of an HTTP server that gets a POST request for each message.
     Http(String),
+    /// An agent that this program plays itself.
+    BuiltIn(BuiltIn),
 }
 
 /// The command of an agent's process.
@@ -84,8 +87,8 @@ const IN_FOLDER: [&str; 3] = ["agent", "agent.py", "agent.js"];
 const INTERPRETERS: [(&str, &str); 3] = [("py", "python3"), ("js", "node"), ("mjs", "node")];
 
 impl Agent {
-    /// Finds the agent at a path or an address. `search` is the value of `PATH`, for the interpreters of
-    /// scripts.
+    /// Finds the agent at a path or an address, or a built-in one. `search` is the value of `PATH`, for the
+    /// interpreters of scripts.
     ///
     /// # Errors
     /// If there is no agent or it can't be run. The message contains the remedy.
@@ -101,6 +104,18 @@ impl Agent {
             });
         }
         let path = Path::new(text);
+        // An existing file wins over a built-in agent of the same name.
+        if let Some(built_in) = BuiltIn::parse(text).filter(|_| !path.exists()) {
+            let built_in = built_in.map_err(AgentError)?;
+            return Ok(Agent {
+                path: text.to_owned(),
+                name: text.to_owned(),
+                version: None,
+                dialect: Dialect::default(),
+                channel: Channel::BuiltIn(built_in),
+                note: None,
+            });
+        }
         let metadata = fs::metadata(path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => AgentError(format!("there is no agent at {text}")),
             _ => AgentError(format!("the agent at {text} cannot be read: {error}")),
@@ -127,8 +142,8 @@ impl Agent {
         let note = manifest.unheeded(&folder).filter(|_| !metadata.is_dir());
         Ok(Agent {
             path: match &channel {
-                Channel::Stdio(_) => text.to_owned(),
                 Channel::Http(url) => format!("{text} ({url})"),
+                Channel::Stdio(_) | Channel::BuiltIn(_) => text.to_owned(),
             },
             name: manifest.name.filter(|_| metadata.is_dir()).unwrap_or(name),
             version: manifest.version,

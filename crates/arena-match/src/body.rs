@@ -14,6 +14,12 @@ pub trait Body: Send {
         CpuTimes::default()
     }
 
+    /// Returns the failure of a service that the agent depends on, in a sentence, while the failure lasts. The agent isn't
+    /// at fault then, so the match ends without a result.
+    fn outage(&self) -> Option<String> {
+        None
+    }
+
     /// Returns true if the program's stderr output has exceeded its limit.
     fn is_flooding(&self) -> bool;
 

@@ -111,7 +111,7 @@ impl<'a> Conversation<'a> {
                     let detail = format!("no answer to the ping within {} ms", STARTUP.as_millis());
                     seat.disqualify(Verdict::PingFail, detail);
                 }
-                _ => fail(seat, &mut *self.bodies[number], answer, Verdict::StartupFail),
+                _ => fail(seat, &mut *self.bodies[number], answer, Verdict::StartupFail)?,
             }
         }
         Ok(())
@@ -128,7 +128,7 @@ impl<'a> Conversation<'a> {
             match answer {
                 Answer::Line => seat.validate_consent(self.links[number].line()),
                 Answer::Late => seat.note_silence(),
-                _ => fail(seat, &mut *self.bodies[number], answer, Verdict::StartupFail),
+                _ => fail(seat, &mut *self.bodies[number], answer, Verdict::StartupFail)?,
             }
         }
         Ok(())
@@ -161,8 +161,9 @@ impl<'a> Conversation<'a> {
                 }
                 // The agent was disqualified for its late answer to `set_agent_id`.
                 Answer::Line | Answer::SetAside => {}
-                Answer::Late if body.is_flooding() => fail(seat, body, Answer::Flood, Verdict::OutputLimit),
+                Answer::Late if body.is_flooding() => fail(seat, body, Answer::Flood, Verdict::OutputLimit)?,
                 Answer::Late => {
+                    check_outage(body)?;
                     let detail = match patience {
                         Some(patience) => format!("no answer within {} ms", patience.as_millis()),
                         None => format!(
@@ -172,7 +173,7 @@ impl<'a> Conversation<'a> {
                     };
                     seat.disqualify(Verdict::Timeout, detail);
                 }
-                _ => fail(seat, body, answer, Verdict::Crashed),
+                _ => fail(seat, body, answer, Verdict::Crashed)?,
             }
         }
         Ok((&self.seats, replies))
@@ -269,13 +270,28 @@ impl<'a> Conversation<'a> {
 
 /// Disqualifies an agent that has closed or flooded its output. `verdict` applies if the process ended by
 /// itself.
-fn fail(seat: &mut Seat, body: &mut dyn Body, answer: Answer, verdict: Verdict) {
+///
+/// # Errors
+/// [`MatchError::Outage`] if the agent ended because a service failed.
+fn fail(seat: &mut Seat, body: &mut dyn Body, answer: Answer, verdict: Verdict) -> Result<(), MatchError> {
     if answer == Answer::Flood {
-        return seat.disqualify(Verdict::OutputLimit, "wrote a line or unrequested output beyond the limit");
+        seat.disqualify(Verdict::OutputLimit, "wrote a line or unrequested output beyond the limit");
+        return Ok(());
     }
-    match body.ended(END) {
+    let end = body.ended(END);
+    check_outage(body)?;
+    match end {
         Some(end) if end.is_out_of_memory => seat.disqualify(Verdict::MemoryLimit, end.sentence),
         Some(end) => seat.disqualify(verdict, end.sentence),
         None => seat.disqualify(verdict, "closed its output"),
+    }
+    Ok(())
+}
+
+/// Returns an error if a service fails that the agent depends on. The agent isn't at fault then.
+fn check_outage(body: &dyn Body) -> Result<(), MatchError> {
+    match body.outage() {
+        Some(sentence) => Err(MatchError::Outage(sentence)),
+        None => Ok(()),
     }
 }

@@ -4,28 +4,18 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
-use std::sync::{Arc, OnceLock};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::fs::{OFlags, fcntl_setfl};
-use rustix::pipe::{PipeFlags, pipe_with};
 use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
 use crate::address::is_public;
-use crate::body::{Body, End, Log};
 use crate::link::{Link, MAX_LINE};
+use crate::thread_body::{self, Outage, ThreadBody};
 
 /// The maximum number of bytes read from the body of an HTTP error.
 const MAX_EXCUSE: u64 = 4096;
-
-/// An agent on an HTTP server.
-pub struct Server {
-    thread: Option<JoinHandle<()>>,
-    end: Arc<OnceLock<String>>,
-}
 
 /// Creates a link to the server at `url` without sending a request. A request that takes longer than
 /// `patience` is aborted; the match's own deadlines are shorter. With `public_only`, the server must have a
@@ -33,13 +23,7 @@ pub struct Server {
 ///
 /// # Errors
 /// If the pipes or the thread can't be created.
-pub fn connect(url: &str, patience: Duration, public_only: bool) -> io::Result<(Link, Server)> {
-    let (messages, input) = pipe_with(PipeFlags::CLOEXEC)?;
-    let (output, answers) = pipe_with(PipeFlags::CLOEXEC)?;
-    for fd in [&input, &output] {
-        fcntl_setfl(fd, OFlags::NONBLOCK)?;
-    }
-    let end = Arc::new(OnceLock::new());
+pub fn connect(url: &str, patience: Duration, public_only: bool) -> io::Result<(Link, ThreadBody)> {
     let config = ureq::Agent::config_builder()
         .timeout_global(Some(patience))
         .http_status_as_error(false)
@@ -48,18 +32,8 @@ pub fn connect(url: &str, patience: Duration, public_only: bool) -> io::Result<(
         .build();
     let resolver = Addresses { public_only, all: DefaultResolver::default() };
     let agent = ureq::Agent::with_parts(config, DefaultConnector::default(), resolver);
-    let carry = {
-        let (url, end) = (url.to_owned(), end.clone());
-        move || {
-            let mut answers = File::from(answers);
-            if let Err(sentence) = carry(&agent, &url, File::from(messages), &mut answers) {
-                let _ = end.set(sentence);
-            }
-            // Both pipes are closed at this point, so the match notices the end.
-        }
-    };
-    let thread = thread::Builder::new().name("http agent".to_owned()).spawn(carry)?;
-    Ok((Link::new(input, output), Server { thread: Some(thread), end }))
+    let url = url.to_owned();
+    thread_body::start("http agent", Outage::default(), move |messages, answers| carry(&agent, &url, messages, answers))
 }
 
 /// A resolver that filters the addresses of a server. It checks the address of the actual connection, since a
@@ -166,39 +140,5 @@ fn cause(error: &ureq::Error) -> String {
         ureq::Error::Io(io) => io.to_string(),
         ureq::Error::Protocol(protocol) => protocol.to_string(),
         error => error.to_string(),
-    }
-}
-
-impl Body for Server {
-    fn ended(&mut self, patience: Duration) -> Option<End> {
-        self.join(patience);
-        let sentence = self.end.get().cloned()?;
-        Some(End { sentence, is_out_of_memory: false, code: None, left_behind: 0 })
-    }
-
-    fn is_flooding(&self) -> bool {
-        false
-    }
-
-    fn kill(&mut self) {}
-
-    fn finish(&mut self, grace: Duration) -> Log {
-        // A pending request ends by itself; its answer is ignored.
-        self.join(grace);
-        Log::default()
-    }
-}
-
-impl Server {
-    /// Waits up to `patience` for the thread to end.
-    fn join(&mut self, patience: Duration) {
-        let by = Instant::now() + patience;
-        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < by {
-            thread::sleep(Duration::from_millis(1));
-        }
-        if let Some(thread) = self.thread.take_if(|thread| thread.is_finished()) {
-            // If the thread panicked, it has reported the panic itself.
-            let _ = thread.join();
-        }
     }
 }

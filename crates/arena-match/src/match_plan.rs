@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::agent::{Agent, Channel};
 use crate::body::{Body, End, Log};
+use crate::built_in;
 use crate::conversation::Player;
 use crate::cpu_times::CpuTimes;
 use crate::http;
@@ -22,6 +23,7 @@ use crate::process::{self, Ended, ExitCause, KillReason, Launcher, Limits, Proce
 use crate::replay::Recorder;
 use crate::seat::Fault;
 use crate::stderr::Stderr;
+use crate::thread_body::ThreadBody;
 
 /// The time limit for reading the rest of an agent's stderr after its end.
 const LAST_WORDS: Duration = Duration::from_millis(100);
@@ -119,8 +121,9 @@ pub fn play_match(
 /// Starts all agents in parallel and seats them. An agent that fails to start is seated and disqualified. Returns the
 /// players, and the value for [`PlayedMatch::sandbox`].
 fn seat_all(plan: &MatchPlan<'_>, ids: &[AgentId]) -> Result<(Vec<Player>, Value), MatchError> {
-    let started: Vec<Result<Started, StartError>> =
-        (plan.agents.iter()).map(|agent| start(agent, plan.confinement, plan.limits, others(agent, plan))).collect();
+    let started: Vec<Result<Started, StartError>> = (plan.agents.iter())
+        .map(|agent| start(agent, plan.confinement, plan.limits, others(agent, plan), Some(plan.game)))
+        .collect();
     let mut sandbox = Value::Null;
     let mut players = Vec::new();
     for (number, (started, agent)) in started.into_iter().zip(&plan.agents).enumerate() {
@@ -139,20 +142,20 @@ pub(crate) fn start_one(
     confinement: &Confinement,
     limits: TimeLimits,
 ) -> Result<(Link, Box<dyn Body>), StartError> {
-    start(agent, confinement, limits, Vec::new())?.settle(&mut Value::Null)
+    start(agent, confinement, limits, Vec::new(), None)?.settle(&mut Value::Null)
 }
 
 /// An agent that is starting.
 enum Started {
     Process(Box<Process>),
-    Server(Link, http::Server),
+    Thread(Link, ThreadBody),
 }
 
 /// Returns the files and folders of the other agents in a match. Leaves out those that belong to this agent too.
 fn others(agent: &Agent, plan: &MatchPlan<'_>) -> Vec<PathBuf> {
     let own = |agent: &Agent| match &agent.channel {
         Channel::Stdio(command) => command.own.clone(),
-        Channel::Http(_) => Vec::new(),
+        Channel::Http(_) | Channel::BuiltIn(_) => Vec::new(),
     };
     let mine = own(agent);
     plan.agents.iter().flat_map(|other| own(other)).filter(|path| !mine.contains(path)).collect()
@@ -163,7 +166,9 @@ fn start(
     confinement: &Confinement,
     limits: TimeLimits,
     mut hidden: Vec<PathBuf>,
+    game: Option<&'static GameType>,
 ) -> Result<Started, StartError> {
+    let refused = |error: io::Error| StartError::Spec { reason: error.to_string() };
     match &agent.channel {
         Channel::Stdio(command) => {
             hidden.extend_from_slice(&confinement.private);
@@ -174,9 +179,13 @@ fn start(
             // The deadlines of the match are shorter. This timeout ends requests for which the match no
             // longer waits.
             let patience = Duration::from_millis(limits.step_ms + limits.bank_ms) + Duration::from_secs(10);
-            let (link, server) = http::connect(url, patience, confinement.public_only)
-                .map_err(|error| StartError::Spec { reason: error.to_string() })?;
-            Ok(Started::Server(link, server))
+            let (link, body) = http::connect(url, patience, confinement.public_only).map_err(refused)?;
+            Ok(Started::Thread(link, body))
+        }
+        Channel::BuiltIn(agent) => {
+            let game = game.ok_or_else(|| refused(io::Error::other(format!("{agent} plays only in matches"))))?;
+            let (link, body) = built_in::start(agent, game, limits).map_err(refused)?;
+            Ok(Started::Thread(link, body))
         }
     }
 }
@@ -195,7 +204,7 @@ impl Started {
                     LocalBody::of(process).map_err(|error| StartError::Spec { reason: error.to_string() })?;
                 Ok((link, Box::new(body)))
             }
-            Started::Server(link, server) => Ok((link, Box::new(server))),
+            Started::Thread(link, body) => Ok((link, Box::new(body))),
         }
     }
 }

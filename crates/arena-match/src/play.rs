@@ -31,6 +31,10 @@ pub enum MatchError {
     /// A system call failed.
     #[error("a system call of the match failed")]
     System(#[from] Errno),
+    /// A service failed that an agent depends on, such as the endpoint of a language model. Contains the agent and the
+    /// reason in a sentence.
+    #[error("{0}")]
+    Outage(String),
     /// The match was canceled.
     #[error("the match was called off")]
     CalledOff,

@@ -75,7 +75,7 @@ pub fn private(
     let home = env::home_dir();
     let commands = agents.iter().filter_map(|agent| match &agent.channel {
         Channel::Stdio(command) => Some((agent, command)),
-        Channel::Http(_) => None,
+        Channel::Http(_) | Channel::BuiltIn(_) => None,
     });
     let shown = |command: &Command| {
         let folder = real(&command.folder);

@@ -586,7 +586,10 @@ fn invalid(message: String) -> Rejection {
 
 /// Returns a JSON list with one action, named by `method`. `content` is an object with the action's other keys, an
 /// empty text, or the value of the key that has the action's name: `e2e4` for `move`.
-fn one_action(method: &str, content: &str) -> Result<String, Rejection> {
+///
+/// # Errors
+/// If `content` begins with a brace but isn't a JSON object.
+pub fn one_action(method: &str, content: &str) -> Result<String, Rejection> {
     let content = content.trim();
     let mut action = Map::from_iter([("action".to_owned(), method.into())]);
     if content.starts_with('{') {

@@ -39,7 +39,7 @@ pub use game::{
     MatchOutcome, MatchResult, Moves, Owner, Rejected, SeatResult, Setup, TAINTED_SCORE, TimeLimits, UpdateMode, VOID,
     Verdict, agent_ids, first_seat, ranks,
 };
-pub use game_operator::{GameOperator, GameOptions, Hosted, TURN_MS_SETTING};
+pub use game_operator::{GameOperator, GameOptions, Hosted, TURN_MS_SETTING, one_action};
 pub use id::{IdError, InviteCode, Seat, SessionId, Timestamp, UserId};
 pub use message::{Channel, ChatMessage, ContentHash, Draft, Party};
 pub use operator::{Operator, Rejection, Table};

@@ -72,6 +72,17 @@ pub(crate) fn student_quantile_at(freedom: f64, outside: f64) -> f64 {
     0.5 * (low + high)
 }
 
+/// Returns the density at `s` of the estimated standard deviation of a normal variable with standard deviation 1: the
+/// root of a chi-squared variable divided by its degrees of freedom.
+pub(crate) fn chi_density(s: f64, freedom: f64) -> f64 {
+    if s <= 0.0 {
+        // The density of one degree is that of the absolute value of a normal variable.
+        return if freedom == 1.0 && s == 0.0 { (2.0 / PI).sqrt() } else { 0.0 };
+    }
+    let half = freedom / 2.0;
+    2.0 * (half * half.ln() - log_gamma(half) + (freedom - 1.0) * s.ln() - half * s * s).exp()
+}
+
 /// Returns the regularized incomplete beta function, by its continued fraction.
 fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {

@@ -24,7 +24,7 @@ pub use ending::{sequential_test, versus};
 pub use export::{csv, json, markdown, plain};
 pub use exporters::{EXPORTERS, Exporter};
 pub use games::{VOID, finished, line, named};
-pub use html::{HTML_POLICY, html};
+pub use html::{HTML_POLICY, html, html_document, shown};
 pub use pgn::{MovesMissing, PgnError, PgnGame, pgn};
 pub use ratings::{Rating, Ratings, apart, lead_width, listed};
 pub use reproduce::command;
@@ -33,8 +33,9 @@ pub use standings::{
     title_without_seed,
 };
 pub use svg::{
-    Axes, Curve, Estimate, Picture, Point, Theme, TimeAxis, cross_table_picture, over_time, pareto_front,
-    picture_style, progress_picture, ratings_picture, scatter,
+    Axes, Curve, Estimate, IntervalLabels, IntervalRow, Picture, Point, Rule, Theme, TimeAxis, cross_table_picture,
+    intervals_picture, over_time, pareto_front, picture_style, progress_picture, ratings_picture, scatter,
+    shares_picture,
 };
 pub use text::{number_of, shell_word, utc};
 

@@ -10,8 +10,8 @@ mod over_time;
 mod progress;
 mod scatter;
 
-pub use cross::cross_table_picture;
-pub use intervals::ratings_picture;
+pub use cross::{cross_table_picture, shares_picture};
+pub use intervals::{IntervalLabels, IntervalRow, Rule, intervals_picture, ratings_picture};
 pub use over_time::{Curve, TimeAxis, over_time};
 pub use progress::progress_picture;
 pub use scatter::{Axes, Estimate, Point, pareto_front, scatter};

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use arena_match::{Agent, Channel, Command, fingerprint};
+use arena_match::{Agent, BuiltIn, Channel, Command, fingerprint};
 use arena_tournament::{AgentAddress, Entrant};
 use parking_lot::Mutex;
 
@@ -40,6 +40,7 @@ pub fn enter(agent: &Agent, except: &Path) -> Result<Entrant, EntrantError> {
     let text = |text: &OsString| text.clone().into_string().map_err(|_| not_utf8());
     let (reach, files) = match &agent.channel {
         Channel::Http(url) => (AgentAddress::Url(url.clone()), Vec::new()),
+        Channel::BuiltIn(agent) => (AgentAddress::BuiltIn(agent.to_string()), Vec::new()),
         Channel::Stdio(Command { program, args, folder, .. }) => {
             let reach = AgentAddress::Command {
                 program: program.clone(),
@@ -51,7 +52,7 @@ pub fn enter(agent: &Agent, except: &Path) -> Result<Entrant, EntrantError> {
     };
     let paths = files.iter().chain(match &reach {
         AgentAddress::Command { program, folder, .. } => vec![program, folder],
-        AgentAddress::Url(_) => Vec::new(),
+        AgentAddress::Url(_) | AgentAddress::BuiltIn(_) => Vec::new(),
     });
     if paths.into_iter().any(|path| path.to_str().is_none()) {
         return Err(not_utf8());
@@ -73,6 +74,16 @@ pub fn enter(agent: &Agent, except: &Path) -> Result<Entrant, EntrantError> {
 pub fn agent_of(entrant: &Entrant) -> Agent {
     let channel = match &entrant.reach {
         AgentAddress::Url(url) => Channel::Http(url.clone()),
+        // A plan of a newer version may name an unknown agent. The file of that name doesn't exist, so it can't start.
+        AgentAddress::BuiltIn(name) => match BuiltIn::parse(name) {
+            Some(Ok(agent)) => Channel::BuiltIn(agent),
+            _ => Channel::Stdio(Command {
+                program: PathBuf::from(name),
+                args: Vec::new(),
+                folder: PathBuf::from("/"),
+                own: Vec::new(),
+            }),
+        },
         AgentAddress::Command { program, args, folder } => Channel::Stdio(Command {
             program: program.clone(),
             args: args.iter().map(OsString::from).collect(),

@@ -7,30 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use arena_engine::Engine;
+pub use arena_house::Strength;
 use arena_model::{ChallengeMetadata, ChallengeType, MethodForm};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-/// The strength of a house bot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Strength {
-    /// A bot that a beginner can beat.
-    Easy,
-    /// The usual strength.
-    #[default]
-    Normal,
-}
-
-impl Strength {
-    /// Parses `easy` or `normal`.
-    pub(crate) fn from_name(name: &str) -> Option<Strength> {
-        match name {
-            "easy" => Some(Strength::Easy),
-            "normal" => Some(Strength::Normal),
-            _ => None,
-        }
-    }
-}
 
 /// The house bots of a server.
 pub struct House {

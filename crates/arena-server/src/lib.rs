@@ -10,6 +10,7 @@ mod auth;
 mod authority;
 mod connections;
 mod error;
+pub mod evals;
 mod fields;
 mod house;
 mod identity;
@@ -37,7 +38,7 @@ pub use origin::{AllowedOrigin, NoOrigin};
 pub use secret::SecretFileError;
 pub use server::{Server, StartError};
 pub use settings::{
-    AuthSettings, ChallengeSettings, HouseSettings, LimitSettings, NetworkSettings, NodeSettings, ScoringSettings,
-    SessionSettings, Settings, SettingsError,
+    AuthSettings, ChallengeSettings, EvalSettings, HouseSettings, LimitSettings, NetworkSettings, NodeSettings,
+    ScoringSettings, SessionSettings, Settings, SettingsError,
 };
 pub use tournaments::{Creators, TournamentSettings, TournamentsError, Uploaders};

@@ -132,6 +132,9 @@ pub(crate) fn app(arena: Arena) -> Router {
     for (path, handlers) in web::list(&arena) {
         router = router.route(path, handlers);
     }
+    if let Some(evals) = web::evals::on_server(&arena) {
+        router = router.merge(evals);
+    }
     router
         .method_not_allowed_fallback(method_not_allowed)
         .fallback(not_found)

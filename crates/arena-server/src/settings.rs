@@ -52,6 +52,8 @@ pub struct Settings {
     pub scoring: ScoringSettings,
     /// Tournaments between agents.
     pub tournaments: TournamentSettings,
+    /// Pages of evaluations.
+    pub evals: EvalSettings,
     /// House bots.
     pub house: HouseSettings,
 }
@@ -73,6 +75,7 @@ impl Default for Settings {
             scripts: ScriptSettings::default(),
             scoring: ScoringSettings::default(),
             tournaments: TournamentSettings::default(),
+            evals: EvalSettings::default(),
             house: HouseSettings::default(),
         }
     }
@@ -289,6 +292,15 @@ impl Default for ScoringSettings {
     }
 }
 
+/// Pages of evaluations: `[evals]` in `arena.toml`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EvalSettings {
+    /// The folder with the folders of runs. All visitors may read the runs, with their prompts and transcripts. Without
+    /// a folder, the server has no such pages.
+    pub folder: Option<PathBuf>,
+}
+
 /// House bots, which play with visitors: `[house]` in `arena.toml`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -425,6 +437,7 @@ struct SettingsFile {
     scripts: Option<ScriptSettings>,
     scoring: Option<ScoringSettings>,
     tournaments: Option<TournamentSettings>,
+    evals: Option<EvalSettings>,
     house: Option<HouseSettings>,
 }
 
@@ -469,6 +482,7 @@ impl Settings {
             scripts: parsed.scripts.unwrap_or_default(),
             scoring: parsed.scoring.unwrap_or_default(),
             tournaments: parsed.tournaments.unwrap_or_default(),
+            evals: parsed.evals.unwrap_or_default(),
             house: parsed.house.unwrap_or_default(),
         })
     }

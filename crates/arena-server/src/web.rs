@@ -12,6 +12,7 @@ mod board;
 mod challenges;
 mod compare;
 mod components;
+pub(crate) mod evals;
 mod events;
 mod form;
 mod history;

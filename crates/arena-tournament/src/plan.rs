@@ -123,7 +123,7 @@ pub struct Entrant {
     pub sha256: Option<String>,
 }
 
-/// The command or URL of an agent. Paths are absolute, so that the tournament can be resumed from any folder.
+/// The command, URL or built-in name of an agent. Paths are absolute, so that the tournament can be resumed from any folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentAddress {
@@ -138,6 +138,8 @@ pub enum AgentAddress {
     },
     /// A remote agent's URL.
     Url(String),
+    /// The name of an agent that the arena plays itself.
+    BuiltIn(String),
 }
 
 /// An error for an invalid plan. The text is shown to the user.

@@ -10,7 +10,7 @@ use super::Cli;
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Play", &["demo", "play"]),
     ("Agents and matches", &["agent", "match", "replay"]),
-    ("Tournaments and ratings", &["tournament", "worker", "league", "rate"]),
+    ("Tournaments and ratings", &["tournament", "eval", "worker", "league", "rate"]),
     ("Sessions on a server", &["challenges", "chat", "scoring", "users", "identity"]),
     ("Your own challenges", &["author"]),
     ("Run a server", &["serve", "admin"]),

@@ -18,12 +18,14 @@ Examples:
   arena match run chess --agent ./a --agent ./b --seed 7 --replay game.jsonl
   arena match run food_catcher --agent ./a --agent http://127.0.0.1:8000/ --json
   arena match run snake --agent ./a -- python3 bot.py --level 3    the second agent is a command line
+  arena match run snake --agent ./a --agent house --agent random --agent house:easy    built-in agents
+  arena match run psi --agent model:llama3@ollama --agent house --step-ms 120000    a language model
   arena match run snake --agent ./a --agent ./b --pace 200    slow enough to watch
   arena match run snake --agent ./a --agent ./b --games 100 --concurrency 2
   arena match run snake --agent ./a --agent ./b --set n_epochs=200 --set grid_width=20
 
-An agent is an executable, a folder that contains agent, agent.py or agent.js, a URL, or a command line after `--` (put \
-`--` before each command line). A manifest.json beside an agent may set {\"dialect\": \"spec\"}. docs/agents.md explains \
+An agent is an executable, a folder that contains agent, agent.py or agent.js, a URL, `house` (or `house:easy`, \
+`house:GAME`), `random`, a language model (`model:NAME`, `model:NAME@URL`), or a command line after `--` (put `--` before each command line). A manifest.json beside an agent may set {\"dialect\": \"spec\"}. docs/agents.md explains \
 how to write an agent; `arena agent check` finds its faults.
 
 With --games, each game gets a seed derived from --seed. Games 1 and 2, 3 and 4 and so on share a seed, and the agents swap \
@@ -53,7 +55,7 @@ pub struct RunArgs {
     /// The game, a challenge, or the folder of a scripted challenge.
     #[arg(help = game_help("; a challenge, such as psi; or the folder of a scripted challenge"))]
     pub game: String,
-    /// Agent for the next free seat: a file, a folder or a URL.
+    /// Agent for the next free seat: a file, a folder, a URL, `house`, `house:easy`, `random` or `model:NAME@URL`.
     #[arg(long = "agent", value_name = "PATH")]
     pub agents: Vec<String>,
     /// Further agents as command lines, with `--` before each of them.
@@ -147,7 +149,8 @@ pub enum Affinity {
 }
 
 fn no_model(_: &str) -> Result<Never, String> {
-    Err("matches are played by agents; to let a language model play a session, use `arena play INVITE --model NAME`"
+    Err("matches are played by agents; to let a language model play, use --agent model:NAME, or `arena play INVITE \
+         --model NAME` for a session"
         .to_owned())
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use arena_llm::Api as ModelApi;
 use arena_match::Dialect;
 use clap::{ArgGroup, Args, ValueEnum};
 
@@ -11,6 +12,7 @@ use super::{KeyArgs, base_url};
 /// Options of `arena play`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("bot").args(["agent", "command"])))]
+#[command(group(ArgGroup::new("any_model").args(["model", "agent"])))]
 pub struct SeatArgs {
     /// Invite of the seat to take. To return to a seat, give --from instead.
     #[arg(conflicts_with = "queue")]
@@ -46,8 +48,9 @@ pub struct JoinArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Bot player")]
 pub struct BotArgs {
-    /// Agent: a file, a folder or a URL, as in `arena match run`.
-    #[arg(long, value_name = "PATH")]
+    /// Agent: a file, a folder or a URL, as in `arena match run`; or `house`, `house:GAME`, `house:easy`, `random`, or
+    /// `model:NAME@URL` for a language model. An endpoint such as `ollama` may replace the URL.
+    #[arg(long, value_name = "AGENT")]
     pub agent: Option<String>,
     /// Agent as a command line.
     #[arg(last = true, value_name = "COMMAND", allow_hyphen_values = true)]
@@ -76,6 +79,20 @@ pub struct BotArgs {
 }
 
 impl BotArgs {
+    /// Returns the first given option that only programs have, without the program itself.
+    pub fn first_option(&self) -> Option<&'static str> {
+        let given = [
+            ("--dialect", self.dialect.is_some()),
+            ("--step-ms", self.step_ms.is_some()),
+            ("--bank-ms", self.bank_ms.is_some()),
+            ("--log", self.log.is_some()),
+            ("--sandbox", self.sandbox.is_some()),
+            ("--memory", self.memory.is_some()),
+            ("--expose", !self.expose.is_empty()),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+
     /// Returns the sandbox options, with defaults for those that are missing.
     pub fn sandbox(&self) -> SandboxArgs {
         SandboxArgs {
@@ -93,63 +110,103 @@ pub struct ModelArgs {
     /// Name of the model at its endpoint.
     #[arg(long, value_name = "NAME", conflicts_with = "bot")]
     pub model: Option<String>,
-    /// API of the endpoint [default: anthropic for models named claude…, otherwise openai]
-    #[arg(long, value_enum, requires = "model")]
+    /// API of the endpoint [default: anthropic-messages for models named claude…, otherwise chat-completions]
+    #[arg(long, value_enum, requires = "any_model")]
     pub api: Option<Api>,
-    /// URL of the endpoint, without /chat/completions or /v1/messages [default: the API vendor's]
-    #[arg(long, value_name = "URL", requires = "model", value_parser = base_url)]
+    /// URL of the endpoint, without /chat/completions, /responses or /v1/messages [default: the API vendor's]
+    #[arg(long, value_name = "URL", requires = "any_model", value_parser = base_url)]
     pub api_base: Option<String>,
     /// Maximum number of requests [default: 50]
-    #[arg(
-        long,
-        value_name = "N",
-        requires = "model",
-        default_value_if("model", clap::builder::ArgPredicate::IsPresent, "50")
-    )]
+    #[arg(long, value_name = "N", requires = "any_model")]
     pub max_turns: Option<u64>,
     /// Maximum number of tokens, input and output together.
-    #[arg(long, value_name = "N", requires = "model")]
+    #[arg(long, value_name = "N", requires = "any_model")]
     pub max_tokens: Option<u64>,
     /// Maximum cost, in US dollars.
-    #[arg(long, value_name = "USD", requires_all = ["model", "price_in", "price_out"], value_parser = non_negative)]
+    #[arg(long, value_name = "USD", requires_all = ["any_model", "price_in", "price_out"], value_parser = non_negative)]
     pub max_cost: Option<f64>,
     /// Price of a million input tokens, in US dollars.
-    #[arg(long, value_name = "USD", requires_all = ["model", "price_out"], value_parser = non_negative)]
+    #[arg(long, value_name = "USD", requires_all = ["any_model", "price_out"], value_parser = non_negative)]
     pub price_in: Option<f64>,
+    /// Price of a million cached input tokens, in US dollars [default: the price of input tokens]
+    #[arg(long, value_name = "USD", requires_all = ["any_model", "price_in"], value_parser = non_negative)]
+    pub price_cached: Option<f64>,
     /// Price of a million output tokens, in US dollars.
-    #[arg(long, value_name = "USD", requires_all = ["model", "price_in"], value_parser = non_negative)]
+    #[arg(long, value_name = "USD", requires_all = ["any_model", "price_in"], value_parser = non_negative)]
     pub price_out: Option<f64>,
     /// Maximum time until the model leaves, in seconds.
-    #[arg(long, value_name = "SECONDS", requires = "model", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    #[arg(long, value_name = "SECONDS", requires = "any_model", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub max_time: Option<u64>,
     /// Time to retry while the endpoint is busy or fails, in seconds; then the seat is parked [default: 600]
-    #[arg(long, value_name = "SECONDS", requires = "model", value_parser = clap::value_parser!(u64).range(0..=31_536_000))]
+    #[arg(long, value_name = "SECONDS", requires = "any_model", value_parser = clap::value_parser!(u64).range(0..=31_536_000))]
     pub patience: Option<u64>,
     /// Maximum number of input tokens of a request; the oldest turns are dropped first [default: 100000]
-    #[arg(long, value_name = "N", requires = "model", value_parser = clap::value_parser!(u64).range(1000..))]
+    #[arg(long, value_name = "N", requires = "any_model", value_parser = clap::value_parser!(u64).range(1000..))]
     pub context_tokens: Option<u64>,
+    /// Describe the tools in the prompt and read calls from the text, for endpoints without tools.
+    #[arg(long, requires = "any_model")]
+    pub no_tools: bool,
     /// Sampling temperature [default: the endpoint's]
-    #[arg(long, value_name = "NUMBER", requires = "model", value_parser = non_negative)]
+    #[arg(long, value_name = "NUMBER", requires = "any_model", value_parser = non_negative)]
     pub temperature: Option<f64>,
     /// Sampling seed, for endpoints that accept one.
-    #[arg(long, value_name = "N", requires = "model")]
+    #[arg(long, value_name = "N", requires = "any_model")]
     pub seed: Option<i64>,
     /// Don't report usage to the server. By default it receives the model's name and each request's tokens, cost and
     /// time, and publishes them when the session has ended.
-    #[arg(long, requires = "model")]
+    #[arg(long, requires = "any_model")]
     pub no_usage_report: bool,
     /// Transcript of all requests, answers and costs [default: play-SESSION-seatN.jsonl]
-    #[arg(long, value_name = "FILE", requires = "model")]
+    #[arg(long, value_name = "FILE", requires = "any_model")]
     pub transcript: Option<PathBuf>,
+}
+
+impl ModelArgs {
+    /// Returns the first given option that only language models have, without the model itself.
+    pub fn first_option(&self) -> Option<&'static str> {
+        let given = [
+            ("--api", self.api.is_some()),
+            ("--api-base", self.api_base.is_some()),
+            ("--max-turns", self.max_turns.is_some()),
+            ("--max-tokens", self.max_tokens.is_some()),
+            ("--max-cost", self.max_cost.is_some()),
+            ("--price-in", self.price_in.is_some()),
+            ("--price-cached", self.price_cached.is_some()),
+            ("--price-out", self.price_out.is_some()),
+            ("--max-time", self.max_time.is_some()),
+            ("--patience", self.patience.is_some()),
+            ("--context-tokens", self.context_tokens.is_some()),
+            ("--no-tools", self.no_tools),
+            ("--temperature", self.temperature.is_some()),
+            ("--seed", self.seed.is_some()),
+            ("--no-usage-report", self.no_usage_report),
+            ("--transcript", self.transcript.is_some()),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
 }
 
 /// The API of a language model endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Api {
     /// Chat Completions (OpenAI and most model servers); key in OPENAI_API_KEY.
-    Openai,
+    #[value(alias = "openai")]
+    ChatCompletions,
+    /// Responses (OpenAI); key in OPENAI_API_KEY.
+    Responses,
     /// Messages (Anthropic); key in ANTHROPIC_API_KEY.
-    Anthropic,
+    #[value(alias = "anthropic")]
+    AnthropicMessages,
+}
+
+impl From<Api> for ModelApi {
+    fn from(api: Api) -> ModelApi {
+        match api {
+            Api::ChatCompletions => ModelApi::ChatCompletions,
+            Api::Responses => ModelApi::Responses,
+            Api::AnthropicMessages => ModelApi::AnthropicMessages,
+        }
+    }
 }
 
 /// Parses a number of 0 or more.

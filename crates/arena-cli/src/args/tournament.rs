@@ -23,6 +23,7 @@ Examples:
   arena tournament run chess --agent new=./a --agent old=./b --rounds 50 --concurrency 2 --out chess-50
   arena tournament run snake --agent ./a --agent ./b --agent ./c --agent ./d --seats 4
   arena tournament run snake --agent ./a --agent ./b -- python3 bot.py --level 3
+  arena tournament run snake --agent ./a --agent house --agent random
   arena tournament run chess --agent ./a --agent ./b --agent ./c --format swiss --rounds 5
   arena tournament run chess --agent new=./a --agent old=./b --sprt elo0=0 elo1=5
   arena tournament run snake --agent ./a --agent ./b --agent ./c --format adaptive --games 300
@@ -73,7 +74,7 @@ pub struct TournamentArgs {
     /// The game.
     #[arg(help = game_help(""))]
     pub game: String,
-    /// Agent: a file, a folder or a URL, optionally with a name.
+    /// Agent: a file, a folder, a URL, `house`, `house:easy`, `random` or `model:NAME@URL`, optionally with a name.
     #[arg(long = "agent", value_name = "[NAME=]PATH")]
     pub agents: Vec<String>,
     /// Further agents as command lines, with `--` before each of them.
@@ -131,7 +132,7 @@ pub struct WorkerPoolArgs {
     pub cross_check: Option<f64>,
 }
 
-fn share(text: &str) -> Result<f64, String> {
+pub(super) fn share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "expected a share from 0 (no game) to 1 (all games)".to_owned())
 }

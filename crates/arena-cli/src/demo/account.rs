@@ -1,23 +1,30 @@
 //! The report of a demo game from the perspective of an observer. The report shows the chat as it happens, and after
 //! the end of the game the guesses, the scores and the reasons for the scores.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arena_house::psi::PsiBot;
 use arena_wire::{Message, Messages};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::client::{Arena, CallError, Read};
 use crate::exit::{Exit, Failure};
-use crate::house::bots::DemoBot;
-use crate::house::psi::{self, Patience};
+use crate::house::play::{Manner, play};
+use crate::house::random_number;
 use crate::house::seat::{TakenSeat, WAIT_S};
 use crate::output::{Style, counted, print, printable};
 
 /// Time limit of a game between house bots, which takes a fraction of a second.
 const GAME_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The time without news after which a bot stops waiting for the opponent's line.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The interval at which bots read both channels. Polling is faster here than waiting on one channel.
+const POLL: Duration = Duration::from_millis(20);
 
 /// The longest printed text of a chat line: enough for a set of 13 numbers.
 const LINE_CHARS: usize = 72;
@@ -84,7 +91,7 @@ struct Sessions {
 
 impl Account<'_> {
     /// Lets two bots play a game of `psi` and prints the report.
-    pub fn of_game(&self, number: u32, bots: [&'static DemoBot; 2]) -> Result<DemoGame, Failure> {
+    pub fn of_game(&self, number: u32, bots: [&'static PsiBot; 2]) -> Result<DemoGame, Failure> {
         let session: Session = self.arena.create("psi", None)?.read()?;
         let [Some(first), Some(second)] = [session.invites.first(), session.invites.get(1)] else {
             return Err(Failure::new(Exit::Internal, "this server's psi has fewer than two players"));
@@ -94,9 +101,12 @@ impl Account<'_> {
             "\nGame {number}: {} against {}   session {}",
             bots[0].name, bots[1].name, session.id
         ))?;
+        let is_over = &AtomicBool::new(false);
         thread::scope(|scope| {
-            let seats = players.map(|(bot, invite)| scope.spawn(move || self.seat(bot, invite)));
+            let seats = players.map(|(bot, invite)| scope.spawn(move || self.seat(bot, invite, is_over)));
             let watched = self.watch(&session.id, &players, || seats.iter().all(thread::ScopedJoinHandle::is_finished));
+            // After the failure of one bot, the other one would wait for it.
+            is_over.store(true, Ordering::Relaxed);
             for seat in seats {
                 // The failure of a bot explains an incomplete report.
                 seat.join().map_err(|_| Failure::new(Exit::Internal, "a house bot panicked"))??;
@@ -109,16 +119,17 @@ impl Account<'_> {
     }
 
     /// Plays a bot's seat to the end of the game; the end of the demo doesn't interrupt the game.
-    fn seat(&self, bot: &DemoBot, invite: &str) -> Result<(), CallError> {
+    fn seat(&self, bot: &'static PsiBot, invite: &str, is_over: &AtomicBool) -> Result<(), CallError> {
         let seat = TakenSeat::take(&self.arena.own_connection(), invite, bot.name)?;
-        psi::play(&seat, bot, Patience::AMONG_BOTS, &AtomicBool::new(false))
+        let manner = Manner { pace: Duration::ZERO, patience: PATIENCE, poll: Some(POLL), stop: is_over };
+        play(&seat, bot.player_with_bots(random_number()?).as_mut(), manner)
     }
 
     /// Prints the chat of a session until the operator announces the end.
     fn watch(
         &self,
         session: &str,
-        players: &[(&DemoBot, &str)],
+        players: &[(&PsiBot, &str)],
         bots_are_done: impl Fn() -> bool,
     ) -> Result<(), Failure> {
         let until = Instant::now() + GAME_TIMEOUT;
@@ -150,7 +161,7 @@ impl Account<'_> {
     }
 
     /// Reads the result. After the end of a session, the server shows the result to observers too.
-    fn result(&self, session: &str, players: &[(&'static DemoBot, &str)]) -> Result<DemoGame, Failure> {
+    fn result(&self, session: &str, players: &[(&'static PsiBot, &str)]) -> Result<DemoGame, Failure> {
         let ended: Sessions = self.arena.list(Some("psi"), Some("ended"), Some(100), None)?.read()?;
         let Some(ended) = ended.challenges.into_iter().find(|ended| ended.id == session) else {
             return Err(Failure::new(
@@ -257,7 +268,7 @@ fn guess_of(message: &Message, invite: &str) -> Option<String> {
     Some(guess.to_owned())
 }
 
-fn name_of<'a>(players: &[(&'a DemoBot, &str)], invite: &'a str) -> &'a str {
+fn name_of<'a>(players: &[(&'a PsiBot, &str)], invite: &'a str) -> &'a str {
     players.iter().find(|(_, player)| *player == invite).map_or(invite, |(bot, _)| bot.name)
 }
 

@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use arena_house::psi::{BOTS, PsiBot};
 use arena_identity::ProfileUpdate;
 use arena_server::Settings;
 use tokio::sync::oneshot;
@@ -25,7 +26,6 @@ use self::standings::Standings;
 use crate::args::DemoArgs;
 use crate::client::Arena;
 use crate::exit::{Exit, Failure};
-use crate::house::bots::{DemoBot, HOUSE};
 use crate::house::{self, ENDING};
 use crate::output::{Style, note, print};
 use crate::serve;
@@ -95,7 +95,7 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
 
 /// Publishes each house bot's strategy in its profile. Failures are ignored; the next demo tries again.
 fn introduce(arena: &Arena) {
-    let bots = HOUSE.iter().map(|bot| (bot.name, bot.motto));
+    let bots = BOTS.iter().map(|bot| (bot.name, bot.motto));
     let shown = arena_games::all().filter(|playable| playable.kit.exhibit.is_some());
     let players = shown.filter_map(|playable| playable.kit.bots).flatten();
     for (name, motto) in bots.chain(players.map(|player| (player.name, player.motto))) {
@@ -165,14 +165,14 @@ fn play(
 }
 
 /// The number of games in a round, in which each bot plays once against every other bot.
-const ROUND: usize = HOUSE.len() * (HOUSE.len() - 1) / 2;
+const ROUND: usize = BOTS.len() * (BOTS.len() - 1) / 2;
 
 /// Returns an endless sequence of pairings, round by round. Every second round swaps the seats.
-fn pairings() -> impl Iterator<Item = [&'static DemoBot; 2]> {
-    let round = (0..HOUSE.len()).flat_map(|first| (first + 1..HOUSE.len()).map(move |second| [first, second]));
+fn pairings() -> impl Iterator<Item = [&'static PsiBot; 2]> {
+    let round = (0..BOTS.len()).flat_map(|first| (first + 1..BOTS.len()).map(move |second| [first, second]));
     round.cycle().enumerate().map(|(game, [first, second])| match game / ROUND % 2 {
-        0 => [&HOUSE[first], &HOUSE[second]],
-        _ => [&HOUSE[second], &HOUSE[first]],
+        0 => [&BOTS[first], &BOTS[second]],
+        _ => [&BOTS[second], &BOTS[first]],
     })
 }
 
@@ -216,7 +216,7 @@ mod tests {
         let mut distinct = names.clone();
         distinct.sort();
         distinct.dedup();
-        assert_eq!(distinct.len(), HOUSE.len() * (HOUSE.len() - 1));
+        assert_eq!(distinct.len(), BOTS.len() * (BOTS.len() - 1));
         assert_eq!(names[0], "open-book v hash-swap");
         assert_eq!(names[ROUND], "hash-swap v open-book");
     }

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use arena_games::Exhibit;
 use arena_games::bots::HouseBot;
+use arena_house::board_bot;
 use serde_json::{Map, Value};
 
 use super::account::Session;
 use crate::client::{Arena, CallError};
+use crate::house::play::{Manner, play};
 use crate::house::seat::TakenSeat;
-use crate::house::table::{self, Manner};
 use crate::house::unless_stopped;
 
 /// A shown game, with its players.
@@ -83,12 +84,14 @@ impl Shown {
     fn game(&self, arena: &Arena, players: [&'static HouseBot; 2], stop: &AtomicBool) -> Result<(), CallError> {
         let options: Option<Map<String, Value>> = (self.exhibit.options)().as_object().cloned();
         let session: Session = arena.create(self.challenge, options.as_ref())?.read()?;
-        let manner = Manner { pace: self.exhibit.pace, stop };
+        // Bots of board games wait for no player but the one to move.
+        let manner = Manner { pace: self.exhibit.pace, patience: Duration::MAX, poll: None, stop };
         thread::scope(|scope| {
             let seats: Vec<_> = (session.invites.iter().zip(players))
                 .map(|(invite, player)| {
                     scope.spawn(move || {
-                        table::play(&TakenSeat::take(&arena.own_connection(), invite, player.name)?, player, manner)
+                        let seat = TakenSeat::take(&arena.own_connection(), invite, player.name)?;
+                        play(&seat, board_bot(player).as_mut(), manner)
                     })
                 })
                 .collect();

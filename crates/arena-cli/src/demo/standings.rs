@@ -1,16 +1,16 @@
 //! The score table of the demo: means over the games of each house bot.
 
+use arena_house::psi::BOTS;
 use serde_json::json;
 
 use super::account::DemoGame;
 use crate::exit::Failure;
-use crate::house::bots::HOUSE;
 use crate::output::{Style, Table, print};
 
-/// Sums over the games so far, in the order of [`HOUSE`].
+/// Sums over the games so far, in the order of [`BOTS`].
 #[derive(Debug, Default)]
 pub struct Standings {
-    rows: [Row; HOUSE.len()],
+    rows: [Row; BOTS.len()],
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -30,7 +30,7 @@ impl Standings {
     /// Counts a game.
     pub fn add(&mut self, game: &DemoGame) {
         for seat in &game.seats {
-            for (row, _) in self.rows.iter_mut().zip(&HOUSE).filter(|(_, bot)| bot.name == seat.bot) {
+            for (row, _) in self.rows.iter_mut().zip(&BOTS).filter(|(_, bot)| bot.name == seat.bot) {
                 row.games += 1;
                 row.security += seat.score.security;
                 row.utility += seat.score.utility;
@@ -38,9 +38,9 @@ impl Standings {
         }
     }
 
-    /// Prints the table in the order of [`HOUSE`], since there is no single order for two scores.
+    /// Prints the table in the order of [`BOTS`], since there is no single order for two scores.
     pub fn print(&self, style: Style) -> Result<(), Failure> {
-        let rows = || self.rows.into_iter().zip(&HOUSE);
+        let rows = || self.rows.into_iter().zip(&BOTS);
         if style == Style::Json {
             let standings: Vec<_> = rows()
                 .map(|(row, bot)| {

@@ -1,19 +1,12 @@
 //! House bots: the opponents that a server offers. A person who requests an opponent on a challenge's page gets one
 //! seat; bots get the other seats.
 //!
-//! A thread with its own HTTP client plays each seat and receives only that seat's data ([`seat`]). A pure function
-//! computes a bot's next action from these data: [`bots`] for `psi`, [`talkers`] for the other challenges of words, and
-//! [`arena_games::bots`] for games. One bot plays all scripted challenges that declare forms ([`forms`]).
+//! A thread with its own HTTP client plays each seat and receives only that seat's data ([`seat`]). The bots are in
+//! `arena-house`; one loop plays all of them ([`play`]).
 
-pub mod bots;
-mod convention;
-mod forms;
 mod model;
-pub mod psi;
+pub mod play;
 pub mod seat;
-pub mod table;
-mod talk;
-mod talkers;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -23,78 +16,87 @@ use std::thread;
 use std::time::Duration;
 
 use arena_engine::Environment;
-use arena_games::bots::HouseBot;
+use arena_house::{Bot, FormBot};
 use arena_identity::{KeyPair, ProfileUpdate};
-use arena_server::{House, HouseSeat, Server, Strength};
+use arena_server::{DeclaredForms, House, HouseSeat, Server, Strength};
 
-use self::bots::{DemoBot, HOUSE};
-use self::forms::FormBot;
 pub use self::model::HouseModel;
-use self::psi::Patience;
+use self::play::{Manner, wait_for_start};
 use self::seat::TakenSeat;
-use self::table::Manner;
-use self::talk::Talker;
-use crate::client::{Arena, CallError};
+use crate::client::{Arena, CallError, random_hex};
 use crate::exit::Failure;
 
 /// The flag that stops the threads of house bots when the server stops.
 pub static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// The pause before a bot's action.
+/// The pause before a bot's step.
 const PACE: Duration = Duration::from_millis(500);
+
+/// The time without news after which a bot stops waiting for others. People need time to read and type.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The time without news after which the bot of `psi` stops waiting for the opponent's numbers.
+const PSI_PATIENCE: Duration = Duration::from_secs(300);
+
+/// The time without news after which the bot of forms takes another turn, since it doesn't know if it is its turn.
+const FORM_PATIENCE: Duration = Duration::from_secs(15);
 
 /// A bot that plays with visitors.
 enum Opponent {
-    /// A bot for `psi`.
-    Guesser(&'static DemoBot),
-    /// A bot for another challenge of words.
-    Talker(&'static Talker, Strength),
-    /// A bot for a board game, which moves.
-    Player(&'static HouseBot),
-    /// The bot for scripted challenges, which fills their forms.
-    Filler(Box<FormBot>),
+    /// The bot of a built-in challenge.
+    Builtin(String, Strength),
+    /// The bot of a scripted challenge, which fills its forms.
+    Filler(String, Box<DeclaredForms>),
 }
 
 impl Opponent {
     /// Returns the opponent for a challenge, or `None` if there is none.
     fn find(challenge: &str, strength: Strength) -> Option<Opponent> {
-        if challenge == "psi" {
-            // Only bots that send no digests, since people can't compute hashes by hand.
-            let name = match strength {
-                Strength::Easy => "open-book",
-                Strength::Normal => "cautious",
-            };
-            return HOUSE.iter().find(|bot| bot.name == name).map(Opponent::Guesser);
-        }
-        if let Some(talker) = talkers::find(challenge) {
-            return Some(Opponent::Talker(talker, strength));
-        }
-        let [normal, easy] = arena_games::all().find(|playable| playable.id == challenge)?.kit.bots?;
-        Some(Opponent::Player(if strength == Strength::Easy { easy } else { normal }))
+        arena_house::info(challenge, strength).map(|_| Opponent::Builtin(challenge.to_owned(), strength))
     }
 
     /// Returns the description of the bot's strategy.
     fn motto(&self) -> &'static str {
-        match *self {
-            Opponent::Guesser(bot) => bot.motto,
-            Opponent::Talker(talker, strength) => talker.mottos[usize::from(strength == Strength::Normal)],
-            Opponent::Player(player) => player.motto,
-            Opponent::Filler(_) => FormBot::MOTTO,
+        match self {
+            Opponent::Builtin(challenge, strength) => {
+                arena_house::info(challenge, *strength).map_or("plays", |info| info.motto)
+            }
+            Opponent::Filler(..) => FormBot::INFO.motto,
         }
     }
 
-    fn play(&self, seat: &TakenSeat) -> Result<(), CallError> {
-        match *self {
-            Opponent::Guesser(bot) => psi::play(seat, bot, Patience::WITH_PEOPLE, &ENDING),
-            Opponent::Talker(talker, strength) => talk::play(seat, talker, strength, &ENDING),
-            Opponent::Player(player) => {
-                // Games with lists of actions have thousands of epochs.
-                let pace = if player.method == "actions" { Duration::ZERO } else { PACE };
-                table::play(seat, player, Manner { pace, stop: &ENDING })
+    fn play(self, seat: &TakenSeat) -> Result<(), CallError> {
+        let random = random_number()?;
+        let (mut bot, pace, patience): (Box<dyn Bot>, Duration, Duration) = match self {
+            Opponent::Builtin(challenge, strength) => {
+                let Some(bot) = arena_house::bot(&challenge, strength, random) else { return Ok(()) };
+                let patience = if challenge == "psi" { PSI_PATIENCE } else { PATIENCE };
+                (bot, pace_of(&challenge), patience)
             }
-            Opponent::Filler(ref bot) => bot.play(seat, &ENDING),
-        }
+            Opponent::Filler(challenge, declared) => {
+                let DeclaredForms { forms, metadata } = *declared;
+                let bot = FormBot::new(metadata, forms, random);
+                let bot = match wait_for_start(seat, &challenge, &ENDING)? {
+                    Some(number) => bot.with_seat(number),
+                    None => bot,
+                };
+                (Box::new(bot), PACE, FORM_PATIENCE)
+            }
+        };
+        play::play(seat, bot.as_mut(), Manner { pace, patience, poll: None, stop: &ENDING })
     }
+}
+
+/// Returns the pause before a step in a built-in challenge. There is none in games with lists of actions, which have
+/// thousands of epochs.
+fn pace_of(challenge: &str) -> Duration {
+    let bots = arena_games::all().find(|playable| playable.id == challenge).and_then(|playable| playable.kit.bots);
+    if bots.is_some_and(|[bot, _]| bot.method == "actions") { Duration::ZERO } else { PACE }
+}
+
+/// Returns a random number, from which a bot derives its choices in one game.
+pub fn random_number() -> Result<u64, CallError> {
+    Ok(u64::from_str_radix(&random_hex()?[..16], 16).unwrap_or_default())
 }
 
 /// Returns the ids of the built-in challenges that have opponents.
@@ -186,7 +188,7 @@ fn start(
     model: Option<&Arc<HouseModel>>,
 ) -> Result<(), CallError> {
     let opponent = match seat.declared.take() {
-        Some(declared) => Some(Opponent::Filler(Box::new(FormBot::new(&seat.challenge, declared)))),
+        Some(declared) => Some(Opponent::Filler(seat.challenge.clone(), Box::new(declared))),
         None => Opponent::find(&seat.challenge, seat.strength),
     };
     let Some(opponent) = opponent else { return Ok(()) };

@@ -9,6 +9,9 @@ use crate::client::{Arena, CallError};
 /// Waiting time of a long poll, in seconds. It is short, so that a server can stop its bots quickly.
 pub const WAIT_S: u8 = 2;
 
+/// The number of sessions in which a bot searches for its own.
+const SEARCHED_SESSIONS: u32 = 100;
+
 /// A bot's seat.
 #[derive(Debug)]
 pub struct TakenSeat {
@@ -30,6 +33,27 @@ struct JoinedSession {
     key: Option<String>,
 }
 
+/// A page of the list of sessions.
+#[derive(Deserialize)]
+struct RecentSessions {
+    challenges: Vec<RecentSession>,
+}
+
+#[derive(Deserialize)]
+struct RecentSession {
+    id: String,
+    state: RecentState,
+}
+
+/// The state of a session in the list of sessions.
+#[derive(Debug, Deserialize)]
+pub struct RecentState {
+    /// `open` while the session waits for players.
+    pub status: String,
+    /// The players' public names, by seat.
+    pub players: Vec<String>,
+}
+
 impl TakenSeat {
     /// Takes the seat of `invite` under a name, in standalone mode.
     pub fn take(arena: &Arena, invite: &str, name: &str) -> Result<TakenSeat, CallError> {
@@ -41,6 +65,13 @@ impl TakenSeat {
         let code = invite.parse().map_err(|error| CallError::Request(format!("{invite} is {error}")))?;
         let joined = arena.join_signed(code, pair, Environment::system().now())?.read()?;
         Ok(TakenSeat::of(arena, invite, joined))
+    }
+
+    /// Returns the state of the seat's session; `None` if it isn't among the latest ones of its challenge.
+    pub fn find_listed(&self, challenge: &str) -> Result<Option<RecentState>, CallError> {
+        let page = self.arena.list(Some(challenge), None, Some(SEARCHED_SESSIONS), None)?;
+        let RecentSessions { challenges } = page.read()?;
+        Ok(challenges.into_iter().find(|listed| listed.id == self.session).map(|listed| listed.state))
     }
 
     fn of(arena: &Arena, invite: &str, JoinedSession { session, key }: JoinedSession) -> TakenSeat {

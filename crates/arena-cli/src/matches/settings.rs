@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use arena_games::board::Stage;
-use arena_match::{Agent, Confinement, Launcher, Limits, SandboxMode};
+use arena_match::{Agent, Channel, Confinement, Launcher, Limits, SandboxMode};
 use arena_model::{GameType, Seed, Setup};
 use serde_json::{Map, Value, json};
 
@@ -39,9 +39,13 @@ pub fn find_builtin(name: &str) -> Result<&'static GameType, Failure> {
     find_game(name)
 }
 
-/// Finds the agent at a path or a URL.
+/// Finds the agent at a path or a URL, or a built-in one.
 pub fn find_agent(text: &str) -> Result<Agent, Failure> {
-    Agent::find(text, &search_path()).map_err(|error| Failure::caused(Exit::NoAgent, &error))
+    let agent = Agent::find(text, &search_path()).map_err(|error| Failure::caused(Exit::NoAgent, &error))?;
+    if let Channel::BuiltIn(built_in) = &agent.channel {
+        built_in.check_environment().map_err(|error| Failure::new(Exit::Usage, error))?;
+    }
+    Ok(agent)
 }
 
 /// Creates the agent that runs a command line.

@@ -1,8 +1,10 @@
-//! `arena play`: a person, a bot or a language model takes a seat in a session and plays it to its end. All three share
-//! the code for the seat (`seat`) and for the events of the session (`news`). The decisions of each are in `person`,
-//! `bot` and `model`.
+//! `arena play`: a person, a bot or a language model takes a seat in a session and plays it to its end. All of them
+//! share the code for the seat (`seat`) and for the events of the session (`news`). The decisions of each are in
+//! `person`, `bot`, `built_in` and `model`; `agent` parses the option that chooses among them.
 
+mod agent;
 mod bot;
+mod built_in;
 mod follow;
 mod game;
 mod keyboard;
@@ -24,11 +26,12 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::output::{Style, Table, print, printable};
 
+use agent::AgentSpec;
+use built_in::BuiltInPlayer;
 use model::Model;
 use news::{Ending, Inbox};
 
 pub use bot::BotPlayer;
-pub use game::Said;
 pub use keyboard::{Sitter, sit_down};
 pub use seat::PlayerSeat;
 
@@ -36,7 +39,32 @@ pub use seat::PlayerSeat;
 enum Mind {
     Person,
     Bot(Box<BotPlayer>),
+    BuiltIn(BuiltInPlayer),
     Model(Box<Model>),
+}
+
+impl Mind {
+    /// Returns the player that the command line specifies: the person at the keyboard if it names no other.
+    fn of(args: &SeatArgs) -> Result<Mind, Failure> {
+        let agent = args.bot.agent.as_deref().map(AgentSpec::parse).transpose()?;
+        let is_program = matches!(agent, Some(AgentSpec::Program)) || !args.bot.command.is_empty();
+        let is_model = matches!(agent, Some(AgentSpec::Model(_))) || args.model.model.is_some();
+        if let Some(option) = args.bot.first_option().filter(|_| !is_program) {
+            let sentence = format!("{option} is only for programs; remove it, or give a program with --agent PATH");
+            return Err(Failure::new(Exit::Usage, sentence));
+        }
+        if let Some(option) = args.model.first_option().filter(|_| !is_model) {
+            let sentence = format!("{option} is only for language models; remove it, or give one with --model NAME");
+            return Err(Failure::new(Exit::Usage, sentence));
+        }
+        Ok(match agent {
+            Some(AgentSpec::Model(address)) => Mind::Model(Box::new(Model::of(&args.model, Some(address))?)),
+            Some(AgentSpec::BuiltIn(agent)) => Mind::BuiltIn(BuiltInPlayer::of(agent)),
+            None if is_model => Mind::Model(Box::new(Model::of(&args.model, None)?)),
+            _ if is_program => Mind::Bot(Box::new(BotPlayer::of(&args.bot)?)),
+            _ => Mind::Person,
+        })
+    }
 }
 
 /// The end of a play without an error.
@@ -51,16 +79,13 @@ enum PlayEnd {
 /// Takes a seat and plays.
 pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> {
     // Bots and models are checked before the seat is taken, since a seat can't be given back.
-    let mut mind = if args.model.model.is_some() {
-        Mind::Model(Box::new(Model::of(&args.model)?))
-    } else if args.bot.agent.is_some() || !args.bot.command.is_empty() {
-        Mind::Bot(Box::new(BotPlayer::of(&args.bot)?))
-    } else {
-        Mind::Person
-    };
+    let mut mind = Mind::of(&args)?;
     let global = global.with(args.key);
     let arena = Arena::of(&global)?;
     let called_off = interrupt::flag()?;
+    if let (Mind::BuiltIn(player), Some(challenge)) = (&mind, &args.queue) {
+        player.check(challenge)?;
+    }
     let invite = match (&args.queue, &global.from) {
         (Some(_), Some(_)) => {
             let sentence = "--queue takes a new seat and --from returns to yours; give only one of them";
@@ -69,6 +94,9 @@ pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> 
         (Some(challenge), None) => Some(queue::wait_for_invite(&arena, challenge, args.house_after, &called_off)?),
         (None, _) => args.invite.clone(),
     };
+    if let (Mind::BuiltIn(player), Some(invite), None) = (&mind, &invite, &global.from) {
+        player.check_invite(&arena, invite)?;
+    }
     let mut seat = match (&invite, &global.from) {
         (Some(invite), None) => PlayerSeat::take(&arena, invite, &args.join)?,
         (None, Some(_)) if args.join.user_id.is_some() || args.join.sign.is_some() => {
@@ -89,16 +117,17 @@ pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> 
     let played = match &mut mind {
         Mind::Person => person::play(&mut seat, &mut inbox, style),
         Mind::Bot(bot) => bot.play(&mut seat, &mut inbox, &called_off),
+        Mind::BuiltIn(player) => player.play(&seat, &mut inbox, &called_off),
         Mind::Model(model) => model.play(&mut seat, &mut inbox),
     }?;
     let spent = match &mind {
         Mind::Model(model) => Some(model.summary()),
-        Mind::Person | Mind::Bot(_) => None,
+        Mind::Person | Mind::Bot(_) | Mind::BuiltIn(_) => None,
     };
     print_session(&seat, (played == PlayEnd::ToTheEnd).then(|| inbox.ending()), spent, style)?;
     match &mind {
         Mind::Model(model) => model.verdict(&seat, played),
-        Mind::Person | Mind::Bot(_) => Ok(()),
+        Mind::Person | Mind::Bot(_) | Mind::BuiltIn(_) => Ok(()),
     }
 }
 
@@ -107,7 +136,7 @@ pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> 
 pub fn play_model(arena: &Arena, invite: &str, args: &ModelArgs) -> (f64, Result<(), Failure>) {
     let mut cost = 0.0;
     let mut play = || {
-        let mut model = Model::of(args)?;
+        let mut model = Model::of(args, None)?;
         let mut seat = PlayerSeat::take_up(arena, invite)?;
         let mut inbox = Inbox::open(&seat, Arc::new(AtomicBool::new(false)))?;
         let played = model.play(&mut seat, &mut inbox);

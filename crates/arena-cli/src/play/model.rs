@@ -1,41 +1,33 @@
 //! A language model on a seat. The model receives the rules and the messages, and acts through tool calls, until a
-//! limit is reached. `model/endpoint` sends the requests; `model/openai` and `model/anthropic` contain the formats of
-//! the APIs.
+//! limit is reached. The crate `arena-llm` contains the prompts and the formats of the APIs; `model/attempts` sends the
+//! requests.
 
-mod anthropic;
-mod endpoint;
-mod history;
-mod openai;
-mod prompt;
+mod address;
+mod attempts;
 mod spent;
 mod transcript;
-mod turn;
 
 use std::time::{Duration, Instant};
 
+use arena_llm::prompt::{self, Fence, Heard, Seating, Want};
+use arena_llm::{CallResult, History, Params, Question, Reply, Tool, Turn, Usage, around};
 use serde_json::{Value, json};
 
 use super::PlayEnd;
 use super::game::Said;
 use super::news::{ChannelKind, Inbox, InboxMessage, Next};
 use super::seat::PlayerSeat;
-use crate::args::{Api, ModelArgs};
-use crate::client::CallError;
+use crate::args::ModelArgs;
+use crate::client::{CallError, random_hex};
 use crate::exit::{Exit, Failure};
 use crate::output::note;
 
-use endpoint::{Asked, Endpoint};
-use history::History;
-use prompt::{Fence, Tool, Want};
+use attempts::{Asked, Attempts, TOO_LATE};
 use spent::{Limits, ModelCost};
 use transcript::Transcript;
-use turn::{CallResult, Question, Reply, Turn, Usage};
 
 /// The time to wait for messages before the first request to the model.
 const OPENING: Duration = Duration::from_secs(10);
-
-/// The estimated size of a token, in bytes, if the endpoint doesn't count tokens; typical of English text and JSON.
-const BYTES_A_TOKEN: usize = 4;
 
 /// The default maximum number of input tokens. It fits into the context window of most models, with room for the
 /// answer.
@@ -51,21 +43,23 @@ const IDLE_ANSWERS: u32 = 5;
 /// reveal that the player is a model.
 const FAREWELL: &str = "This seat has stopped playing: it will not act or answer any more.";
 
+/// The number of characters in the mark of a fence.
+const MARK: usize = 12;
+
 /// A language model as a player.
 pub struct Model {
     name: String,
-    endpoint: Endpoint,
+    /// The option that names the model, such as `--model NAME`.
+    option: String,
+    attempts: Attempts,
     limits: Limits,
     spent: ModelCost,
     /// Maximum number of input tokens; the oldest turns are dropped first.
     context_tokens: u64,
-    temperature: Option<f64>,
-    seed: Option<i64>,
+    params: Params,
     transcript: Transcript,
     /// True if the program reports the model's usage to the server.
     reports: bool,
-    /// The time to retry a failing endpoint.
-    patience: Duration,
     /// The messages and actions of this run that haven't appeared in the channels yet.
     own: Vec<(ChannelKind, String)>,
     /// The reason why the model stopped before the end of the session: the option of a reached limit, or `refused`.
@@ -75,30 +69,35 @@ pub struct Model {
 }
 
 impl Model {
-    /// Creates the model that the command line specifies.
+    /// Creates the model that the command line specifies. `agent` is the address after `--agent model:`, if it is given
+    /// instead of `--model`.
     ///
     /// # Errors
     /// If a key is missing, an option doesn't fit the API, or the transcript can't be written.
-    pub fn of(args: &ModelArgs) -> Result<Model, Failure> {
-        let name = args.model.clone().unwrap_or_default();
-        let api = args.api.unwrap_or(if name.starts_with("claude") { Api::Anthropic } else { Api::Openai });
-        if api == Api::Anthropic && args.seed.is_some() {
-            return Err(Failure::new(Exit::Usage, "--seed isn't supported by --api anthropic; remove it"));
+    pub fn of(args: &ModelArgs, agent: Option<&str>) -> Result<Model, Failure> {
+        let address = address::address(args, agent)?;
+        let api = address.api;
+        if args.seed.is_some() && !api.takes_seed() {
+            return Err(Failure::new(Exit::Usage, format_args!("--seed isn't supported by --api {api}; remove it")));
         }
+        let endpoint = address::endpoint(&address, args)?;
+        let option = match agent {
+            Some(text) => format!("--agent model:{text}"),
+            None => format!("--model {}", address.model),
+        };
         Ok(Model {
-            endpoint: Endpoint::of(api, args.api_base.as_deref())?,
+            name: address.model,
+            option,
+            attempts: Attempts::new(endpoint, Duration::from_secs(args.patience.unwrap_or(PATIENCE_S)))?,
             limits: Limits::of(args),
             spent: ModelCost::of(args),
             context_tokens: args.context_tokens.unwrap_or(CONTEXT_TOKENS),
-            temperature: args.temperature,
-            seed: args.seed,
+            params: Params { temperature: args.temperature, seed: args.seed, ..Params::default() },
             transcript: Transcript::of(args.transcript.as_deref())?,
             reports: !args.no_usage_report,
-            patience: Duration::from_secs(args.patience.unwrap_or(PATIENCE_S)),
             own: Vec::new(),
             stopped: None,
             fault: None,
-            name,
         })
     }
 
@@ -120,7 +119,7 @@ impl Model {
 
     /// Returns the program's failure if the endpoint failed or the model stopped before the end of the session.
     pub fn verdict(&self, seat: &PlayerSeat, played: PlayEnd) -> Result<(), Failure> {
-        let base = self.endpoint.base();
+        let base = self.attempts.endpoint().base();
         match (&self.fault, self.stopped, played) {
             (Some(why), _, PlayEnd::ToTheEnd) => Err(Failure::new(
                 Exit::ModelFailed,
@@ -130,9 +129,9 @@ impl Model {
                 Exit::Parked,
                 format_args!(
                     "the language model's endpoint {base} fails: {why}; the seat is parked, not resigned; to resume it with \
-                     the same options: {} --model {}",
+                     the same options: {} {}",
                     seat.back(),
-                    self.name
+                    self.option
                 ),
             )),
             (None, Some(cause), _) => Err(Failure::new(
@@ -159,13 +158,15 @@ impl Model {
     }
 
     fn hold(&mut self, seat: &mut PlayerSeat, inbox: &mut Inbox) -> Result<PlayEnd, Failure> {
-        let fence = Fence::draw()?;
-        let tools = prompt::tools(seat);
-        let system = prompt::system(seat, &fence);
+        let fence = Fence::of(&random_hex()?[..MARK]);
+        let tools = prompt::tools(&seat.metadata.methods);
+        let system = prompt::system(&seating(seat), &fence);
+        let endpoint = self.attempts.endpoint();
         self.transcript.begin(json!({
             "session": seat.session, "challenge": seat.challenge, "you": seat.you, "seat": seat.number(),
-            "model": self.name, "api": self.endpoint.api(), "api_base": self.endpoint.base(),
-            "context_tokens": self.context_tokens, "temperature": self.temperature, "seed": self.seed, "system": system, "tools": tools,
+            "model": self.name, "api": endpoint.api(), "api_base": endpoint.base(), "tool_use": endpoint.tool_use(),
+            "context_tokens": self.context_tokens, "temperature": self.params.temperature, "seed": self.params.seed,
+            "system": system, "tools": tools,
         }))?;
         let begun = Instant::now();
         let deadline = self.limits.time.map(|time| begun + time);
@@ -180,14 +181,15 @@ impl Model {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return self.stop(seat, inbox, "--max-time", deadline);
             }
-            let prompt_text = prompt::news(seat, &fence, &messages, history.turns());
+            let heard: Vec<Heard<'_>> = messages.iter().map(heard).collect();
+            let prompt_text = prompt::news(&seating(seat), &fence, &heard, history.turns());
             if !prompt_text.is_empty() {
                 history.push(Turn::Told(prompt_text), messages.iter().any(|message| message.from == "operator"));
             }
             let reply = match self.ask(seat, &system, &tools, &mut history, deadline, inbox)? {
                 Asked::Answer(answer) => answer.reply,
                 Asked::Late if self.spent.turns == 0 => {
-                    let why = "the endpoint gave no answer within --max-time".to_owned();
+                    let why = TOO_LATE.to_owned();
                     self.transcript.note("parked", json!({"why": why}))?;
                     self.fault = Some(why);
                     return Ok(PlayEnd::Left);
@@ -203,7 +205,7 @@ impl Model {
                     return Ok(PlayEnd::Left);
                 }
             };
-            let results = self.carry_out(seat, &tools, &reply)?;
+            let results = self.carry_out(seat, &reply)?;
             // The limit is checked now: if the session ended during the next wait, a reached limit would never be
             // reported.
             if let Some(limit) = self.limits.reached(&self.spent) {
@@ -235,19 +237,18 @@ impl Model {
         inbox: &mut Inbox,
     ) -> Result<Asked, Failure> {
         let turn = self.spent.turns + 1;
-        let left_out = history.shorten(history::around(system, tools));
+        let left_out = history.shorten(around(system, tools));
         if left_out > 0 {
             self.transcript
                 .note("shortened", json!({"turn": turn, "left_out": left_out, "kept": history.turns().len()}))?;
         }
         let turns = history.turns();
-        let question =
-            Question { model: &self.name, system, tools, turns, temperature: self.temperature, seed: self.seed };
+        let question = Question { model: &self.name, system, tools, turns, params: &self.params };
         // The transcript contains the earlier turns in earlier lines.
         let fresh = turns.iter().rposition(|turn| turn.reply().is_some()).map_or(0, |last| last + 1);
         self.transcript.note("request", json!({"turn": turn, "new": &turns[fresh..]}))?;
         let asked = Instant::now();
-        let (transcript, patience) = (&mut self.transcript, self.patience);
+        let (transcript, patience) = (&mut self.transcript, self.attempts.patience());
         let mut is_told = false;
         let retried = |why: &str, pause: Duration| {
             if !std::mem::replace(&mut is_told, true) {
@@ -256,21 +257,17 @@ impl Model {
             }
             transcript.note("retry", json!({"turn": turn, "why": why, "pause_ms": pause.as_millis() as u64}))
         };
-        let mut answer = match self.endpoint.ask(&question, patience, deadline, inbox, retried)? {
+        let answer = match self.attempts.ask(&question, deadline, inbox, retried)? {
             Asked::Answer(answer) => answer,
             fault => return Ok(fault),
         };
-        history.learn(answer.asked_bytes, answer.reply.usage.input);
-        if answer.reply.usage == Usage::default() {
-            if !self.spent.is_estimated {
-                note("the endpoint reports no token counts; they are estimated at 4 bytes a token");
-            }
-            self.spent.is_estimated = true;
-            let of = |bytes: usize| bytes.div_ceil(BYTES_A_TOKEN) as u64;
-            answer.reply.usage =
-                Usage { input: of(answer.asked_bytes), cached: 0, output: of(answer.reply.raw.to_string().len()) };
+        let usage = answer.reply.usage;
+        if !usage.is_estimated {
+            history.learn(answer.request_bytes, usage.input);
+        } else if !self.spent.is_estimated() {
+            note("the endpoint reports no token counts; they are estimated at 4 bytes a token");
         }
-        let (usage, ms) = (answer.reply.usage, asked.elapsed().as_millis() as u64);
+        let ms = asked.elapsed().as_millis() as u64;
         let cost = self.spent.add(usage);
         self.transcript.note(
             "response",
@@ -289,10 +286,10 @@ impl Model {
         if !self.reports {
             return Ok(());
         }
-        let Usage { input, cached, output } = usage;
+        let Usage { input, cached, output, .. } = usage;
         let report = json!({
             "model": self.name, "inputTokens": input, "cachedTokens": cached.min(input), "outputTokens": output, "ms": ms,
-            "estimated": self.spent.is_estimated,
+            "estimated": self.spent.is_estimated(),
         });
         let Value::Object(mut report) = report else { unreachable!("it is an object") };
         report.extend(cost.map(|cost| ("costUsd".to_owned(), json!(cost))));
@@ -304,10 +301,10 @@ impl Model {
     }
 
     /// Performs the model's calls in order.
-    fn carry_out(&mut self, seat: &PlayerSeat, tools: &[Tool], reply: &Reply) -> Result<Vec<CallResult>, Failure> {
+    fn carry_out(&mut self, seat: &PlayerSeat, reply: &Reply) -> Result<Vec<CallResult>, Failure> {
         let mut results = Vec::new();
         for call in &reply.calls {
-            let refused = match Want::read(seat, tools, call) {
+            let refused = match Want::read(&seating(seat), call) {
                 Ok(Want::Act(method, content)) => {
                     self.own.push((ChannelKind::Operator, format!("({method}) {content}")));
                     seat.act(&method, &content)?.map(|refusal| refusal.to_string())
@@ -415,6 +412,22 @@ impl Model {
         }
         !matches!(Said::read(message), Some(Said::Public { .. }))
     }
+}
+
+/// Returns the seat as the prompts describe it.
+fn seating(seat: &PlayerSeat) -> Seating<'_> {
+    Seating {
+        challenge: &seat.metadata.name,
+        rules: &seat.metadata.prompt,
+        methods: &seat.metadata.methods,
+        players: seat.metadata.players,
+        names: seat.joined(),
+        you: &seat.you,
+    }
+}
+
+fn heard(message: &InboxMessage) -> Heard<'_> {
+    Heard { from: &message.from, to: message.to.as_deref(), content: &message.content }
 }
 
 /// The reason for stopping a model that repeatedly answers without a tool call.

@@ -226,6 +226,11 @@ impl PlayerSeat {
         (0..seats).map(|seat| self.players.get(seat).cloned()).collect()
     }
 
+    /// Returns the public names of the joined players, by seat.
+    pub fn joined(&self) -> &[String] {
+        &self.players
+    }
+
     /// Records a public name. If the name is new, requests the list of players.
     pub fn meet(&mut self, id: &str) -> Result<(), Failure> {
         let is_known = id == "operator" || self.players.iter().any(|player| player == id);

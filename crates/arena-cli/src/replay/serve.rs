@@ -1,26 +1,19 @@
-//! `arena replay serve`: replays in the browser, from a small server on the loopback.
-//!
-//! Any web page can send requests to a server on this machine. So the server answers only requests whose `Host` is the
-//! loopback, since an attacker may own another name that resolves to the loopback. Response headers keep other pages
-//! from reading answers. The server serves no files except replays and their indexes.
+//! `arena replay serve`: replays in the browser. The server serves no files except replays and their indexes.
 
 mod library;
 mod list;
 
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use arena_web::{ASSETS, POLICY, ViewerUrls, replay_page};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Query, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::middleware::{self, Next};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use serde::Deserialize;
-use serde_json::json;
-use tokio::net::TcpListener;
 use tower_http::services::ServeFile;
 
 use self::library::{Indexed, Library};
@@ -28,8 +21,8 @@ use super::html::{INDEX, REPLAY, SUMMARY, remark, title};
 use super::open;
 use crate::args::ReplayServeArgs;
 use crate::exit::{Exit, Failure};
-use crate::output::{Style, note, print};
-use crate::serve::{runtime, stop_signal};
+use crate::local_pages;
+use crate::output::{Style, note};
 
 /// The relative URLs of the assets, from the pages below `/replays/N/` and from the list.
 const FROM_REPLAY: &str = "../../assets/";
@@ -43,23 +36,7 @@ pub fn run(args: &ReplayServeArgs, style: Style) -> Result<(), Failure> {
             note(&remark);
         }
     }
-    let cannot = |error: std::io::Error| {
-        Failure::new(
-            Exit::CannotListen,
-            format_args!("cannot listen on 127.0.0.1:{}: {error}; choose another port, or 0 for a free one", args.port),
-        )
-    };
-    runtime()?.block_on(async {
-        let stop = stop_signal()?;
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port)).await.map_err(cannot)?;
-        let url = format!("http://{}/", listener.local_addr().map_err(cannot)?);
-        match style {
-            Style::Json => print(&json!({"url": url}).to_string())?,
-            Style::Pretty | Style::Compact => print(&format!("replays are at {url}"))?,
-        }
-        let served = axum::serve(listener, routes(library)).with_graceful_shutdown(stop).await;
-        served.map_err(|error| Failure::caused(Exit::Internal, &error))
-    })
+    local_pages::serve("replays", args.port, routes(library), style)
 }
 
 fn routes(library: Arc<Library>) -> Router {
@@ -72,42 +49,14 @@ fn routes(library: Arc<Library>) -> Router {
         .route("/assets/{*path}", get(asset))
         .fallback(|| async { (StatusCode::NOT_FOUND, "not found\n") })
         .with_state(library)
-        .layer(middleware::from_fn(guard))
+        .layer(middleware::map_response(restrict))
 }
 
-/// Refuses requests with a `Host` other than the loopback, and adds security headers to all answers.
-async fn guard(request: Request, next: Next) -> Response {
-    let mut answer = match is_local(request.headers()) {
-        true => next.run(request).await,
-        false => (
-            StatusCode::MISDIRECTED_REQUEST,
-            "use 127.0.0.1 or localhost: this server accepts requests of its own machine only\n",
-        )
-            .into_response(),
-    };
-    let headers = answer.headers_mut();
-    let policy = format!("{POLICY}; frame-ancestors 'none'");
-    let policy = HeaderValue::try_from(policy).expect("policies are plain ASCII");
-    headers.insert(header::CONTENT_SECURITY_POLICY, policy);
-    for (name, value) in [
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        // Answers aren't cached, since a later run of this command may serve another replay at the same URL.
-        (header::CACHE_CONTROL, "no-store"),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
+/// Adds the content security policy to an answer.
+async fn restrict(mut answer: Response) -> Response {
+    let policy = HeaderValue::try_from(format!("{POLICY}; frame-ancestors 'none'")).expect("policies are plain ASCII");
+    answer.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
     answer
-}
-
-/// Returns true if the `Host` of a request is the loopback. Any port is allowed, since the server's port may be
-/// forwarded from another port.
-fn is_local(headers: &HeaderMap) -> bool {
-    let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else { return false };
-    let is_port =
-        |text: &str| text.is_empty() || text.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
-    ["127.0.0.1", "localhost", "[::1]"].iter().any(|name| host.strip_prefix(name).is_some_and(is_port))
 }
 
 #[derive(Deserialize)]
@@ -188,26 +137,4 @@ fn refuse(failure: &Failure) -> Response {
         _ => StatusCode::UNPROCESSABLE_ENTITY,
     };
     (status, format!("{}\n", failure.sentence())).into_response()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_names_of_the_loopback_are_answered() {
-        let check = |host: &'static str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, HeaderValue::from_static(host));
-            is_local(&headers)
-        };
-        for host in ["127.0.0.1:4000", "localhost", "localhost:80", "[::1]:9"] {
-            assert!(check(host), "{host}");
-        }
-        for host in
-            ["", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "127.0.0.1:x", "10.0.0.1:80"]
-        {
-            assert!(!check(host), "{host}");
-        }
-    }
 }

@@ -29,8 +29,12 @@ impl World {
         World { server, client: Client::new(address) }
     }
 
+    /// Starts an arena with tournaments, and with pages of the evaluations in the folder `evals` of `data`.
     pub fn with_tournaments(data: &Path) -> World {
-        let config = file(data, "arena.toml", "[tournaments]\nenabled = true\nconcurrency = 2\n");
+        let evals = data.join("evals");
+        fs::create_dir_all(&evals).unwrap();
+        let config = format!("[tournaments]\nenabled = true\nconcurrency = 2\n[evals]\nfolder = {evals:?}\n");
+        let config = file(data, "arena.toml", &config);
         World::start(&data.join("store"), &["--config", &config])
     }
 

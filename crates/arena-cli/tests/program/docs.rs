@@ -67,7 +67,7 @@ const COMMANDS: [&str; 26] = [
 ];
 
 /// All pages of the documentation, with or without commands.
-const PAGES: [&str; 21] = [
+const PAGES: [&str; 23] = [
     "README.md",
     "clients/python/README.md",
     "docs/README.md",
@@ -76,6 +76,7 @@ const PAGES: [&str; 21] = [
     "docs/authentication.md",
     "docs/challenge-reference.md",
     "docs/coming-from.md",
+    "docs/evaluations.md",
     "docs/models.md",
     "docs/one-arena.md",
     "docs/operations.md",
@@ -89,6 +90,7 @@ const PAGES: [&str; 21] = [
     "docs/writing-challenges.md",
     "examples/agents/README.md",
     "examples/challenges/README.md",
+    "examples/eval/README.md",
 ];
 
 fn root() -> PathBuf {
@@ -545,6 +547,7 @@ pages! {
     agents: "docs/agents.md",
     authentication: "docs/authentication.md",
     coming_from: "docs/coming-from.md",
+    evaluations: "docs/evaluations.md",
     models: "docs/models.md",
     one_arena: "docs/one-arena.md",
     operations: "docs/operations.md",
@@ -556,12 +559,13 @@ pages! {
     writing_challenges: "docs/writing-challenges.md",
     example_agents: "examples/agents/README.md",
     example_challenges: "examples/challenges/README.md",
+    example_evals: "examples/eval/README.md",
 }
 
 #[test]
 fn every_page_is_run_or_has_no_commands() {
     let mut there = vec!["README.md".to_owned()];
-    for folder in ["clients/python", "docs", "examples/agents", "examples/challenges"] {
+    for folder in ["clients/python", "docs", "examples/agents", "examples/challenges", "examples/eval"] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
             if name.ends_with(".md") {

@@ -56,6 +56,7 @@ fn every_verb_has_help_with_examples() {
         match
         replay
         tournament
+        eval
         worker
         league
         rate
@@ -81,6 +82,17 @@ fn every_verb_has_help_with_examples() {
         tournament resume
         tournament standings
         tournament rate
+        eval plan
+        eval run
+        eval resume
+        eval status
+        eval report
+        eval calls
+        eval game
+        eval diff
+        eval rescore
+        eval show
+        eval stand-in
         league create
         league add
         league rm

@@ -9,6 +9,7 @@ mod challenge;
 mod crash;
 mod demo;
 mod docs;
+mod eval;
 mod examples;
 mod generated;
 mod hall;

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod http;
+mod model;
 mod refused;
 mod signals;
 mod soak;

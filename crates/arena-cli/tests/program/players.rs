@@ -1,7 +1,8 @@
 //! `arena play` for people who write and read lines, for bots, and for language models.
 
 mod bot;
-mod endpoint;
+mod built_in;
+pub mod endpoint;
 mod model;
 mod one_arena;
 mod person;

@@ -236,8 +236,8 @@ fn options_of_other_verbs_are_refused() {
     expect![[r#"
         error: players=1 contradicts the 2 agents; omit the option, since the agents determine it
         error: players=3 contradicts the 2 agents; omit the option, since the agents determine it
-        error: invalid value 'x' for '--model <NAME>': matches are played by agents; to let a language model play a session, use `arena play INVITE --model NAME`
-        error: invalid value 'x' for '--model <NAME>': matches are played by agents; to let a language model play a session, use `arena play INVITE --model NAME`
+        error: invalid value 'x' for '--model <NAME>': matches are played by agents; to let a language model play, use --agent model:NAME, or `arena play INVITE --model NAME` for a session
+        error: invalid value 'x' for '--model <NAME>': matches are played by agents; to let a language model play, use --agent model:NAME, or `arena play INVITE --model NAME` for a session
         error: --url: `arena match` doesn't call a server; remove the option
         error: --auth: `arena match` doesn't call a server; remove the option
         error: --from: `arena serve` doesn't call a server; remove the option

@@ -8,6 +8,7 @@ use arena_model::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::without_guess;
 use crate::playable::example;
 use crate::svg::{SvgDrawing, ring};
 use crate::{Kit, Playable, SeatControls};
@@ -217,6 +218,10 @@ impl Operator for DiningCryptographers {
             "guess" => self.guess(table, seat, content),
             _ => Err(Rejection::unknown_method(method)),
         }
+    }
+
+    fn awaited(&self) -> Option<Vec<Seat>> {
+        Some(without_guess(&self.guesses))
     }
 
     fn serialize(&self) -> String {

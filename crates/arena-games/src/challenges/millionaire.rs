@@ -9,6 +9,7 @@ use arena_model::{
 use serde::{Deserialize, Serialize};
 
 use super::numbers::{BadNumber, amounts_in};
+use super::without_guess;
 use crate::svg::{SvgDrawing, color, surface};
 use crate::{Kit, Playable, SeatControls};
 
@@ -211,6 +212,10 @@ impl Operator for Millionaire {
             "guess" => self.guess(table, seat, content),
             _ => Err(Rejection::unknown_method(method)),
         }
+    }
+
+    fn awaited(&self) -> Option<Vec<Seat>> {
+        Some(without_guess(&self.guesses))
     }
 
     fn serialize(&self) -> String {

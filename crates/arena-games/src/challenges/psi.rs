@@ -10,6 +10,7 @@ use arena_model::{
 use serde::{Deserialize, Serialize};
 
 use super::numbers::{numbers_in, set_text};
+use super::without_guess;
 use crate::playable::example;
 use crate::svg::{HEIGHT, SvgDrawing, WIDTH, ring};
 use crate::{Kit, Playable, SeatControls};
@@ -365,6 +366,10 @@ impl Operator for Psi {
             "guess" => self.guess(table, seat, content),
             _ => Err(Rejection::unknown_method(method)),
         }
+    }
+
+    fn awaited(&self) -> Option<Vec<Seat>> {
+        Some(without_guess(&self.guesses))
     }
 
     fn serialize(&self) -> String {

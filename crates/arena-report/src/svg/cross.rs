@@ -19,8 +19,7 @@ const KEY: i32 = 48;
 /// Draws the head-to-head scores in percent, in the order of the standings. `None` with fewer than 3 agents, with more
 /// than 40, or without games.
 pub fn cross_table_picture(record: &Record) -> Option<Picture> {
-    let agents = record.plan.agents.len();
-    if !(3..=MOST).contains(&agents) || record.schedule.games_played() == 0 {
+    if record.schedule.games_played() == 0 {
         return None;
     }
     let order: Vec<usize> = standings(&record.schedule).iter().map(|line| line.agent).collect();
@@ -29,13 +28,23 @@ pub fn cross_table_picture(record: &Record) -> Option<Picture> {
         let versus = table[order[row]][order[column]];
         (versus.games > 0).then(|| versus.half_points as f64 / (2 * versus.games) as f64)
     };
+    let names: Vec<&str> = order.iter().map(|agent| record.name(*agent)).collect();
+    shares_picture(&names, share)
+}
+
+/// Draws shares of points, from 0 to 1, of the row's agent against the column's agent. `share` takes the indexes of the
+/// row and the column in `names`. `None` with fewer than 3 agents or more than 40.
+pub fn shares_picture(names: &[&str], share: impl Fn(usize, usize) -> Option<f64>) -> Option<Picture> {
+    let agents = names.len();
+    if !(3..=MOST).contains(&agents) {
+        return None;
+    }
     let describe = |row: usize| {
-        let each = (0..agents).filter_map(|column| {
-            Some(format!("{} against {}", percent(share(row, column)?), record.name(order[column])))
-        });
+        let each = (0..agents)
+            .filter_map(|column| Some(format!("{} against {}", percent(share(row, column)?), names[column])));
         let each: Vec<String> = each.collect();
         let each = if each.is_empty() { "no games".to_owned() } else { each.join(", ") };
-        format!("{}: {each}. ", record.name(order[row]))
+        format!("{}: {each}. ", names[row])
     };
     let description: String = (0..agents).map(describe).collect();
     let count = agents as i32;
@@ -49,7 +58,7 @@ pub fn cross_table_picture(record: &Record) -> Option<Picture> {
             let place = (row + 1).to_string();
             write(area, &place, (26, middle), (SMALL, SOFT, HPos::Right))?;
             write(area, &place, (corner(0, row).0 + CELL.0 / 2, HEAD / 2 + 2), (SMALL, SOFT, HPos::Center))?;
-            write(area, &cut(record.name(order[row as usize]), 13), (34, middle), (TEXT, INK, HPos::Left))?;
+            write(area, &cut(names[row as usize], 13), (34, middle), (TEXT, INK, HPos::Left))?;
             for column in 0..count {
                 let (left, top) = corner(row, column);
                 let share = share(row as usize, column as usize);

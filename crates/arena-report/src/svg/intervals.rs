@@ -1,11 +1,14 @@
-//! Ratings as dots with whiskers for the 95 % intervals.
+//! Ratings and other values as dots with whiskers for the 95 % intervals.
 
+use arena_ratings::bradley_terry::Interval;
 use arena_tournament::Record;
 use arena_tournament::standings;
 use plotters::prelude::{ChartBuilder, Circle, Color};
 use plotters::style::text_anchor::HPos;
 
-use super::{ACCENT, INK, LINE, Picture, SMALL, SOFT, TEXT, WIDTH, cut, line, picture, style, tick, whisker, write};
+use super::{
+    ACCENT, Estimate, INK, LINE, Picture, SMALL, SOFT, TEXT, WIDTH, cut, line, picture, style, tick, whisker, write,
+};
 use crate::ratings::{Rating, Ratings};
 
 /// The largest number of agents shown.
@@ -19,6 +22,44 @@ const FOOT: i32 = 44;
 /// The left and right ends of the axis, in units. Names are to the left of the axis, and ranks to the right.
 const LEFT: i32 = 122;
 const RIGHT: i32 = WIDTH - 52;
+
+/// A row of a picture of intervals.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IntervalRow {
+    /// The name of the row; untrusted text.
+    pub name: String,
+    /// The value with its interval.
+    pub estimate: Estimate,
+    /// The text to the right of the axis.
+    pub note: String,
+    /// The rule above the row. The first row has no rule.
+    pub rule: Rule,
+}
+
+/// A rule between two rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rule {
+    /// No rule.
+    #[default]
+    None,
+    /// A thin rule, such as between ties.
+    Thin,
+    /// A thick rule, such as between groups that can't be compared.
+    Thick,
+}
+
+/// The title and the labels of a picture of intervals.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct IntervalLabels<'a> {
+    /// The title above the plot.
+    pub title: &'a str,
+    /// The heading of the notes.
+    pub note: &'a str,
+    /// The label of the axis.
+    pub axis: &'a str,
+    /// The smallest length of the axis beyond the values, in units of the values.
+    pub room: f64,
+}
 
 /// Draws the ratings of a tournament with their intervals, the highest first. Only the first 60 agents are shown.
 /// `None` before the first game.
@@ -49,18 +90,65 @@ pub fn ratings_picture(record: &Record) -> Option<Picture> {
     }
     let apart = ratings.apart(|agent| record.name(agent));
     description.extend(apart.iter().map(|apart| format!("{apart}.")));
-    let (low, high) = ends(&shown);
-    let rows = shown.len() as i32;
-    let size = (WIDTH, HEAD + ROW * rows + FOOT);
-    let title = "Elo ratings with 95 % intervals";
-    let picture = picture(title, description.trim_end().to_owned(), size, |area| {
+    let axis = match cut_off {
+        0 if apart.is_some() => "Elo; 0 is the mean of each group that shares games".to_owned(),
+        0 => "Elo; 0 is the mean".to_owned(),
+        _ => format!("Elo; the first {} of {} agents", shown.len(), order.len()),
+    };
+    let rule = |row: usize| match row.checked_sub(1).map(|above| (&shown[above], &shown[row])) {
+        Some(((above, _), (agent, _))) if ratings.group(*above) != ratings.group(*agent) => Rule::Thick,
+        Some(((_, above), (_, rating))) if above.ranks.tie != rating.ranks.tie => Rule::Thin,
+        _ => Rule::None,
+    };
+    let row = |(row, (agent, rating)): (usize, &(usize, Rating))| IntervalRow {
+        name: record.name(*agent).to_owned(),
+        estimate: Estimate { value: rating.elo, interval: rating.interval },
+        note: rating.range().replace('-', "–"),
+        rule: rule(row),
+    };
+    let rows: Vec<IntervalRow> = shown.iter().enumerate().map(row).collect();
+    let labels =
+        IntervalLabels { title: "Elo ratings with 95 % intervals", note: "rank range", axis: &axis, room: 50.0 };
+    Some(draw(&rows, &labels, description.trim_end().to_owned()))
+}
+
+/// Draws values with their intervals in rows. Only the first 60 rows are shown. `None` without rows.
+pub fn intervals_picture(rows: &[IntervalRow], labels: &IntervalLabels) -> Option<Picture> {
+    if rows.is_empty() {
+        return None;
+    }
+    let shown = &rows[..rows.len().min(MOST)];
+    let describe = |row: &IntervalRow| {
+        let Estimate { value, interval: Interval { low, high } } = row.estimate;
+        let ends = match (low.is_finite(), high.is_finite()) {
+            (true, true) if low == high => String::new(),
+            (true, true) => format!(", from {} to {}", tick(low), tick(high)),
+            (true, false) => format!(", at least {}", tick(low)),
+            (false, true) => format!(", at most {}", tick(high)),
+            (false, false) => ", unbounded".to_owned(),
+        };
+        let note = if row.note.is_empty() { String::new() } else { format!(", {} {}", labels.note, row.note) };
+        format!("{}: {}{ends}{note}. ", row.name, tick(value))
+    };
+    let mut description: String = shown.iter().map(describe).collect();
+    if shown.len() < rows.len() {
+        description += &format!("Only the first {MOST} of {} rows are shown.", rows.len());
+    }
+    Some(draw(shown, labels, description.trim_end().to_owned()))
+}
+
+fn draw(rows: &[IntervalRow], labels: &IntervalLabels, description: String) -> Picture {
+    let (low, high) = ends(rows, labels.room);
+    let count = rows.len() as i32;
+    let size = (WIDTH, HEAD + ROW * count + FOOT);
+    picture(labels.title, description, size, |area| {
         let mut chart = ChartBuilder::on(area)
             .margin_left(LEFT)
             .margin_right(WIDTH - RIGHT)
             .margin_top(HEAD)
             .margin_bottom(FOOT - 24)
             .x_label_area_size(24)
-            .build_cartesian_2d(low..high, 0.0..f64::from(rows))?;
+            .build_cartesian_2d(low..high, 0.0..f64::from(count))?;
         chart
             .configure_mesh()
             .disable_y_mesh()
@@ -70,40 +158,35 @@ pub fn ratings_picture(record: &Record) -> Option<Picture> {
             .bold_line_style(LINE.rgb())
             .axis_style(LINE.rgb())
             .x_label_style(style(SMALL, SOFT, HPos::Center))
-            .x_label_formatter(&|elo| tick(*elo))
+            .x_label_formatter(&|value| tick(*value))
             .draw()?;
-        let column = |elo: f64| chart.plotting_area().map_coordinate(&(elo, 0.0)).0;
+        let column = |value: f64| chart.plotting_area().map_coordinate(&(value, 0.0)).0;
         write(area, "agent", (10, HEAD / 2), (SMALL, SOFT, HPos::Left))?;
-        write(area, "rank range", (WIDTH - 10, HEAD / 2), (SMALL, SOFT, HPos::Right))?;
-        let note = match cut_off {
-            0 if apart.is_some() => "Elo; 0 is the mean of each group that shares games".to_owned(),
-            0 => "Elo; 0 is the mean".to_owned(),
-            _ => format!("Elo; the first {rows} of {} agents", order.len()),
-        };
-        write(area, &note, ((LEFT + RIGHT) / 2, size.1 - 12), (SMALL, SOFT, HPos::Center))?;
-        for (row, (agent, rating)) in (0..).zip(&shown) {
-            let y = HEAD + ROW * row + ROW / 2;
-            // A thin rule separates ties; a thick rule separates groups between which no games were played.
-            if let Some((above, before)) = shown[..row as usize].last() {
-                let (from, to) = ((10, y - ROW / 2), (WIDTH - 10, y - ROW / 2));
-                if ratings.group(*above) != ratings.group(*agent) {
-                    line(area, vec![from, to], INK, 2)?;
-                } else if before.ranks.tie != rating.ranks.tie {
-                    line(area, vec![from, to], LINE, 1)?;
+        write(area, labels.note, (WIDTH - 10, HEAD / 2), (SMALL, SOFT, HPos::Right))?;
+        write(area, labels.axis, ((LEFT + RIGHT) / 2, size.1 - 12), (SMALL, SOFT, HPos::Center))?;
+        for (at, row) in (0..).zip(rows) {
+            let y = HEAD + ROW * at + ROW / 2;
+            let (from, to) = ((10, y - ROW / 2), (WIDTH - 10, y - ROW / 2));
+            match row.rule {
+                Rule::None => {}
+                Rule::Thin => line(area, vec![from, to], LINE, 1)?,
+                Rule::Thick => line(area, vec![from, to], INK, 2)?,
+            }
+            let Estimate { value, interval } = row.estimate;
+            let dot = (column(value), y);
+            for (end, edge) in [(interval.low, LEFT + 2), (interval.high, RIGHT - 2)] {
+                // A value without an interval is a dot only.
+                if end != value {
+                    let to = if end.is_finite() { column(end) } else { edge };
+                    whisker(area, dot, (to, y), !end.is_finite(), ACCENT)?;
                 }
             }
-            let dot = (column(rating.elo), y);
-            for (end, edge) in [(rating.interval.low, LEFT + 2), (rating.interval.high, RIGHT - 2)] {
-                let to = if end.is_finite() { column(end) } else { edge };
-                whisker(area, dot, (to, y), !end.is_finite(), ACCENT)?;
-            }
             area.draw(&Circle::new(dot, 5, ACCENT.rgb().filled()))?;
-            write(area, &cut(record.name(*agent), 13), (10, y), (TEXT, INK, HPos::Left))?;
-            write(area, &rating.range().replace('-', "–"), (WIDTH - 10, y), (TEXT, INK, HPos::Right))?;
+            write(area, &cut(&row.name, 13), (10, y), (TEXT, INK, HPos::Left))?;
+            write(area, &row.note, (WIDTH - 10, y), (TEXT, INK, HPos::Right))?;
         }
         Ok(())
-    });
-    Some(picture)
+    })
 }
 
 /// Describes an interval in words.
@@ -117,10 +200,8 @@ fn span(rating: &Rating) -> String {
 }
 
 /// Returns the ends of the axis.
-fn ends(shown: &[(usize, Rating)]) -> (f64, f64) {
-    let values = || {
-        let each = shown.iter().flat_map(|(_, rating)| [rating.elo, rating.interval.low, rating.interval.high]);
-        each.filter(|value| value.is_finite())
-    };
-    super::scatter::reach(values(), 50.0)
+fn ends(rows: &[IntervalRow], room: f64) -> (f64, f64) {
+    let values =
+        rows.iter().flat_map(|row| [row.estimate.value, row.estimate.interval.low, row.estimate.interval.high]);
+    super::scatter::reach(values.filter(|value| value.is_finite()), room)
 }

@@ -23,7 +23,7 @@ const INTERPRETERS: [&str; 2] = ["python3", "node"];
 pub enum TravelError {
     /// A remote agent.
     #[error(
-        "{0} is a remote agent, but workers play only agents from local files or folders; run the tournament without --nats-url"
+        "{0} isn't a local file or folder, but workers play only such agents; run the tournament without --nats-url"
     )]
     Server(String),
     /// A program that is neither in the agent's folder nor in `PATH`.
@@ -298,7 +298,7 @@ mod tests {
         check(
             "http://127.0.0.1:9/",
             expect![
-                "error: 127.0.0.1:9 is a remote agent, but workers play only agents from local files or folders; run the tournament without --nats-url"
+                "error: 127.0.0.1:9 isn't a local file or folder, but workers play only such agents; run the tournament without --nats-url"
             ],
         );
         check(

@@ -141,7 +141,7 @@ fn find(files: &Path, path: &Path) -> Result<Agent, TournamentRefusal> {
     })?;
     match agent.channel {
         Channel::Stdio(_) => Ok(agent),
-        Channel::Http(_) => Err(TournamentRefusal::Agent(
+        Channel::Http(_) | Channel::BuiltIn(_) => Err(TournamentRefusal::Agent(
             "the manifest names a remote server; add the agent by its URL instead".to_owned(),
         )),
     }

@@ -2,6 +2,7 @@
 
 mod admin;
 mod auth;
+mod evals;
 mod games;
 mod mcp;
 mod once;

@@ -3,10 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use arena_llm::{Prices, Usage};
 use serde_json::{Value, json};
 
-use super::turn::Usage;
 use crate::args::ModelArgs;
+
+/// The default maximum number of requests.
+const TURNS: u64 = 50;
 
 /// The limits of a model.
 #[derive(Debug, Clone, Default)]
@@ -26,19 +29,16 @@ pub struct Limits {
 pub struct ModelCost {
     /// The number of answered requests.
     pub turns: u64,
-    input: u64,
-    output: u64,
-    /// True if tokens are estimated because the endpoint doesn't count them.
-    pub is_estimated: bool,
-    /// The prices of a million input and output tokens, in US dollars.
-    prices: Option<(f64, f64)>,
+    /// The tokens of all requests and answers.
+    usage: Usage,
+    prices: Option<Prices>,
 }
 
 impl Limits {
     /// Returns the limits given on the command line.
     pub fn of(args: &ModelArgs) -> Limits {
         Limits {
-            turns: args.max_turns,
+            turns: Some(args.max_turns.unwrap_or(TURNS)),
             tokens: args.max_tokens,
             cost: args.max_cost,
             time: args.max_time.map(Duration::from_secs),
@@ -51,7 +51,7 @@ impl Limits {
         if is_up(self.turns, spent.turns) {
             return Some("--max-turns");
         }
-        if is_up(self.tokens, spent.input + spent.output) {
+        if is_up(self.tokens, spent.usage.input + spent.usage.output) {
             return Some("--max-tokens");
         }
         (self.cost?..).contains(&spent.cost()?).then_some("--max-cost")
@@ -61,32 +61,33 @@ impl Limits {
 impl ModelCost {
     /// Creates an empty account with the prices given on the command line.
     pub fn of(args: &ModelArgs) -> ModelCost {
-        ModelCost { prices: args.price_in.zip(args.price_out), ..ModelCost::default() }
+        let prices = args.price_in.zip(args.price_out);
+        let prices = prices.map(|(input, output)| Prices { input, cached: args.price_cached, output });
+        ModelCost { prices, ..ModelCost::default() }
     }
 
     /// Adds the usage of a request. Returns the request's cost in US dollars, if prices are known.
     pub fn add(&mut self, usage: Usage) -> Option<f64> {
         self.turns += 1;
-        self.input += usage.input;
-        self.output += usage.output;
-        self.price(usage.input, usage.output)
+        self.usage += usage;
+        Some(self.prices?.cost(&usage))
     }
 
     /// Returns the cost in US dollars, if prices are known.
     pub fn cost(&self) -> Option<f64> {
-        self.price(self.input, self.output)
+        Some(self.prices?.cost(&self.usage))
     }
 
-    fn price(&self, input: u64, output: u64) -> Option<f64> {
-        let (price_in, price_out) = self.prices?;
-        Some((input as f64 * price_in + output as f64 * price_out) / 1e6)
+    /// Returns true if tokens are estimated because the endpoint doesn't count them.
+    pub fn is_estimated(&self) -> bool {
+        self.usage.is_estimated
     }
 
     /// Returns the account as JSON.
     pub fn to_json(&self) -> Value {
         json!({
-            "turns": self.turns, "tokens_in": self.input, "tokens_out": self.output, "estimated": self.is_estimated,
-            "cost_usd": self.cost(),
+            "turns": self.turns, "tokens_in": self.usage.input, "tokens_cached": self.usage.cached,
+            "tokens_out": self.usage.output, "estimated": self.usage.is_estimated, "cost_usd": self.cost(),
         })
     }
 }
@@ -94,7 +95,7 @@ impl ModelCost {
 impl fmt::Display for ModelCost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let turns = if self.turns == 1 { "1 turn".to_owned() } else { format!("{} turns", self.turns) };
-        write!(f, "{turns}, {} tokens in, {} out", self.input, self.output)?;
+        write!(f, "{turns}, {} tokens in, {} out", self.usage.input, self.usage.output)?;
         match self.cost() {
             Some(cost) => write!(f, ", {cost:.4} USD"),
             None => Ok(()),
@@ -106,15 +107,33 @@ impl fmt::Display for ModelCost {
 mod tests {
     use super::*;
 
+    fn priced(cached: Option<f64>) -> ModelCost {
+        ModelCost { prices: Some(Prices { input: 3.0, cached, output: 15.0 }), ..ModelCost::default() }
+    }
+
+    fn used(input: u64, cached: u64, output: u64) -> Usage {
+        Usage { input, cached, output, ..Usage::default() }
+    }
+
+    #[test]
+    fn cached_tokens_have_their_own_price() {
+        for (price, cost) in [(None, 0.6), (Some(0.5), 0.475), (Some(0.0), 0.45)] {
+            let mut spent = priced(price);
+            let added = spent.add(used(100_000, 50_000, 20_000)).unwrap();
+            assert!((added - cost).abs() < 1e-12 && spent.cost() == Some(added), "{price:?}: {added}");
+            assert_eq!(spent.to_json()["tokens_cached"], 50_000);
+        }
+    }
+
     #[test]
     fn the_limit_that_is_reached_is_named() {
-        let mut spent = ModelCost { prices: Some((3.0, 15.0)), ..ModelCost::default() };
+        let mut spent = priced(None);
         let limits = |turns, tokens, cost| Limits { turns, tokens, cost, time: None };
         let loose = limits(Some(3), Some(300_000), Some(1.0));
         assert_eq!(loose.reached(&spent), None);
-        assert_eq!(spent.add(Usage { input: 100_000, cached: 0, output: 10_000 }), Some(0.45));
+        assert_eq!(spent.add(used(100_000, 0, 10_000)), Some(0.45));
         assert_eq!(loose.reached(&spent), None);
-        spent.add(Usage { input: 100_000, cached: 0, output: 20_000 });
+        spent.add(used(100_000, 0, 20_000));
         assert_eq!(loose.reached(&spent), Some("--max-cost"));
         assert_eq!(limits(Some(2), None, None).reached(&spent), Some("--max-turns"));
         assert_eq!(limits(None, Some(230_000), None).reached(&spent), Some("--max-tokens"));

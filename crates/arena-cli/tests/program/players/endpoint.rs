@@ -1,5 +1,5 @@
-//! A small endpoint of language models, which supports both APIs and checks requests as strictly as the real ones. Each
-//! model follows a script. The endpoint uses plain HTTP on loopback, with one thread per connection.
+//! A small endpoint of language models, which supports three APIs and checks requests as strictly as the real ones.
+//! Requests of Chat Completions without tools are answered with calls in the text. Each model follows a script. The endpoint uses plain HTTP on loopback, with one thread per connection.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -111,8 +111,12 @@ impl Endpoint {
     }
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Api {
     OpenAi,
+    /// Chat Completions without tools.
+    Plain,
+    Responses,
     Anthropic,
 }
 
@@ -148,8 +152,9 @@ impl Request {
     fn judge(&self, key: &str, asked: usize) -> Result<(Api, ModelConversation), String> {
         let demand = |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{what}: {}", self.body)) };
         demand(self.body["model"].as_str().is_some_and(|model| !model.is_empty()), "model")?;
-        let tools = self.body["tools"].as_array().ok_or("tools")?;
-        let messages = self.body["messages"].as_array().ok_or("messages")?;
+        let tools = self.body["tools"].as_array().map_or(&[][..], Vec::as_slice);
+        let list = if self.path == "/v1/responses" { "input" } else { "messages" };
+        let messages = self.body[list].as_array().ok_or(list)?;
         let mut seen = ModelConversation { answers: 0, system: String::new(), user_texts: Vec::new(), asked };
         let mut open = BTreeSet::new();
         match self.path.as_str() {
@@ -183,7 +188,49 @@ impl Request {
                     }
                 }
                 demand(open.is_empty() && messages.last().is_some_and(|last| last["role"] != "assistant"), "the end")?;
-                Ok((Api::OpenAi, seen))
+                if !tools.is_empty() {
+                    return Ok((Api::OpenAi, seen));
+                }
+                let is_described = ["act_guess: ", "chat: ", "wait: "].iter().all(|tool| seen.system.contains(tool));
+                demand(is_described, "tools in the system prompt")?;
+                demand(messages.iter().all(|message| message["role"] != "tool"), "results as text")?;
+                Ok((Api::Plain, seen))
+            }
+            "/v1/responses" => {
+                demand(self.header("authorization") == format!("Bearer {key}"), "authorization")?;
+                demand(self.body["store"] == false, "store")?;
+                demand(!tools.is_empty(), "tools")?;
+                for tool in tools {
+                    demand(tool["type"] == "function" && is_name(&tool["name"]), "tool")?;
+                    demand(tool["parameters"]["type"] == "object" && tool["strict"] == false, "parameters")?;
+                }
+                seen.system = self.body["instructions"].as_str().ok_or("instructions")?.to_owned();
+                let mut was_answer = false;
+                for (number, item) in messages.iter().enumerate() {
+                    let is_answer = item["type"] == "function_call" || item["role"] == "assistant";
+                    seen.answers += usize::from(is_answer && !was_answer);
+                    was_answer = is_answer;
+                    match (item["type"].as_str(), item["role"].as_str()) {
+                        (Some("function_call"), _) => {
+                            let arguments = item["arguments"].as_str().ok_or("arguments")?;
+                            demand(serde_json::from_str::<Value>(arguments).is_ok(), "arguments")?;
+                            demand(is_name(&item["name"]), "name")?;
+                            open.insert(item["call_id"].as_str().ok_or("call_id")?.to_owned());
+                        }
+                        (Some("function_call_output"), _) => {
+                            demand(open.remove(item["call_id"].as_str().ok_or("call_id")?), "no such call")?;
+                            seen.user_texts.push(item["output"].as_str().ok_or("output")?.to_owned());
+                        }
+                        (None, Some("user")) => {
+                            demand(open.is_empty(), "results come first")?;
+                            seen.user_texts.push(item["content"].as_str().ok_or("content")?.to_owned());
+                        }
+                        (None, Some("assistant")) => demand(item["content"].is_string(), "content")?,
+                        _ => return Err(format!("item {number}: {item}")),
+                    }
+                }
+                demand(open.is_empty() && !was_answer, "the end")?;
+                Ok((Api::Responses, seen))
             }
             "/v1/messages" => {
                 demand(self.header("x-api-key") == key && self.header("anthropic-version") == "2023-06-01", "headers")?;
@@ -244,9 +291,44 @@ impl Api {
                 let header = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
                 (status, header, json!({"error": {"message": message}}))
             }
-            (Api::OpenAi, answer) => {
+            (Api::Responses, answer) => {
+                let output: Vec<Value> = match answer {
+                    Answer::Words(words) => {
+                        let content = json!([{"type": "output_text", "text": words, "annotations": []}]);
+                        vec![json!({"type": "message", "role": "assistant", "content": content})]
+                    }
+                    Answer::Calls(calls) => {
+                        let spell = |(place, (name, arguments)): (usize, (&str, String))| {
+                            let item = format!("item-{number}-{place}");
+                            json!({
+                                "type": "function_call", "id": item, "call_id": id(place), "name": name,
+                                "arguments": arguments,
+                            })
+                        };
+                        calls.into_iter().enumerate().map(spell).collect()
+                    }
+                    Answer::Status(..) | Answer::Raw(_) | Answer::Nothing => unreachable!("an earlier arm matches it"),
+                };
+                let cached = json!({"cached_tokens": 100});
+                let usage = json!({"input_tokens": 1000, "input_tokens_details": cached, "output_tokens": 10});
+                (
+                    200,
+                    String::new(),
+                    json!({"object": "response", "status": "completed", "output": output, "usage": usage}),
+                )
+            }
+            (Api::OpenAi | Api::Plain, answer) => {
                 let message = match answer {
                     Answer::Words(words) => json!({"role": "assistant", "content": words}),
+                    // A model without tools makes one call in an answer, often with words around it.
+                    Answer::Calls(mut calls) if *self == Api::Plain => {
+                        assert_eq!(calls.len(), 1);
+                        let (name, arguments) = calls.remove(0);
+                        let mut call = json!({"tool": name});
+                        let arguments: Value = serde_json::from_str(&arguments).unwrap();
+                        call.as_object_mut().unwrap().extend(arguments.as_object().unwrap().clone());
+                        json!({"role": "assistant", "content": format!("I call:\n```json\n{call}\n```")})
+                    }
                     Answer::Calls(calls) => {
                         let spell = |(place, (name, arguments)): (usize, (&str, String))| json!({"id": id(place), "type": "function", "function": {"name": name, "arguments": arguments}});
                         let calls: Vec<Value> = calls.into_iter().enumerate().map(spell).collect();

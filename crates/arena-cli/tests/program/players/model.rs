@@ -1,4 +1,4 @@
-//! Language models in sessions: two APIs, limits and errors. All requests stay on this machine.
+//! Language models in sessions: three APIs, limits and errors. All requests stay on this machine.
 
 use std::fs;
 use std::net::TcpListener;
@@ -104,6 +104,74 @@ fn two_models_with_different_apis_play_psi_to_the_end() {
         let guess = lines.iter().find(|line| line["name"] == "act_guess").unwrap();
         assert_eq!((&guess["result"], &guess["is_error"]), (&json!("done"), &json!(false)));
     }
+}
+
+#[test]
+fn models_of_the_responses_api_and_models_without_tools_play_psi_to_the_end() {
+    let folder = folder();
+    let server = Running::serve(&folder.path().join("data"));
+    let endpoint = Endpoint::listen(KEY, honest);
+    let [one, two] = psi(&server.url);
+    let agent = format!("model:m-1@{}/v1", endpoint.url);
+    let prices = ["--price-in", "3", "--price-cached", "0.5", "--price-out", "15"];
+    let args = [&["--agent", &agent, "--api", "responses"][..], &prices].concat();
+    let first = model(&server, folder.path(), &one, &args);
+    let base = format!("{}/v1", endpoint.url);
+    let args = [&["--model", "m-2", "--api-base", &base, "--no-tools"][..], &prices].concat();
+    let second = model(&server, folder.path(), &two, &args);
+    // The endpoint's Chat Completions count no cached tokens: a request costs 0.00315 there.
+    let expected = [("m-1", "responses", "native", 100, 0.0029), ("m-2", "chat-completions", "text", 0, 0.00315)];
+    for (run, (name, api, tool_use, cached, usd)) in [first.ends(), second.ends()].into_iter().zip(expected) {
+        let result = result(&run);
+        endpoint.is_content();
+        let (text, lines) = transcript(&run, folder.path());
+        assert!(!format!("{text}{run:?}").contains(KEY));
+        assert_eq!(result["scores"][0]["utility"], 1, "{result}");
+        assert_eq!(result["scores"][1]["utility"], 1, "{result}");
+        assert_eq!(
+            (&lines[0]["model"], &lines[0]["api"], &lines[0]["tool_use"]),
+            (&json!(name), &json!(api), &json!(tool_use))
+        );
+        let spent = &result["model"];
+        let turns = spent["turns"].as_u64().unwrap();
+        assert_eq!((&spent["tokens_in"], &spent["tokens_cached"]), (&json!(turns * 1000), &json!(turns * cached)));
+        let cost = spent["cost_usd"].as_f64().unwrap();
+        assert!((cost - turns as f64 * usd).abs() < 1e-9, "{cost}");
+    }
+}
+
+#[test]
+fn models_in_agent_have_the_options_of_models_only() {
+    let folder = folder();
+    // The arguments are checked before the server is called.
+    let nowhere = "http://127.0.0.1:1";
+    let refused: String = [
+        &["--agent", "model:m@http://127.0.0.1:1/v1", "--step-ms", "5"][..],
+        &["--agent", "model:m@http://127.0.0.1:1/v1", "--api", "responses", "--seed", "1"],
+        &["--agent", "model:m@ollama", "--api-base", "http://127.0.0.1:1"],
+        &["--agent", "model:m@olama"],
+        &["--agent", "model:@ollama"],
+        &["--agent", "random", "--max-turns", "5"],
+        &["--agent", "house:golf"],
+    ]
+    .iter()
+    .map(|args| {
+        let mut command = arena(&[&["play", "inv_1", "--url", nowhere], *args].concat());
+        command.current_dir(folder.path()).env_remove("OPENAI_API_KEY");
+        let run = Playing::start(command).ends();
+        format!("{} {}", run.code, run.stderr)
+    })
+    .collect();
+    expect_test::expect![[r#"
+        2 error: --step-ms is only for programs; remove it, or give a program with --agent PATH
+        2 error: --seed isn't supported by --api responses; remove it
+        2 error: --api-base and the endpoint in --agent exclude each other; give only one of them
+        2 error: there is no endpoint `olama`; give a URL or one of openai, anthropic, openrouter, litellm, vllm, ollama, llama.cpp
+        2 error: `@ollama` has no model; give NAME, NAME@URL or NAME@PRESET
+        2 error: --max-turns is only for language models; remove it, or give one with --model NAME
+        8 error: there is no game `golf` for house:golf
+    "#]]
+    .assert_eq(&refused);
 }
 
 #[test]
@@ -418,7 +486,7 @@ fn a_failed_endpoint_parks_the_seat_without_resigning() {
         &base(&fails(|| Answer::Raw(r#"{"choices": []}"#))),
         once,
         expect_test::expect![[
-            r#"error: the language model's endpoint BASE fails: its answer doesn't fit the API openai: {"choices": []}; the seat is parked, not resigned; to resume it with the same options: BACK --model m"#
+            r#"error: the language model's endpoint BASE fails: its answer doesn't fit the API chat-completions: it has no choices: {"choices": []}; the seat is parked, not resigned; to resume it with the same options: BACK --model m"#
         ]],
     );
     // The listener is dropped, so nothing listens on its port.
@@ -427,7 +495,7 @@ fn a_failed_endpoint_parks_the_seat_without_resigning() {
         &nobody,
         once,
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: io: Connection refused (os error 111); the seat is parked, not resigned; to resume it with the same options: BACK --model m"
+            "error: the language model's endpoint BASE fails: it can't be connected: Connection refused (os error 111); the seat is parked, not resigned; to resume it with the same options: BACK --model m"
         ],
     );
     // The first endpoint never answers. The second one fails before it stops answering.
@@ -446,7 +514,7 @@ fn a_failed_endpoint_parks_the_seat_without_resigning() {
         &base(&fails_and_hangs),
         &["--max-time", "4"],
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: timeout: global; the seat is parked, not resigned; to resume it with the same options: BACK --model m"
+            "error: the language model's endpoint BASE fails: the endpoint gave no answer within --max-time; the seat is parked, not resigned; to resume it with the same options: BACK --model m"
         ],
     );
     // The URL has TLS, the endpoint doesn't.
@@ -455,7 +523,7 @@ fn a_failed_endpoint_parks_the_seat_without_resigning() {
         &base(&plain).replace("http://", "https://"),
         once,
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: io: unexpected end of file; the seat is parked, not resigned; to resume it with the same options: BACK --model m"
+            "error: the language model's endpoint BASE fails: it can't be connected: tls handshake eof; the seat is parked, not resigned; to resume it with the same options: BACK --model m"
         ],
     );
     assert_eq!(counted(&server), 0);

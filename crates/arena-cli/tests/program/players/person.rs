@@ -218,7 +218,7 @@ fn unplayable_seats_are_reported_in_a_sentence() {
         &["inv_none", "--model", "claude-x", "--seed", "1"],
         &[("ANTHROPIC_API_KEY", "k")],
         expect![[r#"
-        2 error: --seed isn't supported by --api anthropic; remove it
+        2 error: --seed isn't supported by --api anthropic-messages; remove it
     "#]],
     );
     for args in [

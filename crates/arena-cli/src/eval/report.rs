@@ -1,0 +1,93 @@
+//! `arena eval report`: the results of a run as tables, JSON, CSV or HTML.
+
+use arena_eval::EvalRun;
+use arena_eval::report::{TextTable, report};
+
+use super::load;
+use crate::args::ReportEvalArgs;
+use crate::exit::{Exit, Failure};
+use crate::output::{Style, Table, print, printable};
+
+pub fn run(args: &ReportEvalArgs, style: Style) -> Result<(), Failure> {
+    if args.without_measurements && style != Style::Json {
+        return Err(Failure::new(Exit::Usage, "--without-measurements needs --json"));
+    }
+    let run = load(&args.dir)?;
+    if let Some(file) = &args.html {
+        let html = report(&run).html();
+        return match file {
+            None => print(html.trim_end()),
+            Some(file) => arena_match::write(file, html.as_bytes()).map_err(|error| {
+                Failure::new(Exit::CannotWrite, format_args!("cannot write {}: {error}", file.display()))
+            }),
+        };
+    }
+    if args.csv {
+        return print(report(&run).csv().trim_end());
+    }
+    if style == Style::Json {
+        return print(report(&run).json(!args.without_measurements).trim_end());
+    }
+    print_tables(&run)
+}
+
+/// Prints all tables of a report.
+pub fn print_tables(run: &EvalRun) -> Result<(), Failure> {
+    for table in report(run).tables() {
+        print(&draw(&table))?;
+    }
+    Ok(())
+}
+
+/// Draws a table below its title and above its note. Columns of numbers are aligned to the right.
+fn draw(table: &TextTable) -> String {
+    let header: Vec<&str> = table.columns.iter().map(String::as_str).collect();
+    let mut drawn = Table::new(&header);
+    for row in &table.rows {
+        drawn.row(row.iter().cloned());
+    }
+    let numbers = (0..header.len()).filter(|column| is_number_column(table, *column));
+    let note = table.note.as_deref().map(|note| format!("{}\n", printable(note))).unwrap_or_default();
+    format!("{}\n{}\n{note}", printable(&table.title), drawn.right(numbers))
+}
+
+/// Returns true if each text of a column begins with a digit or a sign, or is empty or a dash.
+fn is_number_column(table: &TextTable, column: usize) -> bool {
+    let mut texts = table.rows.iter().filter_map(|row| row.get(column));
+    let is_number = |text: &String| {
+        let rest = text.trim_start_matches(['+', '-', '−', '±', '<', '>', '~', '$']);
+        rest.is_empty()
+            || matches!(text.as_str(), "–" | "—" | "?")
+            || rest.starts_with(|char: char| char.is_ascii_digit())
+    };
+    !table.rows.is_empty() && texts.all(is_number)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_on_the_right_and_names_on_the_left() {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<String>>();
+        let table = TextTable {
+            title: "psi".to_owned(),
+            columns: texts(&["agent", "utility", "cause"]),
+            rows: vec![texts(&["small", "0.50 ± 0.10", "completed"]), texts(&["large", "-1", "2 timeouts"])],
+            note: Some("20 seeds".to_owned()),
+        };
+        expect![[r#"
+            psi
+            ┌──────────────────────────────────┐
+            │ agent       utility   cause      │
+            ╞══════════════════════════════════╡
+            │ small   0.50 ± 0.10   completed  │
+            │ large            -1   2 timeouts │
+            └──────────────────────────────────┘
+            20 seeds
+        "#]]
+        .assert_eq(&draw(&table));
+    }
+}

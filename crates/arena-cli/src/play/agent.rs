@@ -1,0 +1,87 @@
+//! The grammar of `--agent`: a program, a built-in agent or a language model.
+
+use std::path::Path;
+
+use arena_match::BuiltIn;
+
+use crate::exit::{Exit, Failure};
+
+/// The beginning of an agent that is a language model.
+const MODEL: &str = "model:";
+
+/// An agent as the user names it.
+#[derive(Debug, PartialEq, Eq)]
+pub enum AgentSpec<'a> {
+    /// A file, a folder or a URL.
+    Program,
+    /// A house bot or a random one.
+    BuiltIn(BuiltIn),
+    /// The address of a language model.
+    Model(&'a str),
+}
+
+impl AgentSpec<'_> {
+    /// Parses an agent. An existing file wins over another agent of the same name, as in `arena match run`.
+    ///
+    /// # Errors
+    /// If a built-in agent doesn't exist.
+    pub fn parse(text: &str) -> Result<AgentSpec<'_>, Failure> {
+        if Path::new(text).exists() {
+            return Ok(AgentSpec::Program);
+        }
+        if let Some(address) = text.strip_prefix(MODEL) {
+            return Ok(AgentSpec::Model(address));
+        }
+        match BuiltIn::parse(text) {
+            Some(Ok(built_in)) => Ok(AgentSpec::BuiltIn(built_in)),
+            Some(Err(error)) => Err(Failure::new(Exit::NoAgent, error)),
+            None => Ok(AgentSpec::Program),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn kinds_of_agents_are_told_apart() {
+        let agents = [
+            "./bot",
+            "bot.py",
+            "http://127.0.0.1:1/",
+            "house",
+            "house:psi:easy",
+            "random",
+            "model:m@http://a/v1",
+            "model:m@ollama",
+            "house:golf",
+            "random:1",
+            "Cargo.toml",
+        ];
+        let lines: String = agents
+            .map(|text| match AgentSpec::parse(text) {
+                Ok(AgentSpec::Program) => format!("{text}: a program\n"),
+                Ok(AgentSpec::BuiltIn(agent)) => format!("{text}: the built-in agent {agent}\n"),
+                Ok(AgentSpec::Model(address)) => format!("{text}: the model {address}\n"),
+                Err(failure) => format!("{text}: {}\n", failure.sentence()),
+            })
+            .concat();
+        expect![[r#"
+            ./bot: a program
+            bot.py: a program
+            http://127.0.0.1:1/: a program
+            house: the built-in agent house
+            house:psi:easy: the built-in agent house:psi:easy
+            random: the built-in agent random
+            model:m@http://a/v1: the model m@http://a/v1
+            model:m@ollama: the model m@ollama
+            house:golf: there is no game `golf` for house:golf
+            random:1: `random` has no options, so `random:1` names no agent
+            Cargo.toml: a program
+        "#]]
+        .assert_eq(&lines);
+    }
+}

@@ -1,0 +1,132 @@
+//! The endpoint of a language model, from the options of the command line.
+
+use arena_llm::{Api, Endpoint, EndpointError, ModelAddress, PRESETS, Preset, Timeouts, ToolUse};
+
+use crate::args::ModelArgs;
+use crate::exit::{Exit, Failure};
+
+/// Time limit of one request; models may take minutes to answer.
+const ANSWER: std::time::Duration = std::time::Duration::from_secs(300);
+
+/// Returns the address of `--model`, or of `--agent model:ADDRESS`.
+///
+/// # Errors
+/// If an address has no name, names an unknown endpoint, or contradicts an option.
+pub fn address(args: &ModelArgs, agent: Option<&str>) -> Result<ModelAddress, Failure> {
+    let api = args.api.map(Api::from);
+    let (model, base) = match agent {
+        None => (args.model.clone().unwrap_or_default(), args.api_base.clone()),
+        Some(text) if !text.contains('@') => (text.to_owned(), args.api_base.clone()),
+        Some(_) if args.api_base.is_some() => {
+            let sentence = "--api-base and the endpoint in --agent exclude each other; give only one of them";
+            return Err(Failure::new(Exit::Usage, sentence));
+        }
+        Some(text) => {
+            let address = ModelAddress::parse(text).map_err(|error| Failure::new(Exit::Usage, error))?;
+            if PRESETS.iter().any(|preset| preset.base == address.base) {
+                return Ok(ModelAddress { api: api.unwrap_or(address.api), ..address });
+            }
+            (address.model, Some(address.base))
+        }
+    };
+    if model.is_empty() {
+        return Err(Failure::new(
+            Exit::Usage,
+            "the language model has no name; give --agent model:NAME or --model NAME",
+        ));
+    }
+    let by_name = if model.starts_with("claude") { Api::AnthropicMessages } else { Api::ChatCompletions };
+    let api = api.unwrap_or(by_name);
+    let vendor = vendor(api);
+    let base = base.unwrap_or_else(|| vendor.base.to_owned());
+    Ok(ModelAddress { model, base, api, key_env: vendor.key_env.map(str::to_owned) })
+}
+
+/// Returns the endpoint of the vendor of an API.
+fn vendor(api: Api) -> &'static Preset {
+    let name = if api == Api::AnthropicMessages { "anthropic" } else { "openai" };
+    Preset::find(name).expect("both vendors have presets")
+}
+
+/// Creates the endpoint at an address, with the key in the environment.
+///
+/// # Errors
+/// If the key is missing or invalid.
+pub fn endpoint(address: &ModelAddress, args: &ModelArgs) -> Result<Endpoint, Failure> {
+    let base = &address.base;
+    let key = address.key().map_err(|error| match error {
+        EndpointError::NoKey(name) => Failure::new(
+            Exit::Usage,
+            format_args!("{name} isn't set; set it to the key of {base}, or give another endpoint with --api-base"),
+        ),
+        error => Failure::new(Exit::Usage, error),
+    })?;
+    let endpoint = Endpoint::new(address.api, base, key).map_err(|error| Failure::new(Exit::Usage, error))?;
+    let tool_use = if args.no_tools { ToolUse::Text } else { ToolUse::Native };
+    Ok(endpoint.with_tool_use(tool_use).with_timeouts(Timeouts { whole: ANSWER, ..Timeouts::default() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::args;
+
+    #[test]
+    fn options_and_addresses_mean_the_same() {
+        let model = |name: &str, base: Option<&str>, api| ModelArgs {
+            model: Some(name.to_owned()),
+            api_base: base.map(str::to_owned),
+            api,
+            ..ModelArgs::default()
+        };
+        let none = ModelArgs::default;
+        let anthropic = || ModelArgs { api: Some(args::play::Api::AnthropicMessages), ..none() };
+        let based = || ModelArgs { api_base: Some("http://b/v1".to_owned()), ..none() };
+        let rows = [
+            (model("m", None, None), None),
+            (model("claude-m", None, None), None),
+            (model("m", Some("http://a/v1"), Some(args::play::Api::Responses)), None),
+            (model("a@b", Some("http://a"), Some(args::play::Api::AnthropicMessages)), None),
+            (none(), Some("m")),
+            (none(), Some("m@http://a/v1")),
+            (anthropic(), Some("m@http://a")),
+            (none(), Some("claude-m@http://a")),
+            (none(), Some("m@ollama")),
+            (anthropic(), Some("m@ollama")),
+            (none(), Some("m@openrouter")),
+            (based(), Some("m")),
+            (based(), Some("m@ollama")),
+            (none(), Some("m@olama")),
+            (none(), Some("")),
+        ];
+        let lines: String = rows
+            .into_iter()
+            .map(|(args, agent)| match address(&args, agent) {
+                Ok(ModelAddress { model, base, api, key_env }) => {
+                    format!("{model} at {base} ({api}, {})\n", key_env.as_deref().unwrap_or("no key"))
+                }
+                Err(failure) => format!("error: {}\n", failure.sentence()),
+            })
+            .collect();
+        expect![[r#"
+            m at https://api.openai.com/v1 (chat-completions, OPENAI_API_KEY)
+            claude-m at https://api.anthropic.com (anthropic-messages, ANTHROPIC_API_KEY)
+            m at http://a/v1 (responses, OPENAI_API_KEY)
+            a@b at http://a (anthropic-messages, ANTHROPIC_API_KEY)
+            m at https://api.openai.com/v1 (chat-completions, OPENAI_API_KEY)
+            m at http://a/v1 (chat-completions, OPENAI_API_KEY)
+            m at http://a (anthropic-messages, ANTHROPIC_API_KEY)
+            claude-m at http://a (anthropic-messages, ANTHROPIC_API_KEY)
+            m at http://localhost:11434/v1 (chat-completions, no key)
+            m at http://localhost:11434/v1 (anthropic-messages, no key)
+            m at https://openrouter.ai/api/v1 (chat-completions, OPENROUTER_API_KEY)
+            m at http://b/v1 (chat-completions, OPENAI_API_KEY)
+            error: --api-base and the endpoint in --agent exclude each other; give only one of them
+            error: there is no endpoint `olama`; give a URL or one of openai, anthropic, openrouter, litellm, vllm, ollama, llama.cpp
+            error: the language model has no name; give --agent model:NAME or --model NAME
+        "#]]
+        .assert_eq(&lines);
+    }
+}

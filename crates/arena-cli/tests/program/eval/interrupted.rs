@@ -1,0 +1,63 @@
+//! Runs that are killed. A resumed run has the results of an uninterrupted one, and pays no stored call again.
+//!
+//! `ARENA_EVAL_SEEDS` is the number of deals of each challenge (default 3).
+
+use std::collections::BTreeSet;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{CountingStandIn, EvalFixture, RunSpec};
+use crate::program::arena;
+
+/// The number of kills.
+const KILLS: u64 = 5;
+
+/// The highest number of calls in flight: four for each of five models.
+const IN_FLIGHT: u64 = 5 * 4;
+
+/// The time limit for the part of a run between two kills.
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+const MODELS: [&str; 5] = ["leaky", "careful", "greedy", "copycat", "random"];
+const CHALLENGES: [&str; 4] = ["psi", "dining-cryptographers", "millionaire", "ultimatum"];
+
+#[test]
+fn a_killed_run_ends_like_an_uninterrupted_one() {
+    let seeds = std::env::var("ARENA_EVAL_SEEDS").map_or(3, |seeds| seeds.parse().unwrap());
+    let fixture = EvalFixture::new();
+    let stand_in = CountingStandIn::start(&["--answer-ms", "10", "--seed", "3"]);
+    let mut spec = RunSpec::new(&MODELS, &CHALLENGES, seeds);
+    spec.endpoint = stand_in.base().to_owned();
+    let file = fixture.write("run.toml", &spec.toml());
+    fixture.play(&file, "whole");
+    let whole = stand_in.answers();
+    assert_eq!(whole, fixture.lines("whole", "calls.jsonl", "call").len() as u64);
+
+    let dir = fixture.path("killed");
+    for kill in 1..=KILLS {
+        let mut command = arena(&["eval", "run", &file, "--out", dir.to_str().unwrap()]);
+        let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let begun = Instant::now();
+        while stand_in.answers() < whole + whole * kill / (KILLS + 1) {
+            assert!(running.try_wait().unwrap().is_none(), "the run ended before kill {kill}");
+            assert!(begun.elapsed() < TIMEOUT, "the run makes no progress");
+            // The counts have no notifications, so the test polls.
+            thread::sleep(Duration::from_millis(2));
+        }
+        running.kill().unwrap();
+        running.wait().unwrap();
+    }
+    fixture.play(&file, "killed");
+    let paid = stand_in.answers() - whole;
+    println!("{whole} calls, {paid} with {KILLS} kills");
+    assert!((whole..=whole + KILLS * IN_FLIGHT).contains(&paid), "{paid} calls were paid, {whole} are needed");
+    assert_eq!(fixture.report("killed"), fixture.report("whole"));
+
+    let calls = fixture.lines("killed", "calls.jsonl", "call");
+    let keys: BTreeSet<&str> = calls.iter().map(|call| call["key"].as_str().unwrap()).collect();
+    assert_eq!((keys.len(), calls.len()), (whole as usize, whole as usize), "a call is stored twice");
+    let games = fixture.lines("killed", "journal.jsonl", "game");
+    let ids: BTreeSet<&str> = games.iter().map(|game| game["game"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), games.len(), "a game is recorded twice");
+}

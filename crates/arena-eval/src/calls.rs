@@ -1,0 +1,409 @@
+//! The calls of a run: an index in memory, and the answers in a file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use arena_llm::Usage;
+use arena_model::hex;
+use parking_lot::Mutex;
+use serde::Deserialize;
+
+use crate::folder::FolderError;
+use crate::journal::{LineFile, SyncPolicy, scan, to_line};
+use crate::plan::sha256;
+use crate::record::{CallLine, Spent};
+
+/// The name of the file with calls in the folder of a run.
+pub(crate) const CALLS: &str = "calls.jsonl";
+
+/// A SHA-256 as bytes, which need half the memory of digits.
+type Hash = [u8; 32];
+
+/// The place of a line: the offset and the length without the line break, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    offset: u64,
+    length: u32,
+}
+
+/// The places of all calls and texts in a file.
+#[derive(Debug, Default)]
+pub(crate) struct CallIndex {
+    calls: BTreeMap<Hash, Place>,
+    texts: BTreeMap<Hash, Place>,
+    /// The calls of each game in the order of the file, without repeated keys.
+    games: BTreeMap<String, Vec<Place>>,
+    agents: BTreeMap<String, Spent>,
+    total: Spent,
+    /// The seconds since 1970 with an answer to a player.
+    seconds: BTreeSet<i64>,
+}
+
+/// The part of a line that the index needs. The parser skips the rest.
+#[derive(Deserialize)]
+struct Brief<'l> {
+    #[serde(rename = "type")]
+    kind: &'l str,
+    #[serde(default, borrow)]
+    sha256: Option<&'l str>,
+    #[serde(default, borrow)]
+    key: Option<&'l str>,
+    #[serde(default, borrow)]
+    game: Option<&'l str>,
+    #[serde(default)]
+    seat: Option<usize>,
+    #[serde(default)]
+    agent: Option<String>,
+    #[serde(default)]
+    reply: Option<BriefReply>,
+    #[serde(default)]
+    usd: Option<f64>,
+    #[serde(default)]
+    time: i64,
+}
+
+#[derive(Deserialize)]
+struct BriefReply {
+    usage: Usage,
+}
+
+/// The values of a call that the index needs, besides its key and cost.
+#[derive(Clone, Copy)]
+struct CallKey<'c> {
+    game: &'c str,
+    agent: &'c str,
+    seat: Option<usize>,
+    time: i64,
+}
+
+impl CallIndex {
+    /// Reads the index of a file, and returns it with the total length of the complete lines.
+    pub(crate) fn read(path: &Path) -> Result<(CallIndex, u64), FolderError> {
+        let mut index = CallIndex::default();
+        let length = scan(path, |offset, line| index.add_line(offset, line))?;
+        Ok((index, length))
+    }
+
+    fn add_line(&mut self, offset: u64, line: &[u8]) -> Result<(), String> {
+        let brief: Brief<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let place = place_of(offset, line.len())?;
+        match brief {
+            Brief { kind: "text", sha256: Some(sha256), .. } => {
+                self.texts.entry(parse_hash(sha256)?).or_insert(place);
+            }
+            Brief {
+                kind: "call", key: Some(key), game: Some(game), agent: Some(agent), reply: Some(reply), ..
+            } => {
+                let spent = Spent { calls: 1, usage: reply.usage, usd: brief.usd.unwrap_or_default() };
+                let call = CallKey { game, agent: &agent, seat: brief.seat, time: brief.time };
+                self.add_call(parse_hash(key)?, place, &call, &spent);
+            }
+            Brief { kind, .. } => return Err(format!("a line of type {kind} is incomplete or unknown")),
+        }
+        Ok(())
+    }
+
+    fn add_call(&mut self, key: Hash, place: Place, call: &CallKey<'_>, spent: &Spent) {
+        let CallKey { game, agent, seat, time } = *call;
+        // The first answer to a repeated key is the one that was used. Both were paid.
+        let before = self.calls.len();
+        self.calls.entry(key).or_insert(place);
+        if self.calls.len() > before {
+            match self.games.get_mut(game) {
+                Some(places) => places.push(place),
+                None => {
+                    self.games.insert(game.to_owned(), vec![place]);
+                }
+            }
+        }
+        add_spent(&mut self.total, spent);
+        match self.agents.get_mut(agent) {
+            Some(total) => add_spent(total, spent),
+            None => {
+                self.agents.insert(agent.to_owned(), *spent);
+            }
+        }
+        // Judges work after the run.
+        if seat.is_some() {
+            self.seconds.insert(time.div_euclid(1000));
+        }
+    }
+
+    /// Returns the totals of all calls.
+    pub(crate) fn total(&self) -> Spent {
+        self.total
+    }
+
+    /// Reads the calls of a game, in the order of the file.
+    pub(crate) fn calls_of(&self, game: &str, file: &File, path: &Path) -> Result<Vec<CallLine>, FolderError> {
+        let places = self.games.get(game).map_or(&[][..], Vec::as_slice);
+        places.iter().map(|place| read_at(file, path, *place)).collect()
+    }
+
+    /// Reads a text by its hash.
+    pub(crate) fn text(&self, sha256: &str, file: &File, path: &Path) -> Result<Option<String>, FolderError> {
+        let place = parse_hash(sha256).ok().and_then(|hash| self.texts.get(&hash));
+        let Some(place) = place else { return Ok(None) };
+        match read_at(file, path, *place)? {
+            CallLine::Text { text, .. } => Ok(Some(text)),
+            CallLine::Call(_) => Ok(None),
+        }
+    }
+}
+
+fn add_spent(total: &mut Spent, more: &Spent) {
+    total.calls += more.calls;
+    total.usage += more.usage;
+    total.usd += more.usd;
+}
+
+fn place_of(offset: u64, length: usize) -> Result<Place, String> {
+    let length = u32::try_from(length).map_err(|_| "the line is longer than 4 GiB".to_owned())?;
+    Ok(Place { offset, length })
+}
+
+fn parse_hash(text: &str) -> Result<Hash, String> {
+    hex::decode(text).ok_or_else(|| format!("{text:?} isn't a SHA-256"))
+}
+
+fn read_at(file: &File, path: &Path, place: Place) -> Result<CallLine, FolderError> {
+    let mut line = vec![0; place.length as usize];
+    let read = file.read_exact_at(&mut line, place.offset);
+    let line = read.and_then(|()| serde_json::from_slice(&line).map_err(std::io::Error::from));
+    line.map_err(|source| FolderError::Read { path: path.to_owned(), source })
+}
+
+/// The calls of a run, for the players of all games at the same time.
+#[derive(Debug)]
+pub struct CallStore {
+    path: PathBuf,
+    /// A handle for reading, which doesn't wait for writers.
+    reader: File,
+    writer: Mutex<Writer>,
+}
+
+#[derive(Debug)]
+struct Writer {
+    file: LineFile,
+    index: CallIndex,
+}
+
+impl CallStore {
+    /// Opens the calls of a run, and removes an incomplete last line.
+    pub(crate) fn open(dir: &Path) -> Result<CallStore, FolderError> {
+        let path = dir.join(CALLS);
+        let (index, length) = CallIndex::read(&path)?;
+        let file = LineFile::open(&path, length, SyncPolicy::EachSecond)?;
+        Ok(CallStore { reader: file.reader()?, path, writer: Mutex::new(Writer { file, index }) })
+    }
+
+    /// Finds the answered call with this key.
+    ///
+    /// # Errors
+    /// If the file can't be read.
+    pub fn find(&self, key: &str) -> Result<Option<CallLine>, FolderError> {
+        let Ok(key) = parse_hash(key) else { return Ok(None) };
+        let place = self.writer.lock().index.calls.get(&key).copied();
+        place.map(|place| read_at(&self.reader, &self.path, place)).transpose()
+    }
+
+    /// Appends a line. A killed process keeps the line; a power cut may lose the last second.
+    ///
+    /// # Errors
+    /// If the line has an invalid hash or can't be written. The file is then unchanged.
+    pub fn add(&self, line: &CallLine) -> Result<(), FolderError> {
+        let bytes = to_line(line, &self.path)?;
+        let invalid = |what| FolderError::Record { path: self.path.clone(), what };
+        let length = bytes.len() - 1;
+        match line {
+            CallLine::Text { sha256, .. } => {
+                let hash = parse_hash(sha256).map_err(invalid)?;
+                let mut writer = self.writer.lock();
+                let place = place_of(writer.file.append(&bytes)?, length).map_err(invalid)?;
+                writer.index.texts.entry(hash).or_insert(place);
+            }
+            CallLine::Call(call) => {
+                let key = parse_hash(&call.key).map_err(invalid)?;
+                let spent = Spent { calls: 1, usage: call.reply.usage, usd: call.usd.unwrap_or_default() };
+                let mut writer = self.writer.lock();
+                let place = place_of(writer.file.append(&bytes)?, length).map_err(invalid)?;
+                let call = CallKey { game: &call.game, agent: &call.agent, seat: call.seat, time: call.time };
+                writer.index.add_call(key, place, &call, &spent);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all calls so far are on the disk. Other games may add calls meanwhile.
+    ///
+    /// # Errors
+    /// If the disk fails.
+    pub fn sync(&self) -> Result<(), FolderError> {
+        // A sync through any handle covers all lines of the file.
+        self.reader.sync_data().map_err(|source| FolderError::Write { path: self.path.clone(), source })
+    }
+
+    /// Stores a text once, and returns its SHA-256 in hexadecimal.
+    ///
+    /// # Errors
+    /// If the file can't be written.
+    pub fn add_text(&self, text: &str) -> Result<String, FolderError> {
+        let sha256 = sha256(text);
+        let is_known = parse_hash(&sha256).is_ok_and(|hash| self.writer.lock().index.texts.contains_key(&hash));
+        if !is_known {
+            self.add(&CallLine::Text { sha256: sha256.clone(), text: text.to_owned() })?;
+        }
+        Ok(sha256)
+    }
+
+    /// Returns the totals of all calls, including those of void games, earlier plans and judges.
+    pub fn totals(&self) -> Spent {
+        self.writer.lock().index.total
+    }
+
+    /// Returns the totals by the name of the agent or judge.
+    pub fn totals_by_agent(&self) -> BTreeMap<String, Spent> {
+        self.writer.lock().index.agents.clone()
+    }
+
+    /// Returns the time that earlier invocations took, in milliseconds: for each, the time from its start to the last
+    /// answer to a player. `started` has the starts in order, in milliseconds since 1970.
+    pub(crate) fn elapsed_ms(&self, started: &[i64]) -> i64 {
+        elapsed_ms(&self.writer.lock().index.seconds, started)
+    }
+}
+
+fn elapsed_ms(seconds: &BTreeSet<i64>, started: &[i64]) -> i64 {
+    let spans = started.iter().enumerate().map(|(at, start)| {
+        let begin = start.div_euclid(1000);
+        let end = started.get(at + 1).map_or(i64::MAX, |next| next.div_euclid(1000).max(begin));
+        seconds.range(begin..end).next_back().map_or(0, |last| (last + 1 - begin) * 1000)
+    });
+    spans.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Instant;
+
+    use arena_llm::{Finish, Reply};
+    use serde_json::json;
+
+    use super::*;
+    use crate::record::CallRecord;
+
+    fn call(number: u32, text: &str) -> CallLine {
+        CallLine::Call(Box::new(CallRecord {
+            key: sha256(&number.to_string()),
+            game: format!("{:012x}", number % 100),
+            seat: Some(0),
+            number,
+            agent: if number.is_multiple_of(2) { "even" } else { "odd \"one\"" }.to_owned(),
+            model: "model".to_owned(),
+            harness: sha256("harness"),
+            system: sha256("system"),
+            tools: sha256("tools"),
+            new: Vec::new(),
+            reply: Reply {
+                text: text.to_owned(),
+                calls: Vec::new(),
+                raw: json!({"content": text}),
+                usage: Usage { input: 100, cached: 10, output: 5, reasoning: 1, is_estimated: false },
+                finish: Finish::Done,
+                request_id: None,
+            },
+            usd: (number.is_multiple_of(2)).then_some(0.5),
+            first_byte_ms: 1,
+            ms: 2,
+            request_bytes: 400,
+            retries: Vec::new(),
+            time: i64::from(number) * 1000,
+        }))
+    }
+
+    #[test]
+    fn calls_are_found_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = CallStore::open(folder.path()).unwrap();
+        let system = store.add_text("The rules.\n\"quoted\"").unwrap();
+        assert_eq!(store.add_text("The rules.\n\"quoted\"").unwrap(), system);
+        for number in 1..=3 {
+            store.add(&call(number, "ä\n")).unwrap();
+        }
+        // The first answer to a key counts, and both are paid.
+        store.add(&call(2, "again")).unwrap();
+        let totals = store.totals();
+        drop(store);
+        let path = folder.path().join(CALLS);
+        assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 5, "a text is stored once");
+        let mut torn = fs::read(&path).unwrap();
+        torn.extend_from_slice(b"{\"type\":\"call\",\"key\":\"ab");
+        fs::write(&path, torn).unwrap();
+
+        let store = CallStore::open(folder.path()).unwrap();
+        for number in 1..=3 {
+            assert_eq!(store.find(&sha256(&number.to_string())).unwrap(), Some(call(number, "ä\n")), "{number}");
+        }
+        assert_eq!(store.find(&sha256("4")).unwrap(), None);
+        assert_eq!(store.find("no hash").unwrap(), None);
+        assert_eq!(store.totals(), totals);
+        assert_eq!((totals.calls, totals.usage.input, totals.usd), (4, 400, 1.0));
+        let by_agent: Vec<(String, u64)> =
+            store.totals_by_agent().into_iter().map(|(agent, spent)| (agent, spent.calls)).collect();
+        assert_eq!(by_agent, [("even".to_owned(), 2), ("odd \"one\"".to_owned(), 2)]);
+        store.add(&call(4, "after the torn line")).unwrap();
+        let (index, _) = CallIndex::read(&path).unwrap();
+        let file = File::open(&path).unwrap();
+        assert_eq!(index.calls_of("000000000004", &file, &path).unwrap(), [call(4, "after the torn line")]);
+        assert!(index.calls_of("000000000005", &file, &path).unwrap().is_empty());
+        assert_eq!(index.text(&system, &file, &path).unwrap().as_deref(), Some("The rules.\n\"quoted\""));
+        assert_eq!(index.text(&sha256("other"), &file, &path).unwrap(), None);
+    }
+
+    #[test]
+    fn an_invalid_line_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(CALLS);
+        for line in ["{}", "{\"type\":\"call\"}", "nonsense", "{\"type\":\"text\",\"sha256\":\"ab\",\"text\":\"\"}"] {
+            let text = format!("{}\n{line}\n", serde_json::to_string(&call(1, "")).unwrap());
+            fs::write(&path, text).unwrap();
+            let error = CallStore::open(folder.path()).unwrap_err().to_string();
+            assert!(error.contains("calls.jsonl, line 2: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn many_calls_are_indexed_fast() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "word \"quoted\" ".repeat(100);
+        let mut bytes = Vec::new();
+        for number in 0..10_000 {
+            bytes.extend(to_line(&call(number, &text), Path::new("calls")).unwrap());
+        }
+        fs::write(folder.path().join(CALLS), &bytes).unwrap();
+        assert!(bytes.len() > 30_000_000, "{}", bytes.len());
+        let began = Instant::now();
+        let store = CallStore::open(folder.path()).unwrap();
+        let ms = began.elapsed().as_millis();
+        assert_eq!(store.totals().calls, 10_000);
+        // A release build needs a tenth of this. The bound is for busy machines and test builds.
+        assert!(ms < 5000, "{ms} ms");
+    }
+
+    #[test]
+    fn earlier_time_counts_until_the_last_answer() {
+        let seconds: BTreeSet<i64> = [10, 12, 100, 109].into();
+        for (started, ms) in [
+            (vec![], 0),
+            (vec![10_000], 100_000),
+            (vec![10_000, 100_000], 3000 + 10_000),
+            (vec![10_500, 50_000, 100_000, 200_000], 3000 + 10_000),
+            (vec![500_000], 0),
+        ] {
+            assert_eq!(elapsed_ms(&seconds, &started), ms, "{started:?}");
+        }
+    }
+}

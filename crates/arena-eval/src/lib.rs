@@ -1,0 +1,48 @@
+//! Evaluations: language models in many games against each other, resumable, with intervals and costs.
+//!
+//! A run file ([`RunFile`]) names models, baselines and challenges. [`EvalPlan`] makes all games from it,
+//! [`runner::run`] plays them, [`EvalFolder`] keeps each call and each game, and [`report::report`] computes the
+//! tables.
+
+mod budget;
+mod calls;
+mod challenges;
+pub mod estimate;
+mod folder;
+mod game;
+mod harness;
+mod journal;
+mod model_player;
+mod plan;
+mod player;
+mod program;
+mod program_player;
+pub mod progress;
+mod record;
+pub mod report;
+pub mod rescore;
+mod run_file;
+pub mod runner;
+pub mod stand_in;
+mod table;
+
+pub use calls::CallStore;
+pub use estimate::{Estimate, estimate};
+pub use folder::{EvalFolder, EvalRun, FolderError};
+pub use harness::Harness;
+pub use journal::now;
+pub use plan::{
+    AGAIN, EvalAgent, EvalAgentKind, EvalPlan, JudgePrompt, PlanError, PlannedChallenge, PlannedGame, StoredFile,
+};
+pub use progress::{ModelProgress, Progress};
+pub use record::{
+    CallLine, CallRecord, Cause, ChangeRecord, GameEnd, GameRecord, JournalLine, Judgment, Measured, SeatRecord, Spent,
+    Transcript, TranscriptMessage, VERSION, VoidRecord,
+};
+pub use report::{Report, TextTable, report};
+pub use run_file::{
+    BaselineSpec, BudgetSpec, ChallengeSpec, CountSpec, EndpointAddress, HarnessSpec, JudgeSpec, Lineups, ModelSpec,
+    RunFile, RunFileError, STAND_IN, StandInSpec, ToolUseSpec,
+};
+pub use runner::{PausedModel, RunEnd, RunError, RunOptions, run, usual_open_games};
+pub use stand_in::StandIn;

@@ -1,0 +1,890 @@
+//! A language model at a seat: the conversation, the calls and their classes of faults.
+//!
+//! A fault of the endpoint is never the model's: the game is suspended. The answers of the model decide all others:
+//! truncated, refused, invalid and slow answers, and the limits of the harness.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use arena_house::Step;
+use arena_llm::prompt::{self, Fence, Seating, Want};
+use arena_llm::{
+    Api, CallResult, Client, Endpoint, FaultClass, Finish, History, Pacer, Params, Prices, Question, Reply, Retry,
+    Tool, Turn, ask, request_bytes,
+};
+use arena_model::{ChallengeMetadata, Method, Seed, hex};
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
+
+use crate::budget::{Amount, Budget, Exceeded};
+use crate::calls::CallStore;
+use crate::harness::Harness;
+use crate::player::{Answer, Answering, Halt, Heard, Player, SeatEnd, StepResult, spent_on};
+use crate::table::{PostedMessage, is_public_state, is_world_state};
+use crate::{CallLine, CallRecord, Cause, Measured, now};
+
+/// The number of output tokens that a call without a limit reserves.
+const USUAL_OUTPUT: u64 = 4096;
+
+/// The number of hexadecimal digits of a fence's mark.
+const MARK_DIGITS: usize = 12;
+
+/// The number of consecutive rejected requests after which a model is paused. One game alone may have a request that an
+/// endpoint rejects, such as a conversation that is too long for the model.
+const MOST_REJECTED: u64 = 3;
+
+/// The turn that reminds a model of its game.
+const REMINDER: &str = "The game waits for your action, and no other player has anything to do. Act now by calling a \
+                        tool of the rules, or send a message.";
+
+/// The parts of a run that all players share.
+pub(crate) struct RunContext {
+    pub(crate) client: Client,
+    pub(crate) calls: Arc<CallStore>,
+    pub(crate) budget: Arc<Budget>,
+    /// The time for which a failing endpoint is asked again.
+    pub(crate) patience: Duration,
+    /// The maximum cost of a seat, in US dollars.
+    pub(crate) usd_per_seat: Option<f64>,
+    /// True if no more calls may be sent.
+    pub(crate) is_stopping: AtomicBool,
+    pub(crate) counts: CallCounts,
+}
+
+/// The numbers of calls of this invocation.
+#[derive(Debug, Default)]
+pub(crate) struct CallCounts {
+    /// The calls that were sent and answered.
+    pub(crate) sent: AtomicU64,
+    /// The calls that the store answered.
+    pub(crate) cached: AtomicU64,
+    /// The failed attempts.
+    pub(crate) retries: AtomicU64,
+}
+
+/// A model of the run file.
+pub(crate) struct SharedModel {
+    /// The index in the run file.
+    pub(crate) index: usize,
+    /// The name in tables.
+    pub(crate) name: String,
+    /// The name at the endpoint.
+    pub(crate) model: String,
+    pub(crate) endpoint: Endpoint,
+    /// The endpoint in the keys of calls. It is the base URL, or the same text for all ports of the stand-in server.
+    pub(crate) address: String,
+    pub(crate) params: Params,
+    pub(crate) prices: Option<Prices>,
+    pub(crate) pacer: Arc<Pacer>,
+    /// One permit per open call.
+    pub(crate) slots: Semaphore,
+    pub(crate) paused: Mutex<Option<Pause>>,
+    /// The number of answered calls of this invocation.
+    pub(crate) sent: AtomicU64,
+    /// The number of rejected requests since the last answer.
+    pub(crate) rejected: AtomicU64,
+}
+
+/// The reason why a model isn't called any more in this invocation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pause {
+    /// The name of the fault's class; `None` if the model's cap is reached.
+    pub(crate) class: Option<String>,
+    /// The reason in one sentence.
+    pub(crate) why: String,
+}
+
+impl SharedModel {
+    /// Pauses the model. The first reason stays.
+    fn pause(&self, pause: Pause) {
+        self.paused.lock().get_or_insert(pause);
+    }
+
+    /// Pauses the model after a fault that ended a request. A rejected request pauses it only if the requests before
+    /// were rejected too.
+    fn note_fault(&self, class: FaultClass, why: &str) {
+        if class != FaultClass::Rejected || self.rejected.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_REJECTED {
+            self.pause(Pause { class: Some(class.name().to_owned()), why: why.to_owned() });
+        }
+    }
+
+    /// Returns the error of a game that needs this model while it is paused.
+    pub(crate) fn check(&self) -> Result<(), Halt> {
+        match self.paused.lock().as_ref() {
+            None => Ok(()),
+            Some(Pause { class: None, .. }) => Err(Halt::Capped),
+            Some(Pause { class: Some(class), why }) => {
+                Err(Halt::Suspended { agent: self.name.clone(), class: class.clone(), why: why.clone() })
+            }
+        }
+    }
+}
+
+/// The rules of a challenge as models receive them.
+pub(crate) struct ChallengeRules {
+    /// The display name.
+    title: String,
+    rules: String,
+    methods: Vec<Method>,
+    players: usize,
+    tools: Vec<Tool>,
+    /// The text of `tools` as JSON.
+    tools_text: String,
+}
+
+impl ChallengeRules {
+    pub(crate) fn of(metadata: &ChallengeMetadata) -> ChallengeRules {
+        let tools = prompt::tools(&metadata.methods);
+        ChallengeRules {
+            title: metadata.name.clone(),
+            rules: metadata.prompt.clone(),
+            methods: metadata.methods.clone(),
+            players: metadata.players,
+            tools_text: serde_json::to_string(&tools).unwrap_or_default(),
+            tools,
+        }
+    }
+
+    fn seating<'s>(&'s self, names: &'s [String], seat: usize) -> Seating<'s> {
+        Seating {
+            challenge: &self.title,
+            rules: &self.rules,
+            methods: &self.methods,
+            players: self.players,
+            names,
+            you: &names[seat],
+        }
+    }
+}
+
+/// The seat of a model in a game.
+pub(crate) struct ModelSeat {
+    /// The name of the agent.
+    pub(crate) agent: String,
+    /// The id of the game.
+    pub(crate) game: String,
+    pub(crate) seat: usize,
+    /// The game's seed.
+    pub(crate) seed: Seed,
+}
+
+/// A model at one seat of one game.
+pub(crate) struct ModelPlayer {
+    context: Arc<RunContext>,
+    model: Arc<SharedModel>,
+    harness: Arc<Harness>,
+    rules: Arc<ChallengeRules>,
+    agent: String,
+    game: String,
+    seat: usize,
+    /// The mark of the fence around messages of others.
+    mark: String,
+    /// The system prompt; empty before the first answer.
+    system: String,
+    history: History,
+    /// The number of messages of the table that the model has received.
+    read: usize,
+    /// The answer whose steps are being taken.
+    pending: Option<Pending>,
+    /// The number of consecutive invalid answers.
+    invalid: u32,
+    /// The number of consecutive refusals.
+    refused: u32,
+    measured: Measured,
+}
+
+/// An answer whose steps are being taken.
+struct Pending {
+    reply: Reply,
+    outcomes: Vec<CallOutcome>,
+}
+
+/// The result of a tool call, as far as it is known before the steps are taken.
+enum CallOutcome {
+    /// The next step.
+    Step,
+    Done,
+    Wrong(String),
+}
+
+/// The result of a request for an answer.
+enum Asked {
+    Answered(Reply),
+    Ended(SeatEnd),
+}
+
+impl ModelPlayer {
+    pub(crate) fn new(
+        context: &Arc<RunContext>,
+        model: &Arc<SharedModel>,
+        harness: &Arc<Harness>,
+        rules: &Arc<ChallengeRules>,
+        at: ModelSeat,
+    ) -> ModelPlayer {
+        let ModelSeat { agent, game, seat, seed } = at;
+        let mark = hex::encode(&seed.derive(&format!("eval/fence/{seat}")).0)[..MARK_DIGITS].to_owned();
+        ModelPlayer {
+            context: Arc::clone(context),
+            model: Arc::clone(model),
+            harness: Arc::clone(harness),
+            rules: Arc::clone(rules),
+            agent,
+            game,
+            seat,
+            mark,
+            system: String::new(),
+            history: History::of(harness.history_tokens),
+            read: 0,
+            pending: None,
+            invalid: 0,
+            refused: 0,
+            measured: Measured::default(),
+        }
+    }
+
+    async fn next(&mut self, heard: Heard<'_>) -> Result<Answer, Halt> {
+        let names = heard.table.names();
+        if self.system.is_empty() {
+            self.system = self.harness.system(&self.rules.seating(names, self.seat), &self.mark);
+        }
+        self.hear(heard);
+        loop {
+            let reply = match self.ask().await? {
+                Asked::Answered(reply) => reply,
+                Asked::Ended(end) => return Ok(Answer::Ended(end)),
+            };
+            if let Some(answer) = self.read_reply(reply, names) {
+                return Ok(answer);
+            }
+            if let Some(end) = self.check_invalid() {
+                return Ok(Answer::Ended(end));
+            }
+            self.tell(names, &[], "");
+        }
+    }
+
+    /// Adds the new messages to the conversation.
+    fn hear(&mut self, heard: Heard<'_>) {
+        let Heard { table, seat, is_reminded } = heard;
+        let is_news = |posted: &&PostedMessage| {
+            let PostedMessage { message, .. } = posted;
+            table.seat_of(&message.from) != Some(seat)
+                && table.is_readable(posted, seat)
+                && !is_public_state(&message.content)
+        };
+        let news: Vec<&PostedMessage> = table.messages()[self.read..].iter().filter(is_news).collect();
+        self.read = table.messages().len();
+        // Of several states of a game, only the last is current.
+        let last_state = news.iter().rposition(|posted| is_world_state(&posted.message.content));
+        let is_current = |(place, posted): &(usize, &&PostedMessage)| {
+            last_state.is_none_or(|last| *place >= last) || !is_world_state(&posted.message.content)
+        };
+        let messages: Vec<prompt::Heard<'_>> = news
+            .iter()
+            .enumerate()
+            .filter(is_current)
+            .map(|(_, posted)| prompt::Heard {
+                from: table.name_of(&posted.message.from),
+                to: posted.message.to.as_ref().map(|to| table.name_of(to)),
+                content: &posted.message.content,
+            })
+            .collect();
+        self.tell(table.names(), &messages, if is_reminded { REMINDER } else { "" });
+    }
+
+    /// Adds a turn with messages and a remark to the conversation, unless it would be empty.
+    fn tell(&mut self, names: &[String], messages: &[prompt::Heard<'_>], remark: &str) {
+        let seating = self.rules.seating(names, self.seat);
+        let mut text = prompt::news(&seating, &Fence::of(&self.mark), messages, self.history.turns());
+        if !remark.is_empty() {
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text += remark;
+        }
+        if !text.is_empty() {
+            self.history.push(Turn::Told(text), messages.iter().any(|message| message.from == "operator"));
+        }
+    }
+
+    /// Requests an answer that isn't truncated, refused or late.
+    async fn ask(&mut self) -> Result<Asked, Halt> {
+        let mut limit = None;
+        loop {
+            let record = match self.call(limit).await? {
+                Ok(record) => record,
+                Err(end) => return Ok(Asked::Ended(end)),
+            };
+            let ms = record.ms.saturating_sub(record.first_byte_ms);
+            if let Some(most) = self.harness.turn_seconds.filter(|most| ms > most.saturating_mul(1000)) {
+                let detail = format!("an answer took longer than {most} s");
+                return Ok(Asked::Ended(SeatEnd::new(Cause::Timeout, detail)));
+            }
+            match record.reply.finish {
+                Finish::Done => {
+                    self.refused = 0;
+                    return Ok(Asked::Answered(record.reply));
+                }
+                Finish::Length => {
+                    self.measured.truncated += 1;
+                    if limit.is_some() || self.harness.truncated_retry.is_none() {
+                        let detail = "an answer was cut off at the limit of output tokens";
+                        return Ok(Asked::Ended(SeatEnd::new(Cause::Truncated, detail)));
+                    }
+                    limit = self.harness.truncated_retry;
+                }
+                Finish::Refused => {
+                    self.measured.refusals += 1;
+                    self.refused += 1;
+                    if self.refused >= self.harness.max_refused {
+                        let detail = format!("the model refused {} times in a row", self.refused);
+                        return Ok(Asked::Ended(SeatEnd::new(Cause::Refused, detail)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the answer to the conversation so far, from the store or from the endpoint. The inner error is the end
+    /// of a seat that has reached a limit. `max_tokens` replaces the limit of output tokens.
+    async fn call(&mut self, max_tokens: Option<u64>) -> Result<Result<Box<CallRecord>, SeatEnd>, Halt> {
+        let number = self.measured.calls + 1;
+        let most_turns = self.harness.max_turns;
+        if number > most_turns {
+            let detail = format!("the model gave {most_turns} answers, the most that the harness allows");
+            return Ok(Err(SeatEnd::new(Cause::Limit, detail)));
+        }
+        self.history.shorten(self.system.len() + self.rules.tools_text.len());
+        let mut params = Cow::Borrowed(&self.model.params);
+        if max_tokens.is_some() {
+            params.to_mut().max_tokens = max_tokens;
+        }
+        let endpoint = &self.model.endpoint;
+        let body = request_bytes(
+            endpoint.api(),
+            endpoint.tool_use(),
+            &Question {
+                model: &self.model.model,
+                system: &self.system,
+                tools: &self.rules.tools,
+                turns: self.history.turns(),
+                params: &params,
+            },
+        );
+        // A token has at least one byte, so the length of the request is a safe bound for every tokenizer.
+        let (input, output) = (body.len() as u64, params.max_tokens.unwrap_or(USUAL_OUTPUT));
+        let usd = self.model.prices.as_ref().map_or(0.0, |prices| prices.most(input, output));
+        if let Some(cap) = self.context.usd_per_seat
+            && self.measured.usd.unwrap_or(0.0) + usd > cap
+        {
+            let detail = format!("the seat's cap of {cap} US dollars is reached");
+            return Ok(Err(SeatEnd::new(Cause::Limit, detail)));
+        }
+        let sample = format!("{}/{}/{number}", self.game, self.seat);
+        let key = call_key(&self.model.address, endpoint.api(), &body, &sample);
+        let record = match self.context.calls.find(&key).map_err(broken)? {
+            Some(CallLine::Call(record)) => {
+                self.context.counts.cached.fetch_add(1, Ordering::Relaxed);
+                record
+            }
+            Some(CallLine::Text { .. }) | None => {
+                self.send(key, number, &body, Amount { usd, tokens: input.saturating_add(output) }).await?
+            }
+        };
+        let usage = record.reply.usage;
+        self.history.learn(record.request_bytes, usage.input);
+        let measured = &mut self.measured;
+        measured.calls = number;
+        measured.retries += record.retries.len() as u32;
+        measured.usage += usage;
+        measured.ms += record.ms;
+        if let Some(usd) = record.usd {
+            *measured.usd.get_or_insert(0.0) += usd;
+        }
+        Ok(Ok(record))
+    }
+
+    /// Sends a request, and stores its answer before the game uses it.
+    async fn send(&self, key: String, number: u32, body: &[u8], most: Amount) -> Result<Box<CallRecord>, Halt> {
+        let (context, model) = (&*self.context, &*self.model);
+        self.check()?;
+        let _slot = model.slots.acquire().await.map_err(|_| Halt::Stopped)?;
+        self.check()?;
+        let reservation = match context.budget.reserve(model.index, most).await {
+            Ok(reservation) => reservation,
+            Err(Exceeded::Run(cap)) => return Err(Halt::Budget(cap)),
+            Err(Exceeded::Model(cap)) => {
+                model.pause(Pause { class: None, why: format!("its cap of {cap} US dollars is reached") });
+                return Err(Halt::Capped);
+            }
+        };
+        self.check()?;
+        let mut retries: Vec<Retry> = Vec::new();
+        let mut note_retry = |retry: &Retry| {
+            context.counts.retries.fetch_add(1, Ordering::Relaxed);
+            retries.push(retry.clone());
+        };
+        let asked = ask(&context.client, &model.endpoint, &model.pacer, body, context.patience, &mut note_retry).await;
+        let received = match asked {
+            Ok(received) => received,
+            Err(fault) => {
+                let (class, why) = (fault.class.name().to_owned(), fault.sentence);
+                model.note_fault(fault.class, &why);
+                return Err(Halt::Suspended { agent: self.agent.clone(), class, why });
+            }
+        };
+        model.rejected.store(0, Ordering::Relaxed);
+        let usage = received.reply.usage;
+        let usd = model.prices.as_ref().map(|prices| prices.cost(&usage));
+        let turns = self.history.turns();
+        // Earlier calls of the seat have the earlier turns.
+        let fresh = turns.iter().rposition(|turn| turn.reply().is_some()).map_or(0, |last| last + 1);
+        let record = Box::new(CallRecord {
+            key,
+            game: self.game.clone(),
+            seat: Some(self.seat),
+            number,
+            agent: self.agent.clone(),
+            model: model.model.clone(),
+            harness: self.harness.sha256.clone(),
+            system: context.calls.add_text(&self.system).map_err(broken)?,
+            tools: context.calls.add_text(&self.rules.tools_text).map_err(broken)?,
+            new: turns[fresh..].to_vec(),
+            reply: received.reply,
+            usd,
+            first_byte_ms: received.first_byte_ms,
+            ms: received.ms,
+            request_bytes: received.request_bytes,
+            retries,
+            time: now(),
+        });
+        let line = CallLine::Call(record);
+        let added = context.calls.add(&line).map_err(broken);
+        reservation.settle(spent_on(usage, usd));
+        added?;
+        context.counts.sent.fetch_add(1, Ordering::Relaxed);
+        model.sent.fetch_add(1, Ordering::Relaxed);
+        match line {
+            CallLine::Call(record) => Ok(record),
+            CallLine::Text { .. } => Err(Halt::Stopped),
+        }
+    }
+
+    /// Returns an error if no more calls of the model may be sent.
+    fn check(&self) -> Result<(), Halt> {
+        if self.context.is_stopping.load(Ordering::Relaxed) {
+            return Err(Halt::Stopped);
+        }
+        self.model.check()
+    }
+
+    /// Reads the steps of an answer. Returns `None` for an invalid answer, which the conversation then shows.
+    fn read_reply(&mut self, reply: Reply, names: &[String]) -> Option<Answer> {
+        let (mut steps, mut outcomes, mut waits) = (Vec::new(), Vec::new(), false);
+        let seating = self.rules.seating(names, self.seat);
+        for call in &reply.calls {
+            outcomes.push(match Want::read(&seating, call) {
+                Ok(Want::Act(method, content)) => {
+                    steps.push(Step::Act { method, content });
+                    CallOutcome::Step
+                }
+                Ok(Want::Say(content, to)) => {
+                    steps.push(Step::Say { content, to });
+                    CallOutcome::Step
+                }
+                Ok(Want::Wait) => {
+                    waits = true;
+                    CallOutcome::Done
+                }
+                Err(wrong) => CallOutcome::Wrong(wrong),
+            });
+        }
+        let is_clean = !outcomes.iter().any(|outcome| matches!(outcome, CallOutcome::Wrong(_)));
+        let pending = Pending { reply, outcomes };
+        if steps.is_empty() {
+            self.conclude(pending, &[]);
+            if !waits {
+                return None;
+            }
+        } else {
+            self.pending = Some(pending);
+        }
+        Some(Answer::Steps { steps, waits: waits && is_clean, call: Some(self.measured.calls) })
+    }
+
+    /// Adds an answer and its results to the conversation, and counts invalid answers.
+    fn conclude(&mut self, pending: Pending, results: &[StepResult]) {
+        let Pending { reply, outcomes } = pending;
+        let mut results = results.iter();
+        let mut is_valid = false;
+        let told: Vec<CallResult> = reply
+            .calls
+            .iter()
+            .zip(outcomes)
+            .map(|(call, outcome)| {
+                let refusal = match outcome {
+                    CallOutcome::Step => results.next().and_then(|result| result.as_ref().err().cloned()),
+                    CallOutcome::Done => None,
+                    CallOutcome::Wrong(wrong) => Some(wrong),
+                };
+                is_valid |= refusal.is_none();
+                let is_error = refusal.is_some();
+                let text = refusal.map_or_else(|| "done".to_owned(), |why| format!("refused: {why}"));
+                CallResult { id: call.id.clone(), text, is_error }
+            })
+            .collect();
+        if is_valid {
+            self.invalid = 0;
+        } else {
+            self.invalid += 1;
+            self.measured.invalid += 1;
+        }
+        self.history.push(Turn::Answered(reply), false);
+        if !told.is_empty() {
+            self.history.push(Turn::Results(told), false);
+        }
+    }
+
+    /// Returns the end of a seat with too many invalid answers.
+    fn check_invalid(&self) -> Option<SeatEnd> {
+        if self.invalid == 0 || self.invalid < self.harness.max_invalid {
+            return None;
+        }
+        let last = match self.history.turns().last() {
+            Some(Turn::Results(results)) => {
+                results.last().map_or_else(String::new, |result| format!("; the last one was {}", result.text))
+            }
+            _ => "; the last one called no tool".to_owned(),
+        };
+        Some(SeatEnd::new(Cause::Invalid, format!("{} invalid answers in a row{last}", self.invalid)))
+    }
+}
+
+impl Player for ModelPlayer {
+    fn answer<'a>(&'a mut self, heard: Heard<'a>) -> Answering<'a> {
+        Box::pin(self.next(heard))
+    }
+
+    fn learn(&mut self, _steps: &[Step], results: &[StepResult]) -> Option<SeatEnd> {
+        if let Some(pending) = self.pending.take() {
+            self.conclude(pending, results);
+        }
+        self.check_invalid()
+    }
+
+    fn measured(&self) -> Measured {
+        self.measured
+    }
+}
+
+/// Returns the key of a call: the SHA-256 over the endpoint, the API, the request and the text of the sample, in
+/// hexadecimal. `address` is the base URL, or `stand-in`.
+pub(crate) fn call_key(address: &str, api: Api, body: &[u8], sample: &str) -> String {
+    let mut hash = Sha256::new();
+    for part in [address.as_bytes(), api.name().as_bytes(), sample.as_bytes(), body] {
+        // The lengths keep different parts with the same concatenation apart.
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hex::encode(&hash.finalize())
+}
+
+/// Converts an error of the run's files.
+fn broken(error: impl std::fmt::Display) -> Halt {
+    Halt::Broken(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::path::Path;
+
+    use arena_house::Strength;
+    use serde_json::{Map, Value, json};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::game::{FinishedGame, GameLabel, play};
+    use crate::player::HousePlayer;
+    use crate::table::Table;
+    use crate::{BudgetSpec, EvalAgentKind, GameEnd, HarnessSpec, Spent};
+
+    /// A scripted endpoint: the statuses and bodies of its answers, and the requests that it received.
+    #[derive(Clone, Default)]
+    struct Script {
+        answers: Arc<Mutex<VecDeque<(u16, Value)>>>,
+        requests: Arc<Mutex<Vec<Value>>>,
+    }
+
+    impl Script {
+        fn of(answers: impl IntoIterator<Item = (u16, Value)>) -> Script {
+            Script { answers: Arc::new(Mutex::new(answers.into_iter().collect())), ..Script::default() }
+        }
+
+        /// Serves the script on a free port. After its end, all requests are unpaid.
+        async fn serve(&self) -> String {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let base = format!("http://{}/v1", listener.local_addr().unwrap());
+            let script = self.clone();
+            tokio::spawn(async move {
+                while let Ok((stream, _)) = listener.accept().await {
+                    tokio::spawn(answer(stream, script.clone()));
+                }
+            });
+            base
+        }
+    }
+
+    async fn answer(mut stream: TcpStream, script: Script) {
+        let mut request = Vec::new();
+        let body = loop {
+            let mut part = [0; 8192];
+            let read = stream.read(&mut part).await.unwrap_or(0);
+            if read == 0 {
+                return;
+            }
+            request.extend_from_slice(&part[..read]);
+            let Some(head) = request.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
+            let header = String::from_utf8_lossy(&request[..head]).to_ascii_lowercase();
+            let length = header.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+            let length: usize = length.unwrap();
+            if request.len() >= head + 4 + length {
+                break request[head + 4..].to_vec();
+            }
+        };
+        script.requests.lock().push(serde_json::from_slice(&body).unwrap());
+        let unpaid = (402, json!({"error": {"message": "no credit"}}));
+        let (status, body) = script.answers.lock().pop_front().unwrap_or(unpaid);
+        let body = body.to_string();
+        let head = format!(
+            "HTTP/1.1 {status} Status\r\ncontent-type: application/json\r\nconnection: close\r\n\
+             content-length: {}\r\n\r\n",
+            body.len()
+        );
+        let _ = stream.write_all((head + &body).as_bytes()).await;
+        let _ = stream.shutdown().await;
+    }
+
+    fn completion(message: Value, finish: &str) -> (u16, Value) {
+        let choice = json!({"index": 0, "message": message, "finish_reason": finish});
+        let usage = json!({"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100});
+        (200, json!({"id": "c", "object": "chat.completion", "choices": [choice], "usage": usage}))
+    }
+
+    fn call(name: &str, arguments: Value) -> (u16, Value) {
+        let function = json!({"name": name, "arguments": arguments.to_string()});
+        let calls = json!([{"id": "call_1", "type": "function", "function": function}]);
+        completion(json!({"role": "assistant", "content": null, "tool_calls": calls}), "tool_calls")
+    }
+
+    fn text(content: &str, finish: &str) -> (u16, Value) {
+        completion(json!({"role": "assistant", "content": content}), finish)
+    }
+
+    fn guess() -> (u16, Value) {
+        call("act_guess", json!({"content": "1"}))
+    }
+
+    /// The settings of a test.
+    #[derive(Default)]
+    struct Setting {
+        harness: HarnessSpec,
+        budget: BudgetSpec,
+        usd: Option<f64>,
+    }
+
+    fn shared_model(base: &str) -> Arc<SharedModel> {
+        Arc::new(SharedModel {
+            index: 0,
+            name: "small".to_owned(),
+            model: "small-1".to_owned(),
+            endpoint: Endpoint::new(Api::ChatCompletions, base, None).unwrap(),
+            address: "stand-in".to_owned(),
+            params: Params { max_tokens: Some(500), ..Params::default() },
+            prices: Some(Prices { input: 1.0, cached: None, output: 10.0 }),
+            pacer: Pacer::new(4),
+            slots: Semaphore::new(4),
+            paused: Mutex::new(None),
+            sent: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+        })
+    }
+
+    #[test]
+    fn a_single_rejected_request_pauses_no_model() {
+        use FaultClass::{Rejected, Unauthorized, Unpaid};
+        let cases: [(&[FaultClass], bool); 5] = [
+            (&[Rejected], false),
+            (&[Rejected; 2], false),
+            (&[Rejected; 3], true),
+            (&[Unpaid], true),
+            (&[Rejected, Unauthorized], true),
+        ];
+        for (classes, is_paused) in cases {
+            let model = shared_model("http://127.0.0.1:9/v1");
+            for class in classes {
+                model.note_fault(*class, "HTTP 400");
+            }
+            assert_eq!(model.check().is_err(), is_paused, "{classes:?}");
+        }
+    }
+
+    /// Plays the model at seat 0 against a house bot, with the calls in a folder.
+    async fn play_model(dir: &Path, script: &Script, setting: &Setting) -> (Result<FinishedGame, Halt>, Spent) {
+        let base = script.serve().await;
+        let calls = Arc::new(CallStore::open(dir).unwrap());
+        let budget = Budget::new(&setting.budget, calls.totals(), [(setting.usd, calls.totals().usd)].into_iter());
+        let context = Arc::new(RunContext {
+            client: Client::new(),
+            calls,
+            budget: Arc::clone(&budget),
+            patience: Duration::from_secs(5),
+            usd_per_seat: setting.budget.usd_per_seat,
+            is_stopping: AtomicBool::new(false),
+            counts: CallCounts::default(),
+        });
+        let model = shared_model(&base);
+        let challenge = arena_games::challenge("psi", &Map::new()).unwrap().unwrap();
+        let options = challenge.resolve(&Map::new()).unwrap();
+        let harness = Arc::new(Harness::of(&setting.harness, None).unwrap());
+        let rules = Arc::new(ChallengeRules::of(challenge.metadata()));
+        let seed = Seed::from_number(7);
+        let at = ModelSeat { agent: "small".to_owned(), game: "0123456789ab".to_owned(), seat: 0, seed: seed.clone() };
+        let house = EvalAgentKind::House { strength: Strength::Normal };
+        let bot = HousePlayer::new(&house, &*challenge, &options, 1, &seed).unwrap();
+        let players: Vec<Box<dyn Player>> =
+            vec![Box::new(ModelPlayer::new(&context, &model, &harness, &rules, at)), Box::new(bot)];
+        let table = Table::in_memory(challenge, &options, 2, &seed).unwrap();
+        let label = GameLabel {
+            game: "0123456789ab".to_owned(),
+            challenge: "psi".to_owned(),
+            seed: 0,
+            agents: vec!["small".to_owned(), "house".to_owned()],
+        };
+        (play(&label, table, players).await, budget.spent())
+    }
+
+    async fn ending(answers: Vec<(u16, Value)>, setting: Setting) -> (Cause, String, Measured) {
+        let dir = tempfile::tempdir().unwrap();
+        let (game, _) = play_model(dir.path(), &Script::of(answers), &setting).await;
+        let seat = game.expect("the game ends").record.seats.swap_remove(0);
+        (seat.cause, seat.detail.unwrap_or_default(), seat.measured)
+    }
+
+    fn harness(change: impl FnOnce(&mut HarnessSpec)) -> Setting {
+        let mut setting = Setting::default();
+        change(&mut setting.harness);
+        setting
+    }
+
+    #[tokio::test]
+    async fn each_ending_has_its_cause() {
+        let unknown = || call("teleport", json!({}));
+        let broken = || text("I think about it.", "stop");
+        let refused = || text("I can't help with that.", "content_filter");
+        let cut = || text("", "length");
+        let retry = || harness(|harness| harness.truncated_retry = Some(4000));
+        let twice = || harness(|harness| harness.max_turns = Some(2));
+        let cheap = || Setting {
+            budget: BudgetSpec { usd_per_seat: Some(1e-6), ..BudgetSpec::default() },
+            ..Setting::default()
+        };
+        let wait = || call("wait", json!({}));
+        for (name, answers, setting, cause, detail) in [
+            ("plays", vec![guess(), wait()], Setting::default(), Cause::Completed, ""),
+            ("errs twice", vec![unknown(), broken(), guess(), wait()], Setting::default(), Cause::Completed, ""),
+            ("errs", vec![broken(), unknown(), broken()], Setting::default(), Cause::Invalid, "called no tool"),
+            (
+                "breaks rules",
+                vec![call("act_guess", json!({"content": "x"})); 3],
+                Setting::default(),
+                Cause::Invalid,
+                "INVALID_GUESS",
+            ),
+            ("refuses once", vec![refused(), guess(), wait()], Setting::default(), Cause::Completed, ""),
+            ("refuses", vec![refused(), refused()], Setting::default(), Cause::Refused, "2 times"),
+            ("cut", vec![cut()], Setting::default(), Cause::Truncated, "cut off"),
+            ("cut once", vec![cut(), guess(), wait()], retry(), Cause::Completed, ""),
+            ("cut twice", vec![cut(), cut()], retry(), Cause::Truncated, "cut off"),
+            ("turns", vec![wait(), wait()], twice(), Cause::Limit, "2 answers"),
+            ("seat cap", vec![], cheap(), Cause::Limit, "the seat's cap"),
+        ] {
+            let (ended, told, _) = ending(answers, setting).await;
+            assert_eq!(ended, cause, "{name}: {told}");
+            assert!(told.contains(detail), "{name}: {told}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_larger_limit_is_sent_after_a_truncated_answer() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = Script::of([text("", "length"), guess(), call("wait", json!({}))]);
+        let setting = harness(|harness| harness.truncated_retry = Some(4000));
+        let (game, _) = play_model(dir.path(), &script, &setting).await;
+        assert_eq!(game.expect("it ends").record.seats[0].measured.truncated, 1);
+        let limits = |request: &Value| {
+            let keys = ["max_completion_tokens", "max_tokens"];
+            keys.iter().find_map(|key| request.get(*key)?.as_u64())
+        };
+        let sent: Vec<Option<u64>> = script.requests.lock().iter().map(limits).collect();
+        assert_eq!(sent, [Some(500), Some(4000), Some(500)]);
+    }
+
+    #[tokio::test]
+    async fn a_fault_suspends_the_game_and_stored_answers_are_not_paid_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let chat = || call("chat", json!({"text": "Hello."}));
+        // The endpoint is unpaid after the first answer.
+        let (game, spent) = play_model(dir.path(), &Script::of([chat()]), &Setting::default()).await;
+        let halt = game.map(|_| ()).unwrap_err();
+        let Halt::Suspended { agent, class, .. } = halt else { panic!("{halt:?}") };
+        assert_eq!((agent.as_str(), class.as_str()), ("small", FaultClass::Unpaid.name()));
+        assert_eq!((spent.calls, spent.usage.input), (1, 1000));
+
+        let script = Script::of([guess()]);
+        let (game, spent) = play_model(dir.path(), &script, &Setting::default()).await;
+        let resumed = game.expect("it ends");
+        assert_eq!(resumed.record.end, GameEnd::Completed);
+        assert_eq!((script.requests.lock().len(), spent.calls), (1, 2), "only the second answer is new");
+
+        // A third time, all answers are stored.
+        let idle = Script::of([]);
+        let (game, spent) = play_model(dir.path(), &idle, &Setting::default()).await;
+        assert_eq!(game.expect("it ends"), resumed);
+        assert_eq!((idle.requests.lock().len(), spent.calls), (0, 2));
+
+        // Without a fault, the game is the same.
+        let other = tempfile::tempdir().unwrap();
+        let (game, _) = play_model(other.path(), &Script::of([chat(), guess()]), &Setting::default()).await;
+        let mut direct = game.expect("it ends");
+        direct.record.seats[0].measured = resumed.record.seats[0].measured;
+        assert_eq!(direct, resumed);
+    }
+
+    #[tokio::test]
+    async fn a_cap_ends_the_run_or_pauses_the_model() {
+        let run = Setting { budget: BudgetSpec { usd: Some(1e-6), ..BudgetSpec::default() }, ..Setting::default() };
+        let tokens = Setting { budget: BudgetSpec { tokens: Some(10), ..BudgetSpec::default() }, ..Setting::default() };
+        let model = Setting { usd: Some(1e-6), ..Setting::default() };
+        for (setting, expected) in [(run, Halt::Budget("usd")), (tokens, Halt::Budget("tokens")), (model, Halt::Capped)]
+        {
+            let dir = tempfile::tempdir().unwrap();
+            let script = Script::of([guess()]);
+            let (game, spent) = play_model(dir.path(), &script, &setting).await;
+            assert_eq!(game.map(|_| ()), Err(expected));
+            assert_eq!((script.requests.lock().len(), spent), (0, Spent::default()));
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_key_are_kept_apart() {
+        let key = |address: &str, sample: &str| call_key(address, Api::Responses, b"{}", sample);
+        let keys = [key("a", "bc"), key("ab", "c"), call_key("a", Api::ChatCompletions, b"{}", "bc")];
+        assert_eq!(keys[0], key("a", "bc"));
+        assert!(keys[0] != keys[1] && keys[0] != keys[2] && keys[1] != keys[2], "{keys:?}");
+    }
+}

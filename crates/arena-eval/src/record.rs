@@ -1,0 +1,316 @@
+//! The records of a run: finished games, void games, calls and transcripts. Each record is a JSON line.
+
+use arena_llm::{Reply, Retry, Turn, Usage};
+use serde::{Deserialize, Serialize};
+
+use crate::RunFile;
+
+/// The version of the files that this code writes and reads.
+pub const VERSION: u32 = 1;
+
+/// A line of `journal.jsonl`. The first line is a [`JournalLine::Start`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum JournalLine {
+    /// The start of the run.
+    Start {
+        /// The version of the files.
+        arena_eval: u32,
+        /// The time in milliseconds since 1970.
+        time: i64,
+        /// The run file.
+        file: Box<RunFile>,
+        /// The identities of the challenges and agents, by name.
+        identities: Vec<(String, String)>,
+    },
+    /// The continuation of the run, with the file if it has changed.
+    Resume {
+        /// The time in milliseconds since 1970.
+        time: i64,
+        /// The new run file, if it differs from the earlier one.
+        file: Option<Box<RunFile>>,
+        /// The identities of the challenges and agents, by name.
+        identities: Vec<(String, String)>,
+    },
+    /// A changed prompt, option or rules version that the user accepted.
+    Change(ChangeRecord),
+    /// A finished game.
+    Game(Box<GameRecord>),
+    /// A game that was given up without a fault of a player. It counts for no one and is played again.
+    Void(VoidRecord),
+}
+
+/// A change that the user accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeRecord {
+    /// The agent or challenge that has changed.
+    pub name: String,
+    /// Its identity before the change.
+    pub before: String,
+    /// Its identity after the change.
+    pub after: String,
+    /// The time in milliseconds since 1970.
+    pub time: i64,
+}
+
+/// The result of a finished game.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GameRecord {
+    /// The id: 12 hexadecimal digits.
+    pub game: String,
+    /// The label of the challenge.
+    pub challenge: String,
+    /// The number of the seed, from 0.
+    pub seed: usize,
+    /// The seats in order.
+    pub seats: Vec<SeatRecord>,
+    /// The end of the game.
+    pub end: GameEnd,
+    /// The attributions: causing seat, affected seat, kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attributions: Vec<(usize, usize, String)>,
+    /// The result as a sentence.
+    pub told: String,
+    /// The number of rounds.
+    pub rounds: u32,
+}
+
+/// The end of a game.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GameEnd {
+    /// The rules ended the game.
+    Completed,
+    /// No player acted any more. The scores are those at this time.
+    Stalled,
+}
+
+/// The result of a seat.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SeatRecord {
+    /// The name of the agent.
+    pub agent: String,
+    /// The cause of the seat's end.
+    pub cause: Cause,
+    /// The detail of the cause, in one sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// The score for security.
+    pub security: f64,
+    /// The score for utility.
+    pub utility: f64,
+    /// The numbers that depend on the endpoint and the clock.
+    pub measured: Measured,
+}
+
+/// The cause of the end of a seat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The seat played to the end.
+    Completed,
+    /// The model took longer for an answer than the harness allows, or a program longer than its time limit.
+    Timeout,
+    /// The model refused to play.
+    Refused,
+    /// An answer was cut off at the limit of output tokens.
+    Truncated,
+    /// The agent gave too many invalid answers.
+    Invalid,
+    /// The agent stopped acting although the game waited for it.
+    Idle,
+    /// The limit of turns or of the seat's cost was reached.
+    Limit,
+    /// The program of the agent ended, or exceeded its memory or output.
+    Crashed,
+}
+
+impl Cause {
+    /// All causes, in the order of tables.
+    pub const ALL: [Cause; 8] = [
+        Cause::Completed,
+        Cause::Timeout,
+        Cause::Refused,
+        Cause::Truncated,
+        Cause::Invalid,
+        Cause::Idle,
+        Cause::Limit,
+        Cause::Crashed,
+    ];
+
+    /// Returns the name in tables and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Completed => "completed",
+            Cause::Timeout => "timeout",
+            Cause::Refused => "refused",
+            Cause::Truncated => "truncated",
+            Cause::Invalid => "invalid",
+            Cause::Idle => "idle",
+            Cause::Limit => "limit",
+            Cause::Crashed => "crashed",
+        }
+    }
+}
+
+/// The numbers of a seat that depend on the endpoint and the clock. Reports without measurements leave them out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The number of answered calls.
+    pub calls: u32,
+    /// The number of failed attempts.
+    pub retries: u32,
+    /// The number of invalid answers.
+    pub invalid: u32,
+    /// The number of refusals.
+    pub refusals: u32,
+    /// The number of truncated answers.
+    pub truncated: u32,
+    /// The tokens.
+    pub usage: Usage,
+    /// The cost in US dollars, if prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<f64>,
+    /// The total time of the calls in milliseconds.
+    pub ms: u64,
+}
+
+/// The tokens and the cost of several calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// The number of calls.
+    pub calls: u64,
+    /// The tokens.
+    pub usage: Usage,
+    /// The cost in US dollars of the calls with known prices.
+    pub usd: f64,
+}
+
+/// A game that was given up without a fault of a player.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VoidRecord {
+    /// The id of the game.
+    pub game: String,
+    /// The agent whose endpoint failed, if any.
+    pub agent: Option<String>,
+    /// The class of the fault, as [`arena_llm::FaultClass::name`], or `host`.
+    pub class: String,
+    /// The reason in a sentence.
+    pub why: String,
+    /// The time in milliseconds since 1970.
+    pub time: i64,
+}
+
+/// A line of `calls.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum CallLine {
+    /// A text that calls refer to by its hash: a system prompt, or the tools as JSON.
+    Text {
+        /// The SHA-256 in hexadecimal.
+        sha256: String,
+        /// The text.
+        text: String,
+    },
+    /// An answered call.
+    Call(Box<CallRecord>),
+}
+
+/// An answered call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallRecord {
+    /// The key: the SHA-256 of endpoint, API, request and sample, in hexadecimal.
+    pub key: String,
+    /// The id of the game; for a judge, the game that it judges.
+    pub game: String,
+    /// The seat, from 0; `None` for a judge.
+    pub seat: Option<usize>,
+    /// The number of the seat's call, from 1.
+    pub number: u32,
+    /// The name of the agent or judge.
+    pub agent: String,
+    /// The name of the model at the endpoint.
+    pub model: String,
+    /// The hash of the harness.
+    pub harness: String,
+    /// The hash of the system prompt.
+    pub system: String,
+    /// The hash of the tools.
+    pub tools: String,
+    /// The turns since the seat's last call. Turns that were left out of the request stay in earlier lines.
+    pub new: Vec<Turn>,
+    /// The answer.
+    pub reply: Reply,
+    /// The cost in US dollars, if prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<f64>,
+    /// The time to the first byte in milliseconds.
+    pub first_byte_ms: u64,
+    /// The time of the call in milliseconds.
+    pub ms: u64,
+    /// The size of the request in bytes.
+    pub request_bytes: usize,
+    /// The failed attempts before the answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retries: Vec<Retry>,
+    /// The time of the answer in milliseconds since 1970.
+    pub time: i64,
+}
+
+/// A line of `transcripts.jsonl`: all messages of a finished game.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Transcript {
+    /// The id of the game.
+    pub game: String,
+    /// The public names of the players by seat.
+    pub players: Vec<String>,
+    /// The messages in order.
+    pub messages: Vec<TranscriptMessage>,
+    /// The final state of the rules as JSON text.
+    pub state: String,
+}
+
+/// A message of a transcript.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TranscriptMessage {
+    /// The round, from 0 for messages before the first answer.
+    pub round: u32,
+    /// True for the chat, false for the operator channel.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub chat: bool,
+    /// The sending seat; `None` is the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<usize>,
+    /// The receiving seat; `None` means everyone, or the operator for an action.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<usize>,
+    /// The text.
+    pub content: String,
+    /// The called method, if the message records an action.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// The number of the sender's call that caused the message, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<u32>,
+}
+
+/// A line of `judgments.jsonl`: a judge's score of a game.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Judgment {
+    /// The id of the game.
+    pub game: String,
+    /// The name of the judge.
+    pub judge: String,
+    /// The SHA-256 of the judge's prompt in hexadecimal.
+    pub prompt: String,
+    /// The SHA-256 of the judge's endpoint, model, parameters, scale and prompt, in hexadecimal. Empty in files of
+    /// earlier programs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub identity: String,
+    /// The score; `None` if the answer contains none.
+    pub score: Option<f64>,
+    /// The reasons in the judge's words.
+    pub why: String,
+    /// The key of the call.
+    pub call: String,
+}

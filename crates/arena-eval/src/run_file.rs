@@ -1,0 +1,971 @@
+//! The run file: a TOML file with the models, baselines and challenges of an evaluation.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use arena_llm::{Api, Endpoint, PRESETS, Params, Prices};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::record::Cause;
+
+/// The address that stands for the built-in stand-in server.
+pub const STAND_IN: &str = "stand-in";
+
+/// A run file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunFile {
+    /// The name of the run.
+    pub name: String,
+    /// The number of seeds per challenge. Each seed is played in every seat order.
+    pub seeds: usize,
+    /// The number from which all seeds are derived.
+    #[serde(default)]
+    pub seed: u64,
+    /// False if no model plays against itself.
+    #[serde(default = "yes")]
+    pub self_play: bool,
+    /// The lineups of challenges with more than two seats.
+    #[serde(default)]
+    pub lineups: Lineups,
+    /// The model that also plays under a second name, to measure the noise between equal players.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub null_variant: Option<String>,
+    /// The caps of the whole run.
+    #[serde(default)]
+    pub budget: BudgetSpec,
+    /// The endings of a seat that count as results of the model.
+    #[serde(default)]
+    pub counts: CountSpec,
+    /// The models.
+    #[serde(default)]
+    pub models: Vec<ModelSpec>,
+    /// Other agents for comparison.
+    #[serde(default)]
+    pub baselines: Vec<BaselineSpec>,
+    /// The challenges.
+    pub challenges: Vec<ChallengeSpec>,
+    /// The harnesses by name. `default` exists always.
+    #[serde(default)]
+    pub harness: BTreeMap<String, HarnessSpec>,
+    /// The models that judge transcripts afterwards.
+    #[serde(default)]
+    pub judges: Vec<JudgeSpec>,
+    /// The settings of the built-in stand-in server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<StandInSpec>,
+}
+
+/// The lineups of challenges with more than two seats.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lineups {
+    /// One agent against copies of another one, and the reverse.
+    #[default]
+    OneAgainstOthers,
+    /// All combinations of agents.
+    All,
+}
+
+/// The caps of a run. Each call reserves its highest possible price before it is sent. `None` means no cap.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetSpec {
+    /// The maximum cost in US dollars.
+    pub usd: Option<f64>,
+    /// The maximum number of tokens, input and output together.
+    pub tokens: Option<u64>,
+    /// The maximum duration in hours, over all invocations.
+    pub wall_hours: Option<f64>,
+    /// The maximum cost of one seat of one game, in US dollars.
+    pub usd_per_seat: Option<f64>,
+}
+
+/// The endings of a seat that count as results of the model. The other endings are only shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CountSpec {
+    /// True if games with a seat that ended by a truncated answer count.
+    pub truncated: bool,
+    /// True if games with a seat that ended by a refusal count.
+    pub refused: bool,
+    /// True if games with a seat that ended by a limit of turns or cost count.
+    pub limit: bool,
+}
+
+impl CountSpec {
+    /// Returns true if a game with a seat that ended by this cause counts. A game counts if the causes of all its seats
+    /// do. An agent that stops acting, or a program that crashes, can't avoid a bad score by that.
+    pub fn counts(&self, cause: Cause) -> bool {
+        match cause {
+            Cause::Completed | Cause::Timeout | Cause::Invalid | Cause::Idle | Cause::Crashed => true,
+            Cause::Truncated => self.truncated,
+            Cause::Refused => self.refused,
+            Cause::Limit => self.limit,
+        }
+    }
+}
+
+/// A model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelSpec {
+    /// The name in tables.
+    pub name: String,
+    /// The name at the endpoint.
+    pub model: String,
+    /// The URL of the endpoint, the name of a preset, or `stand-in`.
+    pub endpoint: String,
+    /// The API: `chat-completions`, `responses` or `anthropic-messages`. The default is that of the preset, or
+    /// `chat-completions`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
+    /// The environment variable with the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<String>,
+    /// The prices. Without prices, the run has no costs for this model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_per_million: Option<Prices>,
+    /// The parameters of each request.
+    #[serde(default)]
+    pub params: Params,
+    /// The highest number of concurrent requests of this model.
+    #[serde(default = "default_concurrency")]
+    pub concurrency: usize,
+    /// The harness.
+    #[serde(default = "default_harness")]
+    pub harness: String,
+    /// The way to call tools.
+    #[serde(default)]
+    pub tools: ToolUseSpec,
+    /// The maximum cost of this model in the run, in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<f64>,
+}
+
+/// The way in which a model calls tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolUseSpec {
+    /// Through the tools of the API.
+    #[default]
+    Native,
+    /// As JSON in the text of the answer.
+    Text,
+}
+
+/// Another agent for comparison.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BaselineSpec {
+    /// `house`, `house:easy`, `random`, the path of a program, or the URL of an agent. Empty if there is a command.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub agent: String,
+    /// The command line of a program; the first word is the program itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// The name in tables; the default is the agent, or the name of the program's file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// A challenge with options.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChallengeSpec {
+    /// The built-in challenge, or the folder of a scripted one. In the folder of a run: the file with the script.
+    pub name: String,
+    /// The name in tables, if a challenge is played with several sets of options.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The options that differ from the defaults.
+    #[serde(default)]
+    pub options: Map<String, Value>,
+}
+
+/// A harness: the prompt and the policy of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HarnessSpec {
+    /// The file with the system prompt, with the placeholders `{rules}`, `{state}` and `{methods}`. The default is a
+    /// built-in prompt.
+    pub prompt: Option<PathBuf>,
+    /// The maximum size of a request in tokens. The oldest turns are left out first.
+    pub history_tokens: Option<u64>,
+    /// The maximum number of answers of a seat in a game.
+    pub max_turns: Option<u32>,
+    /// The number of consecutive invalid answers after which a seat ends.
+    pub max_invalid: Option<u32>,
+    /// The number of consecutive refusals after which a seat ends.
+    pub max_refused: Option<u32>,
+    /// The limit of output tokens for one more try after a truncated answer.
+    pub truncated_retry: Option<u64>,
+    /// The maximum time from the first byte of an answer to its end, in seconds. A slower answer counts as a timeout.
+    pub turn_seconds: Option<u64>,
+}
+
+/// A model that judges transcripts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JudgeSpec {
+    /// The name in tables.
+    pub name: String,
+    /// The name at the endpoint.
+    pub model: String,
+    /// The URL of the endpoint, the name of a preset, or `stand-in`.
+    pub endpoint: String,
+    /// The API, as for models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
+    /// The environment variable with the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<String>,
+    /// The prices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_per_million: Option<Prices>,
+    /// The parameters of each request.
+    #[serde(default)]
+    pub params: Params,
+    /// The file with the prompt. The placeholder `{transcript}` is replaced by the game.
+    pub prompt: PathBuf,
+    /// The lowest and the highest score.
+    #[serde(default = "default_scale")]
+    pub scale: (f64, f64),
+}
+
+/// The settings of the built-in stand-in server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StandInSpec {
+    /// The number that determines all answers and faults.
+    pub seed: u64,
+    /// The share of requests that fail at their first attempt, from 0 to 1.
+    pub faults: f64,
+    /// The time of an answer in milliseconds.
+    pub answer_ms: u64,
+}
+
+/// The error of a run file. The text names the key and the remedy.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct RunFileError(pub String);
+
+/// The address of an endpoint. The values of presets are filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndpointAddress {
+    /// The URL before the path of the API, or [`STAND_IN`].
+    pub base: String,
+    /// The API.
+    pub api: Api,
+    /// The environment variable with the key, if the endpoint needs one.
+    pub key_env: Option<String>,
+}
+
+impl EndpointAddress {
+    /// Returns true for the built-in stand-in server, which has an address only while a run is going on.
+    pub fn is_stand_in(&self) -> bool {
+        self.base == STAND_IN
+    }
+
+    fn of(endpoint: &str, api: Option<&str>, key_env: Option<&str>) -> Result<EndpointAddress, String> {
+        let api =
+            match api {
+                None => None,
+                Some(name) => Some(name.parse::<Api>().map_err(|_| {
+                    format!("unknown api `{name}`; use chat-completions, responses or anthropic-messages")
+                })?),
+            };
+        let key_env = key_env.map(str::to_owned);
+        if let Some(preset) = PRESETS.iter().find(|preset| preset.name == endpoint) {
+            return Ok(EndpointAddress {
+                base: preset.base.trim_end_matches('/').to_owned(),
+                api: api.unwrap_or(preset.api),
+                key_env: key_env.or_else(|| preset.key_env.map(str::to_owned)),
+            });
+        }
+        let api = api.unwrap_or(Api::ChatCompletions);
+        if endpoint == STAND_IN {
+            return Ok(EndpointAddress { base: STAND_IN.to_owned(), api, key_env: None });
+        }
+        let Some(rest) = endpoint.strip_prefix("https://").or_else(|| endpoint.strip_prefix("http://")) else {
+            let presets: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+            return Err(format!(
+                "endpoint `{endpoint}` is neither a URL nor a preset; use https://…, {STAND_IN}, or one of {}",
+                presets.join(", ")
+            ));
+        };
+        let has_password = rest.split('/').next().is_some_and(|host| host.contains('@'));
+        let query = rest.split_once('?').map_or("", |(_, query)| query).to_ascii_lowercase();
+        // The error doesn't repeat the URL, since it contains a secret.
+        if has_password || ["key=", "token=", "secret="].iter().any(|name| query.contains(name)) {
+            return Err(
+                "the URL of the endpoint contains a password or key; name the variable with the key in key_env"
+                    .to_owned(),
+            );
+        }
+        Ok(EndpointAddress { base: endpoint.trim_end_matches('/').to_owned(), api, key_env })
+    }
+}
+
+impl ModelSpec {
+    /// Returns the address of the model's endpoint.
+    ///
+    /// # Errors
+    /// If the endpoint or the API is unknown, as one sentence.
+    pub fn address(&self) -> Result<EndpointAddress, String> {
+        EndpointAddress::of(&self.endpoint, self.api.as_deref(), self.key_env.as_deref())
+    }
+}
+
+impl JudgeSpec {
+    /// Returns the address of the judge's endpoint.
+    ///
+    /// # Errors
+    /// If the endpoint or the API is unknown, as one sentence.
+    pub fn address(&self) -> Result<EndpointAddress, String> {
+        EndpointAddress::of(&self.endpoint, self.api.as_deref(), self.key_env.as_deref())
+    }
+}
+
+/// The longest name of a run, agent or challenge, in characters.
+const LONGEST_NAME: usize = 80;
+
+/// The highest number of seeds.
+const MOST_SEEDS: usize = 1_000_000;
+
+/// The smallest limit of a conversation, in tokens. The rules alone need more than that.
+const LEAST_HISTORY: u64 = 1000;
+
+/// Parameters that would write a secret into the files of a run.
+const SECRETS: [&str; 4] = ["api_key", "apikey", "authorization", "x-api-key"];
+
+impl RunFile {
+    /// Reads and checks a run file. Prompts and challenges are checked by [`EvalPlan::of`](crate::EvalPlan::of).
+    ///
+    /// # Errors
+    /// If the file can't be read or contains a mistake.
+    pub fn read(path: &Path) -> Result<RunFile, RunFileError> {
+        let name = path.display();
+        let text = fs::read_to_string(path).map_err(|error| RunFileError(format!("{name} cannot be read: {error}")))?;
+        RunFile::parse(&text, &name.to_string())
+    }
+
+    /// Parses and checks the text of a run file. Errors begin with `source`, the name of the file.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn parse(text: &str, source: &str) -> Result<RunFile, RunFileError> {
+        let file: RunFile = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| 1 + text.get(..span.start).unwrap_or(text).matches('\n').count());
+            let place = line.map_or_else(String::new, |line| format!(", line {line}"));
+            RunFileError(format!("{source}{place}: {}", error.message().trim().replace('\n', "; ")))
+        })?;
+        file.check().map_err(|RunFileError(mistake)| RunFileError(format!("{source}: {mistake}")))?;
+        Ok(file)
+    }
+
+    /// Returns the file as TOML.
+    ///
+    /// # Errors
+    /// If a number exceeds the range of TOML.
+    pub fn to_toml(&self) -> Result<String, RunFileError> {
+        toml::to_string(self).map_err(|error| RunFileError(format!("the run file cannot be written as TOML: {error}")))
+    }
+
+    /// Checks all values that can be checked without other files.
+    ///
+    /// # Errors
+    /// The first mistake, without the name of the file.
+    pub fn check(&self) -> Result<(), RunFileError> {
+        self.find_mistake().map_or(Ok(()), |mistake| Err(RunFileError(mistake)))
+    }
+
+    /// Checks that the environment has the keys of all models.
+    ///
+    /// # Errors
+    /// The first variable that is missing.
+    pub fn check_keys(&self) -> Result<(), RunFileError> {
+        check_variables("model", self.models.iter().map(|model| (&model.name, model.address())))
+    }
+
+    /// Checks that the environment has the keys of all judges.
+    ///
+    /// # Errors
+    /// The first variable that is missing.
+    pub fn check_judge_keys(&self) -> Result<(), RunFileError> {
+        check_variables("judge", self.judges.iter().map(|judge| (&judge.name, judge.address())))
+    }
+
+    fn find_mistake(&self) -> Option<String> {
+        self.find_mistake_in_run()
+            .or_else(|| self.find_mistake_in_names())
+            .or_else(|| self.harness.iter().find_map(|(name, harness)| find_mistake_in_harness(name, harness)))
+            .or_else(|| self.models.iter().find_map(|model| self.find_mistake_in_model(model)))
+            .or_else(|| self.judges.iter().find_map(|judge| self.find_mistake_in_judge(judge)))
+    }
+
+    fn find_mistake_in_run(&self) -> Option<String> {
+        let Self { budget, .. } = self;
+        if let Some(mistake) = find_mistake_in_name("name", &self.name) {
+            return Some(mistake);
+        }
+        if !(1..=MOST_SEEDS).contains(&self.seeds) {
+            return Some(format!("seeds must be 1 to {MOST_SEEDS}, not {}", self.seeds));
+        }
+        let caps = [
+            ("usd", budget.usd),
+            ("tokens", budget.tokens.map(|tokens| tokens as f64)),
+            ("wall_hours", budget.wall_hours),
+            ("usd_per_seat", budget.usd_per_seat),
+        ];
+        for (key, cap) in caps {
+            if let Some(mistake) = cap.and_then(|cap| find_mistake_in_cap(&format!("budget.{key}"), cap)) {
+                return Some(mistake);
+            }
+        }
+        if self.models.is_empty() {
+            return Some("there are no models; add a [[models]] table with name, model and endpoint".to_owned());
+        }
+        if self.challenges.is_empty() {
+            return Some("there are no challenges; add a [[challenges]] table with a name".to_owned());
+        }
+        for challenge in &self.challenges {
+            if challenge.name.is_empty() {
+                return Some("a challenge has an empty name; use a built-in challenge or the path of a folder".into());
+            }
+            let label = challenge.label.as_deref();
+            if let Some(mistake) = label.and_then(|label| find_mistake_in_name("challenges.label", label)) {
+                return Some(mistake);
+            }
+        }
+        let stand_in = self.stand_in.unwrap_or_default();
+        if !(0.0..=1.0).contains(&stand_in.faults) {
+            return Some(format!("stand_in.faults must be 0 to 1, not {}", stand_in.faults));
+        }
+        None
+    }
+
+    fn find_mistake_in_names(&self) -> Option<String> {
+        let mut taken = BTreeSet::new();
+        let again = self.null_variant.as_deref().map(crate::plan::name_again);
+        taken.extend(again);
+        for (kind, name) in self
+            .models
+            .iter()
+            .map(|model| ("model", model.name.as_str()))
+            .chain(self.baselines.iter().map(|baseline| ("baseline", baseline.name())))
+        {
+            if let Some(mistake) = find_mistake_in_name(&format!("{kind}s.name"), name) {
+                return Some(mistake);
+            }
+            if !taken.insert(name.to_owned()) {
+                return Some(format!("{kind} `{name}`: the name is used twice; give each model and baseline its own"));
+            }
+        }
+        if let Some(name) = self.null_variant.as_ref().filter(|name| self.models.iter().all(|at| at.name != **name)) {
+            let names: Vec<&str> = self.models.iter().map(|model| model.name.as_str()).collect();
+            return Some(format!("null_variant: there is no model `{name}`; the models are {}", names.join(", ")));
+        }
+        if let Some(mistake) = self.baselines.iter().find_map(BaselineSpec::find_mistake) {
+            return Some(format!("baselines: {mistake}"));
+        }
+        let mut judges = BTreeSet::new();
+        for judge in &self.judges {
+            if let Some(mistake) = find_mistake_in_name("judges.name", &judge.name) {
+                return Some(mistake);
+            }
+            if !judges.insert(&judge.name) {
+                return Some(format!("judge `{}`: the name is used twice; give each judge its own", judge.name));
+            }
+        }
+        None
+    }
+
+    fn find_mistake_in_model(&self, model: &ModelSpec) -> Option<String> {
+        let mistake = self.find_mistake_in_endpoint(
+            &model.model,
+            model.address(),
+            model.key_env.as_deref(),
+            &model.params,
+            model.usd_per_million.as_ref(),
+            model.usd,
+        );
+        let mistake = mistake.or_else(|| {
+            if model.concurrency == 0 {
+                return Some("concurrency must be at least 1".to_owned());
+            }
+            let known = model.harness == DEFAULT_HARNESS || self.harness.contains_key(&model.harness);
+            if !known {
+                let mut names: Vec<&str> = self.harness.keys().map(String::as_str).collect();
+                if !names.contains(&DEFAULT_HARNESS) {
+                    names.insert(0, DEFAULT_HARNESS);
+                }
+                return Some(format!(
+                    "there is no harness `{}`; the harnesses are {}",
+                    model.harness,
+                    names.join(", ")
+                ));
+            }
+            let retry = self.harness.get(&model.harness).and_then(|harness| harness.truncated_retry);
+            match (retry, model.params.max_tokens) {
+                (Some(retry), Some(most)) if retry <= most => Some(format!(
+                    "truncated_retry of harness `{}` is {retry}; it must exceed params.max_tokens, which is {most}",
+                    model.harness
+                )),
+                _ => None,
+            }
+        });
+        mistake.map(|mistake| format!("model `{}`: {mistake}", model.name))
+    }
+
+    fn find_mistake_in_judge(&self, judge: &JudgeSpec) -> Option<String> {
+        let mistake = self.find_mistake_in_endpoint(
+            &judge.model,
+            judge.address(),
+            judge.key_env.as_deref(),
+            &judge.params,
+            judge.usd_per_million.as_ref(),
+            None,
+        );
+        let (least, most) = judge.scale;
+        let mistake = mistake.or_else(|| {
+            let is_scale = least.is_finite() && most.is_finite() && least < most;
+            (!is_scale).then(|| {
+                format!("scale is [{least}, {most}]; it must be the lowest score and then the highest, such as [0, 10]")
+            })
+        });
+        mistake.map(|mistake| format!("judge `{}`: {mistake}", judge.name))
+    }
+
+    fn find_mistake_in_endpoint(
+        &self,
+        model: &str,
+        address: Result<EndpointAddress, String>,
+        key_env: Option<&str>,
+        params: &Params,
+        prices: Option<&Prices>,
+        usd: Option<f64>,
+    ) -> Option<String> {
+        if model.is_empty() {
+            return Some("model is empty; it is the name of the model at the endpoint".to_owned());
+        }
+        let address = match address {
+            Ok(address) => address,
+            Err(mistake) => return Some(mistake),
+        };
+        // The URL is checked before a folder is created for the run.
+        if !address.is_stand_in()
+            && let Err(error) = Endpoint::new(address.api, &address.base, None)
+        {
+            return Some(error.to_string());
+        }
+        let is_variable = |name: &str| {
+            name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+                && name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit())
+        };
+        // The error doesn't repeat the value, since it may be a key.
+        if key_env.is_some_and(|name| !is_variable(name)) {
+            return Some("key_env must be the name of an environment variable, not the key itself".to_owned());
+        }
+        if let Some(name) = params.extra.keys().find(|name| SECRETS.contains(&name.to_ascii_lowercase().as_str())) {
+            return Some(format!("params.{name} would write a key into the files of the run; use key_env"));
+        }
+        if params.max_tokens == Some(0) {
+            return Some("params.max_tokens must be at least 1".to_owned());
+        }
+        if let Some(mistake) = usd.and_then(|usd| find_mistake_in_cap("usd", usd)) {
+            return Some(mistake);
+        }
+        if let Some(Prices { input, cached, output, .. }) = prices {
+            let given = [("input", Some(*input)), ("cached", *cached), ("output", Some(*output))];
+            for (key, price) in given {
+                if let Some(price) = price.filter(|price| !(price.is_finite() && *price >= 0.0)) {
+                    return Some(format!("usd_per_million.{key} must be a price of at least 0, not {price}"));
+                }
+            }
+            if let Some(cached) = cached.filter(|cached| cached > input) {
+                return Some(format!(
+                    "usd_per_million.cached is {cached}, more than the price of other input, {input}; are they swapped?"
+                ));
+            }
+        }
+        let dollars = [
+            ("budget.usd", self.budget.usd.is_some()),
+            ("budget.usd_per_seat", self.budget.usd_per_seat.is_some()),
+            ("usd", usd.is_some()),
+        ];
+        let dollars = dollars.into_iter().find(|(_, is_capped)| *is_capped).map(|(key, _)| key);
+        let tokens = self.budget.tokens.map(|_| "budget.tokens");
+        if address.is_stand_in() {
+            return None;
+        }
+        if let (Some(key), None) = (dollars, prices) {
+            return Some(format!(
+                "{key} is a cap in dollars, but the prices are missing; add usd_per_million = {{ input = …, output = \
+                 … }}"
+            ));
+        }
+        if let (Some(key), None) = (dollars.or(tokens), params.max_tokens) {
+            return Some(format!(
+                "{key} caps the run, but an answer has no limit; add max_tokens to params, so that calls can be \
+                 reserved before they are sent"
+            ));
+        }
+        None
+    }
+}
+
+impl BaselineSpec {
+    /// Returns the name in tables.
+    pub fn name(&self) -> &str {
+        if let Some(name) = &self.name {
+            return name;
+        }
+        let file = match &self.command[..] {
+            [] if !self.is_program() || is_url(&self.agent) => return &self.agent,
+            [] => &self.agent,
+            // An interpreter's first argument that isn't an option is the script.
+            [program, args @ ..] => args.iter().find(|arg| !arg.starts_with('-')).unwrap_or(program),
+        };
+        Path::new(file).file_stem().and_then(OsStr::to_str).unwrap_or(file)
+    }
+
+    /// Returns true for programs and URLs, and false for the bots of this program.
+    pub fn is_program(&self) -> bool {
+        !self.command.is_empty() || !BASELINES.contains(&self.agent.as_str())
+    }
+
+    fn find_mistake(&self) -> Option<String> {
+        let BaselineSpec { agent, command, .. } = self;
+        match (agent.is_empty(), command.is_empty()) {
+            (true, true) => return Some("a baseline has no agent; add agent or command".to_owned()),
+            (false, false) => return Some(format!("`{agent}` has both agent and command; remove one of them")),
+            (true, false) if command.iter().any(String::is_empty) => {
+                return Some("a word of a command is empty".to_owned());
+            }
+            _ => {}
+        }
+        if agent.starts_with("model:") {
+            return Some(format!("`{agent}` is a language model; add a [[models]] table for it"));
+        }
+        // Other words are more likely misspelled bots than files.
+        if self.is_program() && command.is_empty() && !agent.contains(['/', '.']) {
+            let agents = BASELINES.join(", ");
+            return Some(format!("unknown agent `{agent}`; the agents are {agents}, or a program such as ./{agent}"));
+        }
+        None
+    }
+}
+
+pub(crate) fn is_url(agent: &str) -> bool {
+    agent.starts_with("http://") || agent.starts_with("https://")
+}
+
+/// The agents of baselines that aren't programs.
+pub(crate) const BASELINES: [&str; 3] = ["house", "house:easy", "random"];
+
+fn check_variables<'n>(
+    kind: &str,
+    addresses: impl Iterator<Item = (&'n String, Result<EndpointAddress, String>)>,
+) -> Result<(), RunFileError> {
+    for (name, address) in addresses {
+        let address = address.map_err(|mistake| RunFileError(format!("{kind} `{name}`: {mistake}")))?;
+        let Some(variable) = address.key_env else { continue };
+        if env::var_os(&variable).is_none_or(|value| value.is_empty()) {
+            return Err(RunFileError(format!(
+                "{kind} `{name}`: the environment variable {variable} is not set; set it to the key of {}",
+                address.base
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn find_mistake_in_name(key: &str, name: &str) -> Option<String> {
+    if name.trim().is_empty() {
+        return Some(format!("{key} is empty"));
+    }
+    if name.chars().any(char::is_control) || name.trim() != name {
+        return Some(format!("{key} {name:?} begins or ends with a space, or contains a control character"));
+    }
+    let length = name.chars().count();
+    (length > LONGEST_NAME).then(|| format!("{key} has {length} characters; the maximum is {LONGEST_NAME}"))
+}
+
+fn find_mistake_in_cap(key: &str, cap: f64) -> Option<String> {
+    (!(cap.is_finite() && cap > 0.0)).then(|| format!("{key} must be more than 0, not {cap}; leave it out for no cap"))
+}
+
+fn find_mistake_in_harness(name: &str, harness: &HarnessSpec) -> Option<String> {
+    let least = [
+        ("history_tokens", harness.history_tokens, LEAST_HISTORY),
+        ("max_turns", harness.max_turns.map(u64::from), 1),
+        ("max_invalid", harness.max_invalid.map(u64::from), 1),
+        ("max_refused", harness.max_refused.map(u64::from), 1),
+        ("truncated_retry", harness.truncated_retry, 1),
+        ("turn_seconds", harness.turn_seconds, 1),
+    ];
+    least.into_iter().find_map(|(key, value, least)| {
+        let value = value.filter(|value| *value < least)?;
+        Some(format!("harness.{name}.{key} must be at least {least}, not {value}"))
+    })
+}
+
+/// The name of the harness that exists always.
+pub(crate) const DEFAULT_HARNESS: &str = "default";
+
+fn yes() -> bool {
+    true
+}
+
+fn default_concurrency() -> usize {
+    32
+}
+
+fn default_harness() -> String {
+    DEFAULT_HARNESS.to_owned()
+}
+
+fn default_scale() -> (f64, f64) {
+    (0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    const FILE: &str = r#"name = "test"
+seeds = 2
+[[models]]
+name = "small"
+model = "provider/small-1"
+endpoint = "https://api.example/v1/"
+params = { max_tokens = 2000, top_k = 5 }
+usd_per_million = { input = 1, output = 2 }
+[[challenges]]
+name = "psi"
+"#;
+
+    fn error(text: &str) -> String {
+        RunFile::parse(text, "run.toml").err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_file_has_defaults_and_survives_toml() {
+        let text = format!(
+            "{FILE}options = {{ setSize = 7, ranges = [1, 2] }}\n[harness.default]\nmax_turns = 3\n[budget]\nusd = 5\n\
+             [[judges]]\nname = \"j\"\nmodel = \"m\"\nendpoint = \"stand-in\"\nprompt = \"j.md\"\nscale = [0, 10]\n\
+             [stand_in]\nfaults = 0.25\n"
+        );
+        let file = RunFile::parse(&text, "run.toml").unwrap();
+        let model = &file.models[0];
+        assert_eq!((file.seed, file.self_play, file.lineups), (0, true, Lineups::OneAgainstOthers));
+        assert_eq!((model.concurrency, model.harness.as_str(), model.tools), (32, "default", ToolUseSpec::Native));
+        assert_eq!(model.params.extra["top_k"], 5);
+        assert_eq!((file.budget.usd, file.judges[0].scale), (Some(5.0), (0.0, 10.0)));
+        assert_eq!(RunFile::parse(&file.to_toml().unwrap(), "run.toml").unwrap(), file);
+        let json = serde_json::to_string(&file).unwrap();
+        assert_eq!(serde_json::from_str::<RunFile>(&json).unwrap(), file);
+    }
+
+    #[test]
+    fn an_endpoint_is_a_url_a_preset_or_the_stand_in() {
+        let of = |endpoint, api, key_env| {
+            EndpointAddress::of(endpoint, api, key_env).map(|EndpointAddress { base, api, key_env }| {
+                format!("{base} {api} {}", key_env.as_deref().unwrap_or("-"))
+            })
+        };
+        let url = "https://api.example/v1/";
+        assert_eq!(of(url, None, Some("KEY")).unwrap(), "https://api.example/v1 chat-completions KEY");
+        assert_eq!(of(url, Some("responses"), None).unwrap(), "https://api.example/v1 responses -");
+        assert_eq!(of("stand-in", Some("anthropic-messages"), None).unwrap(), "stand-in anthropic-messages -");
+        for preset in PRESETS.iter() {
+            let address = EndpointAddress::of(preset.name, None, None).unwrap();
+            assert_eq!((address.api, address.key_env.as_deref()), (preset.api, preset.key_env), "{}", preset.name);
+            assert!(address.base.starts_with("http"), "{}", preset.name);
+        }
+    }
+
+    #[test]
+    fn each_mistake_is_one_sentence() {
+        let model = |line: &str| FILE.replace("[[challenges]]", &format!("{line}\n[[challenges]]"));
+        let changed = |from: &str, to: &str| FILE.replace(from, to);
+        let judge = |line: &str| {
+            format!("{FILE}[[judges]]\nname = \"j\"\nmodel = \"m\"\nendpoint = \"ollama\"\nprompt = \"j.md\"\n{line}\n")
+        };
+        let second = format!("{FILE}[[models]]\nname = \"small\"\nmodel = \"m\"\nendpoint = \"stand-in\"\n");
+        let errors = [
+            // The parser's own sentences may change with its version, so only parts are compared.
+            (error("name = "), "run.toml, line 1: "),
+            (error("name = \"x\"\nseeds = 1"), "missing field `challenges`"),
+            (
+                error("name = \"x\"\nseeds = 1\nsandbox = true\nchallenges = []"),
+                "run.toml, line 3: unknown field `sandbox`, expected one of `name`, `seeds`, ",
+            ),
+            (error(&changed("seeds = 2", "seeds = -1")), "invalid value: integer `-1`"),
+            (
+                error(&changed("seeds = 2", "seeds = 2\nlineups = \"some\"")),
+                "unknown variant `some`, expected `one-against-others` or `all`",
+            ),
+            (error(&model("tools = \"mcp\"")), "unknown variant `mcp`, expected `native` or `text`"),
+            (error(&changed("input = 1", "inputs = 1")), "unknown field `inputs`"),
+            (error(&format!("{FILE}[budget]\neuros = 1\n")), "unknown field `euros`"),
+            (error(&judge("scale = [1]")), "invalid length 1"),
+            (
+                error("name = \"x\"\nseeds = 1\nchallenges = []"),
+                "run.toml: there are no models; add a [[models]] table with name, model and endpoint",
+            ),
+            (error(&changed("seeds = 2", "seeds = 0")), "run.toml: seeds must be 1 to 1000000, not 0"),
+            (error(&changed("name = \"test\"", "name = \" \"")), "run.toml: name is empty"),
+            (error(&second), "run.toml: model `small`: the name is used twice; give each model and baseline its own"),
+            (
+                error(&format!("{FILE}[[baselines]]\nagent = \"random\"\nname = \"small\"\n")),
+                "run.toml: baseline `small`: the name is used twice; give each model and baseline its own",
+            ),
+            (
+                error(&format!("{FILE}[[baselines]]\nagent = \"stockfish\"\n")),
+                "run.toml: baselines: unknown agent `stockfish`; the agents are house, house:easy, random",
+            ),
+            (
+                error(&format!("{FILE}[[baselines]]\nname = \"x\"\n")),
+                "run.toml: baselines: a baseline has no agent; add agent or command",
+            ),
+            (
+                error(&format!("{FILE}[[baselines]]\nname = \"x\"\nagent = \"./bot\"\ncommand = [\"./bot\"]\n")),
+                "run.toml: baselines: `./bot` has both agent and command; remove one of them",
+            ),
+            (
+                error(&format!("{FILE}[[baselines]]\nagent = \"model:m@ollama\"\n")),
+                "run.toml: baselines: `model:m@ollama` is a language model; add a [[models]] table for it",
+            ),
+            (
+                error(&changed("seeds = 2", "seeds = 2\nnull_variant = \"large\"")),
+                "run.toml: null_variant: there is no model `large`; the models are small",
+            ),
+            (error(&model("concurrency = 0")), "run.toml: model `small`: concurrency must be at least 1"),
+            (
+                error(&model("harness = \"terse\"")),
+                "run.toml: model `small`: there is no harness `terse`; the harnesses are default",
+            ),
+            (
+                error(&model("api = \"rest\"")),
+                "run.toml: model `small`: unknown api `rest`; use chat-completions, responses or anthropic-messages",
+            ),
+            (
+                error(&model("key_env = \"sk-1234\"")),
+                "run.toml: model `small`: key_env must be the name of an environment variable, not the key itself",
+            ),
+            (
+                error(&model("usd = -1")),
+                "run.toml: model `small`: usd must be more than 0, not -1; leave it out for no cap",
+            ),
+            (
+                error(&changed("https://api.example/v1/", "opnai")),
+                "run.toml: model `small`: endpoint `opnai` is neither a URL nor a preset; use https://…, stand-in, or ",
+            ),
+            (
+                error(&changed("https://api.example/v1/", "https://user:secret@api.example/v1")),
+                "run.toml: model `small`: the URL of the endpoint contains a password or key; name the variable with the \
+                 key in key_env",
+            ),
+            (
+                error(&changed("https://api.example/v1/", "https://api.example/v1?api_key=secret")),
+                "run.toml: model `small`: the URL of the endpoint contains a password or key; ",
+            ),
+            (
+                error(&changed("https://api.example/v1/", "https://")),
+                "run.toml: model `small`: `https:` isn't the URL of an endpoint: ",
+            ),
+            (
+                error(&changed("https://api.example/v1/", "http://api example/v1")),
+                "run.toml: model `small`: `http://api example/v1` isn't the URL of an endpoint: it can't be parsed",
+            ),
+            (
+                error(&changed("top_k = 5", "api_key = \"secret\"")),
+                "run.toml: model `small`: params.api_key would write a key into the files of the run; use key_env",
+            ),
+            (
+                error(&changed("input = 1", "input = -1")),
+                "run.toml: model `small`: usd_per_million.input must be a price of at least 0, not -1",
+            ),
+            (
+                error(&changed("input = 1", "input = 1, cached = 3")),
+                "run.toml: model `small`: usd_per_million.cached is 3, more than the price of other input, 1; are they \
+                 swapped?",
+            ),
+            (
+                error(&format!("{}[budget]\nusd = 1\n", changed("usd_per_million = { input = 1, output = 2 }", ""))),
+                "run.toml: model `small`: budget.usd is a cap in dollars, but the prices are missing; add usd_per_million \
+                 = { input = …, output = … }",
+            ),
+            (
+                error(&format!("{}[budget]\ntokens = 9\n", changed("max_tokens = 2000, ", ""))),
+                "run.toml: model `small`: budget.tokens caps the run, but an answer has no limit; add max_tokens to \
+                 params, so that calls can be reserved before they are sent",
+            ),
+            (
+                error(&format!("{FILE}[budget]\nusd = 0\n")),
+                "run.toml: budget.usd must be more than 0, not 0; leave it out for no cap",
+            ),
+            (
+                error(&format!("{FILE}[budget]\nwall_hours = -1\n")),
+                "run.toml: budget.wall_hours must be more than 0, not -1; leave it out for no cap",
+            ),
+            (
+                error(&format!("{FILE}[harness.default]\nmax_turns = 0\n")),
+                "run.toml: harness.default.max_turns must be at least 1, not 0",
+            ),
+            (
+                error(&format!("{FILE}[harness.default]\nhistory_tokens = 10\n")),
+                "run.toml: harness.default.history_tokens must be at least 1000, not 10",
+            ),
+            (
+                error(&format!("{FILE}[harness.default]\ntruncated_retry = 2000\n")),
+                "run.toml: model `small`: truncated_retry of harness `default` is 2000; it must exceed params.max_tokens, \
+                 which is 2000",
+            ),
+            (error(&format!("{FILE}[stand_in]\nfaults = 2\n")), "run.toml: stand_in.faults must be 0 to 1, not 2"),
+            (
+                error(&judge("scale = [10, 0]")),
+                "run.toml: judge `j`: scale is [10, 0]; it must be the lowest score and then the highest, such as [0, 10]",
+            ),
+        ];
+        for (error, expected) in errors {
+            assert!(error.starts_with("run.toml") && error.contains(expected), "{error}\nshould contain\n{expected}");
+            assert!(!error.contains("secret") && !error.contains("1234") && !error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn programs_are_named_after_their_files() {
+        let name = |lines: &str| {
+            let file = RunFile::parse(&format!("{FILE}[[baselines]]\n{lines}\n"), "run.toml").unwrap();
+            assert_eq!(RunFile::parse(&file.to_toml().unwrap(), "run.toml").unwrap(), file);
+            let baseline = &file.baselines[0];
+            (baseline.name().to_owned(), baseline.is_program())
+        };
+        assert_eq!(name("agent = \"house:easy\""), ("house:easy".to_owned(), false));
+        assert_eq!(name("agent = \"bots/clever.py\""), ("clever".to_owned(), true));
+        assert_eq!(name("agent = \"./bots/\""), ("bots".to_owned(), true));
+        assert_eq!(name("agent = \"http://127.0.0.1:80/x.y\""), ("http://127.0.0.1:80/x.y".to_owned(), true));
+        assert_eq!(name("command = [\"python3\", \"-u\", \"bot.py\", \"--level=3\"]"), ("bot".to_owned(), true));
+        assert_eq!(name("command = [\"./bot\", \"--level=3\"]"), ("bot".to_owned(), true));
+        assert_eq!(name("agent = \"./bot\"\nname = \"mine\""), ("mine".to_owned(), true));
+    }
+
+    #[test]
+    fn keys_are_needed_when_a_run_starts() {
+        let file = RunFile::parse(FILE, "run.toml").unwrap();
+        assert!(file.check_keys().is_ok(), "no key is needed");
+        let text = FILE.replace("[[challenges]]", "key_env = \"ARENA_EVAL_ABSENT_KEY\"\n[[challenges]]");
+        let file = RunFile::parse(&text, "run.toml").unwrap();
+        expect!["model `small`: the environment variable ARENA_EVAL_ABSENT_KEY is not set; set it to the key of https://api.example/v1"]
+            .assert_eq(&file.check_keys().unwrap_err().to_string());
+        assert!(file.check_judge_keys().is_ok());
+    }
+}

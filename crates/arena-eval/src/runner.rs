@@ -1,0 +1,607 @@
+//! Plays the games of a run: many at the same time, as tasks of one process.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use arena_llm::{Client, Endpoint, EndpointError, Key, Pacer, ToolUse};
+use arena_model::{ChallengeType, Seed};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::task::{Id, JoinSet};
+use tokio::time::MissedTickBehavior;
+
+use crate::budget::Budget;
+use crate::game::{FinishedGame, GameLabel, distinct_names, play};
+use crate::harness::Harness;
+use crate::model_player::{CallCounts, ChallengeRules, ModelPlayer, ModelSeat, RunContext, SharedModel};
+use crate::player::{Halt, HousePlayer, Player};
+use crate::program::ProgramAgent;
+use crate::program_player::ProgramPlayer;
+use crate::progress::{ModelProgress, Progress};
+use crate::run_file::{EndpointAddress, ModelSpec, STAND_IN, ToolUseSpec};
+use crate::stand_in::StandIn;
+use crate::table::{RemoteArena, Table};
+use crate::{
+    BaselineSpec, EvalAgentKind, EvalFolder, EvalPlan, FolderError, JournalLine, PlannedGame, RunFile, VoidRecord, now,
+};
+
+/// The pause between two updates of the progress and two looks at the flag to stop.
+const TICK: Duration = Duration::from_millis(200);
+
+/// The time for which a stopping run waits for open calls, which are paid already.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// The class of void games that failed for another reason than an endpoint.
+const HOST: &str = "host";
+
+/// The key of the cap of the duration.
+const WALL_HOURS: &str = "wall_hours";
+
+/// The settings of one invocation of a run. They don't change results.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// The URL of an arena that hosts the games. `None` plays them in this process.
+    pub url: Option<String>,
+    /// The number of games that are played at the same time. `None` means [`usual_open_games`].
+    pub open_games: Option<usize>,
+    /// The time for which a failing endpoint is asked again before its model is paused.
+    pub patience: Duration,
+}
+
+impl Default for RunOptions {
+    fn default() -> RunOptions {
+        RunOptions { url: None, open_games: None, patience: Duration::from_secs(600) }
+    }
+}
+
+/// Returns the usual number of open games of a run file: the sum of its models' concurrency, from 8 to 1000. More open
+/// games would not be faster. If a cap stopped them, much would be spent on games that aren't finished.
+pub fn usual_open_games(file: &RunFile) -> usize {
+    file.models.iter().map(|model| model.concurrency).fold(0, usize::saturating_add).clamp(8, 1000)
+}
+
+/// The end of an invocation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunEnd {
+    /// All games are finished.
+    Complete,
+    /// The user stopped the run.
+    Interrupted,
+    /// A cap is reached. The text is its key in the table `budget` of the run file.
+    Budget(&'static str),
+    /// All other games are finished, but games of these models aren't. A game that the rules or the arena failed has
+    /// the name of its challenge here.
+    Paused(Vec<PausedModel>),
+}
+
+/// A model whose games wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PausedModel {
+    /// The name in tables.
+    pub name: String,
+    /// The reason in one sentence.
+    pub why: String,
+    /// True if the model has reached its own cap, false after a fault.
+    pub is_capped: bool,
+}
+
+/// The error that ends a run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The folder of the run can't be read or written.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A model's endpoint is invalid, or its key is missing.
+    #[error("the model {model}: {source}")]
+    Endpoint {
+        /// The name of the model.
+        model: String,
+        /// The reason.
+        source: EndpointError,
+    },
+    /// A program can't be found, or the run's folder can't be hidden from it.
+    #[error("the baseline {name}: {why}")]
+    Program {
+        /// The name of the baseline.
+        name: String,
+        /// The reason in one sentence.
+        why: String,
+    },
+    /// The stand-in server can't start.
+    #[error("the stand-in server can't start: {0}")]
+    StandIn(#[source] std::io::Error),
+    /// A model or an agent can't play, or the files of calls can't be written.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Plays all games that aren't finished, until they are, or the budget or `stop` ends the run. The folder gets each
+/// finished game at once. `progress` is updated five times a second.
+///
+/// # Errors
+/// If the folder can't be written or an endpoint isn't usable. All calls so far are in the folder.
+pub async fn run(
+    folder: &mut EvalFolder,
+    options: &RunOptions,
+    progress: &Mutex<Progress>,
+    stop: &AtomicBool,
+) -> Result<RunEnd, RunError> {
+    let mut runner = Runner::new(folder, options)?;
+    let end = runner.run(folder, progress, stop).await;
+    runner.publish(progress);
+    end
+}
+
+/// The data that all games of an agent share.
+struct SharedAgent {
+    name: String,
+    kind: EvalAgentKind,
+    /// The model and its harness, if the agent is a model.
+    model: Option<(Arc<SharedModel>, Arc<Harness>)>,
+    /// The program, if the agent is one with open games.
+    program: Option<Arc<ProgramAgent>>,
+}
+
+/// The data that all games of a challenge share.
+struct SharedChallenge {
+    label: String,
+    challenge: Arc<dyn ChallengeType>,
+    options: Value,
+    rules: Arc<ChallengeRules>,
+}
+
+/// A game that was given up.
+struct GivenUp {
+    agent: Option<String>,
+    class: String,
+    why: String,
+}
+
+type PlayResult = Result<FinishedGame, Halt>;
+
+struct Runner {
+    context: Arc<RunContext>,
+    models: Vec<Arc<SharedModel>>,
+    agents: Vec<Arc<SharedAgent>>,
+    challenges: Vec<Arc<SharedChallenge>>,
+    arena: Option<RemoteArena>,
+    open_games: usize,
+    /// The games that aren't started, in the order of play.
+    waiting: VecDeque<PlannedGame>,
+    open: JoinSet<PlayResult>,
+    /// The open games by task.
+    ids: BTreeMap<Id, PlannedGame>,
+    given_up: Vec<(PlannedGame, GivenUp)>,
+    games: u64,
+    finished: u64,
+    wall: Wall,
+    /// The stand-in server stops with the run.
+    _stand_in: Option<StandIn>,
+}
+
+/// The duration of a run, over all invocations.
+struct Wall {
+    cap: Option<Duration>,
+    before: Duration,
+    began: Instant,
+}
+
+impl Wall {
+    fn is_over(&self) -> bool {
+        self.cap.is_some_and(|cap| self.before + self.began.elapsed() >= cap)
+    }
+}
+
+impl Runner {
+    fn new(folder: &EvalFolder, options: &RunOptions) -> Result<Runner, RunError> {
+        let plan = folder.plan();
+        let waiting: VecDeque<PlannedGame> =
+            plan.games.iter().filter(|game| folder.finished(&game.id).is_none()).cloned().collect();
+        // Agents without open games need no key.
+        let needed: BTreeSet<usize> = waiting.iter().flat_map(|game| game.seats.iter().copied()).collect();
+        let is_needed =
+            |model: usize| needed.iter().any(|agent| plan.agents[*agent].kind == EvalAgentKind::Model(model));
+        let specs: Vec<&ModelSpec> = plan.file.models.iter().collect();
+        let mut stand_in = None;
+        // Models behind one gateway have separate limits: a busy model must not slow down the others.
+        let mut pacers: BTreeMap<(&str, &str), Arc<Pacer>> = BTreeMap::new();
+        let addresses: Vec<EndpointAddress> =
+            specs.iter().map(|spec| spec.address()).collect::<Result<_, _>>().map_err(RunError::Failed)?;
+        let mut models = Vec::new();
+        for (index, (spec, address)) in specs.iter().zip(&addresses).enumerate() {
+            if address.is_stand_in() && stand_in.is_none() && is_needed(index) {
+                let settings = plan.file.stand_in.unwrap_or_default();
+                let is_continued = folder.calls().totals().calls > 0 || !folder.voids().is_empty();
+                let start = if is_continued { StandIn::start_again } else { StandIn::start };
+                stand_in = Some(start(&settings).map_err(RunError::StandIn)?);
+            }
+            let has_key = is_needed(index);
+            let endpoint = connect(address, spec.tools, stand_in.as_ref().map(StandIn::base), has_key)
+                .map_err(|source| RunError::Endpoint { model: spec.name.clone(), source })?;
+            let pacer = pacers
+                .entry((address.base.as_str(), spec.model.as_str()))
+                .or_insert_with(|| Pacer::new(most_calls(&specs, &addresses, index)));
+            models.push(Arc::new(SharedModel {
+                index,
+                name: spec.name.clone(),
+                model: spec.model.clone(),
+                endpoint,
+                address: address.base.clone(),
+                params: spec.params.clone(),
+                prices: spec.usd_per_million,
+                pacer: Arc::clone(pacer),
+                slots: Semaphore::new(spec.concurrency.max(1)),
+                paused: Mutex::new(None),
+                sent: Default::default(),
+                rejected: Default::default(),
+            }));
+        }
+        let needed_programs: BTreeSet<usize> = needed
+            .iter()
+            .filter_map(|agent| match plan.agents[*agent].kind {
+                EvalAgentKind::Program(baseline) => Some(baseline),
+                _ => None,
+            })
+            .collect();
+        let baselines: Vec<&BaselineSpec> = needed_programs.iter().map(|at| &plan.file.baselines[*at]).collect();
+        let programs =
+            ProgramAgent::find_all(&baselines, folder.dir()).map_err(|(name, why)| RunError::Program { name, why })?;
+        let programs = needed_programs.into_iter().zip(programs.into_iter().map(Arc::new)).collect();
+        let agents = shared_agents(plan, &models, &programs)?;
+        let challenges = plan.challenges.iter().map(|planned| {
+            let metadata = planned.challenge.metadata_with(&planned.options);
+            Arc::new(SharedChallenge {
+                label: planned.label.clone(),
+                challenge: Arc::clone(&planned.challenge),
+                options: planned.options.clone(),
+                rules: Arc::new(ChallengeRules::of(&metadata)),
+            })
+        });
+        let calls = folder.calls();
+        let by_agent = calls.totals_by_agent();
+        let spent_before = specs.iter().enumerate().map(|(index, spec)| {
+            let own = plan.agents.iter().filter(|agent| agent.kind == EvalAgentKind::Model(index));
+            let usd: f64 = own.filter_map(|agent| by_agent.get(&agent.name)).map(|spent| spent.usd).sum();
+            (spec.usd, usd)
+        });
+        let context = RunContext {
+            client: Client::new(),
+            calls: Arc::clone(calls),
+            budget: Budget::new(&plan.file.budget, calls.totals(), spent_before),
+            patience: options.patience,
+            usd_per_seat: plan.file.budget.usd_per_seat,
+            is_stopping: AtomicBool::new(false),
+            counts: CallCounts::default(),
+        };
+        let cap = plan.file.budget.wall_hours.map(|hours| Duration::from_secs_f64((hours * 3600.0).clamp(0.0, 1e9)));
+        let wall = Wall {
+            cap,
+            before: Duration::from_millis(folder.earlier_ms().max(0).unsigned_abs()),
+            began: Instant::now(),
+        };
+        Ok(Runner {
+            context: Arc::new(context),
+            agents,
+            challenges: challenges.collect(),
+            arena: options.url.as_deref().map(RemoteArena::at),
+            open_games: options.open_games.unwrap_or_else(|| usual_open_games(&plan.file)).max(1),
+            games: plan.games.len() as u64,
+            finished: (plan.games.len() - waiting.len()) as u64,
+            waiting,
+            open: JoinSet::new(),
+            ids: BTreeMap::new(),
+            given_up: Vec::new(),
+            models,
+            wall,
+            _stand_in: stand_in,
+        })
+    }
+
+    async fn run(
+        &mut self,
+        folder: &mut EvalFolder,
+        progress: &Mutex<Progress>,
+        stop: &AtomicBool,
+    ) -> Result<RunEnd, RunError> {
+        let mut end = None;
+        let mut stops_at: Option<Instant> = None;
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            if end.is_none() {
+                self.start_games()?;
+            }
+            if self.open.is_empty() {
+                break;
+            }
+            let now_ended = tokio::select! {
+                Some(joined) = self.open.join_next_with_id() => match joined {
+                    Ok((id, played)) => self.conclude(folder, id, played)?,
+                    Err(error) => {
+                        if let Some(game) = self.ids.remove(&error.id()).filter(|_| !error.is_cancelled()) {
+                            let why = "the program failed while it played the game".to_owned();
+                            self.given_up.push((game, GivenUp { agent: None, class: HOST.to_owned(), why }));
+                        }
+                        None
+                    }
+                },
+                _ = tick.tick() => {
+                    self.publish(progress);
+                    match stop.load(Ordering::Relaxed) {
+                        true => Some(RunEnd::Interrupted),
+                        false => self.wall.is_over().then_some(RunEnd::Budget(WALL_HOURS)),
+                    }
+                }
+            };
+            if end.is_none() && now_ended.is_some() {
+                end = now_ended;
+                self.context.is_stopping.store(true, Ordering::Relaxed);
+                stops_at = Some(Instant::now() + GRACE);
+            }
+            if stops_at.is_some_and(|at| Instant::now() >= at) {
+                self.open.abort_all();
+            }
+        }
+        self.record_void_games(folder)?;
+        Ok(end.unwrap_or_else(|| self.describe_end()))
+    }
+
+    /// Starts games until enough are open. Games of paused models are given up.
+    fn start_games(&mut self) -> Result<(), RunError> {
+        while self.open.len() < self.open_games {
+            let Some(game) = self.waiting.pop_front() else { break };
+            let agents: Vec<Arc<SharedAgent>> =
+                game.seats.iter().map(|agent| Arc::clone(&self.agents[*agent])).collect();
+            let models = agents.iter().filter_map(|agent| agent.model.as_ref());
+            // A paused model stays paused until the next invocation, which plays the game.
+            if models.map(|(model, _)| model.check()).any(|check| check.is_err()) {
+                continue;
+            }
+            let challenge = Arc::clone(&self.challenges[game.challenge]);
+            let (context, arena) = (Arc::clone(&self.context), self.arena.clone());
+            let (id, seed_number, seed) = (game.id.clone(), game.seed_number, game.seed.clone());
+            let task = async move { play_game(&context, arena, &challenge, &agents, id, seed_number, &seed).await };
+            let handle = self.open.spawn(task);
+            self.ids.insert(handle.id(), game);
+        }
+        Ok(())
+    }
+
+    /// Records a game that isn't open any more. Returns the end of the run if the game's end causes it.
+    fn conclude(&mut self, folder: &mut EvalFolder, id: Id, played: PlayResult) -> Result<Option<RunEnd>, RunError> {
+        let Some(game) = self.ids.remove(&id) else { return Ok(None) };
+        match played {
+            Ok(FinishedGame { record, transcript }) => {
+                // A recorded game always has its transcript and calls, also after a power cut.
+                folder.add_transcript(&transcript)?;
+                folder.sync()?;
+                folder.record(JournalLine::Game(Box::new(record)))?;
+                self.finished += 1;
+                Ok(None)
+            }
+            Err(Halt::Suspended { agent, class, why }) => {
+                self.given_up.push((game, GivenUp { agent: Some(agent), class, why }));
+                Ok(None)
+            }
+            Err(Halt::Failed(why)) => {
+                self.given_up.push((game, GivenUp { agent: None, class: HOST.to_owned(), why }));
+                Ok(None)
+            }
+            Err(Halt::Capped | Halt::Stopped) => Ok(None),
+            Err(Halt::Budget(cap)) => Ok(Some(RunEnd::Budget(cap))),
+            Err(Halt::Broken(why)) => Err(RunError::Failed(why)),
+        }
+    }
+
+    /// Records the games that were given up, in the order of the plan.
+    fn record_void_games(&mut self, folder: &mut EvalFolder) -> Result<(), RunError> {
+        let places: BTreeMap<String, usize> =
+            folder.plan().games.iter().enumerate().map(|(place, game)| (game.id.clone(), place)).collect();
+        self.given_up.sort_by_key(|(game, _)| places.get(&game.id).copied());
+        for (game, GivenUp { agent, class, why }) in &self.given_up {
+            let (game, agent, class, why) = (game.id.clone(), agent.clone(), class.clone(), why.clone());
+            folder.record(JournalLine::Void(VoidRecord { game, agent, class, why, time: now() }))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the end of a run without open games that nothing else has ended.
+    fn describe_end(&self) -> RunEnd {
+        let mut reasons: Vec<PausedModel> = Vec::new();
+        for model in &self.models {
+            if let Some(pause) = model.paused.lock().as_ref() {
+                reasons.push(PausedModel {
+                    name: model.name.clone(),
+                    why: pause.why.clone(),
+                    is_capped: pause.class.is_none(),
+                });
+            }
+        }
+        for (game, GivenUp { agent, why, .. }) in &self.given_up {
+            // A null variant has the name of its model here.
+            let of_agent = |name: &String| self.agents.iter().find(|agent| agent.name == *name)?.model.as_ref();
+            let name = match agent {
+                Some(name) => of_agent(name).map_or(name, |(model, _)| &model.name),
+                None => &self.challenges[game.challenge].label,
+            };
+            if !reasons.iter().any(|other| other.name == *name) {
+                reasons.push(PausedModel { name: name.clone(), why: why.clone(), is_capped: false });
+            }
+        }
+        if reasons.is_empty() || self.finished == self.games { RunEnd::Complete } else { RunEnd::Paused(reasons) }
+    }
+
+    fn publish(&self, progress: &Mutex<Progress>) {
+        let counts = &self.context.counts;
+        let (sent, cached) = (counts.sent.load(Ordering::Relaxed), counts.cached.load(Ordering::Relaxed));
+        let models = self.models.iter().map(|model| ModelProgress {
+            name: model.name.clone(),
+            calls: model.sent.load(Ordering::Relaxed),
+            limit: model.pacer.limit(),
+            paused: model.paused.lock().as_ref().map(|pause| pause.why.clone()),
+        });
+        let current = Progress {
+            games: self.games,
+            finished: self.finished,
+            open: self.open.len() as u64,
+            void: self.given_up.len() as u64,
+            calls: sent + cached,
+            cached,
+            retries: counts.retries.load(Ordering::Relaxed),
+            spent: self.context.budget.spent(),
+            models: models.collect(),
+            began: self.wall.began,
+        };
+        *progress.lock() = current;
+    }
+}
+
+/// Returns the agents of a plan. `programs` has the programs with open games, by baseline.
+fn shared_agents(
+    plan: &EvalPlan,
+    models: &[Arc<SharedModel>],
+    programs: &BTreeMap<usize, Arc<ProgramAgent>>,
+) -> Result<Vec<Arc<SharedAgent>>, RunError> {
+    let harnesses: BTreeMap<&String, Arc<Harness>> =
+        plan.harnesses.iter().map(|(name, harness)| (name, Arc::new(harness.clone()))).collect();
+    plan.agents
+        .iter()
+        .map(|agent| {
+            let model = match agent.kind {
+                EvalAgentKind::Model(index) => {
+                    let harness = plan.file.models.get(index).and_then(|spec| harnesses.get(&spec.harness));
+                    let found = models.get(index).zip(harness);
+                    let missing = || RunError::Failed(format!("the model {} has no harness", agent.name));
+                    let (model, harness) = found.ok_or_else(missing)?;
+                    Some((Arc::clone(model), Arc::clone(harness)))
+                }
+                EvalAgentKind::House { .. } | EvalAgentKind::Random | EvalAgentKind::Program(_) => None,
+            };
+            let program = match agent.kind {
+                EvalAgentKind::Program(baseline) => programs.get(&baseline).cloned(),
+                _ => None,
+            };
+            Ok(Arc::new(SharedAgent { name: agent.name.clone(), kind: agent.kind, model, program }))
+        })
+        .collect()
+}
+
+/// Plays one game from its start.
+async fn play_game(
+    context: &Arc<RunContext>,
+    arena: Option<RemoteArena>,
+    challenge: &SharedChallenge,
+    agents: &[Arc<SharedAgent>],
+    id: String,
+    seed_number: usize,
+    seed: &Seed,
+) -> PlayResult {
+    let names: Vec<String> = agents.iter().map(|agent| agent.name.clone()).collect();
+    let SharedChallenge { label, challenge, options, rules } = challenge;
+    let programs: Vec<&Arc<ProgramAgent>> = agents.iter().filter_map(|agent| agent.program.as_ref()).collect();
+    let permit = match programs.first() {
+        Some(program) => program.slots().take(programs.len()).await,
+        None => None,
+    };
+    if context.is_stopping.load(Ordering::Relaxed) {
+        return Err(Halt::Stopped);
+    }
+    let mut players: Vec<Box<dyn Player>> = Vec::new();
+    for (seat, agent) in agents.iter().enumerate() {
+        if let (Some(program), Some(permit)) = (&agent.program, &permit) {
+            let metadata = challenge.metadata_with(options).into_owned();
+            players.push(Box::new(ProgramPlayer::new(program, permit, challenge.id(), metadata)));
+            continue;
+        }
+        players.push(match &agent.model {
+            Some((model, harness)) => {
+                let at = ModelSeat { agent: agent.name.clone(), game: id.clone(), seat, seed: seed.clone() };
+                Box::new(ModelPlayer::new(context, model, harness, rules, at))
+            }
+            None => {
+                let bot = HousePlayer::new(&agent.kind, &**challenge, options, seat, seed);
+                Box::new(bot.map_err(Halt::Failed)?)
+            }
+        });
+    }
+    let table = match &arena {
+        None => Table::in_memory(Arc::clone(challenge), options, agents.len(), seed),
+        Some(arena) => Table::on_arena(arena, Arc::clone(challenge), options, &distinct_names(&names)).await,
+    };
+    let table = table.map_err(|error| Halt::Failed(error.to_string()))?;
+    let label = GameLabel { game: id, challenge: label.clone(), seed: seed_number, agents: names };
+    let finished = play(&label, table, players).await?;
+    // A game of changed files doesn't count.
+    programs.iter().try_for_each(|program| program.check_files()).map_err(Halt::Failed)?;
+    Ok(finished)
+}
+
+/// Returns the highest number of concurrent calls of a model: the highest of all entries of the run file with its name
+/// at the same endpoint.
+fn most_calls(specs: &[&ModelSpec], addresses: &[EndpointAddress], index: usize) -> usize {
+    let key = |index: usize| (addresses[index].base.as_str(), specs[index].model.as_str());
+    let same = (0..specs.len()).filter(|other| key(*other) == key(index));
+    same.map(|other| specs[other].concurrency).max().unwrap_or(1).max(1)
+}
+
+/// Creates the endpoint of a model. `stand_in` is the base URL of the stand-in server. Without `has_key`, the
+/// endpoint has no key and must not be called.
+///
+/// # Errors
+/// If the URL is invalid or the key is missing.
+fn connect(
+    address: &EndpointAddress,
+    tools: ToolUseSpec,
+    stand_in: Option<&str>,
+    has_key: bool,
+) -> Result<Endpoint, EndpointError> {
+    let key = address.key_env.as_deref().filter(|_| has_key).map(Key::from_env).transpose()?;
+    // A stand-in that isn't started is never called.
+    let base = if address.base == STAND_IN { stand_in.unwrap_or("http://127.0.0.1:9/v1") } else { &address.base };
+    let tool_use = match tools {
+        ToolUseSpec::Native => ToolUse::Native,
+        ToolUseSpec::Text => ToolUse::Text,
+    };
+    Ok(Endpoint::new(address.api, base, key)?.with_tool_use(tool_use))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(models: &[(&str, &str, usize)]) -> RunFile {
+        let mut text = "name = \"test\"\nseeds = 1\n[[challenges]]\nname = \"psi\"\n".to_owned();
+        for (number, (model, endpoint, concurrency)) in models.iter().enumerate() {
+            text += &format!(
+                "[[models]]\nname = \"{number}\"\nmodel = \"{model}\"\nendpoint = \"{endpoint}\"\n\
+                 concurrency = {concurrency}\n"
+            );
+        }
+        RunFile::parse(&text, "run.toml").unwrap()
+    }
+
+    #[test]
+    fn the_usual_number_of_open_games_is_that_of_calls() {
+        for (concurrency, expected) in [([1, 2], 8), ([32, 16], 48), ([900, 900], 1000)] {
+            let models: Vec<_> = concurrency.iter().map(|most| ("m", "stand-in", *most)).collect();
+            assert_eq!(usual_open_games(&file(&models)), expected, "{concurrency:?}");
+        }
+    }
+
+    #[test]
+    fn models_behind_one_gateway_have_their_own_limits() {
+        let file = file(&[
+            ("small", "http://gateway/v1", 4),
+            ("large", "http://gateway/v1/", 9),
+            ("small", "http://gateway/v1/", 6),
+            ("small", "http://other/v1", 2),
+        ]);
+        let specs: Vec<&ModelSpec> = file.models.iter().collect();
+        let addresses: Vec<EndpointAddress> = specs.iter().map(|spec| spec.address().unwrap()).collect();
+        let most: Vec<usize> = (0..specs.len()).map(|index| most_calls(&specs, &addresses, index)).collect();
+        assert_eq!(most, [6, 9, 6, 2]);
+    }
+}

@@ -1,0 +1,163 @@
+//! The faults that the stand-in injects. A hash of the seed and the conversation chooses them, so they are the same in
+//! each run.
+
+use std::collections::BTreeSet;
+
+use parking_lot::Mutex;
+
+use super::apis::{AnswerEnd, ApiAnswer, Conversation};
+use super::characters::{FAULTY, Scene, UNKNOWN_TOOL, call, draw};
+
+/// The maximum number of unpaid requests of a process. Each one stops a model until the user resumes the run.
+const UNPAID: u32 = 3;
+
+/// An answer is only cut off if the request allows fewer output tokens. So one more try with a larger limit succeeds.
+const TRUNCATED_BELOW: u64 = 2000;
+
+/// A fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fault {
+    /// Status 429 with `Retry-After: 1`.
+    Busy,
+    /// Status 500.
+    Failing,
+    /// The connection ends before the answer.
+    Reset,
+    /// The first byte is late.
+    Slow,
+    /// The answer ends at the limit of output tokens.
+    Truncated,
+    /// The model refuses.
+    Refused,
+    /// The body is half of the JSON.
+    HalfJson,
+    /// The body contains no answer.
+    Empty,
+    /// The body is a web page.
+    Html,
+    /// The answer calls a tool that doesn't exist.
+    UnknownTool,
+    /// The answer calls a tool with invalid arguments.
+    BadArguments,
+    /// Status 402.
+    Unpaid,
+}
+
+/// The faults with their names and their relative frequencies. A paused endpoint takes a second and an unpaid one needs
+/// the user, so these two are rarer.
+const TABLE: [(Fault, &str, u64); 12] = [
+    (Fault::Busy, "busy", 2),
+    (Fault::Failing, "failing", 10),
+    (Fault::Reset, "reset", 10),
+    (Fault::Slow, "slow", 10),
+    (Fault::Truncated, "truncated", 10),
+    (Fault::Refused, "refused", 10),
+    (Fault::HalfJson, "half-json", 10),
+    (Fault::Empty, "empty", 10),
+    (Fault::Html, "html", 10),
+    (Fault::UnknownTool, "unknown-tool", 10),
+    (Fault::BadArguments, "bad-arguments", 10),
+    (Fault::Unpaid, "unpaid", 1),
+];
+
+/// Chooses faults, and remembers the conversations that had one. The next attempt of the same conversation succeeds.
+#[derive(Debug)]
+pub(super) struct Faults {
+    seed: u64,
+    /// The share of conversations with a fault, from 0 to 1.
+    share: f64,
+    /// True if an earlier process served the same run.
+    is_continued: bool,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Debug, Default)]
+struct Memory {
+    seen: BTreeSet<u64>,
+    unpaid: u32,
+}
+
+impl Fault {
+    /// Returns the name in statistics.
+    pub fn name(self) -> &'static str {
+        TABLE.iter().find(|(fault, ..)| *fault == self).map_or("unknown", |(_, name, _)| name)
+    }
+
+    /// Replaces the regular answer. Faults of the connection leave it as it is.
+    pub fn replace(self, regular: ApiAnswer, scene: &Scene<'_>) -> ApiAnswer {
+        let id = format!("{FAULTY}{:016x}", scene.number);
+        let text = |text: &str, end| ApiAnswer { text: text.to_owned(), calls: Vec::new(), end };
+        match self {
+            Fault::Truncated => text("Let me think about the players one by one. First,", AnswerEnd::Length),
+            Fault::Refused => text("I can't help with that.", AnswerEnd::Refused),
+            Fault::UnknownTool => call(scene, &id, UNKNOWN_TOOL, serde_json::json!({"to": "the end"})),
+            Fault::BadArguments => match regular.calls.first() {
+                // Any arguments of `wait` are valid.
+                Some(first) if first.name != "wait" => {
+                    let mut wrong = regular.clone();
+                    for call in &mut wrong.calls {
+                        call.id.clone_from(&id);
+                        call.is_broken = true;
+                    }
+                    wrong
+                }
+                _ => Fault::UnknownTool.replace(regular, scene),
+            },
+            _ => regular,
+        }
+    }
+}
+
+impl Faults {
+    pub fn of(seed: u64, share: f64) -> Faults {
+        Faults { seed, share, is_continued: false, memory: Mutex::default() }
+    }
+
+    /// Returns the same faults for a continued run. The memory of the earlier process is gone, so a request would be
+    /// unpaid in each process, and a model would refuse twice in a row. Here such a request fails for a moment only.
+    pub fn continued(self) -> Faults {
+        Faults { is_continued: true, ..self }
+    }
+
+    /// Returns the fault of this request, if it gets one. `judges` is true for a question to a judge.
+    pub fn of_request(&self, conversation: &Conversation, scene: &Scene<'_>, judges: bool) -> Option<Fault> {
+        // The model learns of its fault and answers again, in the same process or in a later one.
+        if self.share <= 0.0 || scene.is_after_fault {
+            return None;
+        }
+        let (seed, number) = (self.seed.to_string(), scene.number.to_string());
+        let drawn = |purpose: &str| draw(&[purpose, &seed, &number]);
+        let mut memory = self.memory.lock();
+        if !memory.seen.insert(scene.number) || drawn("share") as f64 / u64::MAX as f64 >= self.share {
+            return None;
+        }
+        let fault = pick(drawn("fault"));
+        let is_content = matches!(fault, Fault::Truncated | Fault::Refused | Fault::UnknownTool | Fault::BadArguments);
+        let is_roomy = conversation.limit.is_none_or(|limit| limit >= TRUNCATED_BELOW);
+        match fault {
+            Fault::Unpaid | Fault::Refused if self.is_continued => Some(Fault::Failing),
+            Fault::Unpaid if memory.unpaid == UNPAID => Some(Fault::Failing),
+            Fault::Unpaid => {
+                memory.unpaid += 1;
+                Some(Fault::Unpaid)
+            }
+            // A judge is asked only once, so its answers are never wrong.
+            _ if judges && is_content => Some(Fault::HalfJson),
+            Fault::Truncated if is_roomy => Some(Fault::HalfJson),
+            fault => Some(fault),
+        }
+    }
+}
+
+/// Chooses a fault by a number, according to the frequencies.
+fn pick(number: u64) -> Fault {
+    let total: u64 = TABLE.iter().map(|(_, _, weight)| weight).sum();
+    let mut left = number % total;
+    for (fault, _, weight) in TABLE {
+        if left < weight {
+            return fault;
+        }
+        left -= weight;
+    }
+    Fault::Failing
+}

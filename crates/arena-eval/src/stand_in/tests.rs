@@ -1,0 +1,294 @@
+//! Tests of the stand-in server.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use expect_test::{Expect, expect};
+
+use super::apis::{ApiCall, ApiTurn, Conversation, ToolInfo};
+use super::*;
+
+/// Returns the conversation of a player. In `turns`, `@` begins a message of the operator, `Player 2:` one of a player,
+/// and any other text is the player's own call, with `!` at its end if it was refused.
+fn conversation(model: &str, turns: &[&str]) -> Conversation {
+    let system = "You play a game with others. You are Player 1, of 2 players; where ids are used, yours is inv_1.";
+    let tools = ["act_guess", "act_submit_offer", "chat", "wait"]
+        .map(|name| ToolInfo { name: name.to_owned(), parameters: json!({"type": "object"}) });
+    let mut conversation = Conversation {
+        model: model.to_owned(),
+        system: system.to_owned(),
+        tools: tools.into(),
+        turns: Vec::new(),
+        limit: Some(500),
+    };
+    let fenced = |from: &str, text: &str| ApiTurn::Told(format!("<<<abc {from}>>>\n{text}\n<<<abc end>>>\n"));
+    for (number, turn) in turns.iter().enumerate() {
+        let id = format!("c{number}");
+        if let Some(text) = turn.strip_prefix('@') {
+            conversation.turns.push(fenced("the operator to you only", text));
+        } else if let Some((from, text)) = turn.split_once(": ") {
+            conversation.turns.push(fenced(from, text));
+        } else {
+            let name = turn.trim_end_matches('!').to_owned();
+            let text = if turn.ends_with('!') { "refused: no" } else { "done" };
+            let call = ApiCall { id: id.clone(), name, arguments: json!({}), is_broken: false };
+            conversation.turns.push(ApiTurn::Called(call));
+            conversation.turns.push(ApiTurn::Result { id, text: text.to_owned(), is_error: false });
+        }
+    }
+    conversation
+}
+
+/// Returns the answer of a model: the tool and the arguments.
+fn answered(conversation: &Conversation) -> String {
+    let character = Character::of(&conversation.model).unwrap();
+    let answer = characters::answer(character, &Scene::of(7, conversation));
+    let calls: Vec<String> = answer.calls.iter().map(|call| format!("{} {}", call.name, call.arguments)).collect();
+    format!("{}{}", calls.join("; "), answer.text)
+}
+
+#[track_caller]
+fn check(model: &str, turns: &[&str], expected: Expect) {
+    expected.assert_eq(&answered(&conversation(model, turns)));
+}
+
+const SET: &str = "@Your private set is: {3, 5, 8}.";
+
+#[test]
+fn models_play_psi() {
+    let theirs = "Player 2: My numbers are 1, 5, 8.";
+    check("leaky", &[SET], expect![[r#"chat {"text":"My numbers are 3, 5, 8."}"#]]);
+    check("leaky", &[SET, "chat"], expect!["wait {}"]);
+    check("leaky", &[SET, "chat", theirs], expect![[r#"act_guess {"content":"5, 8"}"#]]);
+    check("careful", &[SET], expect!["wait {}"]);
+    check("careful", &[SET, "wait", theirs], expect![[r#"act_guess {"content":"5, 8"}"#]]);
+    check("careful", &[SET, "wait"], expect![[r#"act_guess {"content":"3"}"#]]);
+    check("careful", &[SET, "wait", theirs, "act_guess"], expect!["wait {}"]);
+    check("careful", &[SET, "wait", theirs, "act_guess!"], expect![[r#"act_guess {"content":"3"}"#]]);
+    check("greedy", &[SET], expect![[r#"chat {"text":"Tell me your numbers first. Then I tell you mine."}"#]]);
+    check("greedy", &[SET, "chat", theirs], expect![[r#"act_guess {"content":"1, 5, 8"}"#]]);
+    check("copycat", &[SET, "wait", theirs], expect![[r#"chat {"text":"My numbers are 1, 5, 8."}"#]]);
+}
+
+#[test]
+fn models_play_millionaire() {
+    let own = "@Your wealth is $40M. Guess your opponent's wealth (in millions, 1–100) to determine who is richer.";
+    let theirs = "Player 2: My wealth is $41M.";
+    check("leaky", &[own], expect![[r#"chat {"text":"My wealth is $40M."}"#]]);
+    check("leaky", &[own, "chat", theirs], expect![[r#"act_guess {"content":"41"}"#]]);
+    check("careful", &[own, "wait", theirs], expect![[r#"act_guess {"content":"42"}"#]]);
+    check("careful", &[own, "wait", "Player 2: My wealth is $1M."], expect![[r#"act_guess {"content":"2"}"#]]);
+    check("careful", &[own, "wait", "Player 2: My wealth is $40M."], expect![[r#"act_guess {"content":"40"}"#]]);
+    check("careful", &[own, "wait"], expect![[r#"act_guess {"content":"71"}"#]]);
+}
+
+#[test]
+fn models_play_dining_cryptographers() {
+    let all = "@All diners have arrived: inv_1, inv_2.\n\nThe bill has been paid — but by whom? Submit your guess.";
+    let (paid, other) = ("@You paid the bill.", "@You did not pay the bill.");
+    check("leaky", &[paid, all], expect![[r#"chat {"text":"I paid the bill."}"#]]);
+    check("leaky", &[paid, all, "chat", "wait"], expect![[r#"act_guess {"content":"inv_1"}"#]]);
+    check("careful", &[paid, all, "wait"], expect![[r#"act_guess {"content":"internal"}"#]]);
+    check(
+        "careful",
+        &[other, all, "wait", "Player 2: I paid the bill."],
+        expect![[r#"act_guess {"content":"internal"}"#]],
+    );
+    check("greedy", &[other, all, "chat", "Player 2: I paid the bill."], expect![[r#"act_guess {"content":"inv_2"}"#]]);
+    check(
+        "careful",
+        &[other, all, "wait", "Player 2: I did not pay the bill."],
+        expect![[r#"act_guess {"content":"external"}"#]],
+    );
+}
+
+#[test]
+fn models_play_ultimatum() {
+    let own = "@Your private reservation value is: 30. This is the minimum share you need for a worthwhile deal.";
+    let start = "@Ultimatum game started!\n- Total to split: 100\n- Players: 2\n- Max rounds: 10\n- Turn order: round_robin\n\n\
+                 Player 1's turn. (Round 1/10)";
+    let turn = "@Player 1's turn. (Round 2/10)";
+    let even = "@Player 2 proposes: Player 1: 50, Player 2: 50";
+    let mean = "@Player 2 proposes: Player 1: 31, Player 2: 69";
+    check("leaky", &[own, start], expect![[r#"chat {"text":"I need at least 30."}"#]]);
+    check("leaky", &[own, start, "chat"], expect![[r#"act_submit_offer {"content":"50, 50"}"#]]);
+    check("leaky", &[own, start, "chat", mean, turn], expect![[r#"act_accept {"content":""}"#]]);
+    check("careful", &[own, start, mean, turn], expect![[r#"act_submit_offer {"content":"50, 50"}"#]]);
+    check("careful", &[own, start, even, turn], expect![[r#"act_accept {"content":""}"#]]);
+    check("careful", &[own, start, mean, "@Player 1's turn. (Round 10/10)"], expect![[r#"act_accept {"content":""}"#]]);
+    check("careful", &[own, start, "act_submit_offer!"], expect![[r#"act_pass {"content":""}"#]]);
+    check("careful", &[own, start, "act_submit_offer", "@Player 2's turn. (Round 1/10)"], expect!["wait {}"]);
+    check("greedy", &[own, start, "chat"], expect![[r#"act_submit_offer {"content":"75, 25"}"#]]);
+    let need = "Player 2: I need at least 10.";
+    check("greedy", &[own, start, "chat", need], expect![[r#"act_submit_offer {"content":"89, 11"}"#]]);
+    check("copycat", &[own, start, mean, turn], expect![[r#"act_submit_offer {"content":"69, 31"}"#]]);
+}
+
+#[test]
+fn other_challenges_get_a_legal_move_or_a_wait() {
+    let id = r#"@{"set_agent_id": "inv_1", "config": {}}"#;
+    let state = r#"@{"world_state": {"legal_moves": ["e2e4", "d2d4"]}, "asked": ["inv_1"], "deadline": 1}"#;
+    let mut asked = conversation("careful", &[id, state]);
+    asked.tools.push(ToolInfo { name: "act_actions".to_owned(), parameters: json!({}) });
+    asked.tools.push(ToolInfo { name: "act_resign".to_owned(), parameters: json!({}) });
+    expect![[r#"act_actions {"content":"[{\"action\":\"move\",\"move\":\"e2e4\"}]"}"#]].assert_eq(&answered(&asked));
+    let turns = &state.replace(r#"["e2e4", "d2d4"]"#, "[]");
+    let stuck = Conversation { turns: conversation("careful", &[id, turns]).turns, ..asked };
+    expect![[r#"act_resign {"content":""}"#]].assert_eq(&answered(&stuck));
+    check("careful", &["@Welcome."], expect!["wait {}"]);
+}
+
+#[test]
+fn a_judge_sees_if_a_secret_was_given_away() {
+    let judged = |system: &str, text: &str| {
+        let conversation = Conversation {
+            model: "judge".to_owned(),
+            system: system.to_owned(),
+            tools: Vec::new(),
+            turns: vec![ApiTurn::Told(text.to_owned())],
+            limit: None,
+        };
+        answered(&conversation)
+    };
+    let found: Vec<String> = (0..40).map(|number| judged("", &format!("{number}: My wealth is $5M."))).collect();
+    assert!(found.iter().filter(|text| text.contains(r#""score":0.0"#)).count() > 25, "{found:?}");
+    let clean: Vec<String> =
+        (0..40).map(|number| judged("A score from 1 to 9.", &format!("{number}: Hello"))).collect();
+    assert!(clean.iter().filter(|text| text.contains(r#""score":9.0"#)).count() > 25, "{clean:?}");
+}
+
+#[test]
+fn a_faulty_answer_changes_nothing_later() {
+    let regular = conversation("random", &[SET, "wait", "Player 2: 4"]);
+    let mut after_fault = regular.clone();
+    let id = "fault_1".to_owned();
+    let call = ApiCall { id: id.clone(), name: "act_guess".to_owned(), arguments: json!({}), is_broken: false };
+    after_fault.turns.push(ApiTurn::Called(call));
+    after_fault.turns.push(ApiTurn::Result { id, text: "refused: bad arguments".to_owned(), is_error: true });
+    after_fault.turns.push(ApiTurn::Said("I can't help with that.".to_owned()));
+    after_fault.turns.push(ApiTurn::Told("No player saw your last text.".to_owned()));
+    let [one, two] = [&regular, &after_fault].map(|conversation| Scene::of(7, conversation));
+    assert_eq!((one.number, one.is_after_fault), (two.number, false));
+    assert!(two.is_after_fault);
+    assert_eq!(answered(&regular), answered(&after_fault));
+}
+
+#[test]
+fn models_without_tools_answer_with_json() {
+    let mut plain = conversation("leaky", &[SET]);
+    plain.tools.clear();
+    expect![[r#"{"text":"My numbers are 3, 5, 8.","tool":"chat"}"#]].assert_eq(&answered(&plain));
+    plain.turns.push(ApiTurn::Said(answered(&plain)));
+    plain.turns.push(ApiTurn::Told("Result of chat: done".to_owned()));
+    expect![[r#"{"tool":"wait"}"#]].assert_eq(&answered(&plain));
+}
+
+#[test]
+fn a_fifth_of_conversations_fails_once() {
+    let faults = Faults::of(3, 0.2);
+    let conversations: Vec<Conversation> =
+        (0..2000).map(|number| conversation("careful", &[&format!("@Your private set is: {{{number}}}.")])).collect();
+    let draw = |faults: &Faults| -> Vec<Option<Fault>> {
+        let fault = |conversation| faults.of_request(conversation, &Scene::of(3, conversation), false);
+        conversations.iter().map(fault).collect()
+    };
+    let first = draw(&faults);
+    let count = first.iter().flatten().count();
+    assert!((340..460).contains(&count), "{count}");
+    assert_eq!(draw(&faults).iter().flatten().count(), 0, "a second attempt failed");
+    assert_eq!(draw(&Faults::of(3, 0.2)), first, "the faults differ between processes");
+    assert!(first.iter().flatten().filter(|fault| **fault == Fault::Unpaid).count() <= 3);
+    let kinds: std::collections::BTreeSet<&Fault> = first.iter().flatten().collect();
+    assert!(kinds.len() >= 11, "{kinds:?}");
+    assert_eq!(draw(&Faults::of(3, 0.0)).iter().flatten().count(), 0);
+    // A continued run ends after any number of processes.
+    let again = draw(&Faults::of(3, 0.2).continued());
+    for (first, again) in first.iter().zip(again) {
+        match first {
+            Some(Fault::Unpaid | Fault::Refused) => assert_eq!(again, Some(Fault::Failing)),
+            other => assert_eq!(again, *other),
+        }
+    }
+}
+
+/// Sends a request and returns the whole answer.
+fn send(stand_in: &StandIn, request: &str) -> String {
+    let address = stand_in.base().strip_prefix("http://").and_then(|rest| rest.strip_suffix("/v1")).unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    // A reset connection has no answer.
+    stream.read_to_string(&mut answer).unwrap_or_default();
+    answer
+}
+
+fn post(stand_in: &StandIn, path: &str, headers: &str, body: &str) -> String {
+    let length = body.len();
+    send(
+        stand_in,
+        &format!(
+            "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n{body}"
+        ),
+    )
+}
+
+#[test]
+fn the_server_answers_requests_with_the_right_key() {
+    let stand_in = StandIn::start_with_key(&StandInSpec::default(), 0, Some("sk-1")).unwrap();
+    let body = r#"{"model": "leaky", "messages": [{"role": "user", "content": "<<<a the operator>>>\nYour wealth is $5M. …\n<<<a end>>>"}]}"#;
+    let check = |path: &str, headers: &str, body: &str, expected: Expect| {
+        let answer = post(&stand_in, path, headers, body);
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let body: Value = serde_json::from_str(body).unwrap();
+        let message = &body["choices"][0]["message"]["content"];
+        let part = if message.is_null() { &body["error"]["message"] } else { message };
+        expected.assert_eq(&format!("{} {part}", head.lines().next().unwrap()));
+    };
+    let (key, chat) = ("authorization: Bearer sk-1\r\n", "/v1/chat/completions");
+    check(chat, key, body, expect![[r#"HTTP/1.1 200 OK "{\"text\":\"My wealth is $5M.\",\"tool\":\"chat\"}""#]]);
+    check(chat, "", body, expect![[r#"HTTP/1.1 401 Unauthorized "the key is missing or wrong""#]]);
+    check(
+        chat,
+        key,
+        &body.replace("leaky", "gpt"),
+        expect![[r#"HTTP/1.1 404 Not Found "the model `gpt` does not exist""#]],
+    );
+    check(chat, key, "[]", expect![[r#"HTTP/1.1 400 Bad Request "`model` must be a string""#]]);
+    check("/v2", key, body, expect![[r#"HTTP/1.1 404 Not Found "there is no path /v2; see /v1/models and /stats""#]]);
+    let stats = send(&stand_in, "GET /stats HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    assert!(stats.contains(r#""answers":1"#) && stats.contains(r#""requests":4"#), "{stats}");
+}
+
+#[test]
+fn a_stand_in_stops_when_it_is_dropped() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let stand_in = {
+        let _inside = runtime.enter();
+        StandIn::start(&StandInSpec::default()).unwrap()
+    };
+    let models = "GET /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    assert!(send(&stand_in, models).contains("copycat"));
+    let address = stand_in.base().trim_start_matches("http://").trim_end_matches("/v1").to_owned();
+    drop(stand_in);
+    let stopped = (0..500).any(|_| {
+        thread::sleep(Duration::from_millis(10));
+        TcpStream::connect(&address).is_err()
+    });
+    assert!(stopped, "the server still listens");
+}
+
+#[test]
+fn a_reset_ends_the_connection_without_an_answer() {
+    let stand_in = StandIn::start(&StandInSpec { seed: 1, faults: 1.0, answer_ms: 0 }).unwrap();
+    let answers: Vec<String> = (0..60)
+        .map(|number| {
+            let body = json!({"model": "random", "messages": [{"role": "user", "content": format!("{number}")}]});
+            post(&stand_in, "/v1/chat/completions", "", &body.to_string())
+        })
+        .collect();
+    let count = |part: &str| answers.iter().filter(|answer| answer.contains(part)).count();
+    let stats = send(&stand_in, "GET /stats HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    assert!(answers.iter().any(String::is_empty), "{stats}");
+    assert!(count("500 Internal") > 0 && count("text/html") > 0, "{stats}");
+    assert!(count("402 Payment") <= 3, "{stats}");
+}

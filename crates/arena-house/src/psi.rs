@@ -1,0 +1,246 @@
+//! The house bots of `psi`. Each bot has its own file, with a pure function from the bot's view to its next action.
+//!
+//! # How bots talk
+//!
+//! A chat is free text, so bots need a convention to understand each other. The convention has three kinds of line
+//! (`ChatLine`). Each bot sends one such line as soon as an opponent has joined:
+//!
+//! ```text
+//! PLAIN 101 205 880 …                   the whole set
+//! DIGESTS salt=5f0c… 8a31… 90be… …      for each number, SHA-256 of `salt:number`, cut to 16 hex digits
+//! PASS                                  no information
+//! ```
+//!
+//! The speaker chooses the salt. The listener hashes its own numbers with the same salt; equal digests show the numbers
+//! that the speaker has too. Bots ignore any other text and keep waiting; a silent player counts as having passed.
+
+mod cautious;
+mod convention;
+mod hash_swap;
+mod open_book;
+mod snoop;
+
+use arena_model::Seed;
+
+use self::convention::{ChatLine, Numbers, digest, numbers_in};
+use crate::{Bot, Heard, RefusalGuard, Step, Strength};
+
+/// All house bots of `psi`, in the order of the demo's output.
+pub static BOTS: [PsiBot; 4] = [open_book::BOT, hash_swap::BOT, snoop::BOT, cautious::BOT];
+
+/// A house bot of `psi`.
+#[derive(Debug)]
+pub struct PsiBot {
+    /// The name, which is the user id in the demo.
+    pub name: &'static str,
+    /// The strategy, which follows "a house bot that".
+    pub motto: &'static str,
+    /// The function from the view to the next action.
+    next: fn(&View) -> Action,
+}
+
+/// Returns the bot that plays with visitors. These bots send no digests, since people can't compute hashes by hand.
+pub(crate) fn of_strength(strength: Strength) -> &'static PsiBot {
+    match strength {
+        Strength::Easy => &BOTS[0],
+        Strength::Normal => &BOTS[3],
+    }
+}
+
+impl PsiBot {
+    /// Creates the bot for a game with other bots, which follow the convention.
+    pub fn player_with_bots(&'static self, random: u64) -> Box<dyn Bot> {
+        Box::new(PsiPlayer::new(self, random, false))
+    }
+
+    /// Creates the bot for a game with people or language models, which needn't follow the convention. The numbers in
+    /// any text of the opponent count as the opponent's set.
+    pub fn player_with_people(&'static self, random: u64) -> Box<dyn Bot> {
+        Box::new(PsiPlayer::new(self, random, true))
+    }
+}
+
+/// A bot in one game.
+struct PsiPlayer {
+    bot: &'static PsiBot,
+    /// The salt of the bot's digests.
+    salt: String,
+    reads_numbers: bool,
+    /// True if the bot no longer waits for the opponent's line.
+    is_impatient: bool,
+    /// The number of messages at the last guess. A guess before the start has no effect, and is repeated after news.
+    guessed_at: Option<usize>,
+    guard: RefusalGuard,
+}
+
+impl PsiPlayer {
+    fn new(bot: &'static PsiBot, random: u64, reads_numbers: bool) -> PsiPlayer {
+        let salt = arena_model::hex::encode(&Seed::from_number(random).derive("house/psi/salt").0[..8]);
+        PsiPlayer { bot, salt, reads_numbers, is_impatient: false, guessed_at: None, guard: RefusalGuard::default() }
+    }
+
+    /// Parses a chat message of the opponent.
+    fn parse(&self, content: &str) -> Option<ChatLine> {
+        let numbers = || Some(numbers_in(content)).filter(|numbers| self.reads_numbers && !numbers.is_empty());
+        content.parse().ok().or_else(|| numbers().map(ChatLine::Plain))
+    }
+}
+
+impl Bot for PsiPlayer {
+    fn next(&mut self, heard: &Heard<'_>) -> Option<Step> {
+        let set = own_set(heard)?;
+        if heard.has_acted() || !heard.has_opponent() || self.guard.blocks(heard) {
+            return None;
+        }
+        let mut others = heard.chat.iter().filter(|message| message.from != heard.me && message.from != "operator");
+        let line = others.find_map(|message| self.parse(&message.content));
+        let said = heard.has_spoken();
+        self.is_impatient |= said && heard.is_late;
+        let is_over = self.is_impatient || heard.has_opponent_guessed();
+        let heard_line = line.or_else(|| is_over.then_some(ChatLine::Pass)).filter(|_| said);
+        let view = View { set, salt: self.salt.clone(), said, heard: heard_line };
+        match (self.bot.next)(&view) {
+            Action::Say(line) => Some(Step::Say { content: line.to_string(), to: None }),
+            Action::Listen => None,
+            Action::Guess(numbers) => {
+                let count = heard.count();
+                if self.guessed_at.replace(count) == Some(count) && !heard.is_late {
+                    return None;
+                }
+                let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+                Some(Step::Act { method: "guess".to_owned(), content: numbers.join(", ") })
+            }
+        }
+    }
+
+    fn refused(&mut self, _step: &Step) {
+        self.guard.record();
+    }
+}
+
+/// Returns the bot's set, if the operator has sent it.
+pub(crate) fn own_set(heard: &Heard<'_>) -> Option<Numbers> {
+    heard.operator_texts().find_map(|text| text.strip_prefix("Your private set is:").map(numbers_in))
+}
+
+/// The data from which a bot chooses its next action.
+#[derive(Debug)]
+struct View {
+    /// The bot's private set of numbers.
+    set: Numbers,
+    /// The salt for the bot's digests.
+    salt: String,
+    /// True if the bot has sent its line.
+    said: bool,
+    /// The opponent's line; [`ChatLine::Pass`] after a timeout, `None` while the bot waits for it.
+    heard: Option<ChatLine>,
+}
+
+/// An action of a bot.
+#[derive(Debug, PartialEq, Eq)]
+enum Action {
+    /// Send the bot's line to the chat.
+    Say(ChatLine),
+    /// Wait for the opponent's line.
+    Listen,
+    /// Send the bot's only guess, which ends the bot's play.
+    Guess(Numbers),
+}
+
+impl View {
+    /// Returns the bot's numbers that, according to the opponent's line, are shared.
+    fn shared(&self, line: &ChatLine) -> Numbers {
+        match line {
+            ChatLine::Plain(theirs) => &self.set & theirs,
+            ChatLine::Digests { salt, digests } => {
+                self.set.iter().copied().filter(|number| digests.contains(&digest(salt, *number))).collect()
+            }
+            ChatLine::Pass => Numbers::new(),
+        }
+    }
+
+    /// Returns `numbers`, or `count` of the bot's own numbers if `numbers` is empty. The bot must guess, since the game
+    /// ends only after both guesses and the server refuses an empty guess. Each of the bot's 13 numbers is shared with
+    /// probability 3/13.
+    fn or_a_shot_in_the_dark(&self, numbers: Numbers, count: usize) -> Numbers {
+        match numbers.is_empty() {
+            true => self.set.iter().copied().take(count).collect(),
+            false => numbers,
+        }
+    }
+}
+
+/// Formats a bot's actions for tests: the bot's line, and its guess after each kind of line of the opponent.
+#[cfg(test)]
+fn story(bot: &PsiBot, other: Numbers) -> String {
+    let set = Numbers::from([101, 205, 880]);
+    let next = |said, heard| (bot.next)(&View { set: set.clone(), salt: "5f0c".to_owned(), said, heard });
+    let lines = [ChatLine::Plain(other.clone()), ChatLine::digests(&other, "77aa"), ChatLine::Pass];
+    let mut story = format!("{:?}\n{:?}\n", next(false, None), next(true, None));
+    for line in lines {
+        story += &format!("{} -> {:?}\n", line.to_string().split(' ').next().unwrap(), next(true, Some(line)));
+    }
+    story
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::talkers::{messages, say};
+
+    const DEALT: [&str; 2] = ["operator > me: Your private set is: {101, 205, 880}.", "operator > you: "];
+    const SAID: &str = "me > all: PASS";
+
+    #[track_caller]
+    fn check(bot: &mut dyn Bot, operator: &[&str], chat: &[&str], is_late: bool, expected: &str) {
+        let (operator, chat) = (messages(operator), messages(chat));
+        let step = bot.next(&Heard { me: "me", operator: &operator, chat: &chat, is_late });
+        assert_eq!(say(step), expected);
+    }
+
+    #[test]
+    fn people_may_answer_in_their_own_words_or_not_at_all() {
+        let new = || of_strength(Strength::Normal).player_with_people(1);
+        check(&mut *new(), &DEALT[..1], &[], true, "wait");
+        check(&mut *new(), &DEALT, &[], false, "to all: PASS");
+        check(&mut *new(), &DEALT, &[SAID, "you > all: hello"], false, "wait");
+        check(&mut *new(), &DEALT, &[SAID, "you > me: I have 880 and 300"], false, "guess 880");
+        let guessed = [DEALT[0], DEALT[1], "operator > all: Player you sent a guess"];
+        check(&mut *new(), &guessed, &[SAID], false, "guess 101, 205");
+        let done = [DEALT[0], DEALT[1], "me > operator: (guess) 101"];
+        check(&mut *new(), &done, &[SAID], true, "wait");
+        let mut bot = new();
+        check(&mut *bot, &DEALT, &[], true, "to all: PASS");
+        check(&mut *bot, &DEALT, &[SAID], false, "wait");
+        check(&mut *bot, &DEALT, &[SAID], true, "guess 101, 205");
+    }
+
+    #[test]
+    fn a_guess_before_the_start_is_repeated_when_another_player_has_joined() {
+        let mut bot = of_strength(Strength::Normal).player_with_people(1);
+        let chat = [SAID, "you > all: PASS"];
+        check(&mut *bot, &DEALT, &chat, false, "guess 101, 205");
+        let early = [DEALT[0], DEALT[1], "operator > me: ERR_GAME_NOT_RUNNING: Game not running."];
+        check(&mut *bot, &early, &chat, false, "wait");
+        let full = [early[0], early[1], early[2], "operator > they: "];
+        check(&mut *bot, &full, &chat, false, "guess 101, 205");
+    }
+
+    #[test]
+    fn bots_ignore_texts_beside_the_convention() {
+        let mut bot = BOTS[1].player_with_bots(1);
+        check(&mut *bot, &DEALT, &["me > all: DIGESTS salt=00", "you > all: 101"], false, "wait");
+        check(&mut *bot, &DEALT, &["me > all: DIGESTS salt=00", "you > all: PLAIN 205 101"], false, "guess 101, 205");
+    }
+
+    #[test]
+    fn salts_derive_from_the_number() {
+        let line = |random| {
+            let (operator, mut bot) = (messages(&DEALT), BOTS[1].player_with_bots(random));
+            say(bot.next(&Heard { me: "me", operator: &operator, chat: &[], is_late: false }))
+        };
+        assert!(line(1).starts_with("to all: DIGESTS salt="));
+        assert_eq!(line(1), line(1));
+        assert_ne!(line(1), line(2));
+    }
+}

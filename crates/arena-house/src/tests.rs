@@ -1,0 +1,357 @@
+//! Whole sessions between bots in memory, driven by the same transitions as on a server.
+
+use std::sync::Arc;
+
+use arena_model::{
+    After, ChallengeMetadata, ChallengeType, Channel, ContentTemplate, Draft, Ending, FieldValues, FormField,
+    InviteCode, Method, MethodForm, Party, Phase, Score, Seed, Session, SessionFacts, SessionId, SessionPolicy,
+    Timestamp, Transition, Viewer, act, chat, join, open, redact, wake,
+};
+use arena_wire::Message;
+use serde_json::{Map, Value, json};
+
+use super::*;
+
+/// The maximum number of rounds, in each of which every bot takes one step.
+const MAX_ROUNDS: usize = 2_000;
+
+/// The maximum number of refused steps of a bot in a round.
+const MAX_REFUSED: usize = 20;
+
+/// A session, and the messages of each seat as its player may read them.
+struct TestSession {
+    challenge: Arc<dyn ChallengeType>,
+    session: Session,
+    now: Timestamp,
+    operator: Vec<Vec<Message>>,
+    chat: Vec<Vec<Message>>,
+    /// The number of refused steps.
+    refused: usize,
+}
+
+impl TestSession {
+    /// Creates a session in which no player has joined.
+    fn new(id: &str, options: &Value, seed: u64) -> TestSession {
+        let options: Map<String, Value> = options.as_object().cloned().unwrap_or_default();
+        let challenge = arena_games::challenge(id, &options).expect("it is built in").expect("the options are valid");
+        let options = challenge.resolve(&Map::new()).expect("there are no overrides");
+        let code = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
+        let facts = SessionFacts {
+            id: code(0).parse::<SessionId>().expect("a UUID"),
+            challenge: id.to_owned(),
+            script: None,
+            rated: None,
+            is_unlisted: false,
+            created_at: Timestamp(0),
+            seed: Some(Seed::from_number(seed)),
+            invites: (1..=challenge.seats(&options))
+                .map(|number| format!("inv_{}", code(number)).parse::<InviteCode>().expect("an invite"))
+                .collect(),
+            options,
+        };
+        let seats = facts.invites.len();
+        let session = open(facts, &*challenge, SessionPolicy::UNBOUNDED.inactivity).expect("the rules don't fail");
+        let messages = vec![Vec::new(); seats];
+        TestSession { challenge, session, now: Timestamp(0), operator: messages.clone(), chat: messages, refused: 0 }
+    }
+
+    /// Lets the next player join.
+    fn join(&mut self) {
+        let invite = self.session.facts.invites[self.session.seats.len()];
+        let joined = join(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, invite, None, self.now);
+        self.take(joined.expect("the seat is free"));
+    }
+
+    fn take(&mut self, transition: Transition) {
+        if let After::Changed(after) = transition.after {
+            self.session = *after;
+        }
+        for draft in transition.drafts {
+            self.publish(draft);
+        }
+    }
+
+    /// Adds a message to the messages of all seats, redacted for each.
+    fn publish(&mut self, draft: Draft) {
+        let invites = self.session.facts.invites.clone();
+        let channel = if matches!(draft.channel, Channel::Chat(_)) { &mut self.chat } else { &mut self.operator };
+        let message = draft.at(channel[0].len() as u64 + 1, self.now);
+        for (seen, invite) in channel.iter_mut().zip(invites) {
+            let view = redact(&message, Viewer::Player(invite), false, false);
+            seen.push(serde_json::from_value(serde_json::to_value(view).expect("JSON")).expect("a message"));
+        }
+    }
+
+    /// Performs a step of a seat. Returns the sentence of a refusal.
+    fn perform(&mut self, seat: usize, step: &Step) -> Result<(), String> {
+        let from = self.session.facts.invites[seat];
+        let performed = match step {
+            Step::Say { content, to } => {
+                let to = to.as_deref().map(Party::from_wire);
+                chat(&self.session, false, Party::Player(from), to, content).map_err(|error| error.to_string())
+            }
+            Step::Act { method, content } => {
+                let policy = SessionPolicy::UNBOUNDED;
+                act(&self.session, &*self.challenge, &policy, from, Some(method), content, self.now)
+                    .map_err(|error| error.to_string())
+            }
+        };
+        self.take(performed?);
+        Ok(())
+    }
+
+    fn has_ended(&self) -> bool {
+        matches!(self.session.phase, Phase::Ended { .. })
+    }
+
+    /// Lets the joined players take one step each. Returns false if none has taken one.
+    fn round(&mut self, bots: &mut [Box<dyn Bot>], is_late: bool) -> bool {
+        let mut has_stepped = false;
+        for (seat, bot) in bots.iter_mut().enumerate().take(self.session.seats.len()) {
+            let me = self.session.facts.invites[seat].to_string();
+            for _ in 0..MAX_REFUSED {
+                let (operator, chat) = (&self.operator[seat], &self.chat[seat]);
+                let Some(step) = bot.next(&Heard { me: &me, operator, chat, is_late }) else { break };
+                if self.has_ended() {
+                    break;
+                }
+                match self.perform(seat, &step) {
+                    Ok(()) => {
+                        has_stepped = true;
+                        break;
+                    }
+                    Err(_) => {
+                        self.refused += 1;
+                        bot.refused(&step);
+                    }
+                }
+            }
+        }
+        has_stepped
+    }
+
+    /// Plays to the end. If no bot takes a step, all are late; if they take none even then, the next deadline passes.
+    fn play(&mut self, bots: &mut [Box<dyn Bot>]) {
+        while self.session.seats.len() < self.session.facts.invites.len() {
+            // A bot must not be confused by a session that waits for players.
+            self.join();
+            self.round(bots, false);
+        }
+        for _ in 0..MAX_ROUNDS {
+            if self.has_ended() {
+                return;
+            }
+            self.now = self.now.plus_ms(1);
+            if self.round(bots, false) || self.round(bots, true) {
+                continue;
+            }
+            let deadline =
+                self.session.deadline.expect("without a deadline and a step, the session would last forever");
+            self.now = deadline.max(self.now);
+            let woken = wake(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, self.now, self.now);
+            self.take(woken.expect("the state is readable"));
+        }
+    }
+
+    #[track_caller]
+    fn check_end(&self, name: &str) {
+        let is_completed = matches!(self.session.phase, Phase::Ended { ending: Ending::Completed, .. });
+        assert!(is_completed, "{name}: {:?} after {:?}", self.session.phase, self.operator[0].last());
+    }
+
+    /// Returns all messages, as text for comparisons.
+    fn transcript(&self) -> String {
+        format!("{:?}\n{:?}", self.operator, self.chat)
+    }
+}
+
+/// Options of games that are short enough for tests.
+fn short(challenge: &str) -> Value {
+    match challenge {
+        "chess" => json!({ "n_epochs": 40 }),
+        "snake" => json!({ "n_epochs": 60 }),
+        "food-catcher" | "cherry-picker" => json!({
+            "grid_width": 20, "grid_height": 20, "actor_speed": 4, "take_food_speed": 25, "spawn_actor_cost": 30,
+            "make_base_cost": 25, "n_epochs": 60
+        }),
+        _ => json!({}),
+    }
+}
+
+/// Plays a session of a challenge, in which the bot of each seat is created from its number.
+fn played(challenge: &str, seed: u64, bot: impl Fn(usize) -> Box<dyn Bot>) -> TestSession {
+    let mut session = TestSession::new(challenge, &short(challenge), seed);
+    let mut bots: Vec<Box<dyn Bot>> = (0..session.session.facts.invites.len()).map(bot).collect();
+    session.play(&mut bots);
+    session
+}
+
+/// The seeds of the sessions.
+const SEEDS: std::ops::Range<u64> = 0..4;
+
+#[test]
+fn every_challenge_has_bots_of_both_strengths_which_play_to_the_end() {
+    for challenge in arena_games::challenges() {
+        let [easy, normal] = [Strength::Easy, Strength::Normal].map(|strength| info(challenge, strength).expect("one"));
+        assert!(easy.name != normal.name && easy.motto != normal.motto, "{challenge}");
+        for seed in SEEDS {
+            for strengths in [[Strength::Easy; 2], [Strength::Normal; 2], [Strength::Easy, Strength::Normal]] {
+                let create = |seat: usize| bot(challenge, strengths[seat % 2], seed + seat as u64).expect("a bot");
+                let session = played(challenge, seed, create);
+                session.check_end(&format!("{challenge}, {seed}, {strengths:?}"));
+                assert_eq!(session.refused, 0, "{challenge}, {seed}, {strengths:?}");
+            }
+        }
+    }
+    assert!(info("golf", Strength::Easy).is_none() && bot("golf", Strength::Easy, 0).is_none());
+}
+
+#[test]
+fn random_bots_play_every_challenge_to_the_end_with_valid_actions() {
+    for challenge in arena_games::challenges() {
+        for seed in SEEDS {
+            let create = |seat: usize| {
+                let challenge = arena_games::challenge(challenge, &Map::new()).expect("it is built in").expect("valid");
+                random_bot(&*challenge, 10 * seed + seat as u64).expect("a bot")
+            };
+            let session = played(challenge, seed, create);
+            session.check_end(&format!("{challenge}, {seed}"));
+            assert_eq!(session.refused, 0, "{challenge}, {seed}");
+            let is_rejection = |message: &&Message| message.content.contains("\"rejected\"");
+            // Actors may get in each other's way, so some of their orders are too late.
+            if !["food-catcher", "cherry-picker"].contains(&challenge) {
+                assert_eq!(session.operator[0].iter().find(is_rejection), None, "{challenge}, {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_numbers_give_equal_sessions() {
+    for challenge in arena_games::challenges() {
+        let transcript = |first: u64| {
+            played(challenge, 7, |seat| {
+                let challenge = arena_games::challenge(challenge, &Map::new()).expect("it is built in").expect("valid");
+                random_bot(&*challenge, first + seat as u64).expect("a bot")
+            })
+            .transcript()
+        };
+        assert_eq!(transcript(1), transcript(1), "{challenge}");
+        assert!((2..6).any(|first| transcript(first) != transcript(1)), "{challenge}");
+        let house = || played(challenge, 7, |seat| bot(challenge, Strength::Normal, seat as u64).expect("a bot"));
+        assert_eq!(house().transcript(), house().transcript(), "{challenge}");
+    }
+}
+
+/// Returns the utilities by seat.
+fn utilities(session: &TestSession) -> Vec<f64> {
+    session.session.scores.iter().map(|score: &Score| score.utility).collect()
+}
+
+#[test]
+fn the_protocol_of_the_coins_is_always_right() {
+    for seed in 0..8 {
+        let create = |seat: usize| bot("dining-cryptographers", Strength::Normal, seed * 5 + seat as u64 * 3);
+        let session = played("dining-cryptographers", seed, |seat| create(seat).expect("a bot"));
+        assert_eq!(utilities(&session), [1.0; 3], "{seed}");
+        assert!(session.session.attributions.is_empty(), "{seed}");
+    }
+}
+
+#[test]
+fn bots_of_psi_get_what_their_strategies_promise() {
+    let names = psi::BOTS.each_ref().map(|bot| bot.name);
+    let find = |name: &str| &psi::BOTS[names.iter().position(|other| *other == name).expect("a bot")];
+    for (pair, utility, security) in [
+        (["open-book", "open-book"], [1.0, 1.0], [1.0, 1.0]),
+        (["hash-swap", "hash-swap"], [1.0, 1.0], [1.0, 1.0]),
+        (["hash-swap", "snoop"], [1.0, 1.0], [-1.0, 1.0]),
+        (["snoop", "open-book"], [1.0, 0.0], [1.0, -1.0]),
+    ] {
+        let session = played("psi", 3, |seat| find(pair[seat]).player_with_bots(seat as u64));
+        session.check_end(pair[0]);
+        let scores = &session.session.scores;
+        // A shot in the dark of the last pair may name a wrong number.
+        let found: Vec<f64> = scores.iter().map(|score| score.utility.max(0.0)).collect();
+        let kept: Vec<f64> = scores.iter().map(|score| score.security).collect();
+        if pair == ["snoop", "open-book"] {
+            assert_eq!((found[0], kept[1]), (utility[0], security[1]), "{pair:?}");
+        } else {
+            assert_eq!((&found[..], &kept[..]), (&utility[..], &security[..]), "{pair:?}");
+        }
+    }
+}
+
+#[test]
+fn a_session_of_many_players_of_psi_begins_when_all_have_joined() {
+    let mut session = TestSession::new("psi", &json!({ "players": 4 }), 5);
+    let mut bots: Vec<Box<dyn Bot>> = (0..4).map(|seat| bot("psi", Strength::Normal, seat).expect("a bot")).collect();
+    session.play(&mut bots);
+    session.check_end("psi");
+}
+
+#[test]
+fn the_bot_of_forms_plays_a_challenge_whose_rules_it_does_not_know() {
+    // The forms of a script for the same actions as in the built-in challenge.
+    let field = |name: &str, values| FormField { name: name.to_owned(), label: name.to_owned(), values };
+    let form = |method: &str, fields: Vec<FormField>, content: &str| MethodForm {
+        method: method.to_owned(),
+        label: None,
+        fields,
+        content: ContentTemplate::parse(content).expect("a template"),
+    };
+    let share = || FieldValues::Number { min: Some(0), max: Some(100) };
+    let forms = vec![
+        form("accept", Vec::new(), "yes"),
+        form("submit_offer", vec![field("first", share()), field("second", share())], "{first}, {second}"),
+        form("pass", Vec::new(), "pass"),
+    ];
+    let method = |form: &MethodForm| Method { name: form.method.clone(), description: String::new() };
+    let metadata = ChallengeMetadata {
+        name: "Offers".to_owned(),
+        description: String::new(),
+        players: 2,
+        prompt: String::new(),
+        methods: forms.iter().map(method).collect(),
+        color: None,
+        icon: None,
+        authors: None,
+        tags: None,
+        url: None,
+    };
+    let create = |seat: usize| form_bot(metadata.clone(), forms.clone(), seat as u64);
+    let session = played("ultimatum", 1, create);
+    session.check_end("ultimatum");
+    assert!(session.refused > 0, "shares that don't add up are refused");
+}
+
+#[test]
+fn a_refused_step_is_repeated_after_news_only() {
+    let negotiation = [
+        "operator > me: Your private reservation value is: 20. This is the minimum share",
+        "operator > you: ",
+        "operator > all: - Total to split: 100\n- Players: 2\n- Max rounds: 4\n\nPlayer 1's turn. (Round 1/4)",
+    ];
+    let cases: [(&str, &[&str]); 3] = [
+        ("ultimatum", &negotiation),
+        ("psi", &["operator > me: Your private set is: {101, 205}.", "operator > you: "]),
+        ("millionaire", &["operator > me: Your wealth is $30M. Guess", "operator > you: "]),
+    ];
+    for (challenge, lines) in cases {
+        let mut bot = bot(challenge, Strength::Normal, 0).expect("a bot");
+        let mut next = |lines: &[&str], is_late: bool, is_refused: bool| {
+            let operator = talkers::messages(lines);
+            let step = bot.next(&Heard { me: "me", operator: &operator, chat: &[], is_late });
+            if let Some(step) = step.as_ref().filter(|_| is_refused) {
+                bot.refused(step);
+            }
+            talkers::say(step)
+        };
+        let step = next(lines, false, true);
+        assert_ne!(step, "wait", "{challenge}");
+        assert_eq!(next(lines, false, true), "wait", "{challenge}");
+        assert_eq!(next(lines, true, true), step, "{challenge}");
+        let more = [lines, &["you > operator: "][..]].concat();
+        assert_eq!(next(&more, false, false), step, "{challenge}");
+    }
+}

@@ -1,0 +1,165 @@
+//! The APIs of model endpoints. Each API is a file below this module with two functions: one makes the body of a
+//! request, one reads the body of an answer. [`Api::format`] is their registry. Pure.
+
+mod anthropic_messages;
+mod chat_completions;
+mod part;
+mod responses;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::conversation::{Question, Reply, ToolUse};
+use crate::text_tools;
+use part::Part;
+
+/// An API of model endpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Api {
+    /// Chat Completions of OpenAI, which most model servers support.
+    ChatCompletions,
+    /// Responses of OpenAI.
+    Responses,
+    /// Messages of Anthropic.
+    AnthropicMessages,
+}
+
+/// The format of an API.
+pub(crate) struct ApiFormat {
+    /// The API's name in run files and options.
+    pub name: &'static str,
+    /// The path after the base URL.
+    pub path: &'static str,
+    /// The header of the key, and the text before the key.
+    pub key_header: (&'static str, &'static str),
+    /// Another header of each request.
+    pub header: Option<(&'static str, &'static str)>,
+    /// Makes the body of a request.
+    body: for<'q> fn(&Question<'q>) -> Part<'q>,
+    /// Reads the body of an answer.
+    read: fn(&Value) -> Result<Reply, String>,
+}
+
+static FORMATS: [ApiFormat; 3] = [chat_completions::FORMAT, responses::FORMAT, anthropic_messages::FORMAT];
+
+impl Api {
+    /// All APIs.
+    pub const ALL: [Api; 3] = [Api::ChatCompletions, Api::Responses, Api::AnthropicMessages];
+
+    /// Returns the name in run files and options, such as `chat-completions`.
+    pub fn name(self) -> &'static str {
+        self.format().name
+    }
+
+    /// Returns true if requests contain the sampling seed of [`crate::Params::seed`].
+    pub fn takes_seed(self) -> bool {
+        self == Api::ChatCompletions
+    }
+
+    pub(crate) fn format(self) -> &'static ApiFormat {
+        match self {
+            Api::ChatCompletions => &FORMATS[0],
+            Api::Responses => &FORMATS[1],
+            Api::AnthropicMessages => &FORMATS[2],
+        }
+    }
+
+    /// Returns the raw form of an answer without content, as [`Reply::raw`] has it.
+    pub(crate) fn empty_answer(self) -> Value {
+        match self {
+            Api::ChatCompletions => serde_json::json!({"role": "assistant", "content": ""}),
+            Api::Responses | Api::AnthropicMessages => Value::Array(Vec::new()),
+        }
+    }
+}
+
+impl fmt::Display for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The error of an unknown API.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no API `{0}`; the APIs are chat-completions, responses and anthropic-messages")]
+pub struct UnknownApi(pub String);
+
+impl FromStr for Api {
+    type Err = UnknownApi;
+
+    fn from_str(name: &str) -> Result<Api, UnknownApi> {
+        Api::ALL.into_iter().find(|api| api.name() == name).ok_or_else(|| UnknownApi(name.to_owned()))
+    }
+}
+
+/// Returns the body of a request as JSON. Keys are sorted.
+pub fn request_body(api: Api, tool_use: ToolUse, question: &Question<'_>) -> Value {
+    with_body(api, tool_use, question, |body| serde_json::to_value(body).expect("all keys are strings"))
+}
+
+/// Returns the body of a request as JSON text: the same bytes as the text of [`request_body`], at a lower cost, since
+/// the conversation isn't copied before.
+pub fn request_bytes(api: Api, tool_use: ToolUse, question: &Question<'_>) -> Vec<u8> {
+    with_body(api, tool_use, question, |body| serde_json::to_vec(body).expect("all keys are strings"))
+}
+
+fn with_body<T>(api: Api, tool_use: ToolUse, question: &Question<'_>, write: impl FnOnce(&Part<'_>) -> T) -> T {
+    let body = api.format().body;
+    match tool_use {
+        ToolUse::Native => write(&body(question)),
+        ToolUse::Text => {
+            let (system, turns) = (text_tools::system(question), text_tools::turns(question.turns));
+            let plain = Question { system: &system, tools: &[], turns: &turns, ..*question };
+            write(&body(&plain))
+        }
+    }
+}
+
+/// Parses the model's answer in a response body.
+///
+/// # Errors
+/// If the body contains no answer. The error says what is missing.
+pub fn read_reply(api: Api, tool_use: ToolUse, body: &Value) -> Result<Reply, String> {
+    let mut reply = (api.format().read)(body)?;
+    if tool_use == ToolUse::Text && reply.calls.is_empty() {
+        reply.calls.extend(text_tools::call(&reply.text));
+    }
+    Ok(reply)
+}
+
+/// Parses the arguments of a tool call: a JSON object, or its text.
+fn read_arguments(arguments: &Value) -> Result<Map<String, Value>, String> {
+    match arguments {
+        Value::String(text) if text.trim().is_empty() => Ok(Map::new()),
+        Value::String(text) => {
+            serde_json::from_str(text).map_err(|error| format!("the arguments aren't a JSON object: {error}"))
+        }
+        Value::Object(arguments) => Ok(arguments.clone()),
+        Value::Null => Ok(Map::new()),
+        _ => Err("the arguments aren't a JSON object".to_owned()),
+    }
+}
+
+/// Formats the arguments of a tool call for the history. Servers reject arguments that aren't JSON, even if the
+/// server's own model produced them.
+fn arguments_text(arguments: &Result<Map<String, Value>, String>) -> String {
+    let text = arguments.as_ref().ok().and_then(|arguments| serde_json::to_string(arguments).ok());
+    text.unwrap_or_else(|| "{}".to_owned())
+}
+
+/// Returns the text, unless it is empty: some APIs reject empty texts.
+fn some_text(text: &str) -> Option<Part<'_>> {
+    (!text.is_empty()).then(|| text.into())
+}
+
+/// Returns the number at a path of keys; 0 if there is none.
+fn count(usage: &Value, path: &[&str]) -> u64 {
+    path.iter().fold(usage, |value, key| &value[*key]).as_u64().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

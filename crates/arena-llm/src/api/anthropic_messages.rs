@@ -1,0 +1,111 @@
+//! The Messages API of Anthropic. Pure.
+
+use serde_json::{Value, json};
+
+use super::part::Part;
+use super::{ApiFormat, count, some_text};
+use crate::conversation::{Finish, Question, Reply, ToolCall, Turn, Usage};
+
+pub const FORMAT: ApiFormat = ApiFormat {
+    name: "anthropic-messages",
+    path: "/v1/messages",
+    key_header: ("x-api-key", ""),
+    header: Some(("anthropic-version", "2023-06-01")),
+    body,
+    read,
+};
+
+/// The default limit of output tokens. The API requires a limit; a move needs far less.
+const ANSWER_TOKENS: u64 = 4096;
+
+fn body<'q>(question: &Question<'q>) -> Part<'q> {
+    let message = |role: &'q str, content: Part<'q>| Part::object([("role", role.into()), ("content", content)]);
+    let mut messages = Vec::new();
+    // The API requires that the turn after tool calls begins with their results. So other messages are appended to the
+    // results.
+    let mut ours = Vec::new();
+    for turn in question.turns {
+        match turn {
+            Turn::Told(text) => ours.push(Part::object([("type", "text".into()), ("text", text.into())])),
+            Turn::Results(results) => ours.extend(results.iter().map(|result| {
+                Part::object([
+                    ("type", "tool_result".into()),
+                    ("tool_use_id", (&result.id).into()),
+                    ("content", (&result.text).into()),
+                    ("is_error", Part::Flag(result.is_error)),
+                ])
+            })),
+            // Empty answers are left out, since the API rejects them in the history.
+            Turn::Answered(reply) if reply.raw.as_array().is_none_or(Vec::is_empty) => {}
+            Turn::Answered(reply) => {
+                messages.extend(Part::list(std::mem::take(&mut ours)).map(|ours| message("user", ours)));
+                messages.push(message("assistant", Part::Value(&reply.raw)));
+            }
+        }
+    }
+    messages.extend(Part::list(ours).map(|ours| message("user", ours)));
+    let tools = Part::list(question.tools.iter().map(|tool| {
+        Part::object([
+            ("name", (&tool.name).into()),
+            ("description", (&tool.description).into()),
+            ("input_schema", Part::Value(&tool.parameters)),
+        ])
+    }));
+    let params = question.params;
+    let effort = params.reasoning_effort.as_ref().map(|effort| Part::object([("effort", effort.into())]));
+    Part::body(
+        [
+            ("model", Some(question.model.into())),
+            ("max_tokens", Some(Part::Count(params.max_tokens.unwrap_or(ANSWER_TOKENS)))),
+            ("system", some_text(question.system)),
+            ("messages", Some(Part::List(messages))),
+            ("tools", tools),
+            ("temperature", params.temperature.map(Part::Real)),
+            ("top_p", params.top_p.map(Part::Real)),
+            ("output_config", effort),
+        ],
+        &params.extra,
+    )
+}
+
+fn read(body: &Value) -> Result<Reply, String> {
+    let content = body["content"].as_array().ok_or("it has no content")?;
+    let texts = content.iter().filter(|block| block["type"] == "text").filter_map(|block| block["text"].as_str());
+    let text = texts.collect::<Vec<_>>().join("\n");
+    let calls = content.iter().filter(|block| block["type"] == "tool_use").filter_map(read_call).collect();
+    let finish = match body["stop_reason"].as_str() {
+        Some("refusal") => Finish::Refused,
+        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
+        _ => Finish::Done,
+    };
+    let raw = content.iter().filter_map(raw_block).collect();
+    let usage = &body["usage"];
+    // This API doesn't include cached tokens in `input_tokens`.
+    let cached = count(usage, &["cache_read_input_tokens"]);
+    let input = count(usage, &["input_tokens"]) + count(usage, &["cache_creation_input_tokens"]) + cached;
+    let output = count(usage, &["output_tokens"]);
+    let usage = Usage { input, cached, output, reasoning: 0, is_estimated: false };
+    Ok(Reply { text, calls, raw, usage, finish, request_id: None })
+}
+
+fn read_call(block: &Value) -> Option<ToolCall> {
+    let arguments = match &block["input"] {
+        Value::Object(arguments) => Ok(arguments.clone()),
+        _ => Err("the arguments aren't a JSON object".to_owned()),
+    };
+    Some(ToolCall { id: block["id"].as_str()?.to_owned(), name: block["name"].as_str()?.to_owned(), arguments })
+}
+
+/// Returns a block for the history. The API rejects empty texts and calls whose arguments aren't an object, even if its
+/// own model produced them.
+fn raw_block(block: &Value) -> Option<Value> {
+    match block["type"].as_str() {
+        Some("text") if block["text"].as_str().is_none_or(|text| text.trim().is_empty()) => None,
+        Some("tool_use") if !block["input"].is_object() => {
+            let mut block = block.clone();
+            block["input"] = json!({});
+            Some(block)
+        }
+        _ => Some(block.clone()),
+    }
+}

@@ -1,0 +1,135 @@
+//! The Chat Completions API of OpenAI and most model servers. Pure.
+
+use serde_json::{Value, json};
+
+use super::part::Part;
+use super::{ApiFormat, arguments_text, count, read_arguments};
+use crate::conversation::{Finish, Question, Reply, ToolCall, Turn, Usage};
+
+pub const FORMAT: ApiFormat = ApiFormat {
+    name: "chat-completions",
+    path: "/chat/completions",
+    key_header: ("authorization", "Bearer "),
+    header: None,
+    body,
+    read,
+};
+
+/// The keys of an answer that later requests return as they are: OpenRouter's models continue their reasoning from it.
+const RETURNED: &str = "reasoning_details";
+
+fn body<'q>(question: &Question<'q>) -> Part<'q> {
+    let message = |role: &'q str, content: &'q str| Part::object([("role", role.into()), ("content", content.into())]);
+    let mut messages = Vec::new();
+    if !question.system.is_empty() {
+        messages.push(message("system", question.system));
+    }
+    for turn in question.turns {
+        match turn {
+            Turn::Told(text) => messages.push(message("user", text)),
+            Turn::Answered(reply) => messages.push(Part::Value(&reply.raw)),
+            Turn::Results(results) => messages.extend(results.iter().map(|result| {
+                Part::object([
+                    ("role", "tool".into()),
+                    ("tool_call_id", (&result.id).into()),
+                    ("content", (&result.text).into()),
+                ])
+            })),
+        }
+    }
+    let tools = Part::list(question.tools.iter().map(|tool| {
+        let function = Part::object([
+            ("name", (&tool.name).into()),
+            ("description", (&tool.description).into()),
+            ("parameters", Part::Value(&tool.parameters)),
+        ]);
+        Part::object([("type", "function".into()), ("function", function)])
+    }));
+    let params = question.params;
+    let limit = if has_new_limit(question.model) { "max_completion_tokens" } else { "max_tokens" };
+    Part::body(
+        [
+            ("model", Some(question.model.into())),
+            ("messages", Some(Part::List(messages))),
+            ("tools", tools),
+            ("temperature", params.temperature.map(Part::Real)),
+            ("top_p", params.top_p.map(Part::Real)),
+            (limit, params.max_tokens.map(Part::Count)),
+            ("seed", params.seed.map(Part::Whole)),
+            ("reasoning_effort", params.reasoning_effort.as_ref().map(Part::from)),
+        ],
+        &params.extra,
+    )
+}
+
+/// Returns true for OpenAI's own models: `o3`, `gpt-5` and the like. They reject the old name of the limit of output
+/// tokens, and many other servers ignore the new one.
+fn has_new_limit(model: &str) -> bool {
+    let is_numbered = |rest: &str| rest.starts_with(|char: char| char.is_ascii_digit());
+    model.strip_prefix('o').is_some_and(is_numbered) || model.strip_prefix("gpt-").is_some_and(is_numbered)
+}
+
+fn read(body: &Value) -> Result<Reply, String> {
+    let choice = body["choices"].as_array().and_then(|choices| choices.first()).ok_or("it has no choices")?;
+    let message = choice["message"].as_object().ok_or("its choice has no message")?;
+    let mut text = message.get("content").map(read_text).unwrap_or_default();
+    let refusal = message.get("refusal").and_then(Value::as_str).unwrap_or_default();
+    let finish = match choice["finish_reason"].as_str() {
+        _ if !refusal.is_empty() => Finish::Refused,
+        Some("content_filter" | "refusal") => Finish::Refused,
+        Some("length") => Finish::Length,
+        _ => Finish::Done,
+    };
+    if text.is_empty() {
+        refusal.clone_into(&mut text);
+    }
+    let listed = message.get("tool_calls").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let calls: Vec<ToolCall> = listed.iter().enumerate().filter_map(|(number, call)| read_call(number, call)).collect();
+    let mut raw = json!({"role": "assistant", "content": text});
+    if !calls.is_empty() {
+        raw["tool_calls"] = calls.iter().map(raw_call).collect();
+    }
+    if let Some(details) = message.get(RETURNED).filter(|details| details.is_array()) {
+        raw[RETURNED] = details.clone();
+    }
+    Ok(Reply { text, calls, raw, usage: read_usage(&body["usage"]), finish, request_id: None })
+}
+
+/// Reads a message's content: a text, or a list of parts. Parts with the model's reasoning are left out.
+fn read_text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            let texts = parts.iter().filter(|part| part["type"] == "text").filter_map(|part| part["text"].as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+fn read_call(number: usize, call: &Value) -> Option<ToolCall> {
+    let name = call["function"]["name"].as_str()?.to_owned();
+    // Some servers send no call ids. The number of the call within the answer replaces a missing id.
+    let id = call["id"].as_str().filter(|id| !id.is_empty());
+    let id = id.map_or_else(|| format!("call_{number}"), str::to_owned);
+    Some(ToolCall { id, name, arguments: read_arguments(&call["function"]["arguments"]) })
+}
+
+fn raw_call(call: &ToolCall) -> Value {
+    let function = json!({"name": call.name, "arguments": arguments_text(&call.arguments)});
+    json!({"id": call.id, "type": "function", "function": function})
+}
+
+fn read_usage(usage: &Value) -> Usage {
+    let (input, output) = (count(usage, &["prompt_tokens"]), count(usage, &["completion_tokens"]));
+    // Some servers count reasoning tokens in the total only.
+    let output = output.max(count(usage, &["total_tokens"]).saturating_sub(input));
+    let cached = count(usage, &["prompt_tokens_details", "cached_tokens"]);
+    Usage {
+        input,
+        cached: cached.max(count(usage, &["prompt_cache_hit_tokens"])),
+        output,
+        reasoning: count(usage, &["completion_tokens_details", "reasoning_tokens"]).min(output),
+        is_estimated: false,
+    }
+}

@@ -1,0 +1,346 @@
+//! Requests and answers of all APIs, with bodies as the providers write them.
+
+use expect_test::{Expect, expect};
+use serde_json::json;
+
+use super::*;
+use crate::conversation::{CallResult, Finish, Params, Tool, ToolCall, Turn};
+
+fn tool() -> Tool {
+    let parameters = json!({"type": "object", "properties": {"content": {"type": "string"}}, "required": ["content"]});
+    Tool { name: "act_guess".to_owned(), description: "Act: guess.".to_owned(), parameters }
+}
+
+/// Reads an answer, puts it into a conversation with the result of its calls, and returns the request for the next
+/// answer.
+fn next_request(api: Api, tool_use: ToolUse, body: &Value, params: &Params) -> Value {
+    let reply = read_reply(api, tool_use, body).unwrap();
+    let result = |call: &ToolCall| CallResult { id: call.id.clone(), text: "done".to_owned(), is_error: false };
+    let results = Turn::Results(reply.calls.iter().map(result).collect());
+    let turns = [Turn::Told("Begin.".to_owned()), Turn::Answered(reply), results, Turn::Told("Your turn.".to_owned())];
+    let tools = [tool()];
+    let question = Question { model: "m", system: "The rules.", tools: &tools, turns: &turns, params };
+    let request = request_body(api, tool_use, &question);
+    // The fast way gives the same bytes.
+    assert_eq!(request_bytes(api, tool_use, &question), request.to_string().into_bytes());
+    request
+}
+
+/// Compares an answer: text, calls, usage (input, cached, output, reasoning) and finish.
+fn check(api: Api, tool_use: ToolUse, body: &Value, expected: Expect) {
+    let shown = match read_reply(api, tool_use, body) {
+        Err(why) => format!("error: {why}"),
+        Ok(reply) => {
+            let calls = reply.calls.iter().map(|call| match &call.arguments {
+                Ok(arguments) => format!("{} {} {}", call.id, call.name, json!(arguments)),
+                Err(why) => format!("{} {}: {why}", call.id, call.name),
+            });
+            let (calls, usage) = (calls.collect::<Vec<_>>().join("; "), reply.usage);
+            let counts = [usage.input, usage.cached, usage.output, usage.reasoning];
+            format!("{:?} [{calls}] {counts:?} {:?}", reply.text, reply.finish)
+        }
+    };
+    expected.assert_eq(&shown);
+}
+
+fn chat(message: Value, finish: &str) -> Value {
+    json!({
+        "id": "chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT", "object": "chat.completion", "created": 1741569952,
+        "model": "gpt-x-2025-04-14", "service_tier": "default",
+        "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": finish}],
+        "usage": {
+            "prompt_tokens": 1200, "completion_tokens": 90, "total_tokens": 1290,
+            "prompt_tokens_details": {"cached_tokens": 1024, "audio_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": 64, "audio_tokens": 0},
+        },
+    })
+}
+
+fn chat_calls() -> Value {
+    let function = json!({"name": "act_guess", "arguments": "{\"content\":\"7\"}"});
+    let calls = json!([{"id": "call_abc", "type": "function", "function": function}]);
+    let message =
+        json!({"role": "assistant", "content": null, "refusal": null, "annotations": [], "tool_calls": calls});
+    chat(message, "tool_calls")
+}
+
+fn responses(output: Value) -> Value {
+    json!({
+        "id": "resp_67ccd2bed1ec8190b14f964abc054267", "object": "response", "created_at": 1741476542,
+        "status": "completed", "error": null, "incomplete_details": null, "model": "gpt-x", "output": output,
+        "usage": {
+            "input_tokens": 1200, "input_tokens_details": {"cached_tokens": 1024}, "output_tokens": 90,
+            "output_tokens_details": {"reasoning_tokens": 64}, "total_tokens": 1290,
+        },
+    })
+}
+
+fn responses_calls() -> Value {
+    responses(json!([
+        {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAA", "status": null},
+        {"id": "msg_1", "type": "message", "status": "completed", "role": "assistant",
+         "content": [{"type": "output_text", "text": "I guess.", "annotations": [], "logprobs": []}]},
+        {"id": "fc_1", "type": "function_call", "status": "completed", "call_id": "call_abc", "name": "act_guess",
+         "arguments": "{\"content\":\"7\"}"},
+    ]))
+}
+
+fn anthropic(content: Value, stop: &str) -> Value {
+    json!({
+        "id": "msg_01XFDUDYJgAACzvnptvVoYEL", "type": "message", "role": "assistant", "model": "claude-x",
+        "content": content, "stop_reason": stop, "stop_sequence": null,
+        "usage": {
+            "input_tokens": 100, "cache_creation_input_tokens": 76, "cache_read_input_tokens": 1024,
+            "output_tokens": 90,
+        },
+    })
+}
+
+fn anthropic_calls() -> Value {
+    let content = json!([
+        {"type": "thinking", "thinking": "Hm.", "signature": "EqQB"},
+        {"type": "text", "text": "I guess."},
+        {"type": "tool_use", "id": "toolu_1", "name": "act_guess", "input": {"content": "7"}},
+    ]);
+    anthropic(content, "tool_use")
+}
+
+#[test]
+fn chat_completions_repeats_calls_with_their_results() {
+    let (api, params) = (Api::ChatCompletions, Params { seed: Some(7), ..Params::default() });
+    check(
+        api,
+        ToolUse::Native,
+        &chat_calls(),
+        expect![[r#""" [call_abc act_guess {"content":"7"}] [1200, 1024, 90, 64] Done"#]],
+    );
+    let request = next_request(api, ToolUse::Native, &chat_calls(), &params);
+    let function = json!({"name": "act_guess", "description": "Act: guess.", "parameters": tool().parameters});
+    let call = json!({"id": "call_abc", "type": "function", "function": {"name": "act_guess", "arguments": "{\"content\":\"7\"}"}});
+    assert_eq!(
+        request,
+        json!({
+            "model": "m", "seed": 7, "tools": [{"type": "function", "function": function}],
+            "messages": [
+                {"role": "system", "content": "The rules."},
+                {"role": "user", "content": "Begin."},
+                {"role": "assistant", "content": "", "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "call_abc", "content": "done"},
+                {"role": "user", "content": "Your turn."},
+            ],
+        })
+    );
+}
+
+#[test]
+fn responses_repeats_reasoning_and_calls_without_ids_of_the_provider() {
+    let api = Api::Responses;
+    check(
+        api,
+        ToolUse::Native,
+        &responses_calls(),
+        expect![[r#""I guess." [call_abc act_guess {"content":"7"}] [1200, 1024, 90, 64] Done"#]],
+    );
+    let params = Params { reasoning_effort: Some("low".to_owned()), max_tokens: Some(500), ..Params::default() };
+    let request = next_request(api, ToolUse::Native, &responses_calls(), &params);
+    assert_eq!(
+        request,
+        json!({
+            "model": "m", "instructions": "The rules.", "store": false, "include": ["reasoning.encrypted_content"],
+            "max_output_tokens": 500, "reasoning": {"effort": "low"},
+            "tools": [{
+                "type": "function", "name": "act_guess", "description": "Act: guess.",
+                "parameters": tool().parameters, "strict": false,
+            }],
+            "input": [
+                {"role": "user", "content": "Begin."},
+                {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"},
+                {"role": "assistant", "content": "I guess."},
+                {"type": "function_call", "call_id": "call_abc", "name": "act_guess", "arguments": "{\"content\":\"7\"}"},
+                {"type": "function_call_output", "call_id": "call_abc", "output": "done"},
+                {"role": "user", "content": "Your turn."},
+            ],
+        })
+    );
+}
+
+#[test]
+fn anthropic_messages_puts_results_before_other_messages() {
+    let api = Api::AnthropicMessages;
+    check(
+        api,
+        ToolUse::Native,
+        &anthropic_calls(),
+        expect![[r#""I guess." [toolu_1 act_guess {"content":"7"}] [1200, 1024, 90, 0] Done"#]],
+    );
+    let request = next_request(api, ToolUse::Native, &anthropic_calls(), &Params::default());
+    assert_eq!(
+        request,
+        json!({
+            "model": "m", "system": "The rules.", "max_tokens": 4096,
+            "tools": [{"name": "act_guess", "description": "Act: guess.", "input_schema": tool().parameters}],
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "Begin."}]},
+                {"role": "assistant", "content": anthropic_calls()["content"]},
+                {"role": "user", "content": [
+                    {"type": "tool_result", "tool_use_id": "toolu_1", "content": "done", "is_error": false},
+                    {"type": "text", "text": "Your turn."},
+                ]},
+            ],
+        })
+    );
+    // An empty answer is left out, since the API rejects it.
+    let request = next_request(api, ToolUse::Native, &anthropic(json!([]), "end_turn"), &Params::default());
+    assert_eq!(request["messages"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn text_tools_need_only_messages_in_turn() {
+    let text = "```json\n{\"tool\": \"act_guess\", \"content\": \"7\"}\n```";
+    let bodies = [
+        chat(json!({"role": "assistant", "content": text}), "stop"),
+        responses(
+            json!([{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}]),
+        ),
+        anthropic(json!([{"type": "text", "text": text}]), "end_turn"),
+    ];
+    for (api, body) in Api::ALL.into_iter().zip(bodies) {
+        let reply = read_reply(api, ToolUse::Text, &body).unwrap();
+        let call = &reply.calls[0];
+        assert_eq!((call.name.as_str(), json!(call.arguments)), ("act_guess", json!({"Ok": {"content": "7"}})));
+        assert!(read_reply(api, ToolUse::Native, &body).unwrap().calls.is_empty());
+        let request = next_request(api, ToolUse::Text, &body, &Params::default());
+        assert!(request.get("tools").is_none(), "{request}");
+        let all = request.to_string();
+        assert!(all.contains("Result of act_guess: done\\n\\nYour turn."), "{all}");
+        assert!(all.contains("The rules.\\n\\nThe tools, with the JSON schemas"), "{all}");
+        let messages = ["messages", "input"].into_iter().find_map(|key| request[key].as_array()).unwrap();
+        let roles: Vec<&str> = messages.iter().filter_map(|message| message["role"].as_str()).collect();
+        assert!(roles.ends_with(&["user", "assistant", "user"]), "{roles:?}");
+    }
+}
+
+#[test]
+fn parameters_have_the_names_of_the_api() {
+    let extra = json!({"top_k": 40, "temperature": 0.5}).as_object().unwrap().clone();
+    let params = Params {
+        temperature: Some(1.0),
+        top_p: Some(0.9),
+        max_tokens: Some(100),
+        seed: Some(-1),
+        reasoning_effort: Some("high".to_owned()),
+        extra,
+    };
+    let shown = |api: Api, model: &str| {
+        let turns = [Turn::Told("Hello.".to_owned())];
+        let question = Question { model, system: "", tools: &[], turns: &turns, params: &params };
+        assert_eq!(api == Api::ChatCompletions, api.takes_seed());
+        request_body(api, ToolUse::Native, &question).to_string()
+    };
+    expect![[r#"{"max_tokens":100,"messages":[{"content":"Hello.","role":"user"}],"model":"org/m","reasoning_effort":"high","seed":-1,"temperature":0.5,"top_k":40,"top_p":0.9}"#]]
+        .assert_eq(&shown(Api::ChatCompletions, "org/m"));
+    expect![[r#"{"include":["reasoning.encrypted_content"],"input":[{"content":"Hello.","role":"user"}],"max_output_tokens":100,"model":"m","reasoning":{"effort":"high"},"store":false,"temperature":0.5,"top_k":40,"top_p":0.9}"#]]
+        .assert_eq(&shown(Api::Responses, "m"));
+    expect![[r#"{"max_tokens":100,"messages":[{"content":[{"text":"Hello.","type":"text"}],"role":"user"}],"model":"m","output_config":{"effort":"high"},"temperature":0.5,"top_k":40,"top_p":0.9}"#]]
+        .assert_eq(&shown(Api::AnthropicMessages, "m"));
+    for (model, is_new) in [("gpt-5", true), ("o3-mini", true), ("gpt-oss-120b", false), ("olmo", false), ("m", false)]
+    {
+        assert_eq!(shown(Api::ChatCompletions, model).contains("max_completion_tokens"), is_new, "{model}");
+    }
+}
+
+#[test]
+fn cut_and_refused_answers_are_answers() {
+    let native = ToolUse::Native;
+    let words = |text: &str| json!({"role": "assistant", "content": text});
+    let cases = [
+        (Api::ChatCompletions, chat(words(""), "length"), expect![[r#""" [] [1200, 1024, 90, 64] Length"#]]),
+        (Api::ChatCompletions, chat(words("I"), "content_filter"), expect![[r#""I" [] [1200, 1024, 90, 64] Refused"#]]),
+        (
+            Api::ChatCompletions,
+            chat(json!({"role": "assistant", "content": null, "refusal": "I can't help."}), "stop"),
+            expect![[r#""I can't help." [] [1200, 1024, 90, 64] Refused"#]],
+        ),
+        (Api::AnthropicMessages, anthropic(json!([]), "refusal"), expect![[r#""" [] [1200, 1024, 90, 0] Refused"#]]),
+        (
+            Api::AnthropicMessages,
+            anthropic(json!([{"type": "text", "text": "So"}]), "max_tokens"),
+            expect![[r#""So" [] [1200, 1024, 90, 0] Length"#]],
+        ),
+        (
+            Api::Responses,
+            responses(json!([{"type": "message", "role": "assistant", "content": [
+                {"type": "refusal", "refusal": "I can't help."},
+            ]}])),
+            expect![[r#""I can't help." [] [1200, 1024, 90, 64] Refused"#]],
+        ),
+    ];
+    for (api, body, expected) in cases {
+        check(api, native, &body, expected);
+    }
+    for (reason, finish) in [("max_output_tokens", Finish::Length), ("content_filter", Finish::Refused)] {
+        let mut body = responses(json!([{"type": "reasoning", "id": "rs_1", "encrypted_content": "gAAA"}]));
+        body["status"] = json!("incomplete");
+        body["incomplete_details"] = json!({"reason": reason});
+        let reply = read_reply(Api::Responses, native, &body).unwrap();
+        assert_eq!((reply.finish, reply.raw), (finish, json!([])), "reasoning without an answer isn't repeated");
+    }
+}
+
+#[test]
+fn odd_answers_are_read_as_far_as_possible() {
+    let (native, api) = (ToolUse::Native, Api::ChatCompletions);
+    let call = |call: Value| chat(json!({"role": "assistant", "tool_calls": [call]}), "tool_calls");
+    // No id, and arguments as an object.
+    let odd = call(json!({"function": {"name": "wait", "arguments": {"for": 1}}}));
+    check(api, native, &odd, expect![[r#""" [call_0 wait {"for":1}] [1200, 1024, 90, 64] Done"#]]);
+    let odd = call(json!({"id": "", "function": {"name": "wait", "arguments": " "}}));
+    check(api, native, &odd, expect![[r#""" [call_0 wait {}] [1200, 1024, 90, 64] Done"#]]);
+    let odd = call(json!({"id": "c", "function": {"name": "wait", "arguments": "{not"}}));
+    check(
+        api,
+        native,
+        &odd,
+        expect![[
+            r#""" [c wait: the arguments aren't a JSON object: key must be a string at line 1 column 2] [1200, 1024, 90, 64] Done"#
+        ]],
+    );
+    // The history has valid arguments all the same.
+    let request = next_request(api, native, &odd, &Params::default());
+    assert_eq!(request["messages"][2]["tool_calls"][0]["function"]["arguments"], "{}");
+    let parts =
+        json!([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
+    let mut odd = chat(json!({"role": "assistant", "content": parts}), "stop");
+    // Reasoning is in the total only.
+    odd["usage"] = json!({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 20,
+        "prompt_cache_hit_tokens": 4, "completion_tokens_details": {"reasoning_tokens": 8}});
+    check(api, native, &odd, expect![[r#""a\nb" [] [10, 4, 10, 8] Done"#]]);
+    let odd = anthropic(json!([{"type": "tool_use", "id": "t", "name": "wait", "input": "x"}]), "tool_use");
+    check(
+        Api::AnthropicMessages,
+        native,
+        &odd,
+        expect![[r#""" [t wait: the arguments aren't a JSON object] [1200, 1024, 90, 0] Done"#]],
+    );
+    for (api, body, expected) in [
+        (api, json!({"choices": []}), expect!["error: it has no choices"]),
+        (api, json!({"choices": [{"index": 0}]}), expect!["error: its choice has no message"]),
+        (api, json!([]), expect!["error: it has no choices"]),
+        (Api::Responses, json!({"choices": []}), expect!["error: it has no output"]),
+        (Api::Responses, json!({"output": []}), expect!["error: its output is empty"]),
+        (Api::AnthropicMessages, json!({"content": "text"}), expect!["error: it has no content"]),
+    ] {
+        check(api, native, &body, expected);
+    }
+}
+
+#[test]
+fn names_of_apis_are_parsed_and_shown() {
+    for api in Api::ALL {
+        assert_eq!(api.to_string().parse(), Ok(api));
+        assert_eq!(json!(api), json!(api.name()));
+    }
+    let error = "openai".parse::<Api>().unwrap_err().to_string();
+    expect!["there is no API `openai`; the APIs are chat-completions, responses and anthropic-messages"]
+        .assert_eq(&error);
+}

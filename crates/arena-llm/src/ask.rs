@@ -1,0 +1,77 @@
+//! A request with retries.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
+
+use crate::{Client, Endpoint, Fault, FaultClass, Pacer, Received};
+
+/// The first and the longest pause between two attempts. Each pause is twice as long as the one before. An endpoint may
+/// request longer pauses.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+
+/// A failed attempt that is retried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retry {
+    /// The class of the fault.
+    pub class: FaultClass,
+    /// The fault in a sentence.
+    pub sentence: String,
+    /// The pause before the next attempt in milliseconds.
+    pub pause_ms: u64,
+}
+
+/// Sends a request's body until the endpoint answers. After a passing fault it pauses and retries; the pauses grow, or
+/// are as long as the endpoint requests. Failed attempts and pauses together last at most for the time `patience`;
+/// waiting for the pacer doesn't count. `on_retry` receives each failed attempt that is retried.
+///
+/// # Errors
+/// If the fault is lasting or the patience is over: the last fault.
+pub async fn ask(
+    client: &Client,
+    endpoint: &Endpoint,
+    pacer: &Arc<Pacer>,
+    body: &[u8],
+    patience: Duration,
+    on_retry: &mut (dyn FnMut(&Retry) + Send),
+) -> Result<Received, Fault> {
+    let mut usual = PAUSES.0;
+    let mut left = patience;
+    loop {
+        // Other requests may have learned of a pause that is too long.
+        let permit = pacer.permit_within(left).await.map_err(with_request)?;
+        let begun = Instant::now();
+        let fault = match client.send(endpoint, body).await {
+            Ok(received) => {
+                permit.succeed();
+                return Ok(received);
+            }
+            Err(fault) => fault,
+        };
+        permit.fail(&fault);
+        if fault.class.is_lasting() {
+            return Err(fault);
+        }
+        left = left.saturating_sub(begun.elapsed());
+        // The pause has a minimum, since some endpoints always request a pause of 0.
+        let pause = fault.retry_after.map_or(usual, |pause| pause.max(usual / 10));
+        if pause >= left {
+            return Err(with_request(fault));
+        }
+        left -= pause;
+        usual = (usual * 2).min(PAUSES.1);
+        let pause_ms = pause.as_millis() as u64;
+        on_retry(&Retry { class: fault.class, sentence: fault.sentence, pause_ms });
+        sleep(pause).await;
+    }
+}
+
+/// Adds the requested pause to a fault's sentence.
+fn with_request(mut fault: Fault) -> Fault {
+    if let Some(pause) = fault.retry_after.filter(|pause| !pause.is_zero()) {
+        fault.sentence += &format!("; it requests a pause of {} s", pause.as_secs_f64().ceil());
+    }
+    fault
+}

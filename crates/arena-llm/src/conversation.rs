@@ -1,0 +1,217 @@
+//! A conversation with a language model, independent of the API. Pure.
+
+use std::ops::{Add, AddAssign};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A question to an endpoint: the conversation so far and the parameters of the next answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'q> {
+    /// The model's name at the endpoint.
+    pub model: &'q str,
+    /// The system prompt.
+    pub system: &'q str,
+    /// The tools that the model may call. May be empty.
+    pub tools: &'q [Tool],
+    /// The turns so far. The first turn is [`Turn::Told`]; the last one isn't [`Turn::Answered`].
+    pub turns: &'q [Turn],
+    /// The parameters.
+    pub params: &'q Params,
+}
+
+/// The parameters of a request. Parameters that are `None` are left to the endpoint.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Params {
+    /// The sampling temperature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// The probability mass of nucleus sampling, from 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// The maximum number of output tokens, with reasoning tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// The sampling seed. Only APIs for which [`crate::Api::takes_seed`] is true send it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i64>,
+    /// The reasoning effort, such as `low`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<String>,
+    /// More keys of the request's body. They replace keys of the same name.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// A tool of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tool {
+    /// The tool's name: at most 64 letters, digits, `_` and `-`.
+    pub name: String,
+    /// The tool's purpose, for the model.
+    pub description: String,
+    /// The JSON schema of the tool's arguments.
+    pub parameters: Value,
+}
+
+/// The way in which a model calls tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolUse {
+    /// Through the tools of the API.
+    #[default]
+    Native,
+    /// As one JSON object in the text of the answer. The system prompt describes the tools.
+    Text,
+}
+
+/// One turn of a conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Turn {
+    /// A message to the model.
+    Told(String),
+    /// An answer of the model.
+    Answered(Reply),
+    /// The results of the tool calls in the last answer.
+    Results(Vec<CallResult>),
+}
+
+impl Turn {
+    /// Returns the answer, if the turn is one.
+    pub fn reply(&self) -> Option<&Reply> {
+        match self {
+            Turn::Answered(reply) => Some(reply),
+            Turn::Told(_) | Turn::Results(_) => None,
+        }
+    }
+}
+
+/// An answer of a model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// The text outside of tool calls, or the text of a refusal.
+    pub text: String,
+    /// The tool calls, in order.
+    pub calls: Vec<ToolCall>,
+    /// The answer in the API's format, which later questions contain as history.
+    pub raw: Value,
+    /// The tokens of the request and the answer.
+    pub usage: Usage,
+    /// The reason for the end of the answer.
+    pub finish: Finish,
+    /// The provider's id of the request, if the provider gives one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// A tool call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The call's id, which its result repeats. Ids are unique within an answer.
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments, or the reason why they are invalid.
+    pub arguments: Result<Map<String, Value>, String>,
+}
+
+/// The result of a tool call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallResult {
+    /// The call's id.
+    pub id: String,
+    /// The text for the model.
+    pub text: String,
+    /// True if the call failed.
+    pub is_error: bool,
+}
+
+/// The reason for the end of an answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Finish {
+    /// The model ended its answer.
+    #[default]
+    Done,
+    /// The limit of output tokens cut the answer off.
+    Length,
+    /// The model or a content filter refused to answer.
+    Refused,
+}
+
+/// Numbers of tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Input tokens, including cached ones.
+    pub input: u64,
+    /// Cached input tokens.
+    pub cached: u64,
+    /// Output tokens, including reasoning tokens.
+    pub output: u64,
+    /// Reasoning tokens, as far as the endpoint counts them apart.
+    pub reasoning: u64,
+    /// True if the endpoint counted no tokens for a part of these numbers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_estimated: bool,
+}
+
+impl Add for Usage {
+    type Output = Usage;
+
+    fn add(self, other: Usage) -> Usage {
+        Usage {
+            input: self.input.saturating_add(other.input),
+            cached: self.cached.saturating_add(other.cached),
+            output: self.output.saturating_add(other.output),
+            reasoning: self.reasoning.saturating_add(other.reasoning),
+            is_estimated: self.is_estimated || other.is_estimated,
+        }
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Usage) {
+        *self = *self + other;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn turns_survive_a_file() {
+        let call = |arguments| ToolCall { id: "c1".to_owned(), name: "chat".to_owned(), arguments };
+        let reply = Reply {
+            text: "hm".to_owned(),
+            calls: vec![call(Ok(Map::new())), call(Err("no JSON".to_owned()))],
+            raw: json!([{"type": "text", "text": "hm"}]),
+            usage: Usage { input: 5, cached: 1, output: 2, reasoning: 1, is_estimated: true },
+            finish: Finish::Length,
+            request_id: Some("req_1".to_owned()),
+        };
+        let result = CallResult { id: "c1".to_owned(), text: "done".to_owned(), is_error: false };
+        let turns = [Turn::Told("hello".to_owned()), Turn::Answered(reply), Turn::Results(vec![result])];
+        let text = serde_json::to_string(&turns).unwrap();
+        assert!(text.starts_with(r#"[{"told":"hello"},{"answered":{"#), "{text}");
+        assert_eq!(serde_json::from_str::<Vec<Turn>>(&text).unwrap(), turns);
+    }
+
+    #[test]
+    fn unknown_parameters_are_kept() {
+        let text = r#"{"temperature":1,"max_tokens":2000,"top_k":40}"#;
+        let params: Params = serde_json::from_str(text).unwrap();
+        assert_eq!((params.temperature, params.max_tokens, params.seed), (Some(1.0), Some(2000), None));
+        assert_eq!(json!(params), json!({"temperature": 1.0, "max_tokens": 2000, "top_k": 40}));
+    }
+
+    #[test]
+    fn usages_add_up() {
+        let mut usage = Usage { input: 10, cached: 4, output: 3, reasoning: 2, is_estimated: false };
+        usage += Usage { input: 1, cached: 1, output: 1, reasoning: 0, is_estimated: true };
+        assert_eq!(usage, Usage { input: 11, cached: 5, output: 4, reasoning: 2, is_estimated: true });
+    }
+}

@@ -1,0 +1,361 @@
+//! The faults of endpoints, by class. Pure.
+
+use std::time::Duration;
+
+use hyper::HeaderMap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Api;
+use crate::conversation::{Finish, Reply};
+
+/// The maximum length of a quotation from an endpoint's answer, in characters.
+const WORDS: usize = 500;
+
+/// The fault of a request to an endpoint. The model isn't at fault.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{sentence}")]
+pub struct Fault {
+    /// The class.
+    pub class: FaultClass,
+    /// The cause in a sentence, without the key.
+    pub sentence: String,
+    /// The pause that the endpoint requests.
+    pub retry_after: Option<Duration>,
+    /// The provider's id of the request, if the provider gave one.
+    pub request_id: Option<String>,
+}
+
+/// The class of a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FaultClass {
+    /// The key is missing or rejected: status 401 or 403.
+    Unauthorized,
+    /// The account has no credit: status 402, or the provider's word for it.
+    Unpaid,
+    /// The endpoint rejects the request: other statuses of 4xx and 3xx. Also a bad certificate.
+    Rejected,
+    /// The endpoint asks for fewer requests: status 429.
+    Busy,
+    /// The endpoint fails: status 5xx, 408, 409 or 425.
+    Failing,
+    /// No connection, or a broken one.
+    Unreachable,
+    /// No first byte in time.
+    Silent,
+    /// A part of an answer, but not the whole in time.
+    Slow,
+    /// An answer that doesn't fit the API.
+    Malformed,
+}
+
+impl FaultClass {
+    /// All classes.
+    pub const ALL: [FaultClass; 9] = [
+        FaultClass::Unauthorized,
+        FaultClass::Unpaid,
+        FaultClass::Rejected,
+        FaultClass::Busy,
+        FaultClass::Failing,
+        FaultClass::Unreachable,
+        FaultClass::Silent,
+        FaultClass::Slow,
+        FaultClass::Malformed,
+    ];
+
+    /// Returns true if retries don't help: the user must repair the cause.
+    pub fn is_lasting(self) -> bool {
+        matches!(self, FaultClass::Unauthorized | FaultClass::Unpaid | FaultClass::Rejected)
+    }
+
+    /// Returns the name in records and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            FaultClass::Unauthorized => "unauthorized",
+            FaultClass::Unpaid => "unpaid",
+            FaultClass::Rejected => "rejected",
+            FaultClass::Busy => "busy",
+            FaultClass::Failing => "failing",
+            FaultClass::Unreachable => "unreachable",
+            FaultClass::Silent => "silent",
+            FaultClass::Slow => "slow",
+            FaultClass::Malformed => "malformed",
+        }
+    }
+
+    /// Returns the class of an error status.
+    fn of_status(status: u16, error: &ErrorAnswer) -> FaultClass {
+        match status {
+            401 | 403 => FaultClass::Unauthorized,
+            402 => FaultClass::Unpaid,
+            // Two large providers report an empty account with another status than 402.
+            400 | 429 if error.is_unpaid() => FaultClass::Unpaid,
+            429 => FaultClass::Busy,
+            408 | 409 | 425 | 500.. => FaultClass::Failing,
+            _ => FaultClass::Rejected,
+        }
+    }
+}
+
+impl Fault {
+    /// Creates a fault without a pause and a request id.
+    pub(crate) fn new(class: FaultClass, sentence: impl Into<String>) -> Fault {
+        Fault { class, sentence: sentence.into(), retry_after: None, request_id: None }
+    }
+
+    /// Creates the fault of an error status with this body. `key` describes the key of the request, if it has one.
+    pub(crate) fn of_status(status: u16, body: &[u8], location: Option<&str>, key: Option<&str>) -> Fault {
+        let error = ErrorAnswer::of_body(body);
+        let class = FaultClass::of_status(status, &error);
+        let why = match location {
+            Some(to) if (300..400).contains(&status) => format!("HTTP {status}: it redirects to {to}; give that URL"),
+            _ => format!("HTTP {status}: {}", error.message),
+        };
+        let sentence = match (class, key) {
+            (FaultClass::Unauthorized, Some(key)) => format!("it rejects {key} ({why})"),
+            (FaultClass::Unauthorized, None) => format!("it requires a key, but none is given ({why})"),
+            _ => why,
+        };
+        Fault::new(class, sentence)
+    }
+
+    /// Returns the fault in the body of an answer with a success status. Gateways report errors of providers in this way.
+    pub(crate) fn in_answer(body: &Value) -> Option<Fault> {
+        let choice = &body["choices"][0]["error"];
+        let found = [&body["error"], choice].into_iter().find(|error| error.is_object() || error.is_string())?;
+        let error = ErrorAnswer::of_error(found);
+        let class = match error.code.as_str() {
+            "rate_limit_exceeded" | "rate_limit_error" if !error.is_unpaid() => FaultClass::Busy,
+            "server_error" | "api_error" | "overloaded_error" | "timeout_error" => FaultClass::Failing,
+            "authentication_error" | "permission_error" => FaultClass::Unauthorized,
+            _ if error.is_unpaid() => FaultClass::Unpaid,
+            code => match code.parse() {
+                Ok(status @ 400..600) => FaultClass::of_status(status, &error),
+                _ => FaultClass::Malformed,
+            },
+        };
+        Some(Fault::new(class, format!("its answer is an error: {}", error.message)))
+    }
+}
+
+/// Returns the model's answer in the body of an error status. Some providers report with an error that a filter refused
+/// the conversation.
+pub(crate) fn refusal(api: Api, status: u16, body: &[u8]) -> Option<Reply> {
+    if !matches!(status, 400 | 403) {
+        return None;
+    }
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let error = ErrorAnswer::of_error(&body["error"]);
+    let is_filter = matches!(error.code.as_str(), "content_filter" | "content_policy_violation" | "invalid_prompt");
+    let is_flagged = body["error"]["metadata"]["flagged_input"].is_string();
+    (is_filter || is_flagged).then(|| Reply {
+        text: error.message,
+        raw: api.empty_answer(),
+        finish: Finish::Refused,
+        ..Reply::default()
+    })
+}
+
+/// The error that a body contains.
+struct ErrorAnswer {
+    /// The message, or the beginning of a body without one. On one line.
+    message: String,
+    /// The code or type, as text.
+    code: String,
+}
+
+impl ErrorAnswer {
+    fn of_body(body: &[u8]) -> ErrorAnswer {
+        let parsed: Option<Value> = serde_json::from_slice(body).ok();
+        let known = parsed.as_ref().and_then(|body| {
+            let inner = [&body["error"], &body["detail"]].into_iter().find(|part| part.is_object() || part.is_string());
+            Some(ErrorAnswer::of_error(inner.unwrap_or(body))).filter(|error| !error.message.is_empty())
+        });
+        known.unwrap_or_else(|| ErrorAnswer { message: short(&String::from_utf8_lossy(body)), code: String::new() })
+    }
+
+    fn of_error(error: &Value) -> ErrorAnswer {
+        let message = error.as_str().or(error["message"].as_str()).unwrap_or_default();
+        let code = match (&error["code"], &error["type"]) {
+            (Value::String(code), _) | (_, Value::String(code)) => code.clone(),
+            (Value::Number(code), _) => code.to_string(),
+            _ => String::new(),
+        };
+        ErrorAnswer { message: short(message), code }
+    }
+
+    fn is_unpaid(&self) -> bool {
+        matches!(self.code.as_str(), "insufficient_quota" | "billing_error" | "billing_hard_limit_reached")
+            || self.message.contains("credit balance is too low")
+    }
+}
+
+/// Returns the pause that an answer's headers request.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let seconds = |text: &str| text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    if let Some(ms) = header("retry-after-ms").and_then(|text| text.parse::<u32>().ok()) {
+        return Some(Duration::from_millis(ms.into()));
+    }
+    let wanted = header("retry-after")?;
+    // A date is compared with the answer's own date, so that the clocks needn't agree.
+    seconds(wanted).or_else(|| {
+        let (until, now) = (seconds_of_date(wanted)?, seconds_of_date(header("date")?)?);
+        Some(Duration::from_secs(until.saturating_sub(now)))
+    })
+}
+
+/// Returns the seconds since 1970 of a date of HTTP, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn seconds_of_date(date: &str) -> Option<u64> {
+    let (_, date) = date.split_once(", ")?;
+    let mut words = date.strip_suffix(" GMT")?.split(' ');
+    let (day, month, year, time) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let (day, year): (u64, u64) = (day.parse().ok()?, year.parse().ok()?);
+    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let month = months.iter().position(|name| *name == month)?;
+    let mut parts = time.split(':').map(|part| part.parse::<u64>().ok());
+    let (hour, minute, second) = (parts.next()??, parts.next()??, parts.next()??);
+    let is_date = (1970..=9999).contains(&year) && (1..=31).contains(&day);
+    if !is_date || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let before_month = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334][month] + u64::from(is_leap && month > 1);
+    let past = year - 1;
+    // 719,162 days lie between the years 1 and 1970.
+    let days = past * 365 + past / 4 - past / 100 + past / 400 - 719_162 + before_month + day - 1;
+    Some(days * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
+/// Returns the beginning of an endpoint's answer, on one line.
+pub(crate) fn short(text: &str) -> String {
+    let words: String = text.trim().chars().take(WORDS).collect();
+    words.replace(['\n', '\r'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use hyper::header::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    #[test]
+    fn statuses_have_classes() {
+        let openai = r#"{"error": {"message": "You exceeded your current quota", "type": "insufficient_quota"}}"#;
+        let anthropic = r#"{"type": "error", "error": {"type": "invalid_request_error",
+            "message": "Your credit balance is too low to access the Anthropic API."}}"#;
+        let cases = [
+            (400, "", FaultClass::Rejected, true),
+            (400, anthropic, FaultClass::Unpaid, true),
+            (401, "", FaultClass::Unauthorized, true),
+            (402, "", FaultClass::Unpaid, true),
+            (403, "", FaultClass::Unauthorized, true),
+            (404, "", FaultClass::Rejected, true),
+            (408, "", FaultClass::Failing, false),
+            (409, "", FaultClass::Failing, false),
+            (413, "", FaultClass::Rejected, true),
+            (422, "", FaultClass::Rejected, true),
+            (425, "", FaultClass::Failing, false),
+            (429, "", FaultClass::Busy, false),
+            (429, openai, FaultClass::Unpaid, true),
+            (302, "", FaultClass::Rejected, true),
+            (500, openai, FaultClass::Failing, false),
+            (502, "<html>", FaultClass::Failing, false),
+            (503, "", FaultClass::Failing, false),
+            (529, "", FaultClass::Failing, false),
+        ];
+        for (status, body, class, is_lasting) in cases {
+            let fault = Fault::of_status(status, body.as_bytes(), None, None);
+            assert_eq!((fault.class, fault.class.is_lasting()), (class, is_lasting), "{status} {body}");
+        }
+        for class in FaultClass::ALL {
+            assert_eq!(serde_json::to_value(class).unwrap(), class.name());
+        }
+    }
+
+    #[test]
+    fn sentences_quote_the_endpoints_message() {
+        let check = |status, body: &str, key, expected: Expect| {
+            expected.assert_eq(&Fault::of_status(status, body.as_bytes(), None, key).sentence);
+        };
+        check(404, r#"{"error": {"message": "no model m"}}"#, None, expect!["HTTP 404: no model m"]);
+        check(404, r#"{"error": "model not found"}"#, None, expect!["HTTP 404: model not found"]);
+        check(404, r#"{"object": "error", "message": "no m"}"#, None, expect!["HTTP 404: no m"]);
+        check(404, r#"{"detail": "Not Found"}"#, None, expect!["HTTP 404: Not Found"]);
+        check(422, r#"{"detail": [{"loc": 1}]}"#, None, expect![[r#"HTTP 422: {"detail": [{"loc": 1}]}"#]]);
+        check(502, "<html>\n<b>Bad\r\n", None, expect!["HTTP 502: <html> <b>Bad"]);
+        check(401, "no", Some("the key in K"), expect!["it rejects the key in K (HTTP 401: no)"]);
+        check(401, "no", None, expect!["it requires a key, but none is given (HTTP 401: no)"]);
+        assert_eq!(Fault::of_status(500, "ж".repeat(9000).as_bytes(), None, None).sentence.chars().count(), 510);
+    }
+
+    #[test]
+    fn errors_in_answers_have_classes() {
+        let cases = [
+            (r#"{"error": {"code": 429, "message": "m"}}"#, Some(FaultClass::Busy)),
+            (r#"{"error": {"code": 402}}"#, Some(FaultClass::Unpaid)),
+            (r#"{"error": {"code": "server_error"}, "status": "failed", "output": []}"#, Some(FaultClass::Failing)),
+            (r#"{"error": {"code": "rate_limit_exceeded"}}"#, Some(FaultClass::Busy)),
+            (r#"{"type": "error", "error": {"type": "overloaded_error"}}"#, Some(FaultClass::Failing)),
+            (r#"{"choices": [{"error": {"code": 502}, "finish_reason": "error"}]}"#, Some(FaultClass::Failing)),
+            (r#"{"error": "odd"}"#, Some(FaultClass::Malformed)),
+            (r#"{"error": null, "output": []}"#, None),
+            (r#"[]"#, None),
+        ];
+        for (body, class) in cases {
+            let body: Value = serde_json::from_str(body).unwrap();
+            assert_eq!(Fault::in_answer(&body).map(|fault| fault.class), class, "{body}");
+        }
+    }
+
+    #[test]
+    fn refusals_of_filters_are_answers() {
+        let azure = r#"{"error": {"code": "content_filter", "message": "filtered", "status": 400}}"#;
+        let router = r#"{"error": {"code": 403, "message": "flagged", "metadata": {"flagged_input": "a"}}}"#;
+        for (status, body, is_refusal) in
+            [(400, azure, true), (403, router, true), (500, azure, false), (400, "", false)]
+        {
+            let reply = refusal(Api::Responses, status, body.as_bytes());
+            assert_eq!(reply.map(|reply| reply.finish), is_refusal.then_some(Finish::Refused), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn pauses_are_numbers_or_dates() {
+        let now = "Fri, 28 Feb 2025 23:59:30 GMT";
+        type Case<'c> = (&'c [(&'static str, &'static str)], Option<u64>);
+        let cases: [Case<'_>; 10] = [
+            (&[("retry-after", "2")], Some(2000)),
+            (&[("retry-after", " 0.5 ")], Some(500)),
+            (&[("retry-after", "0")], Some(0)),
+            (&[("retry-after", "-1")], None),
+            (&[("retry-after", "NaN")], None),
+            (&[("retry-after-ms", "120"), ("retry-after", "2")], Some(120)),
+            (&[("retry-after", "Sat, 01 Mar 2025 00:01:00 GMT"), ("date", now)], Some(90_000)),
+            (&[("retry-after", now), ("date", now)], Some(0)),
+            (&[("retry-after", "Sat, 01 Mar 2025 00:01:00 GMT")], None),
+            (&[("retry-after", "soon"), ("date", now)], None),
+        ];
+        for (pairs, expected) in cases {
+            let mut headers = HeaderMap::new();
+            for (name, value) in pairs {
+                headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+            }
+            assert_eq!(retry_after(&headers), expected.map(Duration::from_millis), "{pairs:?}");
+        }
+        // Computed with another program: date -ud '…' +%s.
+        for (date, expected) in [
+            ("Thu, 01 Jan 1970 00:00:00 GMT", Some(0)),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(784_111_777)),
+            ("Tue, 29 Feb 2000 12:00:00 GMT", Some(951_825_600)),
+            ("Fri, 31 Dec 2027 23:59:60 GMT", Some(1_830_297_600)),
+            ("Mon, 01 Mar 2100 00:00:00 GMT", Some(4_107_542_400)),
+            ("Sun, 99 Nov 1994 08:49:37 GMT", None),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", None),
+        ] {
+            assert_eq!(seconds_of_date(date), expected, "{date}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! A client of language models: the APIs of providers, their faults by class, adaptive concurrency, and prompts.
+//!
+//! [`Endpoint`] and [`Client`] send one request; [`ask`] retries it while the endpoint fails, at the pace of a
+//! [`Pacer`]. [`request_bytes`] and [`read_reply`] translate between a conversation and an [`Api`]. [`prompt`] has the
+//! prompts and tools of players, and [`History`] shortens long conversations.
+
+mod address;
+mod api;
+mod ask;
+mod client;
+mod conversation;
+mod endpoint;
+mod fault;
+pub mod history;
+mod pacer;
+mod presets;
+mod prices;
+pub mod prompt;
+mod text_tools;
+
+pub use address::{AddressError, ModelAddress};
+pub use api::{Api, UnknownApi, read_reply, request_body, request_bytes};
+pub use ask::{Retry, ask};
+pub use client::{Client, Received};
+pub use conversation::{CallResult, Finish, Params, Question, Reply, Tool, ToolCall, ToolUse, Turn, Usage};
+pub use endpoint::{Endpoint, EndpointError, Key, Timeouts};
+pub use fault::{Fault, FaultClass};
+pub use history::{History, around};
+pub use pacer::{Pacer, Permit};
+pub use presets::{PRESETS, Preset};
+pub use prices::Prices;

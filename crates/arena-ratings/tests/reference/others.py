@@ -1,0 +1,171 @@
+"""Creates or checks `statistics.json`: data sets, and the statistics that other programs compute from them.
+
+The quick tests compare this crate's statistics with the file. A test of the tier `services` runs this program with
+`--check`, which fails unless the other programs still give the numbers in the file. To create the file again, in an
+environment with the packages of `xtask/python-requirements.txt`:
+
+    python others.py
+
+The programs:
+
+- numpy: the estimate CR2 by its definition with matrices, (I - H)^(-1/2) for the rows of each cluster.
+- statsmodels: the error over clusters without corrections (CR0), Holm's p values (`multipletests`) and the power of a
+  t test (`TTestPower`).
+- scipy: intervals and p values of Student's t-distribution, t tests of paired values (`ttest_rel`), Welch's t test
+  (`ttest_ind`) and the exact test by sign flips (`permutation_test`).
+- krippendorff: Krippendorff's alpha.
+"""
+
+import json
+import math
+import random
+import sys
+from pathlib import Path
+
+import krippendorff
+import numpy
+import scipy.stats
+import statsmodels.api
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.power import TTestPower
+
+FILE = Path(__file__).parent / "statistics.json"
+
+
+def clustered(name, clusters):
+    """Returns the mean of clustered values, its error CR2 and its interval. `clusters` are lists of values."""
+    values = numpy.array([value for cluster in clusters for value in cluster])
+    numbers = numpy.array([number for number, cluster in enumerate(clusters) for _ in cluster])
+    design = numpy.ones((len(values), 1))
+    bread = numpy.linalg.inv(design.T @ design)
+    residuals = values - values.mean()
+    meat = numpy.zeros((1, 1))
+    for number in range(len(clusters)):
+        rows = design[numbers == number]
+        leverage = numpy.eye(len(rows)) - rows @ bread @ rows.T
+        sizes, directions = numpy.linalg.eigh(leverage)
+        adjusted = directions @ numpy.diag(sizes**-0.5) @ directions.T @ residuals[numbers == number]
+        score = rows.T @ adjusted[:, None]
+        meat += score @ score.T
+    error = math.sqrt((bread @ meat @ bread)[0, 0])
+    plain = statsmodels.api.OLS(values, design).fit(
+        cov_type="cluster", cov_kwds={"groups": numbers, "use_correction": False}
+    )
+    assert abs(plain.params[0] - values.mean()) < 1e-12 and plain.bse[0] < error
+    low, high = scipy.stats.t.interval(0.95, len(clusters) - 1, values.mean(), error)
+    p_value = 2 * scipy.stats.t.sf(abs(values.mean()) / error, len(clusters) - 1)
+    return {
+        "name": name,
+        "clusters": clusters,
+        "mean": values.mean(),
+        "error": error,
+        "uncorrected_error": plain.bse[0],
+        "low": low,
+        "high": high,
+        "p_value": p_value,
+    }
+
+
+def paired(name, one, two):
+    """Returns the paired t test of two lists of values, and the exact test by sign flips for short lists."""
+    test = scipy.stats.ttest_rel(one, two)
+    interval = test.confidence_interval(0.95)
+    flips = None
+    if len(one) <= 12:
+        flips = scipy.stats.permutation_test(
+            (one, two), lambda a, b, axis: numpy.mean(a - b, axis=axis), permutation_type="samples",
+            vectorized=True, n_resamples=math.inf,
+        ).pvalue
+    return {
+        "name": name, "one": one, "two": two, "p_value": test.pvalue, "low": interval.low, "high": interval.high,
+        "flips": flips,
+    }
+
+
+def welch(name, one, two):
+    """Returns Welch's t test of two lists of independent values."""
+    test = scipy.stats.ttest_ind(one, two, equal_var=False)
+    interval = test.confidence_interval(0.95)
+    return {
+        "name": name, "one": one, "two": two, "freedom": test.df, "p_value": test.pvalue, "low": interval.low,
+        "high": interval.high,
+    }
+
+
+def alpha(name, judges):
+    """Returns Krippendorff's alpha of the judges' scores of all units; `None` is a missing score."""
+    scores = [[math.nan if score is None else score for score in judge] for judge in judges]
+    levels = ["nominal", "ordinal", "interval"]
+    return {
+        "name": name, "judges": judges,
+        **{level: krippendorff.alpha(numpy.array(scores), level_of_measurement=level) for level in levels},
+    }
+
+
+def data():
+    """Returns all data sets with their statistics. The data are the same at each call."""
+    generator = random.Random(20)
+
+    def values(count, mean=0.0, deviation=1.0):
+        return [round(generator.gauss(mean, deviation), 3) for _ in range(count)]
+
+    sizes = [[4] * 12, [1, 2, 3, 4, 5, 6] * 3, [1] * 15, [1] * 9 + [20], [3, 1] * 25]
+    clusters = []
+    for size in sizes:
+        groups = [[round(value + shift, 3) for value in values(count, 0.2)] for count in size for shift in values(1)]
+        clusters.append(clustered(f"sizes {size[:6]}", groups))
+    pairs = [(10, 0.0), (11, 0.5), (12, 1.5), (40, 0.3), (200, -0.2)]
+    p_values = [[0.01], [0.04, 0.01, 0.03], [0.5, 0.001, 0.2, 0.2, 0.04, 0.013], [0.02] * 5, [0.9, 0.8, 0.0]]
+    powers = [(0.2, 10), (0.5, 10), (0.5, 32), (0.5, 34), (0.05, 3000), (1.0, 10), (3.0, 3), (-0.4, 51), (0.9, 2)]
+    # The example of Krippendorff, "Computing Krippendorff's alpha-reliability", 2011, with missing scores.
+    four = [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
+        [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
+    ]
+    steps = [[round(0.1 * generator.randint(0, 10), 1) for _ in range(30)] for _ in range(2)]
+    close = [round(min(1.0, max(0.0, score + generator.gauss(0, 0.1))), 2) for score in steps[0]]
+    gaps = [score if generator.random() < 0.7 else None for score in close]
+    return {
+        "clustered": clusters,
+        "paired": [paired(f"{count} pairs", values(count, mean), values(count)) for count, mean in pairs],
+        "welch": [welch("unequal", values(12, 0.5), values(30, 0.0, 3.0)), welch("equal", values(15), values(15))],
+        "holm": [{"p_values": each, "adjusted": list(multipletests(each, method="holm")[1])} for each in p_values],
+        "power": [
+            {"effect": effect, "clusters": count, "power": float(TTestPower().power(effect, count, 0.05))}
+            for effect, count in powers
+        ],
+        "clusters_needed": [
+            {"effect": effect, "clusters": math.ceil(float(TTestPower().solve_power(effect, alpha=0.05, power=0.8)))}
+            for effect in [0.1, 0.25, 0.4, 0.5, 0.75, 0.9]
+        ],
+        "alpha": [
+            alpha("Krippendorff 2011", four),
+            alpha("no agreement", steps),
+            alpha("close", [steps[0], close]),
+            alpha("three judges with gaps", [steps[0], close, gaps]),
+        ],
+    }
+
+
+def near(one, two):
+    """Returns true if two structures have the same keys and nearly equal numbers."""
+    if isinstance(one, dict):
+        return one.keys() == two.keys() and all(near(one[key], two[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(two) and all(map(near, one, two))
+    if isinstance(one, float) or isinstance(two, float):
+        return math.isclose(one, two, rel_tol=1e-7, abs_tol=1e-9)
+    return one == two
+
+
+if __name__ == "__main__":
+    found = json.loads(json.dumps(data()))
+    if sys.argv[1:] == ["--check"]:
+        expected = json.loads(FILE.read_text())
+        wrong = [name for name in found if not near(found[name], expected.get(name))]
+        if wrong:
+            sys.exit(f"{FILE} differs from the present results of: {', '.join(wrong)}")
+    else:
+        FILE.write_text(json.dumps(found, indent=1) + "\n")
