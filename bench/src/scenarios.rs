@@ -15,6 +15,7 @@ pub mod nodes;
 pub mod options;
 pub mod paced;
 pub mod plies;
+pub mod records;
 pub mod scaling;
 pub mod scoring;
 pub mod script;
@@ -131,6 +132,13 @@ pub const LIST: &[Scenario] = &[
         in_all: true,
         needs_arena: true,
         run: memory::run,
+    },
+    Scenario {
+        name: "records",
+        about: "whole PSI games with and without the log, and the verification and forks of their records",
+        in_all: true,
+        needs_arena: true,
+        run: records::run,
     },
     Scenario {
         name: "matches",

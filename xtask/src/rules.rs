@@ -37,7 +37,7 @@ const LAYERS: [&[&str]; 7] = [
         "arena-store",
         "arena-wire",
     ],
-    &["arena-engine", "arena-house", "arena-tournament", "arena-web"],
+    &["arena-engine", "arena-house", "arena-record", "arena-tournament", "arena-web"],
     &["arena-match", "arena-report"],
     &["arena-eval", "arena-runner"],
     &["arena-server"],
@@ -45,13 +45,14 @@ const LAYERS: [&[&str]; 7] = [
 ];
 
 /// The pure crates: the same input gives the same bytes everywhere.
-const PURE: [&str; 10] = [
+const PURE: [&str; 11] = [
     "arena-check",
     "arena-house",
     "arena-model",
     "arena-games",
     "arena-identity",
     "arena-ratings",
+    "arena-record",
     "arena-report",
     "arena-tournament",
     "arena-web",
@@ -140,7 +141,7 @@ fn about_file(path: &str, text: &str) -> Vec<String> {
         complaints.push(format!("{path}: begins without `//!`; describe the contents of the file"));
     }
     let in_pure = PURE.iter().any(|name| path.starts_with(&format!("crates/{name}/src/")));
-    let mut in_tests = false;
+    let mut in_tests = path.ends_with("/tests.rs") || path.contains("/tests/");
     for (number, line) in (1..).zip(text.lines()) {
         in_tests |= line.starts_with("#[cfg(test)]");
         let is_comment = line.trim_start().starts_with("//");

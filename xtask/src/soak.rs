@@ -1,11 +1,13 @@
 //! `cargo xtask soak`: runs the long forms of tests that have a short form in `cargo xtask ci`.
 
+use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 
-use crate::cargo::{cargo, run, say};
+use crate::cargo::{cargo, metadata, run, say, target_folder};
 use crate::{fuzz, python};
 
 /// A long form of tests: its name, the environment variables that lengthen the tests, and the arguments of
@@ -16,7 +18,7 @@ struct Long {
     tests: &'static [&'static str],
 }
 
-const LONG: [Long; 6] = [
+const LONG: [Long; 7] = [
     Long {
         name: "rules",
         variables: &[("ARENA_RULES_STATES", "200000")],
@@ -37,6 +39,17 @@ const LONG: [Long; 6] = [
         variables: &[("ARENA_EVAL_SEEDS", "20")],
         tests: &["-p", "arena-cli", "--test", "program", "eval::"],
     },
+    Long {
+        name: "records",
+        // About 300 million changed records, for which the test uses all cores: an hour on two.
+        variables: &[
+            ("ARENA_RECORD_COUNT", "100"),
+            ("ARENA_RECORD_STRIDE", "1"),
+            ("ARENA_RECORD_VALUES", "255"),
+            ("ARENA_RECORD_CHANGES", "2000"),
+        ],
+        tests: &["--release", "-p", "arena-record", "--lib", "mutations::"],
+    },
     // These tests run the commands in README.md and docs with the release build.
     Long { name: "docs", variables: &[], tests: &["--release", "-p", "arena-cli", "--test", "program", "docs::"] },
     Long { name: "properties", variables: &[("PROPTEST_CASES", "10000")], tests: &["--workspace", "--lib"] },
@@ -45,12 +58,18 @@ const LONG: [Long; 6] = [
 /// The long form that runs `cargo xtask fuzz --long`.
 const FUZZ: &str = "fuzz";
 
+/// The long form in which the release build verifies the records that a debug build has written.
+const SEASON: &str = "season";
+
+/// The number of games of the season.
+const SEASON_GAMES: &str = "10000";
+
 /// Runs the named long forms, or all of them if no name is given. Stops at the first failure.
 ///
 /// # Errors
 /// If a name is unknown or a test fails.
 pub fn soak(root: &Path, names: &[&str]) -> anyhow::Result<()> {
-    let known = || LONG.iter().map(|long| long.name).chain([FUZZ]);
+    let known = || LONG.iter().map(|long| long.name).chain([SEASON, FUZZ]);
     if let Some(unknown) = names.iter().find(|name| !known().any(|known| known == **name)) {
         bail!("unknown long form {unknown}; choose from: {}", known().collect::<Vec<_>>().join(", "));
     }
@@ -64,9 +83,30 @@ pub fn soak(root: &Path, names: &[&str]) -> anyhow::Result<()> {
                 test.args(long.tests).args(["--", "--nocapture"]).envs(long.variables.iter().copied());
                 run(test)?;
             }
+            None if name == SEASON => season(root)?,
             None => fuzz::fuzz(root, true)?,
         }
         say(&format!("{name}: {:.0} s", started.elapsed().as_secs_f64()));
     }
     Ok(())
+}
+
+/// Plays a season with a debug build, and verifies its records with a release build of the program.
+fn season(root: &Path) -> anyhow::Result<()> {
+    let target = target_folder(&metadata(root)?)?;
+    let folder = target.join("season");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let mut test = cargo(root, &["test", "--locked", "-p", "arena-record", "--lib", "season::", "--", "--nocapture"]);
+    test.env("ARENA_SEASON_GAMES", SEASON_GAMES).env("ARENA_SEASON_FOLDER", &folder);
+    run(test)?;
+    run(cargo(root, &["build", "--locked", "--release", "-p", "arena-cli"]))?;
+    let started = Instant::now();
+    let mut verify = Command::new(target.join("release").join(format!("arena{}", std::env::consts::EXE_SUFFIX)));
+    verify.arg("verify").arg(&folder);
+    run(verify)?;
+    say(&format!("{SEASON_GAMES} games verified in {:.1} s", started.elapsed().as_secs_f64()));
+    fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))
 }

@@ -147,6 +147,42 @@ def test_an_unlisted_session_is_in_no_list(arena: Arena) -> None:
     assert session.id not in [listed.id for listed in arena.sessions().sessions]
 
 
+def test_the_creator_forks_cancels_and_unlists(arena: Arena) -> None:
+    session = arena.create("psi")
+    key = session.creator_key
+    assert key is not None
+    assert key not in repr(session)
+    assert arena.free_invites(session.id, creator_key=key) == session.invites
+    seats = [arena.join(invite) for invite in session.invites]
+    assert arena.free_invites(session.id, creator_key=key) == ()
+    for withdraw in (arena.cancel, arena.unlist):
+        with pytest.raises(ApiError) as refused:
+            withdraw(session.id, creator_key=key)
+        assert (refused.value.status, refused.value.code) == (409, "RATED_GAME")
+    dealt = [private_set(seat) for seat in seats]
+    for seat in seats:
+        seat.send("guess", "1")
+
+    fork = arena.fork(session.id, 2, creator_key=key, idempotency_key="a fork that is made once")
+    assert (fork.of, fork.at, fork.reseeded, len(fork.players)) == (session.id, 2, False, 2)
+    assert fork == arena.fork(session.id, 2, creator_key=key, idempotency_key="a fork that is made once")
+    continued = [arena.seat(fork.id, player) for player in fork.players]
+    assert [private_set(seat) for seat in continued] == dealt
+    assert fork.creator_key != key
+    arena.cancel(fork.id, creator_key=fork.creator_key)
+    with pytest.raises(ApiError) as gone:
+        arena.cancel(fork.id, creator_key=fork.creator_key)
+    assert gone.value.code == "CHALLENGE_NOT_FOUND"
+
+    hidden = arena.create("psi")
+    assert hidden.creator_key is not None
+    with pytest.raises(ApiError) as stranger:
+        arena.unlist(hidden.id, creator_key=key)
+    assert stranger.value.status == 401
+    arena.unlist(hidden.id, creator_key=hidden.creator_key)
+    assert hidden.id not in [listed.id for listed in arena.sessions().sessions]
+
+
 def test_callers_of_a_queue_get_the_seats_of_one_session(arena: Arena) -> None:
     first = arena.enqueue("ultimatum", idempotency_key="queue-of-ultimatum-1")
     assert (first.state, first.session_id, first.invite) == ("waiting", None, None)

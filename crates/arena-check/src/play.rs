@@ -223,7 +223,7 @@ impl<'c> TestSession<'c> {
         if let After::Changed(after) = transition.after {
             self.session = *after;
         }
-        for draft in transition.drafts {
+        for draft in transition.drafts.into_iter().filter(|draft| !draft.channel.is_inputs()) {
             let said = self.said_in(draft);
             self.said.push(said);
         }

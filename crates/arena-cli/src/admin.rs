@@ -6,18 +6,23 @@ use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
 use arena_match::OutputFile;
-use arena_server::{AdminToken, Settings};
+use arena_record::{KeyHandover, KeyKind};
+use arena_server::{AdminToken, RotateError, Settings};
 use arena_wire::{AuditEntry, AuditPage, Ban, Bans, Counted, Hidden, ImportReport, SkippedLine};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::args::{AdminArgs, AdminVerb, Global};
+use crate::args::{AdminArgs, AdminVerb, Global, RotatedKey};
 use crate::client::{Answer, Arena, CallError, ExportError, is_loopback};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, Table, counted, print, print_json, utc};
 
 pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> Result<(), Failure> {
+    if let AdminVerb::RotateKey { key } = verb {
+        let folder = args.data.unwrap_or_else(|| Settings::default().data);
+        return rotate_key(&folder, key, style);
+    }
     let arena = Arena::of(global)?.administered(&token(args, &global.url)?);
     match verb {
         AdminVerb::Benchmark { user, off } => {
@@ -44,11 +49,34 @@ pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> R
         AdminVerb::Export { out } => export(&arena, out.as_deref(), style),
         AdminVerb::Import { file } => print_result(import(&arena, &file)?, style, imported),
         AdminVerb::Audit { limit, offset } => print_result(arena.audit(limit, offset), style, audit),
+        AdminVerb::RotateKey { .. } => unreachable!("this command was handled above, because it asks no server"),
     }
 }
 
+/// Replaces a key in the data folder of a server that isn't running.
+fn rotate_key(folder: &Path, key: RotatedKey, style: Style) -> Result<(), Failure> {
+    let kind = match key {
+        RotatedKey::Record => KeyKind::Record,
+        RotatedKey::Log => KeyKind::Log,
+    };
+    let handover = arena_server::rotate_key(folder, kind).map_err(|error| {
+        let exit = match error {
+            RotateError::NoKey { .. } | RotateError::Sign(_) => Exit::Usage,
+            RotateError::Folder(_) | RotateError::Records(_) => Exit::StoreUnavailable,
+            RotateError::Write { .. } => Exit::CannotWrite,
+        };
+        Failure::caused(exit, &error)
+    })?;
+    if style == Style::Json {
+        let shown = serde_json::to_string(&handover).map_err(|error| Failure::new(Exit::Internal, error))?;
+        return print(&shown);
+    }
+    let KeyHandover { old, new, .. } = handover;
+    print(&format!("the {kind} key {new} replaces {old}; the old key is kept beside it, and both signed the handover"))
+}
+
 /// Returns the administrator's token for the server at `url`.
-fn token(args: AdminArgs, url: &str) -> Result<String, Failure> {
+pub fn token(args: AdminArgs, url: &str) -> Result<String, Failure> {
     if let Some(token) = args.token {
         return Ok(token);
     }

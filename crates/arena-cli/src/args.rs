@@ -9,6 +9,8 @@ mod league;
 mod matches;
 pub mod play;
 mod rate;
+mod records;
+mod records_boards;
 #[cfg(test)]
 mod reference;
 mod replay;
@@ -27,7 +29,7 @@ use clap::{ArgMatches, Args, Parser, Subcommand};
 use crate::exit::{Exit, Failure, exit_codes};
 use crate::output::Style;
 
-pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
+pub use admin::{AdminArgs, AdminVerb, RotatedKey, SubjectArgs};
 pub use agent::{AgentVerb, CheckArgs, Language, NewAgentArgs};
 pub use challenge::{ChallengeVerb, CheckChallengeArgs, FairnessArgs, NewArgs, PlayChallengeArgs};
 pub use eval::{
@@ -39,6 +41,8 @@ pub use league::{AddArgs, CreateArgs, DataArgs, LeagueVerb, RunLeagueArgs, ShowL
 pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use play::{BotArgs, JoinArgs, ModelArgs, SeatArgs};
 pub use rate::{RATE_EXAMPLES, RateArgs};
+pub use records::{LogKeyArgs, LogSourceArgs, LogVerb, RecordVerb, VERIFY_EXAMPLES, VerifyArgs};
+pub use records_boards::{BoardVerb, CreatorArgs, ForkMatchArgs, ForkSessionArgs, RebuildArgs, SessionVerb};
 pub use replay::{Format, ReplayServeArgs, ReplayVerb, ShowArgs};
 pub use serve::{DemoArgs, ListenArgs, LogArgs, LogFormat, ServeArgs};
 pub use sessions::{ChallengesVerb, ChatVerb, SyncArgs};
@@ -141,13 +145,18 @@ impl Cli {
                 | Verb::Scoring { .. }
                 | Verb::Users { .. }
                 | Verb::Admin { .. }
+                | Verb::Record { verb: RecordVerb::Get { .. }, .. }
+                | Verb::Log { .. }
                 // These two prepare calls to a server.
                 | Verb::Identity { .. }
                 | Verb::Completions { .. }
-        );
+        ) || matches!(&self.verb, Verb::Session { verb } if verb.calls_server());
         let may_play_there = matches!(self.verb, Verb::Eval { verb: EvalVerb::Run(_) | EvalVerb::Resume(_) });
         let given = |name: &&str| matches.value_source(name) == Some(ValueSource::CommandLine);
-        let is_used = |name: &&str| talks || (*name == "url" && may_play_there);
+        // The log may be on a server, which `--log` names.
+        let may_read_a_log = matches!(self.verb, Verb::Verify(_) | Verb::Board { .. });
+        let is_used =
+            |name: &&str| talks || (*name == "url" && may_play_there) || (*name == "cacert" && may_read_a_log);
         match ["url", "from", "auth", "cacert"].into_iter().filter(given).find(|name| !is_used(name)) {
             None => Ok(()),
             Some(name) => {
@@ -324,6 +333,60 @@ Examples:
     Replay {
         #[command(subcommand)]
         verb: ReplayVerb,
+    },
+    /// Verify records of sessions, and replays.
+    #[command(after_help = VERIFY_EXAMPLES)]
+    Verify(VerifyArgs),
+    /// Get, show and redact records of sessions.
+    #[command(after_help = "\
+Examples:
+  arena record get ID --out game.jsonl
+  arena record show game.jsonl
+  arena record redact game.jsonl --withhold chat --out public.jsonl
+
+A record is the signed file of a session. `arena verify` checks it without a server.")]
+    Record {
+        #[command(flatten)]
+        key: KeyArgs,
+        #[command(subcommand)]
+        verb: RecordVerb,
+    },
+    /// Check an arena's public log of sessions.
+    #[command(after_help = "\
+Examples:
+  arena log checkpoint --log https://arena.example --out today.txt
+  arena log check --log https://arena.example --since today.txt
+  arena log prove ID --log https://arena.example
+
+The log has a leaf for each session's creation, and one for its end or removal. Leaves are never changed or removed, so \
+a session that was played can't be left out unnoticed.")]
+    Log {
+        #[command(subcommand)]
+        verb: LogVerb,
+    },
+    /// Compute leaderboards from records.
+    #[command(after_help = "\
+Examples:
+  arena board rebuild --records season
+  arena board rebuild --records season --log https://arena.example --policy policy.toml")]
+    Board {
+        #[command(subcommand)]
+        verb: BoardVerb,
+    },
+    /// Continue sessions differently; cancel and unlist them.
+    #[command(after_help = "\
+Examples:
+  arena session fork game.jsonl --at 12 --swap 1=house --out fork.jsonl
+  arena session fork game.jsonl --at 12 --swap 1=model:NAME@ollama
+  arena session fork ID --at 12 --creator-key o_…      on a server
+  arena session cancel ID --creator-key o_…
+
+On a server, the commands need the key of the session's creator, which `arena challenges create` prints, from \
+--creator-key or ARENA_CREATOR_KEY. Other users of the machine can read a command line, so prefer the variable. \
+Administrators give --admin instead. `arena match fork` continues replays of matches.")]
+    Session {
+        #[command(subcommand)]
+        verb: SessionVerb,
     },
     /// Write, check and try your own challenges.
     #[command(

@@ -1,8 +1,11 @@
 //! A small HTTP client with the requests of players and their errors. The paths and field names of the API are defined
 //! here only, for the commands and the demo's bots. Callers interpret the responses. Administrators' requests are in
-//! `client/admin.rs`, streams in `client/stream.rs`.
+//! `client/admin.rs`, those of creators in `client/creator.rs`, records and files of logs in `client/records.rs`, and
+//! streams in `client/stream.rs`.
 
 mod admin;
+mod creator;
+mod records;
 mod stream;
 
 pub use admin::ExportError;
@@ -55,12 +58,23 @@ pub struct Arena {
     url: String,
     from: Option<String>,
     key: Option<String>,
-    /// True if the key is the administrator's token.
-    administers: bool,
+    /// The kind of the key.
+    credential: Credential,
     /// Time limit of an answer, beyond the requested waiting time.
     patience: Duration,
     /// Time for which a request is retried while the server is unreachable or limits the rate of requests.
     retry_for: Duration,
+}
+
+/// The kind of a client's key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Credential {
+    /// A session key, if any.
+    Player,
+    /// The key of a session's creator.
+    Creator,
+    /// The administrator's token.
+    Administrator,
 }
 
 /// The range of messages to read from a channel, and the waiting time.
@@ -184,8 +198,17 @@ impl Arena {
     /// # Errors
     /// If the certificate file can't be read or contains no valid certificate.
     pub fn of(global: &Global) -> Result<Arena, Failure> {
+        Ok(Arena { from: global.from.clone(), key: global.auth.clone(), ..Arena::of_log(&global.url, global)? })
+    }
+
+    /// Creates the client of an anonymous reader of the log at `url` (without a trailing slash). It trusts the
+    /// certificates given on the command line.
+    ///
+    /// # Errors
+    /// As for [`Arena::of`].
+    pub fn of_log(url: &str, global: &Global) -> Result<Arena, Failure> {
         let roots = global.cacert.as_deref().map(read_certificates).transpose()?.unwrap_or(RootCerts::WebPki);
-        Ok(Arena { from: global.from.clone(), key: global.auth.clone(), ..Arena::trusting(&global.url, roots) })
+        Ok(Arena::trusting(url, roots))
     }
 
     /// Creates the client of an anonymous observer for the server at `url` (without a trailing slash).
@@ -210,7 +233,7 @@ impl Arena {
             url: url.to_owned(),
             from: None,
             key: None,
-            administers: false,
+            credential: Credential::Player,
             patience: ANSWER,
             retry_for: Duration::ZERO,
         }
@@ -519,11 +542,12 @@ impl Arena {
             ("publicKey, signature, and timestamp are required", _) => {
                 "; sign the request with --sign; `arena identity new` creates a key"
             }
-            (_, Some("AUTHENTICATION_REQUIRED")) if self.administers => {
-                "; the token isn't this server's administrator token"
-            }
-            (_, Some("AUTHENTICATION_REQUIRED")) => "; the key given with --auth doesn't belong to this session",
-            (_, Some("CHALLENGE_NOT_FOUND")) if self.administers => {
+            (_, Some("AUTHENTICATION_REQUIRED")) => match self.credential {
+                Credential::Player => "; the key given with --auth doesn't belong to this session",
+                Credential::Creator => "; the key isn't that of this session's creator",
+                Credential::Administrator => "; the token isn't this server's administrator token",
+            },
+            (_, Some("CHALLENGE_NOT_FOUND")) if self.credential != Credential::Player => {
                 "; no session has this id; `arena challenges list` lists the sessions"
             }
             (_, Some("UNKNOWN_CHALLENGE")) | ("Unknown challenge type", _) => {

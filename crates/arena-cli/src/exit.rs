@@ -50,7 +50,7 @@ pub const EXITS: [(Exit, &str, &str); 21] = [
     (
         Exit::StoreUnavailable,
         "store unavailable",
-        "`serve`, `demo` and `league`: the data folder or the database is unusable or in use by another process.",
+        "`serve`, `demo`, `league` and `admin rotate-key`: the data folder or the database is unusable or in use by another process.",
     ),
     (
         Exit::CannotListen,
@@ -60,7 +60,11 @@ pub const EXITS: [(Exit, &str, &str); 21] = [
     (Exit::NoAgent, "agent not found", "The agent isn't found or can't be started."),
     (Exit::NoSandbox, "sandbox not supported", "The system doesn't support the requested sandbox."),
     (Exit::CannotWrite, "can't write a file", "An output file can't be written."),
-    (Exit::BadReplay, "replay damaged or false", "A replay is unreadable, damaged or contradicts the rules."),
+    (
+        Exit::BadReplay,
+        "replay, record or log false",
+        "A replay is unreadable, damaged or contradicts the rules. A record or a log is false: it contradicts itself, its keys, the rules or a checkpoint.",
+    ),
     (
         Exit::FaultyAgent,
         "faulty agent",
@@ -83,8 +87,8 @@ pub const EXITS: [(Exit, &str, &str); 21] = [
     ),
     (
         Exit::OtherRules,
-        "replay of other rules",
-        "A replay belongs to another version of the rules and can't be verified. It has no other faults.",
+        "not completely verifiable",
+        "A replay or record belongs to other rules, or its session isn't in the given log, so it can't be verified completely. It has no other faults.",
     ),
     (
         Exit::Parked,

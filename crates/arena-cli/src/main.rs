@@ -14,6 +14,7 @@ mod completions;
 mod demo;
 mod eval;
 mod exit;
+mod fork;
 mod house;
 mod identity;
 mod interrupt;
@@ -21,18 +22,24 @@ mod keys;
 mod last_line;
 mod league;
 mod local_pages;
+mod log;
 mod matches;
 mod notify;
 mod output;
 mod play;
 mod rate;
+mod rebuild;
+mod record;
 mod replay;
 mod scoring;
 mod scripts;
 mod serve;
+mod session;
+mod sign;
 mod terminal;
 mod tournament;
 mod users;
+mod verify;
 mod worker;
 
 use std::process::ExitCode;
@@ -83,6 +90,11 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Rate(args) => rate::run(&args, style),
         Verb::Agent { verb } => agent::run(verb, style),
         Verb::Replay { verb } => replay::run(verb, style),
+        Verb::Verify(args) => verify::run(&args, &cli.global, style),
+        Verb::Record { key, verb } => record::run(verb, &cli.global.with(key), style),
+        Verb::Log { verb } => log::run(verb, &cli.global, style),
+        Verb::Board { verb } => rebuild::run(verb, &cli.global, style),
+        Verb::Session { verb } => session::run(verb, &cli.global, style),
         Verb::Author { verb } => challenge::run(verb, style),
         Verb::Challenges { key, verb } => challenges::run(verb, &Arena::of(&cli.global.with(key))?, style),
         Verb::Chat { key, verb } => chat::run(verb, &Arena::of(&cli.global.with(key))?, style),

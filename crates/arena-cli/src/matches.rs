@@ -2,7 +2,7 @@
 
 pub mod files;
 mod live;
-mod score;
+pub mod score;
 pub mod settings;
 
 use std::collections::BTreeMap;
@@ -17,12 +17,15 @@ use arena_match::{
     play_match, private, spread,
 };
 use arena_model::{GameType, Seed, TimeLimits};
+use arena_record::RecordKey;
 use serde_json::{Map, Value};
 
 use crate::args::{Affinity, MatchVerb, RunArgs};
 use crate::exit::{Exit, Failure};
+use crate::fork;
 use crate::interrupt;
 use crate::output::{self, Style, Table, print, print_for_reader};
+use crate::sign;
 use crate::terminal::can_draw;
 
 pub use settings::LAUNCH;
@@ -34,6 +37,7 @@ use settings::{confinement, find_agent, find_game};
 pub fn run(verb: MatchVerb, style: Style) -> Result<(), Failure> {
     match verb {
         MatchVerb::Run(args) => play(&args, style),
+        MatchVerb::Fork(args) => fork::fork_match(&args, style),
         MatchVerb::Games { game: None } => list_games(style),
         MatchVerb::Games { game: Some(game) } => print_game(&game, style),
     }
@@ -52,6 +56,7 @@ struct Run {
     confinement: Confinement,
     games: usize,
     replay: Option<PathBuf>,
+    sign_key: Option<RecordKey>,
 }
 
 /// A finished game and its replay, a temporary file without its final name. Both games of a pair share a seed, so the
@@ -150,6 +155,7 @@ impl Run {
             Some(seed) => seed.clone(),
             None => settings::draw_seed()?,
         };
+        let sign_key = args.sign_key.as_deref().map(sign::read_key).transpose()?;
         let games = args.games as usize;
         let mut confinement = confinement(&args.play.sandbox)?;
         let logs: Vec<PathBuf> = match &args.replay {
@@ -160,14 +166,16 @@ impl Run {
             1 => OutputPath::File(path),
             _ => OutputPath::Folder(path),
         });
+        // The key is no output, but agents mustn't read it either.
+        let key = args.sign_key.as_deref().map(OutputPath::File);
         let places: Vec<OutputPath<'_>> =
-            replay.into_iter().chain(logs.iter().map(|path| OutputPath::File(path))).collect();
+            replay.into_iter().chain(key).chain(logs.iter().map(|path| OutputPath::File(path))).collect();
         confinement.private = private(&agents, &confinement.expose, confinement.mode, &places)
             .map_err(|error| Failure::new(Exit::Usage, error))?;
         if let Some(folder) = args.replay.as_ref().filter(|_| games > 1) {
             fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
         }
-        Ok(Run { game, options, seed, limits, agents, confinement, games, replay: args.replay.clone() })
+        Ok(Run { game, options, seed, limits, agents, confinement, games, replay: args.replay.clone(), sign_key })
     }
 
     /// Plays a game (numbered from 0). Two consecutive games share a seed, and the agents swap seats. With a `pace`,
@@ -211,7 +219,11 @@ impl Run {
         let held = play_match(&plan, out, watch, called_off);
         // The last frame precedes all other output.
         drop(live);
-        Ok(FinishedGame { played_match: held.map_err(explain)?, replay })
+        let played_match = held.map_err(explain)?;
+        if let (Some(key), Some((path, file))) = (&self.sign_key, &mut replay) {
+            sign::seal(key, path, file, &played_match)?;
+        }
+        Ok(FinishedGame { played_match, replay })
     }
 
     /// Returns the numbers of the games with the same seed as this one.
@@ -285,6 +297,7 @@ pub fn explain(error: MatchError) -> Failure {
         MatchError::Replay(_) => Exit::CannotWrite,
         MatchError::System(_) => Exit::Internal,
         MatchError::Outage(_) => Exit::ModelFailed,
+        MatchError::Past(_) => Exit::FaultyAgent,
         MatchError::CalledOff => Exit::Interrupted,
     };
     match error {

@@ -77,6 +77,7 @@ fn nothing(sources: &Sources) -> String {
         (sources.games.against_itself, "game is of an agent against itself", "games are of an agent against itself"),
         (sources.games.void, "game is void", "games are void"),
         (sources.other_rules, "game is by another version of the rules", "games are by other versions of the rules"),
+        (sources.forks, "game is a fork", "games are forks"),
         (sources.broken_replays, "replay ends before its result", "replays end before their results"),
     ];
     let left_out = left_out.into_iter().filter(|(count, ..)| *count > 0);

@@ -39,10 +39,10 @@ fn open(path: &Path) -> Result<Replay<BufReader<File>>, Failure> {
 }
 
 /// Converts the error of a replay, with its path.
-fn bad(path: &Path, error: &ReplayError) -> Failure {
+pub fn bad(path: &Path, error: &ReplayError) -> Failure {
     let exit = match error {
         ReplayError::Write(_) => Exit::CannotWrite,
-        ReplayError::OtherRules { .. } => Exit::OtherRules,
+        ReplayError::OtherRules { .. } | ReplayError::Future(_) => Exit::OtherRules,
         ReplayError::OtherGame(_) | ReplayError::NoScript { .. } | ReplayError::OtherScript { .. } => Exit::Usage,
         ReplayError::Read(_) | ReplayError::Foreign(_) | ReplayError::Line { .. } | ReplayError::CutOff { .. } => {
             Exit::BadReplay

@@ -91,17 +91,18 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
         settings.tournaments.launcher = Some(launcher()?);
     }
     if settings.auth.enabled || settings.tournaments.enabled {
-        settings.auth.secret = secret_of_environment()?;
+        settings.auth.secret = secret_of_environment("AUTH_SECRET")?;
     }
+    settings.records.secret = secret_of_environment("RECORD_SECRET")?;
     settings.admin_token = admin_token_of_environment()?;
     Ok(settings)
 }
 
-/// Reads the secret from `AUTH_SECRET`. There is no option for the secret, since all users of the machine can read
-/// command lines.
-fn secret_of_environment() -> Result<Option<ServerSecret>, Failure> {
-    let Some(secret) = std::env::var_os("AUTH_SECRET") else { return Ok(None) };
-    let refuse = |error| Failure::new(Exit::Usage, format_args!("invalid AUTH_SECRET: {error}"));
+/// Reads a secret from this environment variable. There is no option for a secret, since all users of the machine can
+/// read command lines.
+fn secret_of_environment(name: &str) -> Result<Option<ServerSecret>, Failure> {
+    let Some(secret) = std::env::var_os(name) else { return Ok(None) };
+    let refuse = |error| Failure::new(Exit::Usage, format_args!("invalid {name}: {error}"));
     ServerSecret::new(secret.as_encoded_bytes()).map(Some).map_err(refuse)
 }
 
@@ -142,9 +143,11 @@ fn explain(error: &StartError) -> Failure {
     let exit = match error {
         StartError::UntrustedNetwork(_) | StartError::Settings(_) => Exit::Usage,
         StartError::Listen { .. } => Exit::CannotListen,
-        StartError::Store(_) | StartError::Auth(_) | StartError::AdminToken(_) | StartError::Tournaments(_) => {
-            Exit::StoreUnavailable
-        }
+        StartError::Store(_)
+        | StartError::Auth(_)
+        | StartError::AdminToken(_)
+        | StartError::Tournaments(_)
+        | StartError::Records(_) => Exit::StoreUnavailable,
     };
     Failure::caused(exit, error)
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use arena_engine::Environment;
 use arena_match::{MatchError, cores};
 use arena_model::{ChallengeType, GameType, TimeLimits};
+use arena_record::{RecordKey, Sign};
 use arena_report::{PgnGame, Picture, cross_table_picture, pgn, progress_picture, ratings_picture, shell_word};
 use arena_runner::nats::{NatsExecutor, NatsOptions};
 use arena_runner::{
@@ -27,7 +28,7 @@ use crate::interrupt;
 use crate::matches::settings::{self, confinement, find_game};
 use crate::matches::{cannot_write, explain};
 use crate::output::{self, Style, counted, print, printable};
-use crate::{rate, scripts};
+use crate::{rate, scripts, sign};
 
 use watch::Watcher;
 use workers::WorkerPool;
@@ -50,6 +51,7 @@ fn begin(args: &TournamentArgs, style: Style) -> Result<(), Failure> {
             None => usual_folder(&args.game),
         },
     };
+    let sign_key = args.sign_key.as_deref().map(sign::read_key).transpose()?;
     let plan = plan(args, &folder)?;
     // The plan is checked before the folder is created.
     let checked = match args.pool.nats_url {
@@ -66,12 +68,16 @@ fn begin(args: &TournamentArgs, style: Style) -> Result<(), Failure> {
         ),
         error => refused(&error),
     })?;
-    play_rest(journal, pool, args.table_every, style)
+    play_rest(journal, pool, args.table_every, sign_key.as_ref(), style)
 }
 
 fn resume(args: &ResumeArgs, style: Style) -> Result<(), Failure> {
     workers::check_resume(args)?;
+    let sign_key = args.sign_key.as_deref().map(sign::read_key).transpose()?;
     let mut journal = Journal::open(&args.folder).map_err(|error| refused(&error))?;
+    if sign_key.is_some() && !journal.record().plan.replays {
+        return Err(Failure::new(Exit::Usage, "the tournament keeps no replays, so --sign-key has nothing to sign"));
+    }
     if journal.record().cut_off > 0 {
         let bytes = journal.record().cut_off;
         output::note(&format!("dropped the incomplete last line ({bytes} bytes); its game is played again"));
@@ -94,7 +100,7 @@ fn resume(args: &ResumeArgs, style: Style) -> Result<(), Failure> {
         journal.set_concurrency(concurrency as usize);
     }
     let pool = workers::prepare(&args.pool, &journal.record().plan, &args.folder)?;
-    play_rest(journal, pool, args.table_every, style)
+    play_rest(journal, pool, args.table_every, sign_key.as_ref(), style)
 }
 
 fn show(args: &StandingsArgs, style: Style) -> Result<(), Failure> {
@@ -167,6 +173,7 @@ fn play_rest(
     journal: Journal,
     pool: Option<WorkerPool>,
     table_every: Option<usize>,
+    sign_key: Option<&RecordKey>,
     style: Style,
 ) -> Result<(), Failure> {
     if let Some((prepared, check)) = pool {
@@ -174,7 +181,7 @@ fn play_rest(
             "waiting for the workers' games in progress; press Ctrl-C again to stop at once",
             "stopping; `resume` collects the workers' games in progress",
         ])?;
-        let executor = NatsExecutor { prepared, options: NatsOptions { check, stop, called_off } };
+        let executor = NatsExecutor { prepared, options: NatsOptions { check, stop, called_off, sign_key } };
         return play(journal, executor, table_every, style);
     }
     let [stop, called_off] = &interrupt::flags([
@@ -184,7 +191,8 @@ fn play_rest(
     let plan = &journal.record().plan;
     let (concurrency, cores) = (plan.concurrency, if plan.shares_core { cores() } else { Vec::new() });
     let (launcher, replay_bytes) = (&settings::launcher()?, u64::MAX);
-    let executor = LocalExecutor { launcher, concurrency, cores: &cores, replay_bytes, stop, called_off };
+    let sign_key = sign_key.map(|key| key as &(dyn Sign + Sync));
+    let executor = LocalExecutor { launcher, concurrency, cores: &cores, replay_bytes, stop, called_off, sign_key };
     play(journal, executor, table_every, style)
 }
 

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arena_model::{Channel, ContentHash, SessionId, UserId, UserProfile};
-use arena_store::{AuditEntry, AuditNo, Ban, BanSubject, CommitError, Page, Recount, StoreError};
+use arena_store::{AuditEntry, AuditNo, Ban, BanSubject, CommitError, Page, Recount, RemovedSession, StoreError};
 use serde_json::{Value, json};
 
 use crate::completion::Completion;
 use crate::engine::{Engine, Inner, LONGEST_CONTENTION};
+use crate::forks::Requester;
 use crate::live::LiveRef;
 use crate::request::EngineError;
 use crate::users::unwritten;
@@ -20,6 +21,15 @@ use crate::users::unwritten;
 pub struct Administrator {
     /// The network address that the request came from.
     pub address: IpAddr,
+}
+
+/// The kind of a session's removal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// A removal by the administrator, in any phase.
+    AnyPhase,
+    /// A removal before the end.
+    Cancel(Requester),
 }
 
 impl Engine {
@@ -62,6 +72,7 @@ impl Engine {
                     let live = inner.live.find(id, &inner.store).await?.ok_or(EngineError::UnknownSession)?;
                     inner.hide_in_session(by, &live, channel, index).await?
                 }
+                Channel::Inputs(_) => None,
             };
             hidden.ok_or(EngineError::UnknownMessage { channel, index })
         })
@@ -77,7 +88,7 @@ impl Engine {
         let inner = Arc::clone(&self.inner);
         Completion::new(async move {
             let live = inner.live.find(id, &inner.store).await?.ok_or(EngineError::UnknownSession)?;
-            inner.remove_live(by, &live).await
+            inner.remove_live(by, &live, Removal::AnyPhase).await
         })
         .await
     }
@@ -214,10 +225,24 @@ impl Inner {
             let detail = json!({ "channel": channel.to_string(), "index": index, "contentSha256": hash.to_string() });
             AuditEntry { detail, ..entry.clone() }
         };
-        self.store.hide_message(live.map(|live| live.no), channel, index, audit).await.map_err(unwritten)
+        let commit = self.commit.get().cloned();
+        let commit = move |content: &str| commit.as_ref().and_then(|commit| commit(channel, index, content));
+        let no = live.map(|live| live.no);
+        self.store.hide_message(no, channel, index, commit, audit).await.map_err(unwritten)
     }
 
-    async fn remove_live(&self, by: Administrator, live: &LiveRef) -> Result<(), EngineError> {
+    /// Removes a session. Its creator can't remove every session: see [`Requester::check_withdrawal`].
+    pub(crate) async fn remove_live(
+        &self,
+        by: Administrator,
+        live: &LiveRef,
+        removal: Removal,
+    ) -> Result<(), EngineError> {
+        let (action, reason) = match removal {
+            Removal::AnyPhase => ("remove", RemovedSession::ADMINISTRATOR),
+            Removal::Cancel(Requester::Administrator) => ("cancel", RemovedSession::ADMINISTRATOR),
+            Removal::Cancel(Requester::Creator) => ("cancel", RemovedSession::CREATOR),
+        };
         let _deciding = live.deciding.lock().await;
         let begun = Instant::now();
         for attempt in 0.. {
@@ -231,9 +256,13 @@ impl Inner {
                 }
                 Arc::clone(&committed.session)
             };
+            if let Removal::Cancel(requester) = removal {
+                requester.check_withdrawal(&session)?;
+            }
             let id = session.facts.id;
             let detail = json!({ "session": id, "type": session.facts.challenge, "status": session.status().as_str() });
-            match self.store.remove_session(live.no, session, self.audit(by, "remove", detail)).await {
+            let audit = self.audit(by, action, detail);
+            match self.store.remove_session_for(live.no, session, reason, audit).await {
                 Ok(()) => {
                     live.show_removed();
                     self.live.evict(id);

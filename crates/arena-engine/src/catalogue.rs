@@ -75,6 +75,15 @@ impl Catalogue {
         Arc::clone(&self.boards.read())
     }
 
+    /// Returns the version of the rules and the prompt of a challenge type. Their hash is computed once.
+    pub(crate) fn all_terms_of(&self, challenge: &dyn ChallengeType) -> BoardTerms {
+        let known = self.boards.read().get(challenge.id()).map(|board| board.terms.clone());
+        // A script may have been replaced since the caller found it.
+        let rules = challenge.script().map(|script| script.version().to_string());
+        let is_same = |terms: &BoardTerms| rules.as_ref().is_none_or(|rules| *rules == terms.rules);
+        known.filter(is_same).unwrap_or_else(|| BoardTerms::of(challenge))
+    }
+
     /// Returns the board terms of a new session: those of the main board, or `None` if the session's options differ
     /// from the main board's.
     pub(crate) fn terms_of(&self, challenge: &str, options: &Value) -> Option<BoardTerms> {

@@ -24,8 +24,8 @@ pub struct Subscription {
 }
 
 impl Engine {
-    /// Returns at most `limit` messages of a channel, from index `from` on. For an unknown session, the snapshot has no
-    /// messages and is marked as removed.
+    /// Returns at most `limit` messages of a channel, from index `from` on. For an unknown session, and for the inputs of
+    /// a session, the snapshot has no messages and is marked as removed.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -51,10 +51,11 @@ impl Engine {
                 Some(live) => self.read_from(Some(&live), channel, from, limit, most_bytes).await,
                 None => Ok(Snapshot { messages: Vec::new(), len: 0, session: None, removed: true }),
             },
+            Channel::Inputs(_) => Ok(Snapshot { messages: Vec::new(), len: 0, session: None, removed: true }),
         }
     }
 
-    /// Subscribes to a channel. Returns `None` if its session is unknown.
+    /// Subscribes to a channel. Returns `None` if its session is unknown, or for the inputs of a session.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -66,6 +67,7 @@ impl Engine {
                 let changed = live.changed.subscribe();
                 (Some(live), changed)
             }
+            Channel::Inputs(_) => return Ok(None),
         };
         Ok(Some(Subscription { engine: self.clone(), channel, live, changed }))
     }

@@ -1,8 +1,8 @@
 //! The engine: each write is load → decide → commit → publish, and each read returns committed data.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arena_model::{
@@ -23,6 +23,7 @@ use crate::feed::Tail;
 use crate::following::Following;
 use crate::freshness::Freshness;
 use crate::live::{LiveRef, LiveSessions};
+use crate::records::{CommitContent, created_input};
 use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, ReportUsage, Respond, Written};
 use crate::transitions::Moment;
 use crate::users::unwritten;
@@ -62,6 +63,8 @@ pub(crate) struct Inner {
     pub(crate) rescheduled: Notify,
     /// A lock that a task of this node holds while it matches tickets. Other nodes may match at the same time.
     pub(crate) matching: tokio::sync::Mutex<()>,
+    /// The function for the commitments of hidden messages, if the arena keeps records.
+    pub(crate) commit: OnceLock<Arc<CommitContent>>,
 }
 
 /// The public channel, on which players offer invites. Transitions that post nothing on it don't take the `posting`
@@ -133,6 +136,7 @@ impl Engine {
             next_look: AtomicI64::new(i64::MAX),
             rescheduled: Notify::new(),
             matching: tokio::sync::Mutex::new(()),
+            commit: OnceLock::new(),
         };
         Ok(Engine { inner: Arc::new(inner) })
     }
@@ -411,9 +415,10 @@ impl Inner {
         self.catalogue.keep(challenge, &self.store).await?;
         let (value, answers) = respond(&Written { session: &session, challenge, messages: &[] }, now);
         let (id, wake_at) = (session.facts.id, session.wake_at);
+        let messages = vec![created_input(&self.catalogue.all_terms_of(challenge), &session.facts)];
         let change = SessionChange::Create(Box::new(session));
         let _reserved = self.live.reserve(id);
-        let committed = self.store.commit(Commit { change, messages: Vec::new(), answers }).await;
+        let committed = self.store.commit(Commit { change, messages, answers }).await;
         if committed.is_err() {
             self.live.forget(id);
         }

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use arena_model::{
-    Channel, ChatMessage, Record, RecordError, Session, SessionId, SessionRecord, UserProfile, read_record,
+    Channel, ChatMessage, Record, RecordError, Session, SessionId, SessionRecord, Timestamp, UserProfile, read_record,
 };
 use arena_store::{AuditNo, CommitError, ImportOutcome, ImportedSession};
 use serde_json::json;
@@ -309,18 +309,52 @@ impl Inner {
 fn session_of(channel: Channel) -> Option<SessionId> {
     match channel {
         Channel::Chat(id) | Channel::Operator(id) => Some(id),
-        Channel::Invites => None,
+        Channel::Invites | Channel::Inputs(_) => None,
     }
 }
 
 /// Assigns the indexes 1, 2, 3 … in each channel, in the order of the original indexes. Messages with equal original
-/// indexes keep their order.
+/// indexes keep their order. Then sorts the messages of all channels by time.
 fn renumber(messages: &mut [ChatMessage]) {
     messages.sort_by_key(|message| message.index);
-    let mut lens: BTreeMap<Channel, u64> = BTreeMap::new();
-    for message in messages {
-        let len = lens.entry(message.channel).or_default();
-        *len += 1;
+    let mut ends: BTreeMap<Channel, (u64, Timestamp)> = BTreeMap::new();
+    let mut times: BTreeMap<(Channel, u64), Timestamp> = BTreeMap::new();
+    for message in &mut *messages {
+        let (len, at) = ends.entry(message.channel).or_insert((0, message.at));
+        (*len, *at) = (*len + 1, message.at.max(*at));
         message.index = *len;
+        times.insert((message.channel, *len), *at);
+    }
+    // A foreign record may contradict itself: a message counts as no earlier than the one before it in its channel.
+    messages.sort_by_cached_key(|message| times.get(&(message.channel, message.index)).copied());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arena_model::Party;
+
+    #[test]
+    fn imported_messages_are_in_the_order_of_time_and_of_each_channel() {
+        let id = SessionId(uuid::Uuid::from_u128(7));
+        let (chat, operator) = (Channel::Chat(id), Channel::Operator(id));
+        // Channel, original index and time, then the expected order as channel, index and time.
+        let mut messages: Vec<ChatMessage> =
+            [(operator, 4, 50), (chat, 9, 20), (operator, 2, 10), (chat, 3, 40), (chat, 3, 30)]
+                .map(|(channel, index, at)| ChatMessage {
+                    channel,
+                    index,
+                    from: Party::Operator,
+                    to: None,
+                    content: String::new(),
+                    method: None,
+                    at: Timestamp(at),
+                    hidden: None,
+                })
+                .to_vec();
+        renumber(&mut messages);
+        let order: Vec<_> = messages.iter().map(|message| (message.channel, message.index, message.at.0)).collect();
+        let expected = [(operator, 1, 10), (chat, 1, 40), (chat, 2, 30), (chat, 3, 20), (operator, 2, 50)];
+        assert_eq!(order, expected);
     }
 }

@@ -60,12 +60,14 @@ impl Committed {
     /// Returns the tail of one of the session's channels.
     ///
     /// # Panics
-    /// If `channel` is the public channel, which belongs to no session.
+    /// If `channel` is the public channel, which belongs to no session, or the channel of a session's inputs, which
+    /// have no readers.
     pub(crate) fn tail(&self, channel: Channel) -> &Tail {
         match channel {
             Channel::Chat(_) => &self.chat,
             Channel::Operator(_) => &self.operator,
             Channel::Invites => unreachable!("the public channel belongs to no session"),
+            Channel::Inputs(_) => unreachable!("inputs have no readers"),
         }
     }
 }
@@ -94,13 +96,13 @@ impl Live {
                 }
                 SessionChange::Remove(..) => committed.removed = true,
             }
-            // Messages count as activity. A change of the wake-up time alone doesn't.
-            for message in commit.messages {
+            // Messages count as activity. Inputs don't, such as a change of the wake-up time alone.
+            for message in commit.messages.into_iter().filter(|message| !message.channel.is_inputs()) {
                 committed.last_activity = committed.last_activity.max(message.at);
                 match message.channel {
                     Channel::Chat(_) => committed.chat.push(message, watched),
                     Channel::Operator(_) => committed.operator.push(message, watched),
-                    Channel::Invites => {}
+                    Channel::Invites | Channel::Inputs(_) => {}
                 }
             }
         }

@@ -118,6 +118,18 @@ pub enum EngineError {
     /// There is no such session, or it was removed.
     #[error("Challenge not found")]
     UnknownSession,
+    /// The session has ended, so it can't be canceled or unlisted.
+    #[error("the session has ended")]
+    SessionEnded,
+    /// A rated game has begun, so its creator can't cancel or unlist it anymore.
+    #[error("the game is rated and has begun, so only an administrator can cancel or unlist it")]
+    RatedGame,
+    /// The session has too many messages for one record.
+    #[error("the session has no record, because its messages have more than {} MiB", limit >> 20)]
+    RecordTooLong {
+        /// The maximum size of all messages, in bytes.
+        limit: u64,
+    },
     /// No session has such an invite.
     #[error("Challenge not found for invite: {0}")]
     UnknownInvite(String),

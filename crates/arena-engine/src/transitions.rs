@@ -294,7 +294,8 @@ impl Inner {
     /// Decides a request and adds its transition to the group. Returns the request if it must wait for the group's
     /// commit.
     async fn decide_one<'g>(&'g self, group: &mut Group<'g>, request: Request) -> Option<Request> {
-        let now = self.environment.now();
+        // The rules see the time that the messages get, so that the messages suffice to repeat the transition.
+        let now = self.environment.now().max(group.last_activity);
         let challenge = match self.bans.admit(&request.actor, group.session()) {
             Ok(()) => self.catalogue.of(&group.before.facts, &self.store).await,
             Err(banned) => Err(banned),
@@ -344,7 +345,12 @@ impl Inner {
             After::Changed(after) => after,
             After::Unchanged | After::Removed => group.session(),
         };
-        let written = Written { session, challenge: &*challenge, messages: &messages };
+        // The input of a transition comes first. No caller may see it.
+        let shown = match messages.split_first() {
+            Some((first, rest)) if first.channel.is_inputs() => rest,
+            _ => &messages[..],
+        };
+        let written = Written { session, challenge: &*challenge, messages: shown };
         let body = match catch_unwind(AssertUnwindSafe(|| (request.respond)(&written))) {
             Ok(body) => body,
             Err(panic) => {
@@ -357,7 +363,8 @@ impl Inner {
             After::Removed => group.removed = true,
             After::Unchanged => {}
         }
-        group.last_activity = messages.iter().fold(group.last_activity, |last, message| last.max(message.at));
+        let active = messages.iter().filter(|message| !message.channel.is_inputs());
+        group.last_activity = active.fold(group.last_activity, |last, message| last.max(message.at));
         let [chat, operator, public] = ends;
         let at = group.last_activity;
         group.ends = [End { at, ..chat }, End { at, ..operator }, public];
@@ -378,8 +385,9 @@ impl Inner {
         None
     }
 
-    /// Converts drafts to messages. Each message gets the next index of its channel. Its time is never before the
-    /// channel's last message, even if the clock was set back. `ends` has the ends of the chat, operator and public
+    /// Converts drafts to messages. Each message gets the next index of its channel; an input gets the version of the
+    /// session after the transition. The time of a message is never before the channel's last message, even if the
+    /// clock was set back. `ends` has the ends of the chat, operator and public
     /// channels, in this order; the messages move them.
     ///
     /// A full channel refuses drafts that come without a state change of the session, such as chat. A state change can
@@ -399,6 +407,12 @@ impl Inner {
                 Channel::Chat(_) => &mut ends[0],
                 Channel::Operator(_) => &mut ends[1],
                 Channel::Invites => &mut ends[2],
+                Channel::Inputs(_) => {
+                    if let After::Changed(session) = after {
+                        messages.push(draft.at(session.version, now));
+                    }
+                    continue;
+                }
             };
             let is_state_change = *after != After::Unchanged;
             if end.len >= limit && !is_state_change {

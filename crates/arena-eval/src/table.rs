@@ -341,7 +341,7 @@ impl Table {
             *session = after;
         }
         let begin = self.messages.len();
-        for draft in transition.drafts {
+        for draft in transition.drafts.into_iter().filter(|draft| !draft.channel.is_inputs()) {
             let channel = draft.channel;
             let last = self.messages.iter().rev().find(|posted| posted.message.channel == channel);
             let index = last.map_or(1, |posted| posted.message.index + 1);

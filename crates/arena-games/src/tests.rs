@@ -60,7 +60,7 @@ impl Table {
             assert_eq!(restored.serialize(), after.state, "the serialized state is complete");
             self.session = *after;
         }
-        for draft in transition.drafts {
+        for draft in transition.drafts.into_iter().filter(|draft| !draft.channel.is_inputs()) {
             let (from, to) = (self.seat(Some(&draft.from)), self.seat(draft.to.as_ref()));
             self.log.push((from, to, draft.content));
         }

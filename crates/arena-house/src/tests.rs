@@ -66,7 +66,7 @@ impl TestSession {
         if let After::Changed(after) = transition.after {
             self.session = *after;
         }
-        for draft in transition.drafts {
+        for draft in transition.drafts.into_iter().filter(|draft| !draft.channel.is_inputs()) {
             self.publish(draft);
         }
     }

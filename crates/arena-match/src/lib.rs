@@ -38,16 +38,17 @@ pub use body::Log;
 pub use built_in::BuiltIn;
 pub use check::{CheckPlan, CheckReport, Finding, GameCheck, Severity, check};
 pub use launcher::main as launch;
-pub use match_plan::{Confinement, MatchPlan, OwnerLog, PlayedMatch, SeatedAgent, play_match};
+pub use match_plan::{Confinement, MatchPlan, OwnerLog, PlayedMatch, SeatedAgent, fork_match, play_match};
 pub use output::{OutputFile, open_direct, write};
 pub use placement::{cores, spread, stay_here, stay_on};
+pub use play::past::MatchPast;
 pub use play::{MatchError, MatchSnapshot, Watch};
 pub use private_paths::{ExposedOutput, JOURNAL, OutputPath, own_apart, private};
 pub use process::{ActiveSandbox, Launcher, StartError};
 pub use replay::{
-    DisqualifiedIn, ENTRY, EpochLine, HeaderLine, Replay, ReplayError, ReplayLine, ResultLine, ResultPart, SeatLine,
-    SessionGame, Summary, Verified, VerifiedResult, export_pgn, export_reference, index, session_pgn, verified_result,
-    verify, verify_by,
+    ChainRepair, DisqualifiedIn, ENTRY, EpochLine, HeaderLine, Replay, ReplayError, ReplayFork, ReplayLine, ReplaySeal,
+    ResultLine, ResultPart, SeatLine, SessionGame, Summary, Verified, VerifiedResult, export_pgn, export_reference,
+    index, replay_hash, seal_line, session_pgn, verified_result, verify, verify_by,
 };
 pub use seat::{Fault, Seat};
 pub use solo::Solo;

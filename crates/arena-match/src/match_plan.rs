@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use arena_model::agent_ids;
 use arena_model::{AgentId, GameType, MatchResult, Seed, Setup, TimeLimits, Verdict};
+use arena_record::Hash;
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::{Map, Value, json};
 
@@ -18,6 +19,7 @@ use crate::conversation::Player;
 use crate::cpu_times::CpuTimes;
 use crate::http;
 use crate::link::Link;
+use crate::play::past::MatchPast;
 use crate::play::{MatchError, MatchRun, Watch, in_ms};
 use crate::process::{self, Ended, ExitCause, KillReason, Launcher, Limits, Process, SandboxMode, StartError};
 use crate::replay::Recorder;
@@ -84,6 +86,8 @@ pub struct PlayedMatch {
     pub sandbox: Value,
     /// The logs for the agents' owners, by seat.
     pub logs: Vec<OwnerLog>,
+    /// The hash of the replay's last line, if there is a replay. See [`seal_line`](crate::seal_line).
+    pub replay: Option<Hash>,
 }
 
 /// The log of a match for the owner of an agent.
@@ -107,13 +111,40 @@ pub fn play_match(
     watch: Option<&mut dyn Watch>,
     called_off: &AtomicBool,
 ) -> Result<PlayedMatch, MatchError> {
+    play_after(plan, None, replay, watch, called_off)
+}
+
+/// Plays a match like [`play_match`], after the recorded epochs of another match with the same game, options and seed.
+///
+/// In the recorded epochs, the recorded actions are played. In a game whose states contain only news, such as
+/// messages, the agents get these states, and their answers are dropped. In other games they get no request.
+///
+/// # Errors
+/// See [`MatchError`]; also if an agent fails before the first epoch of its own.
+pub fn fork_match(
+    plan: &MatchPlan<'_>,
+    past: &MatchPast,
+    replay: Option<&mut (dyn Write + Send)>,
+    called_off: &AtomicBool,
+) -> Result<PlayedMatch, MatchError> {
+    play_after(plan, Some(past), replay, None, called_off)
+}
+
+fn play_after(
+    plan: &MatchPlan<'_>,
+    past: Option<&MatchPast>,
+    replay: Option<&mut (dyn Write + Send)>,
+    watch: Option<&mut dyn Watch>,
+    called_off: &AtomicBool,
+) -> Result<PlayedMatch, MatchError> {
     let began = Instant::now();
     let ids = agent_ids(&plan.seed, plan.agents.len());
     let game = plan.game.start(plan.options, Setup { seed: plan.seed.clone(), agents: ids.clone() })?;
     let (players, sandbox) = seat_all(plan, &ids)?;
     let run = MatchRun::new(game, plan.seed.clone(), plan.options, plan.limits, players, called_off);
     let recorder = replay.map(|out| Recorder::new(out as &mut (dyn Write + Send)));
-    let mut played = run.recorded_by(recorder).watched_by(watch.map(|watch| watch as &mut dyn Watch)).play()?;
+    let mut played =
+        run.after(past).recorded_by(recorder).watched_by(watch.map(|watch| watch as &mut dyn Watch)).play()?;
     played.result.took_ms = in_ms(began.elapsed());
     Ok(PlayedMatch { sandbox, ..played })
 }

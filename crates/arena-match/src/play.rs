@@ -1,11 +1,15 @@
 //! The match loop. It passes states from the match to the conversation with the agents, passes actions back,
-//! and records both in the replay. Each match has its own thread.
+//! and records both in the replay. Each match has its own thread. A forked match begins with a recorded [`past`].
+
+pub mod past;
 
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use arena_model::{AgentId, AnyGame, GameType, Match, OptionsError, Seat as SeatNumber, Seed, TimeLimits};
+use arena_model::{
+    AgentId, AnyGame, Disqualified, GameType, Match, OptionsError, Rejected, Seat as SeatNumber, Seed, TimeLimits,
+};
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
@@ -15,6 +19,7 @@ use crate::moves::MovesHash;
 use crate::process::StartError;
 use crate::replay::{EpochRecord, Header, Recorder, ResultPart, SeatRecord, States};
 use crate::seat::Seat;
+use past::MatchPast;
 
 /// The reason that a match has no result.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +40,9 @@ pub enum MatchError {
     /// reason in a sentence.
     #[error("{0}")]
     Outage(String),
+    /// A fork couldn't begin, because its agents failed before its first epoch.
+    #[error("the fork cannot begin: {0}")]
+    Past(String),
     /// The match was canceled.
     #[error("the match was called off")]
     CalledOff,
@@ -71,6 +79,7 @@ pub struct MatchRun<'a> {
     talk: Conversation<'a>,
     recorder: Option<Recorder<'a>>,
     watch: Option<&'a mut dyn Watch>,
+    past: Option<&'a MatchPast>,
     /// The states of this epoch, in the form of [`MatchSnapshot::states`].
     states: Vec<Vec<u8>>,
     banks_ms: Vec<u64>,
@@ -103,6 +112,7 @@ impl<'a> MatchRun<'a> {
             talk: Conversation::new(players, limits, called_off),
             recorder: None,
             watch: None,
+            past: None,
             banks_ms: Vec::new(),
             taken: Vec::new(),
         }
@@ -120,12 +130,21 @@ impl<'a> MatchRun<'a> {
         self
     }
 
+    /// Sets the recorded epochs with which a fork begins.
+    pub fn after(mut self, past: Option<&'a MatchPast>) -> MatchRun<'a> {
+        self.past = past;
+        self
+    }
+
     /// Plays the match to its end. Stops the agents even if the match fails.
     ///
     /// # Errors
     /// See [`MatchError`]. An agent's behavior is never an error.
     pub fn play(mut self) -> Result<PlayedMatch, MatchError> {
         self.shake_hands()?;
+        if let Some(past) = self.past {
+            self.play_past(past)?;
+        }
         while self.play.is_on() {
             self.play_epoch()?;
         }
@@ -144,7 +163,8 @@ impl<'a> MatchRun<'a> {
                 version: seat.version.as_deref(),
             });
             let (game, seed) = (self.play.game().game_type(), self.seed.reveal());
-            recorder.header(&Header::new(game, seed, self.options, &config, agents.collect()))?;
+            let header = Header::new(game, seed, self.options, &config, agents.collect());
+            recorder.header(&Header { fork: self.past.map(MatchPast::origin), ..header })?;
         }
         disqualify(&mut self.play, &self.talk.seats);
         let out = self.talk.send_away();
@@ -170,6 +190,17 @@ impl<'a> MatchRun<'a> {
         self.taken.clear();
         let taken = &mut self.taken;
         let is_played = self.play.play(|game, events| game.play(&replies, taken, events));
+        self.end_epoch(epoch, is_played, None)
+    }
+
+    /// Removes the agents that are out after the actions of an epoch, and records the epoch. `recorded` replaces the
+    /// disqualifications and rejections of an epoch that is played again.
+    fn end_epoch(
+        &mut self,
+        epoch: u64,
+        is_played: bool,
+        recorded: Option<(&[Disqualified], &[Rejected])>,
+    ) -> Result<(), MatchError> {
         for (seat, out) in self.talk.seats.iter_mut().zip(self.play.out()) {
             if seat.out.is_none() {
                 seat.out.clone_from(out);
@@ -186,13 +217,14 @@ impl<'a> MatchRun<'a> {
         self.moves.play(taken.and_then(|taken| str::from_utf8(taken).ok()), out.iter());
         let faults = self.talk.new_faults();
         if let Some(recorder) = &mut self.recorder {
+            let (disqualified, rejected) = recorded.unwrap_or((&out[..], self.play.events().rejections()));
             recorder.epoch(&EpochRecord {
                 epoch,
                 states,
                 banks_ms: &self.banks_ms,
-                disqualified: &out,
+                disqualified,
                 taken,
-                rejected: self.play.events().rejections(),
+                rejected,
                 faults,
             })?;
         }
@@ -234,9 +266,13 @@ impl<'a> MatchRun<'a> {
         if let Some(watch) = &mut self.watch {
             watch.on_end(MatchSnapshot { epoch: result.epochs, states: &self.states, seats: &self.talk.seats });
         }
-        if let Some(recorder) = &mut self.recorder {
-            recorder.result(&ResultPart::of(&result), states(self.play.game().game_type(), &self.states))?;
-        }
+        let replay = match &mut self.recorder {
+            Some(recorder) => {
+                let states = states(self.play.game().game_type(), &self.states);
+                Some(recorder.result(&ResultPart::of(&result), states)?)
+            }
+            None => None,
+        };
         let logs = self.talk.finish();
         result.moves = Some(self.moves.finish(&result.scores()));
         for (part, seat) in result.seats.iter_mut().zip(&self.talk.seats) {
@@ -248,7 +284,7 @@ impl<'a> MatchRun<'a> {
             let Seat { name, version, .. } = seats.next().expect("a result has the seats of its match");
             SeatedAgent { id, name, version }
         });
-        Ok(PlayedMatch { result, sandbox: Value::Null, logs })
+        Ok(PlayedMatch { result, sandbox: Value::Null, logs, replay })
     }
 }
 

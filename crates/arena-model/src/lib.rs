@@ -55,7 +55,8 @@ pub use script::{Script, ScriptVersion};
 pub use seed::{Seed, SeedRng};
 pub use session::{
     ActError, After, ChatError, Ending, InactivityLimits, JoinError, Occupant, Phase, Session, SessionFacts,
-    SessionPolicy, Status, Transition, UsageRefusal, act, announce, chat, join, open, report_usage, wake,
+    SessionPolicy, Status, Transition, UsageRefusal, act, announce, chat, fail_deadline, join, open, report_usage,
+    wake,
 };
 pub use telling::{EndedGame, Said};
 pub use text::{printable, steers};

@@ -16,6 +16,26 @@ pub enum Channel {
     Operator(SessionId),
     /// The public channel that offers invites: `invites` on the wire.
     Invites,
+    /// The inputs of a session that its messages don't show, for its record only. The channel isn't on the wire, and no
+    /// viewer may read it. A transition that isn't an action or chat adds one message before its other messages. The
+    /// index is the session's version after the transition, and the method is the kind of the input:
+    ///
+    /// | method | sender | content |
+    /// |---|---|---|
+    /// | `join` | the joining player | empty |
+    /// | `announce` | the future player of the offered invite | empty |
+    /// | `usage` | the reporting player | the [`crate::UsageReport`] as JSON |
+    /// | `deadline` | the operator | empty |
+    /// | `abandon` | the operator | empty; the session was inactive for too long |
+    /// | `wake` | the operator | empty; only the time of the next wake-up has changed |
+    Inputs(SessionId),
+}
+
+impl Channel {
+    /// True if the channel has the inputs of a session, which no viewer may read.
+    pub fn is_inputs(self) -> bool {
+        matches!(self, Channel::Inputs(_))
+    }
 }
 
 impl fmt::Display for Channel {
@@ -24,6 +44,7 @@ impl fmt::Display for Channel {
             Channel::Chat(session) => session.fmt(f),
             Channel::Operator(session) => write!(f, "challenge_{session}"),
             Channel::Invites => f.write_str("invites"),
+            Channel::Inputs(session) => write!(f, "inputs_{session}"),
         }
     }
 }
@@ -99,7 +120,7 @@ impl FromStr for ContentHash {
 pub struct ChatMessage {
     /// The channel of the message.
     pub channel: Channel,
-    /// The position in the channel, from 1.
+    /// The position in the channel, from 1. In [`Channel::Inputs`], the session's version after the input.
     pub index: u64,
     /// The sender.
     pub from: Party,

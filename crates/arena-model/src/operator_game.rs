@@ -295,7 +295,7 @@ impl ChallengeGame {
     }
 
     fn take(&mut self, transition: Transition) {
-        for draft in transition.drafts {
+        for draft in transition.drafts.into_iter().filter(|draft| !draft.channel.is_inputs()) {
             let index = 1 + self.messages.iter().filter(|message| message.channel == draft.channel).count() as u64;
             let at = self.now();
             self.messages.push(draft.at(index, at));
@@ -394,7 +394,7 @@ impl SeenMessage {
         SeenMessage {
             channel: match message.channel {
                 Channel::Operator(_) => "operator",
-                Channel::Chat(_) | Channel::Invites => CHAT,
+                Channel::Chat(_) | Channel::Invites | Channel::Inputs(_) => CHAT,
             }
             .to_owned(),
             index: message.index,

@@ -214,7 +214,8 @@ pub const DEADLINE_BYTES: u64 = 1024;
 pub struct Transition {
     /// The session after the transition.
     pub after: After,
-    /// The messages, in order.
+    /// The messages, in order. The first message of a transition that isn't an action or chat is its input, see
+    /// [`Channel::Inputs`].
     pub drafts: Vec<Draft>,
 }
 
@@ -345,7 +346,8 @@ pub fn join(
         after.phase = Phase::Active;
     }
     let operator = challenge.restore(&session.facts, &session.state)?;
-    let transition = play(after, operator, policy, now, Vec::new(), |operator, table| {
+    let input = input(session, "join", Party::Player(invite), String::new());
+    let transition = play(after, operator, policy, now, vec![input], |operator, table| {
         operator.join(table, seat)?;
         if full { operator.start(table) } else { Ok(()) }
     })?;
@@ -428,6 +430,8 @@ pub fn report_usage(session: &Session, from: InviteCode, report: UsageReport) ->
     if session.status() == Status::Ended {
         return Err(UsageRefusal::Ended);
     }
+    let content = serde_json::to_string(&report).expect("texts and numbers are JSON");
+    let drafts = vec![input(session, "usage", Party::Player(from), content)];
     let mut after = session.clone();
     after.version += 1;
     let usage = Arc::make_mut(&mut after.usage);
@@ -435,7 +439,7 @@ pub fn report_usage(session: &Session, from: InviteCode, report: UsageReport) ->
         usage.resize_with(seat + 1, SeatUsage::default);
     }
     usage[seat].add(report);
-    Ok(Transition { after: After::Changed(Box::new(after)), drafts: Vec::new() })
+    Ok(Transition { after: After::Changed(Box::new(after)), drafts })
 }
 
 /// Offers an invite on the public channel.
@@ -454,7 +458,8 @@ pub fn announce(session: &Session, invite: InviteCode) -> Result<Transition, Joi
     after.announced.push(invite);
     let draft =
         Draft { channel: Channel::Invites, from: Party::Operator, to: None, content: invite.to_string(), method: None };
-    Ok(Transition { after: After::Changed(Box::new(after)), drafts: vec![draft] })
+    let drafts = vec![input(session, "announce", Party::Player(invite), String::new()), draft];
+    Ok(Transition { after: After::Changed(Box::new(after)), drafts })
 }
 
 /// Handles a session at its `wake_at`: a deadline passes, the session is abandoned, or a later `wake_at` is set.
@@ -471,9 +476,10 @@ pub fn wake(
 ) -> Result<Transition, RestoreError> {
     let inactivity = policy.inactivity;
     let quietly = |after| Transition { after, drafts: Vec::new() };
+    let of_time = |kind| vec![input(session, kind, Party::Operator, String::new())];
     let look_again = |wake_at| {
         let after = Session { version: session.version + 1, wake_at, ..session.clone() };
-        quietly(After::Changed(Box::new(after)))
+        Transition { after: After::Changed(Box::new(after)), drafts: of_time("wake") }
     };
     match session.phase {
         Phase::Ended { .. } => return Ok(quietly(After::Unchanged)),
@@ -486,17 +492,12 @@ pub fn wake(
     }
     if session.deadline.is_some_and(|deadline| deadline <= now) {
         let operator = challenge.restore(&session.facts, &session.state)?;
-        let mut before = session.clone();
-        before.deadline = None;
-        // If the rules fail, the session continues without a deadline, so that they aren't called again and again.
-        let forgotten = Session { version: before.version + 1, ..before.clone() };
-        let transition = play(before, operator, policy, now, Vec::new(), |operator, table| operator.deadline(table));
+        let before = Session { deadline: None, ..session.clone() };
+        let drafts = of_time("deadline");
+        let transition = play(before, operator, policy, now, drafts, |operator, table| operator.deadline(table));
         return Ok(match transition {
             Ok(transition) => bound(transition, policy, now),
-            Err(_) => {
-                let wake_at = inactivity.active_ms.map(|ms| now.plus_ms(ms));
-                quietly(After::Changed(Box::new(Session { wake_at, ..forgotten })))
-            }
+            Err(_) => fail_deadline(session, inactivity, now),
         });
     }
     // A session with a deadline isn't abandoned, because its rules can end it.
@@ -507,10 +508,21 @@ pub fn wake(
     {
         let mut after = Session { version: session.version + 1, ..session.clone() };
         let minutes = ms as f64 / 60_000.0;
-        let draft = abandon(&mut after, policy, now, &format!("nothing happened for {minutes} minutes"));
-        return Ok(Transition { after: After::Changed(Box::new(after)), drafts: vec![draft] });
+        let mut drafts = of_time("abandon");
+        drafts.push(abandon(&mut after, policy, now, &format!("nothing happened for {minutes} minutes")));
+        return Ok(Transition { after: After::Changed(Box::new(after)), drafts });
     }
     Ok(look_again(session.deadline.or(idle)))
+}
+
+/// Handles a deadline at which the rules failed: the session continues without a deadline, so that they aren't called
+/// again and again. The input has the kind `failed`, because a script may fail on one machine only, and the transition
+/// can't be repeated by calling its rules.
+pub fn fail_deadline(session: &Session, inactivity: InactivityLimits, now: Timestamp) -> Transition {
+    let wake_at = inactivity.active_ms.map(|ms| now.plus_ms(ms));
+    let after = Session { version: session.version + 1, deadline: None, wake_at, ..session.clone() };
+    let drafts = vec![input(session, "failed", Party::Operator, String::new())];
+    Transition { after: After::Changed(Box::new(after)), drafts }
 }
 
 /// Adds the output of a deadline to [`Session::unattended`]. Ends the session as abandoned if its rules wrote too much
@@ -536,6 +548,11 @@ fn abandon(session: &mut Session, policy: &SessionPolicy<'_>, now: Timestamp, wh
     finish(session, Ending::Abandoned, policy, now);
     let content = format!("Game ended.\n\nAbandoned: {why}. The game doesn't count.");
     Draft { channel: Channel::Operator(session.facts.id), from: Party::Operator, to: None, content, method: None }
+}
+
+/// Returns the message of [`Channel::Inputs`] for a transition that isn't an action or chat.
+fn input(session: &Session, kind: &str, from: Party, content: String) -> Draft {
+    Draft { channel: Channel::Inputs(session.facts.id), from, to: None, content, method: Some(kind.to_owned()) }
 }
 
 /// Calls the operator with a [`Table`], and applies the table's changes to the session. `drafts` precede the

@@ -317,10 +317,13 @@ impl MessageView<'_> {
 ///
 /// A message that an administrator has hidden has no text. Viewers who may read the message get the text's hash
 /// instead. Other viewers get no hash, because a short secret can be guessed from its hash.
+///
+/// A message of [`Channel::Inputs`] is never readable.
 pub fn redact(message: &ChatMessage, viewer: Viewer, ended: bool, reveal_chat: bool) -> MessageView<'_> {
     let is_public = ended && (reveal_chat || matches!(message.channel, Channel::Operator(_)));
     let concerned = |party: &Party| matches!((party, viewer), (Party::Player(a), Viewer::Player(b)) if *a == b);
     let readable = match &message.to {
+        _ if message.channel.is_inputs() => false,
         None => true,
         Some(to) => is_public || concerned(to) || concerned(&message.from),
     };
@@ -386,8 +389,12 @@ mod tests {
 
     fn message() -> impl Strategy<Value = ChatMessage> {
         let session = SessionId(uuid::Uuid::from_u128(7));
-        let channel =
-            prop_oneof![Just(Channel::Chat(session)), Just(Channel::Operator(session)), Just(Channel::Invites)];
+        let channel = prop_oneof![
+            Just(Channel::Chat(session)),
+            Just(Channel::Operator(session)),
+            Just(Channel::Invites),
+            Just(Channel::Inputs(session)),
+        ];
         (channel, party(), prop::option::of(party()), any::<bool>()).prop_map(|(channel, from, to, hidden)| {
             ChatMessage {
                 channel,
@@ -419,6 +426,7 @@ mod tests {
             let is = |party: &Party| matches!((party, viewer), (Party::Player(a), Viewer::Player(b)) if *a == b);
             let operators = matches!(message.channel, Channel::Operator(_));
             let expected = match &message.to {
+                _ if matches!(message.channel, Channel::Inputs(_)) => false,
                 None => true,
                 Some(to) => is(to) || is(&message.from) || (ended && (operators || reveal_chat)),
             };

@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use arena_match::{Agent, Launcher, MatchError, MatchPlan, OutputFile, PlayedMatch, logs, play_match, spread};
+use arena_match::{
+    Agent, Launcher, MatchError, MatchPlan, OutputFile, PlayedMatch, logs, play_match, seal_line, spread,
+};
+use arena_record::Sign;
 use arena_tournament::Pairing;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -16,7 +19,7 @@ use crate::entrants::{FileWatch, FilesChanged, agent_of};
 use crate::executor::{Executor, RunError};
 
 /// An executor that plays matches on this machine. The settings don't affect results.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct LocalExecutor<'a> {
     /// The program that starts agents.
     pub launcher: &'a Launcher,
@@ -30,6 +33,8 @@ pub struct LocalExecutor<'a> {
     pub stop: &'a AtomicBool,
     /// A flag: once true, the executor ends the matches under way without a result.
     pub called_off: &'a AtomicBool,
+    /// The key that signs the replays.
+    pub sign_key: Option<&'a (dyn Sign + Sync)>,
 }
 
 /// The shared data of the threads that play a competition's matches.
@@ -166,7 +171,12 @@ where
             Err(MatchError::Start(_)) if self.is_stopped() => return Err(Missing::Stopped),
             Err(source) => return Err(Missing::Failed(RunError::Match { number: pairing.number, source })),
         };
-        if let (Some(path), Some(file)) = (path, file) {
+        if let (Some(path), Some(mut file)) = (path, file) {
+            if let (Some(key), Some(last)) = (self.executor.sign_key, played_match.replay) {
+                let sealed = seal_line(last, key).map_err(io::Error::other);
+                let written = sealed.and_then(|line| file.write_all(line.as_bytes()));
+                written.map_err(|error| cannot(path.clone(), error))?;
+            }
             file.keep().map_err(|error| cannot(path.clone(), error))?;
             logs::write(&path, &played_match).map_err(|(log, error)| cannot(log, error))?;
             let is_too_large = fs::metadata(&path).map(|data| data.len() > self.executor.replay_bytes);

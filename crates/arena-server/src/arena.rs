@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use arena_engine::Engine;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::auth::Auth;
 use crate::connections::Connections;
@@ -12,6 +12,8 @@ use crate::house::House;
 use crate::metrics::Metrics;
 use crate::openapi::{Description, Mode};
 use crate::rates::Rates;
+use crate::records::Records;
+use crate::routes::FORKS_AT_ONCE;
 use crate::settings::Settings;
 use crate::supervision::RestartingTasks;
 use crate::tournaments::Tournaments;
@@ -29,6 +31,10 @@ pub(crate) struct ArenaState {
     pub(crate) tournaments: Option<Tournaments>,
     /// The house bots; unset if the server has none.
     pub(crate) house: OnceLock<House>,
+    /// The keys of records, and the log.
+    pub(crate) records: Arc<Records>,
+    /// The places for forks that are made at the same time.
+    pub(crate) fork_places: Arc<Semaphore>,
     pub(crate) rates: Rates,
     pub(crate) connections: Arc<Connections>,
     pub(crate) metrics: Metrics,
@@ -56,7 +62,10 @@ impl Arena {
         settings: Settings,
         auth: Option<Auth>,
         tournaments: Option<Tournaments>,
+        records: Records,
     ) -> Arena {
+        let records = Arc::new(records);
+        records.keep_commitments(&engine);
         let rates = Rates::new(&settings.limits);
         let connections = Arc::new(Connections::new(&settings.limits, settings.limits.connections));
         let metrics = Metrics::new(engine.clone(), Arc::clone(&connections));
@@ -66,6 +75,8 @@ impl Arena {
             auth,
             tournaments,
             house: OnceLock::new(),
+            records,
+            fork_places: Arc::new(Semaphore::new(FORKS_AT_ONCE)),
             rates,
             connections,
             metrics,

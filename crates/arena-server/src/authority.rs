@@ -1,5 +1,5 @@
-//! Authorization for agents and tournaments: by the administrator's token, or by the owner's key, which the response to
-//! the creation of an agent or tournament contains. `identity.rs` identifies callers in sessions.
+//! Authorization for agents, tournaments and sessions as a whole: by the administrator's token, or by the owner's key,
+//! which the response to the creation contains. `identity.rs` identifies callers in sessions.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -12,12 +12,12 @@ use crate::error::ApiResult;
 use crate::identity::{bearer, unauthenticated};
 use crate::rates::network_of;
 
-/// The authority of a caller over agents and tournaments.
+/// The authority of a caller over an agent, a tournament or a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Authority {
     /// The administrator. The audit log records the administrator's actions.
     Administrator(Administrator),
-    /// The owner of the agent or tournament.
+    /// The owner of the agent or tournament, or the creator of the session.
     Owner,
     /// A caller without credentials.
     Anonymous,

@@ -100,6 +100,11 @@ impl From<EngineError> for ApiError {
         match &error {
             EngineError::UnknownChallenge(_) => bad_request("UNKNOWN_CHALLENGE"),
             EngineError::UnknownSession => bad_request("CHALLENGE_NOT_FOUND"),
+            EngineError::SessionEnded => ApiError::new(StatusCode::CONFLICT, "SESSION_ENDED", message),
+            EngineError::RatedGame => ApiError::new(StatusCode::CONFLICT, "RATED_GAME", message),
+            EngineError::RecordTooLong { .. } => {
+                ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "RECORD_TOO_LONG", message)
+            }
             EngineError::UnknownInvite(_) => bad_request("INVITE_NOT_FOUND"),
             EngineError::InviteUsed(_) => bad_request("INVITE_ALREADY_USED"),
             EngineError::SelfPlay => bad_request("SELF_PLAY"),

@@ -20,6 +20,7 @@ mod metrics;
 mod openapi;
 mod origin;
 mod rates;
+mod records;
 mod request;
 mod routes;
 mod scripts;
@@ -35,10 +36,11 @@ pub use admin_token::{AdminToken, AdminTokenError, AdminTokenFileError};
 pub use auth::AuthError;
 pub use house::{DeclaredForms, House, HouseSeat, Strength};
 pub use origin::{AllowedOrigin, NoOrigin};
+pub use records::{RecordsError, RotateError, rotate_key};
 pub use secret::SecretFileError;
 pub use server::{Server, StartError};
 pub use settings::{
     AuthSettings, ChallengeSettings, EvalSettings, HouseSettings, LimitSettings, NetworkSettings, NodeSettings,
-    ScoringSettings, SessionSettings, Settings, SettingsError,
+    RecordSettings, ScoringSettings, SessionSettings, Settings, SettingsError,
 };
 pub use tournaments::{Creators, TournamentSettings, TournamentsError, Uploaders};

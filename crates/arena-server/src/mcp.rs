@@ -350,6 +350,7 @@ mod tests {
     use tempfile::TempDir;
     use tokio::sync::mpsc;
 
+    use crate::records::Records;
     use crate::settings::Settings;
 
     /// Sends a message when it is dropped.
@@ -373,7 +374,8 @@ mod tests {
         };
         let store = Store::open(folder.path(), arena_model::Scoring::default()).expect("a store");
         let engine = Engine::new(store, Vec::new(), limits, Environment::system()).await.expect("an engine");
-        (Endpoint::new(tools, Arena::new(engine, settings, None, None), rest), folder)
+        let records = Records::start(&settings.records, folder.path(), None).expect("keys");
+        (Endpoint::new(tools, Arena::new(engine, settings, None, None, records), rest), folder)
     }
 
     /// Builds a tool call as a client sends it. If `handshake` is true, its protocol revision is one with a handshake.

@@ -50,6 +50,10 @@ pub(crate) struct Metrics {
     pub(crate) refused_connections: Counter<u64, AtomicU64>,
     /// Number of requests in progress, including long polls.
     pub(crate) in_flight: Gauge,
+    /// Number of the log's leaves that the checkpoint covers.
+    pub(crate) log_leaves: Gauge,
+    /// Number of signatures of records and checkpoints that failed.
+    pub(crate) failed_signatures: Counter<u64, AtomicU64>,
 }
 
 /// The metrics of one route. A response finds them without making labels.
@@ -100,10 +104,26 @@ impl Metrics {
         registry.register("http_in_flight", "Requests in progress", in_flight.clone());
         let refused = "Connections refused because of the limit";
         registry.register("refused_connections", refused, refused_connections.clone());
+        let log_leaves = Gauge::default();
+        registry.register("log_leaves", "Entries of the log that its checkpoint covers", log_leaves.clone());
+        let failed_signatures = Counter::default();
+        let failed = "Signatures of records and checkpoints that failed";
+        registry.register("failed_signatures", failed, failed_signatures.clone());
         registry.register_collector(Box::new(Waiting(open)));
         registry.register_collector(Box::new(SessionCollector(engine)));
         let routes = RwLock::default();
-        Metrics { registry, requests, seconds, routes, subscribers, connections, refused_connections, in_flight }
+        Metrics {
+            registry,
+            requests,
+            seconds,
+            routes,
+            subscribers,
+            connections,
+            refused_connections,
+            in_flight,
+            log_leaves,
+            failed_signatures,
+        }
     }
 
     /// Counts a response. `method` is one of a fixed list, so that clients can't create any number of counters.

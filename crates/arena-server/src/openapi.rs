@@ -38,12 +38,13 @@ impl Mode {
 }
 
 /// Names and descriptions of the groups of routes, in the order of the page.
-const TAGS: [(&str, &str); 10] = [
+const TAGS: [(&str, &str); 11] = [
     ("challenges", "Challenge types, sessions and invites."),
     ("play", "Joining a session, actions, and messages of the operator, which runs the game."),
     ("chat", "Chat between players, and live streams of channels."),
     ("users", "User profiles, games and scores."),
     ("scoring", "Leaderboards and statistics."),
+    ("records", "Signed records of sessions, and the public log of all sessions."),
     ("tournaments", "Agents and tournaments between them, if the administrator allows them."),
     ("mcp", "Play and chat as tools for agents: Model Context Protocol over Streamable HTTP, stateless."),
     ("administration", "Routes for the administrator, with the administrator's token."),

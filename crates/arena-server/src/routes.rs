@@ -7,14 +7,17 @@ mod agents;
 mod channel;
 mod chat;
 mod create;
+mod creator;
 mod docs;
 mod games;
 mod health;
 mod invites;
 mod join;
 mod list;
+mod log;
 mod metadata;
 mod queue;
+mod records;
 mod rows;
 mod scoring;
 mod skill;
@@ -23,6 +26,8 @@ mod sync;
 mod tournaments;
 mod usage;
 mod users;
+
+pub(crate) use creator::FORKS_AT_ONCE;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::handler::Handler;
@@ -95,9 +100,18 @@ fn list(arena: &Arena) -> Vec<Route> {
         routes!(scoring::list_of_type),
         routes!(scoring::list_boards),
         routes!(scoring::find_stats),
+        routes!(creator::fork_session),
+        routes!(creator::cancel_session),
+        routes!(creator::unlist_session),
+        routes!(creator::list_invites),
+        routes!(records::find_record),
+        routes!(records::find_keys),
         routes!(mcp::play).layer(Extension(play)),
         routes!(mcp::talk).layer(Extension(talk)),
     ];
+    if arena.settings.records.log {
+        routes.extend([routes!(log::find_checkpoint), routes!(log::find_tile), routes!(log::find_proof)]);
+    }
     if arena.tournaments.is_some() {
         routes.extend([
             routes!(games::list_games),
@@ -147,7 +161,8 @@ fn describe(arena: &Arena) -> Description {
     let (mut schemas, mut paths) = (Vec::new(), Paths::new());
     for (needed, described, _) in list(arena) {
         schemas.extend(needed);
-        paths.paths.extend(described.paths);
+        // The description has no sign for a parameter of several path segments.
+        paths.paths.extend(described.paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)));
     }
     let sorts = [("/api/scoring", true), ("/api/scoring/{name}", false)];
     let sorts = sorts.map(|(path, global)| (path, scoring::sorts(arena, global)));
@@ -338,6 +353,7 @@ mod tests {
     use tempfile::TempDir;
     use tower::ServiceExt;
 
+    use crate::records::Records;
     use crate::request::Peer;
     use crate::settings::Settings;
 
@@ -376,7 +392,8 @@ mod tests {
             let (session, invite) = (session.parse().expect("an id"), invite.parse().expect("an invite"));
             let join = Join { invite, user: None };
             engine.join(join, None, Box::new(|_| String::new())).await.expect("a seat");
-            let arena = Arena::new(engine, settings, None, None);
+            let records = Records::start(&settings.records, folder.path(), None).expect("keys");
+            let arena = Arena::new(engine, settings, None, None, records);
             Stage { app: app(arena.clone()), arena, session, player: Party::Player(invite), _folder: folder }
         }
 

@@ -87,7 +87,10 @@ impl SecretFile {
     }
 
     /// Writes the secret atomically and durably, to a file that other users can't read at any time.
-    fn write(&self, folder: &Path, text: &str) -> std::io::Result<()> {
+    ///
+    /// # Errors
+    /// The system's error.
+    pub(crate) fn write(&self, folder: &Path, text: &str) -> std::io::Result<()> {
         let unfinished = folder.join(format!(".{}.new", self.file));
         // An interrupted start may have left an unfinished file.
         if let Err(error) = fs::remove_file(&unfinished)

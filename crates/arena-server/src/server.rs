@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arena_engine::{Engine, Environment, Limits};
+use arena_identity::ServerSecret;
 use arena_model::ChallengeType;
 use arena_script::{Sandbox, find_folders};
 use arena_store::{FolderLock, NodeTerms, Store, StoreError};
@@ -39,6 +40,7 @@ use crate::connections::{Connection, ConnectionGuard, ConnectionRefusal, Connect
 use crate::house::House;
 use crate::memory;
 use crate::metrics::GaugeGuard;
+use crate::records::{Records, RecordsError, Signer};
 use crate::request::Peer;
 use crate::routes::{self, DirectRoute};
 use crate::scripts::{self, Scripts};
@@ -100,6 +102,9 @@ pub enum StartError {
     /// The administrator's token is unusable.
     #[error(transparent)]
     AdminToken(#[from] AdminTokenFileError),
+    /// The keys of records are unusable.
+    #[error(transparent)]
+    Records(#[from] RecordsError),
 }
 
 /// A listening server. It serves requests from [`Server::run`] on.
@@ -165,7 +170,8 @@ impl Server {
         };
         let store = match (opened, &settings.database) {
             (None, Some(database)) if is_shared => {
-                Store::join(database.clone(), scoring, &terms(auth.as_ref(), &admin_token)).await?
+                let terms = terms(auth.as_ref(), &admin_token, settings.records.secret.as_ref());
+                Store::join(database.clone(), scoring, &terms).await?
             }
             (None, Some(database)) => Store::connect(database.clone(), scoring).await?,
             (Some(store), _) => store,
@@ -188,14 +194,17 @@ impl Server {
         let engine =
             Engine::with_scripts(store, challenges, scripts::revive(sandbox.clone()), limits, environment).await?;
         let scripts = start_scripts(&settings, sandbox, &engine).await?;
-        let (tournaments, runner) = start_tournaments(&settings, &engine)?.unzip();
+        // Nodes must sign with equal keys. They have equal tokens, and their data folders differ.
+        let shared = is_shared.then(|| ServerSecret::new(admin_token.reveal().as_bytes()).ok()).flatten();
+        let records = Records::start(&settings.records, &settings.data, shared.as_ref())?;
+        let (tournaments, runner) = start_tournaments(&settings, &engine, records.replay_signer())?.unzip();
         // These settings have the real port instead of port 0, and the loaded token instead of an unset one.
         let settings = Settings { listen: address, admin_token: Some(admin_token), ..settings };
         let settings = {
             let connections = room_for_connections(settings.limits.connections);
             Settings { limits: LimitSettings { connections, ..settings.limits }, ..settings }
         };
-        let arena = Arena::new(engine, settings, auth, tournaments);
+        let arena = Arena::new(engine, settings, auth, tournaments, records);
         Ok(Server { listener, address, arena, runner, scripts, new_admin_token, folder })
     }
 
@@ -256,6 +265,17 @@ impl Server {
             })
         };
 
+        if arena.settings.records.log {
+            arena.records.open_log(&arena).await;
+        }
+        let keep_log = arena.settings.records.log.then(|| {
+            let arena = arena.clone();
+            tokio::spawn(async move {
+                let keep = || arena.records.keep_log(&arena);
+                keep_running(&arena.restarting, "keeps the log", keep).await;
+            })
+        });
+
         let acceptor = Acceptor::new(listener, arena.clone());
         let told_to_stop = async {
             shutdown.await;
@@ -275,6 +295,9 @@ impl Server {
         housekeeping.abort();
         keep_derived.abort();
         follow_others.abort();
+        if let Some(keep_log) = keep_log {
+            keep_log.abort();
+        }
         if let Some(watching) = watching {
             watching.abort();
         }
@@ -301,11 +324,17 @@ impl Server {
 
 /// Returns the settings that must be equal on all nodes of a shared database, so that a key from one node is valid on
 /// the others. Secrets are represented by digests.
-fn terms(auth: Option<&Auth>, admin_token: &AdminToken) -> NodeTerms {
+fn terms(auth: Option<&Auth>, admin_token: &AdminToken, records: Option<&ServerSecret>) -> NodeTerms {
     let secret = auth.map_or_else(|| "none".to_owned(), |auth| auth.secret.fingerprint());
     let mode = if auth.is_some() { "authentication" } else { "standalone" };
-    let terms =
-        [("mode (--auth)", mode.to_owned()), ("AUTH_SECRET", secret), ("ADMIN_TOKEN", admin_token.fingerprint())];
+    // Nodes without a secret for records compute the keys of records from the token.
+    let records = records.map_or_else(|| "none".to_owned(), ServerSecret::fingerprint);
+    let terms = [
+        ("mode (--auth)", mode.to_owned()),
+        ("AUTH_SECRET", secret),
+        ("ADMIN_TOKEN", admin_token.fingerprint()),
+        ("RECORD_SECRET", records),
+    ];
     terms.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
@@ -331,13 +360,18 @@ async fn start_scripts(
 }
 
 /// Starts the agents and tournaments, if the settings enable them.
-fn start_tournaments(settings: &Settings, engine: &Engine) -> Result<Option<(Tournaments, Runner)>, StartError> {
+fn start_tournaments(
+    settings: &Settings,
+    engine: &Engine,
+    signer: Option<Signer>,
+) -> Result<Option<(Tournaments, Runner)>, StartError> {
     if !settings.tournaments.enabled {
         return Ok(None);
     }
     let launcher = settings.tournaments.launcher.clone().ok_or(SettingsError::NoLauncher)?;
     let secret = secret(settings)?;
-    let started = Tournaments::start(&settings.data, settings.tournaments.clone(), launcher, secret, engine.clone())?;
+    let terms = settings.tournaments.clone();
+    let started = Tournaments::start(&settings.data, terms, launcher, secret, engine.clone(), signer)?;
     Ok(Some(started))
 }
 

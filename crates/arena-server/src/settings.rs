@@ -56,6 +56,8 @@ pub struct Settings {
     pub evals: EvalSettings,
     /// House bots.
     pub house: HouseSettings,
+    /// Records of sessions, and the public log.
+    pub records: RecordSettings,
 }
 
 impl Default for Settings {
@@ -77,6 +79,7 @@ impl Default for Settings {
             tournaments: TournamentSettings::default(),
             evals: EvalSettings::default(),
             house: HouseSettings::default(),
+            records: RecordSettings::default(),
         }
     }
 }
@@ -137,7 +140,7 @@ pub struct LimitSettings {
     /// Maximum number of messages in a channel.
     pub channel_messages: u64,
     /// Maximum sustained number of requests per second and address. Each full 16 KiB of a JSON body or form counts as
-    /// one more request. 0 means no limit.
+    /// one more request, and a fork of a session as 20 requests. 0 means no limit.
     pub requests_per_second: u32,
     /// Maximum number of requests per address in a burst, after which `requests_per_second` applies.
     pub requests_burst: u32,
@@ -333,6 +336,29 @@ impl Default for HouseSettings {
     }
 }
 
+/// Records of sessions, and the public log of all sessions: `[records]` in `arena.toml`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RecordSettings {
+    /// True if the server keeps the log and serves it below `/log`.
+    pub log: bool,
+    /// The log's name in its checkpoints, such as `arena.example/log`. Default: a name made from the log key.
+    pub origin: Option<String>,
+    /// The command that holds the record key and the log key, as words separated by spaces; see
+    /// `docs/records.md`. Default: the keys in the data folder, generated at the first start.
+    pub sign_with: Option<String>,
+    /// The secret from which the record key, the log key and the salts of records are computed. Default: the keys and
+    /// salts in the data folder. The settings file has no such key, since it must not contain secrets.
+    #[serde(skip)]
+    pub secret: Option<ServerSecret>,
+}
+
+impl Default for RecordSettings {
+    fn default() -> Self {
+        RecordSettings { log: true, origin: None, sign_with: None, secret: None }
+    }
+}
+
 /// Deserializes a string, or a list of at most one string.
 fn one_or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
@@ -439,6 +465,7 @@ struct SettingsFile {
     tournaments: Option<TournamentSettings>,
     evals: Option<EvalSettings>,
     house: Option<HouseSettings>,
+    records: Option<RecordSettings>,
 }
 
 impl Settings {
@@ -484,6 +511,7 @@ impl Settings {
             tournaments: parsed.tournaments.unwrap_or_default(),
             evals: parsed.evals.unwrap_or_default(),
             house: parsed.house.unwrap_or_default(),
+            records: parsed.records.unwrap_or_default(),
         })
     }
 

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use arena_engine::{Engine, Once};
 use arena_identity::ServerSecret;
 use arena_match::process::try_sandbox;
-use arena_match::{Launcher, logs};
+use arena_match::{ChainRepair, Launcher, logs};
 use arena_runner::{Journal, JournalError, REPLAYS};
 use arena_tournament::Record;
 use facts::OnceFacts;
@@ -35,6 +35,8 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use runner::Current;
 use shown::ReplayCache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::records::Signer;
 
 pub(crate) use agents::{AgentSource, is_text_control};
 pub(crate) use facts::{AgentFacts, Ending, Home, TournamentFacts};
@@ -76,6 +78,8 @@ struct TournamentsState {
     launcher: Launcher,
     secret: ServerSecret,
     engine: Engine,
+    /// The signer of replays, if they are signed.
+    signer: Option<Signer>,
     /// Absolute path of the agents' folder.
     agents: PathBuf,
     /// Absolute path of the tournaments' folder.
@@ -155,7 +159,8 @@ pub enum TournamentsError {
 }
 
 impl Tournaments {
-    /// Loads the agents and tournaments of a data folder, and starts the runner for unfinished tournaments.
+    /// Loads the agents and tournaments of a data folder, and starts the runner for unfinished tournaments. `signer`
+    /// signs the replays.
     ///
     /// # Errors
     /// If a folder is unusable, or the thread can't be started. Damaged agents and tournaments are logged and skipped.
@@ -165,6 +170,7 @@ impl Tournaments {
         launcher: Launcher,
         secret: ServerSecret,
         engine: Engine,
+        signer: Option<Signer>,
     ) -> Result<(Tournaments, Runner), TournamentsError> {
         let open = |name: &str| {
             let refuse = |source| TournamentsError::Folder { folder: data.join(name).display().to_string(), source };
@@ -215,6 +221,7 @@ impl Tournaments {
             launcher,
             secret,
             engine,
+            signer,
             agents,
             tournaments,
             making: Mutex::new(()),
@@ -582,7 +589,11 @@ impl Tournaments {
             return Err(TournamentRefusal::NotOver);
         }
         match File::open(self.replay_path(id, number)) {
-            Ok(file) => Ok(Some(ReplayReader { lines: BufReader::new(file), tournaments: self.clone() })),
+            Ok(file) => Ok(Some(ReplayReader {
+                lines: BufReader::new(file),
+                repair: ChainRepair::default(),
+                tournaments: self.clone(),
+            })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(TournamentRefusal::Damaged(error.to_string())),
         }
@@ -603,6 +614,7 @@ impl Tournaments {
 /// A reader of a replay that redacts its lines.
 pub(crate) struct ReplayReader {
     lines: BufReader<File>,
+    repair: ChainRepair,
     tournaments: Tournaments,
 }
 
@@ -612,9 +624,14 @@ impl ReplayReader {
     /// # Errors
     /// If the file can't be read.
     pub(crate) fn next_lines(&mut self) -> io::Result<Option<String>> {
-        let mut text = String::new();
-        while text.len() < READ_BYTES && self.lines.read_line(&mut text)? > 0 {}
-        Ok((!text.is_empty()).then(|| self.tournaments.redacted(&text).into_owned()))
+        let (mut text, mut line) = (String::new(), String::new());
+        while text.len() < READ_BYTES && self.lines.read_line(&mut line)? > 0 {
+            if let Some(repaired) = self.repair.repair(&line, self.tournaments.redacted(&line)) {
+                text += &repaired;
+            }
+            line.clear();
+        }
+        Ok((!text.is_empty()).then_some(text))
     }
 }
 

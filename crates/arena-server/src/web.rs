@@ -2,7 +2,7 @@
 //!
 //! Pages have the same access as clients of the HTTP API. They read sessions and messages only as `view` and `redact`
 //! return them for the viewer (`seen.rs`), and every action of a page exists in the HTTP API. Only replays, signed
-//! joins and the administration page need JavaScript; on other pages, scripts draw boards and update the content. The
+//! joins, the log and the administration page need JavaScript; on other pages, scripts draw boards and update the content. The
 //! OpenAPI description omits pages, since their markup may change.
 
 mod admin;
@@ -19,6 +19,7 @@ mod history;
 mod home;
 mod layout;
 mod leaderboards;
+mod log;
 mod play;
 mod plots;
 mod queue;
@@ -71,6 +72,7 @@ pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
         ("/play/{invite}", get(play::show).post(play::act)),
         ("/leaderboards", get(leaderboards::list)),
         ("/leaderboards/{challenge}", get(leaderboards::show)),
+        ("/log", get(log::show)),
         ("/tournaments", get(tournaments::list)),
         ("/tournaments/{id}", get(tournaments::show)),
         ("/tournaments/{id}/matches/{number}/replay", get(replays::show)),

@@ -12,7 +12,8 @@ use crate::{AuditEntry, CommitError, SessionNo, Store, StoreError};
 impl Store {
     /// Erases the content of a message permanently. Returns its hash, which is kept, or `None` if there is no such
     /// message. `no` is the session's number, or `None` for the public channel. Hiding a message again changes
-    /// nothing and adds no audit entry.
+    /// nothing and adds no audit entry. `commit` returns the commitment of the content, which is kept for the session's
+    /// record.
     ///
     /// # Errors
     /// If the store can't write.
@@ -21,10 +22,11 @@ impl Store {
         no: Option<SessionNo>,
         channel: Channel,
         index: u64,
+        commit: impl Fn(&str) -> Option<ContentHash> + Send + 'static,
         audit: impl Fn(ContentHash) -> AuditEntry + Send + 'static,
     ) -> Result<Option<ContentHash>, CommitError> {
         let place = [no.map_or(0, |no| no.0), channel_number(channel), count(index)];
-        self.write((place, audit), move |(place, audit), writing| {
+        self.write((place, commit, audit), move |(place, commit, audit), writing| {
             Box::pin(async move {
                 let place = place.map(Value::from);
                 let sql = format!(
@@ -42,9 +44,11 @@ impl Store {
                 let hash = ContentHash::of(&content);
                 let [session, number, index] = place;
                 begin_to_erase(writing)?;
-                let sql =
-                    "UPDATE messages SET content = '', hidden = $1 WHERE session = $2 AND channel = $3 AND idx = $4";
-                writing.db.execute(sql, &[hash.to_string().into(), session, number, index]).await?;
+                let sql = "UPDATE messages SET content = '', hidden = $1, commitment = $2
+                     WHERE session = $3 AND channel = $4 AND idx = $5";
+                let commitment = commit(&content).map(|commitment| commitment.to_string());
+                let values = [hash.to_string().into(), commitment.into(), session, number, index];
+                writing.db.execute(sql, &values).await?;
                 end_erasing(writing)?;
                 writing.journal_entry.add_hidden(channel);
                 let entry = audit(hash);

@@ -18,6 +18,7 @@ mod hiding;
 mod import;
 mod job;
 mod leagues;
+mod log;
 mod mirror;
 mod nodes;
 mod plan;
@@ -47,6 +48,7 @@ pub use leagues::{
     League, LeagueAgent, LeagueAgentNo, LeagueGame, LeagueNo, LeagueRules, LeagueSeason, Leagues, NewLeague,
     NewLeagueAgent,
 };
+pub use log::{CreatedSession, EndedSession, LogCursor, NewLeaf, RemovedSession, StoredLeaf};
 pub use nodes::{NodeTerms, Nodes};
 pub use postgres::{Changes, DatabaseUrl, DatabaseUrlError, PostgresStore};
 pub use sqlite::{FolderLock, SqliteStore};
@@ -54,8 +56,9 @@ pub use store::Store;
 pub use tickets::{QueueLimits, QueuedTicket};
 pub use users::{ProfileWrite, Recount, Totals};
 
-/// The internal number of a session. Numbers are small and follow the order of creation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// The internal number of a session. Numbers are small and follow the order of creation. The default is before all
+/// sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct SessionNo(pub(crate) i64);
 
 /// The changes of one or several transitions of a session.
@@ -63,7 +66,7 @@ pub struct SessionNo(pub(crate) i64);
 pub struct Commit {
     /// The change of the session.
     pub change: SessionChange,
-    /// New messages. Each message has the next index of its channel.
+    /// New messages. Each message has the next index of its channel, and an input the session's version after it.
     pub messages: Vec<ChatMessage>,
     /// The answers to store under the requests' idempotency keys.
     pub answers: Vec<NewAnswer>,

@@ -17,7 +17,9 @@ use crate::job::Effects;
 use crate::postgres::JournalEntry;
 use crate::standings::{Career, Counting, PARTICIPANTS, games_of, players};
 use crate::tables::{CareerRow, SessionRow, channel_number};
-use crate::{AuditNo, Commit, CommitError, NewAnswer, SessionChange, SessionNo, StoreError, StoredAnswer};
+use crate::{
+    AuditNo, Commit, CommitError, NewAnswer, RemovedSession, SessionChange, SessionNo, StoreError, StoredAnswer,
+};
 
 /// One transition of a batch.
 pub(crate) enum BatchItem<'b> {
@@ -85,6 +87,12 @@ fn channel_of(no: i64, channel: Channel) -> ChannelKey {
     (if channel == Channel::Invites { 0 } else { no }, channel_number(channel))
 }
 
+/// Returns the messages of a commit that extend their channels by one. Inputs don't: their indexes are versions of the
+/// session, which the commit compares anyway.
+fn grown(commit: &Commit) -> impl Iterator<Item = &ChatMessage> {
+    commit.messages.iter().filter(|message| !message.channel.is_inputs())
+}
+
 impl<'b> RowsWanted<'b> {
     pub(crate) fn of(batch: &[BatchItem<'b>]) -> RowsWanted<'b> {
         let mut wanted = RowsWanted::default();
@@ -93,7 +101,7 @@ impl<'b> RowsWanted<'b> {
                 BatchItem::Commit(commit) => {
                     wanted.answers.extend(commit.answers.iter().map(|answer| &answer.key));
                     if let Some(no) = commit.change.no() {
-                        let grown = commit.messages.iter().map(|message| channel_of(no.0, message.channel));
+                        let grown = grown(commit).map(|message| channel_of(no.0, message.channel));
                         wanted.channels.extend(grown);
                     }
                     match &commit.change {
@@ -291,7 +299,7 @@ impl<'b> BatchPlan<'b> {
                 }
                 SessionChange::Create(_) | SessionChange::Stays(_) => {}
             }
-            for message in &commit.messages {
+            for message in grown(commit) {
                 self.journal_entry.add_channel(message.channel);
                 shared.lens.insert(channel_of(no.0, message.channel), message.index);
             }
@@ -314,10 +322,10 @@ impl<'b> BatchPlan<'b> {
     fn check_indexes(&self, commit: &Commit) -> Result<(), CommitError> {
         let Some(shared) = &self.known.shared else { return Ok(()) };
         let Some(no) = commit.change.no() else { return Ok(()) };
-        let mut grown: HashMap<ChannelKey, u64> = HashMap::new();
-        for message in &commit.messages {
+        let mut lens: HashMap<ChannelKey, u64> = HashMap::new();
+        for message in grown(commit) {
             let channel = channel_of(no.0, message.channel);
-            let len = grown.entry(channel).or_insert_with(|| shared.lens.get(&channel).copied().unwrap_or(0));
+            let len = lens.entry(channel).or_insert_with(|| shared.lens.get(&channel).copied().unwrap_or(0));
             *len += 1;
             if message.index != *len {
                 return Err(CommitError::Conflict);
@@ -403,6 +411,15 @@ impl<'b> BatchPlan<'b> {
                 self.effects.moves.extend(moves);
             }
         }
+    }
+
+    /// Returns the rows about the removed sessions. A transition removes only sessions whose time limit has passed.
+    pub(crate) fn removals(&self) -> Vec<(SessionId, i64, &'static str)> {
+        let removal = |(_, session): &(i64, &Session)| {
+            let facts = &session.facts;
+            (facts.id, session.wake_at.unwrap_or(facts.created_at).0, RemovedSession::EXPIRED)
+        };
+        self.removed.iter().map(removal).collect()
     }
 
     /// Returns the rows of the careers that the batch changes.

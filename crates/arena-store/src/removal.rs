@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arena_model::{Ending, Phase, Session, UserId};
+use arena_model::{ChatMessage, Ending, Phase, Session, UserId};
 
 use crate::audit::record;
 use crate::db::Failure;
 use crate::hiding::{begin_to_erase, end_erasing};
 use crate::job::{WriteError, Writing};
 use crate::standings::{PARTICIPANTS, games_of, recount, write_career};
-use crate::value::Value;
-use crate::{AuditEntry, CommitError, SessionNo, Store};
+use crate::tables::channel_number;
+use crate::value::{Value, count};
+use crate::{AuditEntry, CommitError, RemovedSession, SessionNo, Store};
 
 impl Store {
-    /// Removes a session in any state. If it has ended, the histories, standings and totals of its players are
-    /// recomputed without it, which reads all their other games.
+    /// Removes a session in any state for an administrator, as [`Store::remove_session_for`] does.
     ///
     /// # Errors
     /// [`CommitError::Conflict`] if the session has a newer version. Also if the store can't write.
@@ -25,17 +25,92 @@ impl Store {
         session: Arc<Session>,
         audit: AuditEntry,
     ) -> Result<(), CommitError> {
+        self.remove_session_for(no, session, RemovedSession::ADMINISTRATOR, audit).await
+    }
+
+    /// Removes a session in any state, for a reason such as [`RemovedSession::CREATOR`]. If it has ended, the histories,
+    /// standings and totals of its players are recomputed without it, which reads all their other games.
+    ///
+    /// # Errors
+    /// [`CommitError::Conflict`] if the session has a newer version. Also if the store can't write.
+    pub async fn remove_session_for(
+        &self,
+        no: SessionNo,
+        session: Arc<Session>,
+        reason: &'static str,
+        audit: AuditEntry,
+    ) -> Result<(), CommitError> {
         self.write((session, audit), move |(session, audit), writing| {
             Box::pin(async move {
                 begin_to_erase(writing)?;
                 let removed = remove(writing, no, session).await;
                 end_erasing(writing)?;
                 removed?;
-                record(writing, audit).await.map(drop)
+                record(writing, audit).await?;
+                // The node has its turn to commit since the audit entry, so the numbers of removals follow the order of
+                // commits.
+                let sql = "INSERT INTO removed_sessions (id, at, reason) VALUES ($1, $2, $3)";
+                let values = [session.facts.id.to_string().into(), audit.at.0.into(), reason.into()];
+                writing.db.execute(sql, &values).await?;
+                Ok(())
             })
         })
         .await
     }
+}
+
+impl Store {
+    /// Takes a session that hasn't ended from all lists and boards: stores `after`, which differs from `before` in its
+    /// version and these facts only, with the input of the change.
+    ///
+    /// # Errors
+    /// [`CommitError::Conflict`] if the session has a newer version. Also if the store can't write.
+    pub async fn unlist_session(
+        &self,
+        no: SessionNo,
+        before: Arc<Session>,
+        after: Arc<Session>,
+        input: ChatMessage,
+        audit: AuditEntry,
+    ) -> Result<(), CommitError> {
+        self.write((before, after, input, audit), move |(before, after, input, audit), writing| {
+            Box::pin(async move {
+                unlist(writing, no, before, after, input).await?;
+                record(writing, audit).await?;
+                Ok(())
+            })
+        })
+        .await
+    }
+}
+
+async fn unlist(
+    writing: &mut Writing,
+    no: SessionNo,
+    before: &Session,
+    after: &Session,
+    input: &ChatMessage,
+) -> Result<(), WriteError> {
+    let sql = "UPDATE sessions SET unlisted = 1, rated = '', version = $1 WHERE no = $2 AND version = $3";
+    let values = [count(after.version), no.0, count(before.version)].map(Value::from);
+    if writing.db.execute(sql, &values).await? == 0 {
+        return Err(CommitError::Conflict.into());
+    }
+    let sql = "INSERT INTO messages (session, channel, idx, at, sender, method, content)
+         VALUES ($1, $2, $3, $4, $5, $6, '')";
+    let values = [
+        no.0.into(),
+        channel_number(input.channel).into(),
+        count(input.index).into(),
+        input.at.0.into(),
+        Value::prose(input.from.to_string()),
+        Value::prose(input.method.as_deref().unwrap_or_default()),
+    ];
+    writing.db.execute(sql, &values).await?;
+    writing.effects.delta.add_session(no.0, &before.facts, before.status(), -1);
+    writing.effects.delta.add_session(no.0, &after.facts, after.status(), 1);
+    writing.journal_entry.add_session(after.facts.id);
+    Ok(())
 }
 
 async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Result<(), WriteError> {

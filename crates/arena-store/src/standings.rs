@@ -139,7 +139,12 @@ pub(crate) async fn recount(db: &mut Db, scoring: &Scoring, user: i64) -> Result
 /// Reads a session, or returns `None` if its row is damaged. A damaged session doesn't count, but other sessions still
 /// do.
 pub(crate) fn read_or_pass_over(row: &dyn Columns) -> Result<Option<(SessionNo, Session)>, StoreError> {
-    match read_session(row) {
+    pass_over(read_session(row))
+}
+
+/// Returns `None` for a damaged session.
+pub(crate) fn pass_over<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match read {
         Ok(read) => Ok(Some(read)),
         Err(error @ StoreError::Damaged { .. }) => {
             tracing::error!(%error, "skipped a damaged session: {error}");

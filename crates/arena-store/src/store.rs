@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arena_model::{Channel, ChatMessage, InviteCode, Scoring, Session, SessionId, Timestamp};
+use arena_model::{Channel, ChatMessage, ContentHash, InviteCode, Scoring, Session, SessionId, Timestamp};
 use futures_util::future::BoxFuture;
 
 use crate::db::{Db, Failure};
@@ -14,7 +14,7 @@ use crate::dialect::{Dialect, Table, columns};
 use crate::job::{WriteError, Writing};
 use crate::mirror::Mirror;
 use crate::queue::JobQueue;
-use crate::tables::{Sessions, channel_number, read_answer, read_session};
+use crate::tables::{Messages, Sessions, channel_number, read_answer, read_message, read_session, session_channel};
 use crate::value::{Columns, Value, count};
 use crate::{
     Changes, Commit, CommitError, DatabaseUrl, Due, ImportOutcome, ImportedSession, NodeTerms, Nodes, Page,
@@ -320,6 +320,59 @@ impl Store {
             Store::Sqlite(store) => store.list_messages(no, channel, from, limit, most_bytes).await,
             Store::Postgres(store) => store.list_messages(no, channel, from, limit, most_bytes).await,
         }
+    }
+
+    /// Returns messages of all channels of a session in the order of their commits, with their positions in this order
+    /// from 1: at most `limit` messages after position `after`. `no` and `id` belong to the same session. In Postgres,
+    /// messages without a number, which older programs wrote, come first, in the order of time.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_session_messages(
+        &self,
+        no: SessionNo,
+        id: SessionId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, ChatMessage)>, StoreError> {
+        let sql = format!(
+            "SELECT {} FROM messages WHERE session = $1 ORDER BY coalesce(no, 0), at, channel, idx LIMIT $2 OFFSET $3",
+            columns::<Messages>("")
+        );
+        let read = |row: &dyn Columns| {
+            let channel = session_channel(row.integer(Messages::Channel as usize)?, id)?;
+            read_message(row, channel)
+        };
+        let values = [no.0.into(), count(limit as u64).into(), count(after).into()];
+        Ok((after + 1..).zip(self.list(&sql, &values, read).await?).collect())
+    }
+
+    /// Returns the size of a session's messages, in bytes: the contents of all channels.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn session_bytes(&self, no: SessionNo) -> Result<u64, StoreError> {
+        let sql = "SELECT CAST(coalesce(sum(octet_length(content)), 0) AS BIGINT) FROM messages WHERE session = $1";
+        Ok(self.number(sql, &[no.0.into()]).await?.unsigned_abs())
+    }
+
+    /// Returns the stored commitments of a session's hidden messages, by channel and index. `no` and `id` belong to the
+    /// same session.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_commitments(
+        &self,
+        no: SessionNo,
+        id: SessionId,
+    ) -> Result<Vec<((Channel, u64), ContentHash)>, StoreError> {
+        let sql = "SELECT channel, idx, commitment FROM messages WHERE session = $1 AND commitment IS NOT NULL";
+        self.list(sql, &[no.0.into()], |row| {
+            let place = (session_channel(row.integer(0)?, id)?, row.integer(1)?.unsigned_abs());
+            let damaged = |error| StoreError::damaged(format!("a commitment of session {id}"), error);
+            Ok((place, row.text(2)?.parse::<ContentHash>().map_err(damaged)?))
+        })
+        .await
     }
 
     /// Returns the number of messages in the public channel.

@@ -19,8 +19,8 @@ use crate::boards::BoardRow;
 use crate::dialect::{Column, ColumnWrites, Kind, Table, table};
 use crate::plan::KnownSession;
 use crate::standings::Career;
-use crate::value::{Columns, Value};
-use crate::{AuditNo, NewAnswer, SessionNo, StoreError, StoredAnswer};
+use crate::value::{Columns, Value, count};
+use crate::{AuditNo, NewAnswer, SessionNo, StoreError, StoredAnswer, StoredLeaf};
 
 /// The migrations of SQLite, in order. The schema version of a store is the number of migrations that were applied to
 /// it. Downgrades aren't supported.
@@ -36,6 +36,7 @@ pub(crate) const SQLITE: &[&str] = &[
     include_str!("../migrations/sqlite/0009_boards.sql"),
     include_str!("../migrations/0010_queue.sql"),
     include_str!("../migrations/0011_unlisted.sql"),
+    include_str!("../migrations/sqlite/0012_records.sql"),
 ];
 
 /// The migrations of Postgres, in order. A file that both databases understand can be in both lists.
@@ -48,6 +49,7 @@ pub(crate) const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0006_journal_marks.sql"),
     include_str!("../migrations/0010_queue.sql"),
     include_str!("../migrations/0011_unlisted.sql"),
+    include_str!("../migrations/postgres/0012_records.sql"),
 ];
 
 /// A session to insert or update.
@@ -113,11 +115,7 @@ pub(crate) fn read_session(row: &dyn Columns) -> Result<(SessionNo, Session), St
         Status::Active => Phase::Active,
         Status::Ended => Phase::Ended {
             at: time(Sessions::EndedAt)?.ok_or_else(|| damaged("it has ended, but has no end time".to_owned()))?,
-            ending: match text(Sessions::Ending)? {
-                "abandoned" => Ending::Abandoned,
-                "completed" => Ending::Completed,
-                other => return Err(damaged(format!("its ending {other} is unknown"))),
-            },
+            ending: read_ending(text(Sessions::Ending)?).map_err(damaged)?,
             category: json::<GameCategory>(&format!("{:?}", text(Sessions::Category)?)).map_err(damaged)?,
         },
     };
@@ -274,8 +272,27 @@ table! {
     }
 }
 
+table! {
+    /// The row of a removed session: its id, the time and the reason. The database numbers the rows.
+    RemovedSessions "removed_sessions", row: (SessionId, i64, &'r str), 'r {
+        Id "id" Text Once => row.0.to_string();
+        At "at" Integer Once => row.1;
+        Reason "reason" Text Once => row.2;
+    }
+}
+
+table! {
+    LogLeaves "log_leaves", row: &'r StoredLeaf, 'r {
+        N "n" Integer Once => count(row.n);
+        Session "session" Text Once => row.session.map(|id| id.to_string());
+        Kind "kind" Text Once => row.kind.as_str();
+        Data "data" Text Once => row.data.as_str();
+        Hash "hash" Bytes Once => &row.hash[..];
+    }
+}
+
 /// Reads the seed of a session; an empty value means that the seed is unknown.
-fn read_seed(row: &dyn Columns) -> Result<Option<Seed>, StoreError> {
+pub(crate) fn read_seed(row: &dyn Columns) -> Result<Option<Seed>, StoreError> {
     let bytes = row.bytes(Sessions::Seed as usize)?;
     if bytes.is_empty() {
         return Ok(None);
@@ -333,6 +350,25 @@ pub(crate) fn channel_number(channel: Channel) -> i64 {
         Channel::Chat(_) => 0,
         Channel::Operator(_) => 1,
         Channel::Invites => 2,
+        Channel::Inputs(_) => 3,
+    }
+}
+
+/// Returns a session's channel by its number.
+pub(crate) fn session_channel(number: i64, id: SessionId) -> Result<Channel, StoreError> {
+    match number {
+        0 => Ok(Channel::Chat(id)),
+        1 => Ok(Channel::Operator(id)),
+        3 => Ok(Channel::Inputs(id)),
+        _ => Err(StoreError::damaged(format!("session {id}"), format!("its channel {number} is unknown"))),
+    }
+}
+
+pub(crate) fn read_ending(text: &str) -> Result<Ending, String> {
+    match text {
+        "abandoned" => Ok(Ending::Abandoned),
+        "completed" => Ok(Ending::Completed),
+        other => Err(format!("its ending {other} is unknown")),
     }
 }
 

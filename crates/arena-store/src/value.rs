@@ -18,7 +18,8 @@ pub(crate) enum Value<'v> {
     /// A text from a user. It may contain any character, so Postgres stores it encoded.
     Prose(Option<Cow<'v, str>>),
     Bytes(&'v [u8]),
-    /// A list of texts or integers, for a condition from [`Dialect::any`](crate::dialect::Dialect::any).
+    /// A list of texts or integers, for a condition from [`Dialect::any`](crate::dialect::Dialect::any). For Postgres
+    /// also a column of new rows.
     List(Vec<Value<'v>>),
 }
 
@@ -118,8 +119,9 @@ impl tokio_postgres::types::ToSql for Value<'_> {
     }
 
     fn accepts(ty: &Type) -> bool {
-        const TYPES: [Type; 6] = [Type::INT2, Type::INT8, Type::TEXT, Type::BYTEA, Type::INT8_ARRAY, Type::TEXT_ARRAY];
-        TYPES.contains(ty)
+        const SINGLE: [Type; 4] = [Type::INT2, Type::INT8, Type::TEXT, Type::BYTEA];
+        const LISTS: [Type; 3] = [Type::INT8_ARRAY, Type::TEXT_ARRAY, Type::BYTEA_ARRAY];
+        SINGLE.contains(ty) || LISTS.contains(ty)
     }
 
     to_sql_checked!();
@@ -175,6 +177,10 @@ impl Columns for rusqlite::Row<'_> {
 
 impl Columns for tokio_postgres::Row {
     fn integer_or_null(&self, column: usize) -> Result<Option<i64>, StoreError> {
+        // Channels have two bytes.
+        if self.columns().get(column).is_some_and(|column| *column.type_() == Type::INT2) {
+            return Ok(self.try_get::<_, Option<i16>>(column)?.map(i64::from));
+        }
         Ok(self.try_get(column)?)
     }
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
 
-from ._json import Fields, as_dict_of, as_list_of
+from ._json import Fields, as_dict_of, as_list_of, as_text
 from .errors import ApiError, UnexpectedAnswerError
 from .models import (
+    Fork,
     Joined,
     Message,
     Metadata,
@@ -40,6 +41,9 @@ U = TypeVar("U")
 
 #: Longest time that an arena waits for a message before it answers without one, in seconds.
 MOST_WAIT_S = 50.0
+
+#: Longest time of a fork, in seconds. The arena plays the game again, perhaps after other forks.
+FORK_WAIT_S = 60.0
 
 
 #: Prefix of an operator channel's name, before the session's id.
@@ -202,6 +206,28 @@ def create(
     return post(path, Session.from_json, body, idempotency_key)
 
 
+def fork(session: str, at: int, reseed: bool, creator_key: str, idempotency_key: str | None) -> Call[Fork]:
+    """Continues an ended session from an event."""
+    body = {"at": at, "reseed": reseed}
+    call = post(_of_session(session, "fork"), Fork.from_json, body, idempotency_key, Caller(key=creator_key))
+    return replace(call, wait_s=FORK_WAIT_S)
+
+
+def cancel(session: str, creator_key: str) -> Call[None]:
+    """Removes a session that has not ended."""
+    return post(_of_session(session, "cancel"), _nothing, {}, None, Caller(key=creator_key))
+
+
+def unlist(session: str, creator_key: str) -> Call[None]:
+    """Takes a session that has not ended from all lists."""
+    return post(_of_session(session, "unlist"), _nothing, {}, None, Caller(key=creator_key))
+
+
+def free_invites(session: str, creator_key: str) -> Call[tuple[str, ...]]:
+    """Gets the invites of a session's free seats."""
+    return get(_of_session(session, "invites"), _invites, Caller(key=creator_key))
+
+
 def sessions(challenge: str | None, status: str | None, limit: int | None, offset: int | None) -> Call[SessionPage]:
     """Gets a page of sessions."""
     path = "/api/challenges" if challenge is None else f"/api/challenges/{segment(challenge)}"
@@ -350,6 +376,14 @@ def update_profile(
 
 def _fits_a_header(text: str) -> bool:
     return text.isascii() and text.isprintable() and text == text.strip() and 1 <= len(text) <= 255
+
+
+def _of_session(session: str, action: str) -> str:
+    return f"/api/sessions/{segment(session)}/{action}"
+
+
+def _invites(value: Any) -> tuple[str, ...]:
+    return Fields(value).list_of("invites", as_text)
 
 
 def _messages(value: Any) -> tuple[Message, ...]:

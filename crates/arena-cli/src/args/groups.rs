@@ -7,11 +7,12 @@ use clap::{Command, CommandFactory};
 use super::Cli;
 
 /// Headings, and the commands of each group in the order of the help.
-const GROUPS: [(&str, &[&str]); 7] = [
+const GROUPS: [(&str, &[&str]); 8] = [
     ("Play", &["demo", "play"]),
     ("Agents and matches", &["agent", "match", "replay"]),
     ("Tournaments and ratings", &["tournament", "eval", "worker", "league", "rate"]),
     ("Sessions on a server", &["challenges", "chat", "scoring", "users", "identity"]),
+    ("Records", &["verify", "record", "log", "board", "session"]),
     ("Your own challenges", &["author"]),
     ("Run a server", &["serve", "admin"]),
     ("Shell", &["completions", "man"]),

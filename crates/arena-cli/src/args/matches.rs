@@ -8,6 +8,8 @@ use arena_model::Seed;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 
+use super::ForkMatchArgs;
+
 /// Subcommands of `arena match`.
 #[derive(Debug, Subcommand)]
 pub enum MatchVerb {
@@ -29,8 +31,22 @@ An agent is an executable, a folder that contains agent, agent.py or agent.js, a
 how to write an agent; `arena agent check` finds its faults.
 
 With --games, each game gets a seed derived from --seed. Games 1 and 2, 3 and 4 and so on share a seed, and the agents swap \
-seats. The agents' stderr is kept next to the replay, one file for each agent.")]
+seats. The agents' stderr is kept next to the replay, one file for each agent.
+
+--sign-key appends a seal, which `arena verify --key` checks. `openssl rand -hex 32` makes a key.")]
     Run(Box<RunArgs>),
+    /// Continue a recorded match with other agents.
+    #[command(after_help = "\
+Examples:
+  arena match fork game.jsonl --at 40 --agent ./a --agent house
+  arena match fork game.jsonl --at 40 --agent ./a --agent ./b --out fork.jsonl
+
+The replay is verified first. The fork has the same seed, plays the recorded actions of the first N epochs, and then asks the \
+agents, one for each seat. In board games the agents get no state of these epochs; in challenges they get all messages, \
+and their answers are dropped. The time banks of the agents are full at the fork.
+
+The replay of the fork can be verified like any other; it names the original.")]
+    Fork(Box<ForkMatchArgs>),
     /// List the games, or print the options of one.
     #[command(after_help = "\
 Examples:
@@ -64,6 +80,9 @@ pub struct RunArgs {
     /// Replay file; with several games, a folder for 1.jsonl, 2.jsonl and so on.
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
+    /// File with the Ed25519 key that signs the replay: 64 hexadecimal digits.
+    #[arg(long, value_name = "FILE", requires = "replay")]
+    pub sign_key: Option<PathBuf>,
     /// Number of games; the agents swap seats.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = games::<u32>)]
     pub games: u32,

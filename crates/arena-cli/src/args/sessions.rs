@@ -39,7 +39,10 @@ Examples:
   arena challenges create psi
   arena challenges create psi --options '{\"setSize\": 5}'
   arena challenges create psi --unlisted
-  arena challenges metadata psi      lists the options, their defaults and bounds")]
+  arena challenges metadata psi      lists the options, their defaults and bounds
+
+The answer also contains the creator's key (creatorKey), which is printed only here. With it, `arena session` lists the \
+free invites, cancels and unlists the session, and forks it after its end.")]
     Create {
         /// Challenge type, such as psi.
         name: String,

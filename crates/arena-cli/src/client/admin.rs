@@ -8,7 +8,7 @@ use ureq::SendBody;
 
 use crate::args::SubjectArgs;
 
-use super::{Answer, Arena, CallError, RawAnswer, path, read_answer};
+use super::{Answer, Arena, CallError, Credential, RawAnswer, path, read_answer};
 
 /// Time limit of recomputations and imports. A server processes some tens of thousands of games a second.
 const LONG: Duration = Duration::from_secs(60 * 60);
@@ -29,7 +29,7 @@ pub enum ExportError {
 impl Arena {
     /// Returns a client with the administrator's token.
     pub fn administered(self, token: &str) -> Arena {
-        Arena { key: Some(token.to_owned()), administers: true, from: None, ..self }
+        Arena { key: Some(token.to_owned()), credential: Credential::Administrator, from: None, ..self }
     }
 
     /// Marks a user as a benchmark model, or removes the mark.

@@ -43,6 +43,7 @@ pub fn run(context: &LeagueContext, args: &RunLeagueArgs, style: Style) -> Resul
         replay_bytes: u64::MAX,
         stop: &stop,
         called_off: &called_off,
+        sign_key: None,
     };
     let until = Until { games: args.games, at: args.time.map(|time| began + time), margin: args.until_margin };
     if style != Style::Json {

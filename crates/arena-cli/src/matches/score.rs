@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-use arena_match::{Agent, PlayedMatch, SeatedAgent};
+use arena_match::{Agent, PlayedMatch, ReplayFork, SeatedAgent};
 use arena_model::{GameType, MatchOutcome, MatchResult, Moves, Score as ChallengeScore, Verdict};
 use arena_report::{finished, number_of};
 use serde::Serialize;
@@ -140,6 +140,8 @@ pub struct Printed<'a> {
     epochs: u64,
     moves: &'a Option<Moves>,
     sandbox: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fork: Option<&'a ReplayFork>,
 }
 
 #[derive(Serialize)]
@@ -203,7 +205,13 @@ impl<'a> Printed<'a> {
             epochs: result.epochs,
             moves: &result.moves,
             sandbox: &played_match.sandbox,
+            fork: None,
         }
+    }
+
+    /// Adds the origin of a fork, so that the result isn't rated.
+    pub fn forked_from(self, origin: &'a ReplayFork) -> Printed<'a> {
+        Printed { fork: Some(origin), ..self }
     }
 }
 

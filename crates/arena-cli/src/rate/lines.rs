@@ -26,6 +26,8 @@ pub enum LineKind {
     Game(About),
     /// The result of a match under another version of the rules than the requested one.
     OtherRules,
+    /// The result of a fork, which isn't a game of its own.
+    Fork,
     /// The standings that a tournament prints after its games.
     Standings,
     /// Any other JSON.
@@ -100,6 +102,7 @@ struct MatchText<'a> {
     outcome: OutcomeText<'a>,
     #[serde(default)]
     moves: Option<Moves>,
+    fork: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -163,6 +166,9 @@ pub fn take(line: &[u8], only: Option<u32>, games: &mut Games, sides: &mut Sides
         }));
     }
     if let Ok(mut text) = serde_json::from_slice::<MatchText<'_>>(line) {
+        if text.fork.is_some() {
+            return Ok(LineKind::Fork);
+        }
         let rules_version = Some(text.rules_version.unwrap_or(1));
         if is_other(rules_version) {
             return Ok(LineKind::OtherRules);
@@ -189,19 +195,21 @@ pub fn take(line: &[u8], only: Option<u32>, games: &mut Games, sides: &mut Sides
     }
 }
 
-/// Adds the game of a replay from the replay's first and last lines, like [`take`]. Returns `None` if the replay has
-/// another version of the rules than `only`.
+/// Adds the game of a replay from the replay's first line and its result, like [`take`].
 pub fn take_replay(
     header: &[u8],
     result: &[u8],
     only: Option<u32>,
     games: &mut Games,
     sides: &mut Sides,
-) -> Result<Option<About>, LineError> {
+) -> Result<LineKind, LineError> {
     let wrong = |error: serde_json::Error| LineError::Result(error.to_string());
     let header: HeaderLine = serde_json::from_slice(header).map_err(wrong)?;
+    if header.fork.is_some() {
+        return Ok(LineKind::Fork);
+    }
     if only.is_some_and(|only| only != header.rules_version) {
-        return Ok(None);
+        return Ok(LineKind::OtherRules);
     }
     let ResultLine { result, .. } = serde_json::from_slice(result).map_err(|_| LineError::NoJson)?;
     let mut names: Vec<&str> = header.agents.iter().map(|agent| agent.name.as_str()).collect();
@@ -212,7 +220,7 @@ pub fn take_replay(
         true => games.void += 1,
         false => add(&mut names, ranks, first, &header.seed, None, games).map_err(LineError::Result)?,
     }
-    Ok(Some(About { game: Some(header.game), rules_version: Some(header.rules_version), is_tainted }))
+    Ok(LineKind::Game(About { game: Some(header.game), rules_version: Some(header.rules_version), is_tainted }))
 }
 
 /// Adds a game; `names` and `ranks` are in the order of seats. `first` is the seat of the agent listed first, in games
@@ -332,6 +340,8 @@ mod tests {
         assert_eq!(kind(r#"{"arena_replay":1,"agents":[]}"#), "Ok(Replay)");
         assert_eq!(kind(r#"{"game":"snake","standings":[],"cross_table":[]}"#), "Ok(Standings)");
         assert_eq!(kind(r#"{"epoch":1}"#), "Ok(Other)");
+        let fork = r#"{"game":"snake","scores":[],"seed":"","outcome":{},"fork":{"of":"","at":1}}"#;
+        assert_eq!(kind(fork), "Ok(Fork)");
         assert_eq!(kind(r#"{"epo"#), "Err(NoJson)");
     }
 }

@@ -206,6 +206,7 @@ impl Rated {
                 "against_itself": sources.games.against_itself,
                 "void": sources.games.void,
                 "replays_without_result": sources.broken_replays,
+                "forks": sources.forks,
             },
             "remarks": self.remarks(),
         });
@@ -313,6 +314,7 @@ impl Rated {
             "games of an agent against itself don't count",
         );
         some(sources.games.void, "void game doesn't count", "void games don't count");
+        some(sources.forks, "fork of a game doesn't count", "forks of games don't count");
         some(
             sources.other_rules,
             "game by another version of the rules doesn't count",

@@ -35,6 +35,8 @@ pub struct Sources {
     pub tainted: u64,
     /// Games played by other versions of the rules than the requested one.
     pub other_rules: u64,
+    /// Forks of matches. They begin with the moves of another game, so they don't count.
+    pub forks: u64,
     /// Replays without a result, because the file ends early.
     pub broken_replays: u64,
     /// Files that are copies of other files.
@@ -266,6 +268,10 @@ impl Sources {
                     found = true;
                     self.other_rules += 1;
                 }
+                Ok(LineKind::Fork) => {
+                    found = true;
+                    self.forks += 1;
+                }
                 // Standings are skipped, since they follow from the games before them.
                 Ok(LineKind::Standings) => {}
                 Ok(_) => others += 1,
@@ -351,7 +357,7 @@ impl Sources {
         }
     }
 
-    /// Reads the first and the last line of a replay.
+    /// Reads the first line and the result of a replay.
     fn replay(&mut self, path: &Path) -> Result<FileKind, Failure> {
         let ends = File::open(path).and_then(|file| {
             let mut from = BufReader::with_capacity(BUFFER, file);
@@ -361,8 +367,9 @@ impl Sources {
         });
         let (header, result) = ends.map_err(|error| unreadable(path, &error))?;
         match lines::take_replay(&header, &result, self.only, &mut self.games, &mut self.sides) {
-            Ok(Some(about)) => self.about(about, path),
-            Ok(None) => self.other_rules += 1,
+            Ok(LineKind::Game(about)) => self.about(about, path),
+            Ok(LineKind::Fork) => self.forks += 1,
+            Ok(_) => self.other_rules += 1,
             Err(LineError::NoJson) => {
                 self.broken_replays += 1;
                 return Ok(FileKind::Nothing);

@@ -20,8 +20,12 @@ pub fn run(files: &[PathBuf], challenges: &[PathBuf], style: Style) -> Result<()
         let verified = verify(file, &scripts);
         if style == Style::Json {
             print(&match &verified {
-                Ok(Verified { game, epochs, states, has_same_texts }) => {
+                Ok(Verified { game, epochs, states, has_same_texts, is_chained, sealed_by }) => {
                     let mut line = json!({"file": file, "ok": true, "game": game, "epochs": epochs, "states": states});
+                    line["chain"] = json!(is_chained);
+                    if let Some(key) = sealed_by {
+                        line["sealed_by"] = json!(key);
+                    }
                     if !has_same_texts {
                         line["other_texts"] = json!(true);
                     }
@@ -75,10 +79,10 @@ fn verify(file: &Path, scripts: &[&'static GameType]) -> Result<Verified, Failur
 }
 
 fn describe(file: &Path, verified: &Verified) -> String {
-    let Verified { game, epochs, states, has_same_texts } = verified;
+    let Verified { game, epochs, states, has_same_texts, is_chained: _, sealed_by } = verified;
     let counted = |count: &u64, one: &str| format!("{count} {one}{}", if *count == 1 { "" } else { "s" });
     format!(
-        "{}: {game}, {} and {} verified; the result matches{}",
+        "{}: {game}, {} and {} verified; the result matches{}{}",
         file.display(),
         counted(epochs, "epoch"),
         counted(states, "state"),
@@ -86,6 +90,7 @@ fn describe(file: &Path, verified: &Verified) -> String {
             ""
         } else {
             "; prompt and methods have other texts in this program, and weren't compared"
-        }
+        },
+        sealed_by.map_or_else(String::new, |key| format!("; sealed by {key}")),
     )
 }

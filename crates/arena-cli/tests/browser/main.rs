@@ -16,6 +16,7 @@ mod play;
 #[allow(dead_code, reason = "the other tests of the binary use more of it")]
 mod program;
 mod queue;
+mod records;
 mod tables;
 mod transcript;
 mod trouble;

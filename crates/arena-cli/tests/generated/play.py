@@ -14,7 +14,6 @@ from generated.api.scoring import list_global
 from generated.api.users import find_user, list_users
 from generated.models import (
     Action,
-    Challenge,
     ChallengeInfo,
     ChallengePage,
     ChatRequest,
@@ -24,6 +23,7 @@ from generated.models import (
     Messages,
     NewChallenge,
     NewChallengeOptions,
+    NewSession,
 )
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ def main() -> None:
     client = Client(base_url=sys.argv[1])
     metadata = told(find_metadata.sync("psi", client=client), ChallengeInfo)
     options = NewChallengeOptions.from_dict({"setSize": 10})
-    session = told(create_session.sync("psi", client=client, body=NewChallenge(options=options)), Challenge)
+    session = told(create_session.sync("psi", client=client, body=NewChallenge(options=options)), NewSession)
     sets = []
     for seat, invite in enumerate(session.invites):
         joined = told(join_session.sync(client=client, body=JoinRequest(invite=invite, user_id=f"py-{seat}")), Joined)

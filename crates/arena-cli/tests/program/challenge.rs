@@ -384,7 +384,7 @@ fn a_replay_of_a_script_is_verified_with_the_same_version_only() {
     assert_eq!(refused.code, 2, "{refused:#?}");
     assert!(refused.stderr.contains("but the available script is version"), "{refused:#?}");
     let text = fs::read_to_string(&replay).unwrap();
-    fs::write(&replay, text.replacen("\"scores\":[", "\"scores\":[9,", 1)).unwrap();
+    fs::write(&replay, text.replacen("\"scores\":[", "\"scores\":[9.0,", 1)).unwrap();
     let refused = verify(&by_folder);
     assert_eq!((refused.code, refused.stderr.contains("the result differs")), (11, true), "{refused:#?}");
 }

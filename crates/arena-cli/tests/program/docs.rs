@@ -67,7 +67,7 @@ const COMMANDS: [&str; 26] = [
 ];
 
 /// All pages of the documentation, with or without commands.
-const PAGES: [&str; 23] = [
+const PAGES: [&str; 24] = [
     "README.md",
     "clients/python/README.md",
     "docs/README.md",
@@ -81,6 +81,7 @@ const PAGES: [&str; 23] = [
     "docs/one-arena.md",
     "docs/operations.md",
     "docs/play.md",
+    "docs/records.md",
     "docs/replays.md",
     "docs/scaling.md",
     "docs/scores.md",
@@ -354,6 +355,9 @@ impl Newcomer {
         if let Some(key) = text("sessionKey") {
             self.noted.insert(format!("{}…", &key[..4]), key);
         }
+        if let Some(key) = text("creatorKey") {
+            self.noted.insert("o_…".to_owned(), key);
+        }
         if let Some(user) = text("userId") {
             self.noted.insert("USERID".to_owned(), user);
         }
@@ -552,6 +556,7 @@ pages! {
     one_arena: "docs/one-arena.md",
     operations: "docs/operations.md",
     play: "docs/play.md",
+    records: "docs/records.md",
     replays: "docs/replays.md",
     scores: "docs/scores.md",
     server_tournaments: "docs/server-tournaments.md",

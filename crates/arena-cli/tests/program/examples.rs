@@ -45,7 +45,7 @@ fn build_rust() -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_arena")).parent().unwrap().to_owned()
 }
 
-/// Plays two copies of an agent, and returns the replay without names and times.
+/// Plays two copies of an agent, and returns the replay without names, times and hashes, which cover the times.
 fn play(game: &str, option: Option<&str>, agent: &Path, replay: &Path) -> String {
     let (agent, file) = (agent.to_str().unwrap(), replay.to_str().unwrap());
     let mut args =
@@ -62,7 +62,9 @@ fn play(game: &str, option: Option<&str>, agent: &Path, replay: &Path) -> String
     let lines = fs::read_to_string(replay).unwrap();
     let timeless = |line: &str| {
         let mut line: Value = serde_json::from_str(line).unwrap();
-        line.as_object_mut().unwrap().remove("remaining_overage_ms");
+        for field in ["remaining_overage_ms", "previous"] {
+            line.as_object_mut().unwrap().remove(field);
+        }
         format!("{line}\n")
     };
     lines.lines().skip(1).map(timeless).collect()

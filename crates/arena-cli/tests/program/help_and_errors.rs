@@ -65,6 +65,11 @@ fn every_verb_has_help_with_examples() {
         scoring
         users
         identity
+        verify
+        record
+        log
+        board
+        session
         author
         serve
         admin
@@ -73,6 +78,7 @@ fn every_verb_has_help_with_examples() {
         agent check
         agent new
         match run
+        match fork
         match games
         replay show
         replay serve
@@ -112,6 +118,17 @@ fn every_verb_has_help_with_examples() {
         users update
         identity new
         identity list
+        record get
+        record show
+        record redact
+        log checkpoint
+        log prove
+        log check
+        board rebuild
+        session fork
+        session cancel
+        session unlist
+        session invites
         author new
         author check
         author play
@@ -126,7 +143,8 @@ fn every_verb_has_help_with_examples() {
         admin recompute
         admin export
         admin import
-        admin audit"#]]
+        admin audit
+        admin rotate-key"#]]
     .assert_eq(&names.join("\n"));
 }
 

@@ -24,6 +24,7 @@ pub fn arena(args: &[&str]) -> Command {
         "ARENA_AUTH",
         "ARENA_CACERT",
         "ARENA_ADMIN_TOKEN",
+        "ARENA_CREATOR_KEY",
         "ARENA_LOG",
         "ARENA_NATS_URL",
         "AUTH_SECRET",

@@ -354,7 +354,7 @@ fn faults_of_a_replay_are_reported_in_a_sentence() {
         "missing.jsonl",
         &[&lines[..2], &lines[3..]].concat().join("\n"),
         expect![[r#"
-        exit code 11, error: missing.jsonl: line 3: epoch 3 follows epoch 1
+        exit code 11, error: missing.jsonl: line 3: the chain is broken: `previous` isn't the hash of line 2, so one of the two lines was changed
     "#]],
     );
     // The complete part of a truncated replay is shown.
@@ -381,6 +381,58 @@ fn faults_of_a_replay_are_reported_in_a_sentence() {
 }
 
 #[test]
+fn a_signed_replay_names_its_key_and_a_changed_one_is_false() {
+    let folder = folder();
+    let path = folder.path();
+    let place = |name: &str| path.join(name).to_str().unwrap().to_owned();
+    let key = file(path, "key", &"07".repeat(32));
+    let (replay, agent) = (place("signed.jsonl"), scripted(path, "up", &[r#"[{"action": "move", "move": "UP"}]"#]));
+    let args =
+        ["match", "run", "snake", "--set", "n_epochs=4", "--step-ms", "20000", "--seed", "7", "--sign-key", &key];
+    let played = run(&[&args[..], &["--agent", &agent, "--agent", &agent, "--replay", &replay]].concat());
+    assert_eq!(played.code, 0, "{played:#?}");
+    // The public key of the secret key 0707…, as RFC 8032 defines it.
+    let public = "ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c";
+    let sound = run(&["replay", "verify", &replay]);
+    assert!(sound.stdout.ends_with(&format!("the result matches; sealed by {public}\n")), "{sound:#?}");
+    let verified = run(&["verify", &replay, "--key", public, "--json"]);
+    assert_eq!(verified.code, 0, "{verified:#?}");
+    let other = run(&["verify", &replay, "--key", &"11".repeat(32)]);
+    assert!(other.code == 11 && other.stderr.contains("isn't a key given with --key"), "{other:#?}");
+    // Everything but the chain would accept other names and times.
+    let text = fs::read_to_string(&replay).unwrap();
+    for (name, from, to) in [("name", "\"name\":\"", "\"name\":\"x"), ("bank", "_ms\":[", "_ms\":[1")] {
+        let changed = text.replacen(from, to, 1);
+        assert_ne!(changed, text, "{name}");
+        let file = file(path, "changed.jsonl", &changed);
+        for args in [&["verify", &file][..], &["replay", "verify", &file]] {
+            let refused = run(args);
+            assert_eq!(refused.code, 11, "{name}: {refused:#?}");
+        }
+    }
+    // All readers accept the seal.
+    for args in
+        [&["replay", "show", &replay][..], &["replay", "export", &replay, "--format", "reference"], &["rate", &replay]]
+    {
+        let shown = run(args);
+        assert_eq!(shown.code, 0, "{shown:#?}");
+    }
+    let fork = place("fork.jsonl");
+    let agents = ["--agent", &agent, "--agent", &agent];
+    let forked = ["match", "fork", &replay, "--at", "1", "--out", &fork, "--sign-key", &key, "--json"];
+    let forked = run(&[&forked[..], &agents].concat());
+    assert_eq!(forked.code, 0, "{forked:#?}");
+    assert_eq!(run(&["verify", &fork]).code, 0);
+    let printed = file(path, "fork.json", &forked.stdout);
+    for not_rated in [&fork, &printed] {
+        let rated = run(&["rate", not_rated]);
+        assert!(rated.code != 0 && rated.stderr.contains("1 game is a fork"), "{rated:#?}");
+    }
+    let rated = run(&["rate", &replay, &fork, "--json"]).json();
+    assert_eq!((&rated["games"], &rated["left_out"]["forks"]), (&json!(1), &json!(1)), "{rated}");
+}
+
+#[test]
 fn several_replays_are_all_verified() {
     let folder = folder();
     let path = folder.path();
@@ -401,7 +453,7 @@ fn several_replays_are_all_verified() {
         &["replay", "verify", &bad, &good, "--json"],
         expect![[r#"
         {"error":"bad.jsonl: not an arena replay: its first line lacks `arena_replay`","file":"bad.jsonl","ok":false}
-        {"epochs":4,"file":"snake.jsonl","game":"snake","ok":true,"states":5}
+        {"chain":true,"epochs":4,"file":"snake.jsonl","game":"snake","ok":true,"states":5}
         exit code 11, error: 1 of 2 replays failed verification
     "#]],
     );

@@ -2,7 +2,7 @@
 //! python-chess.
 //!
 //! Deterministic bots play matches. The checkers compute each next state, and compare it with the replay.
-//! `ARENA_RULES_STATES` is the number of states for each game (default 5000). Leaderboards are computed again from an
+//! `ARENA_RULES_STATES` is the number of states for each game (default 2000). Leaderboards are computed again from an
 //! export of the counted games.
 
 use std::fs;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::program::{Running, run};
 
 /// The number of compared states of each game, unless `ARENA_RULES_STATES` is set.
-const STATES: u64 = 5000;
+const STATES: u64 = 2000;
 
 /// The sizes of games: the number of seats, and options. Small maps, cheap actors and bases make epochs with many
 /// events.

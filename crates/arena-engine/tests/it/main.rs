@@ -2,6 +2,7 @@
 
 mod bell;
 mod group;
+mod inputs;
 mod queue;
 mod services;
 

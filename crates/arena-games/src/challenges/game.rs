@@ -109,7 +109,12 @@ impl Game {
     }
 
     fn take(&mut self, transition: Transition) {
-        for draft in &transition.drafts {
+        // A change begins with its input or its action, so that the messages suffice to repeat it.
+        let is_changed = matches!(transition.after, After::Changed(_));
+        let causes: Vec<usize> =
+            (0..).zip(&transition.drafts).filter(|(_, draft)| draft.method.is_some()).map(|(at, _)| at).collect();
+        assert_eq!(causes, if is_changed { vec![0] } else { Vec::new() });
+        for draft in transition.drafts.iter().filter(|draft| !draft.channel.is_inputs()) {
             let line = self.line(draft);
             self.log.push(line);
         }

@@ -3,11 +3,14 @@
 use std::io::{self, BufRead, Read};
 
 use arena_model::{AgentId, Disqualified, MatchOutcome, MatchResult, Rejected, Seat, Seed, Setup, UpdateMode};
+use arena_record::{Cause, Hash};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{MAX_LINE, VERSION};
+use super::cause::causes;
+use super::chain::{self, ReplaySeal};
+use super::{FIRST_VERSION, MAX_LINE, VERSION};
 
 /// The reason that a replay can't be read, exported or verified.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +27,11 @@ pub enum ReplayError {
     /// The file isn't a replay.
     #[error("not an arena replay: {0}")]
     Foreign(String),
+    /// The replay has a newer format.
+    #[error(
+        "the replay has format {0}, but this program reads formats {FIRST_VERSION} to {VERSION}; use a newer release"
+    )]
+    Future(u32),
     /// A line is invalid.
     #[error("line {line}: {what}")]
     Line {
@@ -97,6 +105,18 @@ pub struct HeaderLine {
     pub config: Map<String, Value>,
     /// The agents, in the order of their seats.
     pub agents: Vec<SeatLine>,
+    /// The origin of a forked match.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<ReplayFork>,
+}
+
+/// The origin of a match that began with the recorded epochs of another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayFork {
+    /// SHA-256 of the original replay, in hex.
+    pub of: String,
+    /// The number of common epochs.
+    pub at: u64,
 }
 
 fn first_version() -> u32 {
@@ -187,13 +207,16 @@ pub struct ResultPart {
     pub scores: Vec<f64>,
     /// The ranks, by seat, from 1.
     pub ranks: Vec<usize>,
+    /// The termination causes, by seat. Replays of format 1 have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
 }
 
 impl ResultPart {
     /// Returns the part of a result that a replay records.
     pub fn of<A>(result: &MatchResult<A>) -> ResultPart {
         let (scores, ranks) = (result.scores(), result.ranks());
-        ResultPart { outcome: result.outcome.clone(), epochs: result.epochs, scores, ranks }
+        ResultPart { outcome: result.outcome.clone(), epochs: result.epochs, scores, ranks, causes: causes(result) }
     }
 }
 
@@ -222,6 +245,9 @@ pub struct Replay<R> {
     text: String,
     last_epoch: u64,
     is_over: bool,
+    /// The hash of the last line; `None` if the chain isn't checked.
+    last: Option<Hash>,
+    seal: Option<ReplaySeal>,
 }
 
 impl<R: BufRead> Replay<R> {
@@ -240,14 +266,32 @@ impl<R: BufRead> Replay<R> {
         let version = serde_json::from_str::<VersionOnly>(&text).ok().and_then(|header| header.arena_replay);
         match version {
             None => return Err(foreign("its first line lacks `arena_replay`".to_owned())),
-            Some(VERSION) => {}
-            Some(other) => {
-                return Err(foreign(format!("it has format {other}, and this program reads format {VERSION}")));
-            }
+            Some(FIRST_VERSION..=VERSION) => {}
+            Some(0) => return Err(foreign("there is no format 0".to_owned())),
+            Some(version) => return Err(ReplayError::Future(version)),
         }
         let header: HeaderLine =
             serde_json::from_str(text.trim_ascii_end()).map_err(|error| foreign(describe_error(&error)))?;
-        Ok(Replay { header, from, line: 1, end: text.len() as u64, text, last_epoch: 0, is_over: false })
+        let end = text.len() as u64;
+        Ok(Replay { header, from, line: 1, end, text, last_epoch: 0, is_over: false, last: None, seal: None })
+    }
+
+    /// Checks the chain and the seal from now on. Readers that only show a replay don't need this; they also read copies
+    /// of which private data was removed. Replays of format 1 have no chain.
+    #[must_use]
+    pub fn checked(mut self) -> Replay<R> {
+        self.last = self.is_chained().then(|| Hash::of(whole_line(&self.text).as_bytes()));
+        self
+    }
+
+    /// Returns true if each line has the hash of the line before it.
+    pub fn is_chained(&self) -> bool {
+        self.header.arena_replay > FIRST_VERSION
+    }
+
+    /// Returns the seal, if the replay has one. It is known after the last line.
+    pub fn seal(&self) -> Option<&ReplaySeal> {
+        self.seal.as_ref()
     }
 
     /// Returns the last line as text.
@@ -285,15 +329,24 @@ impl<R: BufRead> Replay<R> {
         read_line(&mut self.from, &mut self.text, self.line)?;
         self.end += self.text.len() as u64;
         let wrong = |line: usize, what: String| ReplayError::Line { line, what };
-        match (self.is_over, self.text.trim_ascii().is_empty()) {
-            (true, true) => return Ok(None),
-            (true, false) => return Err(wrong(self.line, "there are more lines after the result".to_owned())),
-            // The last line is incomplete if the runner was killed.
-            (false, _) if !self.text.ends_with('\n') => return Err(ReplayError::CutOff { epoch: self.last_epoch }),
-            (false, _) => {}
+        if self.is_over {
+            return match self.take_seal().map_err(|what| wrong(self.line, what))? {
+                // Reads on, because nothing may follow the seal.
+                true => self.next_line(),
+                false => Ok(None),
+            };
         }
-        if self.text.starts_with("{\"result\"") {
-            let result = serde_json::from_str(self.text()).map_err(|error| wrong(self.line, describe_error(&error)))?;
+        // The last line is incomplete if the runner was killed.
+        if !self.text.ends_with('\n') {
+            return Err(ReplayError::CutOff { epoch: self.last_epoch });
+        }
+        let is_result = self.check_link().map_err(|what| wrong(self.line, what))?;
+        if is_result {
+            let result: ResultLine =
+                serde_json::from_str(self.text()).map_err(|error| wrong(self.line, describe_error(&error)))?;
+            if self.last.is_some() && !result.is_canonical(whole_line(&self.text)) {
+                return Err(wrong(self.line, "the line isn't in its canonical form".to_owned()));
+            }
             self.is_over = true;
             return Ok(Some(ReplayLine::Result(result)));
         }
@@ -302,6 +355,69 @@ impl<R: BufRead> Replay<R> {
         self.last_epoch = epoch.epoch;
         Ok(Some(ReplayLine::Epoch(epoch)))
     }
+
+    /// Checks the beginning of a line: the hash of the line before it. Returns true if the line is the result.
+    fn check_link(&mut self) -> Result<bool, String> {
+        if !self.is_chained() {
+            return match chain::has_link(&self.text) {
+                true => Err("a replay of format 1 has no `previous`".to_owned()),
+                false => Ok(self.text.starts_with("{\"result\"")),
+            };
+        }
+        let Some((previous, rest)) = chain::split(&self.text) else {
+            return Err("the line doesn't begin with `previous`, the hash of the line before".to_owned());
+        };
+        let is_result = rest.starts_with("\"result\"");
+        if let Some(last) = self.last {
+            if previous != last {
+                let before = self.line - 1;
+                return Err(format!(
+                    "the chain is broken: `previous` isn't the hash of line {before}, so one of the two lines was changed"
+                ));
+            }
+            self.last = Some(Hash::of(whole_line(&self.text).as_bytes()));
+        }
+        Ok(is_result)
+    }
+
+    /// Takes a line after the result. Returns true if it is the seal, and false after the last line.
+    fn take_seal(&mut self) -> Result<bool, String> {
+        let is_seal = self.is_chained() && self.seal.is_none() && self.text.starts_with(chain::SEAL);
+        // Blank lines don't hide anything, but they are no part of a signed file.
+        if self.text.is_empty() || self.last.is_none() && self.text.trim_ascii().is_empty() {
+            return Ok(false);
+        }
+        if !is_seal {
+            return Err("there are more lines after the result".to_owned());
+        }
+        let line = self.text.strip_suffix('\n').ok_or("the seal is incomplete")?;
+        let seal = ReplaySeal::parse(line)?;
+        if let Some(last) = self.last {
+            seal.check(last)?;
+        }
+        self.seal = Some(seal);
+        Ok(true)
+    }
+}
+
+impl ResultLine {
+    /// Returns true if `line` is the text that the recorder writes for this line.
+    fn is_canonical(&self, line: &str) -> bool {
+        let Some((previous, _)) = chain::split(line) else { return false };
+        let result = serde_json::to_string(&self.result).expect("a result is plain data");
+        let mut text = format!("{}\"result\":{result}", chain::link(previous));
+        for (key, states) in [("world_state", &self.world_state), ("worlds", &self.worlds)] {
+            if let Some(states) = states {
+                text += &format!(",\"{key}\":{}", states.get());
+            }
+        }
+        text + "}" == line
+    }
+}
+
+/// Returns a line without its line break.
+fn whole_line(text: &str) -> &str {
+    text.strip_suffix('\n').unwrap_or(text)
 }
 
 /// Returns the parser's message without its line number, which is always 1.

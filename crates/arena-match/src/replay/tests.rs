@@ -2,11 +2,13 @@
 //! detected.
 
 use arena_model::{Disqualified, Match, Seat as SeatNumber, Seed, Setup, TimeLimits, UpdateMode, Verdict, agent_ids};
+use arena_record::{RecordKey, Sign};
 use expect_test::{Expect, expect};
 use serde_json::{Map, Value, json};
 
 use super::{
-    EpochRecord, Header, Recorder, Replay, ReplayLine, ResultPart, SeatRecord, export_pgn, export_reference, verify,
+    EpochRecord, Header, Recorder, Replay, ReplayLine, ResultPart, SeatRecord, chain, export_pgn, export_reference,
+    index, replay_hash, seal_line, verified_result, verify,
 };
 use crate::play::states;
 
@@ -111,6 +113,33 @@ fn found(replay: &str) -> String {
     }
 }
 
+/// Returns a replay with correct hashes of lines, whatever lines it has. Replays of format 1 have no hashes.
+fn rechained(replay: &str) -> String {
+    let mut lines = replay.lines();
+    let mut chained = lines.next().unwrap_or_default().to_owned() + "\n";
+    for line in lines {
+        let rest = chain::split(line).map_or_else(|| line.strip_prefix('{').unwrap(), |(_, rest)| rest);
+        let link = chain::link(replay_hash(chained.as_bytes()));
+        chained += &format!("{link}{rest}\n");
+    }
+    chained
+}
+
+/// Returns the replay as the program before format 2 wrote it.
+fn first_format(replay: &str) -> String {
+    let lines = replay.lines().map(|line| match chain::split(line) {
+        Some((_, rest)) => format!("{{{}\n", without_causes(rest)),
+        None => line.replacen("\"arena_replay\":2", "\"arena_replay\":1", 1) + "\n",
+    });
+    lines.collect()
+}
+
+/// Returns a line without the termination causes.
+fn without_causes(line: &str) -> String {
+    let Some((before, after)) = line.split_once(",\"causes\":[") else { return line.to_owned() };
+    before.to_owned() + after.split_once(']').unwrap().1
+}
+
 /// Returns the replay with one line changed; the header is line 1.
 fn with_line(replay: &str, line: usize, change: impl Fn(&str) -> String) -> String {
     let mut number = 0;
@@ -126,7 +155,8 @@ fn with_line(replay: &str, line: usize, change: impl Fn(&str) -> String) -> Stri
 fn check_changed(replay: &str, line: usize, from: &str, to: &str, expected: Expect) {
     let changed = with_line(replay, line, |text| text.replacen(from, to, 1) + "\n");
     assert_ne!(changed, replay, "line {line} has no {from}: {:?}", replay.lines().nth(line - 1));
-    expected.assert_eq(&found(&changed));
+    // A forger would compute the hashes again.
+    expected.assert_eq(&found(&rechained(&changed)));
 }
 
 #[test]
@@ -143,12 +173,12 @@ fn what_was_written_is_read_and_verified_in_all_games() {
     ];
     let actual: Vec<String> = actual.iter().map(|replay| found(replay)).collect();
     expect![[r#"
-        Verified { game: "snake", epochs: 8, states: 9, has_same_texts: true }
-        Verified { game: "chess", epochs: 4, states: 5, has_same_texts: true }
-        Verified { game: "food_catcher", epochs: 5, states: 6, has_same_texts: true }
-        Verified { game: "cherry_picker", epochs: 5, states: 6, has_same_texts: true }
-        Verified { game: "cherry_picker", epochs: 5, states: 6, has_same_texts: true }
-        Verified { game: "chess", epochs: 1, states: 2, has_same_texts: true }"#]]
+        Verified { game: "snake", epochs: 8, states: 9, has_same_texts: true, is_chained: true, sealed_by: None }
+        Verified { game: "chess", epochs: 4, states: 5, has_same_texts: true, is_chained: true, sealed_by: None }
+        Verified { game: "food_catcher", epochs: 5, states: 6, has_same_texts: true, is_chained: true, sealed_by: None }
+        Verified { game: "cherry_picker", epochs: 5, states: 6, has_same_texts: true, is_chained: true, sealed_by: None }
+        Verified { game: "cherry_picker", epochs: 5, states: 6, has_same_texts: true, is_chained: true, sealed_by: None }
+        Verified { game: "chess", epochs: 1, states: 2, has_same_texts: true, is_chained: true, sealed_by: None }"#]]
     .assert_eq(&actual.join("\n"));
 }
 
@@ -355,9 +385,9 @@ fn changed_headers_are_found() {
     check_changed(
         &replay,
         1,
-        "\"arena_replay\":1",
         "\"arena_replay\":2",
-        expect!["not an arena replay: it has format 2, and this program reads format 1"],
+        "\"arena_replay\":3",
+        expect!["the replay has format 3, but this program reads formats 1 to 2; use a newer release"],
     );
 }
 
@@ -386,14 +416,138 @@ fn lines_that_are_missing_swapped_or_too_many_are_found() {
     let replay = snakes();
     let lines: Vec<&str> = replay.lines().collect();
     let check = |lines: &[&str], expected: Expect| expected.assert_eq(&found(&(lines.join("\n") + "\n")));
-    check(&[&lines[..4], &lines[5..]].concat(), expect!["line 5: epoch 5 follows epoch 3"]);
-    check(&[&lines[..4], &[lines[5], lines[4]], &lines[6..]].concat(), expect!["line 5: epoch 5 follows epoch 3"]);
+    let broken = "the chain is broken: `previous` isn't the hash of line";
+    let broken = |line: usize| format!("line {line}: {broken} {}, so one of the two lines was changed", line - 1);
+    // The chain shows each change, and the rules do so if the chain was made again.
+    let check_both = |lines: &[&str], line: usize, expected: Expect| {
+        assert_eq!(found(&(lines.join("\n") + "\n")), broken(line));
+        expected.assert_eq(&found(&rechained(&lines.join("\n"))));
+    };
+    check_both(&[&lines[..4], &lines[5..]].concat(), 5, expect!["line 5: epoch 5 follows epoch 3"]);
+    check_both(
+        &[&lines[..4], &[lines[5], lines[4]], &lines[6..]].concat(),
+        5,
+        expect!["line 5: epoch 5 follows epoch 3"],
+    );
+    check_both(&[&lines[..5], &lines[4..]].concat(), 6, expect!["line 6: epoch 4 follows epoch 4"]);
+    check_both(&[&lines[..8], &lines[9..]].concat(), 9, expect!["line 9: the match isn't over yet"]);
     check(&[&lines[..], &[lines[8]]].concat(), expect!["line 11: there are more lines after the result"]);
     check(&[&lines[..], &lines[9..]].concat(), expect!["line 11: there are more lines after the result"]);
-    check(&[&lines[..8], &lines[9..]].concat(), expect!["line 9: the match isn't over yet"]);
+    check(&[&lines[..], &[""]].concat(), expect!["line 11: there are more lines after the result"]);
     check(&lines[..4], expect!["the replay breaks off after epoch 3, without a result"]);
     check(&lines[..1], expect!["the replay breaks off after epoch 0, without a result"]);
-    check(&[&lines[..4], &[""], &lines[4..]].concat(), expect!["line 5: EOF while parsing a value, at column 0"]);
+    check(
+        &[&lines[..4], &[""], &lines[4..]].concat(),
+        expect!["line 5: the line doesn't begin with `previous`, the hash of the line before"],
+    );
+}
+
+#[test]
+fn a_change_that_the_rules_allow_is_found_in_the_next_line() {
+    let replay = snakes();
+    for (from, to) in [("[1000,1000]", "[1000,999]"), ("\"actions\"", "\"faults\":[],\"actions\"")] {
+        let changed = with_line(&replay, 4, |text| text.replacen(from, to, 1) + "\n");
+        expect![
+            "line 5: the chain is broken: `previous` isn't the hash of line 4, so one of the two lines was changed"
+        ]
+        .assert_eq(&found(&changed));
+        assert!(found(&rechained(&changed)).starts_with("Verified"));
+    }
+    let renamed = with_line(&replay, 1, |text| text.replacen("\"ada\"", "\"eve\"", 1) + "\n");
+    expect!["line 2: the chain is broken: `previous` isn't the hash of line 1, so one of the two lines was changed"]
+        .assert_eq(&found(&renamed));
+}
+
+/// Checks that each change of one byte is found, from this offset on. Returns the number of changes.
+#[track_caller]
+fn check_each_byte(replay: &str, from: usize) -> usize {
+    let is_fine = |bytes: &[u8]| verify(bytes).is_ok();
+    let mut bytes = replay.as_bytes().to_vec();
+    let mut changes = 0;
+    for at in from..bytes.len() {
+        let was = bytes[at];
+        // A wrong bit, a digit, a letter, a space and a line break.
+        for to in [was ^ 1, was ^ 0x20, b'0', b'e', b' ', b'\n'].into_iter().filter(|to| *to != was) {
+            bytes[at] = to;
+            assert!(!is_fine(&bytes), "byte {at}: {} may become {}", char::from(was), char::from(to));
+            changes += 1;
+        }
+        bytes[at] = was;
+    }
+    assert!(is_fine(&bytes));
+    changes
+}
+
+#[test]
+fn each_changed_byte_is_found() {
+    let short = record("snake", json!({"n_epochs": 2}), 7, 0, |_, _, _| Some(json!([])));
+    let chess = chess(json!({}), &["e2e5"]);
+    let key = RecordKey::from_random([7; 32]);
+    for replay in [short, chess] {
+        let sealed = replay.clone() + &seal_line(replay_hash(replay.as_bytes()), &key).unwrap();
+        assert!(check_each_byte(&sealed, 0) > 5 * sealed.len());
+        // Without a seal, only the rules determine the last line.
+        let last_line = replay.trim_end().rfind('\n').unwrap();
+        check_each_byte(&replay, last_line);
+    }
+}
+
+#[test]
+fn seals_are_checked() {
+    let (replay, key) = (snakes(), RecordKey::from_random([7; 32]));
+    let seal = seal_line(replay_hash(replay.as_bytes()), &key).unwrap();
+    let sealed = replay.clone() + &seal;
+    assert_eq!(verify(sealed.as_bytes()).unwrap().sealed_by, Some(key.public_key()));
+    // Other readers accept the seal, too.
+    let bytes = index(sealed.as_bytes(), &mut Vec::new()).unwrap().bytes;
+    assert_eq!(usize::try_from(bytes).unwrap(), replay.len());
+    assert_eq!(export_reference(sealed.as_bytes(), &mut Vec::new()).unwrap(), 8);
+    let other = record("snake", json!({"n_epochs": 2}), 8, 0, |_, _, _| Some(json!([])));
+    let of_another = found(&(other + &seal));
+    assert!(of_another.ends_with("the seal is of another replay, or the result was changed"), "{of_another}");
+    expect!["line 12: there are more lines after the result"].assert_eq(&found(&(sealed.clone() + &seal)));
+    expect!["line 11: the seal is incomplete"].assert_eq(&found(sealed.trim_end()));
+}
+
+#[test]
+fn replays_of_the_first_format_are_read_and_verified() {
+    let replays = [
+        snakes(),
+        chess(json!({}), &["e2e5"]),
+        record("cherry_picker", json!({"n_epochs": 5}), 1, 3, forager),
+        record("psi", json!({}), 1, 0, |_, _, _| None),
+    ];
+    for replay in replays {
+        let old = first_format(&replay);
+        assert!(!old.contains("previous") && !old.contains("causes"), "{old}");
+        let (before, now) = (verify(old.as_bytes()).unwrap(), verify(replay.as_bytes()).unwrap());
+        assert_eq!((before.is_chained, before.epochs, before.states), (false, now.epochs, now.states));
+        // Workers with different formats agree on what was played.
+        let played = |replay: &str| verified_result(replay.as_bytes()).unwrap().played;
+        assert_eq!(played(&old), played(&replay));
+        let frames = |replay: &str| index(replay.as_bytes(), &mut Vec::new()).unwrap().frames;
+        assert_eq!(frames(&old), frames(&replay));
+        // A new replay can't pass for an old one, with which changes would be easier.
+        let relabeled = replay.replacen("\"arena_replay\":2", "\"arena_replay\":1", 1);
+        expect!["line 2: a replay of format 1 has no `previous`"].assert_eq(&found(&relabeled));
+    }
+}
+
+#[test]
+fn the_result_has_a_cause_for_each_seat() {
+    let causes = |replay: &str| {
+        let result = replay.lines().last().unwrap();
+        let result: Value = serde_json::from_str(result).unwrap();
+        result["result"]["causes"].to_string()
+    };
+    assert_eq!(causes(&snakes()), r#"["normal","normal"]"#);
+    let late = record("cherry_picker", json!({"n_epochs": 5}), 1, 3, forager);
+    assert_eq!(causes(&late), r#"["forfeited","normal"]"#);
+    let illegal = causes(&chess(json!({}), &["e2e5"]));
+    assert!([r#"["invalid","normal"]"#, r#"["normal","invalid"]"#].contains(&&*illegal), "{illegal}");
+    let changed = late.replacen("\"forfeited\"", "\"normal\"", 1);
+    expect![[r#"line 7: the result differs: causes[0] is "normal", but the rules give "forfeited""#]]
+        .assert_eq(&found(&changed));
 }
 
 /// Returns the replay with the numbers of all epochs after `line` changed by `by`, also in their states.
@@ -420,11 +574,11 @@ fn epochs_beyond_the_end_are_found() {
     let state = &result[result.find("\"world_state\"").unwrap()..result.len() - 1];
     let line = format!("{{\"epoch\":9,{state},\"remaining_overage_ms\":[1000,1000],\"actions\":[[],[]]}}");
     let longer = renumbered(&format!("{before}\n{line}\n{result}\n"), 10, 1);
-    expect!["line 10: by the rules the match was over before epoch 9"].assert_eq(&found(&longer));
+    expect!["line 10: by the rules the match was over before epoch 9"].assert_eq(&found(&rechained(&longer)));
     // A changed header with which the match would have ended earlier.
     let forage = |epochs: u64| record("food_catcher", json!({"n_epochs": epochs}), 1, 0, forager);
     let shorter = with_line(&forage(6), 1, |text| text.replace("\"n_epochs\":6", "\"n_epochs\":3") + "\n");
-    expect!["line 5: by the rules the match was over before epoch 4"].assert_eq(&found(&shorter));
+    expect!["line 5: by the rules the match was over before epoch 4"].assert_eq(&found(&rechained(&shorter)));
 }
 
 #[test]
@@ -433,17 +587,19 @@ fn epochs_without_actions_are_found() {
     let lines: Vec<&str> = replay.lines().collect();
     let empty = &lines[1][..lines[1].find(",\"actions\"").unwrap()];
     let with_empty = [&lines[..1], &[&*format!("{empty}}}")], &lines[1..]].concat().join("\n") + "\n";
-    expect!["line 2: the actions are missing"].assert_eq(&found(&renumbered(&with_empty, 2, 1)));
+    expect!["line 2: the actions are missing"].assert_eq(&found(&rechained(&renumbered(&with_empty, 2, 1))));
 }
 
 #[test]
 fn other_lines_before_the_first_epoch_are_found() {
     let replay = snakes();
     let lines: Vec<&str> = replay.lines().collect();
-    let with = |at: usize, added: &[&str]| found(&([&lines[..at], added, &lines[at..]].concat().join("\n") + "\n"));
+    let with = |at: usize, added: &[&str]| found(&rechained(&[&lines[..at], added, &lines[at..]].concat().join("\n")));
     let handshake = r#"{"epoch":0,"remaining_overage_ms":[],"faults":[{"seat":0,"what":"late"}]}"#;
-    expect![[r#"Verified { game: "snake", epochs: 8, states: 9, has_same_texts: true }"#]]
-        .assert_eq(&with(1, &[handshake]));
+    expect![[
+        r#"Verified { game: "snake", epochs: 8, states: 9, has_same_texts: true, is_chained: true, sealed_by: None }"#
+    ]]
+    .assert_eq(&with(1, &[handshake]));
     expect!["line 3: epoch 0 follows epoch 0"].assert_eq(&with(1, &[handshake, handshake]));
     expect!["line 3: epoch 0 follows epoch 1"].assert_eq(&with(2, &[handshake]));
     let played = r#"{"epoch":0,"actions":[[],[]]}"#;
@@ -465,7 +621,10 @@ fn other_reasons_of_a_forfeit_are_found() {
         ]],
     );
     let silent = chess(json!({}), &[]);
-    expect![[r#"Verified { game: "chess", epochs: 1, states: 2, has_same_texts: true }"#]].assert_eq(&found(&silent));
+    expect![[
+        r#"Verified { game: "chess", epochs: 1, states: 2, has_same_texts: true, is_chained: true, sealed_by: None }"#
+    ]]
+    .assert_eq(&found(&silent));
     check_changed(
         &silent,
         2,
@@ -478,14 +637,18 @@ fn other_reasons_of_a_forfeit_are_found() {
     let claims = vec![json!({"action": "claim_draw"}); 20];
     let wrong = json!([{"action": "claim_draw"}, {"action": "fly"}]);
     let actual = [reply(wrong), reply(json!(claims)), reply(json!(7)), reply(json!([]))].map(|replay| found(&replay));
-    assert_eq!(actual, [r#"Verified { game: "chess", epochs: 1, states: 2, has_same_texts: true }"#; 4]);
+    assert_eq!(
+        actual,
+        [r#"Verified { game: "chess", epochs: 1, states: 2, has_same_texts: true, is_chained: true, sealed_by: None }"#;
+            4]
+    );
 }
 
 #[test]
 fn half_a_line_is_told_from_a_wrong_one() {
     let replay = snakes();
     expect!["the replay breaks off after epoch 4, without a result"].assert_eq(&found(&replay[..replay.len() / 2]));
-    expect!["line 4: EOF while parsing a list, at column 372"]
+    expect!["line 4: EOF while parsing a list, at column 411"]
         .assert_eq(&found(&with_line(&replay, 4, |text| text[..text.len() / 2].to_owned() + "\n")));
     // The replay is also incomplete if only the end of its last line is missing.
     expect!["the replay breaks off after epoch 8, without a result"].assert_eq(&found(&replay[..replay.len() - 1]));

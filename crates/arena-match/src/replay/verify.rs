@@ -4,16 +4,17 @@
 use std::io::BufRead;
 
 use arena_model::{
-    AgentId, Disqualified, Forfeit, GameType, Match, MatchResult, Seat, Seed, Setup, TAINTED_SCORE, TimeLimits,
-    Verdict, agent_ids, hex, ranks,
+    AgentId, Disqualified, Forfeit, GameType, Match, MatchResult, Rejected, Seat, Seed, Setup, TAINTED_SCORE,
+    TimeLimits, Verdict, agent_ids, hex, ranks,
 };
+use arena_record::RecordPublicKey;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::MAX_REJECTED;
 use super::read::{EpochLine, HeaderLine, Replay, ReplayError, ReplayLine, ResultLine, ResultPart};
 use super::write::States;
+use super::{FIRST_VERSION, MAX_REJECTED};
 use crate::moves::MovesHash;
 use crate::play::states;
 
@@ -29,12 +30,17 @@ pub struct Verified {
     /// False if a challenge's prompt or methods have other texts in this program. Texts aren't rules, so everything
     /// else was compared.
     pub has_same_texts: bool,
+    /// True if each line has the hash of the line before it, as in all replays since format 2.
+    pub is_chained: bool,
+    /// The key of the replay's seal, whose signature is valid.
+    pub sealed_by: Option<RecordPublicKey>,
 }
 
-/// Plays a replay's actions again, and compares each state, the accepted actions and the result.
+/// Plays a replay's actions again, and compares each state, the accepted actions and the result. Also checks the chain
+/// of lines and the seal.
 ///
 /// A replay can't prove which lines the agents sent or when they sent them. So rejections, faults, protocol
-/// disqualifications and agents' names are only checked for plausibility.
+/// disqualifications and agents' names are only checked for plausibility. In a chain they can't be changed unseen.
 ///
 /// # Errors
 /// The first line that contradicts the rules. [`ReplayError::OtherRules`] if the replay was played by another version
@@ -52,18 +58,24 @@ pub fn verify_by(
     from: impl BufRead,
     find: impl FnOnce(&HeaderLine) -> Option<&'static GameType>,
 ) -> Result<Verified, ReplayError> {
-    let (header, replayed) = verify_each(from, find, |_, _, _| ())?;
-    let (epochs, states) = (replayed.play.epochs(), replayed.compared);
-    Ok(Verified { game: header.game, epochs, states, has_same_texts: replayed.has_same_texts })
+    let (replay, replayed) = verify_each(from, find, |_, _, _| ())?;
+    Ok(Verified {
+        epochs: replayed.play.epochs(),
+        states: replayed.compared,
+        has_same_texts: replayed.has_same_texts,
+        is_chained: replay.is_chained(),
+        sealed_by: replay.seal().map(|seal| seal.key),
+        game: replay.header.game,
+    })
 }
 
 /// Verifies a replay, and calls `each` with each verified line.
-fn verify_each(
-    from: impl BufRead,
+fn verify_each<R: BufRead>(
+    from: R,
     find: impl FnOnce(&HeaderLine) -> Option<&'static GameType>,
     mut each: impl FnMut(&HeaderLine, &Match, &ReplayLine),
-) -> Result<(HeaderLine, ReplayedMatch), ReplayError> {
-    let mut replay = Replay::open(from)?;
+) -> Result<(Replay<R>, ReplayedMatch), ReplayError> {
+    let mut replay = Replay::open(from)?.checked();
     let game = find(&replay.header);
     if let Some(game) = game.filter(|game| game.rules_version != replay.header.rules_version) {
         return Err(check_form(replay, game)?);
@@ -77,7 +89,7 @@ fn verify_each(
         checked.map_err(|what| ReplayError::Line { line: replay.line(), what })?;
         each(&replay.header, &replayed.play, &line);
     }
-    Ok((replay.header, replayed))
+    Ok((replay, replayed))
 }
 
 /// Checks the parts of a replay that don't depend on the version of the rules: ids follow from the seed,
@@ -128,11 +140,11 @@ fn check_epoch_form(line: &EpochLine, last: Option<u64>, out: &mut [Option<Disqu
 }
 
 fn check_result_form(line: &ResultLine, last: u64, out: &[Option<Disqualified>]) -> Result<(), String> {
-    let ResultPart { epochs, scores, ranks: recorded, outcome } = &line.result;
+    let ResultPart { epochs, scores, ranks: recorded, outcome, causes } = &line.result;
     if *epochs != last {
         return Err(format!("the result has {epochs} epochs, but the replay has {last}"));
     }
-    if scores.len() != out.len() || recorded.len() != out.len() {
+    if scores.len() != out.len() || recorded.len() != out.len() || !(causes.is_empty() || causes.len() == out.len()) {
         return Err(format!("the result has other seats than the {} of the match", out.len()));
     }
     if let Some(seat) = (0..out.len()).find(|seat| out[*seat].is_some() && scores[*seat] != TAINTED_SCORE) {
@@ -169,6 +181,8 @@ pub struct VerifiedResult {
     /// The SHA-256, in hex, of everything that doesn't depend on the clock: header, states, actions, rejections and
     /// result.
     pub played: String,
+    /// True if the replay has a seal.
+    pub is_sealed: bool,
 }
 
 /// Verifies a replay, and returns the result of its match.
@@ -180,7 +194,7 @@ pub fn verified_result(from: impl BufRead) -> Result<VerifiedResult, ReplayError
     let (mut out, mut faults): (Vec<Disqualified>, Vec<usize>) = (Vec::new(), Vec::new());
     let builtin = |header: &HeaderLine| arena_games::game(&header.game);
     let mut moves: Option<MovesHash> = None;
-    let (header, replayed) = verify_each(from, builtin, |header, play, line| match line {
+    let (replay, replayed) = verify_each(from, builtin, |header, play, line| match line {
         ReplayLine::Epoch(epoch) => {
             let moves = moves.get_or_insert_with(|| MovesHash::new(play, &header.options));
             let states = epoch.world_state.as_ref().or(epoch.worlds.as_ref());
@@ -204,16 +218,20 @@ pub fn verified_result(from: impl BufRead) -> Result<VerifiedResult, ReplayError
             faults.extend(epoch.faults.iter().map(|fault| fault.seat));
         }
         ReplayLine::Result(line) => {
-            add(&mut hash, json!(line.result).to_string().as_bytes());
+            // Formats differ in parts that follow from the others. The hash is the same in all formats.
+            let result = ResultPart { causes: Vec::new(), ..line.result.clone() };
+            add(&mut hash, json!(result).to_string().as_bytes());
             let texts = [&line.world_state, &line.worlds];
             texts.into_iter().for_each(|text| add(&mut hash, text.as_deref().map_or("", RawValue::get).as_bytes()));
         }
     })?;
+    let (is_sealed, header) = (replay.seal().is_some(), replay.header);
     if !replayed.has_same_texts {
         let what = "the states have another prompt or other methods than this program's challenge".to_owned();
         return Err(ReplayError::Line { line: 1, what });
     }
-    add(&mut hash, json!(header).to_string().as_bytes());
+    let first_format = HeaderLine { arena_replay: FIRST_VERSION, ..header.clone() };
+    add(&mut hash, json!(first_format).to_string().as_bytes());
     let moves = moves.unwrap_or_else(|| MovesHash::new(&replayed.play, &header.options));
     let mut result = replayed.result().with_agents(|seat, _| header.agents[seat].name.clone());
     result.moves = Some(moves.finish(&result.scores()));
@@ -221,7 +239,7 @@ pub fn verified_result(from: impl BufRead) -> Result<VerifiedResult, ReplayError
         seat.faults = u32::try_from(faults.iter().filter(|seat| **seat == number).count()).unwrap_or(u32::MAX);
         seat.detail = out.iter().find(|out| out.seat == number).map(|out| out.detail.clone());
     }
-    Ok(VerifiedResult { result, played: hex::encode(&hash.finalize()), header })
+    Ok(VerifiedResult { result, played: hex::encode(&hash.finalize()), is_sealed, header })
 }
 
 /// Adds a text with its length, so that different lists of texts have different hashes.
@@ -236,8 +254,12 @@ struct ReplayedMatch {
     seed: Seed,
     /// The epoch of the last line; `None` before the first.
     last: Option<u64>,
+    /// The rejected actions of the line before.
+    rejected: Vec<Rejected>,
     compared: u64,
     has_same_texts: bool,
+    /// True if the result has termination causes, as in all replays since format 2.
+    has_causes: bool,
     states: Vec<Vec<u8>>,
 }
 
@@ -270,7 +292,17 @@ impl ReplayedMatch {
             .map_err(|error| wrong(error.to_string()))?;
         let play = Match::new(game, ids);
         check_config(&play, &header.config).map_err(wrong)?;
-        Ok(ReplayedMatch { play, seed, last: None, compared: 0, has_same_texts: true, states })
+        let has_causes = replay.is_chained();
+        Ok(ReplayedMatch {
+            play,
+            seed,
+            last: None,
+            rejected: Vec::new(),
+            compared: 0,
+            has_same_texts: true,
+            has_causes,
+            states,
+        })
     }
 
     fn result(&self) -> MatchResult<AgentId> {
@@ -313,7 +345,9 @@ impl ReplayedMatch {
             let taken = serde_json::from_slice(&taken).unwrap_or_default();
             return Err(format!("the rules accept only these of the actions: {}", shortly(&taken)));
         }
-        self.check_forfeits(&of_game, line)
+        self.check_forfeits(&of_game, line)?;
+        self.rejected.clone_from(&line.rejected);
+        Ok(())
     }
 
     /// Writes the states of the seats for which `sees` returns true.
@@ -376,7 +410,11 @@ impl ReplayedMatch {
         }
         self.write_states(|_, _| true);
         self.compare_states(line.world_state.as_deref(), line.worlds.as_deref())?;
-        let (recorded, expected) = (json!(line.result), json!(ResultPart::of(&self.result())));
+        let mut expected = ResultPart::of(&self.result());
+        if !self.has_causes {
+            expected.causes.clear();
+        }
+        let (recorded, expected) = (json!(line.result), json!(expected));
         match recorded == expected {
             true => Ok(()),
             false => Err(format!("the result differs: {}", differences("", &recorded, &expected))),
@@ -410,6 +448,10 @@ impl ReplayedMatch {
         }
         let read = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
         let (recorded, mut expected) = (read(recorded), read(&expected));
+        if adopt_rejected(&mut expected, &recorded, &self.rejected) && expected == recorded {
+            self.compared += 1;
+            return Ok(());
+        }
         // A script's version covers its texts, so they can't differ.
         let is_script = self.play.game().game_type().script().is_some();
         if !is_script && adopt_texts(&mut expected, &recorded) && expected == recorded {
@@ -420,6 +462,26 @@ impl ReplayedMatch {
         let path = if expected.is_array() { "worlds" } else { "" };
         Err(format!("the state differs: {}", differences(path, &recorded, &expected)))
     }
+}
+
+/// Copies the rejected actions that states show, if their reasons are among those of the line before. A replay contains
+/// accepted actions only, so the rules don't reject them again. Returns true if it has copied any.
+fn adopt_rejected(expected: &mut Value, recorded: &Value, rejected: &[Rejected]) -> bool {
+    let (Some(expected), Some(recorded)) = (expected.as_array_mut(), recorded.as_array()) else { return false };
+    let mut has_copied = false;
+    for (seat, (expected, recorded)) in expected.iter_mut().zip(recorded).enumerate() {
+        let (Some(place), Some(shown)) = (expected.get_mut("rejected"), recorded.get("rejected")) else { continue };
+        let mut reasons = rejected.iter().filter(|one| one.seat == seat).map(|one| &*one.reason);
+        // A replay counts further rejections only.
+        let is_cut = reasons.clone().count() > MAX_REJECTED;
+        let reason = |one: &Value| Some(format!("{}: {}", one.get("code")?.as_str()?, one.get("error")?.as_str()?));
+        let mut is_known = |one: &Value| reason(one).is_some_and(|text| is_cut || reasons.any(|reason| reason == text));
+        if shown.as_array().is_some_and(|shown| shown.iter().all(&mut is_known)) {
+            has_copied |= place != shown;
+            place.clone_from(shown);
+        }
+    }
+    has_copied
 }
 
 /// Replaces the prompt and the descriptions of methods in the `expected` states of a challenge with the recorded

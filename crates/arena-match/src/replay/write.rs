@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 
 use arena_model::{AgentId, Disqualified, GameType, Rejected, ScriptVersion, UpdateMode};
+use arena_record::Hash;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{MAX_REJECTED, ResultPart, VERSION};
+use super::{MAX_REJECTED, ReplayFork, ResultPart, VERSION, chain};
 use crate::seat::Fault;
 
 /// The number of bytes that the writer buffers.
@@ -33,6 +34,9 @@ pub struct Header<'a> {
     pub config: &'a Map<String, Value>,
     /// The agents, in the order of their seats.
     pub agents: Vec<SeatRecord<'a>>,
+    /// The origin of a forked match.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fork: Option<&'a ReplayFork>,
 }
 
 impl<'a> Header<'a> {
@@ -54,6 +58,7 @@ impl<'a> Header<'a> {
             options,
             config,
             agents,
+            fork: None,
         }
     }
 }
@@ -117,12 +122,16 @@ impl States<'_> {
 pub struct Recorder<'a> {
     out: &'a mut (dyn Write + Send),
     buffer: Vec<u8>,
+    /// The offset of the current line in the buffer.
+    line: usize,
+    /// The hash of the last complete line.
+    last: Option<Hash>,
 }
 
 impl<'a> Recorder<'a> {
     /// Creates a recorder that writes to `out` in parts of about 64 KiB.
     pub fn new(out: &'a mut (dyn Write + Send)) -> Recorder<'a> {
-        Recorder { out, buffer: Vec::with_capacity(BUFFER * 2) }
+        Recorder { out, buffer: Vec::with_capacity(BUFFER * 2), line: 0, last: None }
     }
 
     /// Writes the first line.
@@ -139,7 +148,8 @@ impl<'a> Recorder<'a> {
     /// # Errors
     /// If writing fails.
     pub fn epoch(&mut self, record: &EpochRecord<'_>) -> io::Result<()> {
-        self.text(b"{\"epoch\":");
+        self.begin_line();
+        self.text(b"\"epoch\":");
         self.number(record.epoch);
         self.states(record.states);
         self.text(b",\"remaining_overage_ms\":[");
@@ -170,18 +180,22 @@ impl<'a> Recorder<'a> {
         self.end_line()
     }
 
-    /// Writes the last line with the final state, and everything buffered.
+    /// Writes the last line with the final state, and everything buffered. Returns the hash of this line.
     ///
     /// # Errors
     /// If writing fails.
-    pub fn result(&mut self, result: &ResultPart, states: States<'_>) -> io::Result<()> {
-        self.text(b"{\"result\":");
+    pub fn result(&mut self, result: &ResultPart, states: States<'_>) -> io::Result<Hash> {
+        self.begin_line();
+        self.text(b"\"result\":");
         self.json(result);
         self.states(states);
-        self.text(b"}\n");
+        self.text(b"}");
+        self.end_line()?;
         self.out.write_all(&self.buffer)?;
         self.buffer.clear();
-        self.out.flush()
+        self.line = 0;
+        self.out.flush()?;
+        Ok(self.last.expect("a line has just ended"))
     }
 
     fn states(&mut self, states: States<'_>) {
@@ -204,6 +218,15 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Begins a line after the header with the hash of the line before it.
+    fn begin_line(&mut self) {
+        match self.last {
+            Some(last) => self.text(chain::link(last).as_bytes()),
+            // Only a recorder without a header has no last line.
+            None => self.text(b"{"),
+        }
+    }
+
     fn text(&mut self, text: &[u8]) {
         self.buffer.extend_from_slice(text);
     }
@@ -217,11 +240,13 @@ impl<'a> Recorder<'a> {
     }
 
     fn end_line(&mut self) -> io::Result<()> {
+        self.last = Some(Hash::of(&self.buffer[self.line..]));
         self.buffer.push(b'\n');
         if self.buffer.len() >= BUFFER {
             self.out.write_all(&self.buffer)?;
             self.buffer.clear();
         }
+        self.line = self.buffer.len();
         Ok(())
     }
 }

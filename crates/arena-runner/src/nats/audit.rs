@@ -66,6 +66,10 @@ pub fn audit(
     let (replay, logs) = unpack(played, body).ok_or_else(|| wrong("the replay or a log is damaged"))?;
     let verified =
         verified_result(&replay[..]).map_err(|error| wrong(&format!("the replay breaks the rules: {error}")))?;
+    // Only the dispatcher signs replays, because it has checked them.
+    if verified.is_sealed {
+        return Err(wrong("the worker has signed the replay"));
+    }
     let header = &verified.header;
     let limits = json!(setup.limits);
     let is_limited = limits

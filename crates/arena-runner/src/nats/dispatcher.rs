@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use arena_match::logs;
+use arena_match::{logs, replay_hash, seal_line};
 use arena_model::Seed;
 use arena_tournament::{JournalLine, Pairing};
 use async_nats::jetstream::Message;
@@ -402,7 +402,7 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         is_stopping: bool,
     ) -> Result<(), RunError<E>> {
         let number = pairing.number;
-        let audited = match audit(setup, (number, pairing.round), &worker, played, body) {
+        let mut audited = match audit(setup, (number, pairing.round), &worker, played, body) {
             Ok(audited) => audited,
             Err(why) => {
                 self.quarantine(&worker, why).await?;
@@ -425,6 +425,10 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         }
         if let Some(folder) = &self.replays {
             let path = folder.join(format!("{number}.jsonl"));
+            if let Some(key) = self.options.sign_key {
+                let line = seal_line(replay_hash(&audited.replay), key).map_err(RunError::System)?;
+                audited.replay.extend_from_slice(line.as_bytes());
+            }
             let files = std::iter::once((path.clone(), &audited.replay));
             let files = files.chain(audited.logs.iter().enumerate().map(|(seat, log)| (logs::path(&path, seat), log)));
             for (path, bytes) in files {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use arena_model::Seed;
 use arena_nats::NatsUrl;
+use arena_record::RecordKey;
 use arena_tournament::{JournalLine, PlanError, SpreadLine, TournamentPlan};
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use tokio::runtime::Runtime;
@@ -42,6 +43,8 @@ pub struct NatsOptions<'a> {
     pub stop: &'a AtomicBool,
     /// A flag: once true, the run ends without waiting for matches.
     pub called_off: &'a AtomicBool,
+    /// The key that signs the replays.
+    pub sign_key: Option<&'a RecordKey>,
 }
 
 /// An error for a tournament that workers can't play. No job has been published.

@@ -162,7 +162,7 @@ impl Game {
     }
 
     fn take(&mut self, transition: Transition) {
-        for draft in &transition.drafts {
+        for draft in transition.drafts.iter().filter(|draft| !draft.channel.is_inputs()) {
             let line = self.line(draft);
             self.told.push_str(&line);
         }

@@ -19,7 +19,8 @@ const BY_QUERY: &str = "sessionKeyInQuery";
 /// Name of the security scheme for the administrator's token, in both modes.
 const TOKEN: &str = "administratorToken";
 
-/// Name of the security scheme for the key of an agent's or a tournament's owner. Handlers list it after [`TOKEN`].
+/// Name of the security scheme for the key of an agent's or a tournament's owner, or of a session's creator. Handlers list
+/// it after [`TOKEN`].
 const OWNER: &str = "ownerKey";
 
 /// Groups of routes that bypass `request.rs`, so the errors of `request.rs` don't occur there.
@@ -70,7 +71,8 @@ fn security_schemes(document: &Value, mode: Mode) -> Value {
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "o_{64 hexadecimal digits}",
-            "description": "The `ownerKey` from the response that created the agent or tournament.",
+            "description": "The `ownerKey` from the response that created the agent or tournament, or the `creatorKey` \
+                            from the response that created the session.",
         });
     }
     if mode == Mode::Authentication {

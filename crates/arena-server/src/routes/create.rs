@@ -1,12 +1,13 @@
 //! `POST /api/challenges/{name}`: a new session. Only this response contains all invites.
 
 use arena_engine::Create;
-use arena_model::{SessionView, Viewer, view};
+use arena_model::{Viewer, view};
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::creator::{NewSession, with_creator_key};
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::ApiResult;
@@ -28,11 +29,12 @@ struct NewChallenge {
 
 /// Creates a session.
 ///
-/// Only this response contains all invites: pass them on to the players.
+/// Only this response contains all invites: pass them on to the players. It also contains the creator's key, which cancels
+/// and unlists the session, lists its free invites, and forks it after its end.
 #[utoipa::path(post, path = "/api/challenges/{name}", tag = "challenges",
     params(("name" = String, Path, description = "The challenge type's id.", example = "psi"), Sender, CreationKey),
     request_body(content = Option<NewChallenge>, description = "Optional."),
-    responses((status = 200, body = SessionView, description = "The session."),
+    responses((status = 200, body = NewSession, description = "The session."),
         (status = 400, description = "
             `UNKNOWN_CHALLENGE`: this server doesn't host the challenge type.
             `INVALID_OPTIONS`: the options are invalid.
@@ -48,5 +50,6 @@ pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) ->
         is_unlisted: unlisted == Some(true),
     };
     let respond = Box::new(|written: &arena_engine::Written<'_>| to_text(&view(written.session, Viewer::Creator)));
-    Ok(json(arena.engine.create(create, request.once_creating()?, respond).await?))
+    let answer = arena.engine.create(create, request.once_creating()?, respond).await?;
+    Ok(json(with_creator_key(&arena, answer)?))
 }

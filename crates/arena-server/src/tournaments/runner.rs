@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arena_match::cores;
+use arena_record::Sign;
 use arena_runner::{Ended, Journal, causes};
 use arena_runner::{Executor, LocalExecutor, RunError};
 
@@ -155,6 +156,7 @@ impl TournamentsState {
             replay_bytes: self.settings.replay_bytes,
             stop: &signals.end,
             called_off: &signals.end,
+            sign_key: self.signer.as_ref().map(|signer| &**signer as &(dyn Sign + Sync)),
         };
         let on_event = |journal: &Journal, _| -> Result<(), Infallible> {
             let schedule = &journal.record().schedule;

@@ -1,12 +1,13 @@
 //! Replays for the viewer, with an index for range requests. The viewer reads the kept file, or a redacted copy if
 //! redaction changes the file. Index and copy are created on demand and cached for a few replays.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arena_match::{HeaderLine, Replay, Summary, index};
+use arena_match::{ChainRepair, HeaderLine, Replay, Summary, index};
 use hashlink::LruCache;
 use parking_lot::Mutex;
 
@@ -108,7 +109,7 @@ impl Tournaments {
     /// Writes a redacted copy of the replay `kept` if redaction changes the file. Returns true if there is a copy.
     fn copy_redacted(&self, kept: &Path, copy: &Path) -> Result<bool, TournamentRefusal> {
         let mut lines = BufReader::new(File::open(kept)?);
-        let (mut line, mut passed) = (String::new(), 0_u64);
+        let (mut line, mut passed, mut repair) = (String::new(), 0_u64, ChainRepair::default());
         let first = loop {
             line.clear();
             if lines.read_line(&mut line)? == 0 {
@@ -116,7 +117,7 @@ impl Tournaments {
             }
             let redacted = self.redacted(&line);
             if redacted != line {
-                break redacted.into_owned();
+                break repair.repair(&line, redacted).map(Cow::into_owned).unwrap_or_default();
             }
             passed += line.len() as u64;
         };
@@ -128,7 +129,9 @@ impl Tournaments {
             if lines.read_line(&mut line)? == 0 {
                 break;
             }
-            to.write_all(self.redacted(&line).as_bytes())?;
+            if let Some(repaired) = repair.repair(&line, self.redacted(&line)) {
+                to.write_all(repaired.as_bytes())?;
+            }
         }
         to.flush()?;
         Ok(true)

@@ -78,6 +78,7 @@ impl Page {
                         a href="/openapi.json" { "OpenAPI" }
                         a href="/agents" { "Agents" }
                         a href="/metrics" { "Metrics" }
+                        a href="/log" { "Log" }
                         a href="/admin" { "Administration" }
                     }
                 }

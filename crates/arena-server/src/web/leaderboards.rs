@@ -2,9 +2,11 @@
 //! that don't count, and a comparison of two players.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arena_model::{Board, BoardId, Ending, GLOBAL_AVERAGE, GameResult, Phase, Session, Status, Strategy, strategies};
-use arena_store::SessionFilter;
+use arena_record::log::SessionOutcome;
+use arena_store::{RemovedSession, SessionFilter};
 use axum::extract::State;
 use maud::{Markup, html};
 
@@ -16,6 +18,7 @@ use super::plots::embed;
 use super::{PageResult, Visit, answer, base};
 use crate::arena::Arena;
 use crate::error::ApiError;
+use crate::records::PublishedLog;
 
 /// Number of latest ended games that are checked for games that don't count.
 const CHECKED: usize = 100;
@@ -207,6 +210,8 @@ struct Excluded {
     /// Number of checked games.
     checked: usize,
     reasons: BTreeMap<&'static str, usize>,
+    /// The log at the time of the page; `None` if the arena keeps none.
+    log: Option<Arc<PublishedLog>>,
 }
 
 impl Excluded {
@@ -231,7 +236,8 @@ impl Excluded {
         for reason in games.iter().filter_map(|game| reason(game, is_on, needs_names)) {
             *reasons.entry(reason).or_default() += 1;
         }
-        Ok(Excluded { checked: games.len(), reasons })
+        let log = Some(arena.records.published()).filter(|log| log.size() > 0);
+        Ok(Excluded { checked: games.len(), reasons, log })
     }
 
     fn shown(&self) -> Markup {
@@ -247,8 +253,48 @@ impl Excluded {
                     p { (self.checked - excluded) " of the latest " (self.checked) " ended games count. The others don't:" }
                     ul { @for (reason, games) in &self.reasons { li { (games) ": " (reason) } } }
                 }
+                @if let Some(log) = &self.log { (logged(log)) }
             }
         }
+    }
+}
+
+/// Renders the numbers of games in the log, and the checkpoint that has them. `arena board rebuild` has the same numbers
+/// and reasons.
+fn logged(log: &PublishedLog) -> Markup {
+    let counts = log.outcomes.counts();
+    html! {
+        div id="logged" {
+            p {
+                "Games of all challenges in the " a href="/log" { "log" } ": " (counts.counted) " counted, "
+                (counts.excluded_games()) " excluded."
+            }
+            @if !counts.excluded.is_empty() {
+                ul {
+                    @for (reason, games) in &counts.excluded {
+                        li { (reason) " ×" (games) @if let Some(text) = explanation(reason) { " (" (text) ")" } }
+                    }
+                }
+            }
+            p.small.soft {
+                "This page was computed at the " a href="/log/checkpoint" { "checkpoint" } " of size " (log.size())
+                " with the hash " code { (log.root()) } ". A game that ended in the last second may not be in it."
+            }
+        }
+    }
+}
+
+/// Explains a reason of the log; `None` for reasons that need no explanation.
+fn explanation(reason: &str) -> Option<&'static str> {
+    match (reason, reason.strip_prefix("removed: ")) {
+        (SessionOutcome::UNRATED, _) => Some("created without a leaderboard"),
+        (SessionOutcome::ABANDONED, _) => Some("no player acted in time"),
+        (SessionOutcome::SELF_PLAY, _) => Some("one player held several seats"),
+        (SessionOutcome::BAN, _) => Some("abandoned, and a player was banned"),
+        (_, Some(RemovedSession::EXPIRED)) => Some("no player joined in time"),
+        (_, Some(RemovedSession::ADMINISTRATOR)) => Some("by an administrator"),
+        (_, Some(RemovedSession::CREATOR)) => Some("canceled by the creator before the end"),
+        _ => None,
     }
 }
 

@@ -138,6 +138,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                     details { summary { "Rules" } div.prose.rules { (explained(&challenge.metadata_with(&seen.options).prompt)) } }
                 }
                 (deal(&seen))
+                (record_check(&seen))
                 (sharing(&arena, &visit, &seen))
             }
             (timeline.transcript((&seen, &told), None, &visit, &path))
@@ -145,7 +146,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     };
     let title = if has_ended { told.title().to_owned() } else { format!("{}: {}", told.challenge, seats_taken(&seen)) };
     let page = Page::new(&title, NavEntry::Elsewhere, body).with_style("session.css");
-    Ok(answer(&page.with_script("session.js").with_script("transcript.js").with_script("moderate.js")))
+    let page = page.with_script("session.js").with_script("transcript.js").with_script("moderate.js");
+    Ok(answer(&page.with_script("record.js")))
 }
 
 /// Maximum number of parts of a secret on the page.
@@ -424,6 +426,32 @@ pub(super) fn deal(session: &RedactedSession) -> Markup {
                 }
                 dt { "Session" } dd { code { (session.id) } }
                 dt { "State" } dd { (session.status().as_str()) }
+            }
+        }
+    }
+}
+
+/// Renders the check of an ended session's record, which a script runs in the browser. A script fills the element when
+/// the game ends.
+fn record_check(session: &RedactedSession) -> Markup {
+    let record = format!("/api/sessions/{}/record", session.id);
+    html! {
+        div id="check" {
+            @if session.status() == Status::Ended {
+                details {
+                    summary { "Check this game" }
+                    p.small {
+                        "The record has all events, each with the hash of the one before. Your browser downloads it and looks for a contradiction."
+                    }
+                    p.row {
+                        button.btn type="button" data-session=(session.id) data-record=(record) { "Check" }
+                        a href=(record) download={ (session.id) ".jsonl" } { "Record" }
+                        a href="/log" { "Log of this arena" }
+                    }
+                    noscript { p.small { "The check needs JavaScript. " code { "arena verify FILE" } " checks a downloaded record." } }
+                    p role="status" {}
+                    ul {}
+                }
             }
         }
     }

@@ -3,6 +3,7 @@
 mod admin;
 mod auth;
 mod evals;
+mod forks;
 mod games;
 mod mcp;
 mod once;
@@ -11,6 +12,7 @@ mod origins;
 mod pages_of_reference;
 mod queue;
 mod races;
+mod records;
 mod reference;
 mod refusals;
 mod scoring;

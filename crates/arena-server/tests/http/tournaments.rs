@@ -274,7 +274,10 @@ fn a_tournament_is_played_and_reported() {
     let replay = fixture.client.get(&format!("{base}/matches/2/replay"));
     assert_eq!(replay.header("content-type"), Some("application/x-ndjson"));
     let verified = arena_match::verify(BufReader::new(replay.text().as_bytes()));
-    assert!(verified.is_ok(), "{verified:?}");
+    let sealed_by = verified.unwrap_or_else(|error| panic!("{error}")).sealed_by.map(|key| key.to_string());
+    let published = fixture.client.get("/.well-known/arena.json").ok();
+    // A replay whose contents were redacted has no seal.
+    assert!(sealed_by.is_none_or(|key| published["recordKey"] == json!(key)));
     for (path, code) in
         [("/matches/5", "MATCH_NOT_FOUND"), ("/matches/0", "MATCH_NOT_FOUND"), ("/matches/x/replay", "MATCH_NOT_FOUND")]
     {

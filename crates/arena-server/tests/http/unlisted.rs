@@ -35,7 +35,12 @@ const LISTS: [&str; 23] = [
 fn lists(client: &Client) -> Vec<String> {
     let show = |path: &str| {
         let answer = client.get(path);
-        format!("{path}: {} {}", answer.status, answer.text())
+        // The log gets games after a while, and this part of a page shows its hash.
+        let text = match answer.text().split_once("<div id=\"logged\">") {
+            Some((before, rest)) => format!("{before}{}", rest.split_once("</div>").expect("the end of the part").1),
+            None => answer.text().to_owned(),
+        };
+        format!("{path}: {} {text}", answer.status)
     };
     LISTS.iter().map(|path| show(path)).collect()
 }

@@ -4,6 +4,7 @@
 use arena_testkit::{Answer, Client, Host, Player, TestEnvironment, WithSecret};
 use serde_json::json;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Maximum size of a page, in bytes.
 const MOST_BYTES: usize = 100_000;
@@ -104,6 +105,7 @@ fn every_link_of_every_page_leads_somewhere() {
         "/admin",
         "/style.css",
         "/web/page.js",
+        "/log",
         "/tournaments",
         "/?challenge=psi",
     ] {
@@ -534,7 +536,7 @@ fn a_replay_has_the_events_in_order_of_time() {
     let client = host.client();
     let (session, invites) = client.create("psi");
     // The events are sorted by time in milliseconds, so their timestamps must differ.
-    let wait = || std::thread::sleep(std::time::Duration::from_millis(2));
+    let wait = || std::thread::sleep(Duration::from_millis(2));
     for (invite, user) in invites.iter().zip(["ada", "bob"]) {
         wait();
         client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
@@ -666,6 +668,20 @@ fn leaderboards_state_what_is_known() {
             assert!(page.contains(part), "{path} has no {part}: {page}");
         }
     }
+    // The log has the four games at most a second later. The time limit is for slow machines.
+    let until = Instant::now() + Duration::from_secs(20);
+    let logged = loop {
+        let page = page(&client, "/leaderboards/psi");
+        let counts = "</a>: 3 counted, 1 excluded.</p><ul><li>unrated ×1 (created without a leaderboard)</li></ul>";
+        if page.contains(counts) {
+            break page;
+        }
+        assert!(Instant::now() < until, "the page doesn't have the games of the log: {page}");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let checkpoint = client.get("/log/checkpoint");
+    let size = checkpoint.text().lines().nth(1).expect("a size");
+    assert!(logged.contains(&format!("</a> of size {size} with the hash <code>")), "{checkpoint:?} {logged}");
 }
 
 #[test]

@@ -19,8 +19,8 @@ use crate::plan::{
 };
 use crate::standings::{Counting, read_career};
 use crate::tables::{
-    Answers, Boards, CareerRow, Careers, Endings, Invites, Messages, SessionRow, Sessions, Users, read_answer,
-    read_hash,
+    Answers, Boards, CareerRow, Careers, Endings, Invites, Messages, RemovedSessions, SessionRow, Sessions, Users,
+    read_answer, read_hash,
 };
 use crate::value::{Columns, Value};
 use crate::{CommitError, NewAnswer, StoreError};
@@ -374,6 +374,8 @@ async fn write_plan(
     let removed = Lists::one(plan.removed.iter().map(|(no, _)| Value::from(*no)));
     let removed_invites = plan.removed.iter().flat_map(|(no, session)| invites_of(*no, session));
     let removed_invites = Lists::one(removed_invites.map(|(_, invite)| Value::from(invite.to_string())));
+    let removals = plan.removals();
+    let removals = Lists::of::<RemovedSessions>(&removals);
     let (counts, totals) = (CountRows::of(&plan.effects.delta), TotalRows::of(&plan.effects.delta));
 
     // The statements are pipelined: all are sent before the first result arrives. If a statement fails, the transaction
@@ -411,6 +413,8 @@ async fn write_plan(
                 None => Ok(()),
             }
         },
+        // The database numbers the removals, also during the turn.
+        removals.execute(client, &statements.insert_removed),
         add_counts(client, statements, &counts, mirror),
         add_totals(client, statements, &totals),
         async {
@@ -421,12 +425,12 @@ async fn write_plan(
         },
         client.batch_execute("COMMIT"),
     );
-    let (r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, turn, r15, counted, totaled, r18, commit) =
+    let (r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, turn, r15, r16, counted, totaled, r19, commit) =
         results;
     let mut suspect = None;
     let mut noted = |added: Result<Option<&'static str>, Error>| added.map(|found| suspect = suspect.or(found));
-    let (r16, r17) = (noted(counted), noted(totaled));
+    let (r17, r18) = (noted(counted), noted(totaled));
     let (waited, r14) = turn.map_or_else(|error| (Duration::ZERO, Err(error)), |waited| (waited, Ok(())));
-    result_of([r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, r16, r17, r18, commit])?;
+    result_of([r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, r16, r17, r18, r19, commit])?;
     Ok((waited, suspect))
 }

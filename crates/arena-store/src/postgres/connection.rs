@@ -18,7 +18,7 @@ use crate::dialect::{Dialect, insert, update_sessions};
 use crate::nodes::NodeTerms;
 use crate::plan::Numbers;
 use crate::standings::{counted_by, follow_scoring};
-use crate::tables::{Answers, Boards, Careers, Endings, Invites, Messages, POSTGRES, Sessions, Users};
+use crate::tables::{Answers, Boards, Careers, Endings, Invites, Messages, POSTGRES, RemovedSessions, Sessions, Users};
 
 /// The advisory lock of arenas, held exclusively or shared. Its key is this number with the hash of the schema's
 /// name, so that arenas in two schemas of a database are independent.
@@ -660,6 +660,7 @@ statements! {
     delete_sessions: "DELETE FROM sessions WHERE no = ANY($1)";
     delete_messages: "DELETE FROM messages WHERE session = ANY($1)";
     delete_invites: DELETE_INVITES;
+    insert_removed: insert::<RemovedSessions>(Dialect::Postgres, "");
     add_counts: "INSERT INTO session_counts AS c (block, type, status, n)
          SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::int8[])
          ON CONFLICT (block, type, status) DO UPDATE SET n = c.n + excluded.n RETURNING block, type, status, n";

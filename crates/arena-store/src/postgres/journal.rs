@@ -63,7 +63,7 @@ impl JournalEntry {
 
 fn name_of(channel: Channel) -> String {
     match channel {
-        Channel::Chat(id) | Channel::Operator(id) => id.to_string(),
+        Channel::Chat(id) | Channel::Operator(id) | Channel::Inputs(id) => id.to_string(),
         Channel::Invites => PUBLIC.to_owned(),
     }
 }

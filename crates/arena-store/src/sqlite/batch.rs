@@ -9,7 +9,9 @@ use crate::job::Effects;
 use crate::mirror::{Mirror, is_count_wrong, is_total_wrong};
 use crate::plan::{BatchItem, BatchPlan, Done, KnownSession, KnownUser, Numbers, RowsFound, RowsWanted};
 use crate::standings::{Counting, read_career};
-use crate::tables::{Answers, Boards, Careers, Endings, Invites, Messages, SessionRow, Sessions, Users, read_answer};
+use crate::tables::{
+    Answers, Boards, Careers, Endings, Invites, Messages, RemovedSessions, SessionRow, Sessions, Users, read_answer,
+};
 use crate::value::{Columns, Value};
 use crate::{CommitError, StoreError};
 
@@ -26,6 +28,7 @@ pub(super) struct Statements {
     write_careers: String,
     insert_endings: String,
     enter_boards: String,
+    insert_removed: String,
 }
 
 impl Statements {
@@ -42,6 +45,7 @@ impl Statements {
             write_careers: insert::<Careers>(dialect, &dialect.sql(Careers::REPLACE)),
             insert_endings: insert::<Endings>(dialect, ""),
             enter_boards: insert::<Boards>(dialect, "ON CONFLICT DO NOTHING"),
+            insert_removed: insert::<RemovedSessions>(dialect, ""),
         }
     }
 }
@@ -211,6 +215,7 @@ fn write_plan(connection: &Connection, sql: &Statements, plan: &BatchPlan<'_>) -
     insert_each::<Endings>(connection, &sql.insert_endings, &plan.endings)?;
     let boards: Vec<_> = plan.boards.iter().collect();
     insert_each::<Boards>(connection, &sql.enter_boards, &boards)?;
+    insert_each::<RemovedSessions>(connection, &sql.insert_removed, &plan.removals())?;
     for (no, session) in &plan.removed {
         write_each(connection, "DELETE FROM sessions WHERE no = ?1", [[Value::from(*no)]])?;
         write_each(connection, "DELETE FROM messages WHERE session = ?1", [[Value::from(*no)]])?;

@@ -61,7 +61,8 @@ async fn a_hidden_message_leaves_its_hash_and_no_trace_of_its_content(storage: T
     assert!(holds(&storage, short) && holds(&storage, "and then and then "));
 
     let entry = |hash: ContentHash| AuditEntry { detail: hash.to_string().into(), ..audit("hide") };
-    let hide = async |index| store.hide_message(Some(no), chat, index, entry).await.expect("the store can write");
+    let hide =
+        async |index| store.hide_message(Some(no), chat, index, |_| None, entry).await.expect("the store can write");
     let hashes = [ContentHash::of(short), ContentHash::of(&long)];
     assert_eq!([hide(1).await, hide(2).await], hashes.map(Some));
     // The message is hidden already, or doesn't exist.
@@ -93,7 +94,7 @@ async fn what_was_erased_while_a_reader_was_busy_goes_from_the_log_afterwards() 
     let reader = rusqlite::Connection::open(file).expect("a database");
     reader.execute_batch("BEGIN; SELECT * FROM messages").expect("an older state");
     store
-        .hide_message(Some(no), chat, 1, |_| audit("hide"))
+        .hide_message(Some(no), chat, 1, |_| None, |_| audit("hide"))
         .await
         .expect("the store can write")
         .expect("the message exists");
@@ -119,7 +120,8 @@ async fn the_error_of_a_damaged_hash_names_its_message() {
     update(&store, no, &session, vec![said(chat, 1, "hello")]).await.expect("the commit is stored");
     let other = rusqlite::Connection::open(file).expect("a database");
     other.execute_batch("UPDATE messages SET hidden = 'damaged'").expect("the store is idle");
-    let error = store.hide_message(Some(no), chat, 1, |_| audit("hide")).await.expect_err("the hash is damaged");
+    let error =
+        store.hide_message(Some(no), chat, 1, |_| None, |_| audit("hide")).await.expect_err("the hash is damaged");
     let CommitError::Unavailable(error) = error else { panic!("{error}") };
     assert!(error.to_string().starts_with(&format!("message 1 of channel {chat} cannot be read: ")), "{error}");
 }

@@ -65,6 +65,7 @@ fn make_older(storage: &TestStorage) {
              ALTER TABLE sessions DROP COLUMN rated; DROP VIEW standings; DROP TABLE boards; CREATE VIEW standings AS SELECT 1;
              ALTER TABLE league_seasons DROP COLUMN rules_version;
              DROP TABLE queue; ALTER TABLE sessions DROP COLUMN unlisted;
+             DROP TABLE log_leaves; DROP TABLE removed_sessions; ALTER TABLE messages DROP COLUMN commitment;
              PRAGMA user_version = 6"
         }
         TestStorage::Schema(_) => {
@@ -74,6 +75,8 @@ fn make_older(storage: &TestStorage) {
              ALTER TABLE sessions DROP COLUMN rated; DROP VIEW standings; DROP TABLE boards; CREATE VIEW standings AS SELECT 1;
              ALTER TABLE journal DROP COLUMN mark;
              DROP TABLE queue; ALTER TABLE sessions DROP COLUMN unlisted;
+             DROP TABLE log_leaves; DROP TABLE removed_sessions; ALTER TABLE messages DROP COLUMN commitment;
+             ALTER TABLE messages DROP COLUMN no; DROP SEQUENCE message_numbers;
              UPDATE arena_schema SET version = 3"
         }
     });

@@ -17,6 +17,7 @@ mod ids;
 mod leagues;
 mod postgres_only;
 mod postgres_tls;
+mod records;
 mod season;
 mod storage;
 mod unlisted;

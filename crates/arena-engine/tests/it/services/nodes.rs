@@ -189,6 +189,31 @@ async fn what_was_answered_at_one_node_is_known_at_the_others_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_inputs_of_a_session_are_the_same_on_all_nodes() {
+    let environment = TestEnvironment::new(47);
+    let nodes: [Engine; 2] = nodes(&environment).await;
+    let (id, invites) = create(&nodes[0], "bell").await;
+    take_seat(&nodes[1], invites[0], None).await.expect("a seat");
+    // The nodes take turns, so each appends to the other's inputs.
+    for round in 0..3 {
+        say(&nodes[round % 2], id, invites[0], "listen!").await.expect("it is said");
+        environment.advance_ms(1000);
+        nodes[round % 2].wake_due().await.expect("the store can be read");
+    }
+    let mut seen = Vec::new();
+    // The log asks for the sources of records without a request that would read the other node's commits.
+    for node in &nodes {
+        let source = node.record_source(id).await.expect("it exists");
+        assert_eq!(source.session.status(), Status::Ended);
+        let places = source.messages.iter().map(|message| format!("{} {}", message.channel, message.index));
+        seen.push(places.map(|place| place.replace(&id.to_string(), "")).collect::<Vec<_>>().join(", "));
+    }
+    let expected = "inputs_ 1, inputs_ 2, challenge_ 1,  1, inputs_ 3, challenge_ 2,  2, inputs_ 4, challenge_ 3,  3, \
+                    inputs_ 5, challenge_ 4";
+    assert_eq!(seen, [expected, expected]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_invite_seats_one_player_and_one_key_answers_once() {
     let environment = TestEnvironment::new(33);
     let nodes: [Engine; 2] = nodes(&environment).await;

@@ -144,6 +144,7 @@ fn dictionaries(
         ("contents", texts(&["101, 202, 303", "50, 50", "7", "0"])),
         ("metrics", texts(&["average:utility", "average:security:low", "win-rate:utility", "global-average:utility"])),
         ("strategies", arena_model::strategies().iter().map(|strategy| strategy.name.to_owned()).collect()),
+        ("tiles", texts(&["0/000.p/1", "entries/000.p/1", "0/000", "1/000.p/1", "0/x001/000.p/1"])),
         ("mcp", texts(&["tools/list", "tools/call", "ping", "initialize", "server/discover"])),
     ]
 }

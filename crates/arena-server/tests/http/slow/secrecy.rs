@@ -301,7 +301,11 @@ impl Twin {
                 (0, self.client.post("/api/invites", &json!({ "inviteId": invites[invite % invites.len()] })))
             }
             Step::OtherSession => {
-                (0, self.client.post(&format!("/api/challenges/{}", self.game.challenge), &json!({})))
+                let created = self.client.post(&format!("/api/challenges/{}", self.game.challenge), &json!({})).ok();
+                let mut created = created.as_object().expect("a session").clone();
+                // It depends on the server's own secret.
+                assert!(created.remove("creatorKey").is_some());
+                return Some(Value::Object(created).to_string().into());
             }
             Step::Wait { ms } => {
                 self.environment.advance_ms(*ms);
@@ -352,6 +356,7 @@ impl Twin {
             "/?players=humans",
             "/leaderboards",
             "/leaderboards?compare=player-20,player-21",
+            "/log",
             "/admin",
         ] {
             paths.push(page.to_owned());
@@ -383,13 +388,22 @@ impl Twin {
                 paths.push(format!("/api/{route}/sync?channel={channel}&from={viewer}"));
                 paths.push(format!("/api/v1/{route}/sync?channel={channel}&index=2&from={viewer}"));
             }
+            paths.push(format!("/api/sessions/{session}/record?from={viewer}"));
         }
+        paths.push(format!("/log/proof/{session}?kind=ended"));
         asked.extend(paths.into_iter().map(Question::get));
         asked.extend(self.asked_with_keys());
         let answered = |question: Question| {
             let mut answer = question.ask(&self.client);
-            answer.headers.retain(|(name, _)| name != "date");
-            let bytes = format!("{} {:?}\n{}", answer.status, answer.headers, answer.text()).into_bytes();
+            let is_board = question.path.starts_with("/leaderboards");
+            // The length of a board's page depends on the log, which gets games after a while.
+            answer.headers.retain(|(name, _)| name != "date" && !(is_board && name == "content-length"));
+            let text = match answer.text() {
+                text if question.path.contains("/record") => masked(text),
+                text if is_board => without_log(text),
+                text => text.to_owned(),
+            };
+            let bytes = format!("{} {:?}\n{text}", answer.status, answer.headers).into_bytes();
             (format!("{question:?}"), bytes)
         };
         asked.into_iter().map(answered).collect()
@@ -431,6 +445,9 @@ impl Twin {
                     asked.push(Question::get(format!("/api/chat/ws/{channel}")).with(&key));
                 }
             }
+            if key != known_admin_token().reveal() {
+                asked.push(Question::get(format!("/api/sessions/{session}/record")).with(&key));
+            }
             let page = format!("/sessions/{session}");
             asked.extend(["/api/challenges", "/", &page].map(|path| Question::get(path.to_owned()).with(&key)));
             asked.extend(self.synced_over_mcp(&json!({ "key": key })));
@@ -448,6 +465,31 @@ impl Twin {
         let lens = [len("chat"), len("arena")];
         self.streams.iter_mut().enumerate().flat_map(|(i, stream)| events(stream, lens[i % 2])).collect()
     }
+}
+
+/// Returns a page without its part about the log, whose hash depends on the server's keys.
+fn without_log(page: &str) -> String {
+    match page.split_once("<div id=\"logged\">") {
+        Some((before, rest)) => format!("{before}{}", rest.split_once("</div>").expect("the end of the part").1),
+        None => page.to_owned(),
+    }
+}
+
+/// Replaces hashes, commitments, salts and signatures in a record by a sign. They differ between the twins, because they
+/// depend on the server's keys and on contents of other seats. Without the salts they reveal nothing.
+fn masked(record: &str) -> String {
+    let mut text = String::new();
+    let mut digits = String::new();
+    for char in record.chars().chain(['\n']) {
+        if char.is_ascii_digit() || ('a'..='f').contains(&char) {
+            digits.push(char);
+            continue;
+        }
+        text.push_str(if digits.len() < 64 { &digits } else { "#" });
+        digits.clear();
+        text.push(char);
+    }
+    text
 }
 
 /// Returns the events of a stream up to message `len`.

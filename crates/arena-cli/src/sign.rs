@@ -1,0 +1,52 @@
+//! The signature of replays with a key of the user.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use arena_match::{OutputFile, PlayedMatch, seal_line};
+use arena_record::RecordKey;
+
+use crate::exit::{Exit, Failure};
+use crate::matches::cannot_write;
+
+/// Reads the key of `--sign-key`: 64 hexadecimal digits, as in the file `record-key` of a server.
+///
+/// # Errors
+/// If the file can't be read or has other content. The error doesn't repeat the content.
+pub fn read_key(path: &Path) -> Result<RecordKey, Failure> {
+    let wrong =
+        |why: &dyn std::fmt::Display| Failure::new(Exit::Usage, format_args!("--sign-key {}: {why}", path.display()));
+    let text = fs::read_to_string(path).map_err(|error| wrong(&format_args!("cannot be read: {error}")))?;
+    RecordKey::from_hex(text.trim()).map_err(|error| wrong(&error))
+}
+
+/// Appends the seal to the replay of a match.
+///
+/// # Errors
+/// If the file can't be written.
+pub fn seal(key: &RecordKey, path: &Path, file: &mut OutputFile, played: &PlayedMatch) -> Result<(), Failure> {
+    let Some(last) = played.replay else { return Ok(()) };
+    let line = seal_line(last, key).map_err(|reason| Failure::new(Exit::Internal, reason))?;
+    file.write_all(line.as_bytes()).map_err(|error| cannot_write(path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use arena_record::Sign;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_read_and_a_wrong_one_is_not_printed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let key = RecordKey::from_random([7; 32]);
+        fs::write(&path, key.to_hex() + "\n").unwrap();
+        assert_eq!(read_key(&path).unwrap().public_key(), key.public_key());
+        fs::write(&path, "secret").unwrap();
+        let failure = read_key(&path).unwrap_err();
+        assert!(!failure.sentence().contains("secret") && failure.sentence().contains("64"), "{failure:?}");
+        assert!(read_key(&folder.path().join("none")).unwrap_err().sentence().contains("cannot be read"));
+    }
+}

@@ -1,0 +1,463 @@
+//! The check of one file: a record or a replay. Each part that can't be checked is listed with the reason.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arena_match::{HeaderLine, ReplayError};
+use arena_model::{ChallengeType, GameType, SessionId};
+use arena_record::log::NoteKey;
+use arena_record::{
+    Header, InputsStored, Lie, Parsed, ReadError, ReadLimits, RecordPublicKey, RecordedRules, Unchecked, read,
+    reexecute,
+};
+use serde::Serialize;
+use serde_json::Map;
+
+use crate::exit::{Exit, Failure};
+use crate::log::{WholeLog, check_proof};
+use crate::record::{RecordCounts, bad, bytes_within, input, unreadable};
+use crate::replay;
+use crate::scripts;
+
+/// The number of bytes by which a record is told from a replay.
+const HEAD: u64 = 32;
+
+/// The beginning of each record.
+const RECORD: &[u8] = b"{\"arenaRecord\":";
+
+/// The rules, keys and log that files are checked with.
+pub struct Checks {
+    built_in: BTreeMap<&'static str, Arc<dyn ChallengeType>>,
+    scripts: Vec<LoadedScript>,
+    keys: Vec<RecordPublicKey>,
+    log: Option<WholeLog>,
+    /// The key of the log, if it is given, and those that handovers connect with it.
+    log_keys: Vec<NoteKey>,
+    limits: ReadLimits,
+}
+
+/// A scripted challenge, for sessions and for matches.
+struct LoadedScript {
+    challenge: Arc<dyn ChallengeType>,
+    game: &'static GameType,
+}
+
+/// A part of a file, in the order of the checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FilePart {
+    /// Each line, and its hash in the next one.
+    Chain,
+    /// The signature of the last hash.
+    Seal,
+    /// The origin of the key that signed.
+    Key,
+    /// The contents, against their commitments.
+    Openings,
+    /// The seed, against its commitment.
+    Seed,
+    /// All transitions and the result, by playing the game again.
+    Rules,
+    /// The entries in the arena's log.
+    Log,
+}
+
+impl FilePart {
+    /// Returns the name in the output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FilePart::Chain => "chain",
+            FilePart::Seal => "seal",
+            FilePart::Key => "key",
+            FilePart::Openings => "openings",
+            FilePart::Seed => "seed",
+            FilePart::Rules => "rules",
+            FilePart::Log => "log",
+        }
+    }
+}
+
+/// A part that wasn't checked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UncheckedPart {
+    /// The part.
+    pub part: FilePart,
+    /// The reason, in words.
+    pub reason: String,
+}
+
+/// The format of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileFormat {
+    /// The record of a session.
+    Record,
+    /// The replay of a match.
+    Replay,
+}
+
+/// The result for a file without a contradiction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SoundFile {
+    /// The format.
+    pub format: FileFormat,
+    /// The name of the challenge or game.
+    pub game: String,
+    /// The session of a record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// The number of events, or epochs of a replay.
+    pub events: u64,
+    /// The number of messages, or states of a replay.
+    pub messages: u64,
+    /// The parts that were checked.
+    pub checked: Vec<FilePart>,
+    /// The parts that weren't checked, or not completely.
+    pub unchecked: Vec<UncheckedPart>,
+    /// Facts from the log that concern the session, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+    /// False if a part can't be checked with the given rules, keys and log, although the file has it.
+    #[serde(skip)]
+    pub is_complete: bool,
+}
+
+/// The failed check of a file.
+#[derive(Debug)]
+pub struct FileFault {
+    /// The failure, with the file's path.
+    pub failure: Failure,
+    /// The number of the first false line, from 1.
+    pub line: Option<usize>,
+    /// The number of the first false event, from 1.
+    pub event: Option<u64>,
+}
+
+impl From<Failure> for FileFault {
+    fn from(failure: Failure) -> FileFault {
+        FileFault { failure, line: None, event: None }
+    }
+}
+
+impl Checks {
+    /// Loads the rules: the built-in ones, and the scripts in these folders.
+    ///
+    /// # Errors
+    /// If a folder contains no playable challenge.
+    pub fn new(
+        folders: &[PathBuf],
+        keys: Vec<RecordPublicKey>,
+        log: Option<WholeLog>,
+        log_keys: Vec<NoteKey>,
+        limits: ReadLimits,
+    ) -> Result<Checks, Failure> {
+        let built_in = arena_games::challenges()
+            // The session's own options are in its record. These would only be defaults, which always fit.
+            .filter_map(|name| Some((name, arena_games::challenge(name, &Map::new())?.ok()?)))
+            .collect();
+        let load = |folder: &PathBuf| {
+            let challenge: Arc<dyn ChallengeType> = Arc::new(scripts::load(folder)?);
+            Ok(LoadedScript { game: GameType::of_challenge(Arc::clone(&challenge)), challenge })
+        };
+        let scripts = folders.iter().map(load).collect::<Result<_, Failure>>()?;
+        Ok(Checks { built_in, scripts, keys, log, log_keys, limits })
+    }
+
+    /// Returns the log.
+    pub fn log(&self) -> Option<&WholeLog> {
+        self.log.as_ref()
+    }
+
+    /// Checks a file.
+    ///
+    /// # Errors
+    /// If the file can't be read, has another format, or is false.
+    pub fn check(&self, path: &Path) -> Result<SoundFile, FileFault> {
+        let mut from = input(path)?;
+        let mut head = Vec::new();
+        from.by_ref().take(HEAD).read_to_end(&mut head).map_err(|error| unreadable(path, &error))?;
+        let is_record = head.starts_with(RECORD);
+        let whole = Cursor::new(head).chain(from);
+        if is_record { self.check_record(path, whole) } else { self.check_replay(path, whole) }
+    }
+
+    fn check_record(&self, path: &Path, from: impl BufRead) -> Result<SoundFile, FileFault> {
+        let limits = self.limits;
+        let parsed = read(&bytes_within(path, from, limits)?, limits).map_err(|error| FileFault {
+            failure: bad(path, &error),
+            line: place(&error).0,
+            event: place(&error).1,
+        })?;
+        let false_record = |lie: Lie| FileFault {
+            failure: Failure::new(Exit::BadReplay, format_args!("{}: {lie}", path.display())),
+            line: Some(lie.line),
+            event: lie.event,
+        };
+        let counts = RecordCounts::of(&parsed);
+        let mut found = SoundFile {
+            format: FileFormat::Record,
+            game: parsed.header.challenge.clone(),
+            session: Some(parsed.header.session),
+            events: counts.events,
+            messages: counts.messages,
+            checked: vec![FilePart::Chain],
+            unchecked: Vec::new(),
+            remarks: Vec::new(),
+            is_complete: true,
+        };
+        self.check_seal(&parsed, &mut found).map_err(false_record)?;
+        match (parsed.openings.len(), counts.withheld) {
+            (0, 0) => {}
+            (0, _) => found.leave_out(FilePart::Openings, "all contents are withheld"),
+            (_, 0) => found.checked.push(FilePart::Openings),
+            (_, withheld) => {
+                found.checked.push(FilePart::Openings);
+                found.leave_out(FilePart::Openings, format_args!("{withheld} withheld"));
+            }
+        }
+        match parsed.unverifiable() {
+            0 => {}
+            count => found.leave_out(
+                FilePart::Openings,
+                format_args!("{count} hidden without a commitment, so their contents can't be verified"),
+            ),
+        }
+        if parsed.header.seed_commitment.is_some() && parsed.end.as_ref().is_some_and(|end| end.seed.is_some()) {
+            found.checked.push(FilePart::Seed);
+        }
+        self.check_rules(&parsed, &mut found).map_err(false_record)?;
+        match &self.log {
+            Some(log) => log.check_record(&parsed, &mut found).map_err(false_record)?,
+            None => self.check_proof(&parsed, &mut found).map_err(false_record)?,
+        }
+        // Without a seal, only the log shows that the arena published the record.
+        found.is_complete &= !parsed.needs_log() || found.checked.contains(&FilePart::Log);
+        Ok(found)
+    }
+
+    /// Checks the proof in a record, if the log isn't given.
+    fn check_proof(&self, parsed: &Parsed, found: &mut SoundFile) -> Result<(), Lie> {
+        let Some(proof) = &parsed.proof else {
+            found.leave_out(FilePart::Log, "give --log");
+            return Ok(());
+        };
+        if check_proof(parsed, proof, &self.log_keys, found)? {
+            found.checked.push(FilePart::Log);
+        } else if self.log_keys.is_empty() {
+            found.leave_out(FilePart::Log, "the signature of the record's proof needs --log or --log-key");
+        }
+        Ok(())
+    }
+
+    /// Checks the key of a record's seal. [`read`] has checked the signature.
+    fn check_seal(&self, parsed: &Parsed, found: &mut SoundFile) -> Result<(), Lie> {
+        let Some(seal) = &parsed.seal else {
+            let reason = match parsed.needs_log() {
+                true => "the record has no seal, so only a log that has its end can confirm it",
+                false => "the record isn't sealed",
+            };
+            found.leave_out(FilePart::Seal, reason);
+            // With a log, the hash of the end confirms a record without a seal. An unfinished record has none.
+            let is_confirmed_by_log = self.log.is_none() || parsed.end.is_some();
+            found.is_complete &= self.keys.is_empty() && is_confirmed_by_log;
+            return Ok(());
+        };
+        found.checked.push(FilePart::Seal);
+        let logged: Vec<RecordPublicKey> = self.log.iter().flat_map(|log| log.record_keys()).collect();
+        let known = if self.keys.is_empty() { &logged } else { &self.keys };
+        if known.contains(&seal.key) {
+            found.checked.push(FilePart::Key);
+        } else if known.is_empty() {
+            found.leave_out(FilePart::Key, format_args!("give --key; the seal is by {}", seal.key));
+        } else if self.keys.is_empty() && !self.is_end_logged(parsed) {
+            // A copy of the log may be older than the key, and the record may be of another arena.
+            found.leave_out(FilePart::Key, format_args!("the log has no leaf of the seal's key, {}", seal.key));
+            found.is_complete = false;
+        } else {
+            let known = if self.keys.is_empty() {
+                "a record key in the log"
+            } else {
+                "a key given with --key, and no handover connects it with one"
+            };
+            return Err(Lie {
+                line: 1,
+                event: None,
+                what: format!("the seal is by {}, which isn't {known}", seal.key),
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns true if the log has the end of a record's session.
+    fn is_end_logged(&self, parsed: &Parsed) -> bool {
+        let logged = self.log.as_ref().and_then(|log| log.sessions.get(&parsed.header.session));
+        logged.is_some_and(|logged| logged.ended.is_some())
+    }
+
+    /// Checks the key of a replay's seal, whose signature is valid. The keys in a log don't count: they sign records of
+    /// sessions only.
+    fn check_replay_seal(
+        &self,
+        path: &Path,
+        sealed_by: Option<RecordPublicKey>,
+        found: &mut SoundFile,
+    ) -> Result<(), FileFault> {
+        let Some(key) = sealed_by else {
+            found.leave_out(FilePart::Seal, "the replay isn't sealed");
+            found.is_complete &= self.keys.is_empty();
+            return Ok(());
+        };
+        found.checked.push(FilePart::Seal);
+        if self.keys.contains(&key) {
+            found.checked.push(FilePart::Key);
+        } else if self.keys.is_empty() {
+            found.leave_out(FilePart::Key, format_args!("give --key; the seal is by {key}"));
+        } else {
+            let what = format!("{}: the seal is by {key}, which isn't a key given with --key", path.display());
+            return Err(Failure::new(Exit::BadReplay, what).into());
+        }
+        Ok(())
+    }
+
+    /// Plays the game of a record again, if its rules are here.
+    fn check_rules(&self, parsed: &Parsed, found: &mut SoundFile) -> Result<(), Lie> {
+        let header = &parsed.header;
+        // These need no rules, so their rules aren't searched.
+        let is_seed_known = parsed.end.as_ref().is_some_and(|end| end.seed.is_some());
+        let unplayable = match () {
+            () if header.inputs == InputsStored::Missing => Some(Unchecked::InputsMissing),
+            () if !is_seed_known => Some(Unchecked::NoSeed),
+            () => None,
+        };
+        if let Some(reason) = unplayable {
+            // An arena that has all inputs has the seed too, so a record without it hides something.
+            found.is_complete &= parsed.end.is_none() || header.inputs == InputsStored::Missing;
+            found.leave_out(FilePart::Rules, reason);
+            return Ok(());
+        }
+        let challenge = match self.find_rules(header) {
+            Ok(challenge) => challenge,
+            Err(reason) => {
+                found.leave_out(FilePart::Rules, reason);
+                found.is_complete = false;
+                return Ok(());
+            }
+        };
+        let played = reexecute(parsed, challenge)?;
+        if played.unchecked.is_none() && !played.has_same_prompt {
+            found.leave_out(FilePart::Rules, "the players' instructions have another text in this program");
+        }
+        if played.failed > 0 {
+            found.leave_out(
+                FilePart::Rules,
+                format_args!("{} deadlines at which the script failed in the arena", played.failed),
+            );
+        }
+        match played.unchecked {
+            None => found.checked.push(FilePart::Rules),
+            Some(reason) => {
+                found.is_complete &= !matches!(reason, Unchecked::OtherRules { .. } | Unchecked::Failed { .. });
+                found.leave_out(FilePart::Rules, reason);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the rules of a session, or the reason that they aren't here.
+    fn find_rules(&self, header: &Header) -> Result<&dyn ChallengeType, String> {
+        let Header { challenge: name, rules, release, .. } = header;
+        match rules {
+            RecordedRules::Script { script } => {
+                let mut named = self.scripts.iter().filter(|loaded| loaded.challenge.id() == name);
+                let version =
+                    |loaded: &LoadedScript| loaded.challenge.script().map(|found| found.version().to_string());
+                let wanted = Some(script.to_string());
+                match (named.clone().find(|loaded| version(loaded) == wanted), named.next().and_then(version)) {
+                    (Some(loaded), _) => Ok(&*loaded.challenge),
+                    (None, Some(other)) => Err(format!(
+                        "the rules are version {script} of {name}, but the given folder has version {other}"
+                    )),
+                    (None, None) => {
+                        Err(format!("the rules are version {script} of {name}; give the folder with --challenge"))
+                    }
+                }
+            }
+            RecordedRules::Builtin { version, .. } => match self.built_in.get(name.as_str()) {
+                None => Err(format!("this program has no rules of {name}; release {release} has them")),
+                Some(challenge) if challenge.rules_version() != *version => Err(format!(
+                    "this program has version {} of the rules; release {release} has version {version}",
+                    challenge.rules_version()
+                )),
+                Some(challenge) => Ok(&**challenge),
+            },
+        }
+    }
+
+    fn check_replay(&self, path: &Path, from: impl BufRead) -> Result<SoundFile, FileFault> {
+        let find = |header: &HeaderLine| {
+            // Of several versions of a challenge, the version that the replay names comes first.
+            let is_same =
+                |game: &&'static GameType| game.script().is_some_and(|found| Some(found.to_string()) == header.script);
+            let mut named = self.scripts.iter().map(|loaded| loaded.game).filter(|game| game.name == header.game);
+            named.clone().find(is_same).or_else(|| named.next()).or_else(|| arena_games::game(&header.game))
+        };
+        let verified = match arena_match::verify_by(from, find) {
+            Ok(verified) => verified,
+            // These don't contradict anything.
+            Err(error @ (ReplayError::NoScript { .. } | ReplayError::OtherScript { .. })) => {
+                let sentence = format!("{}: {error}; give its folder with --challenge", path.display());
+                return Err(Failure::new(Exit::OtherRules, sentence).into());
+            }
+            Err(ReplayError::Read(error)) => return Err(unreadable(path, &error).into()),
+            Err(ReplayError::Foreign(_)) => {
+                let sentence = format!("{} is neither a record nor a replay", path.display());
+                return Err(Failure::new(Exit::Usage, sentence).into());
+            }
+            Err(error @ ReplayError::Future(_)) => return Err(replay::bad(path, &error).into()),
+            Err(error) => {
+                let line = if let ReplayError::Line { line, .. } = &error { Some(*line) } else { None };
+                return Err(FileFault { failure: replay::bad(path, &error), line, event: None });
+            }
+        };
+        let mut found = SoundFile {
+            format: FileFormat::Replay,
+            game: verified.game,
+            session: None,
+            events: verified.epochs,
+            messages: verified.states,
+            checked: Vec::new(),
+            unchecked: Vec::new(),
+            remarks: Vec::new(),
+            is_complete: true,
+        };
+        if verified.is_chained {
+            found.checked.push(FilePart::Chain);
+        } else {
+            found.leave_out(FilePart::Chain, "replays of format 1 have no chain");
+        }
+        self.check_replay_seal(path, verified.sealed_by, &mut found)?;
+        found.checked.push(FilePart::Rules);
+        if !verified.has_same_texts {
+            found.leave_out(FilePart::Rules, "prompt and methods have other texts in this program");
+        }
+        Ok(found)
+    }
+}
+
+/// Returns the line and the event of an error.
+fn place(error: &ReadError) -> (Option<usize>, Option<u64>) {
+    match error {
+        ReadError::Lie(lie) => (Some(lie.line), lie.event),
+        ReadError::TooLong { line } => (Some(*line), None),
+        ReadError::Foreign(_) | ReadError::Future(_) => (None, None),
+    }
+}
+
+impl SoundFile {
+    /// Adds a part that wasn't checked.
+    pub fn leave_out(&mut self, part: FilePart, reason: impl std::fmt::Display) {
+        self.unchecked.push(UncheckedPart { part, reason: reason.to_string() });
+    }
+}

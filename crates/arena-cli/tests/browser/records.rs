@@ -1,0 +1,57 @@
+//! The check of an ended session's record in the browser, and the page of the log.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::driver::Driver;
+use crate::program::folder;
+use crate::world::World;
+
+/// A script that changes the first content of each record on its way to the page.
+const FORGE: &str = r#"const real = window.fetch;
+window.fetch = async (...args) => {
+    const text = await (await real(...args)).text();
+    return new Response(text.replace('"content":"', '"content":"0'));
+};"#;
+
+#[test]
+fn a_visitor_checks_an_ended_game_and_finds_a_forged_record() {
+    let data = folder();
+    let world = World::start(data.path(), &[]);
+    let session = world.play_psi(["ada", "mallory"], |seat, sets| sets[seat].clone());
+    let driver = Driver::start();
+    let window = driver.window();
+    window.look(1280, false);
+    window.open(&world.page(&format!("/sessions/{session}")));
+    window.click("#check summary");
+    window.click("#check button");
+    window.see("No contradiction found.");
+    for text in ["form an unbroken chain of hashes.", "The seed is the one that was fixed before the game."] {
+        window.see(text);
+    }
+    window.run(FORGE);
+    window.click("#check button");
+    window.see("The record is false.");
+    assert!(!window.sees("No contradiction found."), "{}", window.text("#check"));
+}
+
+#[test]
+fn the_page_of_the_log_compares_the_newest_leaves_with_the_checkpoint() {
+    let data = folder();
+    let world = World::start(data.path(), &[]);
+    let session = world.play_psi(["ada", "mallory"], |seat, sets| sets[seat].clone());
+    // The page shows the log at its load, and the log gets the end of a session within a second.
+    let until = Instant::now() + Duration::from_secs(60);
+    while world.client.get(&format!("/log/proof/{session}")).status != 200 {
+        assert!(Instant::now() < until, "the log doesn't get the end of the session");
+        thread::sleep(Duration::from_millis(100));
+    }
+    let driver = Driver::start();
+    let window = driver.window();
+    window.look(1280, false);
+    window.open(&world.page("/log"));
+    window.see("The newest leaves agree with the checkpoint.");
+    window.see("game created");
+    window.see("game ended");
+    window.see(&session);
+}

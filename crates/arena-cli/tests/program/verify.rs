@@ -1,0 +1,289 @@
+//! `arena verify` and the Python package with false logs, with records of a scripted challenge, and with files that are
+//! longer than the limits.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+
+use arena_record::log::{
+    Checkpoint, NoteKey, SignatureType, SignedCheckpoint, Tile, TileKind, Tree, bundle_bytes, bundle_leaves, leaf_hash,
+    tile_bytes,
+};
+use arena_record::{ReadError, ReadLimits, RecordKey, Sign, read};
+use arena_testkit::python;
+use serde_json::Value;
+
+use crate::program::{Run, Running, file, finished, folder, run};
+use crate::records::RecordFixture;
+
+/// The size of a file with a very long line, in bytes.
+const GIGABYTE: u64 = 1 << 30;
+
+/// Runs the verifier of the Python package.
+pub fn run_python(args: &[&str]) -> Run {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/python/src").canonicalize().unwrap();
+    let mut command = Command::new(python(env!("CARGO_TARGET_TMPDIR")));
+    finished(command.args(["-B", "-m", "arena_agents.verify"]).args(args).current_dir(source).output().unwrap())
+}
+
+/// Returns a record without the proof of its place in the log.
+fn without_proof(record: &str) -> String {
+    record.split_inclusive('\n').filter(|line| !line.starts_with("{\"leaf\"")).collect()
+}
+
+/// The log of a server, with the key that signs it. The holder of the key can sign any other log.
+struct LogForger {
+    leaves: Vec<Vec<u8>>,
+    origin: String,
+    key: RecordKey,
+}
+
+impl LogForger {
+    /// Reads the log, which must have less than 256 leaves, and the key in the data folder.
+    fn of(fixture: &RecordFixture) -> LogForger {
+        let client = fixture.server.client();
+        let checkpoint: SignedCheckpoint = client.get("/log/checkpoint").text().parse().unwrap();
+        let Checkpoint { origin, size, .. } = checkpoint.unverified().clone();
+        let width = u16::try_from(size).unwrap();
+        let bundle = client.get(&format!("/log/tile/entries/000.p/{width}")).body;
+        let leaves = bundle_leaves(&bundle, width).unwrap().into_iter().map(<[u8]>::to_vec).collect();
+        let key = fs::read_to_string(fixture.data.path().join("log-key")).unwrap();
+        LogForger { leaves, origin, key: RecordKey::from_hex(key.trim()).unwrap() }
+    }
+
+    fn verifier_key(&self) -> String {
+        NoteKey::new(&self.origin, SignatureType::Ed25519, self.key.public_key()).unwrap().to_string()
+    }
+
+    /// Writes a log with these leaves into a folder, with a signed checkpoint. Returns the folder's path.
+    fn write(&self, leaves: &[Vec<u8>], folder: &Path) -> String {
+        let mut tree = Tree::new();
+        for leaf in leaves {
+            tree.append(leaf_hash(leaf));
+        }
+        for tile in Tile::between(0, tree.size()) {
+            let bytes = match tile.kind {
+                TileKind::Leaves => bundle_bytes(leaves.iter().map(Vec::as_slice)).unwrap(),
+                TileKind::Hashes { .. } => tile_bytes(tree.tile(&tile).unwrap()),
+            };
+            let path = folder.join(tile.to_string());
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        let checkpoint = Checkpoint { origin: self.origin.clone(), size: tree.size(), root: tree.root() };
+        file(folder, "checkpoint", &checkpoint.sign(&self.key).unwrap().to_string());
+        folder.to_str().unwrap().to_owned()
+    }
+
+    /// Returns the position of a session's leaf.
+    #[track_caller]
+    fn find(&self, kind: &str, session: &str) -> usize {
+        let is_it = |leaf: &Vec<u8>| {
+            let leaf: Value = serde_json::from_slice(leaf).unwrap();
+            leaf["leaf"] == kind && leaf["session"] == session
+        };
+        self.leaves.iter().position(is_it).unwrap_or_else(|| panic!("no leaf {kind} of {session}"))
+    }
+
+    /// Returns the leaves, of which one has another value in a field.
+    fn with(&self, leaf: usize, field: &str, value: &str) -> Vec<Vec<u8>> {
+        let mut leaves = self.leaves.clone();
+        let text = String::from_utf8(leaves[leaf].clone()).unwrap();
+        let before: Value = serde_json::from_str(&text).unwrap();
+        let changed = text.replacen(&format!("\"{field}\":{}", before[field]), &format!("\"{field}\":{value}"), 1);
+        assert_ne!(changed, text, "{field}");
+        leaves[leaf] = changed.into_bytes();
+        leaves
+    }
+}
+
+#[test]
+fn false_leaves_of_a_signed_log_are_found() {
+    let fixture = RecordFixture::open();
+    let games: Vec<String> = (0..3).map(|_| fixture.play().0).collect();
+    let records = fixture.home.path().join("records");
+    fs::create_dir(&records).unwrap();
+    for (number, game) in games.iter().enumerate() {
+        fixture.wait_for_log(game);
+        let path = fixture.get(game, &format!("{number}.jsonl"), &[]);
+        // Without proofs, the log alone has to confirm the records.
+        file(&records, &format!("{number}.jsonl"), &without_proof(&fs::read_to_string(path).unwrap()));
+    }
+    let records = records.to_str().unwrap();
+    let forger = LogForger::of(&fixture);
+    let key = forger.verifier_key();
+    let old = file(fixture.home.path(), "old.txt", fixture.server.client().get("/log/checkpoint").text());
+
+    let (created, ended) = (forger.find("created", &games[1]), forger.find("ended", &games[1]));
+    let last = forger.find("created", &games[2]);
+    let (mut dropped_end, mut dropped_start, mut doubled) =
+        (forger.leaves.clone(), forger.leaves.clone(), forger.leaves.clone());
+    dropped_end.remove(ended);
+    dropped_start.remove(created);
+    doubled.push(doubled[ended].clone());
+    let (mut reversed, mut reordered) = (forger.leaves.clone(), forger.leaves.clone());
+    reversed.swap(created, ended);
+    let moved = reordered.remove(last);
+    reordered.insert(0, moved);
+    let cut = forger.leaves[..last].to_vec();
+    let zeros = format!("\"{}\"", "0".repeat(64));
+    // The last column is the exit code without an older checkpoint.
+    let rows = [
+        ("an unchanged log", forger.leaves.clone(), 0),
+        ("a dropped end", dropped_end, 16),
+        ("a dropped creation", dropped_start, 11),
+        ("a doubled end", doubled, 11),
+        ("an end before its creation", reversed, 11),
+        ("a creation at another place", reordered, 0),
+        ("a cut log", cut, 16),
+        ("another hash of a record", forger.with(ended, "record", &zeros), 11),
+        ("another commitment to a seed", forger.with(created, "seedCommitment", &zeros), 11),
+        ("another challenge", forger.with(created, "challenge", "\"chess\""), 11),
+        ("another kind of an end", forger.with(ended, "ending", "\"abandoned\""), 11),
+        ("another time of an end", forger.with(ended, "at", "1"), 11),
+        // Clocks of nodes differ, so a time alone contradicts nothing.
+        ("a wrong clock", forger.with(last, "at", "1"), 0),
+    ];
+    for (number, (name, leaves, code)) in rows.iter().enumerate() {
+        let log = forger.write(leaves, &fixture.home.path().join(format!("log-{number}")));
+        let alone = run(&["verify", records, "--log", &log, "--log-key", &key]);
+        assert_eq!(alone.code, *code, "{name}: {alone:#?}");
+        // The key's holder can't sign another log without a contradiction to what it signed before.
+        let since = run(&["log", "check", "--log", &log, "--log-key", &key, "--since", &old]);
+        let is_changed = *leaves != forger.leaves;
+        assert_eq!(since.code, if is_changed { 11 } else { 0 }, "{name}: {since:#?}");
+        let args = [records, "--log", &log, "--log-key", &key];
+        let by_python = match code {
+            11 => run_python(&args),
+            _ => run_python(&[&args[..], &["--since", &old]].concat()),
+        };
+        assert_eq!(by_python.code, if is_changed { 11 } else { 0 }, "{name}: {by_python:#?}");
+    }
+
+    // After a removal and an import, the former record must still agree with the former creation and end.
+    let removed = format!("{{\"leaf\":\"removed\",\"session\":\"{}\",\"reason\":\"spam\",\"at\":1}}", games[1]);
+    for (name, leaves, code) in [
+        ("the former leaves", forger.leaves.clone(), 0),
+        ("another former challenge", forger.with(created, "challenge", "\"chess\""), 11),
+        ("another former end", forger.with(ended, "ending", "\"abandoned\""), 11),
+    ] {
+        let again = vec![removed.clone().into_bytes(), forger.leaves[created].clone()];
+        let log = forger.write(&[leaves, again].concat(), &fixture.home.path().join(name));
+        let verified = run(&["verify", records, "--log", &log, "--log-key", &key]);
+        assert_eq!(verified.code, code, "{name}: {verified:#?}");
+    }
+
+    // Leaves that aren't those of the signed checkpoint.
+    let log = forger.write(&forger.leaves, &fixture.home.path().join("log"));
+    let longer = [&forger.leaves[..], &forger.leaves[..1]].concat();
+    let other = forger.write(&longer, &fixture.home.path().join("longer"));
+    fs::copy(Path::new(&other).join("checkpoint"), Path::new(&log).join("checkpoint")).unwrap();
+    assert_ne!(run(&["verify", records, "--log", &log, "--log-key", &key]).code, 0, "missing tiles");
+    let same = forger.write(&forger.leaves, &fixture.home.path().join("same"));
+    let foreign = NoteKey::new("other.example/log", SignatureType::Ed25519, forger.key.public_key()).unwrap();
+    let refused = run(&["verify", records, "--log", &same, "--log-key", &foreign.to_string()]);
+    assert_eq!(refused.code, 2, "the key of another arena: {refused:#?}");
+    let unsigned = RecordKey::from_random([1; 32]);
+    let unsigned = NoteKey::new(&forger.origin, SignatureType::Ed25519, unsigned.public_key()).unwrap();
+    assert_ne!(run(&["verify", records, "--log", &same, "--log-key", &unsigned.to_string()]).code, 0);
+}
+
+/// Copies the script of a challenge into a new folder, with `from` replaced by `to` in all of its files.
+fn script(folder: &Path, from: &str, to: &str) -> String {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../arena-script/tests/challenges/coin");
+    fs::create_dir_all(folder).unwrap();
+    for name in ["challenge.json", "index.js"] {
+        file(folder, name, &fs::read_to_string(example.join(name)).unwrap().replace(from, to));
+    }
+    folder.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_record_of_a_script_needs_the_folder_of_its_version() {
+    let (data, home) = (folder(), folder());
+    let challenges = home.path().join("challenges");
+    let own = script(&challenges.join("pennies"), "", "");
+    let args = ["--data", data.path().to_str().unwrap(), "--challenges", challenges.to_str().unwrap()];
+    let server = Running::start(&[&["serve", "--listen", "127.0.0.1:0"][..], &args].concat());
+    let client = server.client();
+    let (session, invites) = client.create("pennies");
+    for invite in &invites {
+        client.join(invite).ok();
+    }
+    client.chat(&session, &invites[0], "good luck").ok();
+    for invite in &invites {
+        client.act(&session, invite, "show", "heads").ok();
+    }
+    let text = without_proof(client.get(&format!("/api/sessions/{session}/record")).text());
+    let record = file(home.path(), "record.jsonl", &text);
+    let later = script(&home.path().join("later/pennies"), "Show your coins.", "Show both coins.");
+    let other = script(&home.path().join("coins"), "", "");
+    for (name, folders, code) in [
+        ("no folder", vec![], 16),
+        ("the folder", vec![&own], 0),
+        ("another version", vec![&later], 16),
+        ("another name", vec![&other], 16),
+        ("several folders", vec![&later, &other, &own], 0),
+    ] {
+        let mut args = vec!["verify", record.as_str()];
+        for folder in folders {
+            args.extend(["--challenge", folder.as_str()]);
+        }
+        let verified = run(&args);
+        assert_eq!(verified.code, code, "{name}: {verified:#?}");
+    }
+
+    // Each byte of the record counts.
+    let mut bytes = text.into_bytes();
+    for at in 0..bytes.len() {
+        bytes[at] ^= 1;
+        match read(&bytes, ReadLimits::default()) {
+            Err(ReadError::Lie(_)) => {}
+            // A changed header can be that of another format.
+            Err(_) if at < 64 => {}
+            result => panic!("byte {at} is changed: {result:?}"),
+        }
+        bytes[at] ^= 1;
+    }
+    assert!(read(&bytes, ReadLimits::default()).is_ok());
+}
+
+#[test]
+fn a_line_of_a_gigabyte_is_refused_but_is_no_lie() {
+    let fixture = RecordFixture::open();
+    let (session, _) = fixture.play();
+    let record = fs::read_to_string(fixture.get(&session, "game.jsonl", &[])).unwrap();
+    let third = record.match_indices('\n').nth(2).unwrap().0;
+    for (name, beginning) in [
+        ("a long header", "{\"arenaRecord\":1,\"session\":\""),
+        ("a long event", format!("{}\n{{\"event\":3,", &record[..third]).as_str()),
+        ("a long line of another format", "{\"name\":\""),
+        ("zeros", ""),
+    ] {
+        let path = file(fixture.home.path(), "long.jsonl", beginning);
+        // The file system stores no zeros, so the file takes no space.
+        File::options().write(true).open(&path).unwrap().set_len(GIGABYTE).unwrap();
+        let refused = run(&["verify", &path]);
+        assert_eq!(refused.code, 2, "{name}: {refused:#?}");
+        let by_python = run_python(&[&path]);
+        assert_eq!(by_python.code, 1, "{name}: {by_python:#?}");
+        fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn replays_with_refused_actions_are_true() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut refusals = 0;
+    for (game, agent) in [("ultimatum", "house"), ("ultimatum", "random"), ("psi", "random"), ("millionaire", "house")]
+    {
+        let file = folder.path().join(format!("{game}-{agent}.jsonl"));
+        let path = file.to_str().unwrap();
+        let played = run(&["match", "run", game, "--agent", agent, "--agent", agent, "--seed", "3", "--replay", path]);
+        assert_eq!(played.code, 0, "{game} {agent}: {played:#?}");
+        let verified = run(&["replay", "verify", path]);
+        assert_eq!(verified.code, 0, "{game} {agent}: {verified:#?}");
+        refusals += fs::read_to_string(&file).unwrap().matches("\"code\":").count();
+    }
+    assert!(refusals > 0, "no action was refused");
+}

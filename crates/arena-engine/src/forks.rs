@@ -1,0 +1,252 @@
+//! Sessions that continue from a moment of another one, and the rights of a session's creator: to cancel it, and to take
+//! it from the lists.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use arena_model::{
+    ChallengeType, Channel, ChatMessage, Draft, InviteCode, Party, Session, SessionFacts, SessionId, Status, Timestamp,
+};
+use arena_store::{AuditEntry, Commit, CommitError, SessionChange, StoredSession};
+use serde_json::json;
+
+use crate::admin::{Administrator, Removal};
+use crate::completion::Completion;
+use crate::engine::{Engine, Inner, LONGEST_CONTENTION, new_answer, repeat};
+use crate::live::LiveRef;
+use crate::records::created_input;
+use crate::request::{EngineError, Once, Respond, Written};
+
+/// The kind of the input that describes a fork's origin. It is the first input of the fork, with index 0.
+const FORK: &str = "fork";
+
+/// A fork that the engine creates: a session at the moment from which players continue it.
+#[derive(Debug)]
+pub struct Fork {
+    /// The session, with an id and invites from [`Engine::draw_identity`].
+    pub session: Session,
+    /// The messages of its past, in commit order, with the inputs. No message is later than the identity's time.
+    pub messages: Vec<ChatMessage>,
+    /// The description of the origin, which [`RecordSource::origin`](crate::RecordSource::origin) returns.
+    pub origin: String,
+}
+
+/// A new session's id and invites, with the time at which they were drawn.
+#[derive(Debug, Clone)]
+pub struct DrawnIdentity {
+    /// The id.
+    pub id: SessionId,
+    /// One invite per seat.
+    pub invites: Vec<InviteCode>,
+    /// The time.
+    pub at: Timestamp,
+}
+
+/// The caller who cancels or unlists a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requester {
+    /// The session's creator.
+    Creator,
+    /// The administrator.
+    Administrator,
+}
+
+impl Requester {
+    /// Checks that the caller may cancel or unlist a session. The creator may also be a player, who could drop a game
+    /// that it is about to lose.
+    ///
+    /// # Errors
+    /// If the session has ended, or a rated game has begun and the caller is its creator.
+    pub(crate) fn check_withdrawal(self, session: &Session) -> Result<(), EngineError> {
+        match session.status() {
+            Status::Ended => Err(EngineError::SessionEnded),
+            Status::Active if self == Requester::Creator && session.facts.rated.is_some() => {
+                Err(EngineError::RatedGame)
+            }
+            Status::Open | Status::Active => Ok(()),
+        }
+    }
+}
+
+/// Returns the description of a fork's origin, if the message is the one that contains it.
+pub(crate) fn origin_of(message: &ChatMessage) -> Option<&str> {
+    let is_origin = message.channel.is_inputs() && message.index == 0 && message.method.as_deref() == Some(FORK);
+    is_origin.then_some(message.content.as_str())
+}
+
+impl Engine {
+    /// Draws the id and the invites of a new session.
+    pub fn draw_identity(&self, seats: usize) -> DrawnIdentity {
+        let environment = &self.inner.environment;
+        let at = environment.now();
+        let invites = (0..seats).map(|_| environment.invite(at)).collect();
+        DrawnIdentity { id: environment.session_id(at), invites, at }
+    }
+
+    /// Returns the challenge type of a session, in the version that the session uses.
+    ///
+    /// # Errors
+    /// If the engine can't load the version, or the store can't be read.
+    pub async fn challenge_of(&self, facts: &SessionFacts) -> Result<Arc<dyn ChallengeType>, EngineError> {
+        self.inner.catalogue.of(facts, &self.inner.store).await
+    }
+
+    /// Creates a fork. Returns the answer from `respond`, or the stored answer if `once` identifies a repeated request.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn fork(&self, fork: Fork, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
+        let inner = Arc::clone(&self.inner);
+        Completion::new(async move { inner.create_fork(fork, once, respond).await }).await
+    }
+
+    /// Returns the stored answer to a request that was executed before.
+    ///
+    /// # Errors
+    /// If the key was used for another request, or the store can't be read.
+    pub async fn find_answer(&self, once: Option<Once>) -> Result<Option<String>, EngineError> {
+        self.inner.answered(once).await
+    }
+
+    /// Removes an unfinished session. The audit and the arena's log show it. `by` has the address for the audit.
+    ///
+    /// # Errors
+    /// If there is no such session, it has ended, its creator may no longer cancel it, or the store can't write.
+    pub async fn cancel_session(
+        &self,
+        by: Administrator,
+        requester: Requester,
+        id: SessionId,
+    ) -> Result<(), EngineError> {
+        let inner = Arc::clone(&self.inner);
+        Completion::new(async move {
+            let live = inner.live.find(id, &inner.store).await?.ok_or(EngineError::UnknownSession)?;
+            inner.remove_live(by, &live, Removal::Cancel(requester)).await
+        })
+        .await
+    }
+
+    /// Takes an unfinished session from all lists. From now on it counts nowhere. An unlisted session stays unchanged.
+    /// `by` has the address for the audit.
+    ///
+    /// # Errors
+    /// If there is no such session, it has ended, its creator may no longer unlist it, or the store can't write.
+    pub async fn unlist_session(
+        &self,
+        by: Administrator,
+        requester: Requester,
+        id: SessionId,
+    ) -> Result<(), EngineError> {
+        let inner = Arc::clone(&self.inner);
+        Completion::new(async move {
+            let live = inner.live.find(id, &inner.store).await?.ok_or(EngineError::UnknownSession)?;
+            let audit = inner.audit(by, "unlist", json!({ "session": id }));
+            inner.unlist_live(&live, requester, audit).await
+        })
+        .await
+    }
+}
+
+impl Inner {
+    async fn create_fork(&self, fork: Fork, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
+        if let Some(answer) = self.answered(once).await? {
+            return Ok(answer);
+        }
+        let Fork { mut session, messages: past, origin } = fork;
+        let challenge = self.catalogue.of(&session.facts, &self.store).await?;
+        let now = self.environment.now();
+        session.wake_at = session.deadline.or(self.limits.inactivity.active_ms.map(|ms| now.plus_ms(ms)));
+        let id = session.facts.id;
+        let (method, content) = (Some(FORK.to_owned()), origin);
+        let draft = Draft { channel: Channel::Inputs(id), from: Party::Operator, to: None, content, method };
+        let created = created_input(&self.catalogue.all_terms_of(&*challenge), &session.facts);
+        let mut messages = vec![draft.at(0, session.facts.created_at), created];
+        messages.extend(past);
+        let body = respond(&Written { session: &session, challenge: &*challenge, messages: &[] });
+        let answers = once.map(|once| new_answer(once, &body, now)).into_iter().collect();
+        let count =
+            |is_of: fn(Channel) -> bool| messages.iter().filter(|message| is_of(message.channel)).count() as u64;
+        let chat_len = count(|channel| matches!(channel, Channel::Chat(_)));
+        let operator_len = count(|channel| matches!(channel, Channel::Operator(_)));
+        let spoken = messages.iter().filter(|message| !message.channel.is_inputs()).map(|message| message.at);
+        let last_activity = spoken.max().unwrap_or(session.facts.created_at);
+        let wake_at = session.wake_at;
+        let _reserved = self.live.reserve(id);
+        let change = SessionChange::Create(Box::new(session));
+        let committed = self.store.commit(Commit { change, messages, answers }).await;
+        if committed.is_err() {
+            self.live.forget(id);
+        }
+        match committed {
+            Ok((no, commit)) => {
+                let SessionChange::Create(session) = commit.change else {
+                    unreachable!("the store returns the same commit")
+                };
+                let session = *session;
+                self.live.insert(id, StoredSession { no, session, chat_len, operator_len, last_activity });
+                self.reschedule(wake_at);
+                Ok(body)
+            }
+            Err(CommitError::Answered(answer)) => repeat(answer, once),
+            Err(CommitError::Conflict) => Err(EngineError::Contended),
+            Err(CommitError::Unavailable(error)) => Err(error.into()),
+        }
+    }
+
+    async fn unlist_live(&self, live: &LiveRef, requester: Requester, audit: AuditEntry) -> Result<(), EngineError> {
+        let _deciding = live.deciding.lock().await;
+        let begun = Instant::now();
+        for attempt in 0.. {
+            if live.is_stale() {
+                live.reload(&self.store).await?;
+            }
+            let (session, last_activity) = {
+                let committed = live.committed.read();
+                if committed.removed {
+                    return Err(EngineError::UnknownSession);
+                }
+                (Arc::clone(&committed.session), committed.last_activity)
+            };
+            if session.facts.is_unlisted {
+                return Ok(());
+            }
+            requester.check_withdrawal(&session)?;
+            let now = self.environment.now().max(last_activity);
+            // The record shows the change as a wake-up without effects, so a passed deadline must come first.
+            if session.deadline.is_some_and(|deadline| deadline <= now) {
+                return Err(EngineError::Contended);
+            }
+            let facts = SessionFacts { is_unlisted: true, rated: None, ..(*session.facts).clone() };
+            let after = Session { version: session.version + 1, facts: Arc::new(facts), ..(*session).clone() };
+            let draft = Draft {
+                channel: Channel::Inputs(session.facts.id),
+                from: Party::Operator,
+                to: None,
+                content: String::new(),
+                method: Some("wake".to_owned()),
+            };
+            let after = Arc::new(after);
+            let input = draft.at(after.version, now);
+            match self.store.unlist_session(live.no, session, Arc::clone(&after), input, audit.clone()).await {
+                Ok(()) => {
+                    live.committed.write().session = after;
+                    live.wake();
+                    return Ok(());
+                }
+                Err(CommitError::Unavailable(error)) => {
+                    // After a store failure, the result of the commit is unknown: reload before the next decision.
+                    live.mark_stale();
+                    return Err(error.into());
+                }
+                Err(CommitError::Conflict | CommitError::Answered(_)) => {
+                    self.back_off(attempt).await;
+                    live.reload(&self.store).await?;
+                    if begun.elapsed() > LONGEST_CONTENTION {
+                        break;
+                    }
+                }
+            }
+        }
+        Err(EngineError::Contended)
+    }
+}

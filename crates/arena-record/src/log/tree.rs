@@ -1,0 +1,271 @@
+//! The Merkle tree of RFC 6962, section 2.1: hashes, roots, and proofs of inclusion and consistency.
+//!
+//! Roots and proofs are computed from the hashes of complete subtrees, which a closure returns. Memory, tiles and
+//! databases therefore share this code. Verification follows RFC 9162, sections 2.1.3.2 and 2.1.4.2.
+
+use std::convert::Infallible;
+
+use sha2::{Digest, Sha256};
+
+use crate::Hash;
+
+/// The maximum number of leaves of a log. Shifts of indexes below this number can't overflow.
+pub const MOST_LEAVES: u64 = 1 << 48;
+
+/// The maximum number of hashes in a proof.
+pub(super) const MOST_HASHES: usize = 64;
+
+/// The error for a proof that doesn't show its claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TreeFault {
+    /// An index that isn't in the tree.
+    #[error("leaf {index} is outside of a log of {size} leaves")]
+    OutsideOfTree {
+        /// The leaf's index, from 0.
+        index: u64,
+        /// The number of leaves.
+        size: u64,
+    },
+    /// An older tree that is larger than the newer one.
+    #[error("the older log has {old} leaves, more than the {new} of the newer one")]
+    SizesReversed {
+        /// The number of leaves of the older tree.
+        old: u64,
+        /// The number of leaves of the newer tree.
+        new: u64,
+    },
+    /// A path with too few or too many hashes.
+    #[error("the proof has the wrong number of hashes")]
+    PathLength,
+    /// A path that leads to another root.
+    #[error("the proof leads to another root")]
+    OtherRoot,
+    /// A path that leads to another root of the older tree.
+    #[error("the proof leads to another root of the older log")]
+    OtherOldRoot,
+}
+
+/// Returns the hash of a leaf: SHA-256 of a zero byte and the data.
+pub fn leaf_hash(data: &[u8]) -> Hash {
+    Hash(Sha256::new().chain_update([0_u8]).chain_update(data).finalize().into())
+}
+
+/// Returns the hash of an inner node: SHA-256 of a one byte, the left hash and the right hash.
+pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
+    let digest = Sha256::new().chain_update([1_u8]).chain_update(left.0).chain_update(right.0);
+    Hash(digest.finalize().into())
+}
+
+/// Returns the root of the tree without leaves: SHA-256 of nothing.
+pub fn empty_root() -> Hash {
+    Hash(Sha256::digest(b"").into())
+}
+
+/// Returns the root of the tree over these leaf hashes.
+pub fn root_of(leaves: &[Hash]) -> Hash {
+    let Ok(root) = tree_root(leaves.len() as u64, &mut |level, index| {
+        let width = 1_usize << level;
+        let start = index as usize * width;
+        Ok::<Hash, Infallible>(complete_root(&leaves[start..start + width]))
+    });
+    root
+}
+
+/// Returns the root of the complete tree over these hashes, whose number is a power of two.
+pub(super) fn complete_root(hashes: &[Hash]) -> Hash {
+    debug_assert!(hashes.len().is_power_of_two(), "{} hashes", hashes.len());
+    match hashes {
+        [] => empty_root(),
+        [hash] => *hash,
+        _ => {
+            let mut row: Vec<Hash> = hashes.chunks_exact(2).map(|pair| node_hash(&pair[0], &pair[1])).collect();
+            while row.len() > 1 {
+                row = row.chunks_exact(2).map(|pair| node_hash(&pair[0], &pair[1])).collect();
+            }
+            row[0]
+        }
+    }
+}
+
+/// Returns the root of the tree of the first `size` leaves.
+///
+/// `subtree(level, index)` returns the hash of the complete subtree over the `2^level` leaves from `index * 2^level`.
+///
+/// # Errors
+/// The errors of `subtree`.
+pub fn tree_root<E>(size: u64, subtree: &mut dyn FnMut(u32, u64) -> Result<Hash, E>) -> Result<Hash, E> {
+    if size == 0 { Ok(empty_root()) } else { range_root(0, size, subtree) }
+}
+
+/// Returns the root over the leaves from `start` to `end`, exclusive. `start` is a multiple of a power of two that is
+/// at least the number of leaves.
+fn range_root<E>(start: u64, end: u64, subtree: &mut dyn FnMut(u32, u64) -> Result<Hash, E>) -> Result<Hash, E> {
+    let width = end - start;
+    if width.is_power_of_two() {
+        let level = width.trailing_zeros();
+        return subtree(level, start >> level);
+    }
+    let middle = start + split(width);
+    let left = range_root(start, middle, subtree)?;
+    let right = range_root(middle, end, subtree)?;
+    Ok(node_hash(&left, &right))
+}
+
+/// Returns the largest power of two below `width`, which is at least 2.
+fn split(width: u64) -> u64 {
+    1 << (63 - (width - 1).leading_zeros())
+}
+
+/// Returns the inclusion path of the leaf at `index` in the tree of the first `size` leaves, from the leaf's sibling
+/// up. An index outside of the tree has an empty path. [`tree_root`] describes `subtree`.
+///
+/// # Errors
+/// The errors of `subtree`.
+pub fn inclusion_path<E>(
+    index: u64,
+    size: u64,
+    subtree: &mut dyn FnMut(u32, u64) -> Result<Hash, E>,
+) -> Result<Vec<Hash>, E> {
+    let mut path = Vec::new();
+    if index >= size {
+        return Ok(path);
+    }
+    let (mut start, mut end) = (0, size);
+    while end - start > 1 {
+        let middle = start + split(end - start);
+        if index < middle {
+            path.push(range_root(middle, end, subtree)?);
+            end = middle;
+        } else {
+            path.push(range_root(start, middle, subtree)?);
+            start = middle;
+        }
+    }
+    path.reverse();
+    Ok(path)
+}
+
+/// Returns the proof that the tree of the first `old` leaves is a prefix of the tree of the first `new` leaves. The
+/// path is empty if a tree is empty or the sizes are equal or reversed. [`tree_root`] describes `subtree`.
+///
+/// # Errors
+/// The errors of `subtree`.
+pub fn consistency_path<E>(
+    old: u64,
+    new: u64,
+    subtree: &mut dyn FnMut(u32, u64) -> Result<Hash, E>,
+) -> Result<Vec<Hash>, E> {
+    let mut path = Vec::new();
+    if old == 0 || old >= new {
+        return Ok(path);
+    }
+    let (mut start, mut end) = (0, new);
+    // The older tree always ends in the range from `start` to `end`.
+    while old < end {
+        let middle = start + split(end - start);
+        if old <= middle {
+            path.push(range_root(middle, end, subtree)?);
+            end = middle;
+        } else {
+            path.push(range_root(start, middle, subtree)?);
+            start = middle;
+        }
+    }
+    // A verifier knows the older root, so a path for a complete older tree omits it.
+    if start > 0 {
+        path.push(range_root(start, end, subtree)?);
+    }
+    path.reverse();
+    Ok(path)
+}
+
+/// Checks that the leaf with `hash` is at `index` of the tree with `size` leaves and `root`.
+///
+/// # Errors
+/// The first fault of the proof.
+pub fn verify_inclusion(hash: &Hash, index: u64, size: u64, path: &[Hash], root: &Hash) -> Result<(), TreeFault> {
+    if index >= size {
+        return Err(TreeFault::OutsideOfTree { index, size });
+    }
+    let (mut node, mut last, mut found) = (index, size - 1, *hash);
+    for sibling in path {
+        if last == 0 {
+            return Err(TreeFault::PathLength);
+        }
+        if node & 1 == 1 || node == last {
+            found = node_hash(sibling, &found);
+            while node & 1 == 0 && node != 0 {
+                node >>= 1;
+                last >>= 1;
+            }
+        } else {
+            found = node_hash(&found, sibling);
+        }
+        node >>= 1;
+        last >>= 1;
+    }
+    if last != 0 {
+        return Err(TreeFault::PathLength);
+    }
+    if found == *root { Ok(()) } else { Err(TreeFault::OtherRoot) }
+}
+
+/// Checks that the tree with `old` leaves and `old_root` is a prefix of the tree with `new` leaves and `new_root`.
+///
+/// # Errors
+/// The first fault of the proof.
+pub fn verify_consistency(
+    old: u64,
+    old_root: &Hash,
+    new: u64,
+    new_root: &Hash,
+    path: &[Hash],
+) -> Result<(), TreeFault> {
+    if old > new {
+        return Err(TreeFault::SizesReversed { old, new });
+    }
+    if old == new || old == 0 {
+        return match path {
+            [] if old == 0 && *old_root != empty_root() => Err(TreeFault::OtherOldRoot),
+            [] if old == new && old_root != new_root => Err(TreeFault::OtherRoot),
+            [] => Ok(()),
+            _ => Err(TreeFault::PathLength),
+        };
+    }
+    // A complete older tree is a node of the newer tree, so the path starts from its root.
+    let (first, rest) = match path {
+        _ if old.is_power_of_two() => (*old_root, path),
+        [first, rest @ ..] => (*first, rest),
+        [] => return Err(TreeFault::PathLength),
+    };
+    let (mut node, mut last) = (old - 1, new - 1);
+    while node & 1 == 1 {
+        node >>= 1;
+        last >>= 1;
+    }
+    let (mut found_old, mut found_new) = (first, first);
+    for sibling in rest {
+        if last == 0 {
+            return Err(TreeFault::PathLength);
+        }
+        if node & 1 == 1 || node == last {
+            found_old = node_hash(sibling, &found_old);
+            found_new = node_hash(sibling, &found_new);
+            while node & 1 == 0 && node != 0 {
+                node >>= 1;
+                last >>= 1;
+            }
+        } else {
+            found_new = node_hash(&found_new, sibling);
+        }
+        node >>= 1;
+        last >>= 1;
+    }
+    if last != 0 {
+        return Err(TreeFault::PathLength);
+    }
+    if found_old != *old_root {
+        return Err(TreeFault::OtherOldRoot);
+    }
+    if found_new == *new_root { Ok(()) } else { Err(TreeFault::OtherRoot) }
+}

@@ -1,0 +1,480 @@
+//! Records of sessions for their readers, and the public log of all sessions.
+//!
+//! A record is derived from the store at each request. `records/sequencer.rs` appends to the log, and
+//! `routes/records.rs` and `routes/log.rs` serve both.
+
+pub(crate) mod forks;
+mod index;
+mod keys;
+mod rotation;
+mod sequencer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use arena_engine::{Engine, EngineError, RecordSource};
+use arena_identity::ServerSecret;
+use arena_model::{Channel, ChatMessage, ContentHash, Party, Phase, Session, SessionId, Timestamp, hex};
+use arena_record::log::{
+    Checkpoint, Leaf, LogOutcomes, NoteKey, SignatureType, Tile, TileKind, bundle_bytes, tile_bytes,
+};
+use arena_record::{
+    Commitment, Hash, KeyHandover, LogProof, RecordError, RecordInput, RecordPublicKey, RecordViewer, SessionSalts,
+    Sign, last_hash, record_hash, write_record,
+};
+use bytes::Bytes;
+use parking_lot::RwLock;
+use sha2::{Digest, Sha256};
+use tokio::sync::{Mutex, Semaphore};
+
+use crate::secret::SecretFileError;
+use crate::settings::RecordSettings;
+use index::{Block, TILE_WIDTH, TreeIndex};
+use keys::RecordKeys;
+pub(crate) use keys::Signer;
+pub use rotation::{RotateError, rotate_key};
+
+/// The release of this program.
+pub(crate) const RELEASE: &str = env!("CARGO_PKG_VERSION");
+
+/// The release in the headers of sessions that don't name the release of their creation.
+const UNKNOWN_RELEASE: &str = "unknown";
+
+/// An error of the keys of records at the start of a server.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordsError {
+    /// A file in the data folder can't be used.
+    #[error(transparent)]
+    File(#[from] SecretFileError),
+    /// A file doesn't contain a valid key.
+    #[error("invalid key in {file}: expected 64 lower-case hexadecimal digits")]
+    Key {
+        /// The path of the key's file.
+        file: String,
+    },
+    /// The handovers of a key can't be used.
+    #[error("invalid handovers in {file}: {reason}")]
+    Handovers {
+        /// The path of the file.
+        file: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The command that signs doesn't work.
+    #[error("records.sign_with: cannot get a public key from `{command}`: {reason}")]
+    Command {
+        /// The command of the settings.
+        command: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The origin can't stand in a checkpoint.
+    #[error("records.origin {origin:?} must be a name without spaces and `+`, such as arena.example/log")]
+    Origin {
+        /// The origin of the settings.
+        origin: String,
+    },
+}
+
+/// An error while a record is written for a reader.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RecordFailure {
+    /// The session can't be read.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The record can't be made from the stored session, or can't be signed.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The server has started and not read the log yet, so the key of a logged record is unknown.
+    #[error("the server is still reading its log")]
+    Starting,
+}
+
+/// The log up to its last checkpoint.
+#[derive(Clone, Default)]
+pub(crate) struct PublishedLog {
+    index: TreeIndex,
+    /// The record keys of the log, each with the number of its leaf, in the order of the log.
+    pub(crate) keys: Vec<(u64, RecordPublicKey)>,
+    /// The signed checkpoint; empty before the first one.
+    pub(crate) checkpoint: Bytes,
+    /// The numbers of games that count, and of those that don't.
+    pub(crate) outcomes: LogOutcomes,
+}
+
+impl PublishedLog {
+    /// Returns the number of leaves.
+    pub(crate) fn size(&self) -> u64 {
+        self.index.size()
+    }
+
+    /// Returns the root hash of the last checkpoint.
+    pub(crate) fn root(&self) -> Hash {
+        self.index.root()
+    }
+}
+
+/// The keys of records and the log of one server.
+pub(crate) struct Records {
+    keys: RecordKeys,
+    /// The log's name in checkpoints.
+    pub(crate) origin: String,
+    note_key: NoteKey,
+    /// True if the server keeps the log.
+    keeps_log: bool,
+    log: RwLock<Arc<PublishedLog>>,
+    /// A lock that is held while the log is read and signed, so that an older log never replaces a newer one.
+    publishing: Mutex<()>,
+    /// True after an error of the sequencer, until it succeeds again. Each outage is logged once.
+    is_stuck: AtomicBool,
+    /// The places for records that are written at the same time.
+    writing: Arc<Semaphore>,
+}
+
+/// The maximum number of records that are written at the same time. Anyone may ask for the record of an ended session,
+/// and a long one takes much memory.
+const WRITTEN_AT_ONCE: usize = 4;
+
+impl Records {
+    /// Loads the keys, or generates them. `shared` is the secret of nodes with a shared database. The data folder must
+    /// exist and be locked.
+    ///
+    /// # Errors
+    /// If a key or the origin is unusable.
+    pub(crate) fn start(
+        settings: &RecordSettings,
+        folder: &Path,
+        shared: Option<&ServerSecret>,
+    ) -> Result<Records, RecordsError> {
+        let keys = RecordKeys::load(settings, folder, shared)?;
+        let origin = match &settings.origin {
+            Some(origin) => origin.clone(),
+            // The log keeps its name when its key is rotated.
+            None => {
+                let first = rotation::first_key(&keys.handovers, keys.log.public_key());
+                format!("arena/{}", &first.to_string()[..16])
+            }
+        };
+        let note_key = NoteKey::new(&origin, SignatureType::Ed25519, keys.log.public_key())
+            .map_err(|_| RecordsError::Origin { origin: origin.clone() })?;
+        let (log, publishing, is_stuck) = (RwLock::default(), Mutex::new(()), AtomicBool::new(false));
+        let writing = Arc::new(Semaphore::new(WRITTEN_AT_ONCE));
+        Ok(Records { keys, origin, note_key, keeps_log: settings.log, log, publishing, is_stuck, writing })
+    }
+
+    /// Returns the public record key, which new records are sealed with.
+    pub(crate) fn record_key(&self) -> RecordPublicKey {
+        self.keys.record.public_key()
+    }
+
+    /// Returns the signer of the replays of tournaments, which is the record key. Returns `None` if another program has
+    /// the key, because its failure would end a tournament.
+    pub(crate) fn replay_signer(&self) -> Option<Signer> {
+        (!self.keys.is_outside).then(|| Arc::clone(&self.keys.record))
+    }
+
+    /// Returns the handovers of both keys.
+    pub(crate) fn handovers(&self) -> &[KeyHandover] {
+        &self.keys.handovers
+    }
+
+    /// Returns the leaves that the log needs before `key` may seal records, if `last` is the last key in the log: one
+    /// for each handover that leads to the key, or one without a handover.
+    fn key_leaves(&self, last: Option<RecordPublicKey>, key: RecordPublicKey, at: Timestamp) -> Vec<Leaf> {
+        if last == Some(key) {
+            return Vec::new();
+        }
+        let path = last.map(|last| rotation::handovers_between(&self.keys.handovers, last, key)).unwrap_or_default();
+        if path.is_empty() {
+            return vec![Leaf::Key { record_key: key, handover: None, at }];
+        }
+        let leaf = |handover: KeyHandover| Leaf::Key { record_key: handover.new, handover: Some(handover), at };
+        path.into_iter().map(leaf).collect()
+    }
+
+    /// Returns the key of a session's creator, which the answer to the creation contains. It is computed and never
+    /// stored.
+    pub(crate) fn creator_key(&self, session: SessionId) -> String {
+        self.keys.creators.owner_key(&format!("session/{session}"))
+    }
+
+    /// Returns true if this is the key of the session's creator.
+    pub(crate) fn is_creator(&self, key: &str, session: SessionId) -> bool {
+        self.keys.creators.owns(key, &format!("session/{session}"))
+    }
+
+    /// Returns the log up to its last checkpoint.
+    pub(crate) fn published(&self) -> Arc<PublishedLog> {
+        Arc::clone(&self.log.read())
+    }
+
+    /// Returns the commitment to the content of a message, which stays in the record after the content is deleted.
+    /// Returns `None` for messages that are in no record.
+    fn commit(&self, channel: Channel, index: u64, content: &str) -> Option<ContentHash> {
+        let (session, what) = match channel {
+            Channel::Chat(session) => (session, format!("chat/{index}")),
+            Channel::Operator(session) => (session, format!("operator/{index}")),
+            Channel::Invites | Channel::Inputs(_) => return None,
+        };
+        Some(ContentHash(self.keys.salts.of_session(session).commit(&what, content).0))
+    }
+
+    /// Lets the engine keep the commitments of messages that an administrator hides.
+    pub(crate) fn keep_commitments(self: &Arc<Records>, engine: &Engine) {
+        let records = Arc::clone(self);
+        engine.set_commitments(Arc::new(move |channel, index, content| records.commit(channel, index, content)));
+    }
+
+    /// Writes the record of a session for a reader, with its proof if the log has the session's end. Returns `None` if
+    /// there is no such session.
+    ///
+    /// # Errors
+    /// If the session can't be read, or the record can't be signed.
+    pub(crate) async fn write(
+        self: &Arc<Records>,
+        engine: &Engine,
+        id: SessionId,
+        viewer: RecordViewer,
+    ) -> Result<Option<String>, RecordFailure> {
+        let place = Arc::clone(&self.writing).acquire_owned().await;
+        let Some(source) = find_source(engine, id).await? else { return Ok(None) };
+        let logged = self.find_ended(engine, id).await?;
+        let records = Arc::clone(self);
+        let written = move || {
+            // The work continues if the client closes the connection, so it keeps the place until it is done.
+            let _place = place;
+            records.write_with(&source, viewer, logged.map(|(_, hash, key)| (hash, key)))
+        };
+        let (mut record, is_in_log) = blocking(written).await?;
+        if let Some((leaf, ..)) = logged.filter(|_| is_in_log)
+            && let Some(proof) = self.prove(engine, leaf).await?
+        {
+            record.push_str(&serde_json::to_string(&proof).expect("a proof is JSON"));
+            record.push('\n');
+        }
+        Ok(Some(record))
+    }
+
+    /// Writes a record. `logged` are the hash and the record key of the record in the log. Returns true if the record
+    /// has that hash.
+    fn write_with(
+        &self,
+        source: &RecordSource,
+        viewer: RecordViewer,
+        logged: Option<(Hash, RecordPublicKey)>,
+    ) -> Result<(String, bool), RecordError> {
+        let current = self.record_key();
+        let former = |key: RecordPublicKey| self.keys.former.iter().find(|former| former.public_key() == key);
+        let write = |key: RecordPublicKey| {
+            let former = former(key);
+            match former {
+                _ if key == current => self.derive(source, viewer, &*self.keys.record),
+                Some(former) => self.derive(source, viewer, former),
+                // The key is lost, so the arena can't seal the record anymore.
+                None => Ok(without_seal(&self.derive(source, viewer, &PublicKeyOnly(key))?)),
+            }
+        };
+        let Some((hash, key)) = logged else { return Ok((write(current)?, false)) };
+        let record = write(key)?;
+        if last_hash(&record)? == hash {
+            return Ok((record, true));
+        }
+        tracing::warn!(session = %source.session.facts.id, "a record differs from the hash in the log");
+        // The log's proof doesn't fit, so the record needs a seal. Readers refuse a record that has neither.
+        let is_sealed = key == current || former(key).is_some();
+        Ok((if is_sealed { record } else { write(current)? }, false))
+    }
+
+    fn derive(&self, source: &RecordSource, viewer: RecordViewer, seal: &dyn Sign) -> Result<String, RecordError> {
+        self.with_input(source, &seal.public_key(), |input, salts| write_record(input, salts, viewer, Some(seal)))
+    }
+
+    /// Returns the hash of a session's record that names this key.
+    fn hash(&self, source: &RecordSource, key: &RecordPublicKey) -> Result<Hash, RecordError> {
+        self.with_input(source, key, record_hash)
+    }
+
+    fn with_input<T>(
+        &self,
+        source: &RecordSource,
+        key: &RecordPublicKey,
+        then: impl FnOnce(&RecordInput<'_>, &SessionSalts) -> Result<T, RecordError>,
+    ) -> Result<T, RecordError> {
+        let salts = self.keys.salts.of_session(source.session.facts.id);
+        let commitments = source.commitments.iter().map(|(message, hash)| (*message, Commitment(hash.0))).collect();
+        // Sessions from before inputs were stored have no input of the creation. Only stored facts may be in the header,
+        // so that all releases write the same one.
+        let terms = source.session.facts.rated.as_ref();
+        let input = RecordInput {
+            session: &source.session,
+            messages: played(source),
+            commitments: &commitments,
+            prompt_sha256: terms.and_then(|terms| terms.prompt.clone()).unwrap_or_else(|| digest("")),
+            rules_version: terms.and_then(|terms| terms.rules.parse().ok()).unwrap_or_default(),
+            release: UNKNOWN_RELEASE,
+            record_key: Some(key),
+            fork: forks::origin_of(source),
+        };
+        then(&input, &salts)
+    }
+
+    /// Returns the leaf of a session's end: its number, the record's hash, and the record key at that place of the log.
+    /// Returns `None` if the log doesn't have it yet.
+    ///
+    /// # Errors
+    /// If the store can't be read, or the log hasn't been read since the start.
+    async fn find_ended(
+        &self,
+        engine: &Engine,
+        id: SessionId,
+    ) -> Result<Option<(u64, Hash, RecordPublicKey)>, RecordFailure> {
+        let log = self.published();
+        let Some(n) = engine.find_leaf(id, "ended").await? else { return Ok(None) };
+        if self.keeps_log && log.checkpoint.is_empty() {
+            return Err(RecordFailure::Starting);
+        }
+        if n >= log.size() {
+            return Ok(None);
+        }
+        let Some(leaf) = engine.list_leaves(n, 1).await?.pop() else { return Ok(None) };
+        let Ok(Leaf::Ended { record, .. }) = leaf.data.parse::<Leaf>() else { return Ok(None) };
+        let key = log.keys.iter().rev().find(|(since, _)| *since < n).map(|(_, key)| *key);
+        Ok(key.map(|key| (n, record, key)))
+    }
+
+    /// Returns the number of a session's leaf of this kind, if a checkpoint covers it.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub(crate) async fn find_leaf(
+        &self,
+        engine: &Engine,
+        id: SessionId,
+        kind: &str,
+    ) -> Result<Option<u64>, EngineError> {
+        let size = self.published().size();
+        Ok(engine.find_leaf(id, kind).await?.filter(|n| *n < size))
+    }
+
+    /// Returns the proof that the published log has a leaf; `None` if it doesn't.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub(crate) async fn prove(&self, engine: &Engine, leaf: u64) -> Result<Option<LogProof>, EngineError> {
+        let log = self.published();
+        let first = leaf - leaf % TILE_WIDTH as u64;
+        let hashes = engine.list_leaves(first, TILE_WIDTH).await?.iter().map(|leaf| Hash(leaf.hash)).collect();
+        let path = log.index.inclusion_path(leaf, &Block { first, hashes });
+        let checkpoint = String::from_utf8_lossy(&log.checkpoint).into_owned();
+        Ok(path.map(|path| LogProof { leaf, size: log.size(), path, checkpoint }))
+    }
+
+    /// Returns the bytes of a tile or bundle; `None` if the published log doesn't have it.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub(crate) async fn tile(&self, engine: &Engine, tile: Tile) -> Result<Option<Vec<u8>>, EngineError> {
+        let log = self.published();
+        if !tile.is_in(log.size()) {
+            return Ok(None);
+        }
+        let Tile { kind, index, width } = tile;
+        let width = usize::from(width);
+        let in_memory = match kind {
+            TileKind::Hashes { level: 0 } => log.index.tail_tile(index, width),
+            TileKind::Hashes { level } => log.index.tile(level as usize, index, width),
+            TileKind::Leaves => None,
+        };
+        if let Some(hashes) = in_memory {
+            return Ok(Some(tile_bytes(hashes)));
+        }
+        let leaves = engine.list_leaves(index * TILE_WIDTH as u64, width).await?;
+        let bytes = match kind {
+            TileKind::Leaves => bundle_bytes(leaves.iter().map(|leaf| leaf.data.as_bytes())).ok(),
+            TileKind::Hashes { .. } => Some(leaves.iter().flat_map(|leaf| leaf.hash).collect()),
+        };
+        Ok(bytes.filter(|_| leaves.len() == width))
+    }
+
+    /// Returns the public key of checkpoints with the origin, in the form of signed notes.
+    pub(crate) fn note_key(&self) -> &NoteKey {
+        &self.note_key
+    }
+
+    /// Signs a checkpoint of the log.
+    fn sign_checkpoint(&self, size: u64, root: Hash) -> Result<String, String> {
+        let checkpoint = Checkpoint { origin: self.origin.clone(), size, root };
+        let signed = checkpoint.sign(&*self.keys.log).map_err(|error| error.to_string())?;
+        Ok(signed.to_string())
+    }
+}
+
+/// A record key without its secret, of which only the name is needed: in the header. Its signatures are invalid.
+struct PublicKeyOnly(RecordPublicKey);
+
+impl Sign for PublicKeyOnly {
+    fn public_key(&self) -> RecordPublicKey {
+        self.0
+    }
+
+    fn sign(&self, _text: &[u8]) -> Result<[u8; 64], String> {
+        Ok([0; 64])
+    }
+}
+
+/// Returns a record without its last line, which is the seal.
+fn without_seal(record: &str) -> String {
+    let lines = record.strip_suffix('\n').unwrap_or(record);
+    lines.rfind('\n').map_or_else(String::new, |end| record[..=end].to_owned())
+}
+
+/// The operator's answer to an action outside of the game.
+const NOT_RUNNING: &str = "ERR_GAME_NOT_RUNNING: Game not running.";
+
+/// Returns the messages of a session up to the end of its game: all, if it hasn't ended. Players may chat and try to
+/// act after the end. Such messages aren't in the record, because its hash in the log never changes.
+fn played(source: &RecordSource) -> &[ChatMessage] {
+    let refusal = ContentHash::of(NOT_RUNNING);
+    let is_late = |message: &ChatMessage| match message.channel {
+        Channel::Chat(_) => message.from != Party::Operator,
+        Channel::Operator(_) if message.from == Party::Operator && message.to.is_some() => {
+            message.hidden.unwrap_or_else(|| ContentHash::of(&message.content)) == refusal
+        }
+        _ => false,
+    };
+    let last = source.messages.iter().rposition(|message| !is_late(message)).filter(|_| has_ended(&source.session));
+    match last {
+        Some(last) => &source.messages[..=last],
+        None => &source.messages,
+    }
+}
+
+/// Returns the data of a session's record; `None` if there is no such session.
+async fn find_source(engine: &Engine, id: SessionId) -> Result<Option<RecordSource>, EngineError> {
+    match engine.record_source(id).await {
+        Ok(source) => Ok(Some(forks::with_original_seed(source))),
+        Err(EngineError::UnknownSession) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Runs a long or blocking function on another thread.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // The server is stopping, and drops this task too.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Returns the SHA-256 of a text as hexadecimal digits.
+fn digest(text: &str) -> String {
+    hex::encode(&Sha256::digest(text))
+}
+
+/// True if the session has ended.
+fn has_ended(session: &Session) -> bool {
+    matches!(session.phase, Phase::Ended { .. })
+}

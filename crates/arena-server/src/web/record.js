@@ -1,0 +1,58 @@
+// "Check this game" on the page of an ended session: fetches the record, checks it, and lists the results.
+
+import { FalseRecord, Uncheckable, checkRecord } from "./record-check.js";
+import { make } from "./boards/seats.js";
+
+/** Returns a number with its noun. */
+const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+
+/** Returns the results as sentences, each with true for a passed check and false for one that wasn't possible. */
+function sentences(result) {
+    const { events, messages, opened, end, seed, signature, origin } = result;
+    const withheld = messages - opened;
+    return [
+        [true, `${count(events, "event")} form an unbroken chain of hashes.`],
+        [opened > 0, `${count(opened, "message")} of ${messages} agree with the hashes in the chain.`],
+        withheld > 0 && [false, `${count(withheld, "message")} of others can't be checked, because their content is withheld.`],
+        seed ? [true, "The seed is the one that was fixed before the game."] : [false, "The game has no seed to compare."],
+        signature ? [true, "The arena signed the record."]
+            : [false, "The signature wasn't checked: the record has none, or this browser has no Ed25519."],
+        origin ? [true, `A proof leads from the record to a checkpoint of the log ${origin}. Its signature wasn't checked.`] : [false, "The record has no proof of its place in the log yet."],
+        end === null && [false, "The record has no end."],
+        [false, "This page doesn't play the game again. `arena verify` does."],
+    ].filter(Boolean);
+}
+
+/** Fetches and checks the record of a session. Shows the results below the button. */
+async function check(button) {
+    const part = button.closest("#check");
+    const [verdict, list] = [part.querySelector("[role=status]"), part.querySelector("ul")];
+    button.disabled = true;
+    list.replaceChildren();
+    verdict.textContent = "Checking …";
+    try {
+        const answer = await fetch(button.dataset.record, { cache: "no-store", signal: AbortSignal.timeout(30_000) });
+        if (!answer.ok) throw new Uncheckable(`The server didn't send the record (status ${answer.status}).`);
+        const result = await checkRecord(new Uint8Array(await answer.arrayBuffer()));
+        if (result.session !== button.dataset.session) throw new FalseRecord("It is the record of another game.");
+        verdict.textContent = "No contradiction found.";
+        for (const [isChecked, text] of sentences(result)) {
+            list.append(make("li", isChecked ? "" : "soft", `${isChecked ? "✓" : "–"} ${text}`));
+        }
+        const hash = make("li", "small soft", "Hash of the record: ");
+        hash.append(make("code", "", result.hash));
+        list.append(hash);
+    } catch (error) {
+        if (error instanceof FalseRecord) verdict.textContent = `The record is false. ${error.message}`;
+        else if (error instanceof Uncheckable) verdict.textContent = error.message;
+        else verdict.textContent = "The server didn't send the record. Please try again.";
+    } finally {
+        button.disabled = false;
+    }
+}
+
+// The part of the page is replaced when the game ends, so the listener is on the document.
+document.addEventListener("click", (event) => {
+    const button = event.target.closest("#check button");
+    if (button) check(button);
+});
