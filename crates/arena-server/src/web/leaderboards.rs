@@ -86,6 +86,9 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
                 }
             }
         }
+        @if arena.settings.evals.folder.is_some() {
+            p { a href="/evals" { "Evaluations" } " compare language models, with intervals and costs." }
+        }
         @if let Some(shown) = &shown {
             section id="board" {
                 h2 { "All challenges" }

@@ -23,6 +23,8 @@ fn a_server_shows_the_runs_of_its_folder() {
     std::fs::create_dir(folder.path().join("not-a-run")).unwrap();
     let host = Host::start_with(|settings| settings.evals.folder = Some(folder.path().to_owned()));
     let client = host.client();
+    let leaderboards = client.get("/leaderboards").text().to_owned();
+    assert!(leaderboards.contains("href=\"/evals\""), "{leaderboards}");
     let list = client.get("/evals").text().to_owned();
     assert!(list.contains("/evals/runs/run%201\"") && !list.contains("not-a-run"), "{list}");
     // The server's navigation is on these pages too.
@@ -37,5 +39,7 @@ fn a_server_shows_the_runs_of_its_folder() {
 #[test]
 fn a_server_without_a_folder_has_no_such_pages() {
     let host = Host::start_with(|_| {});
-    assert_eq!(host.client().get("/evals").status, 404);
+    let client = host.client();
+    assert_eq!(client.get("/evals").status, 404);
+    assert!(!client.get("/leaderboards").text().contains("/evals"));
 }
