@@ -188,6 +188,11 @@ def tree_root(leaves: list[bytes]) -> bytes:
     return node_hash(tree_root(leaves[:middle]), tree_root(leaves[middle:]))
 
 
+def root_over(hashes: list[bytes]) -> bytes:
+    middle = len(hashes) // 2
+    return node_hash(root_over(hashes[:middle]), root_over(hashes[middle:])) if middle else hashes[0]
+
+
 def half(size: int) -> int:
     return 1 << ((size - 1).bit_length() - 1)
 
@@ -260,6 +265,16 @@ def proof_of(leaves: list[bytes], number: int) -> str:
 
 
 def write_log(folder: Path, leaves: list[bytes], checkpoint: str | None = None) -> Path:
+    hashes, level = [leaf_hash(leaf) for leaf in leaves], 0
+    while hashes:
+        for start in range(0, len(hashes), 256):
+            tile = hashes[start : start + 256]
+            path = folder / verify.tile_path(start // 256, len(tile), level)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"".join(tile))
+        # A hash above is the root of 256 hashes, by the recursive definition.
+        full = range(0, len(hashes) - 255, 256)
+        hashes, level = [root_over(hashes[start : start + 256]) for start in full], level + 1
     for start in range(0, len(leaves), 256):
         part = leaves[start : start + 256]
         path = folder / verify.tile_path(start // 256, len(part))
@@ -285,8 +300,9 @@ def test_withheld_contents_and_parts_are_reported_as_unchecked() -> None:
     assert "1 of 5" in report.unchecked["contents"]
     unsigned = chained({**HEADER, "recordKey": None}, EVENTS, END)
     assert {"signature", "log"} < set(verify.verify(file_of(*unsigned)).unchecked)
-    with pytest.raises(FalseRecordError, match="no signature"):
-        verify.verify(file_of(*unsigned), keys=[HEADER["recordKey"]])
+    assert verify.verify(file_of(*unsigned)).is_complete
+    # The record doesn't say that the arena signed it, so the missing signature is no lie.
+    assert not verify.verify(file_of(*unsigned), keys=[HEADER["recordKey"]]).is_complete
     unfinished = chained(HEADER, EVENTS[:2], None)
     report = verify.verify(file_of(*unfinished, sealed(unfinished[-1])))
     assert (report.end, report.hash, report.events) == (None, sha(unfinished[-1]), 2)
@@ -433,8 +449,9 @@ def test_handovers_connect_keys_in_both_directions(tmp_path: Path, capsys: pytes
     report = verify.verify(proved, log_keys=[later_key], handovers=[log_handover])
     assert report.checked[-1] == "checkpoint"
     for unconnected in ([], known):
-        with pytest.raises(FalseRecordError, match="no valid signature"):
-            verify.verify(proved, log_keys=[later_key], handovers=unconnected)
+        report = verify.verify(proved, log_keys=[later_key], handovers=unconnected)
+        assert "no signature" in report.unchecked["checkpoint"]
+        assert not report.is_complete
 
     # The log and the published keys have handovers too.
     season = tmp_path / "season.jsonl"
@@ -453,20 +470,21 @@ def test_handovers_connect_keys_in_both_directions(tmp_path: Path, capsys: pytes
     assert verify.main([str(season), "--keys", str(published)]) == 0
     forgeries: list[dict[str, Any]] = [
         {"kind": "log"},
-        {"kind": "seat"},
         {"at": TIME + 1},
-        {"at": "1"},
         {"old": public(first).hex()},
         {"signedByOld": from_record["signedByNew"]},
         {"signedByNew": to_record["signedByNew"]},
-        {"signedByNew": 1},
     ]
     for changed in forgeries:
         publish({**from_record, **changed})
         assert verify.main([str(season), "--keys", str(published)]) == verify.EXIT_FALSE, changed
         assert "FALSE  keys" in capsys.readouterr().err
-    publish({"kind": "record"})
-    assert verify.main([str(season), "--keys", str(published)]) == verify.EXIT_FALSE
+    # Another format is no forgery.
+    for other_form in ({"kind": "seat"}, {"at": "1"}, {"signedByNew": 1}):
+        publish({**from_record, **other_form})
+        with pytest.raises(SystemExit) as ended:
+            verify.main([str(season), "--keys", str(published)])
+        assert ended.value.code == verify.EXIT_USAGE, other_form
     for recorded, value in ((second, {**from_record, "at": 1}), (later, from_record)):
         false_leaf = entry(leaf="key", recordKey=public(recorded).hex(), handover=value, at=TIME)
         false_log = write_log(tmp_path / f"false {value['at']}", [*LEAVES, false_leaf])
@@ -479,8 +497,9 @@ def test_a_proof_replaces_the_signature_of_a_lost_key() -> None:
     report = verify.verify(file_of(*CHAIN, proof_of(LEAVES, 302)), keys=[STATE], log_keys=keys)
     assert report.checked[-2:] == ("proof", "checkpoint")
     assert (report.key, "signature" in report.unchecked) == (None, True)
-    with pytest.raises(UncheckedError, match="give the log or its key"):
-        verify.verify(file_of(*CHAIN, proof_of(LEAVES, 302)), keys=[STATE])
+    assert report.is_complete
+    report = verify.verify(file_of(*CHAIN, proof_of(LEAVES, 302)), keys=[STATE])
+    assert (report.unchecked["checkpoint"], report.is_complete) == (verify.NO_LOG_KEY, False)
 
 
 def test_a_session_without_inputs_may_lack_messages() -> None:
@@ -665,17 +684,34 @@ def test_a_log_that_changes_its_past_is_found(tmp_path: Path) -> None:
             [],
             "was unlisted, but it had ended before",
         ),
-        (LEAVES, checkpoint_of(LEAVES, key=RECORD_KEY), [], f"no valid signature of {ORIGIN}"),
-        (LEAVES, None, [checkpoint_of(LEAVES[:3], origin="other")], "the earlier checkpoint is of 'other'"),
-        (LEAVES, None, [checkpoint_of(LEAVES[:3]), checkpoint_of(swapped[:3])], "two earlier checkpoints of size 3"),
+        (LEAVES, forged(checkpoint_of(LEAVES)), [], f"the signature of {ORIGIN} below the checkpoint is forged"),
+        (LEAVES, None, [forged(checkpoint_of(LEAVES[:3]))], "is forged"),
+        (LEAVES, None, [checkpoint_of(LEAVES[:3]), checkpoint_of(swapped[:3])], "the first 3 leaves differ"),
     ]
     for number, (leaves, checkpoint, earlier, expected) in enumerate(cases):
         folder = write_log(tmp_path / str(number), leaves, checkpoint)
         with pytest.raises(FalseLogError, match=re.escape(expected)):
             Log.read(str(folder), [NoteKey.parse(LOG_VKEY)], earlier)
-    folder = write_log(tmp_path / "since", LEAVES)
-    with pytest.raises(UncheckedError, match="the earlier checkpoint of size 3 has no valid signature"):
-        Log.read(str(folder), [NoteKey.parse(LOG_VKEY)], [checkpoint_of(swapped[:3], key=RECORD_KEY)])
+    # Other logs, and files that anyone can write, refute nothing.
+    for name, checkpoint, since, expected in [
+        (
+            "since",
+            None,
+            checkpoint_of(swapped[:3], key=RECORD_KEY),
+            "the earlier checkpoint of size 3 has no signature",
+        ),
+        ("other", None, checkpoint_of(LEAVES[:3], origin="other"), "the earlier checkpoint of size 3 has no signature"),
+        ("unsigned", checkpoint_of(LEAVES, key=RECORD_KEY), checkpoint_of(LEAVES), f"no signature of {ORIGIN}"),
+    ]:
+        folder = write_log(tmp_path / name, LEAVES, checkpoint)
+        with pytest.raises(UncheckedError, match=re.escape(expected)) as found:
+            Log.read(str(folder), [NoteKey.parse(LOG_VKEY)], [since])
+        assert found.value.exit_code == verify.EXIT_USAGE
+    with pytest.raises(UncheckedError, match="the earlier checkpoint is of 'other'"):
+        Log.read(str(tmp_path / "since"), [], [checkpoint_of(LEAVES[:3], origin="other")])
+    with pytest.raises(UncheckedError, match=re.escape("no signature of witness.example")) as found:
+        Log.read(str(tmp_path / "since"), [NoteKey.parse(WITNESS_VKEY), NoteKey.parse(LOG_VKEY)])
+    assert found.value.exit_code == verify.EXIT_INCOMPLETE
     folder = write_log(tmp_path / "cut", LEAVES)
     tile = folder / verify.tile_path(1, 48)
     tile.write_bytes(tile.read_bytes()[:-1])
@@ -686,6 +722,65 @@ def test_a_log_that_changes_its_past_is_found(tmp_path: Path) -> None:
         Log.read(str(folder))
 
 
+def forged(checkpoint: str) -> str:
+    """Returns the checkpoint with another signature under the name and the id of its key."""
+    before, _, signature = checkpoint.rpartition(" ")
+    data = bytearray(base64.b64decode(signature))
+    data[-1] ^= 1
+    return f"{before} {base64.b64encode(data).decode()}\n"
+
+
+def test_tiles_of_hashes_are_compared_with_the_leaves(tmp_path: Path) -> None:
+    for count in (1, 255, 256, 257, 600):
+        folder = write_log(tmp_path / str(count), others(count))
+        assert Log.read(str(folder)).tree.root() == tree_root(others(count))
+        tiles = sorted(path for path in folder.rglob("tile/[0-9]/**/*") if path.is_file())
+        # Level 0, and level 1 of logs with a full tile.
+        assert len(tiles) == -(-count // 256) + (count >= 256), tiles
+        for tile in tiles:
+            good = tile.read_bytes()
+            for bad in (
+                good[:-1] + bytes([good[-1] ^ 1]),
+                bytes([good[0] ^ 1]) + good[1:],
+                good[:-32],
+                good + good[:32],
+            ):
+                tile.write_bytes(bad)
+                with pytest.raises(FalseLogError, match="doesn't have the hashes"):
+                    Log.read(str(folder))
+            tile.unlink()
+            with pytest.raises(UncheckedError, match="is missing"):
+                Log.read(str(folder))
+            tile.write_bytes(good)
+        assert Log.read(str(folder)).tree.size == count
+
+
+def test_a_log_that_was_changed_and_signed_again_contradicts_the_proofs_in_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The log without one of the other sessions, signed with the real key. Its leaves don't contradict each other.
+    changed = [leaf for leaf in LEAVES if leaf != LEAVES[5]]
+    record = file_of(*RECORD, proof_of(LEAVES, 302))
+    for number, leaves in enumerate([changed + others(301)[300:], [*changed, entry(**{**json.loads(KEY), "at": 1})]]):
+        folder = write_log(tmp_path / str(number), leaves)
+        for keys in ([], [NoteKey.parse(LOG_VKEY)]):
+            log = Log.read(str(folder), keys)
+            with pytest.raises(FalseRecordError, match="the log forked: its first 304 leaves have another root"):
+                verify.verify(record, log=log)
+    path = tmp_path / "record.jsonl"
+    path.write_bytes(record)
+    assert verify.main([str(path), "--log", str(tmp_path / "0"), "--log-key", LOG_VKEY]) == verify.EXIT_FALSE
+    assert "the log forked" in capsys.readouterr().out
+    # A shorter copy may be older than the record, and a proof of another log refutes nothing.
+    log = Log.read(str(write_log(tmp_path / "old", LEAVES[:303])), [NoteKey.parse(LOG_VKEY)])
+    assert verify.verify(record, log=log).is_complete
+    renamed = checkpoint_of(LEAVES, origin="other.example/log")
+    log = Log.read(str(write_log(tmp_path / "renamed", LEAVES, renamed)))
+    report = verify.verify(record, log=log)
+    assert "is of the log arena.example/log" in report.unchecked["checkpoint"]
+    assert (report.checked[-1], report.is_complete) == ("log", False)
+
+
 def test_a_record_that_contradicts_the_log_is_found(tmp_path: Path) -> None:
     changed = {**json.loads(CREATED), "seedCommitment": STATE}
     other_record = {**json.loads(ENDED), "record": STATE}
@@ -693,7 +788,7 @@ def test_a_record_that_contradicts_the_log_is_found(tmp_path: Path) -> None:
     other_key = {**json.loads(KEY), "recordKey": STATE}
     without = [leaf for leaf in LEAVES if leaf not in (CREATED, ENDED)] + 2 * [KEY]
     cases = [
-        (without, [*RECORD, proof_of(LEAVES, 302)], "has a proof, but the log doesn't have the session"),
+        (without, [*RECORD, proof_of(LEAVES, 302)], "the log forked: its first 304 leaves have another root hash"),
         ([entry(**changed), ENDED], RECORD, "the log has another seedCommitment"),
         ([CREATED, entry(**other_record)], RECORD, "the log has another hash for the session's record"),
         ([CREATED, entry(**other_end)], RECORD, "the log has another kind or time of the session's end"),
@@ -720,6 +815,7 @@ def test_a_session_that_the_log_lacks_is_unchecked(tmp_path: Path) -> None:
         report = verify.verify(file_of(*record), log=log)
         assert expected in report.unchecked["log"]
         assert "log" not in report.checked
+        assert not report.is_complete
 
 
 def test_keys_and_checkpoints_in_other_forms_are_refused() -> None:
@@ -739,7 +835,8 @@ def test_keys_and_checkpoints_in_other_forms_are_refused() -> None:
         with pytest.raises(ValueError, match="checkpoint"):
             Checkpoint.parse(change(good))
     assert Checkpoint.parse(good).is_signed_by(NoteKey.parse(LOG_VKEY))
-    assert not Checkpoint.parse(good.replace("\n304\n", "\n303\n")).is_signed_by(NoteKey.parse(LOG_VKEY))
+    with pytest.raises(FalseLogError, match="is forged"):
+        Checkpoint.parse(good.replace("\n304\n", "\n303\n")).is_signed_by(NoteKey.parse(LOG_VKEY))
     assert not Checkpoint.parse(good).is_signed_by(NoteKey.parse(WITNESS_VKEY))
 
 
@@ -765,7 +862,7 @@ def test_the_command_has_an_exit_code_for_false_files(tmp_path: Path, capsys: py
     assert verify.main([str(season), "--key", STATE]) == verify.EXIT_FALSE
     assert "another key" in capsys.readouterr().out
     (season / "foreign.jsonl").write_bytes(b"{}\n")
-    assert verify.main([str(season)]) == 1
+    assert verify.main([str(season)]) == verify.EXIT_USAGE
     (season / "bad.jsonl").write_bytes(file_of(*reordered(RECORD, 0, 2, 1)))
     assert verify.main([str(season), "--json"]) == verify.EXIT_FALSE
     capsys_text = capsys.readouterr().out.splitlines()[-1]
@@ -773,8 +870,27 @@ def test_the_command_has_an_exit_code_for_false_files(tmp_path: Path, capsys: py
     assert (bad["line"], bad["event"]) == (2, 1)
     assert "isn't a record" in foreign["error"]
     assert (good["session"], good["withheld"]) == (SESSION, 0)
-    assert verify.main([str(tmp_path / "none.jsonl")]) == 1
-    assert verify.main(["--log", str(tmp_path)]) == 1
+    assert verify.main([str(tmp_path / "none.jsonl")]) == verify.EXIT_USAGE
+    assert verify.main(["--log", "http://127.0.0.1:1"]) == verify.EXIT_UNREACHABLE
+    (tmp_path / "empty").mkdir()
+    assert verify.main(["--log", str(tmp_path / "empty")]) == verify.EXIT_USAGE
+    assert verify.main([str(tmp_path / "empty")]) == verify.EXIT_USAGE
+
+    # A newer key than those in a published file may be the arena's or a forger's.
+    good_record = tmp_path / "season/good.jsonl"
+    published.write_text(json.dumps({"release": "0.9.0", "recordKey": STATE}))
+    capsys.readouterr()
+    assert verify.main([str(good_record), "--keys", str(published)]) == verify.EXIT_INCOMPLETE
+    assert "get a newer arena.json" in capsys.readouterr().out
+    future = tmp_path / "future.jsonl"
+    future.write_bytes(good_record.read_bytes().replace(b'{"arenaRecord":1', b'{"arenaRecord":2', 1))
+    assert verify.main([str(future)]) == verify.EXIT_INCOMPLETE
+    # A log is found in a subfolder, and its own key is used if it publishes one.
+    assert verify.main([str(good_record), "--log", str(tmp_path)]) == 0
+    for key, expected in ((LOG_VKEY, 0), (vkey(ORIGIN, 1, WITNESS_KEY), verify.EXIT_USAGE)):
+        logged = {"origin": ORIGIN, "verifierKey": key, "recordKeys": []}
+        (folder / "arena.json").write_text(json.dumps({"recordKey": STATE, "log": logged}))
+        assert verify.main(["--log", str(folder)]) == expected
     for wrong in ([], ["--since", "x", "y"], ["--key", "zz", "y"], ["--keys", "none", "y"], ["--log-key", "zz", "y"]):
         with pytest.raises(SystemExit) as ended:
             verify.main(wrong)

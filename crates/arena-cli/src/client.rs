@@ -296,6 +296,11 @@ impl Arena {
         self.get(&path(&["api", "invites"], Some(invite)), &[], None)
     }
 
+    /// Gets the session of a player.
+    pub fn find_player(&self, invite: &str) -> Result<Answer, CallError> {
+        self.get(&path(&["api", "players"], Some(invite)), &[], None)
+    }
+
     /// Waits for opponents in a challenge. House bots may step in after `house_after` seconds.
     pub fn join_queue(&self, challenge: &str, house_after: Option<u64>) -> Result<Answer, CallError> {
         self.post(&path(&["api", "queue"], Some(challenge)), json!({ "houseAfterS": house_after }))

@@ -9,7 +9,7 @@ use arena_model::{SessionId, hex};
 use arena_record::log::{Cosignature, Leaf, LogError, LogReader, TlogProof};
 use serde_json::json;
 
-use crate::args::{Global, LogSourceArgs, LogVerb};
+use crate::args::{Global, LogKeyArgs, LogSourceArgs, LogVerb};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, counted, print, printable, utc};
 use crate::record::write;
@@ -17,13 +17,14 @@ use crate::record::write;
 pub use source::{GivenRecordKeys, LogSource, connected_log_keys, log_key, record_keys};
 pub use whole::{LogHead, WholeLog, check_proof};
 
-use source::checkpoint_in;
+use source::{CHECKPOINT, KEYS_FILE, checkpoint_in, write_below};
 use whole::signer_of;
 
 pub fn run(verb: LogVerb, global: &Global, style: Style) -> Result<(), Failure> {
     match verb {
         LogVerb::Checkpoint { source, out } => print_checkpoint(&source, out.as_deref(), global, style),
         LogVerb::Prove { id, source, created, out } => prove(&id, &source, created, out.as_deref(), global, style),
+        LogVerb::Save { log, keys, out } => save(log.as_deref(), &keys, &out, global, style),
         LogVerb::Check { source, since } => check(&source, &since, global, style),
     }
 }
@@ -157,6 +158,30 @@ fn check_since(log: &WholeLog, path: &Path) -> Result<u64, Failure> {
             Err(about(Exit::BadReplay, what))
         }
     }
+}
+
+/// Saves a whole log to a folder. If the folder has the log already, the new one must continue it.
+fn save(log: Option<&str>, keys: &LogKeyArgs, folder: &Path, global: &Global, style: Style) -> Result<(), Failure> {
+    let source = LogSource::find(log, global)?.copied_to(folder);
+    let log = WholeLog::read(&source, keys)?;
+    let checkpoint = folder.join(CHECKPOINT);
+    let before = match checkpoint.exists() {
+        true => Some(check_since(&log, &checkpoint)?),
+        false => None,
+    };
+    if let Some(keys) = source.keys_file()? {
+        write_below(&folder.join(KEYS_FILE), &keys)?;
+    }
+    // The checkpoint is the last file, so an interrupted copy isn't taken for a log.
+    write_below(&checkpoint, log.head.checkpoint.to_string().as_bytes())?;
+    if style == Style::Json {
+        let shown = json!({ "folder": folder, "size": log.size(), "sizeBefore": before });
+        return print(&shown.to_string());
+    }
+    log.head.note_key();
+    let continued = before.map(|size| format!("; it continues the {size} that the folder had")).unwrap_or_default();
+    let leaves = counted(log.size(), "leaf", "leaves");
+    print(&format!("saved the log {} with {leaves} to {}{continued}", printable(log.origin()), folder.display()))
 }
 
 /// Describes a log for people.

@@ -10,7 +10,6 @@ use arena_model::{Board, BoardId, BoardTerms, ChallengeType, Scoring, Script, Se
 use arena_record::boards::{
     LeaderboardPolicy, LeaderboardProfile, LeaderboardRow, LoggedSessions, RebuiltBoards, RecordedGame,
 };
-use arena_record::log::{LogAudit, LogReader};
 use arena_record::{reexecute, unplayable};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -18,7 +17,7 @@ use serde_json::{Map, Value};
 use crate::args::{BoardVerb, Global, LogKeyArgs, RebuildArgs};
 use crate::exit::{Exit, Failure};
 use crate::fork::{find_challenge, read_record};
-use crate::log::{LogHead, LogSource};
+use crate::log::{LogSource, WholeLog};
 use crate::output::{Style, Table, counted, note, print};
 use crate::scripts;
 
@@ -168,6 +167,13 @@ fn rebuild(args: &RebuildArgs, global: &Global, style: Style) -> Result<(), Fail
     for path in find_records(&args.records)? {
         let parsed = read_record(&path)?;
         unsealed += u64::from(log.is_none() && parsed.seal.is_none());
+        if let Some(log) = &log {
+            let proven = log.whole.check_proof(&parsed);
+            let proven = proven.map_err(|lie| Failure::new(Exit::BadReplay, lie).about(&path.display()))?;
+            if let Some(reason) = proven {
+                note(&format!("{}: {reason}", path.display()));
+            }
+        }
         keys.extend(parsed.seal.as_ref().map(|seal| seal.key).filter(|_| log.is_none()));
         if args.verify {
             let challenge =
@@ -195,7 +201,7 @@ fn rebuild(args: &RebuildArgs, global: &Global, style: Style) -> Result<(), Fail
         note(&format!("the records have signatures of {} keys; one arena has several after key changes", keys.len()));
     }
     let unfinished = log.as_ref().map(|log| log.sessions.unfinished());
-    let log = log.map(|log| log.checkpoint);
+    let log = log.map(|log| log.checkpoint());
     let boards = AllBoards { unsealed, unfinished, log, ..AllBoards::of(&rebuilt, &policy, &profiles) };
     match style {
         Style::Json | Style::Compact => {
@@ -207,32 +213,25 @@ fn rebuild(args: &RebuildArgs, global: &Global, style: Style) -> Result<(), Fail
 
 /// A whole log that was checked.
 struct ReadLog {
+    whole: WholeLog,
     sessions: LoggedSessions,
-    checkpoint: CheckpointLine,
 }
 
 impl ReadLog {
     /// Reads all leaves of a log, and compares them with its checkpoint.
     fn read(text: &str, keys: &LogKeyArgs, global: &Global) -> Result<ReadLog, Failure> {
         let source = LogSource::find(Some(text), global)?;
-        let head = LogHead::read(&source, keys)?;
-        head.note_key();
-        let checkpoint = head.checkpoint.unverified();
-        let (mut leaves, mut audit) = (Vec::new(), LogAudit::new());
-        let mut reader = LogReader::new(checkpoint.size, |path: &str| source.fetch(path));
-        let checked = reader.check(&checkpoint.root, |index, bytes| {
-            leaves.push(audit.add(index, bytes)?.to_string());
-            Ok(())
-        });
-        checked.map_err(|error| source.explain(&error))?;
+        let mut leaves = Vec::new();
+        let whole = WholeLog::read_each(&source, keys, |leaf| leaves.push(leaf.to_string()))?;
+        whole.head.note_key();
         let sessions = LoggedSessions::read(leaves.iter().map(String::as_str))
             .map_err(|why| Failure::new(Exit::BadReplay, why))?;
-        let checkpoint = CheckpointLine {
-            origin: checkpoint.origin.clone(),
-            size: checkpoint.size,
-            root: checkpoint.root.to_string(),
-        };
-        Ok(ReadLog { sessions, checkpoint })
+        Ok(ReadLog { whole, sessions })
+    }
+
+    fn checkpoint(&self) -> CheckpointLine {
+        let checkpoint = self.whole.head.checkpoint.unverified();
+        CheckpointLine { origin: checkpoint.origin.clone(), size: checkpoint.size, root: checkpoint.root.to_string() }
     }
 }
 

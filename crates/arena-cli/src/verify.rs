@@ -19,7 +19,7 @@ use crate::interrupt;
 use crate::log::{GivenRecordKeys, LogSource, WholeLog, connected_log_keys, log_key, record_keys};
 use crate::output::{Style, counted, note, print, print_for_reader, printable};
 
-use check::{Checks, FileFault, FileFormat, FilePart, SoundFile};
+use check::{Checks, FileFault, FileFormat, FilePart, GivenKeys, SoundFile};
 use files::FilesToCheck;
 
 /// The maximum number of files for which sound files have a line each. With more, only the others have one.
@@ -46,11 +46,19 @@ pub fn run(args: &VerifyArgs, global: &Global, style: Style) -> Result<(), Failu
     }
     let logged = log.iter().flat_map(|log| &log.handovers);
     let handovers: Vec<KeyHandover> = given.iter().flat_map(|given| &given.handovers).chain(logged).copied().collect();
+    let may_be_old = given.iter().any(|given| given.is_published);
     let keys: Vec<RecordPublicKey> = given.into_iter().flat_map(|given| given.keys).collect();
     let keys = connected_keys(KeyKind::Record, &keys, &handovers);
+    let keys = GivenKeys { keys, may_be_old };
     let checks = Checks::new(&args.challenges, keys, log, log_keys, ReadLimits::of_bytes(args.max_mib << 20))?;
     let results = check_all(&files, &checks, args.jobs, style)?;
-    results.report(&checks, skipped, style)
+    let left_out: u64 = results.left_out_files;
+    results.report(&checks, skipped, style)?;
+    if args.strict && left_out > 0 {
+        let files = counted(left_out, "file has", "files have");
+        return Err(Failure::new(Exit::OtherRules, format_args!("{files} parts that weren't verified (--strict)")));
+    }
+    Ok(())
 }
 
 /// The results of all files so far.
@@ -69,7 +77,9 @@ struct VerifyResults {
     sessions: BTreeSet<SessionId>,
     /// The sessions with several records.
     repeated: u64,
-    /// The number of files without a contradiction in which a part wasn't checked, or not completely.
+    /// The number of files without a contradiction in which some part wasn't checked, or not completely.
+    left_out_files: u64,
+    /// The number of such files by part.
     left_out: BTreeMap<FilePart, u64>,
 }
 
@@ -132,6 +142,7 @@ impl VerifyResults {
                 self.events += found.events;
                 self.messages += found.messages;
                 let parts: BTreeSet<FilePart> = found.unchecked.iter().map(|left| left.part).collect();
+                self.left_out_files += u64::from(!parts.is_empty());
                 for part in parts {
                     *self.left_out.entry(part).or_default() += 1;
                 }

@@ -3,15 +3,13 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
-use arena_model::{Channel, ContentHash, SessionId, UserId, UserProfile};
-use arena_store::{AuditEntry, AuditNo, Ban, BanSubject, CommitError, Page, Recount, RemovedSession, StoreError};
+use arena_model::{Channel, ContentHash, UserId, UserProfile};
+use arena_store::{AuditEntry, AuditNo, Ban, BanSubject, Page, Recount, StoreError};
 use serde_json::{Value, json};
 
 use crate::completion::Completion;
-use crate::engine::{Engine, Inner, LONGEST_CONTENTION};
-use crate::forks::Requester;
+use crate::engine::{Engine, Inner};
 use crate::live::LiveRef;
 use crate::request::EngineError;
 use crate::users::unwritten;
@@ -21,15 +19,6 @@ use crate::users::unwritten;
 pub struct Administrator {
     /// The network address that the request came from.
     pub address: IpAddr,
-}
-
-/// The kind of a session's removal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Removal {
-    /// A removal by the administrator, in any phase.
-    AnyPhase,
-    /// A removal before the end.
-    Cancel(Requester),
 }
 
 impl Engine {
@@ -75,20 +64,6 @@ impl Engine {
                 Channel::Inputs(_) => None,
             };
             hidden.ok_or(EngineError::UnknownMessage { channel, index })
-        })
-        .await
-    }
-
-    /// Removes a session in any phase, with its messages, its invites and its effects on standings. The engine notifies
-    /// the session's subscribers.
-    ///
-    /// # Errors
-    /// If there is no such session, or the store can't write.
-    pub async fn remove_session(&self, by: Administrator, id: SessionId) -> Result<(), EngineError> {
-        let inner = Arc::clone(&self.inner);
-        Completion::new(async move {
-            let live = inner.live.find(id, &inner.store).await?.ok_or(EngineError::UnknownSession)?;
-            inner.remove_live(by, &live, Removal::AnyPhase).await
         })
         .await
     }
@@ -229,59 +204,5 @@ impl Inner {
         let commit = move |content: &str| commit.as_ref().and_then(|commit| commit(channel, index, content));
         let no = live.map(|live| live.no);
         self.store.hide_message(no, channel, index, commit, audit).await.map_err(unwritten)
-    }
-
-    /// Removes a session. Its creator can't remove every session: see [`Requester::check_withdrawal`].
-    pub(crate) async fn remove_live(
-        &self,
-        by: Administrator,
-        live: &LiveRef,
-        removal: Removal,
-    ) -> Result<(), EngineError> {
-        let (action, reason) = match removal {
-            Removal::AnyPhase => ("remove", RemovedSession::ADMINISTRATOR),
-            Removal::Cancel(Requester::Administrator) => ("cancel", RemovedSession::ADMINISTRATOR),
-            Removal::Cancel(Requester::Creator) => ("cancel", RemovedSession::CREATOR),
-        };
-        let _deciding = live.deciding.lock().await;
-        let begun = Instant::now();
-        for attempt in 0.. {
-            if live.is_stale() {
-                live.reload(&self.store).await?;
-            }
-            let session = {
-                let committed = live.committed.read();
-                if committed.removed {
-                    return Err(EngineError::UnknownSession);
-                }
-                Arc::clone(&committed.session)
-            };
-            if let Removal::Cancel(requester) = removal {
-                requester.check_withdrawal(&session)?;
-            }
-            let id = session.facts.id;
-            let detail = json!({ "session": id, "type": session.facts.challenge, "status": session.status().as_str() });
-            let audit = self.audit(by, action, detail);
-            match self.store.remove_session_for(live.no, session, reason, audit).await {
-                Ok(()) => {
-                    live.show_removed();
-                    self.live.evict(id);
-                    return Ok(());
-                }
-                Err(CommitError::Unavailable(error)) => {
-                    // After a store failure, the result of the commit is unknown: reload before the next decision.
-                    live.mark_stale();
-                    return Err(error.into());
-                }
-                Err(CommitError::Conflict | CommitError::Answered(_)) => {
-                    self.back_off(attempt).await;
-                    live.reload(&self.store).await?;
-                    if begun.elapsed() > LONGEST_CONTENTION {
-                        break;
-                    }
-                }
-            }
-        }
-        Err(EngineError::Contended)
     }
 }

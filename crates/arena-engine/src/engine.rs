@@ -19,12 +19,13 @@ use crate::bans::{Actor, Bans};
 use crate::catalogue::{Catalogue, Hosted, Revive, decide_by};
 use crate::completion::Completion;
 use crate::environment::Environment;
-use crate::feed::Tail;
+use crate::feed::{Posted, Tail};
 use crate::following::Following;
 use crate::freshness::Freshness;
 use crate::live::{LiveRef, LiveSessions};
 use crate::records::{CommitContent, created_input};
 use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, ReportUsage, Respond, Written};
+use crate::transcript::{EndedTranscripts, Transcript};
 use crate::transitions::Moment;
 use crate::users::unwritten;
 
@@ -63,6 +64,8 @@ pub(crate) struct Inner {
     pub(crate) rescheduled: Notify,
     /// A lock that a task of this node holds while it matches tickets. Other nodes may match at the same time.
     pub(crate) matching: tokio::sync::Mutex<()>,
+    /// The ended sessions that the arena's log doesn't have yet.
+    pub(crate) ended: EndedTranscripts,
     /// The function for the commitments of hidden messages, if the arena keeps records.
     pub(crate) commit: OnceLock<Arc<CommitContent>>,
 }
@@ -136,6 +139,7 @@ impl Engine {
             next_look: AtomicI64::new(i64::MAX),
             rescheduled: Notify::new(),
             matching: tokio::sync::Mutex::new(()),
+            ended: EndedTranscripts::new(),
             commit: OnceLock::new(),
         };
         Ok(Engine { inner: Arc::new(inner) })
@@ -429,7 +433,11 @@ impl Inner {
                 };
                 let session = *session;
                 let stored = StoredSession { no, session, chat_len: 0, operator_len: 0, last_activity: now };
-                self.live.insert(id, stored);
+                // In a shared database, other nodes write messages that this process doesn't know.
+                let transcript = self.ended.begin().filter(|_| self.store.nodes().is_none());
+                let mut created = commit.messages.into_iter().map(|message| Arc::new(Posted::new(message)));
+                let transcript = transcript.and_then(|transcript| created.try_fold(transcript, Transcript::with));
+                self.live.insert(id, stored, transcript);
                 self.reschedule(wake_at);
                 Ok(Ok(value))
             }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 /// The size of a channel's tail in memory while the channel's session is in use: the number of messages, and the bytes
 /// of their texts.
-const TAIL: (usize, usize) = (64, 32 * 1024);
+pub(crate) const TAIL: (usize, usize) = (64, 32 * 1024);
 
 /// The size of the tail while the channel has subscribers. A subscriber that needs older messages reads them from the
 /// store. The tail is large because separate reads for a thousand subscribers of a busy channel would cost more than
@@ -46,6 +46,10 @@ fn weight(message: &ChatMessage) -> usize {
 impl Posted {
     pub(crate) fn new(message: ChatMessage) -> Posted {
         Posted { message, readable: OnceLock::new(), redacted: OnceLock::new() }
+    }
+
+    pub(crate) fn message(&self) -> &ChatMessage {
+        &self.message
     }
 
     /// Returns the position in the channel, from 1.
@@ -93,6 +97,12 @@ impl Tail {
 
     /// Adds the next message; `watched` is true if the channel has subscribers.
     pub(crate) fn push(&mut self, message: ChatMessage, watched: bool) {
+        self.push_shared(Arc::new(Posted::new(message)), watched);
+    }
+
+    /// Adds the next message like [`Tail::push`].
+    pub(crate) fn push_shared(&mut self, posted: Arc<Posted>, watched: bool) {
+        let message = &posted.message;
         let all = self.all.0.load(Ordering::Relaxed);
         let (most_messages, most_bytes) = match all {
             0..ALL_TAILS if watched => WATCHED_TAIL,
@@ -103,10 +113,10 @@ impl Tail {
         debug_assert_eq!(message.index, self.len + 1, "channels have no gaps");
         self.len = message.index;
         self.bytes += message.content.len();
-        let weight = weight(&message);
+        let weight = weight(message);
         self.weight += weight;
         self.all.0.fetch_add(weight, Ordering::Relaxed);
-        self.recent.push_back((Arc::new(Posted::new(message)), weight));
+        self.recent.push_back((posted, weight));
         while self.recent.len() > most_messages || self.bytes > most_bytes {
             let Some((old, weight)) = self.recent.pop_front() else { break };
             self.bytes -= old.message.content.len();

@@ -209,6 +209,7 @@ impl Inner {
         }
         if *everything {
             self.live.mark_all();
+            self.ended.clear();
             self.catalogue.forget_kept();
         }
         if *public_hidden || *everything {

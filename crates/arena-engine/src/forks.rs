@@ -1,19 +1,14 @@
-//! Sessions that continue from a moment of another one, and the rights of a session's creator: to cancel it, and to take
-//! it from the lists.
+//! Sessions that continue from a moment of another one.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use arena_model::{
-    ChallengeType, Channel, ChatMessage, Draft, InviteCode, Party, Session, SessionFacts, SessionId, Status, Timestamp,
+    ChallengeType, Channel, ChatMessage, Draft, InviteCode, Party, Session, SessionFacts, SessionId, Timestamp,
 };
-use arena_store::{AuditEntry, Commit, CommitError, SessionChange, StoredSession};
-use serde_json::json;
+use arena_store::{Commit, CommitError, SessionChange, StoredSession};
 
-use crate::admin::{Administrator, Removal};
 use crate::completion::Completion;
-use crate::engine::{Engine, Inner, LONGEST_CONTENTION, new_answer, repeat};
-use crate::live::LiveRef;
+use crate::engine::{Engine, Inner, new_answer, repeat};
 use crate::records::created_input;
 use crate::request::{EngineError, Once, Respond, Written};
 
@@ -40,32 +35,6 @@ pub struct DrawnIdentity {
     pub invites: Vec<InviteCode>,
     /// The time.
     pub at: Timestamp,
-}
-
-/// The caller who cancels or unlists a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Requester {
-    /// The session's creator.
-    Creator,
-    /// The administrator.
-    Administrator,
-}
-
-impl Requester {
-    /// Checks that the caller may cancel or unlist a session. The creator may also be a player, who could drop a game
-    /// that it is about to lose.
-    ///
-    /// # Errors
-    /// If the session has ended, or a rated game has begun and the caller is its creator.
-    pub(crate) fn check_withdrawal(self, session: &Session) -> Result<(), EngineError> {
-        match session.status() {
-            Status::Ended => Err(EngineError::SessionEnded),
-            Status::Active if self == Requester::Creator && session.facts.rated.is_some() => {
-                Err(EngineError::RatedGame)
-            }
-            Status::Open | Status::Active => Ok(()),
-        }
-    }
 }
 
 /// Returns the description of a fork's origin, if the message is the one that contains it.
@@ -107,44 +76,6 @@ impl Engine {
     pub async fn find_answer(&self, once: Option<Once>) -> Result<Option<String>, EngineError> {
         self.inner.answered(once).await
     }
-
-    /// Removes an unfinished session. The audit and the arena's log show it. `by` has the address for the audit.
-    ///
-    /// # Errors
-    /// If there is no such session, it has ended, its creator may no longer cancel it, or the store can't write.
-    pub async fn cancel_session(
-        &self,
-        by: Administrator,
-        requester: Requester,
-        id: SessionId,
-    ) -> Result<(), EngineError> {
-        let inner = Arc::clone(&self.inner);
-        Completion::new(async move {
-            let live = inner.live.find(id, &inner.store).await?.ok_or(EngineError::UnknownSession)?;
-            inner.remove_live(by, &live, Removal::Cancel(requester)).await
-        })
-        .await
-    }
-
-    /// Takes an unfinished session from all lists. From now on it counts nowhere. An unlisted session stays unchanged.
-    /// `by` has the address for the audit.
-    ///
-    /// # Errors
-    /// If there is no such session, it has ended, its creator may no longer unlist it, or the store can't write.
-    pub async fn unlist_session(
-        &self,
-        by: Administrator,
-        requester: Requester,
-        id: SessionId,
-    ) -> Result<(), EngineError> {
-        let inner = Arc::clone(&self.inner);
-        Completion::new(async move {
-            let live = inner.live.find(id, &inner.store).await?.ok_or(EngineError::UnknownSession)?;
-            let audit = inner.audit(by, "unlist", json!({ "session": id }));
-            inner.unlist_live(&live, requester, audit).await
-        })
-        .await
-    }
 }
 
 impl Inner {
@@ -183,7 +114,8 @@ impl Inner {
                     unreachable!("the store returns the same commit")
                 };
                 let session = *session;
-                self.live.insert(id, StoredSession { no, session, chat_len, operator_len, last_activity });
+                let stored = StoredSession { no, session, chat_len, operator_len, last_activity };
+                self.live.insert(id, stored, None);
                 self.reschedule(wake_at);
                 Ok(body)
             }
@@ -191,62 +123,5 @@ impl Inner {
             Err(CommitError::Conflict) => Err(EngineError::Contended),
             Err(CommitError::Unavailable(error)) => Err(error.into()),
         }
-    }
-
-    async fn unlist_live(&self, live: &LiveRef, requester: Requester, audit: AuditEntry) -> Result<(), EngineError> {
-        let _deciding = live.deciding.lock().await;
-        let begun = Instant::now();
-        for attempt in 0.. {
-            if live.is_stale() {
-                live.reload(&self.store).await?;
-            }
-            let (session, last_activity) = {
-                let committed = live.committed.read();
-                if committed.removed {
-                    return Err(EngineError::UnknownSession);
-                }
-                (Arc::clone(&committed.session), committed.last_activity)
-            };
-            if session.facts.is_unlisted {
-                return Ok(());
-            }
-            requester.check_withdrawal(&session)?;
-            let now = self.environment.now().max(last_activity);
-            // The record shows the change as a wake-up without effects, so a passed deadline must come first.
-            if session.deadline.is_some_and(|deadline| deadline <= now) {
-                return Err(EngineError::Contended);
-            }
-            let facts = SessionFacts { is_unlisted: true, rated: None, ..(*session.facts).clone() };
-            let after = Session { version: session.version + 1, facts: Arc::new(facts), ..(*session).clone() };
-            let draft = Draft {
-                channel: Channel::Inputs(session.facts.id),
-                from: Party::Operator,
-                to: None,
-                content: String::new(),
-                method: Some("wake".to_owned()),
-            };
-            let after = Arc::new(after);
-            let input = draft.at(after.version, now);
-            match self.store.unlist_session(live.no, session, Arc::clone(&after), input, audit.clone()).await {
-                Ok(()) => {
-                    live.committed.write().session = after;
-                    live.wake();
-                    return Ok(());
-                }
-                Err(CommitError::Unavailable(error)) => {
-                    // After a store failure, the result of the commit is unknown: reload before the next decision.
-                    live.mark_stale();
-                    return Err(error.into());
-                }
-                Err(CommitError::Conflict | CommitError::Answered(_)) => {
-                    self.back_off(attempt).await;
-                    live.reload(&self.store).await?;
-                    if begun.elapsed() > LONGEST_CONTENTION {
-                        break;
-                    }
-                }
-            }
-        }
-        Err(EngineError::Contended)
     }
 }

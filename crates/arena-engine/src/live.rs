@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use arena_model::{Channel, ChatMessage, InviteCode, Session, SessionId, Timestamp};
+use arena_model::{Channel, ChatMessage, InviteCode, Session, SessionId, Status, Timestamp};
 use arena_store::{Commit, SessionChange, SessionNo, Store, StoreError, StoredSession};
 use hashlink::LruCache;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{OnceCell, watch};
 
-use crate::feed::{Tail, TailBytes};
+use crate::feed::{Posted, Tail, TailBytes};
 use crate::freshness::{Freshness, MarkSnapshot};
+use crate::transcript::Transcript;
 use crate::transitions::Queue;
 
 /// The maximum number of messages of other nodes that a reload adds to a subscribed channel. If there are more, readers
@@ -40,6 +41,8 @@ pub(crate) struct Committed {
     pub(crate) session: Arc<Session>,
     pub(crate) chat: Tail,
     pub(crate) operator: Tail,
+    /// All messages, if the session is short and this process has written all of it.
+    pub(crate) transcript: Option<Transcript>,
     pub(crate) last_activity: Timestamp,
     pub(crate) removed: bool,
 }
@@ -51,6 +54,7 @@ impl Committed {
             session: Arc::new(session),
             chat: Tail::of_len(chat_len, tails.clone()),
             operator: Tail::of_len(operator_len, tails.clone()),
+            transcript: None,
             last_activity,
             removed: false,
         };
@@ -84,11 +88,13 @@ impl Live {
         }
     }
 
-    /// Publishes a commit to readers and wakes subscribers.
-    pub(crate) fn publish(&self, commit: Commit) {
+    /// Publishes a commit to readers and wakes subscribers. Returns the session with its transcript if it ends with the
+    /// commit and has a transcript.
+    pub(crate) fn publish(&self, commit: Commit) -> Option<(Arc<Session>, Transcript)> {
         let watched = self.changed.receiver_count() > 0;
-        {
+        let ended = {
             let mut committed = self.committed.write();
+            let committed = &mut *committed;
             match commit.change {
                 SessionChange::Stays(_) => {}
                 SessionChange::Create(session) | SessionChange::Update { session, .. } => {
@@ -96,17 +102,32 @@ impl Live {
                 }
                 SessionChange::Remove(..) => committed.removed = true,
             }
-            // Messages count as activity. Inputs don't, such as a change of the wake-up time alone.
-            for message in commit.messages.into_iter().filter(|message| !message.channel.is_inputs()) {
-                committed.last_activity = committed.last_activity.max(message.at);
-                match message.channel {
-                    Channel::Chat(_) => committed.chat.push(message, watched),
-                    Channel::Operator(_) => committed.operator.push(message, watched),
+            for message in commit.messages {
+                if message.channel == Channel::Invites {
+                    continue;
+                }
+                let (channel, at) = (message.channel, message.at);
+                let message = Arc::new(Posted::new(message));
+                let transcript = committed.transcript.take();
+                committed.transcript = transcript.and_then(|transcript| transcript.with(Arc::clone(&message)));
+                // Messages count as activity. Inputs don't, such as a change of the wake-up time alone.
+                if channel.is_inputs() {
+                    continue;
+                }
+                committed.last_activity = committed.last_activity.max(at);
+                match channel {
+                    Channel::Chat(_) => committed.chat.push_shared(message, watched),
+                    Channel::Operator(_) => committed.operator.push_shared(message, watched),
                     Channel::Invites | Channel::Inputs(_) => {}
                 }
             }
-        }
+            match committed.session.status() {
+                Status::Ended => committed.transcript.take().map(|all| (Arc::clone(&committed.session), all)),
+                Status::Open | Status::Active => None,
+            }
+        };
         self.wake();
+        ended
     }
 
     /// Drops the messages in memory and wakes subscribers.
@@ -115,6 +136,7 @@ impl Live {
             let mut committed = self.committed.write();
             committed.chat.forget();
             committed.operator.forget();
+            committed.transcript = None;
         }
         self.wake();
     }
@@ -145,6 +167,7 @@ impl Live {
         let operator = self.read_news(store, Channel::Operator(id), operator_len).await?;
         let mut committed = self.committed.write();
         committed.session = Arc::new(session);
+        committed.transcript = None;
         committed.last_activity = last_activity;
         committed.removed = false;
         committed.chat.follow(chat_len, chat, marks.hidden);
@@ -287,9 +310,10 @@ impl LiveSessions {
         Reserved { _slot: self.shard(id).lock().slot(id) }
     }
 
-    /// Inserts a new session.
-    pub(crate) fn insert(&self, id: SessionId, stored: StoredSession) {
+    /// Inserts a new session, with the transcript up to now.
+    pub(crate) fn insert(&self, id: SessionId, stored: StoredSession, transcript: Option<Transcript>) {
         let live = Live::new(stored, &self.tails);
+        live.committed.write().transcript = transcript;
         {
             let mut invites = self.invites.lock();
             for &invite in &live.committed.read().session.facts.invites {

@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::engine::Engine;
 use crate::forks::origin_of;
 use crate::request::EngineError;
+use crate::transcript::EndedTranscript;
 
 /// A function that returns the commitment of a message's content: its hash with the salt of the message's channel and
 /// index. Returns `None` for a message that is in no record.
@@ -123,6 +124,21 @@ impl Engine {
         Ok(RecordSource { session, messages, commitments })
     }
 
+    /// Lets [`Engine::take_ended`] find short sessions that are created from now on. An arena without a log shouldn't
+    /// call this, because the sessions would only take memory.
+    pub fn keep_ended(&self) {
+        self.inner.ended.keep();
+    }
+
+    /// Returns the data for the record of an ended session, as [`Engine::record_source`] does, if it is in memory. It has
+    /// no messages after the end. It is returned once. The caller must not show it without redaction.
+    pub fn take_ended(&self, id: SessionId) -> Option<RecordSource> {
+        let EndedTranscript { session, messages } = self.inner.ended.take(id)?;
+        let messages = messages.iter().map(|posted| posted.message().clone()).collect();
+        let messages = without_falling_times(messages, true);
+        Some(RecordSource { session, messages, commitments: BTreeMap::new() })
+    }
+
     /// Returns the number of leaves in the arena's log.
     ///
     /// # Errors
@@ -147,7 +163,7 @@ impl Engine {
     pub async fn append_leaves(
         &self,
         expected_size: u64,
-        leaves: &[NewLeaf],
+        leaves: Vec<NewLeaf>,
         cursor: LogCursor,
     ) -> Result<(), CommitError> {
         self.inner.store.append_leaves(expected_size, leaves, cursor).await

@@ -186,7 +186,9 @@ impl Inner {
                     if posting.is_some() {
                         self.publish_public(&commit.messages);
                     }
-                    live.publish(*commit);
+                    if let Some((session, transcript)) = live.publish(*commit) {
+                        self.ended.add(session, transcript);
+                    }
                     self.reschedule(wake_at);
                     decided.into_iter().for_each(|(request, outcome)| request.finish(outcome));
                     (attempt, begun, limit) = (0, Instant::now(), MAX_GROUP);

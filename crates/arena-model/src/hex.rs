@@ -1,13 +1,25 @@
 //! Bytes as hexadecimal digits.
 
-use std::fmt::Write;
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// Encodes bytes in lower-case hexadecimal, two digits for each byte.
 pub fn encode(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a String takes everything");
-        text
-    })
+    let mut text = vec![0; bytes.len() * 2];
+    encode_into(bytes, &mut text);
+    String::from_utf8(text).expect("digits are ASCII")
+}
+
+/// Encodes bytes in a part of `buffer`, without an allocation. Returns `None` if the buffer is too short.
+pub fn encode_in<'b>(bytes: &[u8], buffer: &'b mut [u8]) -> Option<&'b str> {
+    let text = buffer.get_mut(..bytes.len() * 2)?;
+    encode_into(bytes, text);
+    std::str::from_utf8(text).ok()
+}
+
+fn encode_into(bytes: &[u8], text: &mut [u8]) {
+    for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
+        pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    }
 }
 
 /// Decodes exactly `N` bytes from digits of either case.
@@ -63,6 +75,8 @@ mod tests {
         fn decoding_inverts_encoding(bytes: [u8; 32]) {
             prop_assert_eq!(decode(&encode(&bytes)), Some(bytes));
             prop_assert_eq!(decode(&encode(&bytes).to_uppercase()), Some(bytes));
+            prop_assert_eq!(encode_in(&bytes, &mut [0; 70]), Some(encode(&bytes).as_str()));
+            prop_assert_eq!(encode_in(&bytes, &mut [0; 63]), None);
         }
     }
 }

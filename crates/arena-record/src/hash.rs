@@ -22,12 +22,20 @@ pub(crate) fn from_hex<const N: usize>(text: &str) -> Result<[u8; N], HexError> 
     hex::decode(text).filter(|_| is_lower).ok_or(HexError { digits: 2 * N })
 }
 
+/// The number of digits of the longest type in hexadecimal form, a signature.
+pub(crate) const MOST_DIGITS: usize = 128;
+
+/// Returns the digits of bytes in a buffer, without an allocation: records have many hashes.
+pub(crate) fn digits<'b>(bytes: &[u8], buffer: &'b mut [u8; MOST_DIGITS]) -> &'b str {
+    hex::encode_in(bytes, buffer).expect("no type is longer than a signature")
+}
+
 /// Implements the hexadecimal text form of a type that wraps bytes: `Display`, `Debug`, `FromStr` and serde.
 macro_rules! hexadecimal {
     ($name:ident) => {
         impl ::std::fmt::Display for $name {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                f.write_str(&::arena_model::hex::encode(&self.0))
+                f.write_str($crate::hash::digits(&self.0, &mut [0; $crate::hash::MOST_DIGITS]))
             }
         }
 
@@ -47,7 +55,7 @@ macro_rules! hexadecimal {
 
         impl ::serde::Serialize for $name {
             fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                serializer.serialize_str($crate::hash::digits(&self.0, &mut [0; $crate::hash::MOST_DIGITS]))
             }
         }
 

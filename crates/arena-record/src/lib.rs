@@ -31,4 +31,4 @@ pub use key::{RecordKey, RecordPublicKey, SealSignature, Sign};
 pub use read::{Lie, Parsed, ReadError, ReadLimits, read};
 pub use reexecute::{Reexecuted, Unchecked, reexecute, reexecute_to, unplayable};
 pub use salts::{SaltSecret, SessionSalts};
-pub use write::{RecordError, RecordInput, RecordViewer, last_hash, record_hash, strip, write_record};
+pub use write::{RecordError, RecordInput, RecordViewer, is_refusal, last_hash, record_hash, strip, write_record};

@@ -1,6 +1,7 @@
 //! Writing of records from stored sessions.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use arena_model::{
     Channel, ChatMessage, ContentHash, Ending, InviteCode, Occupant, Party, Phase, Seat, Session, Viewer, redact,
@@ -66,6 +67,18 @@ pub enum RecordError {
 /// The text of the answer to an action outside of the game. Such an answer is a message that no transition caused.
 pub(crate) const NOT_RUNNING: &str = "ERR_GAME_NOT_RUNNING: Game not running.";
 
+/// Returns true if the message is the operator's answer to an action outside of the game, even if it is hidden.
+pub fn is_refusal(message: &ChatMessage) -> bool {
+    let is_text = || match message.hidden {
+        Some(hash) => hash == ContentHash::of(NOT_RUNNING),
+        None => message.content == NOT_RUNNING,
+    };
+    matches!(message.channel, Channel::Operator(_))
+        && message.from == Party::Operator
+        && message.to.is_some()
+        && is_text()
+}
+
 /// Returns the record of a session as text: header, events, the end if the session has ended, the openings that
 /// `viewer` may read, and the seal if there is a signer.
 ///
@@ -85,7 +98,7 @@ pub fn write_record(
     if record_key.is_some_and(|key| input.record_key.is_some_and(|expected| *expected != key)) {
         return Err(RecordError::OtherKey);
     }
-    let (ChainWriter { mut text, last }, mut openings) = chain_of(input, salts, Some(viewer), record_key)?;
+    let (ChainWriter { mut text, last, .. }, mut openings) = chain_of(input, salts, Some(viewer), record_key)?;
     // The sorted order gives each set of openings one text.
     openings.sort_by(|a, b| OpeningName::parse(&a.open).cmp(&OpeningName::parse(&b.open)));
     for opening in &openings {
@@ -96,7 +109,7 @@ pub fn write_record(
         let signature = signer.sign(seal_text(id, last).as_bytes()).map_err(RecordError::Unsigned)?;
         push_line(&mut text, &Seal { seal: last, session: id, key, signature: SealSignature(signature) });
     }
-    Ok(text)
+    Ok(String::from_utf8(text).expect("JSON is UTF-8"))
 }
 
 /// Returns the hash that the seal of an ended session's record signs, without writing the record.
@@ -116,9 +129,10 @@ fn chain_of(
     record_key: Option<RecordPublicKey>,
 ) -> Result<(ChainWriter, Vec<Opening>), RecordError> {
     let session = input.session;
-    let mut chain = ChainWriter::default();
+    let mut chain = ChainWriter { keeps_text: viewer.is_some(), ..ChainWriter::default() };
     let inputs = inputs_of(session, input.messages);
-    let mut openings = Openings { salts, viewer, has_ended: has_ended(session), found: Vec::new() };
+    let mut openings =
+        Openings { salts, viewer, has_ended: has_ended(session), found: Vec::new(), name: String::new() };
     let is_public = openings.has_ended || openings.sees_all();
     let shown = match inputs {
         InputsStored::Stored if !is_public => InputsStored::Withheld,
@@ -160,32 +174,39 @@ pub fn strip(record: &str, keep: &dyn Fn(&str) -> bool) -> String {
 
 /// The lines of a chain with the hash of the last one.
 struct ChainWriter {
-    text: String,
+    /// All lines, or the last one only if they aren't kept.
+    text: Vec<u8>,
     last: Hash,
+    keeps_text: bool,
 }
 
 impl Default for ChainWriter {
     fn default() -> ChainWriter {
-        ChainWriter { text: String::new(), last: Hash([0; 32]) }
+        ChainWriter { text: Vec::new(), last: Hash([0; 32]), keeps_text: true }
     }
 }
 
 impl ChainWriter {
     fn append(&mut self, line: &impl Serialize) {
+        if !self.keeps_text {
+            self.text.clear();
+        }
         let start = self.text.len();
         push_line(&mut self.text, line);
-        self.last = Hash::of(&self.text.as_bytes()[start..self.text.len() - 1]);
+        self.last = Hash::of(&self.text[start..self.text.len() - 1]);
     }
 }
 
-fn push_line(text: &mut String, line: &impl Serialize) {
-    text.push_str(&canonical(line));
-    text.push('\n');
+fn push_line(text: &mut Vec<u8>, line: &impl Serialize) {
+    serde_json::to_writer(&mut *text, line).expect(NO_KEYS);
+    text.push(b'\n');
 }
+
+const NO_KEYS: &str = "the lines of a record have no keys but texts";
 
 /// Returns the only valid text of a line, without the line break.
 pub(crate) fn canonical(line: &impl Serialize) -> String {
-    serde_json::to_string(line).expect("the lines of a record have no keys but texts")
+    serde_json::to_string(line).expect(NO_KEYS)
 }
 
 /// The input of a session's creation. It fixes the header's facts about the program, which later releases don't know.
@@ -282,14 +303,18 @@ struct Openings<'o> {
     viewer: Option<RecordViewer>,
     has_ended: bool,
     found: Vec<Opening>,
+    /// The name of the last content. Most records are only hashed, so their names share one buffer.
+    name: String,
 }
 
 impl Openings<'_> {
-    /// Returns the commitment to a content, and adds its opening if the reader may see it.
-    fn commit(&mut self, open: String, content: &str, is_readable: bool) -> Commitment {
-        let salt = self.salts.salt(&open);
+    /// Returns the commitment to the content with the name `what/index`, and adds its opening if the reader may see it.
+    fn commit(&mut self, what: &str, index: u64, content: &str, is_readable: bool) -> Commitment {
+        self.name.clear();
+        write!(self.name, "{what}/{index}").expect("a String takes everything");
+        let salt = self.salts.salt(&self.name);
         if is_readable && self.viewer.is_some() {
-            self.found.push(Opening { open, salt: Salt(salt), content: content.to_owned() });
+            self.found.push(Opening { open: self.name.clone(), salt: Salt(salt), content: content.to_owned() });
         }
         Commitment::of(&salt, content)
     }
@@ -298,7 +323,7 @@ impl Openings<'_> {
     /// commitment alone would show other players that this one has a user id.
     fn commit_user(&mut self, seat: usize, occupant: &Occupant) -> Option<Commitment> {
         let user = occupant.user.as_ref().filter(|_| self.has_ended)?;
-        Some(self.commit(format!("user/{seat}"), user.as_str(), true))
+        Some(self.commit("user", seat as u64, user.as_str(), true))
     }
 
     fn sees_all(&self) -> bool {
@@ -319,7 +344,6 @@ impl Openings<'_> {
 /// Returns the events. Their hashes of the lines before are not filled in.
 fn events_of(input: &RecordInput<'_>, inputs: InputsStored, openings: &mut Openings<'_>) -> Vec<Event> {
     let session = input.session;
-    let refusal = ContentHash::of(NOT_RUNNING);
     let is_stored = inputs == InputsStored::Stored;
     let mut events = unrecorded_joins(input, inputs, openings);
     let unrecorded = events.len();
@@ -337,10 +361,7 @@ fn events_of(input: &RecordInput<'_>, inputs: InputsStored, openings: &mut Openi
         if kind.is_none() && matches!(message.channel, Channel::Inputs(_)) {
             continue;
         }
-        let is_refusal = || {
-            let text = message.hidden.unwrap_or_else(|| ContentHash::of(&message.content));
-            joined < session.facts.invites.len() && message.to.is_some() && text == refusal
-        };
+        let is_refusal = || joined < session.facts.invites.len() && is_refusal(message);
         let begins = match events.last() {
             _ if kind.is_some() || events.len() == unrecorded => true,
             None | Some(Event { kind: EventKind::Chat | EventKind::Notice, .. }) => true,
@@ -404,7 +425,7 @@ fn events_of(input: &RecordInput<'_>, inputs: InputsStored, openings: &mut Openi
         } else {
             // The single reports are more than the API shows, so only the administrator gets them.
             let is_readable = if is_usage { openings.sees_all() } else { openings.sees(message) };
-            Some(openings.commit(recorded.opening(), &message.content, is_readable))
+            Some(openings.commit(channel.as_str(), recorded.index, &message.content, is_readable))
         };
         if let Some(event) = events.last_mut() {
             event.messages.push(recorded);

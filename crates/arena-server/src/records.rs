@@ -17,11 +17,11 @@ use arena_engine::{Engine, EngineError, RecordSource};
 use arena_identity::ServerSecret;
 use arena_model::{Channel, ChatMessage, ContentHash, Party, Phase, Session, SessionId, Timestamp, hex};
 use arena_record::log::{
-    Checkpoint, Leaf, LogOutcomes, NoteKey, SignatureType, Tile, TileKind, bundle_bytes, tile_bytes,
+    Checkpoint, Leaf, LogOutcomes, NoteKey, OutcomeCounts, SignatureType, Tile, TileKind, bundle_bytes, tile_bytes,
 };
 use arena_record::{
     Commitment, Hash, KeyHandover, LogProof, RecordError, RecordInput, RecordPublicKey, RecordViewer, SessionSalts,
-    Sign, last_hash, record_hash, write_record,
+    Sign, is_refusal, last_hash, record_hash, write_record,
 };
 use bytes::Bytes;
 use parking_lot::RwLock;
@@ -100,7 +100,7 @@ pub(crate) struct PublishedLog {
     /// The signed checkpoint; empty before the first one.
     pub(crate) checkpoint: Bytes,
     /// The numbers of games that count, and of those that don't.
-    pub(crate) outcomes: LogOutcomes,
+    pub(crate) counts: OutcomeCounts,
 }
 
 impl PublishedLog {
@@ -115,6 +115,15 @@ impl PublishedLog {
     }
 }
 
+/// The log as far as it was read, which may be more than its last checkpoint covers.
+#[derive(Default)]
+struct GrowingLog {
+    index: TreeIndex,
+    /// The record keys, as in [`PublishedLog`].
+    keys: Vec<(u64, RecordPublicKey)>,
+    outcomes: LogOutcomes,
+}
+
 /// The keys of records and the log of one server.
 pub(crate) struct Records {
     keys: RecordKeys,
@@ -124,8 +133,9 @@ pub(crate) struct Records {
     /// True if the server keeps the log.
     keeps_log: bool,
     log: RwLock<Arc<PublishedLog>>,
-    /// A lock that is held while the log is read and signed, so that an older log never replaces a newer one.
-    publishing: Mutex<()>,
+    /// The log as far as it was read. The lock is held while the log is read and signed, so that an older log never
+    /// replaces a newer one.
+    growing: Mutex<GrowingLog>,
     /// True after an error of the sequencer, until it succeeds again. Each outage is logged once.
     is_stuck: AtomicBool,
     /// The places for records that are written at the same time.
@@ -158,9 +168,9 @@ impl Records {
         };
         let note_key = NoteKey::new(&origin, SignatureType::Ed25519, keys.log.public_key())
             .map_err(|_| RecordsError::Origin { origin: origin.clone() })?;
-        let (log, publishing, is_stuck) = (RwLock::default(), Mutex::new(()), AtomicBool::new(false));
+        let (log, growing, is_stuck) = (RwLock::default(), Mutex::default(), AtomicBool::new(false));
         let writing = Arc::new(Semaphore::new(WRITTEN_AT_ONCE));
-        Ok(Records { keys, origin, note_key, keeps_log: settings.log, log, publishing, is_stuck, writing })
+        Ok(Records { keys, origin, note_key, keeps_log: settings.log, log, growing, is_stuck, writing })
     }
 
     /// Returns the public record key, which new records are sealed with.
@@ -429,19 +439,12 @@ fn without_seal(record: &str) -> String {
     lines.rfind('\n').map_or_else(String::new, |end| record[..=end].to_owned())
 }
 
-/// The operator's answer to an action outside of the game.
-const NOT_RUNNING: &str = "ERR_GAME_NOT_RUNNING: Game not running.";
-
 /// Returns the messages of a session up to the end of its game: all, if it hasn't ended. Players may chat and try to
 /// act after the end. Such messages aren't in the record, because its hash in the log never changes.
 fn played(source: &RecordSource) -> &[ChatMessage] {
-    let refusal = ContentHash::of(NOT_RUNNING);
     let is_late = |message: &ChatMessage| match message.channel {
         Channel::Chat(_) => message.from != Party::Operator,
-        Channel::Operator(_) if message.from == Party::Operator && message.to.is_some() => {
-            message.hidden.unwrap_or_else(|| ContentHash::of(&message.content)) == refusal
-        }
-        _ => false,
+        _ => is_refusal(message),
     };
     let last = source.messages.iter().rposition(|message| !is_late(message)).filter(|_| has_ended(&source.session));
     match last {

@@ -16,6 +16,7 @@ mod join;
 mod list;
 mod log;
 mod metadata;
+mod players;
 mod queue;
 mod records;
 mod rows;
@@ -81,6 +82,7 @@ fn list(arena: &Arena) -> Vec<Route> {
         routes!(list::list_sessions_of_type, create::create_session),
         routes!(invites::announce_invite),
         routes!(invites::find_invite),
+        routes!(players::find_player),
         routes!(queue::join_queue),
         routes!(queue::find_ticket, queue::leave_queue),
         routes!(join::join_session),

@@ -44,7 +44,7 @@ use crate::records::{Records, RecordsError, Signer};
 use crate::request::Peer;
 use crate::routes::{self, DirectRoute};
 use crate::scripts::{self, Scripts};
-use crate::settings::{LimitSettings, Settings, SettingsError};
+use crate::settings::{LimitSettings, RecordSettings, Settings, SettingsError};
 use crate::supervision::keep_running;
 use crate::tournaments::{Runner, Tournaments, TournamentsError};
 
@@ -170,7 +170,7 @@ impl Server {
         };
         let store = match (opened, &settings.database) {
             (None, Some(database)) if is_shared => {
-                let terms = terms(auth.as_ref(), &admin_token, settings.records.secret.as_ref());
+                let terms = terms(auth.as_ref(), &admin_token, &settings.records);
                 Store::join(database.clone(), scoring, &terms).await?
             }
             (None, Some(database)) => Store::connect(database.clone(), scoring).await?,
@@ -266,6 +266,7 @@ impl Server {
         };
 
         if arena.settings.records.log {
+            arena.engine.keep_ended();
             arena.records.open_log(&arena).await;
         }
         let keep_log = arena.settings.records.log.then(|| {
@@ -324,16 +325,23 @@ impl Server {
 
 /// Returns the settings that must be equal on all nodes of a shared database, so that a key from one node is valid on
 /// the others. Secrets are represented by digests.
-fn terms(auth: Option<&Auth>, admin_token: &AdminToken, records: Option<&ServerSecret>) -> NodeTerms {
+fn terms(auth: Option<&Auth>, admin_token: &AdminToken, records: &RecordSettings) -> NodeTerms {
     let secret = auth.map_or_else(|| "none".to_owned(), |auth| auth.secret.fingerprint());
     let mode = if auth.is_some() { "authentication" } else { "standalone" };
     // Nodes without a secret for records compute the keys of records from the token.
-    let records = records.map_or_else(|| "none".to_owned(), ServerSecret::fingerprint);
+    let RecordSettings { log, origin, sign_with, secret: record_secret } = records;
+    let record_secret = record_secret.as_ref().map_or_else(|| "none".to_owned(), ServerSecret::fingerprint);
+    let default = || "default".to_owned();
+    // Nodes that differ in these would sign checkpoints of one log with two names or keys.
+    let signer = if sign_with.is_some() { "a command" } else { "none" };
     let terms = [
         ("mode (--auth)", mode.to_owned()),
         ("AUTH_SECRET", secret),
         ("ADMIN_TOKEN", admin_token.fingerprint()),
-        ("RECORD_SECRET", records),
+        ("RECORD_SECRET", record_secret),
+        ("records.log", log.to_string()),
+        ("records.origin", origin.clone().unwrap_or_else(default)),
+        ("records.sign_with", signer.to_owned()),
     ];
     terms.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -7,7 +7,7 @@ use crate::db::Failure;
 use crate::dialect::{Dialect, Table, columns, insert};
 use crate::job::Writing;
 use crate::standings::pass_over;
-use crate::tables::{LogLeaves, RemovedSessions, Sessions, read_ending, read_hash, read_seed, to_json};
+use crate::tables::{LogLeaves, RemovedSessions, read_ending, read_hash, read_seed, to_json};
 use crate::value::{Columns, Value, count};
 use crate::{CommitError, EndingNo, SessionNo, Store, StoreError};
 
@@ -106,6 +106,9 @@ impl RemovedSession {
 /// session's number before its commit, so a later number may be committed first. No transaction takes this long.
 const UNUSED_AFTER_MS: i64 = 30_000;
 
+/// The time for which an import may insert sessions, in milliseconds.
+const LONGEST_IMPORT_MS: i64 = 600_000;
+
 const LOG_SIZE: &str = "SELECT coalesce(max(n) + 1, 0) FROM log_leaves";
 
 impl Store {
@@ -140,16 +143,10 @@ impl Store {
     pub async fn append_leaves(
         &self,
         expected_size: u64,
-        leaves: &[NewLeaf],
+        leaves: Vec<NewLeaf>,
         cursor: LogCursor,
     ) -> Result<(), CommitError> {
-        let leaf = |(n, (session, kind, data, hash)): (u64, &NewLeaf)| StoredLeaf {
-            n,
-            session: *session,
-            kind: kind.clone(),
-            data: data.clone(),
-            hash: *hash,
-        };
+        let leaf = |(n, (session, kind, data, hash))| StoredLeaf { n, session, kind, data, hash };
         let leaves: Vec<StoredLeaf> = (expected_size..).zip(leaves).map(leaf).collect();
         self.write(leaves, move |leaves, writing| {
             Box::pin(async move {
@@ -211,28 +208,32 @@ impl Store {
     /// # Errors
     /// If the store can't be read.
     pub async fn list_created(&self, after: SessionNo, limit: usize) -> Result<Vec<CreatedSession>, StoreError> {
-        let sql = format!("SELECT {} FROM sessions WHERE no > $1 ORDER BY no LIMIT $2", columns::<Sessions>(""));
+        let sql = "SELECT no, created_at, id, type, seed, rated, unlisted, imported,
+                CASE WHEN imported IS NULL THEN NULL ELSE (SELECT a.at FROM audit a WHERE a.no = sessions.imported) END
+             FROM sessions WHERE no > $1 ORDER BY no LIMIT $2";
         let read = |row: &dyn Columns| {
-            let created_at = row.integer(Sessions::CreatedAt as usize)?;
-            let of_id = row.text(Sessions::Id as usize).map_or(0, time_of);
-            let place = (row.integer(Sessions::No as usize)?, created_at, of_id);
-            Ok((place, pass_over(read_created(row))?))
+            let age = RowAge {
+                created_at: row.integer(1)?,
+                of_id: row.text(2).map_or(0, time_of),
+                import: row.integer_or_null(8)?,
+            };
+            Ok(((row.integer(0)?, age), pass_over(read_created(row))?))
         };
         let mut after = after.0;
         let mut sessions = Vec::new();
         // The list skips damaged sessions, so the loop reads more rows until the page is full.
         while sessions.len() < limit {
             let wanted = count((limit - sessions.len()) as u64);
-            let mut rows = self.list(&sql, &[after.into(), wanted.into()], read).await?;
+            let mut rows = self.list(sql, &[after.into(), wanted.into()], read).await?;
             let found = rows.len();
             if let Some(nodes) = self.nodes() {
                 let now = nodes.now().0;
-                let place = |(no, created_at, of_id): (i64, i64, i64)| (no, inserted_after(created_at, of_id, now));
-                let places: Vec<(i64, i64)> = rows.iter().map(|(row, _)| place(*row)).collect();
+                let places: Vec<(i64, i64)> =
+                    rows.iter().map(|((no, age), _)| (*no, age.inserted_after(now))).collect();
                 rows.truncate(settled(after, &places, now));
             }
             let is_last = rows.is_empty() || rows.len() < found;
-            after = rows.last().map_or(after, |((no, ..), _)| *no);
+            after = rows.last().map_or(after, |((no, _), _)| *no);
             sessions.extend(rows.into_iter().filter_map(|(_, read)| read));
             if is_last {
                 break;
@@ -246,19 +247,17 @@ impl Store {
     /// # Errors
     /// If the store can't be read.
     pub async fn list_endings(&self, after: EndingNo, limit: usize) -> Result<Vec<EndedSession>, StoreError> {
-        let sql = format!(
-            "SELECT {}, e.n FROM endings e JOIN sessions s ON s.no = e.session WHERE e.n > $1 ORDER BY e.n LIMIT $2",
-            columns::<Sessions>("s.")
-        );
+        let sql = "SELECT e.n, s.no, s.id, s.ended_at, s.ending, s.unlisted, s.imported
+             FROM endings e JOIN sessions s ON s.no = e.session WHERE e.n > $1 ORDER BY e.n LIMIT $2";
         let read = |row: &dyn Columns| {
-            let n = EndingNo(row.integer(Sessions::COLUMNS.len())?);
+            let n = EndingNo(row.integer(0)?);
             Ok((n, pass_over(read_ended(row, n))?))
         };
         let mut after = after;
         let mut sessions = Vec::new();
         while sessions.len() < limit {
             let wanted = count((limit - sessions.len()) as u64);
-            let rows = self.list(&sql, &[after.0.into(), wanted.into()], read).await?;
+            let rows = self.list(sql, &[after.0.into(), wanted.into()], read).await?;
             let Some((last, _)) = rows.last() else { break };
             after = *last;
             sessions.extend(rows.into_iter().filter_map(|(_, read)| read));
@@ -295,42 +294,61 @@ fn time_of(id: &str) -> i64 {
     digits.and_then(|digits| i64::from_str_radix(digits, 16).ok()).unwrap_or(0)
 }
 
-/// Returns a time shortly before a session's insertion. A fork begins at a time of its original, but has a new id. The
-/// id of an imported session may end with any digits.
-fn inserted_after(created_at: i64, of_id: i64, now: i64) -> i64 {
-    if of_id <= now + UNUSED_AFTER_MS { created_at.max(of_id) } else { created_at }
+/// The times from which the age of a session's row follows.
+#[derive(Debug, Clone, Copy)]
+struct RowAge {
+    created_at: i64,
+    /// The time at the end of the id.
+    of_id: i64,
+    /// The start of the import, if the session was imported.
+    import: Option<i64>,
 }
 
+impl RowAge {
+    /// Returns a time shortly before the insertion of the row. A fork begins at a time of its original, but has a new id.
+    /// The other times of an imported session are those of another arena.
+    fn inserted_after(self, now: i64) -> i64 {
+        match self.import {
+            Some(start) => now.min(start.saturating_add(LONGEST_IMPORT_MS)),
+            None if self.of_id <= now + UNUSED_AFTER_MS => self.created_at.max(self.of_id),
+            None => self.created_at,
+        }
+    }
+}
+
+/// Reads a row of [`Store::list_created`].
 fn read_created(row: &dyn Columns) -> Result<CreatedSession, StoreError> {
+    let id = read_id(row)?;
     Ok(CreatedSession {
-        no: SessionNo(row.integer(Sessions::No as usize)?),
-        id: read_id(row)?,
-        challenge: row.text(Sessions::Type as usize)?.to_owned(),
-        seed: read_seed(row)?,
-        at: Timestamp(row.integer(Sessions::CreatedAt as usize)?),
+        no: SessionNo(row.integer(0)?),
+        id,
+        challenge: row.text(3)?.to_owned(),
+        seed: read_seed(row.bytes(4)?, &id)?,
+        at: Timestamp(row.integer(1)?),
         // A session from before the column counts, see `read_rated`.
-        is_rated: row.text_or_null(Sessions::Rated as usize)? != Some(""),
-        is_unlisted: row.integer(Sessions::Unlisted as usize)? != 0,
-        is_imported: row.integer_or_null(Sessions::Imported as usize)?.is_some(),
+        is_rated: row.text_or_null(5)? != Some(""),
+        is_unlisted: row.integer(6)? != 0,
+        is_imported: row.integer_or_null(7)?.is_some(),
     })
 }
 
+/// Reads a row of [`Store::list_endings`].
 fn read_ended(row: &dyn Columns, n: EndingNo) -> Result<EndedSession, StoreError> {
     let id = read_id(row)?;
     let damaged = |reason: String| StoreError::damaged(format!("session {id}"), reason);
     Ok(EndedSession {
         n,
-        no: SessionNo(row.integer(Sessions::No as usize)?),
+        no: SessionNo(row.integer(1)?),
         id,
-        at: Timestamp(row.integer(Sessions::EndedAt as usize)?),
-        ending: read_ending(row.text(Sessions::Ending as usize)?).map_err(damaged)?,
-        is_unlisted: row.integer(Sessions::Unlisted as usize)? != 0,
-        is_imported: row.integer_or_null(Sessions::Imported as usize)?.is_some(),
+        at: Timestamp(row.integer(3)?),
+        ending: read_ending(row.text(4)?).map_err(damaged)?,
+        is_unlisted: row.integer(5)? != 0,
+        is_imported: row.integer_or_null(6)?.is_some(),
     })
 }
 
 fn read_id(row: &dyn Columns) -> Result<SessionId, StoreError> {
-    let id = row.text(Sessions::Id as usize)?;
+    let id = row.text(2)?;
     id.parse().map_err(|error: arena_model::IdError| StoreError::damaged(format!("session {id}"), error))
 }
 
@@ -403,7 +421,19 @@ mod tests {
             (now - 900_000, "no time".to_owned(), now - 900_000),
         ];
         for (created_at, id, expected) in cases {
-            assert_eq!(inserted_after(created_at, time_of(&id), now), expected, "{created_at} {id}");
+            let age = RowAge { created_at, of_id: time_of(&id), import: None };
+            assert_eq!(age.inserted_after(now), expected, "{created_at} {id}");
+        }
+    }
+
+    #[test]
+    fn a_number_before_an_imported_session_may_still_appear_while_the_import_may_run() {
+        let now = 1_700_000_000_000;
+        let age = |import: i64| RowAge { created_at: 5, of_id: 7, import: Some(import) };
+        for (import, is_open) in [(now - 1, true), (now - LONGEST_IMPORT_MS, true), (now - 630_001, false)] {
+            // Number 5 is missing before the imported session 6.
+            let rows = [(6, age(import).inserted_after(now))];
+            assert_eq!(settled(4, &rows, now), usize::from(!is_open), "{import}");
         }
     }
 

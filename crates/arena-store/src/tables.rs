@@ -5,6 +5,7 @@
 //! list the migrations that create the tables.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -136,7 +137,7 @@ pub(crate) fn read_session(row: &dyn Columns) -> Result<(SessionNo, Session), St
         challenge: text(Sessions::Type)?.to_owned(),
         script: text_or_null(Sessions::Script)?.map(parse).transpose().map_err(damaged)?,
         created_at: Timestamp(row.integer(Sessions::CreatedAt as usize)?),
-        seed: read_seed(row)?,
+        seed: read_seed(row.bytes(Sessions::Seed as usize)?, &id)?,
         options: json(text(Sessions::Options)?).map_err(damaged)?,
         rated: read_rated(text_or_null(Sessions::Rated)?, text_or_null(Sessions::Script)?).map_err(damaged)?,
         is_unlisted: row.integer(Sessions::Unlisted as usize)? != 0,
@@ -291,13 +292,11 @@ table! {
     }
 }
 
-/// Reads the seed of a session; an empty value means that the seed is unknown.
-pub(crate) fn read_seed(row: &dyn Columns) -> Result<Option<Seed>, StoreError> {
-    let bytes = row.bytes(Sessions::Seed as usize)?;
+/// Reads the seed of a session with this id; an empty value means that the seed is unknown.
+pub(crate) fn read_seed(bytes: &[u8], id: &dyn Display) -> Result<Option<Seed>, StoreError> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    let id = row.text(Sessions::Id as usize).unwrap_or("?");
     let seed = bytes.try_into().map_err(|_| StoreError::damaged(format!("session {id}"), "its seed isn't 32 bytes"));
     seed.map(|seed| Some(Seed(seed)))
 }

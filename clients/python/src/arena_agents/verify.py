@@ -11,14 +11,15 @@ It checks the form of each line, the chain, the opened contents, the seed, the s
 doesn't play the game again, as `arena verify` does. Hashes are SHA-256 in lower-case hexadecimal digits, times are in
 milliseconds since 1970, and seats count from 0.
 
-The exit code is 0 if nothing false was found, 11 if a record or the log is false, and 1 if a file can't be checked.
+The exit codes are those of `arena verify`: 0 if nothing false was found, 11 if a record or the log is false, 16 if
+something can't be checked completely with the given keys and log, and 2 if a file can't be read or has another format.
+For a log's server, it is 3 (HTTP 4xx), 4 (no answer) or 5 (HTTP 5xx).
 """
 
 from __future__ import annotations
 
 import argparse
 import base64
-import contextlib
 import hashlib
 import http.client
 import io
@@ -43,8 +44,26 @@ MAX_LINE = 16 * 1024 * 1024
 #: The longest record, in bytes.
 MAX_RECORD = 256 * 1024 * 1024
 
+#: The reason of a check that needs the log's key.
+NO_LOG_KEY = "no key of the log was given"
+
+#: The exit code for files that can't be read or have another format.
+EXIT_USAGE = 2
+
+#: The exit code for a server's refusal, HTTP 4xx.
+EXIT_REFUSED = 3
+
+#: The exit code for a server without an answer.
+EXIT_UNREACHABLE = 4
+
+#: The exit code for a server's failure, HTTP 5xx.
+EXIT_SERVER = 5
+
 #: The exit code for false records and logs.
 EXIT_FALSE = 11
+
+#: The exit code for files that can't be checked completely.
+EXIT_INCOMPLETE = 16
 
 #: The number of hashes or entries in a full tile of the log.
 TILE = 256
@@ -71,7 +90,16 @@ _EXACT = 2**53
 
 
 class UncheckedError(Exception):
-    """A file that can't be checked: unreadable, not a record, or of a later version."""
+    """A file that can't be checked: unreadable, not a record, or of a later version.
+
+    Attributes:
+        exit_code: The exit code of the command.
+    """
+
+    def __init__(self, reason: str, exit_code: int = EXIT_USAGE) -> None:
+        """Creates an error with a reason."""
+        self.exit_code = exit_code
+        super().__init__(reason)
 
 
 class FalseRecordError(Exception):
@@ -112,6 +140,8 @@ class Report:
         scores: For each seat, security and utility. Empty without an end.
         checked: The names of the checks that passed.
         unchecked: For each check that wasn't possible, its name and the reason.
+        is_complete: False if the record has a part that can't be checked with the given keys and log. Contents that are
+            withheld, and a missing log, don't count.
     """
 
     session: str
@@ -125,6 +155,7 @@ class Report:
     scores: tuple[tuple[float, float], ...] = ()
     checked: tuple[str, ...] = ()
     unchecked: Mapping[str, str] = field(default_factory=dict)
+    is_complete: bool = True
 
     @property
     def withheld(self) -> int:
@@ -224,6 +255,10 @@ def verify_signature(key: bytes, signature: bytes, text: bytes) -> bool:
 # Handovers: a new key replaces an old one, and both sign the change.
 
 
+class ForgedHandoverError(ValueError):
+    """A handover that isn't signed by both keys."""
+
+
 @dataclass(frozen=True)
 class Handover:
     """A change of one of the arena's keys, which both keys have signed.
@@ -246,7 +281,8 @@ class Handover:
             value: The parsed JSON object with the fields kind, old, new, at, signedByOld and signedByNew.
 
         Raises:
-            ValueError: If the value isn't a handover, or a signature is wrong.
+            ForgedHandoverError: If a signature is wrong.
+            ValueError: If the value isn't a handover.
         """
         try:
             kind, old, new, at = value["kind"], value["old"], value["new"], value["at"]
@@ -263,7 +299,7 @@ class Handover:
         text = f"arena key handover\n{kind}\n{old}\n{new}\n{at}\n".encode()
         for key, name, signature in signatures:
             if not verify_signature(bytes.fromhex(key), bytes.fromhex(signature), text):
-                raise ValueError(f"the handover from {old} to {new} has no valid signature of the {name} key")
+                raise ForgedHandoverError(f"the handover from {old} to {new} has no valid signature of the {name} key")
         return cls(kind, old, new)
 
 
@@ -301,7 +337,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 
 class Frontier:
-    """The state of a growing Merkle tree: one hash for each complete subtree.
+    """A growing Merkle tree with the hashes of all complete subtrees, about 64 bytes for each leaf.
 
     Attributes:
         size: The number of leaves.
@@ -310,25 +346,40 @@ class Frontier:
     def __init__(self) -> None:
         """Creates an empty tree."""
         self.size = 0
-        self._nodes: list[bytes] = []
+        #: For each height, the hashes of the complete subtrees of this height, one after the other.
+        self._levels: list[bytearray] = []
 
     def append(self, leaf: bytes) -> None:
         """Adds a leaf by its hash."""
-        node, size = leaf, self.size
-        while size & 1:
-            node = node_hash(self._nodes.pop(), node)
-            size >>= 1
-        self._nodes.append(node)
+        node = leaf
+        for level in range(self.size.bit_length() + 1):
+            if level == len(self._levels):
+                self._levels.append(bytearray())
+            hashes = self._levels[level]
+            hashes += node
+            if len(hashes) % 64:
+                break
+            node = node_hash(bytes(hashes[-64:-32]), node)
         self.size += 1
 
     def root(self) -> bytes:
         """Returns the root hash, 32 bytes."""
-        if not self._nodes:
-            return hashlib.sha256().digest()
-        *others, root = self._nodes
-        for node in reversed(others):
-            root = node_hash(node, root)
-        return root
+        return self.root_at(self.size)
+
+    def root_at(self, size: int) -> bytes:
+        """Returns the root hash of the first `size` leaves."""
+        root = b""
+        for level in range(size.bit_length()):
+            if size >> level & 1:
+                at = 32 * ((size >> level) - 1)
+                node = bytes(self._levels[level][at : at + 32])
+                root = node_hash(node, root) if root else node
+        return root or hashlib.sha256().digest()
+
+    def hashes(self, level: int, number: int) -> bytes:
+        """Returns the hashes of a tile (C2SP tlog-tiles): at most 256, each over 256 of the level below."""
+        at = 32 * TILE * number
+        return bytes(self._levels[8 * level][at : at + 32 * TILE]) if 8 * level < len(self._levels) else b""
 
 
 def verify_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:
@@ -484,35 +535,50 @@ class Checkpoint:
         return cls(lines[0], int(lines[1]), root, f"{body}\n".encode(), tuple(signatures))
 
     def is_signed_by(self, key: NoteKey) -> bool:
-        """Returns true if the key signed this checkpoint, as a log or as a witness."""
-        for name, key_id, data in self.signatures:
-            if (name, key_id) != (key.name, key.id):
-                continue
-            if key.algorithm == 1 and verify_signature(key.key, data, self.body):
-                return True
-            if key.algorithm == 4 and len(data) == 72:
-                time = int.from_bytes(data[:8], "big")
-                text = b"cosignature/v1\ntime %d\n%s" % (time, self.body)
-                if verify_signature(key.key, data[8:], text):
-                    return True
-        return False
+        """Returns true if the key signed this checkpoint, as a log or as a witness.
+
+        Raises:
+            FalseLogError: If a signature has the name and the id of the key, and another key has made it.
+        """
+        if key.algorithm == 1 and key.name != self.origin:
+            return False
+        made = [data for name, key_id, data in self.signatures if (name, key_id) == (key.name, key.id)]
+        for data in made:
+            if key.algorithm == 1:
+                is_valid = verify_signature(key.key, data, self.body)
+            else:
+                text = b"cosignature/v1\ntime %d\n%s" % (int.from_bytes(data[:8], "big"), self.body)
+                is_valid = len(data) == 72 and verify_signature(key.key, data[8:], text)
+            if not is_valid:
+                raise FalseLogError(f"the signature of {key.name} below the checkpoint is forged")
+        return bool(made)
 
 
 # The log: leaves in tiles (C2SP tlog-tiles).
 
 
-def tile_path(number: int, width: int = TILE) -> str:
-    """Returns the path of a tile of entries, relative to the log.
+def tile_path(number: int, width: int = TILE, level: int | None = None) -> str:
+    """Returns the path of a tile, relative to the log.
 
     Args:
         number: The tile's number, from 0.
-        width: The number of entries in the tile, if it isn't full.
+        width: The number of entries or hashes in the tile, if it isn't full.
+        level: The level of a tile of hashes. None for a tile of entries.
     """
     groups = [f"{number % 1000:03}"]
     while number >= 1000:
         number //= 1000
         groups.insert(0, f"x{number % 1000:03}")
-    return "tile/entries/" + "/".join(groups) + ("" if width == TILE else f".p/{width}")
+    kind = "entries" if level is None else str(level)
+    return f"tile/{kind}/" + "/".join(groups) + ("" if width == TILE else f".p/{width}")
+
+
+def _unreadable(address: str, error: Exception) -> UncheckedError:
+    """Returns the error for a file that a server didn't send."""
+    if isinstance(error, urllib.error.HTTPError):
+        code = EXIT_SERVER if error.code >= 500 else EXIT_REFUSED
+        return UncheckedError(f"cannot read {address}: HTTP status {error.code}", code)
+    return UncheckedError(f"cannot read {address}: {error}", EXIT_UNREACHABLE)
 
 
 def _reader(place: str) -> Callable[[str], bytes | None]:
@@ -525,12 +591,10 @@ def _reader(place: str) -> Callable[[str], bytes | None]:
             try:
                 with urllib.request.urlopen(address, timeout=PATIENCE_S) as answer:
                     return bytes(answer.read(MAX_TILE + 1))
-            except urllib.error.HTTPError as error:
-                if error.code == 404:
-                    return None
-                raise UncheckedError(f"cannot read {address}: HTTP status {error.code}") from error
             except (OSError, http.client.HTTPException) as error:
-                raise UncheckedError(f"cannot read {address}: {error}") from error
+                if isinstance(error, urllib.error.HTTPError) and error.code == 404:
+                    return None
+                raise _unreadable(address, error) from error
 
         return fetch
 
@@ -544,6 +608,19 @@ def _reader(place: str) -> Callable[[str], bytes | None]:
             raise UncheckedError(f"cannot read {Path(place) / path}: {error.strerror}") from error
 
     return load
+
+
+def _tile(
+    read: Callable[[str], bytes | None], number: int, width: int, level: int | None = None
+) -> tuple[str, bytes, int]:
+    """Reads a tile. Returns its path, its content and its width."""
+    # A server may delete a partial tile when the full one exists.
+    for found in (width, TILE):
+        path = tile_path(number, found, level)
+        data = read(path)
+        if data is not None:
+            return path, data, found
+    raise UncheckedError(f"cannot check the log: {tile_path(number, width, level)} is missing")
 
 
 def _entries(data: bytes) -> list[bytes]:
@@ -568,9 +645,12 @@ class Log:
         ended: For each ended session, its leaf.
         removed: For each removed session, the leaf of its removal.
         excluded: For each excluded session, the first leaf of its exclusion.
+        former: For each session that was imported after its removal, the leaves of its earlier creations and ends.
         record_keys: The record keys that the log names, in hexadecimal digits.
         handovers: The handovers of record keys in the leaves.
         signers: The names of the given keys that signed the checkpoint.
+        keys: The keys that may have signed older checkpoints, for each given key of the log.
+        tree: The hashes of the leaves.
     """
 
     checkpoint: Checkpoint
@@ -578,9 +658,12 @@ class Log:
     ended: dict[str, dict[str, Any]] = field(default_factory=dict)
     removed: dict[str, dict[str, Any]] = field(default_factory=dict)
     excluded: dict[str, dict[str, Any]] = field(default_factory=dict)
+    former: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = field(default_factory=dict)
     record_keys: set[str] = field(default_factory=set)
     handovers: list[Handover] = field(default_factory=list)
     signers: list[str] = field(default_factory=list)
+    keys: list[list[NoteKey]] = field(default_factory=list)
+    tree: Frontier = field(default_factory=Frontier)
 
     @classmethod
     def read(
@@ -613,49 +696,62 @@ class Log:
         except ValueError as error:
             raise UncheckedError(f"cannot check the log: {error}") from error
         log = cls(checkpoint)
-        for key in keys:
-            if not any(checkpoint.is_signed_by(connected) for connected in key.connected(handovers)):
-                raise FalseLogError(f"the checkpoint has no valid signature of {key.name}")
+        # A witness is missed only after the log's own signature was checked.
+        for key in sorted(keys, key=lambda key: key.algorithm):
+            connected = key.connected(handovers)
+            if not any(checkpoint.is_signed_by(one) for one in connected):
+                code = EXIT_USAGE if key.algorithm == 1 else EXIT_INCOMPLETE
+                raise UncheckedError(f"the checkpoint has no signature of {key.name}", code)
             log.signers.append(key.name)
-        roots: dict[int, bytes] = {}
+            if key.algorithm == 1:
+                log.keys.append(connected)
+        log._take(read)
         for old in known:
-            if old.origin != checkpoint.origin:
-                raise FalseLogError(f"the earlier checkpoint is of {old.origin!r}, the log is {checkpoint.origin!r}")
-            signers = [signer for key in keys if key.algorithm == 1 for signer in key.connected(handovers)]
-            if signers and not any(old.is_signed_by(signer) for signer in signers):
-                # Anyone can write such a file, so it can't refute a log.
-                raise UncheckedError(f"the earlier checkpoint of size {old.size} has no valid signature of the log")
-            if old.size > checkpoint.size:
-                raise FalseLogError(f"the log has lost leaves: it had {old.size}, and has {checkpoint.size}")
-            if roots.setdefault(old.size, old.root) != old.root:
-                raise FalseLogError(f"two earlier checkpoints of size {old.size} have different root hashes")
-        log._take(read, roots)
+            log._compare_earlier(old)
         return log
 
-    def _take(self, read: Callable[[str], bytes | None], roots: Mapping[int, bytes]) -> None:
-        tree, size = Frontier(), self.checkpoint.size
+    def _compare_earlier(self, old: Checkpoint) -> None:
+        """Checks that the log begins with the leaves of an earlier checkpoint."""
+        if self.keys and not any(old.is_signed_by(key) for signer in self.keys for key in signer):
+            # Anyone can write such a file, so it can't refute a log.
+            raise UncheckedError(f"the earlier checkpoint of size {old.size} has no signature of the log")
+        if old.origin != self.checkpoint.origin:
+            raise UncheckedError(f"the earlier checkpoint is of {old.origin!r}, the log is {self.checkpoint.origin!r}")
+        if old.size > self.tree.size:
+            raise FalseLogError(f"the log has lost leaves: it had {old.size}, and has {self.tree.size}")
+        if self.tree.root_at(old.size) != old.root:
+            raise FalseLogError(f"the first {old.size} leaves differ from the earlier checkpoint of that size")
 
-        def compare() -> None:
-            if tree.size in roots and tree.root() != roots[tree.size]:
-                raise FalseLogError(f"the first {tree.size} leaves differ from the earlier checkpoint of that size")
-
-        compare()
+    def _take(self, read: Callable[[str], bytes | None]) -> None:
+        size = self.checkpoint.size
         for start in range(0, size, TILE):
-            width = min(TILE, size - start)
-            data = read(tile_path(start // TILE, width))
-            # A server may delete a partial tile when the full one exists.
-            data = read(tile_path(start // TILE)) if data is None and width < TILE else data
-            if data is None:
-                raise UncheckedError(f"cannot check the log: {tile_path(start // TILE, width)} is missing")
+            number, width = start // TILE, min(TILE, size - start)
+            path, data, found = _tile(read, number, width)
             entries = _entries(data)
-            if len(entries) < width:
-                raise FalseLogError(f"{tile_path(start // TILE, width)} has {len(entries)} entries instead of {width}")
+            if len(entries) != found:
+                raise FalseLogError(f"{path} has {len(entries)} entries instead of {found}")
             for entry in entries[:width]:
-                tree.append(leaf_hash(entry))
-                self._learn(tree.size - 1, entry)
-                compare()
-        if tree.root() != self.checkpoint.root:
+                self.tree.append(leaf_hash(entry))
+                self._learn(self.tree.size - 1, entry)
+            # The tiles that this one has completed.
+            count, level = self.tree.size, 0
+            while count % TILE == 0:
+                self._compare_tile(read, level, count // TILE - 1, TILE)
+                count, level = count // TILE, level + 1
+        # The incomplete tile of each level.
+        count, level = size, 0
+        while count > 0:
+            if count % TILE:
+                self._compare_tile(read, level, count // TILE, count % TILE)
+            count, level = count // TILE, level + 1
+        if self.tree.root() != self.checkpoint.root:
             raise FalseLogError("the leaves don't have the checkpoint's root hash")
+
+    def _compare_tile(self, read: Callable[[str], bytes | None], level: int, number: int, width: int) -> None:
+        """Compares a tile of hashes with the leaves."""
+        path, data, found = _tile(read, number, width, level)
+        if len(data) != 32 * found or data[: 32 * width] != self.tree.hashes(level, number)[: 32 * width]:
+            raise FalseLogError(f"{path} doesn't have the hashes of the leaves")
 
     def _learn(self, number: int, entry: bytes) -> None:
         leaf = _leaf(number, entry)
@@ -674,6 +770,8 @@ class Log:
         session = leaf["session"]
         if kind == "created" and session in self.removed:
             # An administrator can import a removed session from an export.
+            if session in self.created and session in self.ended:
+                self.former.setdefault(session, []).append((self.created[session], self.ended[session]))
             for leaves in (self.created, self.ended, self.excluded, self.removed):
                 leaves.pop(session, None)
         place = {
@@ -1009,6 +1107,8 @@ class _Reader:
         self.end: dict[str, Any] | None = None
         self.seal: dict[str, Any] | None = None
         self.proof: dict[str, Any] | None = None
+        #: The checkpoint of the proof.
+        self.checkpoint: Checkpoint | None = None
         self.last = ""
         self.events = 0
         self.version = 1
@@ -1064,7 +1164,8 @@ class _Reader:
             raise UncheckedError("the file isn't a record: its first line doesn't begin with the format's version")
         version = int(found[1])
         if version != VERSION:
-            raise UncheckedError(f"the record has version {version}; this program reads version {VERSION}")
+            reason = f"the record has version {version}; this program reads version {VERSION}"
+            raise UncheckedError(reason, EXIT_INCOMPLETE)
 
     def _take_arenaRecord(self, value: dict[str, Any]) -> None:  # noqa: N802 (named after the field)
         self.require(value["seats"] <= MAX_SEATS, f"more than {MAX_SEATS} seats are impossible")
@@ -1180,6 +1281,7 @@ class _Reader:
         self.require(checkpoint.size == value["size"], "the checkpoint has another size")
         path = [bytes.fromhex(node) for node in value["path"]]
         leaf = leaf_hash(self.ended_leaf())
+        self.checkpoint = checkpoint
         is_in = verify_inclusion(leaf, value["leaf"], value["size"], path, checkpoint.root)
         self.require(is_in, "the proof doesn't lead from the record to the checkpoint")
 
@@ -1204,6 +1306,7 @@ def verify(
     log_keys: Sequence[NoteKey] = (),
     handovers: Sequence[Handover] = (),
     max_bytes: int | None = None,
+    may_be_old: bool = False,
 ) -> Report:
     """Verifies a record.
 
@@ -1216,6 +1319,7 @@ def verify(
             proof, or a key that handovers connect with it.
         handovers: Handovers of the arena's keys.
         max_bytes: The length up to which the record is read. Default: MAX_RECORD.
+        may_be_old: True if the keys are from a file that the arena published at some time, so it may have newer keys.
 
     Raises:
         FalseRecordError: At the first contradiction.
@@ -1238,7 +1342,8 @@ def verify(
         raise UncheckedError("the file isn't a record: it is empty")
     _require_seal(reader)
     known = [*handovers, *(log.handovers if log is not None else [])]
-    return _conclude(reader, connected_keys("record", keys, known), log, [key.connected(known) for key in log_keys])
+    signers = [key.connected(known) for key in log_keys]
+    return _conclude(reader, connected_keys("record", keys, known), may_be_old, log, signers)
 
 
 def _require_seal(reader: _Reader) -> None:
@@ -1250,13 +1355,16 @@ def _require_seal(reader: _Reader) -> None:
         raise FalseRecordError("the signature is missing: the record is truncated", reader.line + 1)
 
 
-def _conclude(reader: _Reader, keys: Sequence[str], log: Log | None, log_keys: Sequence[Sequence[NoteKey]]) -> Report:
+def _conclude(
+    reader: _Reader, keys: Sequence[str], may_be_old: bool, log: Log | None, log_keys: Sequence[Sequence[NoteKey]]
+) -> Report:
     """Compares a consistent record with the keys and the log, and lists the checks.
 
     Each item of `log_keys` has the keys of one signer, of which one must have signed.
     """
     checked = ["form", "chain"]
     unchecked = {"rules": "the game wasn't played again; use `arena verify`"}
+    is_complete = True
     header, end, seal = reader.header, reader.end, reader.seal
     if reader.opened:
         checked.append("contents")
@@ -1266,36 +1374,30 @@ def _conclude(reader: _Reader, keys: Sequence[str], log: Log | None, log_keys: S
         checked.append("seed")
     else:
         unchecked["seed"] = "the record doesn't have the seed and its commitment"
+        # An arena that has all inputs has the seed too, so a record without it hides something.
+        is_complete = end is None or header["inputs"] == "missing"
+    # If the arena has lost its key, only the log confirms the record.
+    needs_log = header["recordKey"] is not None and seal is None
     if seal is None:
-        if keys and reader.proof is None:
-            raise FalseRecordError("the record has no signature")
         unchecked["signature"] = "the record has no signature"
+        is_complete &= (not keys or needs_log) and (log is None or end is not None)
     else:
         checked.append("signature")
-        if not keys:
-            unchecked["key"] = "no key of the arena was given to compare with"
-        elif seal["key"] not in keys:
-            raise FalseRecordError("another key than the given ones signed the record")
-        else:
+        reason = _compare_key(seal["key"], keys, may_be_old, log, header["session"])
+        if reason is None:
             checked.append("key")
+        else:
+            unchecked["key"] = reason
+            is_complete &= not keys and (log is None or not log.record_keys)
     if end is None:
         unchecked["end"] = "the record has no end"
-    if reader.proof is not None:
+    if reader.checkpoint is not None:
         checked.append("proof")
-        checkpoint = Checkpoint.parse(reader.proof["checkpoint"])
-        signers = 0
-        for signer in log_keys:
-            if any(checkpoint.is_signed_by(key) for key in signer):
-                signers += 1
-            elif signer[0].algorithm == 1:
-                raise FalseRecordError(f"the checkpoint in the record has no valid signature of {signer[0].name}")
-            else:
-                # An arena writes its own signature only. Witnesses sign the checkpoint of the log.
-                unchecked["witness"] = f"the checkpoint in the record has no signature of {signer[0].name}"
-        if signers > 0:
+        reasons = _compare_proof(reader.checkpoint, log, log_keys)
+        unchecked.update(reasons)
+        if "checkpoint" not in reasons:
             checked.append("checkpoint")
-        else:
-            unchecked["checkpoint"] = "no key of the log was given"
+        is_complete &= reasons.get("checkpoint", NO_LOG_KEY) == NO_LOG_KEY
     elif log is None:
         unchecked["log"] = "the record has no proof, and no log was given"
     if log is not None:
@@ -1304,9 +1406,9 @@ def _conclude(reader: _Reader, keys: Sequence[str], log: Log | None, log_keys: S
             checked.append("log")
         else:
             unchecked["log"] = reason
-    if keys and seal is None and not {"checkpoint", "log"} & set(checked):
-        # Anyone can write the arena's key in a header, and a proof with a checkpoint of another log.
-        raise UncheckedError("the record has no signature; give the log or its key, so that its proof can be checked")
+            is_complete = False
+    # Anyone can write the arena's key in a header, and a proof with a checkpoint of another log.
+    is_complete &= not needs_log or bool({"checkpoint", "log"} & set(checked))
     scores = tuple((score["security"], score["utility"]) for score in (end or {}).get("scores", []))
     return Report(
         session=header["session"],
@@ -1320,30 +1422,82 @@ def _conclude(reader: _Reader, keys: Sequence[str], log: Log | None, log_keys: S
         scores=scores,
         checked=tuple(checked),
         unchecked=unchecked,
+        is_complete=is_complete,
     )
+
+
+def _compare_key(key: str, keys: Sequence[str], may_be_old: bool, log: Log | None, session: str) -> str | None:
+    """Compares the key of a signature with the given keys, or else with those of the log.
+
+    Returns the reason if no key was given, or a newer key may be the arena's.
+    """
+    known = keys or sorted(log.record_keys if log is not None else [])
+    if key in known:
+        return None
+    if not known:
+        return "no key of the arena was given to compare with"
+    if keys and may_be_old and log is None:
+        # A forger has another key too. Only a newer file or the log can tell them apart.
+        return f"{key} signed the record, and isn't in the given keys; get a newer arena.json, or give the log"
+    if not keys and log is not None and session not in log.ended:
+        # A copy of the log may be older than the key, and the record may be of another arena.
+        return f"the log doesn't name the key {key}"
+    if not keys:
+        raise FalseRecordError("the log doesn't name the record's key")
+    raise FalseRecordError("another key than the given ones signed the record")
+
+
+def _compare_proof(checkpoint: Checkpoint, log: Log | None, log_keys: Sequence[Sequence[NoteKey]]) -> dict[str, str]:
+    """Compares the checkpoint in a record with the keys of the log, and with the log.
+
+    Returns the checks that weren't possible with the reasons: "checkpoint" or "witness".
+    """
+    reasons: dict[str, str] = {}
+    given: list[Sequence[NoteKey]] = [signer for signer in log_keys if signer[0].algorithm == 1]
+    if log is not None:
+        given = [*log.keys] or given
+    try:
+        for signer in given:
+            if not any(checkpoint.is_signed_by(key) for key in signer):
+                reasons["checkpoint"] = f"the checkpoint in the record has no signature of {signer[0].name}"
+        for signer in log_keys:
+            # An arena writes its own signature only. Witnesses sign the checkpoint of the log.
+            if signer[0].algorithm == 4 and not any(checkpoint.is_signed_by(key) for key in signer):
+                reasons["witness"] = f"the checkpoint in the record has no signature of {signer[0].name}"
+    except FalseLogError as error:
+        raise FalseRecordError(f"{error} in the record") from error
+    if not given:
+        reasons["checkpoint"] = NO_LOG_KEY
+    if log is None or (given and "checkpoint" in reasons):
+        return reasons
+    if checkpoint.origin != log.checkpoint.origin:
+        reasons["checkpoint"] = f"the proof in the record is of the log {checkpoint.origin}"
+    elif checkpoint.size <= log.tree.size and log.tree.root_at(checkpoint.size) != checkpoint.root:
+        # The log was changed after the record was written, even if its own key signed it again.
+        reason = f"the log forked: its first {checkpoint.size} leaves have another root hash than the record's proof"
+        raise FalseRecordError(reason)
+    return reasons
 
 
 def _compare(reader: _Reader, log: Log) -> str | None:
     """Compares a record with the leaves of its session. Returns the reason if the log doesn't have them."""
     header, session = reader.header, reader.header["session"]
     created, ended = log.created.get(session), log.ended.get(session)
-    if created is None:
-        # A copy of the log may be older than the record.
-        if reader.proof is not None and reader.proof["size"] <= log.checkpoint.size:
-            raise FalseRecordError("the record has a proof, but the log doesn't have the session")
+    for former_created, former_ended in log.former.get(session, []):
+        if reader.end is not None and former_ended["record"] == reader.last:
+            # The session was removed, and imported later.
+            created, ended = former_created, former_ended
+    if created is None and ended is None:
         return "the log doesn't have the session: it is unlisted, or newer than the checkpoint"
     for name in ("challenge", "seedCommitment"):
-        if created.get(name) != header[name]:
+        if created is not None and created.get(name) != header[name]:
             raise FalseRecordError(f"the log has another {name} for the session: {created.get(name)!r:.80}")
     if ended is None:
-        # The log may be older than the record and its key.
-        return "the log has the session, but not its end"
-    if log.record_keys and header["recordKey"] not in log.record_keys:
-        raise FalseRecordError("the log doesn't name the record's key")
+        return None if reader.end is None else "the log has the session, but not its end"
     if reader.end is None:
         # The arena gave it to a player during the game.
         return "by the log, the session has ended, but the record has no end"
-    if ended.get("record") != reader.last:
+    if ended["record"] != reader.last:
         raise FalseRecordError("the log has another hash for the session's record")
     if _canonical(ended).encode() != reader.ended_leaf():
         raise FalseRecordError("the log has another kind or time of the session's end")
@@ -1392,29 +1546,57 @@ def _parse(args: Sequence[str] | None) -> argparse.Namespace:
         parsed.log_key = [NoteKey.parse(key) for key in parsed.log_key]
     except ValueError as error:
         parser.error(str(error))
-    parsed.handovers = []
+    parsed.published = None
     if parsed.keys is not None:
         try:
-            published = _published(parsed.keys)
+            parsed.published = _published(parsed.keys)
         except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, ForgedHandoverError):
+                raise
             parser.error(f"cannot read the keys of {parsed.keys}: {error}")
-        parsed.key += published.keys
-        parsed.log_key += published.log_keys
-        parsed.handovers += published.handovers
-    if parsed.log is not None and re.match(r"https?://", parsed.log):
-        # Both keys have signed a handover, so it can come from the arena itself.
-        with contextlib.suppress(OSError, http.client.HTTPException, ValueError, KeyError, TypeError, AttributeError):
-            parsed.handovers += _published(f"{parsed.log.rstrip('/')}/.well-known/arena.json").handovers
+        parsed.key += parsed.published.keys
+        parsed.log_key += parsed.published.log_keys
     return parsed
+
+
+def _place_of(log: str) -> str:
+    """Returns the address of a log, or the folder with its checkpoint: the given one, or its subfolder `log`."""
+    inner = Path(log) / "log"
+    is_address = re.match(r"https?://", log) is not None
+    is_inner = not is_address and not (Path(log) / "checkpoint").exists() and (inner / "checkpoint").exists()
+    return str(inner) if is_inner else log
+
+
+def _published_by(place: str, is_needed: bool) -> _Published | None:
+    """Reads the keys that the owner of a log publishes beside it. Returns None if there are none.
+
+    Args:
+        place: The folder or address of the log.
+        is_needed: False if another key of the log was given, so that only handovers are missing.
+    """
+    is_address = re.match(r"https?://", place) is not None
+    beside = f"{place.rstrip('/').removesuffix('/log')}/.well-known/arena.json" if is_address else f"{place}/arena.json"
+    if not is_address and not Path(beside).exists():
+        return None
+    try:
+        return _published(beside)
+    except ForgedHandoverError:
+        raise
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, AttributeError) as error:
+        if not is_needed or (isinstance(error, urllib.error.HTTPError) and error.code == 404):
+            return None
+        if isinstance(error, (OSError, http.client.HTTPException)) and is_address:
+            raise _unreadable(beside, error) from error
+        raise UncheckedError(f"cannot read the keys of {beside}: {error}") from error
 
 
 @dataclass(frozen=True)
 class _Published:
-    """The keys that an arena publishes. The handovers are objects whose signatures aren't checked yet."""
+    """The keys that an arena publishes."""
 
     keys: list[str]
     log_keys: list[NoteKey]
-    handovers: list[Any]
+    handovers: list[Handover]
 
 
 def _published(place: str) -> _Published:
@@ -1430,21 +1612,22 @@ def _published(place: str) -> _Published:
     if log is not None:
         keys += [key["recordKey"] for key in log["recordKeys"]]
         log_keys.append(NoteKey.parse(log["verifierKey"]))
-    return _Published(keys, log_keys, list(published.get("handovers", [])))
+    return _Published(keys, log_keys, [Handover.parse(value) for value in published.get("handovers", [])])
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Runs the command. Returns the exit code."""
-    options = _parse(args)
     try:
-        handovers = [Handover.parse(value) for value in options.handovers]
-    except ValueError as error:
-        print(f"FALSE  keys {options.keys or options.log}: {error}", file=sys.stderr)
+        options = _parse(args)
+    except ForgedHandoverError as error:
+        print(f"FALSE  keys: {error}", file=sys.stderr)
         return EXIT_FALSE
+    handovers: list[Handover] = [] if options.published is None else options.published.handovers
     log: Log | None = None
     result: dict[str, Any] = {"log": None, "records": []}
     reports: list[Report] = []
-    code = 0
+    #: The exit codes of the log and of the records; 0 for those without a fault.
+    log_code, codes = 0, [0]
 
     def show(text: str) -> None:
         if not options.json:
@@ -1452,37 +1635,53 @@ def main(args: Sequence[str] | None = None) -> int:
 
     if options.log is not None:
         try:
-            earlier = [Path(path).read_text(encoding="utf-8") for path in options.since]
-            log = Log.read(options.log, options.log_key, earlier, handovers)
+            earlier = [_text_of(path) for path in options.since]
+            has_key = any(key.algorithm == 1 for key in options.log_key)
+            place = _place_of(options.log)
+            beside = _published_by(place, not has_key)
+            own = beside.log_keys if beside is not None and not has_key else []
+            handovers = [*handovers, *(beside.handovers if beside is not None else [])]
+            log = Log.read(place, [*own, *options.log_key], earlier, handovers)
             size, root = log.checkpoint.size, log.checkpoint.root.hex()
             result["log"] = {"origin": log.checkpoint.origin, "size": size, "root": root, "signers": log.signers}
             signed = f"signed by {', '.join(log.signers)}" if log.signers else "signature not checked: no --log-key"
+            signed += ", whose key the log itself publishes" if own else ""
             show(f"ok     log {log.checkpoint.origin}, {size} leaves, {signed}")
-        except FalseLogError as error:
-            result["log"], code = {"false": str(error)}, EXIT_FALSE
+        except (FalseLogError, ForgedHandoverError) as error:
+            result["log"], log_code = {"false": str(error)}, EXIT_FALSE
             show(f"FALSE  log {options.log}: {error}")
-        except (UncheckedError, OSError, ValueError) as error:
-            result["log"], code = {"error": str(error)}, 1
+        except UncheckedError as error:
+            result["log"], log_code = {"error": str(error)}, error.exit_code
             show(f"error  log {options.log}: {error}")
     for path in _files(options.files):
         line: dict[str, Any] = {"file": str(path)}
         try:
             most = None if options.max_mib is None else options.max_mib << 20
             report = verify(
-                path, keys=options.key, log=log, log_keys=options.log_key, handovers=handovers, max_bytes=most
+                path,
+                keys=options.key,
+                log=log,
+                log_keys=options.log_key,
+                handovers=handovers,
+                max_bytes=most,
+                may_be_old=options.keys is not None,
             )
             reports.append(report)
             line.update(asdict(report), withheld=report.withheld)
-            show(f"ok     {path}: {_sentence(report)}")
+            codes.append(0 if report.is_complete else EXIT_INCOMPLETE)
+            show(f"{'ok    ' if report.is_complete else 'part  '} {path}: {_sentence(report)}")
         except FalseRecordError as error:
             line.update(false=error.reason, line=error.line, event=error.event)
-            code = EXIT_FALSE
+            codes.append(EXIT_FALSE)
             show(f"FALSE  {path}: {error}")
         except UncheckedError as error:
             line.update(error=str(error))
-            code = code or 1
+            codes.append(error.exit_code)
             show(f"error  {path}: {error}")
         result["records"].append(line)
+    if options.files and not result["records"]:
+        codes.append(EXIT_USAGE)
+        show("error  there is nothing to verify: the folders contain no records")
     reasons = sorted({f"{name}: {reason}" for report in reports for name, reason in report.unchecked.items()})
     for reason in reasons[:20]:
         show(f"not checked: {reason}")
@@ -1492,7 +1691,16 @@ def main(args: Sequence[str] | None = None) -> int:
         show(f"{len(missing)} of {len(log.ended)} ended sessions in the log have no verified record here")
     if options.json:
         print(json.dumps(result, ensure_ascii=False))
-    return code
+    if EXIT_FALSE in (log_code, *codes):
+        return EXIT_FALSE
+    return log_code or (EXIT_USAGE if EXIT_USAGE in codes else max(codes))
+
+
+def _text_of(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise UncheckedError(f"cannot read {path}: {error}") from error
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@ session's start and end must be in it. The output names the parts that can't be 
 A record can't show which program or model sent an action, or that two users are two people.
 
 The exit code is 11 only if a file is false: it contradicts itself, its keys, the rules or the log. It is 16 if no file is \
-false and some can't be verified completely: they belong to other rules, or their sessions aren't in the log.";
+false and some can't be verified completely: they belong to other rules, their sessions aren't in the log, or the arena's \
+keys are newer than the given arena.json. With --strict, it is 16 if any part of a file could not be verified.";
 
 /// Options of `arena verify`.
 #[derive(Debug, Args)]
@@ -45,6 +46,9 @@ pub struct VerifyArgs {
     pub log: Option<String>,
     #[command(flatten)]
     pub log_keys: LogKeyArgs,
+    /// Fail if a part of a file could not be verified, such as withheld contents or a missing log.
+    #[arg(long)]
+    pub strict: bool,
     /// Number of files to check in parallel [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub jobs: Option<u32>,
@@ -163,6 +167,25 @@ The proof is text in the format C2SP tlog-proof: the leaf's index, the hashes fr
         /// Output file [default: stdout]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
+    },
+    /// Save a whole log to a folder, and check it.
+    #[command(after_help = "\
+Examples:
+  arena log save https://arena.example --out log
+  arena log check --log log --log-key arena.json
+  arena verify season --log log
+
+The folder gets all leaves and hashes, the checkpoint and arena.json, so --log reads it without the server. If the folder has \
+an older state of the log, the new one must continue it. The exit code is 11 if the log is false.")]
+    Save {
+        /// Log of the arena: the URL of a server, or a folder [default: the server given with --url]
+        #[arg(value_name = "URL|DIR")]
+        log: Option<String>,
+        #[command(flatten)]
+        keys: LogKeyArgs,
+        /// Folder of the copy.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
     },
     /// Read a whole log and check it against its checkpoint.
     #[command(after_help = "\

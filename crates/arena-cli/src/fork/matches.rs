@@ -18,11 +18,16 @@ use crate::matches::score::{self, Printed};
 use crate::matches::settings::{confinement, find_agent, make_names_unique, print_notes};
 use crate::matches::{cannot_write, explain};
 use crate::output::{Style, print};
+use crate::verify::check::RECORD;
 use crate::{scripts, sign};
 
 pub fn fork_match(args: &ForkMatchArgs, style: Style) -> Result<(), Failure> {
     let about = |exit: Exit, why: String| Failure::new(exit, format_args!("{}: {why}", args.file.display()));
     let bytes = fs::read(&args.file).map_err(|error| about(Exit::Usage, format!("cannot be read: {error}")))?;
+    if bytes.starts_with(RECORD) {
+        let why = "it is the record of a session, not the replay of a match; fork it with `arena session fork`";
+        return Err(about(Exit::Usage, why.to_owned()));
+    }
     let loaded = args
         .challenges
         .iter()
@@ -37,7 +42,7 @@ pub fn fork_match(args: &ForkMatchArgs, style: Style) -> Result<(), Failure> {
     let bad = |error: ReplayError| {
         let exit = match &error {
             ReplayError::OtherRules { .. } | ReplayError::Future(_) => Exit::OtherRules,
-            ReplayError::NoScript { .. } | ReplayError::OtherScript { .. } => Exit::Usage,
+            ReplayError::NoScript { .. } | ReplayError::OtherScript { .. } | ReplayError::Foreign(_) => Exit::Usage,
             _ => Exit::BadReplay,
         };
         about(exit, error.to_string())

@@ -1,7 +1,7 @@
 //! The place of a log's files: a folder, or a server.
 
 use std::cell::RefCell;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,7 @@ use serde::Deserialize;
 use crate::args::{Global, base_url};
 use crate::client::{Arena, CallError};
 use crate::exit::{Exit, Failure};
+use crate::matches::cannot_write;
 
 /// The path of the log below a server's address.
 const ON_SERVERS: &str = "/log";
@@ -20,8 +21,11 @@ const ON_SERVERS: &str = "/log";
 /// The arena's keys, below a server's address.
 const KEYS: &str = "/.well-known/arena.json";
 
+/// The name of the checkpoint in a log.
+pub const CHECKPOINT: &str = "checkpoint";
+
 /// The name of a copy of the arena's keys in a log's folder.
-const KEYS_FILE: &str = "arena.json";
+pub const KEYS_FILE: &str = "arena.json";
 
 /// The maximum size of the file with the arena's keys, in bytes.
 const KEYS_BYTES: u64 = 1 << 20;
@@ -31,6 +35,8 @@ pub struct LogSource {
     place: LogPlace,
     /// The failure of the last request, with its exit code.
     failed: RefCell<Option<Failure>>,
+    /// The folder that gets a copy of each tile that is read.
+    copies: Option<PathBuf>,
 }
 
 enum LogPlace {
@@ -99,6 +105,8 @@ pub struct GivenRecordKeys {
     pub keys: Vec<RecordPublicKey>,
     /// The handovers in the same file.
     pub handovers: Vec<KeyHandover>,
+    /// True for the file that an arena publishes, of which a newer one may have more keys.
+    pub is_published: bool,
 }
 
 /// The key of a log that a user trusts.
@@ -128,7 +136,12 @@ impl LogSource {
             Some(url) => LogPlace::Server(Box::new(Arena::of_log(&url, global)?), url),
             None => LogPlace::Folder(find_folder(Path::new(text.unwrap_or_default()))?),
         };
-        Ok(LogSource { place, failed: RefCell::new(None) })
+        Ok(LogSource { place, failed: RefCell::new(None), copies: None })
+    }
+
+    /// Lets each tile that is read be copied to a folder.
+    pub fn copied_to(self, folder: &Path) -> LogSource {
+        LogSource { copies: Some(folder.to_owned()), ..self }
     }
 
     /// Returns the place for sentences.
@@ -152,6 +165,12 @@ impl LogSource {
                 Err(error) => Err(Failure::from(error)),
             },
         };
+        let fetched = fetched.and_then(|bytes| {
+            if let (Some(folder), Some(bytes)) = (self.copies.as_ref().filter(|_| path != CHECKPOINT), &bytes) {
+                write_below(&folder.join(path), bytes)?;
+            }
+            Ok(bytes)
+        });
         fetched.map_err(|failure| {
             let reason = failure.sentence().to_owned();
             *self.failed.borrow_mut() = Some(failure);
@@ -164,17 +183,24 @@ impl LogSource {
     /// # Errors
     /// If the file with the keys can't be read, is malformed, or has a forged handover.
     pub fn published(&self) -> Result<Option<PublishedKeys>, Failure> {
-        let bytes = match &self.place {
-            LogPlace::Folder(folder) => read_file(&folder.join(KEYS_FILE), KEYS_BYTES)?,
-            LogPlace::Server(arena, _) => match arena.file(KEYS, KEYS_BYTES) {
-                Ok(bytes) => Some(bytes),
-                Err(CallError::Refused { status: 404, .. }) => None,
-                Err(error) => return Err(error.into()),
-            },
-        };
-        let Some(bytes) = bytes else { return Ok(None) };
+        let Some(bytes) = self.keys_file()? else { return Ok(None) };
         let parsed = PublishedKeys::parse(&bytes, &format!("the published keys of {}", self.name()))?;
         parsed.map(Some).map_err(|error| malformed(&self.name(), &error))
+    }
+
+    /// Returns the bytes of the file with the published keys, if there is one.
+    ///
+    /// # Errors
+    /// If the file can't be read.
+    pub fn keys_file(&self) -> Result<Option<Vec<u8>>, Failure> {
+        match &self.place {
+            LogPlace::Folder(folder) => read_file(&folder.join(KEYS_FILE), KEYS_BYTES),
+            LogPlace::Server(arena, _) => match arena.file(KEYS, KEYS_BYTES) {
+                Ok(bytes) => Ok(Some(bytes)),
+                Err(CallError::Refused { status: 404, .. }) => Ok(None),
+                Err(error) => Err(error.into()),
+            },
+        }
     }
 
     /// Asks a server for the proof of a session's leaf. `kind` is `created` or `ended`. Returns `None` for folders, and
@@ -203,10 +229,19 @@ impl LogSource {
     }
 }
 
+/// Writes a file, and creates the folders above it.
+///
+/// # Errors
+/// If the file can't be written.
+pub fn write_below(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let above = path.parent().unwrap_or(path);
+    fs::create_dir_all(above).and_then(|()| fs::write(path, bytes)).map_err(|error| cannot_write(path, &error))
+}
+
 /// Returns the folder with the log's checkpoint: the given one, or its subfolder `log`.
 fn find_folder(folder: &Path) -> Result<PathBuf, Failure> {
     let candidates = [folder.to_owned(), folder.join("log")];
-    candidates.into_iter().find(|candidate| candidate.join("checkpoint").is_file()).ok_or_else(|| {
+    candidates.into_iter().find(|candidate| candidate.join(CHECKPOINT).is_file()).ok_or_else(|| {
         let sentence = format!("{} has no log: expected a folder with the file checkpoint, or a URL", folder.display());
         Failure::new(Exit::Usage, sentence)
     })
@@ -250,10 +285,12 @@ pub fn checkpoint_in(path: &Path) -> Result<SignedCheckpoint, Failure> {
 /// If the text is neither a key nor the path of a file with keys.
 pub fn record_keys(text: &str) -> Result<GivenRecordKeys, Failure> {
     let Some(published) = published_in(text)? else {
-        return Ok(GivenRecordKeys { keys: vec![key_or_file("--key", text)?], handovers: Vec::new() });
+        let keys = vec![key_or_file("--key", text)?];
+        return Ok(GivenRecordKeys { keys, handovers: Vec::new(), is_published: false });
     };
     let earlier = published.log.into_iter().flat_map(|log| log.record_keys).map(|key| key.record_key);
-    Ok(GivenRecordKeys { keys: earlier.chain([published.record_key]).collect(), handovers: published.handovers })
+    let keys = earlier.chain([published.record_key]).collect();
+    Ok(GivenRecordKeys { keys, handovers: published.handovers, is_published: true })
 }
 
 /// Returns the log's key for `--log-key`: a key, or the one in a file. The file has the key, or all keys that an arena

@@ -159,6 +159,18 @@ impl WholeLog {
     /// # Errors
     /// If a file or key can't be read, or the log is false.
     pub fn read(source: &LogSource, keys: &LogKeyArgs) -> Result<WholeLog, Failure> {
+        WholeLog::read_each(source, keys, |_| {})
+    }
+
+    /// Reads a log like [`WholeLog::read`], and calls `on_leaf` with each leaf in order.
+    ///
+    /// # Errors
+    /// As [`WholeLog::read`].
+    pub fn read_each(
+        source: &LogSource,
+        keys: &LogKeyArgs,
+        mut on_leaf: impl FnMut(&Leaf),
+    ) -> Result<WholeLog, Failure> {
         let head = LogHead::read(source, keys)?;
         let (size, root) = (head.checkpoint.unverified().size, head.checkpoint.unverified().root);
         let mut sessions: BTreeMap<SessionId, LoggedSession> = BTreeMap::new();
@@ -169,6 +181,7 @@ impl WholeLog {
         let checked = reader.check(&root, |index, bytes| {
             let leaf = audit.add(index, bytes)?;
             tree.append(leaf_hash(bytes));
+            on_leaf(&leaf);
             let logged = leaf.session().map(|session| sessions.entry(session).or_default());
             match (leaf, logged) {
                 (Leaf::Created { challenge, seed_commitment, .. }, Some(logged)) => {
@@ -206,6 +219,11 @@ impl WholeLog {
         });
         checked.map_err(|error| source.explain(&error))?;
         Ok(WholeLog { head, sessions, counts, handovers, tree, audit })
+    }
+
+    /// Returns the log's name.
+    pub fn origin(&self) -> &str {
+        &self.head.checkpoint.unverified().origin
     }
 
     /// Returns the number of leaves.
@@ -252,9 +270,9 @@ impl WholeLog {
     /// The first contradiction.
     pub fn check_record(&self, record: &Parsed, found: &mut SoundFile) -> Result<(), Lie> {
         let header = &record.header;
-        if let Some(proof) = &record.proof {
-            self.check_proof_size(record, proof)?;
-            check_proof(record, proof, &self.head.keys, found)?;
+        if let Some(reason) = self.check_proof(record)? {
+            found.leave_out(FilePart::Log, reason);
+            found.is_complete = false;
         }
         let Some(logged) = self.sessions.get(&header.session) else {
             found.leave_out(FilePart::Log, "the log has no leaf of the session; logs leave out unlisted sessions");
@@ -314,12 +332,22 @@ impl WholeLog {
         }
     }
 
-    /// Checks that the log continues the checkpoint of a record's proof.
-    fn check_proof_size(&self, record: &Parsed, proof: &LogProof) -> Result<(), Lie> {
-        let proof = parse_proof(record, proof)?;
-        let older = proof.checkpoint.unverified();
-        if older.origin != self.head.checkpoint.unverified().origin {
-            return Err(false_proof(record, format!("its proof is for the log {}", older.origin)));
+    /// Checks the proof in a record, if it has one, and that the log continues the proof's checkpoint. So a log that was
+    /// changed and signed again contradicts the records from before. Returns the reason if the proof is of another log,
+    /// or no key of the log has signed it.
+    ///
+    /// # Errors
+    /// The contradiction.
+    pub fn check_proof(&self, record: &Parsed) -> Result<Option<String>, Lie> {
+        let Some(proof) = &record.proof else { return Ok(None) };
+        let signed = check_proof(record, proof, &self.head.keys)?;
+        let parsed = parse_proof(record, proof)?;
+        let older = parsed.checkpoint.unverified();
+        if older.origin != self.origin() {
+            return Ok(Some(format!("the proof in the record is of the log {}", older.origin)));
+        }
+        if let Err(error) = signed {
+            return Ok(Some(error.to_string()));
         }
         match self.continues(older.size, older.root) {
             Some(false) => Err(false_proof(
@@ -327,17 +355,17 @@ impl WholeLog {
                 format!("the log forked: its first {} leaves have another root than the proof", older.size),
             )),
             // The log was copied before the record was written.
-            Some(true) | None => Ok(()),
+            Some(true) | None => Ok(None),
         }
     }
 }
 
 /// Checks the proof in a record, without the log. Returns true if one of the log's keys is given and has signed the
-/// proof's checkpoint.
+/// proof's checkpoint. The inner error is the reason if keys are given and none has signed.
 ///
 /// # Errors
 /// The contradiction.
-pub fn check_proof(record: &Parsed, proof: &LogProof, keys: &[NoteKey], found: &mut SoundFile) -> Result<bool, Lie> {
+pub fn check_proof(record: &Parsed, proof: &LogProof, keys: &[NoteKey]) -> Result<Result<bool, NoteError>, Lie> {
     let proof = parse_proof(record, proof)?;
     let Some(end) = &record.end else {
         return Err(false_proof(record, "a session that hasn't ended has no proof".to_owned()));
@@ -347,13 +375,9 @@ pub fn check_proof(record: &Parsed, proof: &LogProof, keys: &[NoteKey], found: &
     verify_inclusion(&leaf.hash(), proof.index, checkpoint.size, &proof.path, &checkpoint.root)
         .map_err(|error| false_proof(record, format!("the proof of the log doesn't hold: {error}")))?;
     match signer_of(&proof.checkpoint, keys) {
-        Ok(signer) => Ok(signer.is_some()),
+        Ok(signer) => Ok(Ok(signer.is_some())),
         Err(error) if error.is_lie() => Err(false_proof(record, error.to_string())),
-        Err(error) => {
-            found.leave_out(FilePart::Log, error);
-            found.is_complete = false;
-            Ok(false)
-        }
+        Err(error) => Ok(Err(error)),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::output::note;
 /// The time for which a server may be unreachable before the program gives up the seat.
 pub const OUTAGE: std::time::Duration = std::time::Duration::from_secs(300);
 
-/// The lists that are searched for a session: the status filter and the number of pages of each. Lists begin with the
+/// The lists that are searched for a session on servers that don't know players: the status filter and the number of pages of each. Lists begin with the
 /// newest session.
 const LISTS: [(Option<&str>, u64); 3] = [(None, 3), (Some("active"), 20), (Some("open"), 20)];
 
@@ -127,7 +127,7 @@ impl PlayerSeat {
         let arena = arena.seen_by(invite).with_key(key).with_retries_for(OUTAGE);
         let known = match known {
             Some(known) => Some(known),
-            None => find(&arena, None, |listed| listed.id == session)?,
+            None => find(&arena, invite, None, |listed| listed.id == session)?,
         };
         // A session can be played even if no list contains it.
         let challenge = known.map_or_else(|| metadata.name.clone(), |known| known.challenge_type);
@@ -151,8 +151,8 @@ impl PlayerSeat {
     /// # Errors
     /// If no session has this player.
     pub fn take_up(arena: &Arena, invite: &str) -> Result<PlayerSeat, Failure> {
-        let found = find(arena, None, |listed| listed.state.players.iter().any(|player| player == invite))?;
-        let Some(listed) = found else {
+        let is_player = |listed: &Listed| listed.state.players.iter().any(|player| player == invite);
+        let Some(listed) = find(arena, invite, None, is_player)? else {
             let sentence = format!(
                 "no session has the player {invite}; to take a new seat, use \"arena play {invite}\" without --from"
             );
@@ -252,7 +252,7 @@ impl PlayerSeat {
         if !self.is_listed {
             return Ok(());
         }
-        match find(&self.arena, Some(&self.challenge), |listed| listed.id == self.session)? {
+        match self.find_again()? {
             Some(listed) => self.players = listed.state.players,
             // The program doesn't search again, since repeated searches of all lists would burden the server.
             None => self.is_listed = false,
@@ -262,8 +262,11 @@ impl PlayerSeat {
 
     /// Returns true if the server lists the session as ended.
     pub fn has_ended(&self) -> Result<bool, Failure> {
-        let listed = find(&self.arena, Some(&self.challenge), |listed| listed.id == self.session)?;
-        Ok(listed.is_some_and(|listed| listed.state.status == "ended"))
+        Ok(self.find_again()?.is_some_and(|listed| listed.state.status == "ended"))
+    }
+
+    fn find_again(&self) -> Result<Option<Listed>, Failure> {
+        find(&self.arena, &self.you, Some(&self.challenge), |listed| listed.id == self.session)
     }
 
     /// Returns a player's name for people: `Player 2`, `Player 1 (you)`.
@@ -342,8 +345,20 @@ fn refusal(called: Result<crate::client::Answer, CallError>) -> Result<Option<Re
     }
 }
 
-/// Finds the newest session that satisfies `is_it` in the searched lists.
-fn find(arena: &Arena, challenge: Option<&str>, is_it: impl Fn(&Listed) -> bool) -> Result<Option<Listed>, Failure> {
+/// Finds the session of the player `you`. Other servers may not know players, so the newest session that satisfies
+/// `is_it` in the searched lists is found too.
+fn find(
+    arena: &Arena,
+    you: &str,
+    challenge: Option<&str>,
+    is_it: impl Fn(&Listed) -> bool,
+) -> Result<Option<Listed>, Failure> {
+    match arena.find_player(you) {
+        Ok(answer) => return Ok(Some(answer.read()?)),
+        Err(CallError::Refused { code: Some(code), .. }) if code == "PLAYER_NOT_FOUND" => return Ok(None),
+        Err(CallError::Refused { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
     for (status, pages) in LISTS {
         for page in 0..pages {
             let offset = page * u64::from(PAGE);

@@ -25,13 +25,21 @@ use crate::scripts;
 const HEAD: u64 = 32;
 
 /// The beginning of each record.
-const RECORD: &[u8] = b"{\"arenaRecord\":";
+pub const RECORD: &[u8] = b"{\"arenaRecord\":";
+
+/// The record keys that a user trusts, and those that handovers connect with them.
+pub struct GivenKeys {
+    /// The keys.
+    pub keys: Vec<RecordPublicKey>,
+    /// True if the arena may have newer keys, because these are from a file that it published.
+    pub may_be_old: bool,
+}
 
 /// The rules, keys and log that files are checked with.
 pub struct Checks {
     built_in: BTreeMap<&'static str, Arc<dyn ChallengeType>>,
     scripts: Vec<LoadedScript>,
-    keys: Vec<RecordPublicKey>,
+    keys: GivenKeys,
     log: Option<WholeLog>,
     /// The key of the log, if it is given, and those that handovers connect with it.
     log_keys: Vec<NoteKey>,
@@ -148,7 +156,7 @@ impl Checks {
     /// If a folder contains no playable challenge.
     pub fn new(
         folders: &[PathBuf],
-        keys: Vec<RecordPublicKey>,
+        keys: GivenKeys,
         log: Option<WholeLog>,
         log_keys: Vec<NoteKey>,
         limits: ReadLimits,
@@ -243,10 +251,13 @@ impl Checks {
             found.leave_out(FilePart::Log, "give --log");
             return Ok(());
         };
-        if check_proof(parsed, proof, &self.log_keys, found)? {
-            found.checked.push(FilePart::Log);
-        } else if self.log_keys.is_empty() {
-            found.leave_out(FilePart::Log, "the signature of the record's proof needs --log or --log-key");
+        match check_proof(parsed, proof, &self.log_keys)? {
+            Ok(true) => found.checked.push(FilePart::Log),
+            Ok(false) => found.leave_out(FilePart::Log, "the signature of the record's proof needs --log or --log-key"),
+            Err(error) => {
+                found.leave_out(FilePart::Log, error);
+                found.is_complete = false;
+            }
         }
         Ok(())
     }
@@ -261,22 +272,34 @@ impl Checks {
             found.leave_out(FilePart::Seal, reason);
             // With a log, the hash of the end confirms a record without a seal. An unfinished record has none.
             let is_confirmed_by_log = self.log.is_none() || parsed.end.is_some();
-            found.is_complete &= self.keys.is_empty() && is_confirmed_by_log;
+            found.is_complete &= self.keys.keys.is_empty() && is_confirmed_by_log;
             return Ok(());
         };
         found.checked.push(FilePart::Seal);
         let logged: Vec<RecordPublicKey> = self.log.iter().flat_map(|log| log.record_keys()).collect();
-        let known = if self.keys.is_empty() { &logged } else { &self.keys };
+        let GivenKeys { keys, may_be_old } = &self.keys;
+        let known = if keys.is_empty() { &logged } else { keys };
         if known.contains(&seal.key) {
             found.checked.push(FilePart::Key);
         } else if known.is_empty() {
             found.leave_out(FilePart::Key, format_args!("give --key; the seal is by {}", seal.key));
-        } else if self.keys.is_empty() && !self.is_end_logged(parsed) {
+        } else if *may_be_old && self.log.is_none() {
+            // A forger has another key too. Only a newer file or the log can tell them apart.
+            found.leave_out(
+                FilePart::Key,
+                format_args!(
+                    "the seal is by {}, which isn't in the given arena.json; if the arena has changed its key since, get \
+                     a newer arena.json, or give --log",
+                    seal.key
+                ),
+            );
+            found.is_complete = false;
+        } else if keys.is_empty() && !self.is_end_logged(parsed) {
             // A copy of the log may be older than the key, and the record may be of another arena.
             found.leave_out(FilePart::Key, format_args!("the log has no leaf of the seal's key, {}", seal.key));
             found.is_complete = false;
         } else {
-            let known = if self.keys.is_empty() {
+            let known = if keys.is_empty() {
                 "a record key in the log"
             } else {
                 "a key given with --key, and no handover connects it with one"
@@ -306,13 +329,23 @@ impl Checks {
     ) -> Result<(), FileFault> {
         let Some(key) = sealed_by else {
             found.leave_out(FilePart::Seal, "the replay isn't sealed");
-            found.is_complete &= self.keys.is_empty();
+            found.is_complete &= self.keys.keys.is_empty();
             return Ok(());
         };
         found.checked.push(FilePart::Seal);
-        if self.keys.contains(&key) {
+        let GivenKeys { keys, may_be_old } = &self.keys;
+        if keys.contains(&key) {
             found.checked.push(FilePart::Key);
-        } else if self.keys.is_empty() {
+        } else if *may_be_old {
+            found.leave_out(
+                FilePart::Key,
+                format_args!(
+                    "the seal is by {key}, which isn't in the given arena.json; if the arena has changed its key since, get \
+                     a newer arena.json"
+                ),
+            );
+            found.is_complete = false;
+        } else if keys.is_empty() {
             found.leave_out(FilePart::Key, format_args!("give --key; the seal is by {key}"));
         } else {
             let what = format!("{}: the seal is by {key}, which isn't a key given with --key", path.display());

@@ -108,7 +108,11 @@ fn a_session_on_a_server_is_forked_and_the_record_of_the_fork_verifies() {
         );
         let id = made["id"].as_str().unwrap();
         let players: Vec<String> = serde_json::from_value(made["players"].clone()).unwrap();
-        guess(&fixture, id, &players);
+        // The fork is in no list, and its players return to their seats nevertheless.
+        fixture.server.client().act(id, &players[1], "guess", "1").ok();
+        let played = fixture.run(&["play", "--from", &players[0], "--agent", "house", "--json"]);
+        assert_eq!(played.code, 0, "{played:#?}");
+        assert!(played.stdout.contains(id), "{played:#?}");
         let record = fixture.get(id, &format!("{id}.jsonl"), &[]);
         let verified = run(&["verify", &record, "--json"]);
         assert_eq!(verified.code, 0, "{verified:#?}");

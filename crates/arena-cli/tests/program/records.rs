@@ -172,6 +172,7 @@ fn every_false_record_is_refused_with_its_line() {
 fn exit_code_11_is_for_false_files_only() {
     let home = folder();
     let path = |name: &str, text: &str| file(home.path(), name, text);
+    let sound = path("sound.jsonl", "{\"arenaRecord\":1,\"session\":\"x\"}\n");
     for (args, code) in [
         (vec!["verify".to_owned(), home.path().join("missing.jsonl").to_str().unwrap().to_owned()], 2),
         (vec!["verify".to_owned(), path("foreign.jsonl", "{\"name\":1}\n")], 2),
@@ -180,6 +181,7 @@ fn exit_code_11_is_for_false_files_only() {
         (vec!["record".to_owned(), "show".to_owned(), path("future.jsonl", "{\"arenaRecord\":2}\n")], 16),
         (vec!["verify".to_owned(), path("x.jsonl", "{\"arenaRecord\":1}\n")], 11),
         (vec!["verify".to_owned(), path("long.jsonl", &format!("{{\"arenaRecord\":1{}", " ".repeat(17 << 20)))], 2),
+        (["match", "fork", &sound, "--at", "1", "--agent", "house"].map(str::to_owned).to_vec(), 2),
         (vec!["log".to_owned(), "check".to_owned(), "--log".to_owned(), home.path().to_str().unwrap().to_owned()], 2),
     ] {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -394,6 +396,15 @@ fn records_from_before_and_after_a_rotation_verify_with_either_key() {
     let keys = file(fixture.home.path(), "arena.json", &new.to_string());
     let offline = run(&["verify", &before, &after, "--key", &keys, "--log-key", &keys, "--json"]);
     assert!(checked(&offline).iter().all(|parts| parts.contains(&"\"log\"".to_owned())), "{offline:#?}");
+    // An older file may lack the arena's newer key, or the record is forged.
+    let stale = file(fixture.home.path(), "stale.json", &old.to_string());
+    let unknown = run(&["verify", &after, "--key", &stale, "--json"]);
+    assert_eq!(unknown.code, 16, "{unknown:#?}");
+    assert!(unknown.stdout.contains("get a newer arena.json"), "{unknown:#?}");
+    let python = run_python(&[&after, "--keys", &stale]);
+    assert!(python.code == 16 && python.stdout.contains("get a newer arena.json"), "{python:#?}");
+    assert_eq!(run(&["verify", &after, "--key", &stale, "--log", &url]).code, 0);
+    assert_eq!(run_python(&[&after, "--keys", &stale, "--log", &url]).code, 0);
     let unconnected = run(&["verify", &after, "--key", old["recordKey"].as_str().unwrap()]);
     assert_eq!(unconnected.code, 11, "{unconnected:#?}");
     assert!(unconnected.stderr.contains("no handover connects it"), "{unconnected:#?}");

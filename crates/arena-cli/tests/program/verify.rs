@@ -153,10 +153,9 @@ fn false_leaves_of_a_signed_log_are_found() {
         let is_changed = *leaves != forger.leaves;
         assert_eq!(since.code, if is_changed { 11 } else { 0 }, "{name}: {since:#?}");
         let args = [records, "--log", &log, "--log-key", &key];
-        let by_python = match code {
-            11 => run_python(&args),
-            _ => run_python(&[&args[..], &["--since", &old]].concat()),
-        };
+        let by_python = run_python(&args);
+        assert_eq!(by_python.code, *code, "{name}: {by_python:#?}");
+        let by_python = run_python(&[&args[..], &["--since", &old]].concat());
         assert_eq!(by_python.code, if is_changed { 11 } else { 0 }, "{name}: {by_python:#?}");
     }
 
@@ -171,6 +170,8 @@ fn false_leaves_of_a_signed_log_are_found() {
         let log = forger.write(&[leaves, again].concat(), &fixture.home.path().join(name));
         let verified = run(&["verify", records, "--log", &log, "--log-key", &key]);
         assert_eq!(verified.code, code, "{name}: {verified:#?}");
+        let by_python = run_python(&[records, "--log", &log, "--log-key", &key]);
+        assert_eq!(by_python.code, code, "{name}: {by_python:#?}");
     }
 
     // Leaves that aren't those of the signed checkpoint.
@@ -178,14 +179,132 @@ fn false_leaves_of_a_signed_log_are_found() {
     let longer = [&forger.leaves[..], &forger.leaves[..1]].concat();
     let other = forger.write(&longer, &fixture.home.path().join("longer"));
     fs::copy(Path::new(&other).join("checkpoint"), Path::new(&log).join("checkpoint")).unwrap();
-    assert_ne!(run(&["verify", records, "--log", &log, "--log-key", &key]).code, 0, "missing tiles");
+    assert_eq!(run(&["verify", records, "--log", &log, "--log-key", &key]).code, 2, "missing tiles");
+    assert_eq!(run_python(&[records, "--log", &log, "--log-key", &key]).code, 2, "missing tiles");
     let same = forger.write(&forger.leaves, &fixture.home.path().join("same"));
     let foreign = NoteKey::new("other.example/log", SignatureType::Ed25519, forger.key.public_key()).unwrap();
     let refused = run(&["verify", records, "--log", &same, "--log-key", &foreign.to_string()]);
     assert_eq!(refused.code, 2, "the key of another arena: {refused:#?}");
     let unsigned = RecordKey::from_random([1; 32]);
     let unsigned = NoteKey::new(&forger.origin, SignatureType::Ed25519, unsigned.public_key()).unwrap();
-    assert_ne!(run(&["verify", records, "--log", &same, "--log-key", &unsigned.to_string()]).code, 0);
+    for key in [foreign.to_string(), unsigned.to_string()] {
+        assert_eq!(run(&["verify", records, "--log", &same, "--log-key", &key]).code, 2, "{key}");
+        assert_eq!(run_python(&[records, "--log", &same, "--log-key", &key]).code, 2, "{key}");
+    }
+    // Tiles of hashes that aren't those of the leaves.
+    let tile = Path::new(&same).join(format!("tile/0/000.p/{}", forger.leaves.len()));
+    let mut hashes = fs::read(&tile).unwrap();
+    hashes[0] ^= 1;
+    fs::write(&tile, hashes).unwrap();
+    assert_eq!(run(&["verify", records, "--log", &same, "--log-key", &key]).code, 11);
+    assert_eq!(run_python(&[records, "--log", &same, "--log-key", &key]).code, 11);
+    // A checkpoint of another log, or of another signer, refutes nothing.
+    let unchanged = forger.write(&forger.leaves, &fixture.home.path().join("unchanged"));
+    let others = LogForger { origin: "other.example/log".to_owned(), ..forger };
+    let since = Path::new(&others.write(&others.leaves, &fixture.home.path().join("others"))).join("checkpoint");
+    let args = ["--log", &unchanged, "--since", since.to_str().unwrap()];
+    assert_eq!(run(&[&["log", "check"], &args[..]].concat()).code, 2);
+    assert_eq!(run_python(&args).code, 2);
+}
+
+#[test]
+fn a_log_that_was_changed_and_signed_again_contradicts_the_records_proofs() {
+    let fixture = RecordFixture::open();
+    let games: Vec<String> = (0..3).map(|_| fixture.play().0).collect();
+    games.iter().for_each(|game| fixture.wait_for_log(game));
+    let [proven, unproven] = ["proven", "unproven"].map(|name| {
+        let folder = fixture.home.path().join(name);
+        fs::create_dir(&folder).unwrap();
+        folder
+    });
+    // The arena drops the second game, of which no record was published.
+    for (number, game) in games.iter().enumerate().filter(|(number, _)| *number != 1) {
+        let record = fs::read_to_string(fixture.get(game, "record.jsonl", &[])).unwrap();
+        file(&proven, &format!("{number}.jsonl"), &record);
+        file(&unproven, &format!("{number}.jsonl"), &without_proof(&record));
+    }
+    let forger = LogForger::of(&fixture);
+    let key = forger.verifier_key();
+    let mut leaves = forger.leaves.clone();
+    for kind in ["ended", "created"] {
+        leaves.remove(forger.find(kind, &games[1]));
+    }
+    // The log grows again, so its size doesn't show the change.
+    let created = forger.find("created", &games[0]);
+    for digit in [1, 2] {
+        let session = format!("\"018f6b2e-0000-7000-8000-00000000000{digit}\"");
+        leaves.push(forger.with(created, "session", &session)[created].clone());
+    }
+    let changed = forger.write(&leaves, &fixture.home.path().join("changed"));
+    let same = forger.write(&forger.leaves, &fixture.home.path().join("same"));
+    for (folder, log, code) in [(&proven, &same, 0), (&proven, &changed, 11), (&unproven, &changed, 0)] {
+        let folder = folder.to_str().unwrap();
+        let args = ["--log", log.as_str(), "--log-key", &key];
+        let runs = [
+            run(&[&["verify", folder], &args[..]].concat()),
+            run_python(&[&[folder], &args[..]].concat()),
+            run(&[&["board", "rebuild", "--records", folder], &args[..]].concat()),
+        ];
+        for found in runs {
+            assert_eq!(found.code, code, "{found:#?}");
+            assert_eq!(found.stdout.contains("the log forked") || found.stderr.contains("the log forked"), code == 11);
+        }
+    }
+}
+
+#[test]
+fn parts_that_could_not_be_verified_fail_with_strict() {
+    let fixture = RecordFixture::open();
+    let (game, _) = fixture.play();
+    fixture.wait_for_log(&game);
+    let keys = file(fixture.home.path(), "arena.json", &fixture.keys().to_string());
+    let whole = fixture.get(&game, "whole.jsonl", &["--admin", "--data", fixture.data()]);
+    let public = fixture.get(&game, "public.jsonl", &[]);
+    let url = fixture.server.url.as_str();
+    for (record, options, code) in [
+        (&whole, vec!["--key", &keys, "--log", url], 0),
+        // The private chat is withheld.
+        (&public, vec!["--key", &keys, "--log", url], 16),
+        (&whole, vec!["--key", &keys], 16),
+        (&whole, vec![], 16),
+    ] {
+        let verified = run(&[&["verify", record], &options[..], &["--strict"]].concat());
+        assert_eq!(verified.code, code, "{options:?}: {verified:#?}");
+        if code == 16 {
+            assert!(verified.stderr.contains("--strict"), "{verified:#?}");
+            assert_eq!(run(&[&["verify", record], &options[..]].concat()).code, 0);
+        }
+    }
+}
+
+#[test]
+fn a_log_is_saved_and_read_without_the_server() {
+    let mut fixture = RecordFixture::open();
+    let (first, _) = fixture.play();
+    fixture.wait_for_log(&first);
+    let record = fixture.get(&first, "record.jsonl", &[]);
+    let folder = fixture.home.path().join("copies/log");
+    let folder = folder.to_str().unwrap();
+    let save = |fixture: &RecordFixture| run(&["log", "save", &fixture.server.url, "--out", folder, "--json"]).json();
+    let saved = save(&fixture);
+    assert_eq!((saved["size"].as_u64(), &saved["sizeBefore"]), (Some(3), &Value::Null), "{saved}");
+    let (second, _) = fixture.play();
+    fixture.wait_for_log(&second);
+    let saved = save(&fixture);
+    assert_eq!((saved["size"].as_u64(), saved["sizeBefore"].as_u64()), (Some(5), Some(3)), "{saved}");
+    fixture.stop();
+    for args in [&["log", "check", "--log", folder][..], &["verify", &record, "--log", folder, "--strict"]] {
+        let offline = run(args);
+        // Private chat is withheld, so the strict check of the record fails.
+        assert_eq!(offline.code, if args[0] == "verify" { 16 } else { 0 }, "{offline:#?}");
+    }
+    assert_eq!(run(&["verify", &record, "--log", folder]).code, 0);
+    assert_eq!(run_python(&[&record, "--log", folder]).code, 0);
+    // Another log, and one that went back, don't replace the copy.
+    let forger = RecordFixture::open();
+    assert_eq!(run(&["log", "save", &forger.server.url, "--out", folder]).code, 2);
+    fs::remove_dir_all(Path::new(folder).join("tile")).unwrap();
+    assert_eq!(run(&["log", "check", "--log", folder]).code, 2);
 }
 
 /// Copies the script of a challenge into a new folder, with `from` replaced by `to` in all of its files.

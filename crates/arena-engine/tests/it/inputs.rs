@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arena_engine::{Act, Administrator, Chat, Engine, EngineError, Join, RecordSource, ReportUsage, Written};
+use arena_engine::{
+    Act, Administrator, Chat, Engine, EngineError, Join, RecordSource, ReportUsage, Withdrawal, Written,
+};
 use arena_model::{Channel, ContentHash, InviteCode, Party, SessionId, Status, UsageReport};
 use arena_testkit::TestEnvironment;
 use tempfile::TempDir;
@@ -153,7 +155,7 @@ async fn inputs_are_no_activity_and_have_no_readers() {
     let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
     let refused = engine.hide_message(by, channel, 2).await.expect_err("inputs can't be hidden");
     assert!(matches!(refused, EngineError::UnknownMessage { .. }), "{refused:?}");
-    engine.remove_session(by, id).await.expect("it is removed");
+    engine.withdraw_session(by, id, Withdrawal::Remove).await.expect("it is removed");
     let gone = engine.record_source(id).await.expect_err("it is gone");
     assert!(matches!(gone, EngineError::UnknownSession), "{gone:?}");
 }

@@ -1,6 +1,7 @@
 //! Tests of scheduled work, with a clock that the test sets.
 
 mod bell;
+mod ended;
 mod group;
 mod inputs;
 mod queue;

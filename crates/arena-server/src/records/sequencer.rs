@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use arena_engine::{Engine, EngineError, RecordSource};
 use arena_model::{BoardTerms, Ending, GameResult, Phase, Session, SessionFacts, SessionId};
-use arena_record::log::{Leaf, SessionOutcome};
+use arena_record::log::{Leaf, SessionOutcome, leaf_hash};
 use arena_record::{EndKind, Hash};
 use arena_store::{Ban, BanSubject, CommitError, CreatedSession, EndedSession, LogCursor, NewLeaf, StoreError};
 use bytes::Bytes;
 
-use super::{PublishedLog, Records, blocking, find_source};
+use super::{GrowingLog, PublishedLog, Records, blocking, find_source};
 use crate::arena::Arena;
 
 /// The pause between two reads of the store.
@@ -51,7 +51,8 @@ type Hashed = Result<(Hash, Arc<Session>), String>;
 
 /// Leaves to append.
 struct NewEvents {
-    leaves: Vec<NewLeaf>,
+    /// The leaves, with their lines and the hashes of these.
+    leaves: Vec<(Leaf, String, Hash)>,
     /// The cursor after their events.
     cursor: LogCursor,
     /// True if a list of events was full.
@@ -117,9 +118,14 @@ impl Records {
         if leaves.is_empty() && next == cursor {
             return Ok(false);
         }
-        match engine.append_leaves(log.size(), &leaves, next).await {
+        let stored = |(leaf, line, hash): (Leaf, String, Hash)| {
+            let new = (leaf.session(), leaf.kind().to_owned(), line, hash.0);
+            ((leaf, hash), new)
+        };
+        let (leaves, stored): (Vec<_>, Vec<NewLeaf>) = leaves.into_iter().map(stored).unzip();
+        match engine.append_leaves(log.size(), stored, next).await {
             Ok(()) => {
-                self.publish(arena).await?;
+                self.publish_appended(arena, log.size(), &leaves).await?;
                 Ok(may_have_more)
             }
             // Another node appended first. The next turn reads its leaves.
@@ -130,37 +136,53 @@ impl Records {
 
     /// Reads the leaves after the published ones and signs a checkpoint of all, if there are any.
     async fn publish(self: &Arc<Records>, arena: &Arena) -> Result<(), SequenceError> {
-        let _publishing = self.publishing.lock().await;
-        let published = self.published();
-        let mut next: Option<PublishedLog> = published.checkpoint.is_empty().then(PublishedLog::default);
+        let mut growing = self.growing.lock().await;
         loop {
-            let size = next.as_ref().unwrap_or(&published).size();
-            let leaves = arena.engine.list_leaves(size, PAGE).await?;
-            if leaves.is_empty() {
+            let leaves = arena.engine.list_leaves(growing.index.size(), PAGE).await?;
+            let is_last = leaves.len() < PAGE;
+            for leaf in leaves {
+                growing.add(&arena.engine, leaf.data.parse().ok().as_ref(), Hash(leaf.hash)).await?;
+            }
+            if is_last {
                 break;
             }
-            let log = next.get_or_insert_with(|| PublishedLog::clone(&published));
-            for leaf in leaves {
-                if let Ok(read) = leaf.data.parse::<Leaf>() {
-                    if let Leaf::Key { record_key, .. } = read {
-                        log.keys.push((log.index.size(), record_key));
-                    }
-                    let earlier = match log.outcomes.needs_earlier(&read) {
-                        Some(session) => arena.engine.list_leaves_of(session, leaf.n).await?,
-                        None => Vec::new(),
-                    };
-                    let earlier: Vec<Leaf> = earlier.iter().filter_map(|leaf| leaf.data.parse().ok()).collect();
-                    log.outcomes.add(&read, &earlier);
+        }
+        self.sign(arena, &growing).await
+    }
+
+    /// Publishes leaves that this node has appended to a log with `size` leaves.
+    async fn publish_appended(
+        self: &Arc<Records>,
+        arena: &Arena,
+        size: u64,
+        leaves: &[(Leaf, Hash)],
+    ) -> Result<(), SequenceError> {
+        {
+            let mut growing = self.growing.lock().await;
+            // A request for the log may have read the leaves from the store meanwhile.
+            if growing.index.size() == size {
+                for (leaf, hash) in leaves {
+                    growing.add(&arena.engine, Some(leaf), *hash).await?;
                 }
-                log.index.push(Hash(leaf.hash));
+                return self.sign(arena, &growing).await;
             }
         }
-        let Some(mut next) = next else { return Ok(()) };
-        let (size, root, records) = (next.size(), next.index.root(), Arc::clone(self));
+        self.publish(arena).await
+    }
+
+    /// Signs a checkpoint of all leaves that were read, if there isn't one.
+    async fn sign(self: &Arc<Records>, arena: &Arena, growing: &GrowingLog) -> Result<(), SequenceError> {
+        let GrowingLog { index, keys, outcomes } = growing;
+        let published = self.published();
+        if index.size() == published.size() && !published.checkpoint.is_empty() {
+            return Ok(());
+        }
+        let (size, root, records) = (index.size(), index.root(), Arc::clone(self));
         let signed = move || records.sign_checkpoint(size, root);
-        next.checkpoint = Bytes::from(blocking(signed).await.map_err(SequenceError::Sign)?);
+        let checkpoint = Bytes::from(blocking(signed).await.map_err(SequenceError::Sign)?);
         arena.metrics.log_leaves.set(i64::try_from(size).unwrap_or(i64::MAX));
-        *self.log.write() = Arc::new(next);
+        let (index, keys, counts) = (index.clone(), keys.clone(), outcomes.counts().clone());
+        *self.log.write() = Arc::new(PublishedLog { index, keys, checkpoint, counts });
         Ok(())
     }
 
@@ -175,7 +197,7 @@ impl Records {
         let mut leaves = Vec::new();
         let key = self.record_key();
         let key_leaves = self.key_leaves(log.keys.last().map(|(_, last)| *last), key, engine.now());
-        leaves.extend(key_leaves.iter().map(|leaf| new_leaf(None, leaf)));
+        leaves.extend(key_leaves.into_iter().map(new_leaf));
         // A session is created before it ends or is removed. So removals and ends are read first: the creations of most
         // of them are then on the page of creations, or in the log.
         let removed = engine.list_removed(cursor.removed, BATCH).await?;
@@ -185,7 +207,7 @@ impl Records {
             // An unlisted session isn't in the log, and its removal must not name it.
             if matches!(last_kind(engine, &leaves, removal.id).await?, Some("created" | "ended")) {
                 let leaf = Leaf::Removed { session: removal.id, reason: removal.reason.clone(), at: removal.at };
-                leaves.push(new_leaf(Some(removal.id), &leaf));
+                leaves.push(new_leaf(leaf));
             }
         }
         let ended = engine.list_endings(cursor.ended, BATCH).await?;
@@ -206,11 +228,11 @@ impl Records {
             if !is_unlisted {
                 let seed_commitment = seed.map(|seed| Hash::of(&seed.0));
                 let leaf = Leaf::Created { session: id, challenge, seed_commitment, rated: is_rated, at };
-                leaves.push(new_leaf(Some(id), &leaf));
+                leaves.push(new_leaf(leaf));
             }
         }
         let listed = ended.iter().filter(|session| session.no <= next.created && !session.is_unlisted);
-        let mut records = self.hash_all(engine, listed.map(|session| session.id)).await?;
+        let mut records = self.hash_all(engine, listed).await?;
         let mut bans: Option<Vec<Ban>> = None;
         for EndedSession { n, no, id, at, ending, is_unlisted, is_imported } in ended {
             // The creation comes with a later page.
@@ -224,7 +246,7 @@ impl Records {
             }
             let exclude = |reason: &str| {
                 let reason = reason.to_owned();
-                new_leaf(Some(id), &Leaf::Excluded { session: id, reason, at })
+                new_leaf(Leaf::Excluded { session: id, reason, at })
             };
             if is_unlisted {
                 // A session that was unlisted after its creation is in the log, so its end must be there too.
@@ -245,7 +267,7 @@ impl Records {
                 Ending::Completed => EndKind::Completed,
                 Ending::Abandoned => EndKind::Abandoned,
             };
-            leaves.push(new_leaf(Some(id), &Leaf::Ended { session: id, ending: kind, record, at }));
+            leaves.push(new_leaf(Leaf::Ended { session: id, ending: kind, record, at }));
             // Bans matter for abandoned games only, and few games are abandoned.
             if ending == Ending::Abandoned && session.facts.rated.is_some() && bans.is_none() {
                 bans = Some(engine.list_bans().await?);
@@ -260,12 +282,21 @@ impl Records {
     async fn hash_all(
         self: &Arc<Records>,
         engine: &Engine,
-        sessions: impl Iterator<Item = SessionId>,
+        sessions: impl Iterator<Item = &EndedSession>,
     ) -> Result<BTreeMap<SessionId, Hashed>, EngineError> {
         let mut hashes = BTreeMap::new();
         let (mut sources, mut bytes) = (Vec::new(), 0);
-        for id in sessions {
-            match find_source(engine, id).await {
+        for EndedSession { id, at, is_imported, .. } in sessions {
+            let id = *id;
+            // An imported session may have the id of an earlier one.
+            let in_memory = if *is_imported { None } else { engine.take_ended(id) };
+            let is_same =
+                |source: &RecordSource| matches!(source.session.phase, Phase::Ended { at: end, .. } if end == *at);
+            let found = match in_memory.filter(is_same) {
+                Some(source) => Ok(Some(source)),
+                None => find_source(engine, id).await,
+            };
+            match found {
                 Ok(Some(source)) => {
                     bytes += source.messages.iter().map(|message| message.content.len()).sum::<usize>();
                     sources.push(source);
@@ -311,11 +342,34 @@ impl Records {
     }
 }
 
+impl GrowingLog {
+    /// Adds the next leaf: the hash, and the leaf itself if this release can read it.
+    async fn add(&mut self, engine: &Engine, leaf: Option<&Leaf>, hash: Hash) -> Result<(), EngineError> {
+        if let Some(leaf) = leaf {
+            let earlier = match self.outcomes.needs_earlier(leaf) {
+                Some(session) => engine.list_leaves_of(session, self.index.size()).await?,
+                None => Vec::new(),
+            };
+            let earlier: Vec<Leaf> = earlier.iter().filter_map(|leaf| leaf.data.parse().ok()).collect();
+            if let Leaf::Key { record_key, .. } = leaf {
+                self.keys.push((self.index.size(), *record_key));
+            }
+            self.outcomes.add(leaf, &earlier);
+        }
+        self.index.push(hash);
+        Ok(())
+    }
+}
+
 /// Returns the kind of the last leaf about a session that isn't an exclusion. `leaves` follow those of the log.
-async fn last_kind(engine: &Engine, leaves: &[NewLeaf], id: SessionId) -> Result<Option<&'static str>, EngineError> {
+async fn last_kind(
+    engine: &Engine,
+    leaves: &[(Leaf, String, Hash)],
+    id: SessionId,
+) -> Result<Option<&'static str>, EngineError> {
     const KINDS: [&str; 3] = ["created", "ended", "removed"];
-    let known = |kind: &String| KINDS.into_iter().find(|known| known == kind);
-    let new = leaves.iter().rev().filter(|(session, ..)| *session == Some(id)).find_map(|(_, kind, ..)| known(kind));
+    let known = |leaf: &Leaf| KINDS.into_iter().find(|known| *known == leaf.kind());
+    let new = leaves.iter().rev().filter(|(leaf, ..)| leaf.session() == Some(id)).find_map(|(leaf, ..)| known(leaf));
     if new.is_some() {
         return Ok(new);
     }
@@ -369,8 +423,10 @@ fn names_board(facts: &SessionFacts) -> bool {
     })
 }
 
-fn new_leaf(session: Option<SessionId>, leaf: &Leaf) -> NewLeaf {
-    (session, leaf.kind().to_owned(), leaf.to_string(), leaf.hash().0)
+fn new_leaf(leaf: Leaf) -> (Leaf, String, Hash) {
+    let line = leaf.to_string();
+    let hash = leaf_hash(line.as_bytes());
+    (leaf, line, hash)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arena_engine::{Administrator, EngineError, Fork, Requester, Written};
+use arena_engine::{Administrator, EngineError, Fork, Requester, Withdrawal, Written};
 use arena_model::{InviteCode, Seat, Session, SessionId, SessionView, Status};
 use arena_record::RecordError;
 use axum::extract::State;
@@ -228,8 +228,7 @@ struct Canceled {
             `SESSION_ENDED`: the session has ended.
             `RATED_GAME`: a rated game has begun, so only an administrator can cancel it.")))]
 pub(crate) async fn cancel_session(State(arena): State<Arena>, request: Post) -> ApiResult {
-    let (by, id) = authorize(&arena, &request)?;
-    arena.engine.cancel_session(caller_of(&request), requester_of(by), id).await.map_err(not_found)?;
+    withdraw(&arena, &request, Withdrawal::Cancel).await?;
     Ok(json(to_text(&Canceled { canceled: true })))
 }
 
@@ -254,8 +253,7 @@ struct Unlisted {
             `SESSION_ENDED`: the session has ended.
             `RATED_GAME`: a rated game has begun, so only an administrator can unlist it.")))]
 pub(crate) async fn unlist_session(State(arena): State<Arena>, request: Post) -> ApiResult {
-    let (by, id) = authorize(&arena, &request)?;
-    arena.engine.unlist_session(caller_of(&request), requester_of(by), id).await.map_err(not_found)?;
+    withdraw(&arena, &request, Withdrawal::Unlist).await?;
     Ok(json(to_text(&Unlisted { unlisted: true })))
 }
 
@@ -296,17 +294,19 @@ fn authorize(arena: &Arena, request: &Get) -> ApiResult<(Authority, SessionId)> 
     Ok((by, id.ok_or_else(unknown)?))
 }
 
-fn requester_of(by: Authority) -> Requester {
-    match by {
+/// Withdraws the session of a request, in the name of the caller.
+///
+/// # Errors
+/// If the caller may not withdraw it, or the store can't write.
+async fn withdraw(arena: &Arena, request: &Get, withdrawal: fn(Requester) -> Withdrawal) -> ApiResult<()> {
+    let (by, id) = authorize(arena, request)?;
+    let requester = match by {
         Authority::Administrator(_) => Requester::Administrator,
         Authority::Owner | Authority::Anonymous => Requester::Creator,
-    }
-}
-
-/// Returns the caller for the audit log, which has the address only.
-fn caller_of(request: &Get) -> Administrator {
-    // The address is unknown only in tests that call the router without a socket.
-    Administrator { address: request.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)) }
+    };
+    // The audit has the address only. It is unknown only in tests that call the router without a socket.
+    let caller = Administrator { address: request.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)) };
+    arena.engine.withdraw_session(caller, id, withdrawal(requester)).await.map_err(not_found)
 }
 
 fn not_found(error: EngineError) -> ApiError {

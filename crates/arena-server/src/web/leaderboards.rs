@@ -265,7 +265,7 @@ impl Excluded {
 /// Renders the numbers of games in the log, and the checkpoint that has them. `arena board rebuild` has the same numbers
 /// and reasons.
 fn logged(log: &PublishedLog) -> Markup {
-    let counts = log.outcomes.counts();
+    let counts = &log.counts;
     html! {
         div id="logged" {
             p {

@@ -86,8 +86,17 @@ fn an_unlisted_session_is_played_and_nothing_lists_it() {
     check(&client, &before, "open");
     let open = client.get(&format!("/api/invites/{}", session["invites"][0].as_str().expect("an invite"))).ok();
     assert_eq!((&open["id"], &open["unlisted"]), (&session["id"], &json!(true)));
+    let player = |invite: &str| client.get(&format!("/api/players/{invite}"));
+    let unknown = (404, "PLAYER_NOT_FOUND".to_owned());
+    for nobody in [session["invites"][0].as_str().expect("an invite"), "inv_x", "ada"] {
+        assert_eq!(player(nobody).refusal(), unknown, "{nobody}");
+    }
     let invites = join(&client, &session, ["ada", "zoe"]);
     check(&client, &before, "active");
+    // A player finds the session again without a list.
+    let found = player(&invites[1]).ok();
+    assert_eq!((&found["id"], &found["state"]["players"]), (&session["id"], &json!(invites)));
+    assert!(found.get("invites").is_none_or(|invites| invites == &json!([])), "{found}");
     end(&client, &session, &invites);
     check(&client, &before, "ended");
 

@@ -122,14 +122,14 @@ async fn leaves_are_appended_once_and_remain_with_their_cursor(storage: TestStor
     };
     let cursor = LogCursor { created, ended: EndingNo::default(), removed: 7 };
     let first = [leaf(None, "key", 0), leaf(Some(id), "created", 1), leaf(Some(id), "ended", 2)];
-    store.append_leaves(0, &first, cursor).await.expect("the store can write");
+    store.append_leaves(0, first.to_vec(), cursor).await.expect("the store can write");
     for size in [0, 2, 4] {
-        let late = store.append_leaves(size, &[leaf(Some(id), "removed", 9)], LogCursor::default()).await;
+        let late = store.append_leaves(size, vec![leaf(Some(id), "removed", 9)], LogCursor::default()).await;
         assert!(matches!(late, Err(CommitError::Conflict)), "{size}: {late:?}");
     }
-    store.append_leaves(3, &[], cursor).await.expect("the store can write");
+    store.append_leaves(3, Vec::new(), cursor).await.expect("the store can write");
     let second = [leaf(Some(id), "excluded", 3), leaf(Some(id), "excluded", 4)];
-    store.append_leaves(3, &second, cursor).await.expect("the store can write");
+    store.append_leaves(3, second.to_vec(), cursor).await.expect("the store can write");
     drop(store);
     let store = open(&storage).await;
     assert_eq!(store.log_size().await.expect("readable"), 5);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use arena_engine::{
     Act, Administrator, Chat, Create, Engine, EngineError, Enqueue, Join, NatsUrl, Once, Posted, QueueState, Respond,
-    Subscription, Ticket, Written,
+    Subscription, Ticket, Withdrawal, Written,
 };
 use arena_games::challenge as builtin;
 use arena_model::{
@@ -180,7 +180,7 @@ async fn what_was_answered_at_one_node_is_known_at_the_others_at_once() {
     for reader in &nodes {
         assert_eq!(texts(reader, Channel::Chat(id), Viewer::Nobody).await[..2], ["", "1"]);
     }
-    nodes[2].remove_session(by, id).await.expect("it is removed");
+    nodes[2].withdraw_session(by, id, Withdrawal::Remove).await.expect("it is removed");
     for node in &nodes {
         assert_eq!(status(node, id).await, None);
         let error = say(node, id, invites[0], "anybody?").await.expect_err("it is gone").to_string();
@@ -381,7 +381,7 @@ async fn a_leaderboard_in_memory_follows_the_games_of_others() {
         assert_eq!((board(&here).await, board(&there).await), (expected.clone(), expected));
         if round == 5 {
             let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
-            there.remove_session(by, last).await.expect("it is removed");
+            there.withdraw_session(by, last, Withdrawal::Remove).await.expect("it is removed");
         }
     }
     let expected = board(&node(&url, &environment).await).await;
@@ -397,7 +397,7 @@ async fn derived_tables_that_are_wrong_are_made_again_for_all_nodes() {
     let (id, _) = create(&there, "psi").await;
     Postgres::shared().run_sql(&url, "UPDATE session_counts SET n = 0; UPDATE totals SET n = 0; DELETE FROM endings");
     let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
-    there.remove_session(by, id).await.expect("it is removed");
+    there.withdraw_session(by, id, Withdrawal::Remove).await.expect("it is removed");
     let until = Instant::now() + Duration::from_secs(60);
     let counted = async |node: &Engine| {
         node.catch_up().await.expect("the store can be read");

@@ -1,6 +1,6 @@
 //! `POST /api/admin/sessions/{id}/remove`: removes a session with its messages, invites and scores.
 
-use arena_engine::{Administrator, EngineError};
+use arena_engine::{Administrator, EngineError, Withdrawal};
 use axum::Extension;
 use axum::extract::State;
 use serde::Serialize;
@@ -31,7 +31,7 @@ pub(super) async fn remove_session(
 ) -> ApiResult {
     let unknown = || ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found");
     let id = request.param("id").parse().map_err(|_| unknown())?;
-    match arena.engine.remove_session(by, id).await {
+    match arena.engine.withdraw_session(by, id, Withdrawal::Remove).await {
         Ok(()) => Ok(json(to_text(&Removed { removed: true }))),
         Err(EngineError::UnknownSession) => Err(unknown()),
         Err(error) => Err(error.into()),

@@ -375,6 +375,7 @@ impl Twin {
         }
         for invite in invites.iter().map(String::as_str).chain([stranger]) {
             paths.push(format!("/api/invites/{invite}"));
+            paths.push(format!("/api/players/{invite}"));
         }
         let mut asked = Vec::new();
         for viewer in viewers {
