@@ -45,17 +45,17 @@ pub(crate) struct EndedTranscript {
 pub(crate) struct EndedTranscripts {
     /// True if the arena keeps the log. Otherwise no session has a transcript.
     is_kept: AtomicBool,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingEnds>,
 }
 
-struct Waiting {
+struct WaitingEnds {
     sessions: LruCache<SessionId, (EndedTranscript, usize)>,
     bytes: usize,
 }
 
 impl EndedTranscripts {
     pub(crate) fn new() -> EndedTranscripts {
-        let waiting = Waiting { sessions: LruCache::new_unbounded(), bytes: 0 };
+        let waiting = WaitingEnds { sessions: LruCache::new_unbounded(), bytes: 0 };
         EndedTranscripts { is_kept: AtomicBool::new(false), waiting: Mutex::new(waiting) }
     }
 

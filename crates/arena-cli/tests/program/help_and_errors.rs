@@ -123,6 +123,7 @@ fn every_verb_has_help_with_examples() {
         record redact
         log checkpoint
         log prove
+        log save
         log check
         board rebuild
         session fork

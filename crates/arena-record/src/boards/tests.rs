@@ -1,3 +1,5 @@
+//! Tests of leaderboards from records.
+
 use arena_model::{GLOBAL_AVERAGE, Score, strategies};
 use serde_json::json;
 
