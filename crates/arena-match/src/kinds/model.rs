@@ -18,7 +18,7 @@ use arena_model::{
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 
-use super::{AgentText, Answer, BuiltInPlayer, PlayerError, Recipe, SeatStart};
+use super::{AgentText, BuiltInPlayer, PlayerAnswer, PlayerError, Recipe, SeatStart};
 use crate::thread_body::Notice;
 
 /// The maximum number of tokens of a request.
@@ -146,10 +146,10 @@ struct ModelPlayer {
 }
 
 impl BuiltInPlayer for ModelPlayer {
-    fn actions(&mut self, state: &Map<String, Value>) -> Result<Answer, PlayerError> {
+    fn actions(&mut self, state: &Map<String, Value>) -> Result<PlayerAnswer, PlayerError> {
         let begun = Instant::now();
         if !self.talk.hear(state) {
-            return Ok(Answer::default());
+            return Ok(PlayerAnswer::default());
         }
         let bank_ms = state.get("remaining_overage_ms").and_then(Value::as_u64).unwrap_or(self.limits.bank_ms);
         let limit = Duration::from_millis(self.limits.step_ms.saturating_add(bank_ms));
@@ -164,7 +164,7 @@ impl BuiltInPlayer for ModelPlayer {
                 break;
             }
         }
-        Ok(Answer::default())
+        Ok(PlayerAnswer::default())
     }
 }
 

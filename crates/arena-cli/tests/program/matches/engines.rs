@@ -146,7 +146,7 @@ fn engines_play_on_clocks_which_the_replay_and_its_pgn_show() {
     assert_eq!(lines[0]["agents"][0]["time_control"], "40/60+0.5");
     let info = lines[3]["info"].as_array().unwrap().iter().find(|info| !info.is_null()).unwrap();
     assert_eq!(info["depth"], 3, "{}", lines[3]);
-    assert_eq!((&info["cp"], &info["pv"]), (&json!(20), &json!(["b7b5"]).clone()), "{info}");
+    assert_eq!((&info["cp"], &info["pv"]), (&json!(20), &json!(["d2d3"])), "{info}");
     assert!(lines[3]["used_ms"].as_array().unwrap().iter().any(|ms| ms.as_f64().is_some_and(|ms| ms > 0.0)));
     let verified = fixture.start(&["replay", "verify", &replay]).finish();
     assert_eq!(verified.run.code, 0, "{verified:?}");
