@@ -3,6 +3,9 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+/// The maximum length of the recorded `info` of a reply, in bytes.
+pub const MAX_INFO: usize = 2048;
+
 /// A parsed line of an agent: a JSON object.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -19,6 +22,8 @@ pub struct Reply<'a> {
     agent_name: Option<&'a RawValue>,
     #[serde(borrow)]
     agent_version: Option<&'a RawValue>,
+    #[serde(borrow)]
+    info: Option<&'a RawValue>,
 }
 
 /// The reason that a line isn't a reply.
@@ -98,6 +103,11 @@ impl<'a> Reply<'a> {
             (None, Some(step)) => format!(r#"[{{"action":"move","move":{}}}]"#, step.get()).into(),
             (None, None) => "[]".into(),
         }
+    }
+
+    /// Returns the text of `info`, if it is an object of at most [`MAX_INFO`] bytes.
+    pub fn info(&self) -> Option<&'a str> {
+        self.info.map(RawValue::get).filter(|info| info.starts_with('{') && info.len() <= MAX_INFO)
     }
 
     /// Returns the agent's name, cut to 64 characters and without control characters.

@@ -8,7 +8,7 @@ use arena_wire::Message;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{BuiltInPlayer, Recipe, SeatStart};
+use super::{AgentText, Answer, BuiltInPlayer, PlayerError, Recipe, SeatStart};
 
 /// The maximum number of steps that a bot of a challenge takes in an epoch.
 const MAX_STEPS: usize = 8;
@@ -37,7 +37,7 @@ enum BotChoice {
 }
 
 /// Parses what follows `house:`: a game, a strength, both, or nothing.
-pub(super) fn read_house(text: &str, rest: &str) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn read_house(AgentText { whole: text, rest, .. }: AgentText<'_>) -> Result<Arc<dyn Recipe>, String> {
     let (mut game, mut strength) = (None, Strength::Normal);
     for word in rest.split(':').filter(|word| !word.is_empty()) {
         match word {
@@ -54,7 +54,7 @@ pub(super) fn read_house(text: &str, rest: &str) -> Result<Arc<dyn Recipe>, Stri
 }
 
 /// Parses what follows `random`: nothing.
-pub(super) fn read_random(text: &str, rest: &str) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn read_random(AgentText { whole: text, rest, .. }: AgentText<'_>) -> Result<Arc<dyn Recipe>, String> {
     match rest {
         "" => Ok(Arc::new(BotRecipe { text: text.to_owned(), choice: BotChoice::Random })),
         _ => Err(format!("`random` has no options, so `random:{rest}` names no agent")),
@@ -62,6 +62,10 @@ pub(super) fn read_random(text: &str, rest: &str) -> Result<Arc<dyn Recipe>, Str
 }
 
 impl Recipe for BotRecipe {
+    fn text(&self) -> &str {
+        &self.text
+    }
+
     fn check(&self, game: &GameType) -> Result<(), String> {
         self.bot(game, 0).map(drop)
     }
@@ -190,8 +194,8 @@ impl BotPlayer {
 }
 
 impl BuiltInPlayer for BotPlayer {
-    fn actions(&mut self, state: &Map<String, Value>) -> Result<Vec<Value>, String> {
-        Ok(self.actions_in_state(state))
+    fn actions(&mut self, state: &Map<String, Value>) -> Result<Answer, PlayerError> {
+        Ok(self.actions_in_state(state).into())
     }
 }
 
