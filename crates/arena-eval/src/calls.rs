@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use arena_llm::Usage;
+use arena_llm::{Spent, Usage};
 use arena_model::hex;
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::folder::FolderError;
 use crate::journal::{LineFile, SyncPolicy, scan, to_line};
 use crate::plan::sha256;
-use crate::record::{CallLine, Spent};
+use crate::record::CallLine;
 
 /// The name of the file with calls in the folder of a run.
 pub(crate) const CALLS: &str = "calls.jsonl";

@@ -7,15 +7,14 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arena_llm::Spent;
 use parking_lot::Mutex;
 use serde::Deserialize;
 
 use crate::calls::{CALLS, CallIndex, CallStore};
 use crate::journal::{self, JOURNAL, JournalContent, LineFile, SyncPolicy, lock, now, scan, to_line, write_whole};
 use crate::plan::{EvalPlan, PlanError, SEED_KEY};
-use crate::record::{
-    CallLine, ChangeRecord, GameRecord, JournalLine, Judgment, Spent, Transcript, VERSION, VoidRecord,
-};
+use crate::record::{CallLine, ChangeRecord, GameRecord, JournalLine, Judgment, Transcript, VERSION, VoidRecord};
 use crate::run_file::{ChallengeSpec, HarnessSpec, RunFile, RunFileError, STAND_IN};
 
 /// The name of the run file in the folder of a run.

@@ -4,7 +4,6 @@
 //! [`runner::run`] plays them, [`EvalFolder`] keeps each call and each game, and [`report::report`] computes the
 //! tables.
 
-mod budget;
 mod calls;
 mod challenges;
 pub mod estimate;
@@ -26,6 +25,7 @@ pub mod runner;
 pub mod stand_in;
 mod table;
 
+pub use arena_llm::Spent;
 pub use calls::CallStore;
 pub use estimate::{Estimate, estimate};
 pub use folder::{EvalFolder, EvalRun, FolderError};
@@ -36,7 +36,7 @@ pub use plan::{
 };
 pub use progress::{ModelProgress, Progress};
 pub use record::{
-    CallLine, CallRecord, Cause, ChangeRecord, GameEnd, GameRecord, JournalLine, Judgment, Measured, SeatRecord, Spent,
+    CallLine, CallRecord, Cause, ChangeRecord, GameEnd, GameRecord, JournalLine, Judgment, Measured, SeatRecord,
     Transcript, TranscriptMessage, VERSION, VoidRecord,
 };
 pub use report::{Report, TextTable, report};

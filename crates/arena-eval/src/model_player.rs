@@ -11,15 +11,14 @@ use std::time::Duration;
 use arena_house::Step;
 use arena_llm::prompt::{self, Fence, Seating, Want};
 use arena_llm::{
-    Api, CallResult, Client, Endpoint, FaultClass, Finish, History, Pacer, Params, Prices, Question, Reply, Retry,
-    Tool, Turn, ask, request_bytes,
+    Amount, Api, Budget, CallResult, Client, Endpoint, Exceeded, FaultClass, Finish, History, Pacer, Params, Prices,
+    Question, Reply, Retry, Tool, Turn, ask, request_bytes,
 };
 use arena_model::{ChallengeMetadata, Method, Seed, hex};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
-use crate::budget::{Amount, Budget, Exceeded};
 use crate::calls::CallStore;
 use crate::harness::Harness;
 use crate::player::{Answer, Answering, Halt, Heard, Player, SeatEnd, StepResult, spent_on};
@@ -737,7 +736,8 @@ mod tests {
     async fn play_model(dir: &Path, script: &Script, setting: &Setting) -> (Result<FinishedGame, Halt>, Spent) {
         let base = script.serve().await;
         let calls = Arc::new(CallStore::open(dir).unwrap());
-        let budget = Budget::new(&setting.budget, calls.totals(), [(setting.usd, calls.totals().usd)].into_iter());
+        let budget =
+            Budget::new(setting.budget.caps(), calls.totals(), [(setting.usd, calls.totals().usd)].into_iter());
         let context = Arc::new(RunContext {
             client: Client::new(),
             calls,

@@ -175,17 +175,6 @@ pub struct Measured {
     pub ms: u64,
 }
 
-/// The tokens and the cost of several calls.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spent {
-    /// The number of calls.
-    pub calls: u64,
-    /// The tokens.
-    pub usage: Usage,
-    /// The cost in US dollars of the calls with known prices.
-    pub usd: f64,
-}
-
 /// A game that was given up without a fault of a player.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VoidRecord {

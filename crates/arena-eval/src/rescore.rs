@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use arena_llm::{Client, Endpoint, Fault, Key, Pacer, Params, Question, Retry, ToolUse, Turn, ask, request_bytes};
+use arena_llm::{
+    Amount, Budget, Client, Endpoint, Exceeded, Fault, Key, Pacer, Params, Question, Retry, ToolUse, Turn, ask,
+    request_bytes,
+};
 use arena_model::hex;
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -16,7 +19,6 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
 
-use crate::budget::{Amount, Budget, Exceeded};
 use crate::model_player::call_key;
 use crate::plan::hash_of;
 use crate::{
@@ -171,7 +173,7 @@ pub async fn rescore(
         false => None,
     };
     let no_caps = judges.iter().map(|_| (None, 0.0));
-    let budget = Budget::new(&caps, folder.calls().totals(), no_caps);
+    let budget = Budget::new(caps.caps(), folder.calls().totals(), no_caps);
     let shared = Arc::new(JudgeContext {
         client: Client::new(),
         store: Arc::clone(folder.calls()),

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use arena_llm::{Api, Endpoint, PRESETS, Params, Prices};
+use arena_llm::{Api, Caps, Endpoint, PRESETS, Params, Prices};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -82,6 +82,13 @@ pub struct BudgetSpec {
     pub wall_hours: Option<f64>,
     /// The maximum cost of one seat of one game, in US dollars.
     pub usd_per_seat: Option<f64>,
+}
+
+impl BudgetSpec {
+    /// Returns the caps of all calls together.
+    pub(crate) fn caps(&self) -> Caps {
+        Caps { usd: self.usd, tokens: self.tokens }
+    }
 }
 
 /// The endings of a seat that count as results of the model. The other endings are only shown.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use arena_llm::{Client, Endpoint, EndpointError, Key, Pacer, ToolUse};
+use arena_llm::{Budget, Client, Endpoint, EndpointError, Key, Pacer, ToolUse};
 use arena_model::{ChallengeType, Seed};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -13,7 +13,6 @@ use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet};
 use tokio::time::MissedTickBehavior;
 
-use crate::budget::Budget;
 use crate::game::{FinishedGame, GameLabel, distinct_names, play};
 use crate::harness::Harness;
 use crate::model_player::{CallCounts, ChallengeRules, ModelPlayer, ModelSeat, RunContext, SharedModel};
@@ -270,7 +269,7 @@ impl Runner {
         let context = RunContext {
             client: Client::new(),
             calls: Arc::clone(calls),
-            budget: Budget::new(&plan.file.budget, calls.totals(), spent_before),
+            budget: Budget::new(plan.file.budget.caps(), calls.totals(), spent_before),
             patience: options.patience,
             usd_per_seat: plan.file.budget.usd_per_seat,
             is_stopping: AtomicBool::new(false),

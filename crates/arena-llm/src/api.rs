@@ -12,7 +12,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::conversation::{Question, Reply, ToolUse};
+use crate::conversation::{Question, Reply, ToolUse, Usage};
 use crate::text_tools;
 use part::Part;
 
@@ -42,6 +42,10 @@ pub(crate) struct ApiFormat {
     body: for<'q> fn(&Question<'q>) -> Part<'q>,
     /// Reads the body of an answer.
     read: fn(&Value) -> Result<Reply, String>,
+    /// Reads the object `usage` of an answer.
+    pub read_usage: fn(&Value) -> Usage,
+    /// Returns the key of a request that limits the output tokens of this model.
+    pub limit_key: fn(&str) -> &'static str,
 }
 
 static FORMATS: [ApiFormat; 3] = [chat_completions::FORMAT, responses::FORMAT, anthropic_messages::FORMAT];

@@ -31,7 +31,7 @@ const ANSWER_BYTES: usize = 16 << 20;
 const IDLE: Duration = Duration::from_secs(30);
 
 /// The estimated size of a token in bytes, if the endpoint doesn't count tokens; typical of English text and JSON.
-const BYTES_A_TOKEN: usize = 4;
+pub(crate) const BYTES_A_TOKEN: usize = 4;
 
 /// A client of endpoints. Its clones share connections.
 #[derive(Clone)]
@@ -99,7 +99,7 @@ impl Client {
     async fn exchange(&self, endpoint: &Endpoint, body: &[u8]) -> Result<Received, Fault> {
         let begun = Instant::now();
         let end = begun + endpoint.timeouts().whole;
-        let response = self.head(endpoint, body, end).await?;
+        let response = self.head(endpoint, &HeaderMap::new(), Bytes::copy_from_slice(body), end).await?;
         let first_byte_ms = begun.elapsed().as_millis() as u64;
         let (status, headers) = (response.status(), response.headers().clone());
         let request_id = request_id(&headers);
@@ -122,13 +122,22 @@ impl Client {
         Ok(Received { reply, body: answer, request_bytes: body.len(), first_byte_ms, ms })
     }
 
-    /// Sends the request and returns the answer's head.
-    async fn head(&self, endpoint: &Endpoint, body: &[u8], end: Instant) -> Result<Response<Incoming>, Fault> {
+    /// Sends the request and returns the answer's head. `more` are headers that replace the endpoint's.
+    pub(crate) async fn head(
+        &self,
+        endpoint: &Endpoint,
+        more: &HeaderMap,
+        body: Bytes,
+        end: Instant,
+    ) -> Result<Response<Incoming>, Fault> {
         let times = endpoint.timeouts();
-        let mut request = Request::new(Full::new(Bytes::copy_from_slice(body)));
+        let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = endpoint.uri().clone();
         *request.headers_mut() = endpoint.headers().clone();
+        for (name, value) in more {
+            request.headers_mut().insert(name, value.clone());
+        }
         let mut connection = capture_connection(&mut request);
         let response = self.http.request(request);
         tokio::pin!(response);
@@ -163,7 +172,7 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
     id.to_str().ok().filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
-async fn read_body(body: Incoming, end: Instant, whole: Duration) -> Result<Bytes, Fault> {
+pub(crate) async fn read_body(body: Incoming, end: Instant, whole: Duration) -> Result<Bytes, Fault> {
     let Ok(read) = timeout_at(end, Limited::new(body, ANSWER_BYTES).collect()).await else {
         let sentence = format!("its answer wasn't complete within {}", seconds(whole));
         return Err(Fault::new(FaultClass::Slow, sentence));

@@ -247,6 +247,7 @@ impl Command {
             hidden,
             sandbox,
             limits,
+            setup: None,
         }
     }
 

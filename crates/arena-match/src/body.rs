@@ -25,6 +25,11 @@ pub trait Body: Send {
         None
     }
 
+    /// Returns the measurements of the agent's model as JSON, if the arena measures them.
+    fn metered(&self) -> Option<String> {
+        None
+    }
+
     /// Returns true if the program's stderr output has exceeded its limit.
     fn is_flooding(&self) -> bool;
 

@@ -236,12 +236,14 @@ impl<'a> Conversation<'a> {
         // The links stay open while agents end, so that an agent can write its last line without an error.
         let logs: Vec<Log> =
             self.bodies.iter_mut().map(|body| body.finish(by.saturating_duration_since(Instant::now()))).collect();
-        let log = |(seat, stderr): (&Seat, Log)| OwnerLog {
+        let metered = self.bodies.iter().map(|body| serde_json::from_str(&body.metered()?).ok());
+        let log = |((seat, stderr), metered): ((&Seat, Log), Option<Value>)| OwnerLog {
             stderr,
+            metered,
             faults: self.faults.iter().filter(|fault| fault.seat == seat.number).cloned().collect(),
             verdict: seat.out.clone().map(|out| (out.verdict, out.detail)),
         };
-        self.seats.iter().zip(logs).map(log).collect()
+        self.seats.iter().zip(logs).zip(metered).map(log).collect()
     }
 
     /// Stores a message to each agent for the next request.

@@ -24,6 +24,15 @@ const MAX_EXCUSE: u64 = 4096;
 /// # Errors
 /// If the pipes or the thread can't be created.
 pub fn connect(url: &str, patience: Duration, public_only: bool) -> io::Result<(Link, ThreadBody)> {
+    let agent = client(patience, public_only);
+    let url = url.to_owned();
+    thread_body::start("http agent", Notices::default(), move |messages, answers| {
+        carry(&agent, &url, messages, answers)
+    })
+}
+
+/// Creates a client that follows no redirects and uses no proxy. The arguments are those of [`connect`].
+pub fn client(patience: Duration, public_only: bool) -> ureq::Agent {
     let config = ureq::Agent::config_builder()
         .timeout_global(Some(patience))
         .http_status_as_error(false)
@@ -31,11 +40,7 @@ pub fn connect(url: &str, patience: Duration, public_only: bool) -> io::Result<(
         .proxy(None)
         .build();
     let resolver = Addresses { public_only, all: DefaultResolver::default() };
-    let agent = ureq::Agent::with_parts(config, DefaultConnector::default(), resolver);
-    let url = url.to_owned();
-    thread_body::start("http agent", Notices::default(), move |messages, answers| {
-        carry(&agent, &url, messages, answers)
-    })
+    ureq::Agent::with_parts(config, DefaultConnector::default(), resolver)
 }
 
 /// A resolver that filters the addresses of a server. It checks the address of the actual connection, since a
@@ -127,7 +132,7 @@ fn is_closed(error: &ureq::Error) -> bool {
 }
 
 /// Describes the error of a request, in words that follow the agent's name.
-fn explain(error: &ureq::Error) -> String {
+pub fn explain(error: &ureq::Error) -> String {
     match error {
         _ if is_closed(error) => "closed the connection without an answer".to_owned(),
         ureq::Error::Timeout(_) => "didn't answer in time".to_owned(),

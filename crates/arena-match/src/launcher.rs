@@ -17,6 +17,7 @@ mod descendants;
 mod exposure;
 mod init;
 mod inner;
+mod loopback;
 mod program;
 mod root_fs;
 pub(crate) mod scratch;
@@ -37,7 +38,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stdin};
 use serde::{Deserialize, Serialize};
 
 use crate::process::wire::{self, Order, Report};
-use crate::process::{ActiveSandbox, LAUNCHER_ENV, Limits, SandboxMode, StartError};
+use crate::process::{ActiveSandbox, FOLDER, LAUNCHER_ENV, Limits, SandboxMode, ScratchSetup, StartError};
 use exposure::Exposure;
 pub(crate) use exposure::{AgentView, is_system, is_wide};
 use watch::Members;
@@ -64,6 +65,7 @@ struct LaunchPlan {
     limits: Limits,
     confined: bool,
     scratch: PathBuf,
+    setup: Option<ScratchSetup>,
     /// The id of the user and group that the agent runs as, if the launcher runs as root.
     drop_to: Option<u32>,
     /// True if the stage is in a user namespace that maps the launcher's user to root.
@@ -164,6 +166,7 @@ fn prepare(order: &Order) -> Result<LaunchPlan, StartError> {
         limits: order.limits,
         confined,
         scratch: PathBuf::new(),
+        setup: order.setup.clone(),
         drop_to,
         mapped_to_root: false,
         user_id: geteuid().as_raw(),
@@ -199,6 +202,11 @@ fn carry_out(order: &Order, mut plan: LaunchPlan, pipes: Vec<OwnedFd>, control: 
                  interfaces and file system, and only Landlock and seccomp rules restrict their access."
             )),
         }
+    }
+    if plan.confined && plan.setup.is_some() {
+        // Rules can't allow connections to one service of the arena only.
+        let lacks = "an agent with services of the arena needs namespaces (or no sandbox)".to_owned();
+        return Err(fail(&control, StartError::NoSandbox { lacks }));
     }
     if plan.confined {
         plan.in_force.missing.push(
@@ -250,6 +258,32 @@ fn map_ids(proc_self: impl AsFd, user: (u32, u32), group: (u32, u32)) -> io::Res
     write("setgroups", "deny".to_owned())?;
     write("uid_map", format!("{} {} 1", user.0, user.1))?;
     write("gid_map", format!("{} {} 1", group.0, group.1))
+}
+
+impl LaunchPlan {
+    /// Writes the files of the setup into the scratch folder, and replaces [`FOLDER`] by its path.
+    fn fill_scratch(&mut self) -> Result<(), StartError> {
+        let Some(setup) = &self.setup else { return Ok(()) };
+        let scratch = self.scratch.to_string_lossy().into_owned();
+        let filled = |text: &OsString| match text.to_str() {
+            Some(text) => text.replace(FOLDER, &scratch).into(),
+            None => text.clone(),
+        };
+        for arg in &mut self.args {
+            *arg = filled(arg);
+        }
+        for (_, value) in &mut self.env {
+            *value = filled(value);
+        }
+        for (path, text) in &setup.files {
+            let path = self.scratch.join(path);
+            let folder = path.parent().unwrap_or(&self.scratch);
+            fs::create_dir_all(folder)
+                .and_then(|()| fs::write(&path, text.replace(FOLDER, &scratch)))
+                .setup(&format!("writing {}", path.display()))?;
+        }
+        Ok(())
+    }
 }
 
 /// Starts another stage of this program and sends it the plan and the open files.
@@ -317,7 +351,7 @@ fn without_namespaces(
                 let _ = child.wait();
                 return Err(error);
             }
-            Ok(Some((Report::Ended(_), _))) => {}
+            Ok(Some((Report::Ended(_) | Report::Listening, _))) => {}
             Ok(None) => break,
             Err(_) => return Err(StartError::Vanished),
         }

@@ -18,7 +18,7 @@ use crate::body::{Body, End, Log};
 use crate::conversation::Player;
 use crate::cpu_times::CpuTimes;
 use crate::http;
-use crate::kinds::{self, BuiltIn, DrivenBody, Program};
+use crate::kinds::{self, BuiltIn, DrivenBody, Means, Program, SeatServices};
 use crate::link::Link;
 use crate::play::past::MatchPast;
 use crate::play::{MatchError, MatchRun, Watch, in_ms};
@@ -102,6 +102,8 @@ pub struct OwnerLog {
     pub faults: Vec<Fault>,
     /// The verdict and its detail, if the agent was disqualified.
     pub verdict: Option<(Verdict, String)>,
+    /// The calls, tokens and costs of the agent's model, as the arena has measured them.
+    pub metered: Option<Value>,
 }
 
 /// Plays a match on the calling thread. All processes of the agents have ended when this returns.
@@ -194,6 +196,7 @@ struct Driver {
     agent: BuiltIn,
     game: &'static GameType,
     limits: TimeLimits,
+    services: Option<SeatServices>,
 }
 
 /// Returns the files and folders of the other agents in a match. Leaves out those that belong to this agent too.
@@ -212,11 +215,15 @@ fn start(
 ) -> Result<Started, StartError> {
     let refused = |error: io::Error| StartError::Spec { reason: error.to_string() };
     let limits = agent.time_control.map_or(limits, TimeControl::limits);
+    let mut services = None;
     let process = match agent.channel.command() {
         None => None,
         Some(command) => {
             hidden.extend_from_slice(&confinement.private);
-            let spec = command.spec(&confinement.expose, hidden, confinement.mode, confinement.limits);
+            let mut spec = command.spec(&confinement.expose, hidden, confinement.mode, confinement.limits);
+            if let (Channel::BuiltIn(agent), Some(game)) = (&agent.channel, game) {
+                services = agent.prepare(game, &mut spec).map_err(|error| refused(io::Error::other(error)))?;
+            }
             Some(Box::new(process::start(&confinement.launcher, &spec)?))
         }
     };
@@ -232,9 +239,10 @@ fn start(
             let game = game.ok_or_else(|| refused(io::Error::other(format!("{agent} plays only in matches"))))?;
             agent.check(game).map_err(|error| refused(io::Error::other(error)))?;
             if let Some(process) = process {
-                return Ok(Started::Driven(process, Driver { agent: agent.clone(), game, limits }));
+                return Ok(Started::Driven(process, Driver { agent: agent.clone(), game, limits, services }));
             }
-            let (link, body) = kinds::start(agent, game, limits, None).map_err(refused)?;
+            let means = Means { public_only: confinement.public_only, ..Means::default() };
+            let (link, body) = kinds::start(agent, game, limits, means).map_err(refused)?;
             Ok(Started::Thread(link, body))
         }
         (Channel::Stdio(_), Some(process)) => Ok(Started::Process(process)),
@@ -256,12 +264,17 @@ impl Started {
         if sandbox.is_null() {
             *sandbox = json!(in_force);
         }
+        let listener = process.take_listener();
         let (stdin, stdout, body) = LocalBody::of(process).map_err(refused)?;
         match driver {
             None => Ok((Link::new(stdin, stdout), Box::new(body))),
-            Some(Driver { agent, game, limits }) => {
-                let program = Program::new(stdin, stdout);
-                let (link, thread) = kinds::start(&agent, game, limits, Some(program)).map_err(refused)?;
+            Some(Driver { agent, game, limits, mut services }) => {
+                if let (Some(services), Some(listener)) = (&mut services, listener) {
+                    services.listener = Some(listener.into());
+                }
+                let program = Some(Program::new(stdin, stdout));
+                let means = Means { program, services, public_only: false };
+                let (link, thread) = kinds::start(&agent, game, limits, means).map_err(refused)?;
                 Ok((link, Box::new(DrivenBody::new(thread, Box::new(body)))))
             }
         }

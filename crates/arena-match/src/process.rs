@@ -22,6 +22,7 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
+use serde::{Deserialize, Serialize};
 
 pub use arena_model::{Limits, SandboxMode};
 pub use report::{ActiveSandbox, Ended, ExitCause, KillReason, StartError};
@@ -71,7 +72,23 @@ pub struct Spec {
     pub sandbox: SandboxMode,
     /// The resource limits.
     pub limits: Limits,
+    /// The files of the scratch folder and the agent's only connection, if the agent uses services of the arena.
+    pub setup: Option<ScratchSetup>,
 }
+
+/// The setup of an agent that uses services of the arena, such as a command-line agent. [`FOLDER`] in the arguments,
+/// the environment and the files is replaced by the path of the scratch folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScratchSetup {
+    /// The files that the scratch folder contains at the start: relative paths, and texts.
+    pub files: Vec<(PathBuf, String)>,
+    /// The port on the loopback interface that the agent may connect to. With namespaces, [`Process::take_listener`]
+    /// returns the socket that listens there. Without a sandbox, a socket of the arena does.
+    pub port: u16,
+}
+
+/// The text that stands for the path of the scratch folder.
+pub const FOLDER: &str = "{folder}";
 
 /// A started agent, with the runner's ends of its pipes. They are non-blocking, and no other process inherits
 /// them.
@@ -90,6 +107,7 @@ pub struct Process {
     deadline: Instant,
     start: Option<Result<ActiveSandbox, StartError>>,
     pidfd: Option<OwnedFd>,
+    listener: Option<OwnedFd>,
     ended: Option<Ended>,
     hung_up: bool,
     reaped: bool,
@@ -140,6 +158,7 @@ pub fn start(launcher: &Launcher, spec: &Spec) -> Result<Process, StartError> {
         deadline: Instant::now() + START_WITHIN,
         start: None,
         pidfd: None,
+        listener: None,
         ended: None,
         hung_up: false,
         reaped: false,
@@ -161,6 +180,7 @@ pub fn try_sandbox(launcher: &Launcher) -> Result<ActiveSandbox, StartError> {
         hidden: Vec::new(),
         sandbox: SandboxMode::Required,
         limits: Limits::default(),
+        setup: None,
     };
     start(launcher, &spec)?.in_force().cloned()
 }
@@ -204,6 +224,7 @@ pub(crate) fn order(spec: &Spec) -> io::Result<Order> {
         sandbox: spec.sandbox,
         limits: spec.limits,
         scratch_in: env::temp_dir(),
+        setup: spec.setup.clone(),
     })
 }
 
@@ -226,6 +247,12 @@ impl Process {
             Some(Err(error)) => Err(error.clone()),
             None => Err(StartError::Vanished),
         }
+    }
+
+    /// Returns the socket that listens on the loopback interface of the agent's network namespace. Its connections come
+    /// from the agent's processes only. Available once after [`Process::in_force`], with [`Spec::setup`] and namespaces.
+    pub fn take_listener(&mut self) -> Option<OwnedFd> {
+        self.listener.take()
     }
 
     /// Returns true if the agent runs or is starting.
@@ -320,6 +347,7 @@ impl Process {
                 self.start = Some(Ok(in_force));
                 self.pidfd = fds.into_iter().next();
             }
+            Ok(Some((Report::Listening, fds))) => self.listener = fds.into_iter().next(),
             Ok(Some((Report::Failed(error), _))) => self.start = Some(Err(error)),
             Ok(Some((Report::Ended(ended), _))) => self.ended = Some(ended),
             Ok(None) | Err(_) => {

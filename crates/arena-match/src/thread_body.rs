@@ -28,6 +28,8 @@ pub struct Notices {
     pub outage: Notice,
     /// The event for which the thread waits, in words that follow the agent's name.
     pub awaited: Notice,
+    /// The measurements of the agent's model, as JSON.
+    pub metered: Notice,
 }
 
 /// A text that an agent's thread reports, and the match reads. Clones share the text.
@@ -94,6 +96,10 @@ impl Body for ThreadBody {
 
     fn awaited(&self) -> Option<String> {
         self.notices.awaited.text()
+    }
+
+    fn metered(&self) -> Option<String> {
+        self.notices.metered.text()
     }
 
     fn is_flooding(&self) -> bool {

@@ -161,6 +161,8 @@ struct PrintedSeat<'a> {
     faults: u32,
     time_used_ms: f64,
     longest_step_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metered: Option<&'a Value>,
 }
 
 impl<'a> Printed<'a> {
@@ -191,6 +193,7 @@ impl<'a> Printed<'a> {
                 faults: result.faults,
                 time_used_ms: result.waited_ms,
                 longest_step_ms: result.longest_step_ms,
+                metered: played_match.logs.get(seat).and_then(|log| log.metered.as_ref()),
             }
         };
         Printed {

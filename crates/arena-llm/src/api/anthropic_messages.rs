@@ -13,6 +13,8 @@ pub const FORMAT: ApiFormat = ApiFormat {
     header: Some(("anthropic-version", "2023-06-01")),
     body,
     read,
+    read_usage,
+    limit_key: |_| "max_tokens",
 };
 
 /// The default limit of output tokens. The API requires a limit; a move needs far less.
@@ -79,13 +81,15 @@ fn read(body: &Value) -> Result<Reply, String> {
         _ => Finish::Done,
     };
     let raw = content.iter().filter_map(raw_block).collect();
-    let usage = &body["usage"];
+    Ok(Reply { text, calls, raw, usage: read_usage(&body["usage"]), finish, request_id: None })
+}
+
+fn read_usage(usage: &Value) -> Usage {
     // This API doesn't include cached tokens in `input_tokens`.
     let cached = count(usage, &["cache_read_input_tokens"]);
     let input = count(usage, &["input_tokens"]) + count(usage, &["cache_creation_input_tokens"]) + cached;
     let output = count(usage, &["output_tokens"]);
-    let usage = Usage { input, cached, output, reasoning: 0, is_estimated: false };
-    Ok(Reply { text, calls, raw, usage, finish, request_id: None })
+    Usage { input, cached, output, reasoning: 0, is_estimated: false }
 }
 
 fn read_call(block: &Value) -> Option<ToolCall> {

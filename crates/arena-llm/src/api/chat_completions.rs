@@ -13,6 +13,8 @@ pub const FORMAT: ApiFormat = ApiFormat {
     header: None,
     body,
     read,
+    read_usage,
+    limit_key,
 };
 
 /// The keys of an answer that later requests return as they are: OpenRouter's models continue their reasoning from it.
@@ -46,7 +48,7 @@ fn body<'q>(question: &Question<'q>) -> Part<'q> {
         Part::object([("type", "function".into()), ("function", function)])
     }));
     let params = question.params;
-    let limit = if has_new_limit(question.model) { "max_completion_tokens" } else { "max_tokens" };
+    let limit = limit_key(question.model);
     Part::body(
         [
             ("model", Some(question.model.into())),
@@ -60,6 +62,10 @@ fn body<'q>(question: &Question<'q>) -> Part<'q> {
         ],
         &params.extra,
     )
+}
+
+fn limit_key(model: &str) -> &'static str {
+    if has_new_limit(model) { "max_completion_tokens" } else { "max_tokens" }
 }
 
 /// Returns true for OpenAI's own models: `o3`, `gpt-5` and the like. They reject the old name of the limit of output

@@ -13,6 +13,8 @@ pub const FORMAT: ApiFormat = ApiFormat {
     header: None,
     body,
     read,
+    read_usage,
+    limit_key: |_| "max_output_tokens",
 };
 
 /// The part of an answer that makes reasoning repeatable without storage at the provider.

@@ -5,10 +5,13 @@
 //! the sandbox as it starts other agents, and the thread gets the pipes to the process as a [`Program`]. So the kind is
 //! a driver, which translates between the messages of matches and the program's own protocol.
 
+mod a2a;
 mod bots;
+mod cli;
 mod model;
 mod process_body;
 mod program;
+mod rules;
 mod uci;
 
 use std::fmt;
@@ -22,7 +25,9 @@ use serde_json::{Map, Value};
 
 use crate::agent::Command;
 use crate::link::{Link, MAX_LINE};
+use crate::process::Spec;
 use crate::thread_body::{self, Notice, Notices, ThreadBody};
+pub(crate) use cli::SeatServices;
 pub(crate) use process_body::DrivenBody;
 pub(crate) use program::Program;
 
@@ -35,11 +40,13 @@ struct Kind {
 }
 
 /// The kinds of agents.
-const KINDS: [Kind; 4] = [
+const KINDS: [Kind; 6] = [
     Kind { word: "house", read: bots::read_house },
     Kind { word: "random", read: bots::read_random },
     Kind { word: "model", read: model::read_model },
     Kind { word: "uci", read: uci::read_uci },
+    Kind { word: "a2a", read: a2a::read_a2a },
+    Kind { word: "cli", read: cli::read_cli },
 ];
 
 /// The text of an agent, as the user wrote it.
@@ -77,6 +84,11 @@ trait Recipe: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Prepares the services of the arena that the program uses in a match, and completes the program's specification.
+    fn prepare(&self, _game: &'static GameType, _spec: &mut Spec) -> Result<Option<SeatServices>, String> {
+        Ok(None)
+    }
+
     /// Returns the agent's own time control, if its text has one.
     fn time_control(&self) -> Option<TimeControl> {
         None
@@ -104,6 +116,10 @@ struct SeatStart<'s> {
     notices: &'s Notices,
     /// The running program, if [`Recipe::command`] names one.
     program: Option<Program>,
+    /// The services of [`Recipe::prepare`].
+    services: Option<SeatServices>,
+    /// True if only servers with public addresses may be contacted.
+    public_only: bool,
 }
 
 /// A built-in agent in one match.
@@ -194,6 +210,14 @@ impl BuiltIn {
     pub fn command(&self) -> Option<&Command> {
         self.recipe.command()
     }
+
+    /// Prepares the services of the program in a match, and completes its specification.
+    ///
+    /// # Errors
+    /// The reason in a sentence.
+    pub(crate) fn prepare(&self, game: &'static GameType, spec: &mut Spec) -> Result<Option<SeatServices>, String> {
+        self.recipe.prepare(game, spec)
+    }
 }
 
 // The text determines the agent.
@@ -211,20 +235,30 @@ impl fmt::Display for BuiltIn {
     }
 }
 
-/// Starts the thread of a built-in agent for a match of `game` with these time limits. `program` holds the pipes to the
-/// process of [`BuiltIn::command`].
+/// The means of a built-in agent in a match.
+#[derive(Debug, Default)]
+pub(crate) struct Means {
+    /// The pipes to the process of [`BuiltIn::command`].
+    pub(crate) program: Option<Program>,
+    /// The services of [`BuiltIn::prepare`].
+    pub(crate) services: Option<SeatServices>,
+    /// True if only servers with public addresses may be contacted.
+    pub(crate) public_only: bool,
+}
+
+/// Starts the thread of a built-in agent for a match of `game` with these time limits.
 ///
 /// # Errors
 /// If the agent can't play the game, or the thread can't be started.
-pub fn start(
+pub(crate) fn start(
     agent: &BuiltIn,
     game: &'static GameType,
     limits: TimeLimits,
-    program: Option<Program>,
+    means: Means,
 ) -> io::Result<(Link, ThreadBody)> {
     agent.check(game).map_err(io::Error::other)?;
     let notices = Notices::default();
-    let seating = Seating { recipe: agent.recipe.clone(), game, limits, notices: notices.clone(), program, name: None };
+    let seating = Seating { recipe: agent.recipe.clone(), game, limits, notices: notices.clone(), means, name: None };
     thread_body::start("built-in agent", notices, move |messages, answers| {
         match answer_all(seating, messages, answers) {
             Ok(()) | Err(PlayerError::ProgramEnded) => Ok(()),
@@ -244,14 +278,14 @@ struct Seating {
     game: &'static GameType,
     limits: TimeLimits,
     notices: Notices,
-    program: Option<Program>,
+    means: Means,
     /// The name from the handshake.
     name: Option<String>,
 }
 
 impl Seating {
     fn greet(&mut self) -> Result<(), PlayerError> {
-        if let Some(program) = &mut self.program {
+        if let Some(program) = &mut self.means.program {
             self.name = self.recipe.greet(program, &self.notices.awaited)?;
         }
         Ok(())
@@ -259,7 +293,8 @@ impl Seating {
 
     fn player(&mut self, id: &str, config: &Value) -> Result<Box<dyn BuiltInPlayer>, String> {
         let Seating { game, limits, ref notices, .. } = *self;
-        self.recipe.player(SeatStart { game, id, config, limits, notices, program: self.program.take() })
+        let Means { program, services, public_only } = std::mem::take(&mut self.means);
+        self.recipe.player(SeatStart { game, id, config, limits, notices, program, services, public_only })
     }
 }
 

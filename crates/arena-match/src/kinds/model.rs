@@ -7,17 +7,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arena_house::Bot;
-use arena_llm::prompt::{self, Fence, Heard, Seating, Want};
+use arena_llm::prompt::{self, Fence, Heard, Want};
 use arena_llm::{
     CallResult, Client, Endpoint, EndpointError, Finish, History, ModelAddress, Pacer, Params, Question, Reply, Retry,
     Tool, Turn, around, ask, request_bytes,
 };
-use arena_model::{
-    ChallengeMetadata, ChallengeState, GameType, Method, RefusedAction, TimeLimits, UpdateMode, hex, one_action,
-};
+use arena_model::{ChallengeState, GameType, RefusedAction, TimeLimits, hex};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 
+use super::rules::{BoardRules, SeatRules, find_refusal};
 use super::{AgentText, BuiltInPlayer, PlayerAnswer, PlayerError, Recipe, SeatStart};
 use crate::thread_body::Notice;
 
@@ -35,16 +34,6 @@ const MARGIN: Duration = Duration::from_secs(2);
 
 /// The number of random bytes in the mark of a fence.
 const MARK_BYTES: usize = 6;
-
-/// The tool for chat messages, which games don't have.
-const CHAT: &str = "chat";
-
-/// The method of sessions that matches don't have.
-const RESIGN: &str = "resign";
-
-/// The remark on a game's rules, which describe sessions.
-const NOT_A_SESSION: &str = "This game is a match without chat, and without the method `resign`. Each state asks you \
-                             for one answer, whether or not it has `asked` and `deadline`.";
 
 /// The remark for a model that waits although nothing happens.
 const REMINDER: &str = "There are no new messages, and the game ends soon if no player acts. Act now by calling a tool \
@@ -81,19 +70,18 @@ impl ModelRecipe {
             .enable_all()
             .build()
             .map_err(|error| format!("its client can't be started: {error}"))?;
-        let mut mark = [0; MARK_BYTES];
-        getrandom::fill(&mut mark).map_err(|error| format!("the system gives no random bytes: {error}"))?;
-        Ok(ModelPlayer {
+        let mark = random_mark()?;
+        let endpoint = ModelEndpoint {
             name: self.text.clone(),
             model: self.address.model.clone(),
             endpoint,
             client: Client::new(),
             pacer: Pacer::new(1),
             runtime,
-            limits: start.limits,
             outage: start.notices.outage.clone(),
-            talk: MatchTalk::new(start.game, start.id, start.config, &hex::encode(&mark)),
-        })
+        };
+        let talk = MatchTalk::new(start.game, start.id, start.config, &hex::encode(&mark));
+        Ok(ModelPlayer { endpoint, limits: start.limits, talk })
     }
 }
 
@@ -132,6 +120,13 @@ fn failure(name: &str, why: &str) -> String {
 
 /// A language model in one match.
 struct ModelPlayer {
+    endpoint: ModelEndpoint,
+    limits: TimeLimits,
+    talk: MatchTalk,
+}
+
+/// The endpoint of a model in one match.
+struct ModelEndpoint {
     /// The agent as the user named it.
     name: String,
     /// The model's name at the endpoint.
@@ -140,39 +135,61 @@ struct ModelPlayer {
     client: Client,
     pacer: Arc<Pacer>,
     runtime: Runtime,
-    limits: TimeLimits,
     outage: Notice,
-    talk: MatchTalk,
 }
 
 impl BuiltInPlayer for ModelPlayer {
     fn actions(&mut self, state: &Map<String, Value>) -> Result<PlayerAnswer, PlayerError> {
-        let begun = Instant::now();
-        if !self.talk.hear(state) {
-            return Ok(PlayerAnswer::default());
-        }
-        let bank_ms = state.get("remaining_overage_ms").and_then(Value::as_u64).unwrap_or(self.limits.bank_ms);
-        let limit = Duration::from_millis(self.limits.step_ms.saturating_add(bank_ms));
-        for _ in 0..=MAX_INVALID {
-            let asked = Instant::now();
-            let reply = self.ask(limit.saturating_sub(begun.elapsed()))?;
-            if let Some(actions) = self.talk.take(reply) {
-                return Ok(actions.into());
-            }
-            // Another answer would be late, which is worse than none.
-            if limit.saturating_sub(begun.elapsed()) < asked.elapsed() {
-                break;
-            }
-        }
-        Ok(PlayerAnswer::default())
+        let endpoint = &self.endpoint;
+        Ok(play_state(&mut self.talk, state, self.limits, |talk, left| endpoint.ask(talk, left))?.into())
     }
 }
 
-impl ModelPlayer {
+/// Returns the actions in a state. `ask` returns one answer to the conversation within a time.
+///
+/// # Errors
+/// The error of `ask`.
+pub(super) fn play_state(
+    talk: &mut MatchTalk,
+    state: &Map<String, Value>,
+    limits: TimeLimits,
+    mut ask: impl FnMut(&mut MatchTalk, Duration) -> Result<Reply, String>,
+) -> Result<Vec<Value>, String> {
+    let begun = Instant::now();
+    if !talk.hear(state) {
+        return Ok(Vec::new());
+    }
+    let bank_ms = state.get("remaining_overage_ms").and_then(Value::as_u64).unwrap_or(limits.bank_ms);
+    let limit = Duration::from_millis(limits.step_ms.saturating_add(bank_ms));
+    for _ in 0..=MAX_INVALID {
+        let asked = Instant::now();
+        let reply = ask(talk, limit.saturating_sub(begun.elapsed()))?;
+        if let Some(actions) = talk.take(reply) {
+            return Ok(actions);
+        }
+        // Another answer would be late, which is worse than none.
+        if limit.saturating_sub(begun.elapsed()) < asked.elapsed() {
+            break;
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Returns random bytes for the mark of a fence.
+///
+/// # Errors
+/// If the system gives none.
+pub(super) fn random_mark() -> Result<[u8; MARK_BYTES], String> {
+    let mut mark = [0; MARK_BYTES];
+    getrandom::fill(&mut mark).map_err(|error| format!("the system gives no random bytes: {error}"))?;
+    Ok(mark)
+}
+
+impl ModelEndpoint {
     /// Requests one answer. `left` is the time until the match's deadline, in which a failing endpoint is asked again.
-    fn ask(&mut self, left: Duration) -> Result<Reply, String> {
+    fn ask(&self, talk: &mut MatchTalk, left: Duration) -> Result<Reply, String> {
         let (api, tool_use) = (self.endpoint.api(), self.endpoint.tool_use());
-        let body = request_bytes(api, tool_use, &self.talk.question(&self.model));
+        let body = request_bytes(api, tool_use, &talk.question(&self.model));
         let (name, outage) = (self.name.as_str(), &self.outage);
         // If the deadline comes before the next answer, the endpoint is at fault.
         let mut on_retry = |retry: &Retry| outage.begin(failure(name, &retry.sentence));
@@ -185,7 +202,7 @@ impl ModelPlayer {
                 outage.end();
                 let usage = received.reply.usage;
                 if !usage.is_estimated {
-                    self.talk.history.learn(received.request_bytes, usage.input);
+                    talk.history.learn(received.request_bytes, usage.input);
                 }
                 Ok(received.reply)
             }
@@ -200,7 +217,7 @@ impl ModelPlayer {
 }
 
 /// The conversation of a model in one match. Pure.
-struct MatchTalk {
+pub(super) struct MatchTalk {
     /// The game's description, if it is a board game: such states don't contain the rules.
     board: Option<BoardRules>,
     id: String,
@@ -221,30 +238,6 @@ struct MatchTalk {
     waits: bool,
 }
 
-/// The description of a board game.
-struct BoardRules {
-    metadata: ChallengeMetadata,
-    /// True if a player may answer without actions.
-    may_pass: bool,
-}
-
-/// The rules as the model receives them.
-struct SeatRules {
-    challenge: String,
-    rules: String,
-    methods: Vec<Method>,
-    names: Vec<String>,
-    you: String,
-    /// `None` for challenges, which have messages.
-    board: Option<BoardTurn>,
-}
-
-/// The kind of a board game's turns.
-#[derive(Clone, Copy)]
-struct BoardTurn {
-    may_pass: bool,
-}
-
 /// An answer whose results aren't known yet.
 struct Pending {
     reply: Reply,
@@ -259,93 +252,11 @@ enum CallOutcome {
     Wrong(String),
 }
 
-impl SeatRules {
-    fn of_challenge(state: &ChallengeState) -> SeatRules {
-        SeatRules {
-            challenge: state.challenge.clone(),
-            rules: state.prompt.clone(),
-            methods: state.methods.clone(),
-            names: state.players.iter().map(|player| player.clone().unwrap_or_default()).collect(),
-            you: state.you.clone(),
-            board: None,
-        }
-    }
-
-    fn of_board(board: &BoardRules, names: Vec<String>, you: &str) -> SeatRules {
-        let BoardRules { metadata, may_pass } = board;
-        SeatRules {
-            challenge: metadata.name.clone(),
-            rules: format!("{}\n\n{NOT_A_SESSION}", metadata.prompt.trim()),
-            methods: metadata.methods.iter().filter(|method| method.name != RESIGN).cloned().collect(),
-            names,
-            you: you.to_owned(),
-            board: Some(BoardTurn { may_pass: *may_pass }),
-        }
-    }
-
-    fn seating(&self) -> Seating<'_> {
-        Seating {
-            challenge: &self.challenge,
-            rules: &self.rules,
-            methods: &self.methods,
-            players: self.names.len(),
-            names: &self.names,
-            you: &self.you,
-        }
-    }
-
-    fn tools(&self) -> Vec<Tool> {
-        let mut tools = prompt::tools(&self.methods);
-        if let Some(turn) = self.board {
-            tools.retain(|tool| tool.name != CHAT && (tool.name != prompt::WAIT || turn.may_pass));
-        }
-        tools
-    }
-
-    /// Converts a tool call into actions; `None` means waiting. An error is a message for the model.
-    fn actions(&self, want: Want) -> Result<Option<Vec<Value>>, String> {
-        match (want, self.board) {
-            (Want::Act(method, content), None) => Ok(Some(vec![json!({"action": method, "content": content})])),
-            (Want::Act(method, content), Some(_)) => board_actions(&method, &content).map(Some),
-            (Want::Say(..), Some(_)) => Err("this match has no chat".to_owned()),
-            (Want::Say(content, to), None) => {
-                let mut action = json!({"action": CHAT, "content": content});
-                if let Some(to) = to {
-                    action["to"] = to.into();
-                }
-                Ok(Some(vec![action]))
-            }
-            (Want::Wait, Some(BoardTurn { may_pass: false })) => {
-                Err("it is your turn: act by calling a tool of the rules".to_owned())
-            }
-            (Want::Wait, _) => Ok(None),
-        }
-    }
-}
-
-/// Returns the actions of a board game that a call of a method means. An error is a message for the model.
-fn board_actions(method: &str, content: &str) -> Result<Vec<Value>, String> {
-    let list = match method {
-        "actions" => content.to_owned(),
-        _ => one_action(method, content).map_err(|rejection| rejection.message)?,
-    };
-    match serde_json::from_str(&list) {
-        Ok(Value::Array(actions)) => Ok(actions),
-        _ => Err("the content must be a JSON list of actions".to_owned()),
-    }
-}
-
 impl MatchTalk {
     /// Creates the conversation of the agent `id`. `mark` is the mark of its fence, as in [`Fence::of`].
-    fn new(game: &'static GameType, id: &str, config: &Value, mark: &str) -> MatchTalk {
-        let challenge = arena_games::find(game.name)
-            .and_then(|playable| arena_games::challenge(playable.id, &Map::new()).and_then(Result::ok));
-        let board = challenge.map(|challenge| BoardRules {
-            metadata: challenge.metadata().clone(),
-            may_pass: game.mode != UpdateMode::Alternating,
-        });
+    pub(super) fn new(game: &'static GameType, id: &str, config: &Value, mark: &str) -> MatchTalk {
         MatchTalk {
-            board,
+            board: BoardRules::of(game),
             id: id.to_owned(),
             opening: Some(json!({"set_agent_id": id, "config": config}).to_string()),
             fence: Fence::of(mark),
@@ -361,11 +272,16 @@ impl MatchTalk {
     }
 
     /// Adds a state to the conversation. Returns true if the model is asked for an answer.
-    fn hear(&mut self, state: &Map<String, Value>) -> bool {
+    pub(super) fn hear(&mut self, state: &Map<String, Value>) -> bool {
         match serde_json::from_value::<ChallengeState>(Value::Object(state.clone())) {
             Ok(state) => self.hear_messages(&state),
             Err(_) => self.hear_board(state),
         }
+    }
+
+    /// Returns true if the rules are those of a board game.
+    pub(super) fn is_board(&self) -> bool {
+        self.rules.as_ref().is_some_and(|rules| rules.board.is_some())
     }
 
     fn hear_messages(&mut self, state: &ChallengeState) -> bool {
@@ -424,13 +340,13 @@ impl MatchTalk {
     }
 
     /// Returns the request for the next answer.
-    fn question<'q>(&'q mut self, model: &'q str) -> Question<'q> {
+    pub(super) fn question<'q>(&'q mut self, model: &'q str) -> Question<'q> {
         self.history.shorten(around(&self.system, &self.tools));
         Question { model, system: &self.system, tools: &self.tools, turns: self.history.turns(), params: &self.params }
     }
 
     /// Reads an answer. Returns its actions, or `None` if it is invalid, which the conversation then shows.
-    fn take(&mut self, reply: Reply) -> Option<Vec<Value>> {
+    pub(super) fn take(&mut self, reply: Reply) -> Option<Vec<Value>> {
         let rules = self.rules.as_ref()?;
         if reply.calls.is_empty() && reply.finish != Finish::Done {
             // A refused or truncated answer may be empty, which the APIs don't accept as a part of the history.
@@ -488,18 +404,6 @@ impl MatchTalk {
             self.history.push(Turn::Results(results), false);
         }
     }
-}
-
-/// Returns the reason why one of these actions was refused.
-fn find_refusal(actions: &[Value], rejected: &[RefusedAction]) -> Option<String> {
-    let is_refused = |refused: &&RefusedAction| {
-        let RefusedAction { action: refused, .. } = refused;
-        actions.iter().any(|action| {
-            action["action"] == refused.action.as_str()
-                && action["content"].as_str().unwrap_or_default() == refused.content
-        })
-    };
-    rejected.iter().find(is_refused).map(|refused| format!("{} ({})", refused.error, refused.code))
 }
 
 #[cfg(test)]

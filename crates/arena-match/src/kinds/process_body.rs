@@ -36,6 +36,10 @@ impl Body for DrivenBody {
         self.driver.awaited()
     }
 
+    fn metered(&self) -> Option<String> {
+        self.driver.metered()
+    }
+
     fn is_flooding(&self) -> bool {
         self.process.is_flooding()
     }

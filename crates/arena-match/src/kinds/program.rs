@@ -19,6 +19,9 @@ const MAX_LINE: usize = 1 << 20;
 /// The size of a read, in bytes.
 const CHUNK: usize = 64 << 10;
 
+/// The maximum number of reads in [`ProgramOutput::drain`].
+const CHUNKS: usize = 64;
+
 /// The pipes to a running program.
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -38,6 +41,11 @@ impl Program {
     /// Creates the pipes from the program's stdin and stdout. Both must be non-blocking on this side.
     pub(crate) fn new(input: OwnedFd, output: OwnedFd) -> Program {
         Program { input, output, buffer: vec![0; CHUNK], start: 0, end: 0, searched: 0, read: 0 }
+    }
+
+    /// Closes the program's input.
+    pub(super) fn without_input(self) -> ProgramOutput {
+        ProgramOutput(self.output)
     }
 
     /// Writes a text of whole lines. Waits while the pipe is full.
@@ -121,6 +129,31 @@ impl Program {
                 Err(_) => return Err(PlayerError::ProgramEnded),
             }
         }
+    }
+}
+
+/// The output of a program that gets no input.
+#[derive(Debug)]
+pub(super) struct ProgramOutput(OwnedFd);
+
+impl ProgramOutput {
+    /// Passes the available output to `take`.
+    ///
+    /// # Errors
+    /// If the program has closed its output.
+    pub(super) fn drain(&self, mut take: impl FnMut(&[u8])) -> Result<(), PlayerError> {
+        let mut chunk = vec![0; CHUNK];
+        // A program that writes without a pause must not keep the driver from its other work.
+        for _ in 0..CHUNKS {
+            match rustix::io::read(&self.0, &mut chunk[..]) {
+                Ok(0) => return Err(PlayerError::ProgramEnded),
+                Ok(read) => take(&chunk[..read]),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(_) => return Err(PlayerError::ProgramEnded),
+            }
+        }
+        Ok(())
     }
 }
 

@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope as LandlockScope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, NetPort, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope as LandlockScope,
 };
 use nix::libc;
 use nix::unistd::{Gid, Uid, geteuid, setgroups, setresgid, setresuid};
@@ -154,7 +154,9 @@ pub(super) fn by_rules(plan: &LaunchPlan, scope: Scope, in_force: &mut ActiveSan
                 .to_owned(),
         );
     }
-    for program in filters(scope, signals_scoped).map_err(|error| setup("making the filter of system calls", &error))? {
+    for program in filters(scope, signals_scoped, plan.setup.is_some())
+        .map_err(|error| setup("making the filter of system calls", &error))?
+    {
         apply_filter(&program).map_err(|error| setup("filtering system calls", &error))?;
     }
     in_force.seccomp = true;
@@ -236,6 +238,9 @@ fn by_landlock(plan: &LaunchPlan, scope: Scope) -> Result<Option<u32>, landlock:
         .handle_access(AccessNet::from_all(NEWEST_ABI))?
         .scope(LandlockScope::from_all(NEWEST_ABI))?
         .create()?;
+    if let Some(setup) = &plan.setup {
+        rules = rules.add_rule(NetPort::new(setup.port, AccessNet::ConnectTcp))?;
+    }
     for (path, access) in paths {
         // A missing path needs no rule, and the agent can't open a path that this process can't.
         let Ok(fd) = PathFd::new(&path) else { continue };
@@ -398,8 +403,13 @@ const NEW_NAMESPACES: [libc::c_int; 7] = [
 /// the first ABI.
 const X32_CALLS: u32 = 0x4000_0000;
 
-/// Returns the filters of system calls. Each call passes all filters; the strictest answer applies.
-fn filters(scope: Scope, signals_scoped: bool) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
+/// Types of sockets other than streams.
+const NO_STREAMS: [libc::c_int; 5] =
+    [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_RDM, libc::SOCK_SEQPACKET, libc::SOCK_DCCP];
+
+/// Returns the filters of system calls. Each call passes all filters; the strictest answer applies. With
+/// `allows_tcp`, the agent may create sockets of TCP over IPv4, besides local sockets.
+fn filters(scope: Scope, signals_scoped: bool, allows_tcp: bool) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
     let mut refused: BTreeMap<i64, Vec<SeccompRule>> = REFUSED.iter().map(|&call| (call, Vec::new())).collect();
     let is = |argument, value: u64| SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value);
     let differs =
@@ -434,7 +444,19 @@ fn filters(scope: Scope, signals_scoped: bool) -> Result<Vec<BpfProgram>, seccom
     let local = u64::from(libc::AF_UNIX.unsigned_abs());
     match scope {
         Scope::Namespace => {
-            refused.insert(libc::SYS_socket, vec![SeccompRule::new(vec![differs(0, local)?])?]);
+            let internet = u64::from(libc::AF_INET.unsigned_abs());
+            let mut rules = Vec::new();
+            match allows_tcp {
+                false => rules.push(SeccompRule::new(vec![differs(0, local)?])?),
+                true => {
+                    rules.push(SeccompRule::new(vec![differs(0, local)?, differs(0, internet)?])?);
+                    for kind in NO_STREAMS {
+                        let kind = masked(1, 0xf, u64::from(kind.unsigned_abs()))?;
+                        rules.push(SeccompRule::new(vec![is(0, internet)?, kind])?);
+                    }
+                }
+            }
+            refused.insert(libc::SYS_socket, rules);
         }
         Scope::User => {
             refused.extend(BEYOND_LANDLOCK.iter().map(|&call| (call, Vec::new())));
@@ -490,8 +512,10 @@ mod tests {
     fn the_filters_can_be_made_for_each_kind_of_kernel() {
         for scope in [Scope::Namespace, Scope::User] {
             for signals_scoped in [true, false] {
-                let programs = filters(scope, signals_scoped).unwrap();
-                assert!(programs.iter().all(|program| (4..1000).contains(&program.len())));
+                for allows_tcp in [true, false] {
+                    let programs = filters(scope, signals_scoped, allows_tcp).unwrap();
+                    assert!(programs.iter().all(|program| (4..1000).contains(&program.len())));
+                }
             }
         }
     }

@@ -306,6 +306,7 @@ mod tests {
             sandbox: SandboxMode::On,
             limits: Limits::NONE,
             scratch_in: PathBuf::new(),
+            setup: None,
         };
         let context = SearchContext { home: Some(home.to_owned()), search_path: search_path.as_ref() };
         let chosen = choose(&program, &order, &context).unwrap();

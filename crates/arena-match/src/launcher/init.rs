@@ -2,7 +2,7 @@
 //! watches the agent.
 
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Command, Stdio};
 
@@ -14,7 +14,7 @@ use rustix::process::{
 
 use super::confine::{self, Scope};
 use super::watch::{self, Members};
-use super::{LaunchPlan, Setup, UNPRIVILEGED_ID, map_ids, program, root_fs, take_stdin};
+use super::{LaunchPlan, Setup, UNPRIVILEGED_ID, loopback, map_ids, program, root_fs, take_stdin};
 use crate::process::wire::{self, Report};
 use crate::process::{ActiveSandbox, StartError};
 
@@ -27,7 +27,7 @@ pub(super) fn run() -> Result<(), StartError> {
         return Err(StartError::Vanished);
     };
     let control = files.pop().ok_or(StartError::Vanished)?;
-    let result = start(&mut plan, files);
+    let result = start(&mut plan, files, &control);
     drop(socket);
     match result {
         Ok(agent) => {
@@ -47,7 +47,7 @@ pub(super) fn run() -> Result<(), StartError> {
 }
 
 /// Sets up the namespaces and starts the agent in them. Returns its process id there.
-fn start(plan: &mut LaunchPlan, pipes: Vec<OwnedFd>) -> Result<u32, StartError> {
+fn start(plan: &mut LaunchPlan, pipes: Vec<OwnedFd>, control: &OwnedFd) -> Result<u32, StartError> {
     let Ok([stdin, stdout, stderr]) = <[OwnedFd; 3]>::try_from(pipes) else { return Err(StartError::Vanished) };
     setsid().setup("starting a session")?;
     // The umask of the arena's user could make files of the sandbox unreadable for the agent.
@@ -62,6 +62,11 @@ fn start(plan: &mut LaunchPlan, pipes: Vec<OwnedFd>) -> Result<u32, StartError> 
     let mut in_force = std::mem::take(&mut plan.in_force);
     plan.scratch = root_fs::build(plan, &proc_self, &mut in_force)?;
     nix::unistd::sethostname(HOST_NAME).setup("setting the host name")?;
+    if let Some(setup) = &plan.setup {
+        let listener = loopback::listen(setup.port).setup("listening on the loopback interface")?;
+        // The arena alone holds the socket from here on.
+        wire::send(control, &Report::Listening, &[listener.as_fd()]).setup("sending the listening socket")?;
+    }
     confine::drop_to(plan.drop_to)?;
     leave_user_namespace(plan, &proc_self, &mut in_force)?;
     drop(proc_self);
@@ -70,6 +75,7 @@ fn start(plan: &mut LaunchPlan, pipes: Vec<OwnedFd>) -> Result<u32, StartError> 
     set_parent_process_death_signal(Some(Signal::KILL)).setup("setting the parent death signal")?;
     program::check_readable(plan)?;
     std::env::set_current_dir(&plan.scratch).setup("entering the scratch folder")?;
+    plan.fill_scratch()?;
     confine::limit(&plan.limits, Scope::Namespace, &mut in_force)?;
     confine::by_rules(plan, Scope::Namespace, &mut in_force)?;
     // The agent runs as the same user, and could otherwise read this process's memory and open files.

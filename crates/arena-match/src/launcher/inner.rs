@@ -21,7 +21,7 @@ pub(super) fn run() -> Result<(), StartError> {
 }
 
 fn become_the_agent(
-    plan: LaunchPlan,
+    mut plan: LaunchPlan,
     pipes: &[std::os::fd::OwnedFd],
     socket: &std::os::fd::OwnedFd,
 ) -> Result<std::convert::Infallible, StartError> {
@@ -32,6 +32,7 @@ fn become_the_agent(
     set_parent_process_death_signal(Some(Signal::KILL)).setup("setting the parent death signal")?;
     program::check_readable(&plan)?;
     std::env::set_current_dir(&plan.scratch).setup("entering the scratch folder")?;
+    plan.fill_scratch()?;
     let mut in_force = plan.in_force.clone();
     confine::limit(&plan.limits, Scope::User, &mut in_force)?;
     if plan.confined {

@@ -172,7 +172,7 @@ impl Used {
             }
         }
         if members == Members::Namespace {
-            used.memory_bytes += in_sockets_bytes();
+            used.memory_bytes += in_sockets_bytes() + in_tcp_bytes();
         }
         used
     }
@@ -189,6 +189,14 @@ fn in_sockets_bytes() -> u64 {
     });
     let beyond = full.sum::<u64>().saturating_sub(FREE_SOCKETS);
     if beyond == 0 { 0 } else { beyond * socket_bytes() }
+}
+
+/// Returns the data queued in the TCP connections of the agent's network namespace.
+fn in_tcp_bytes() -> u64 {
+    let list = fs::read_to_string("/proc/self/net/tcp").unwrap_or_default();
+    let queues = list.lines().skip(1).filter_map(|line| line.split_ascii_whitespace().nth(4)?.split_once(':'));
+    let hex = |digits| u64::from_str_radix(digits, 16).unwrap_or(0);
+    queues.map(|(sent, received)| hex(sent) + hex(received)).sum()
 }
 
 /// Returns the size of a socket's send buffer. Agents can't change it.

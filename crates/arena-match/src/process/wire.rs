@@ -16,7 +16,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{ActiveSandbox, Ended, Limits, SandboxMode, StartError};
+use super::{ActiveSandbox, Ended, Limits, SandboxMode, ScratchSetup, StartError};
 
 /// Maximum size of a packet, in bytes. Sockets accept about 200 KB by default.
 const MAX_PACKET: usize = 160 << 10;
@@ -38,12 +38,15 @@ pub(crate) struct Order {
     pub sandbox: SandboxMode,
     pub limits: Limits,
     pub scratch_in: PathBuf,
+    pub setup: Option<ScratchSetup>,
 }
 
 /// A report from the launcher or one of its stages.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Report {
+    /// The agent's network namespace has a loopback interface. The packet also transfers a socket that listens on it.
+    Listening,
     /// The agent has started. The packet also transfers a pidfd of the agent if the kernel supports pidfds.
     Started(ActiveSandbox),
     /// The agent couldn't be started.

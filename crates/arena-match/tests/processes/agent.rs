@@ -47,6 +47,7 @@ impl Agent {
         fs::write(&program, text).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         let spec = Spec {
+            setup: None,
             program,
             args: Vec::new(),
             folder,

@@ -3,8 +3,10 @@
 
 mod agent;
 mod check;
+mod cli;
 mod http;
 mod memory;
 mod remains;
 mod sandbox;
+mod services;
 mod start;

@@ -1,20 +1,41 @@
-//! The caps of a run. Each call reserves its highest possible price before it is sent, so that the cost of the run
+//! The caps of a run, or of one seat. Each call reserves its highest possible price before it is sent, so that the cost
 //! can't exceed a cap, however many calls are open.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
-use crate::{BudgetSpec, Spent};
+use crate::Usage;
+
+/// The tokens and the cost of several calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// The number of calls.
+    pub calls: u64,
+    /// The tokens.
+    pub usage: Usage,
+    /// The cost in US dollars of the calls with known prices.
+    pub usd: f64,
+}
+
+/// The caps of all calls together. `None` means no cap.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Caps {
+    /// The maximum cost in US dollars.
+    pub usd: Option<f64>,
+    /// The maximum number of tokens, input and output together.
+    pub tokens: Option<u64>,
+}
 
 /// An amount that calls cost or may cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Amount {
+pub struct Amount {
     /// US dollars; 0 without prices.
-    pub(crate) usd: f64,
+    pub usd: f64,
     /// Input and output tokens together.
-    pub(crate) tokens: u64,
+    pub tokens: u64,
 }
 
 impl Amount {
@@ -31,7 +52,7 @@ impl Amount {
 
 /// The reason why a call can't be sent any more.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Exceeded {
+pub enum Exceeded {
     /// A cap of the run, by its key in the run file.
     Run(&'static str),
     /// The cap of the model, in US dollars.
@@ -40,7 +61,7 @@ pub(crate) enum Exceeded {
 
 /// The caps, and the amounts that are spent and reserved.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub struct Budget {
     usd: Option<f64>,
     tokens: Option<u64>,
     state: Mutex<State>,
@@ -96,7 +117,7 @@ impl Account {
 
 /// The maximal price of a call that is being sent. Dropped without [`Reservation::settle`], it costs nothing.
 #[derive(Debug)]
-pub(crate) struct Reservation {
+pub struct Reservation {
     budget: Arc<Budget>,
     model: usize,
     amount: Amount,
@@ -106,11 +127,7 @@ pub(crate) struct Reservation {
 impl Budget {
     /// Creates the caps of a run that has spent `before` in earlier invocations. `models` are the cap of each model and
     /// its cost in earlier invocations, in US dollars.
-    pub(crate) fn new(
-        caps: &BudgetSpec,
-        before: Spent,
-        models: impl Iterator<Item = (Option<f64>, f64)>,
-    ) -> Arc<Budget> {
+    pub fn new(caps: Caps, before: Spent, models: impl Iterator<Item = (Option<f64>, f64)>) -> Arc<Budget> {
         let amount = Amount { usd: before.usd, tokens: before.usage.input + before.usage.output };
         let account = |spent| Account { spent, ..Account::default() };
         let models =
@@ -120,7 +137,7 @@ impl Budget {
     }
 
     /// Returns the calls, tokens and cost of all invocations.
-    pub(crate) fn spent(&self) -> Spent {
+    pub fn spent(&self) -> Spent {
         self.state.lock().spent_calls
     }
 
@@ -129,7 +146,7 @@ impl Budget {
     ///
     /// # Errors
     /// [`Exceeded`] if the price doesn't fit and no call is open.
-    pub(crate) async fn reserve(self: &Arc<Self>, model: usize, amount: Amount) -> Result<Reservation, Exceeded> {
+    pub async fn reserve(self: &Arc<Self>, model: usize, amount: Amount) -> Result<Reservation, Exceeded> {
         loop {
             let mut freed = std::pin::pin!(self.freed.notified());
             // The call must not miss a release between the check and the wait.
@@ -194,7 +211,7 @@ enum Attempt {
 
 impl Reservation {
     /// Replaces the reserved price by the real one.
-    pub(crate) fn settle(mut self, paid: Spent) {
+    pub fn settle(mut self, paid: Spent) {
         self.paid = Some(paid);
     }
 }
@@ -210,12 +227,10 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
-    use arena_llm::Usage;
-
     use super::*;
 
-    fn caps(usd: Option<f64>, tokens: Option<u64>) -> BudgetSpec {
-        BudgetSpec { usd, tokens, ..BudgetSpec::default() }
+    fn caps(usd: Option<f64>, tokens: Option<u64>) -> Caps {
+        Caps { usd, tokens }
     }
 
     fn paid(usd: f64, tokens: u64) -> Spent {
@@ -228,7 +243,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_price_that_does_not_fit_ends_the_run_only_if_no_call_is_open() {
-        let budget = Budget::new(&caps(Some(1.0), None), paid(0.5, 0), [(None, 0.0)].into_iter());
+        let budget = Budget::new(caps(Some(1.0), None), paid(0.5, 0), [(None, 0.0)].into_iter());
         let open = budget.reserve(0, amount(0.4, 0)).await.expect("it fits");
         let waiting = tokio::spawn({
             let budget = Arc::clone(&budget);
@@ -252,14 +267,14 @@ mod tests {
             (caps(None, None), None, amount(1e9, u64::MAX), Ok(())),
         ];
         for (caps, model, amount, expected) in data {
-            let budget = Budget::new(&caps, Spent::default(), [(model, 0.0)].into_iter());
+            let budget = Budget::new(caps, Spent::default(), [(model, 0.0)].into_iter());
             assert_eq!(budget.reserve(0, amount).await.map(drop), expected, "{amount:?}");
         }
     }
 
     #[tokio::test]
     async fn a_fault_costs_nothing_and_earlier_costs_of_a_model_count() {
-        let budget = Budget::new(&caps(None, None), Spent::default(), [(Some(1.0), 0.9)].into_iter());
+        let budget = Budget::new(caps(None, None), Spent::default(), [(Some(1.0), 0.9)].into_iter());
         assert_eq!(budget.reserve(0, amount(0.2, 0)).await.map(drop), Err(Exceeded::Model(1.0)));
         for _ in 0..3 {
             drop(budget.reserve(0, amount(0.1, 0)).await.expect("the last one was given back"));
@@ -269,7 +284,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn the_cap_holds_under_concurrency() {
-        let budget = Budget::new(&caps(Some(1.0), None), Spent::default(), [(None, 0.0)].into_iter());
+        let budget = Budget::new(caps(Some(1.0), None), Spent::default(), [(None, 0.0)].into_iter());
         let sent = Arc::new(AtomicU64::new(0));
         let tasks = (0..64u64).map(|number| {
             let (budget, sent) = (Arc::clone(&budget), Arc::clone(&sent));
