@@ -324,7 +324,7 @@ Examples:
         #[command(subcommand)]
         verb: AgentVerb,
     },
-    /// Play as a chess engine, for programs that speak UCI.
+    /// Play as a chess engine (UCI).
     #[command(after_help = "\
 Examples:
   arena uci --agent house
