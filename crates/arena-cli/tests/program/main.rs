@@ -17,6 +17,7 @@ mod examples;
 mod generated;
 mod hall;
 mod help_and_errors;
+mod kinds;
 mod league;
 mod lifecycle;
 mod live;
