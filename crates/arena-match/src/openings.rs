@@ -339,15 +339,29 @@ mod tests {
             6,
             expect![[r#"
                 r1bqkbnr/1ppp1ppp/p1n5/1B2p3/4P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 0 4
-                rQ5r/3k4/8/8/8/8/8/2KR3R b - - 3 2
+                rQ5r/3k4/8/8/8/8/8/2KR3R b - - 2 2
                 rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1
                 rnbqkbnr/ppp1pppp/8/3p4/3P4/8/PPP1PPPP/RNBQKBNR w KQkq d6 0 2"#]],
         );
-        check("1. e4 e5 2. Nf6 *", BookFormat::Pgn, 8, expect![[]]);
-        check("[Event \"x", BookFormat::Pgn, 8, expect![[]]);
-        check("1. e4 {open", BookFormat::Pgn, 8, expect![[]]);
-        check("1. e4 (e5", BookFormat::Pgn, 8, expect![[]]);
-        check(") ( ] }", BookFormat::Pgn, 8, expect![[]]);
+        check(
+            "1. e4 e5 2. Nf6 *",
+            BookFormat::Pgn,
+            8,
+            expect![
+                "error: game 1: `Nf6` isn't a legal move in rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq e6 0 2"
+            ],
+        );
+        check("[Event \"x", BookFormat::Pgn, 8, expect![[r#"error: game 1: `[Event "x` isn't a tag"#]]);
+        check("1. e4 {open", BookFormat::Pgn, 8, expect!["error: game 1: a comment isn't closed"]);
+        check("1. e4 (e5", BookFormat::Pgn, 8, expect!["error: game 1: a variation isn't closed"]);
+        check(
+            ") ( ] }",
+            BookFormat::Pgn,
+            8,
+            expect![
+                "error: game 1: `)` isn't a legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+            ],
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ const MODEL: &str = "model:";
 /// An agent as the user names it.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AgentSpec<'a> {
-    /// A file, a folder or a URL.
+    /// A file, a folder, a URL, or a chess engine.
     Program,
     /// A house bot or a random one.
     BuiltIn(BuiltIn),
@@ -34,6 +34,8 @@ impl AgentSpec<'_> {
             return Ok(AgentSpec::Model(address));
         }
         match BuiltIn::parse(text, &search_path()) {
+            // A driver plays a program's moves, like a program of its own.
+            Some(Ok(built_in)) if built_in.command().is_some() => Ok(AgentSpec::Program),
             Some(Ok(built_in)) => Ok(AgentSpec::BuiltIn(built_in)),
             Some(Err(error)) => Err(Failure::new(Exit::NoAgent, error)),
             None => Ok(AgentSpec::Program),
@@ -61,6 +63,8 @@ mod tests {
             "house:golf",
             "random:1",
             "Cargo.toml",
+            "uci:/bin/sh?depth=1",
+            "uci:",
         ];
         let lines: String = agents
             .map(|text| match AgentSpec::parse(text) {
@@ -82,6 +86,8 @@ mod tests {
             house:golf: there is no game `golf` for house:golf
             random:1: `random` has no options, so `random:1` names no agent
             Cargo.toml: a program
+            uci:/bin/sh?depth=1: a program
+            uci:: `uci:` names no engine; give a program, such as uci:stockfish
         "#]]
         .assert_eq(&lines);
     }

@@ -89,8 +89,10 @@ impl BotPlayer {
                 format_args!("the player id {} cannot be sent to an agent: it isn't {error}", seat.you),
             )
         })?;
+        // Engines play only games that they know.
+        let game = arena_games::game(&seat.challenge);
         let mut solo =
-            Solo::start(&self.agent, None, id, &self.confinement, self.limits, called_off).map_err(explain)?;
+            Solo::start(&self.agent, game, id, &self.confinement, self.limits, called_off).map_err(explain)?;
         let course = self.follow(&mut solo, seat, inbox);
         let name = solo.name().to_owned();
         let log = solo.finish();

@@ -69,8 +69,8 @@ pub fn adjudication(args: &TournamentArgs) -> Result<Option<Adjudication>, Failu
         texts => {
             let values = Values::of("--draw", texts, &["movenumber", "movecount", "score"])?;
             Some(DrawRule {
-                move_number: values.number("movenumber", 0, Some(0))?.into(),
-                move_count: values.number("movecount", 1, Some(1))?,
+                move_number: values.number("movenumber", 0, Some(40))?.into(),
+                move_count: values.number("movecount", 1, Some(8))?,
                 score: values.number("score", 0, None)?.into(),
             })
         }
@@ -80,7 +80,7 @@ pub fn adjudication(args: &TournamentArgs) -> Result<Option<Adjudication>, Failu
         texts => {
             let values = Values::of("--resign", texts, &["movecount", "score", "twosided"])?;
             Some(ResignRule {
-                move_count: values.number("movecount", 1, Some(1))?,
+                move_count: values.number("movecount", 1, Some(3))?,
                 score: values.number("score", 1, None)?.into(),
                 two_sided: match values.find("twosided") {
                     None | Some("false") => false,

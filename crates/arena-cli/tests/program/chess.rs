@@ -98,11 +98,11 @@ fn games_end_by_the_scores_of_the_engines() {
         assert_eq!(games.len(), 2, "{games:?}");
         (games[0]["outcome"]["termination"].clone(), games[0]["epochs"].clone())
     };
-    // Black's scores are -410, -430 and -450 with its 21st to 23rd moves.
+    // Black's scores are -410, -430 and -450 with its 21st to 23rd moves; White's are 420 to 460 with the 22nd to 24th.
     assert_eq!(end(&["--resign", "movecount=3,score=401"]), (json!("RESIGNATION"), json!(46)));
-    assert_eq!(end(&["--resign", "movecount=3", "score=401", "twosided=true"]), (json!("RESIGNATION"), json!(46)));
+    assert_eq!(end(&["--resign", "movecount=3", "score=401", "twosided=true"]), (json!("RESIGNATION"), json!(48)));
     // The scores of the first two moves of each side are within the limit. Black offers, and White accepts.
-    assert_eq!(end(&["--draw", "movecount=2,score=40"]), (json!("AGREEMENT"), json!(5)));
+    assert_eq!(end(&["--draw", "movenumber=0,movecount=2,score=40"]), (json!("AGREEMENT"), json!(5)));
     for (options, sentence) in [
         (["--resign", "movecount=3"], "--resign: `score` is missing"),
         (["--draw", "score=x"], "--draw: `score` must be a whole number from 0, not `x`"),

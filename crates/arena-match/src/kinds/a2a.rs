@@ -13,7 +13,7 @@ use arena_model::{GameType, TimeLimits, hex};
 use serde_json::{Map, Value, json};
 
 use super::model::{MatchTalk, play_state, random_mark};
-use super::{AgentText, Answer, BuiltInPlayer, PlayerError, Recipe, SeatStart};
+use super::{AgentText, BuiltInPlayer, PlayerAnswer, PlayerError, Recipe, SeatStart};
 use crate::http;
 
 /// The path of the agent card, which names the service's addresses.
@@ -94,7 +94,7 @@ struct A2aPlayer {
 }
 
 impl BuiltInPlayer for A2aPlayer {
-    fn actions(&mut self, state: &Map<String, Value>) -> Result<Answer, PlayerError> {
+    fn actions(&mut self, state: &Map<String, Value>) -> Result<PlayerAnswer, PlayerError> {
         let client = &mut self.client;
         let mut data = Some(state);
         let actions = play_state(&mut self.talk, state, self.limits, |talk, left| {

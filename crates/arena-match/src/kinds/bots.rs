@@ -8,7 +8,7 @@ use arena_wire::Message;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{AgentText, Answer, BuiltInPlayer, PlayerError, Recipe, SeatStart};
+use super::{AgentText, BuiltInPlayer, PlayerAnswer, PlayerError, Recipe, SeatStart};
 
 /// The maximum number of steps that a bot of a challenge takes in an epoch.
 const MAX_STEPS: usize = 8;
@@ -194,7 +194,7 @@ impl BotPlayer {
 }
 
 impl BuiltInPlayer for BotPlayer {
-    fn actions(&mut self, state: &Map<String, Value>) -> Result<Answer, PlayerError> {
+    fn actions(&mut self, state: &Map<String, Value>) -> Result<PlayerAnswer, PlayerError> {
         Ok(self.actions_in_state(state).into())
     }
 }

@@ -125,7 +125,7 @@ struct SeatStart<'s> {
 /// A built-in agent in one match.
 trait BuiltInPlayer {
     /// Returns the answer to a state. An error ends the agent.
-    fn actions(&mut self, state: &Map<String, Value>) -> Result<Answer, PlayerError>;
+    fn actions(&mut self, state: &Map<String, Value>) -> Result<PlayerAnswer, PlayerError>;
 
     /// Ends the play. A driver asks its program to end.
     fn stop(&mut self) {}
@@ -133,15 +133,15 @@ trait BuiltInPlayer {
 
 /// The answer to a state.
 #[derive(Debug, Default)]
-struct Answer {
+struct PlayerAnswer {
     actions: Vec<Value>,
     /// Facts for the replay, such as the score of an engine.
     info: Option<Value>,
 }
 
-impl From<Vec<Value>> for Answer {
-    fn from(actions: Vec<Value>) -> Answer {
-        Answer { actions, info: None }
+impl From<Vec<Value>> for PlayerAnswer {
+    fn from(actions: Vec<Value>) -> PlayerAnswer {
+        PlayerAnswer { actions, info: None }
     }
 }
 
@@ -320,7 +320,7 @@ fn answer_all(mut seating: Seating, messages: File, answers: &mut File) -> Resul
             reply.insert("agent_name".to_owned(), seating.name.as_deref().unwrap_or(seating.recipe.text()).into());
         }
         if let (Some(state), Some((id, player))) = (state_in(&message), &mut seated) {
-            let Answer { actions, info } = player.actions(state)?;
+            let PlayerAnswer { actions, info } = player.actions(state)?;
             reply.insert("agent_id".to_owned(), id.as_str().into());
             reply.insert("actions".to_owned(), actions.into());
             if let Some(info) = info {

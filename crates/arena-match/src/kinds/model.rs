@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 
 use super::rules::{BoardRules, SeatRules, find_refusal};
-use super::{AgentText, Answer, BuiltInPlayer, PlayerError, Recipe, SeatStart};
+use super::{AgentText, BuiltInPlayer, PlayerAnswer, PlayerError, Recipe, SeatStart};
 use crate::thread_body::Notice;
 
 /// The maximum number of tokens of a request.
@@ -139,7 +139,7 @@ struct ModelEndpoint {
 }
 
 impl BuiltInPlayer for ModelPlayer {
-    fn actions(&mut self, state: &Map<String, Value>) -> Result<Answer, PlayerError> {
+    fn actions(&mut self, state: &Map<String, Value>) -> Result<PlayerAnswer, PlayerError> {
         let endpoint = &self.endpoint;
         Ok(play_state(&mut self.talk, state, self.limits, |talk, left| endpoint.ask(talk, left))?.into())
     }

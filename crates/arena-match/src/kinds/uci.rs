@@ -13,7 +13,7 @@ use arena_model::{GameType, TimeControl, TimeLimits};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
-use super::{AgentText, Answer, BuiltInPlayer, PlayerError, Program, Recipe, SeatStart};
+use super::{AgentText, BuiltInPlayer, PlayerAnswer, PlayerError, Program, Recipe, SeatStart};
 use crate::agent::{Command, which};
 use crate::thread_body::Notice;
 use crate::uci::{EngineLine, EngineOption, GoLimits, SearchInfo, position_line};
@@ -237,7 +237,7 @@ struct UciPlayer {
 }
 
 impl BuiltInPlayer for UciPlayer {
-    fn actions(&mut self, state: &Map<String, Value>) -> Result<Answer, PlayerError> {
+    fn actions(&mut self, state: &Map<String, Value>) -> Result<PlayerAnswer, PlayerError> {
         let begun = Instant::now();
         if self.game.hear(state)? {
             return Ok(vec![json!({"action": "claim_draw"})].into());
@@ -261,7 +261,7 @@ impl BuiltInPlayer for UciPlayer {
                 EngineLine::BestMove(uci) => {
                     self.game.moves.push(uci.clone());
                     let info = (!info.is_empty()).then(|| json!(info));
-                    return Ok(Answer { actions: vec![json!({"action": "move", "move": uci})], info });
+                    return Ok(PlayerAnswer { actions: vec![json!({"action": "move", "move": uci})], info });
                 }
                 EngineLine::Info(later) => info.update(*later),
                 _ => {}

@@ -465,7 +465,7 @@ fn options_that_cannot_be_played_are_refused() {
         {"n_epochs":1.5}
             chess, option `n_epochs`: invalid type: floating point `1.5`, expected a whole number
         {"variant":"atomic"}
-            chess, option `variant`: unknown field `variant`, expected `n_epochs` or `fen`
+            chess, option `variant`: unknown field `variant`, expected one of `n_epochs`, `fen`, `agreements`
         {"fen":""}
             fen: a FEN has six fields, not 1
         {"fen":"8/8/8/8/8/8/8/8 w - - 0 1"}

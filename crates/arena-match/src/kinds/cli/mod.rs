@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 
 use super::program::ProgramOutput;
 use super::rules::BoardRules;
-use super::{AgentText, Answer, BuiltInPlayer, PlayerError, Recipe, SeatStart};
+use super::{AgentText, BuiltInPlayer, PlayerAnswer, PlayerError, Recipe, SeatStart};
 use crate::agent::{Agent, Channel, Command, which};
 use crate::process::{ScratchSetup, Spec};
 use crate::thread_body::Notices;
@@ -283,7 +283,7 @@ struct CliPlayer {
 }
 
 impl BuiltInPlayer for CliPlayer {
-    fn actions(&mut self, state: &Map<String, Value>) -> Result<Answer, PlayerError> {
+    fn actions(&mut self, state: &Map<String, Value>) -> Result<PlayerAnswer, PlayerError> {
         let asked = Instant::now();
         let bank_ms = state.get("remaining_overage_ms").and_then(Value::as_u64).unwrap_or(self.limits.bank_ms);
         let limit = Duration::from_millis(self.limits.step_ms.saturating_add(bank_ms)).saturating_add(MARGIN);
@@ -299,7 +299,7 @@ impl BuiltInPlayer for CliPlayer {
         let metered = self.meter();
         let info = (metered != self.reported).then(|| json!({"metered": shown(&metered)}));
         self.reported = metered;
-        Ok(Answer { actions: actions.unwrap_or_default(), info })
+        Ok(PlayerAnswer { actions: actions.unwrap_or_default(), info })
     }
 
     fn stop(&mut self) {
