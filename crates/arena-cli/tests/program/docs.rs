@@ -551,6 +551,7 @@ pages! {
     administration: "docs/administration.md",
     agents: "docs/agents.md",
     authentication: "docs/authentication.md",
+    chess: "docs/chess.md",
     coming_from: "docs/coming-from.md",
     evaluations: "docs/evaluations.md",
     models: "docs/models.md",

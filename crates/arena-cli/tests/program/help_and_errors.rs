@@ -55,6 +55,7 @@ fn every_verb_has_help_with_examples() {
         agent
         match
         replay
+        uci
         tournament
         eval
         worker

@@ -544,6 +544,11 @@ fn pgn_contains_a_custom_start_position() {
     let args = ["tournament", "run", "chess", "--seed", "3", "--no-pairs", "--replays", "--set", fen, "--out", &out];
     let played = run_all(&[&args.map(str::to_owned)[..], &agents].concat());
     assert_eq!(played.code, 0, "{played:#?}");
+    let pgn = agent_folder.standings("out", &["--pgn"]);
+    let unknown = "[Date \"????.??.??\"]";
+    let date = pgn.lines().find(|line| line.starts_with("[Date ")).unwrap();
+    // The date is that of the replay's file.
+    assert!(date.starts_with("[Date \"20") && date.len() == unknown.len(), "{date}");
     expect![[r#"
         [Event "chess round-robin"]
         [Site "?"]
@@ -560,7 +565,7 @@ fn pgn_contains_a_custom_start_position() {
         {ILLEGAL_MOVE} 0-1
 
     "#]]
-    .assert_eq(&agent_folder.standings("out", &["--pgn"]));
+    .assert_eq(&pgn.replace(date, unknown));
 }
 
 #[test]
@@ -686,7 +691,7 @@ fn a_damaged_journal_is_refused_with_the_line() {
         &[one, ""],
         13,
         expect![[r#"
-            error: OUT/tournament.jsonl, line 1: the line isn't the plan of a tournament: unknown field `type`, expected one of `arena_tournament`, `game`, `rules_version`, `script`, `texts`, `options`, `limits`, `agents`, `format`, `rounds`, `seats`, `paired`, `stop`, `seed`, `sandbox`, `sandbox_limits`, `expose`, `public_only`, `replays`, `concurrency`, `shares_core`
+            error: OUT/tournament.jsonl, line 1: the line isn't the plan of a tournament: unknown field `type`, expected one of `arena_tournament`, `game`, `rules_version`, `script`, `texts`, `options`, `limits`, `time_control`, `openings`, `adjudication`, `agents`, `format`, `rounds`, `seats`, `paired`, `stop`, `seed`, `sandbox`, `sandbox_limits`, `expose`, `public_only`, `replays`, `concurrency`, `shares_core`
         "#]],
     );
     check(

@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(read(recipe.text(), "").unwrap().text(), recipe.text());
         let command = recipe.command().unwrap();
         assert_eq!((&command.program, &command.args[..]), (&engine, &["-x".into()][..]));
-        assert_eq!(command.own, [engine.clone()]);
+        assert_eq!(command.own, std::slice::from_ref(&engine));
         assert_eq!(recipe.time_control(), Some(TimeControl::Move(500)));
         // A program of the system is found by its name, and isn't hidden from opponents.
         let found = read("uci:engine?depth=3", &format!("{root}/a?b")).unwrap();
