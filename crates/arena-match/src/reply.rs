@@ -19,6 +19,8 @@ pub struct Reply<'a> {
     agent_name: Option<&'a RawValue>,
     #[serde(borrow)]
     agent_version: Option<&'a RawValue>,
+    #[serde(borrow)]
+    fault: Option<&'a RawValue>,
 }
 
 /// The reason that a line isn't a reply.
@@ -98,6 +100,11 @@ impl<'a> Reply<'a> {
             (None, Some(step)) => format!(r#"[{{"action":"move","move":{}}}]"#, step.get()).into(),
             (None, None) => "[]".into(),
         }
+    }
+
+    /// Returns the agent's own description of its fault, such as an exception in it.
+    pub fn fault(&self) -> Option<String> {
+        serde_json::from_str(self.fault?.get()).ok()
     }
 
     /// Returns the agent's name, cut to 64 characters and without control characters.

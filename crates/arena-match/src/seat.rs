@@ -170,7 +170,13 @@ impl Seat {
             }
         };
         match reply.claim(&self.id_json) {
-            Claim::Own => Some(reply.actions()),
+            Claim::Own => match reply.fault() {
+                None => Some(reply.actions()),
+                Some(what) => {
+                    self.fault(line, &quote(what.as_bytes()));
+                    None
+                }
+            },
             Claim::Missing => {
                 self.missing_ids += 1;
                 self.fault(line, "the reply lacks `agent_id`");
@@ -299,6 +305,18 @@ mod tests {
                 fault: `agent_id` isn't a text [{"agent_id":["you"],"actions":[3]}]
                 out: AGENT_ID_SPOOFING, spoke as "you"
             "#]],
+        );
+    }
+
+    #[test]
+    fn an_agent_may_report_its_own_fault() {
+        check(
+            &[
+                r#"{"agent_id":"me","actions":[1],"fault":null}"#,
+                r#"{"agent_id":"me","actions":[],"fault":"agent raised ValueError:\n bad"}"#,
+                r#"{"agent_id":"me","actions":[2],"fault":7}"#,
+            ],
+            expect![[""]],
         );
     }
 
