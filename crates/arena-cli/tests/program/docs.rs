@@ -67,7 +67,7 @@ const COMMANDS: [&str; 26] = [
 ];
 
 /// All pages of the documentation, with or without commands.
-const PAGES: [&str; 24] = [
+const PAGES: [&str; 26] = [
     "README.md",
     "clients/python/README.md",
     "docs/README.md",
@@ -76,6 +76,7 @@ const PAGES: [&str; 24] = [
     "docs/authentication.md",
     "docs/challenge-reference.md",
     "docs/coming-from.md",
+    "docs/environments.md",
     "docs/evaluations.md",
     "docs/models.md",
     "docs/one-arena.md",
@@ -91,6 +92,7 @@ const PAGES: [&str; 24] = [
     "docs/writing-challenges.md",
     "examples/agents/README.md",
     "examples/challenges/README.md",
+    "examples/environments/README.md",
     "examples/eval/README.md",
 ];
 
