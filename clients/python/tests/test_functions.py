@@ -183,6 +183,12 @@ def test_output_of_functions_and_of_their_children_goes_to_the_log(tmp_path: Pat
     assert sorted(told.split()) == ["C", "child", "from", "imported", "thinking"]
 
 
+def test_a_copy_of_the_process_doesnt_answer(tmp_path: Path) -> None:
+    code = "import os\ndef agent(state):\n    os.fork()\n    return 'UP'\n"
+    answers, _, exit_code = shim(tmp_path, code, [SNAKE, SNAKE | {"epoch": 2}])
+    assert (len(answers), exit_code) == (4, 0)
+
+
 def test_the_last_callable_plays_if_no_function_is_named(tmp_path: Path) -> None:
     code = "def first(state): return 'UP'\nclass Team:\n    @staticmethod\n    def left(state): return 'LEFT'\n"
     code += "def last(state): return 'DOWN'\nnumber = 1\n"

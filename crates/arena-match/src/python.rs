@@ -167,16 +167,42 @@ mod tests {
 
     #[test]
     fn files_and_modules_have_functions() {
-        check("bot.py", expect![[""]]);
-        check("bot.py:agent", expect![[""]]);
-        check("bot.py:Team.left", expect![[""]]);
-        check("bot:agent", expect![[""]]);
-        check("pack:agent", expect![[""]]);
-        check("pack.mod:agent", expect![[""]]);
-        check("plain.mod:play", expect![[""]]);
-        check("absent.py:agent", expect![[""]]);
-        check("pack.absent:agent", expect![[""]]);
-        check("bot.py:not a name", expect![[""]]);
+        check("bot.py", expect![[r#"bot: ["ROOT/bot.py", "", "", "bot"] in "ROOT", own ["ROOT/bot.py"]"#]]);
+        check("bot.py:agent", expect![[r#"bot: ["ROOT/bot.py", "", "agent", "bot"] in "ROOT", own ["ROOT/bot.py"]"#]]);
+        check(
+            "bot.py:Team.left",
+            expect![[
+                r#"bot.Team.left: ["ROOT/bot.py", "", "Team.left", "bot.Team.left"] in "ROOT", own ["ROOT/bot.py"]"#
+            ]],
+        );
+        check("bot:agent", expect![[r#"bot: ["ROOT/bot.py", "bot", "agent", "bot"] in "ROOT", own ["ROOT/bot.py"]"#]]);
+        check(
+            "pack:agent",
+            expect![[r#"pack: ["ROOT/pack/__init__.py", "pack", "agent", "pack"] in "ROOT", own ["ROOT/pack"]"#]],
+        );
+        check(
+            "pack.mod:agent",
+            expect![[r#"mod: ["ROOT/pack/mod.py", "pack.mod", "agent", "mod"] in "ROOT", own ["ROOT/pack"]"#]],
+        );
+        check(
+            "plain.mod:play",
+            expect![[
+                r#"mod.play: ["ROOT/plain/mod.py", "plain.mod", "play", "mod.play"] in "ROOT", own ["ROOT/plain"]"#
+            ]],
+        );
+        check("absent.py:agent", expect!["error: there is no Python file ROOT/absent.py"]);
+        check(
+            "pack.absent:agent",
+            expect![
+                "error: there is no Python file ROOT/pack/absent.py, nor ROOT/pack/absent/__init__.py, for the module `pack.absent`"
+            ],
+        );
+        check(
+            "bot.py:not a name",
+            expect![
+                "error: `py:ROOT/bot.py:not a name` names no Python function; write py:FILE.py:FUNCTION or py:MODULE:FUNCTION"
+            ],
+        );
         assert!(find("bot.py", "").is_none());
     }
 

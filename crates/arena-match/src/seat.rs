@@ -316,7 +316,12 @@ mod tests {
                 r#"{"agent_id":"me","actions":[],"fault":"agent raised ValueError:\n bad"}"#,
                 r#"{"agent_id":"me","actions":[2],"fault":7}"#,
             ],
-            expect![[""]],
+            expect![[r#"
+                Some("[1]")
+                None
+                Some("[2]")
+                fault: agent raised ValueError:· bad [{"agent_id":"me","actions":[],"fault":"agent raised ValueError:\n bad"}]
+            "#]],
         );
     }
 

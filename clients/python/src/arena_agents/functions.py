@@ -143,8 +143,9 @@ class Player:
     def sit(self, me: str, config: dict[str, Any]) -> None:
         """Gives the function its agent's id and the game's constants."""
         self._me, self.config = me, Struct(config)
-        step_ms, epochs = config.get("step_time_limit", 0), config.get("n_epochs", 1000)
-        self._configuration = Struct(config, actTimeout=step_ms / 1000, episodeSteps=epochs)
+        self._configuration = Struct(config, actTimeout=config.get("step_time_limit", 0) / 1000)
+        if "n_epochs" in config:
+            self._configuration["episodeSteps"] = config["n_epochs"]
         self._heard = []
 
     def call(self, state: dict[str, Any]) -> Any:
