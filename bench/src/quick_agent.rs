@@ -3,9 +3,12 @@
 //! time is that of the pipe and the runner.
 
 use std::ffi::OsString;
+use std::io::BufRead as _;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use cozy_chess::util::{display_uci_move, parse_uci_move};
+use cozy_chess::{Board, Move};
 use memchr::{memchr, memmem};
 use rustix::stdio::{stdin, stdout};
 use serde_json::{Value, json};
@@ -17,7 +20,8 @@ pub const QUICK_AGENT: &str = "quick-agent";
 const BUFFER: usize = 1 << 20;
 
 /// Plays as the arguments say. `echo BYTES` answers every message with this number of bytes, `mute EPOCHS` stops
-/// answering after this number of states, and the name of a game plays this game.
+/// answering after this number of states, `uci` plays chess by the Universal Chess Interface, and the name of a game plays
+/// this game.
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let args: Vec<String> = args.map(|arg| arg.to_string_lossy().into_owned()).collect();
     match play(&args) {
@@ -38,10 +42,53 @@ fn play(args: &[String]) -> anyhow::Result<()> {
     };
     match args.first().map(String::as_str) {
         Some("echo") => echo(number()?),
+        Some("uci") => play_engine(),
         Some("mute") => converse(&mut Moves::new("snake", Some(number()?))),
         Some(game) => converse(&mut Moves::new(game, None)),
         None => bail!("the first argument is missing; give the name of a game"),
     }
+}
+
+/// Plays as a chess engine that answers at once, with legal moves that don't soon repeat the position.
+fn play_engine() -> anyhow::Result<()> {
+    let (mut board, mut known, mut output) = (Board::default(), String::new(), String::new());
+    let mut played = 0_usize;
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        if line == "uci" {
+            output = "id name quick\nuciok\n".to_owned();
+        } else if line == "isready" {
+            output = "readyok\n".to_owned();
+        } else if line == "quit" {
+            return Ok(());
+        } else if let Some(position) = line.strip_prefix("position startpos") {
+            let (from, moves) = match position.strip_prefix(known.as_str()) {
+                Some(later) => (board, later),
+                None => (Board::default(), position),
+            };
+            board = from;
+            for uci in moves.split(' ').filter(|word| !word.is_empty() && *word != "moves") {
+                let play = parse_uci_move(&board, uci).map_err(|error| anyhow::anyhow!("{uci}: {error}"))?;
+                board.play_unchecked(play);
+            }
+            known = position.to_owned();
+        } else if line.starts_with("go") {
+            let mut moves: Vec<Move> = Vec::with_capacity(64);
+            board.generate_moves(|group| {
+                moves.extend(group);
+                false
+            });
+            played += 1;
+            let chosen = moves.get(played * 7919 % moves.len().max(1)).context("no legal move")?;
+            let uci = display_uci_move(&board, *chosen);
+            output = format!("info depth 1 score cp 0 nodes {played} pv {uci}\nbestmove {uci}\n");
+        }
+        if !output.is_empty() {
+            rustix::io::write(stdout(), output.as_bytes())?;
+            output.clear();
+        }
+    }
+    Ok(())
 }
 
 fn echo(bytes: usize) -> anyhow::Result<()> {

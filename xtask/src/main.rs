@@ -36,7 +36,7 @@ Commands:
   fuzz [--long]    Send generated requests and check the answers against /openapi.json (--long: more
                    cases with a new seed, about half an hour)
   rules            Check the house rules, including the language of texts and the links (seconds)
-  setup [PART...]  Install programs that tests need: python, node, postgres, nats, faketime, sqlite3, browser
+  setup [PART...]  Install programs that tests need: python, node, postgres, nats, faketime, sqlite3, engines, browser
                    [default: all]
   soak [NAME...]   Run long forms of tests: rules, crash, faults, eval, docs, properties, fuzz
                    [default: all, which takes hours]

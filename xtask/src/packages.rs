@@ -1,6 +1,7 @@
 //! Installation of programs for tests from the system's packages. A missing program is installed with `apt-get`,
 //! which needs root permissions.
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
@@ -33,6 +34,23 @@ pub fn need_found(program: &str, package: &str, find: impl Fn() -> Option<String
         }
     }
     say(&find().with_context(|| format!("{package} is installed, but {program} is still missing"))?);
+    Ok(())
+}
+
+/// Installs the chess engines of the tests. Debian has them in a folder that most users don't have on their path.
+///
+/// # Errors
+/// As [`need`].
+pub fn need_engines() -> anyhow::Result<()> {
+    for engine in ["stockfish", "gnuchess"] {
+        let in_path = |folder: &Path| folder.join(engine).is_file();
+        let find = || {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let is_there = std::env::split_paths(&path).chain(["/usr/games".into()]).any(|folder| in_path(&folder));
+            is_there.then(|| engine.to_owned())
+        };
+        need_found(engine, engine, find)?;
+    }
     Ok(())
 }
 

@@ -57,6 +57,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     for (name, epochs, share, cpu_us) in GAMES {
         measure(arguments, report, name, if arguments.quick { epochs / 20 } else { epochs }, share, cpu_us)?;
     }
+    engines(arguments, report)?;
     starts(arguments, report)?;
     forfeits(arguments, report)?;
     lateness(arguments, report)
@@ -112,6 +113,32 @@ fn measure(
     );
     report.detail(NAME, name, json!({ "plain": plain, "recorded": recorded, "pipe": pipes, "sizes": sizes }));
     Ok(())
+}
+
+/// Measures matches between two engines that speak UCI.
+fn engines(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    let chess = arena_games::game("chess").context("unknown game chess")?;
+    let plies = if arguments.quick { 1_000 } else { 20_000 };
+    let (mut plain, mut recorded) = (Vec::new(), Vec::new());
+    for number in 1..=arguments.rounds() {
+        eprintln!("{NAME}: UCI engines, round {number} of {}", arguments.rounds());
+        for (is_recorded, paces) in [(false, &mut plain), (true, &mut recorded)] {
+            paces.push(on_core(move || rounds_of(&engine()?, chess, plies, is_recorded))?);
+        }
+    }
+    let per_s = |paces: &[RoundPace]| median(paces.iter().map(|pace| pace.rounds_per_s));
+    report
+        .row(NAME, "chess, UCI engines: plies/s", per_s(&plain), "")
+        .goal(Goal::AtLeast(10_000.0))
+        .note(format!("all on one core; with a replay on disk {:.0}", per_s(&recorded)));
+    report.detail(NAME, "uci", json!({ "plain": plain, "recorded": recorded }));
+    Ok(())
+}
+
+/// Returns this program as an engine behind `uci:`.
+fn engine() -> anyhow::Result<Agent> {
+    let text = format!("uci:{}?arg={QUICK_AGENT}&arg=uci&depth=1", this_program()?.display());
+    Agent::find(&text, "").map_err(|error| anyhow!("{error}"))
 }
 
 /// Runs a job on a new thread that stays on the last core.
@@ -193,7 +220,15 @@ fn held(
 ) -> anyhow::Result<PlayedMatch> {
     let confinement = confinement(SandboxMode::On)?;
     let seed = Seed::from_number(seed);
-    let plan = MatchPlan { game, options, seed, limits, agents: agents.to_vec(), confinement: &confinement };
+    let plan = MatchPlan {
+        game,
+        options,
+        seed,
+        limits,
+        agents: agents.to_vec(),
+        confinement: &confinement,
+        adjudication: None,
+    };
     Ok(play_match(&plan, replay, Some(watch), &AtomicBool::new(false))?)
 }
 
@@ -208,13 +243,17 @@ fn options(game: &'static GameType, epochs: u64) -> Map<String, Value> {
 /// # Errors
 /// If no match can be played here, or an agent is disqualified.
 pub(super) fn rounds(game: &'static GameType, epochs: u64, is_recorded: bool) -> anyhow::Result<RoundPace> {
-    let agent = agent(&[game.name])?;
+    rounds_of(&agent(&[game.name])?, game, epochs, is_recorded)
+}
+
+/// Plays matches of an agent against itself, like [`rounds`].
+fn rounds_of(agent: &Agent, game: &'static GameType, epochs: u64, is_recorded: bool) -> anyhow::Result<RoundPace> {
     let (mut played, mut time, mut cpu_time) = (0, Duration::ZERO, Duration::ZERO);
     for seed in 0.. {
         let mut watch = Stopwatch::default();
         let mut file = if is_recorded { Some(tempfile::tempfile().context("no file for the replay")?) } else { None };
         let replay = file.as_mut().map(|file| file as &mut (dyn Write + Send));
-        let played_match = held(game, &options(game, epochs), seed, game.limits, [&agent, &agent], replay, &mut watch)?;
+        let played_match = held(game, &options(game, epochs), seed, game.limits, [agent, agent], replay, &mut watch)?;
         if played_match.result.seats.iter().any(|seat| seat.verdict.is_some()) {
             bail!("a fast agent was disqualified: {:?}", played_match.result);
         }
@@ -258,6 +297,7 @@ fn sizes(game: &'static GameType) -> anyhow::Result<(usize, usize)> {
         limits: game.limits,
         agents: vec![&agent, &agent],
         confinement: &confinement,
+        adjudication: None,
     };
     play_match(&plan, None, Some(&mut Sizes(longest.clone())), &AtomicBool::new(false))?;
     let sizes = longest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -333,7 +373,15 @@ fn starts(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         let options = Map::from_iter([("n_epochs".to_owned(), json!(2))]);
         let seed = Seed::from_number(seed);
         let agents = vec![&agent, &agent];
-        let plan = MatchPlan { game, options: &options, seed, limits: game.limits, agents, confinement: &confinement };
+        let plan = MatchPlan {
+            game,
+            options: &options,
+            seed,
+            limits: game.limits,
+            agents,
+            confinement: &confinement,
+            adjudication: None,
+        };
         let mut watch = Stopwatch::default();
         let start = Instant::now();
         play_match(&plan, None, Some(&mut watch), &AtomicBool::new(false))?;

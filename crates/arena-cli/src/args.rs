@@ -17,6 +17,7 @@ mod replay;
 mod serve;
 mod sessions;
 mod tournament;
+mod uci;
 mod url;
 mod users;
 mod worker;
@@ -47,6 +48,7 @@ pub use replay::{Format, ReplayServeArgs, ReplayVerb, ShowArgs};
 pub use serve::{DemoArgs, ListenArgs, LogArgs, LogFormat, ServeArgs};
 pub use sessions::{ChallengesVerb, ChatVerb, SyncArgs};
 pub use tournament::{PictureArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb, WorkerPoolArgs};
+pub use uci::UciArgs;
 pub use users::{IdentityVerb, UsersVerb};
 pub use worker::WorkerArgs;
 
@@ -322,6 +324,16 @@ Examples:
         #[command(subcommand)]
         verb: AgentVerb,
     },
+    /// Play as a chess engine, for programs that speak UCI.
+    #[command(after_help = "\
+Examples:
+  arena uci --agent house
+  arena uci --agent ./mybot
+  arena uci -- python3 bot.py --level 3
+
+Enter such a line as the engine's command in a chess program. The agent gets the program's clock as its time limit. A search \
+without a limit of time has the limits of the game; `stop` waits for the agent's answer.")]
+    Uci(UciArgs),
     /// Show, verify and export replays.
     #[command(after_help = "\
 Examples:

@@ -142,15 +142,13 @@ impl Run {
         }
         for agent in &mut agents {
             agent.dialect = args.play.dialect.unwrap_or(agent.dialect);
+            agent.time_control = agent.time_control.or(args.play.time_control());
         }
         settings::print_notes(&agents);
         settings::make_names_unique(&mut agents);
         let options: Map<String, Value> = args.play.options.iter().cloned().collect();
         settings::try_start(game, &options, agents.len())?;
-        let limits = TimeLimits {
-            step_ms: args.play.step_ms.unwrap_or(game.limits.step_ms),
-            bank_ms: args.play.bank_ms.unwrap_or(game.limits.bank_ms),
-        };
+        let limits = args.play.limits(game);
         let seed = match &args.play.seed {
             Some(seed) => seed.clone(),
             None => settings::draw_seed()?,
@@ -200,6 +198,7 @@ impl Run {
             limits: self.limits,
             agents,
             confinement: &self.confinement,
+            adjudication: None,
         };
         let replay = self.replay_path(number);
         let create = |path: PathBuf| match OutputFile::create(&path) {

@@ -1,17 +1,20 @@
 //! `arena tournament`: many matches between many agents, from plan to standings.
 
+mod chess;
 mod ending;
 pub mod entrants;
 pub mod tables;
 mod watch;
 mod workers;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use arena_engine::Environment;
-use arena_match::{MatchError, cores};
-use arena_model::{ChallengeType, GameType, TimeLimits};
+use arena_match::{MatchError, ReplayError, cores};
+use arena_model::{ChallengeType, GameType};
 use arena_record::{RecordKey, Sign};
 use arena_report::{PgnGame, Picture, cross_table_picture, pgn, progress_picture, ratings_picture, shell_word};
 use arena_runner::nats::{NatsExecutor, NatsOptions};
@@ -146,7 +149,10 @@ fn picture(record: &Record, which: PictureArg) -> Result<Picture, Failure> {
 /// its own game; a note on stderr names it.
 fn print_pgn(record: &Record, replays: &Path) -> Result<(), Failure> {
     // Most tournaments keep no replays.
-    let replay = |game: &GameLine| read_pgn(&replays.join(format!("{}.jsonl", game.number)));
+    let replay = |game: &GameLine| {
+        let path = replays.join(format!("{}.jsonl", game.number));
+        Ok::<_, ReplayError>(read_pgn(&path)?.map(|text| dated(&text, &path)))
+    };
     let (mut written, mut incomplete) = (0, 0);
     for PgnGame { text, missing } in pgn(record, replay).map_err(|error| Failure::new(Exit::Usage, error))? {
         print(&text)?;
@@ -165,6 +171,18 @@ fn print_pgn(record: &Record, replays: &Path) -> Result<(), Failure> {
                 counted(written, "game", "games")
             ),
         )),
+    }
+}
+
+/// Adds the date of a replay's file to its PGN. A replay contains no times of day.
+fn dated(pgn: &str, replay: &Path) -> String {
+    let written = fs::metadata(replay).and_then(|data| data.modified()).ok();
+    let since = written.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map(|since| since.as_millis());
+    match since.and_then(|ms| i64::try_from(ms).ok()).map(output::utc) {
+        Some(time) if time.len() >= 10 => {
+            pgn.replacen("[Date \"????.??.??\"]", &format!("[Date \"{}\"]", time[..10].replace('-', ".")), 1)
+        }
+        _ => pgn.to_owned(),
     }
 }
 
@@ -294,7 +312,7 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<TournamentPlan, Failure>
         }
         None => (find_game(&args.game)?, None),
     };
-    let PlayArgs { seed, concurrency, options, dialect, step_ms, bank_ms, sandbox, affinity, model: _ } = &args.play;
+    let PlayArgs { seed, concurrency, options, dialect, sandbox, affinity, .. } = &args.play;
     let agents = entrants::find(&args.agents, &args.commands, *dialect, folder)?;
     let format = args.format;
     let stop = ending::stop(args)?;
@@ -318,8 +336,14 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<TournamentPlan, Failure>
         plan.set_rules(script, game);
     }
     plan.options = options.iter().cloned().collect();
-    plan.limits =
-        TimeLimits { step_ms: step_ms.unwrap_or(game.limits.step_ms), bank_ms: bank_ms.unwrap_or(game.limits.bank_ms) };
+    plan.limits = args.play.limits(game);
+    plan.time_control = args.play.time_control();
+    plan.adjudication = chess::adjudication(args)?;
+    if plan.adjudication.is_some() && game.name == "chess" {
+        plan.options.insert("agreements".to_owned(), true.into());
+    }
+    let meetings = shape.rounds.saturating_mul(shape.agents * shape.agents.saturating_sub(1) / 2);
+    plan.openings = chess::openings(args, meetings, &shape.seed)?;
     let confinement = confinement(sandbox)?;
     plan.sandbox = confinement.mode;
     plan.sandbox_limits = confinement.limits;
@@ -329,6 +353,11 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<TournamentPlan, Failure>
     plan.concurrency = *concurrency as usize;
     plan.shares_core = *affinity == Affinity::Share;
     plan.check().map_err(|error| unplayable(&error))?;
+    for fen in plan.openings.iter().flat_map(|openings| &openings.positions) {
+        let mut options = plan.options.clone();
+        options.insert("fen".to_owned(), fen.as_str().into());
+        settings::try_start(game, &options, seats)?;
+    }
     settings::check_players(&plan.options, seats)?;
     ending::note_rounded(args, games_a_meeting);
     Ok(plan)

@@ -199,10 +199,7 @@ fn stamp(files: &[PathBuf]) -> Result<u64, String> {
 }
 
 fn own_paths(agent: &Agent) -> &[PathBuf] {
-    match &agent.channel {
-        Channel::Stdio(command) => &command.own,
-        Channel::Http(_) | Channel::BuiltIn(_) => &[],
-    }
+    agent.channel.command().map_or(&[], |command| command.own.as_slice())
 }
 
 #[cfg(test)]

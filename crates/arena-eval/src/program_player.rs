@@ -191,7 +191,7 @@ fn show<'a>(
         error => Halt::Failed(format!("the program {} can't be played: {error}", program.name)),
     };
     if solo.is_none() {
-        let started = Solo::start(&program.agent, id.clone(), &program.confinement, LIMITS, called_off);
+        let started = Solo::start(&program.agent, None, id.clone(), &program.confinement, LIMITS, called_off);
         *solo = Some(started.map_err(halted)?);
     }
     let Some(solo) = solo else { return Err(Halt::Stopped) };

@@ -6,10 +6,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use arena_model::{Dialect, Limits, SandboxMode};
+use arena_model::{Dialect, Limits, SandboxMode, TimeControl};
 use serde::Deserialize;
 
-use crate::built_in::BuiltIn;
+use crate::kinds::BuiltIn;
 use crate::process::Spec;
 use crate::python;
 use crate::reply::short_label;
@@ -29,6 +29,8 @@ pub struct Agent {
     pub dialect: Dialect,
     /// The connection to the agent.
     pub channel: Channel,
+    /// The agent's own time control, which replaces the limits of the match.
+    pub time_control: Option<TimeControl>,
     /// A note for the user about ignored keys of the agent's manifest.
     pub note: Option<String>,
 }
@@ -40,8 +42,19 @@ pub enum Channel {
     Stdio(Command),
     /// The address of an HTTP server that gets a POST request for each message.
     Http(String),
-    /// An agent that this program plays itself.
+    /// An agent that this program plays itself, perhaps by driving a program.
     BuiltIn(BuiltIn),
+}
+
+impl Channel {
+    /// Returns the command of the process that the agent runs in the sandbox, if there is one.
+    pub fn command(&self) -> Option<&Command> {
+        match self {
+            Channel::Stdio(command) => Some(command),
+            Channel::BuiltIn(agent) => agent.command(),
+            Channel::Http(_) => None,
+        }
+    }
 }
 
 /// The command of an agent's process.
@@ -101,18 +114,20 @@ impl Agent {
                 version: None,
                 dialect: Dialect::default(),
                 channel: Channel::Http(text.to_owned()),
+                time_control: None,
                 note: None,
             });
         }
         let path = Path::new(text);
         // An existing file wins over a built-in agent of the same name.
-        if let Some(built_in) = BuiltIn::parse(text).filter(|_| !path.exists()) {
+        if let Some(built_in) = BuiltIn::parse(text, search).filter(|_| !path.exists()) {
             let built_in = built_in.map_err(AgentError)?;
             return Ok(Agent {
                 path: text.to_owned(),
                 name: text.to_owned(),
                 version: None,
                 dialect: Dialect::default(),
+                time_control: built_in.time_control(),
                 channel: Channel::BuiltIn(built_in),
                 note: None,
             });
@@ -120,20 +135,16 @@ impl Agent {
         if let Some(found) = python::find(text, search).filter(|_| !path.exists()) {
             return found.map_err(AgentError);
         }
-        let metadata = fs::metadata(path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => AgentError(format!("there is no agent at {text}")),
-            _ => AgentError(format!("the agent at {text} cannot be read: {error}")),
-        })?;
-        let path =
-            path.canonicalize().map_err(|error| AgentError(format!("the agent at {text} cannot be read: {error}")))?;
-        let (folder, name) = match metadata.is_dir() {
+        let path = resolve(text)?;
+        let is_folder = path.is_dir();
+        let (folder, name) = match is_folder {
             true => (path.clone(), path.file_name()),
             false => (path.parent().unwrap_or(Path::new("/")).to_owned(), path.file_stem()),
         };
         let name = name.map_or_else(|| text.to_owned(), |name| name.to_string_lossy().into_owned());
         let manifest = Manifest::beside(&folder)?;
         let is_http = manifest.channel == Some(ChannelName::Http);
-        let channel = match (is_http && metadata.is_dir(), manifest.url.clone()) {
+        let channel = match (is_http && is_folder, manifest.url.clone()) {
             (true, Some(url)) => Channel::Http(url),
             (true, None) => {
                 return Err(AgentError(format!(
@@ -141,18 +152,19 @@ impl Agent {
                     folder.join("manifest.json").display()
                 )));
             }
-            (false, _) => Channel::Stdio(Command::of(text, &path, &folder, metadata.is_dir(), search)?),
+            (false, _) => Channel::Stdio(Command::of(text, &path, &folder, is_folder, search)?),
         };
-        let note = manifest.unheeded(&folder).filter(|_| !metadata.is_dir());
+        let note = manifest.unheeded(&folder).filter(|_| !is_folder);
         Ok(Agent {
             path: match &channel {
                 Channel::Http(url) => format!("{text} ({url})"),
                 Channel::Stdio(_) | Channel::BuiltIn(_) => text.to_owned(),
             },
-            name: manifest.name.filter(|_| metadata.is_dir()).unwrap_or(name),
+            name: manifest.name.filter(|_| is_folder).unwrap_or(name),
             version: manifest.version,
             dialect: manifest.dialect.unwrap_or_default(),
             channel,
+            time_control: None,
             note,
         })
     }
@@ -195,6 +207,7 @@ impl Agent {
             version: manifest.version,
             dialect: manifest.dialect.unwrap_or_default(),
             channel: Channel::Stdio(Command { program: found, args, folder, own }),
+            time_control: None,
         })
     }
 }
@@ -241,6 +254,16 @@ impl Command {
         }
     }
 
+    /// Returns the command of the program at a path: an executable, a script, or a folder.
+    ///
+    /// # Errors
+    /// As [`Agent::find`].
+    pub(crate) fn at(text: &str, search: &str) -> Result<Command, AgentError> {
+        let path = resolve(text)?;
+        let (is_folder, parent) = (path.is_dir(), path.parent().unwrap_or(Path::new("/")));
+        Command::of(text, &path, if is_folder { &path } else { parent }, is_folder, search)
+    }
+
     /// Returns the command of the agent at `path`, which the user named `text`.
     fn of(text: &str, path: &Path, folder: &Path, is_folder: bool, search: &str) -> Result<Command, AgentError> {
         let file = match is_folder {
@@ -270,6 +293,14 @@ impl Command {
             (false, None) => Err(AgentError(format!("{} isn't executable (run chmod +x)", file.display()))),
         }
     }
+}
+
+/// Returns the absolute path of the agent at `text`, without symbolic links.
+fn resolve(text: &str) -> Result<PathBuf, AgentError> {
+    Path::new(text).canonicalize().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => AgentError(format!("there is no agent at {text}")),
+        _ => AgentError(format!("the agent at {text} cannot be read: {error}")),
+    })
 }
 
 /// Finds a program by its path, or by its name in the folders of `search`, the value of `PATH`.
@@ -325,7 +356,7 @@ mod tests {
         let root = root.to_str().unwrap();
         let named = if name.contains("://") { name.to_owned() } else { format!("{root}/{name}") };
         let actual = match Agent::find(&named, &format!("relative:{root}/bin")) {
-            Ok(Agent { path, name, version, dialect, channel, note }) => {
+            Ok(Agent { path, name, version, dialect, channel, note, time_control: _ }) => {
                 let path = if path == named { String::new() } else { format!("{path}: ") };
                 let note = note.map(|note| format!("; note: {note}")).unwrap_or_default();
                 format!("{path}{name} {version:?} {dialect:?} {channel:?}{note}")

@@ -20,6 +20,11 @@ pub trait Body: Send {
         None
     }
 
+    /// Returns the event for which a driver waits, such as `hasn't sent uciok`, in words that follow the agent's name.
+    fn awaited(&self) -> Option<String> {
+        None
+    }
+
     /// Returns true if the program's stderr output has exceeded its limit.
     fn is_flooding(&self) -> bool;
 

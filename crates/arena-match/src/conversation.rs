@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use arena_model::{AgentId, Disqualified, TimeLimits, Verdict};
-use serde_json::{Map, Value};
+use arena_model::{AgentId, Disqualified, TimeControl, TimeLimits, Verdict};
+use serde_json::{Map, Value, json};
 
 use crate::agent::Agent;
 use crate::body::{Body, Log};
@@ -57,6 +57,7 @@ impl Player {
         started: Result<(Link, Box<dyn Body>), StartError>,
     ) -> Result<Player, MatchError> {
         let mut seat = Seat::new(number, id, agent.name.clone(), agent.version.clone(), agent.dialect, limits);
+        seat.set_time_control(agent.time_control);
         let (link, body) = match started {
             Ok(parts) => parts,
             Err(error) if error.is_agents_fault() => {
@@ -108,7 +109,9 @@ impl<'a> Conversation<'a> {
             match answer {
                 Answer::Line => seat.validate_pong(self.links[number].line()),
                 Answer::Late => {
-                    let detail = format!("no answer to the ping within {} ms", STARTUP.as_millis());
+                    let awaited = self.bodies[number].awaited().map(|awaited| format!(": {awaited}"));
+                    let awaited = awaited.unwrap_or_default();
+                    let detail = format!("no answer to the ping within {} ms{awaited}", STARTUP.as_millis());
                     seat.disqualify(Verdict::PingFail, detail);
                 }
                 _ => fail(seat, &mut *self.bodies[number], answer, Verdict::StartupFail)?,
@@ -138,7 +141,8 @@ impl<'a> Conversation<'a> {
     /// without braces.
     pub fn write_state(&mut self, number: usize, members: &[u8]) {
         let seat = &self.seats[number];
-        message::state(seat.dialect, members, seat.bank_ms(), &mut self.messages[number]);
+        let clocks = self.seats.iter().any(|seat| seat.time_control.is_some()).then(|| clocks(&self.seats));
+        message::state(seat.dialect, members, seat.bank_ms(), clocks.as_deref(), &mut self.messages[number]);
     }
 
     /// Drops the states from [`Conversation::write_state`].
@@ -153,12 +157,12 @@ impl<'a> Conversation<'a> {
     /// # Errors
     /// As [`Conversation::ping`].
     pub fn show(&mut self, patience: Option<Duration>) -> Result<(&[Seat], Vec<Actions<'_>>), MatchError> {
-        let (limits, step) = (self.limits, Duration::from_millis(self.limits.step_ms));
-        let answers = self.ask(|seat| patience.unwrap_or(step + seat.bank), Seat::is_answer)?;
+        let limits = self.limits;
+        let answers = self.ask(|seat| patience.unwrap_or(seat.step(limits) + seat.bank), Seat::is_answer)?;
         let mut replies = vec![None; self.seats.len()];
         for (number, answer, used) in answers {
             let (seat, body) = (&mut self.seats[number], &mut *self.bodies[number]);
-            let (step_ms, bank_ms) = (limits.step_ms, seat.bank_ms());
+            let (step_ms, bank_ms) = (seat.step(limits).as_millis(), u128::from(seat.bank_ms()));
             seat.charge(used, limits);
             match answer {
                 Answer::Line | Answer::SetAside if seat.is_in() => {
@@ -171,6 +175,9 @@ impl<'a> Conversation<'a> {
                     check_outage(body)?;
                     let detail = match patience {
                         Some(patience) => format!("no answer within {} ms", patience.as_millis()),
+                        None if let Some(control) = seat.time_control => {
+                            format!("no answer within {} ms, its time under the control {control}", step_ms + bank_ms)
+                        }
                         None => format!(
                             "no answer within {} ms ({step_ms} ms a step and {bank_ms} ms in the bank)",
                             step_ms + bank_ms
@@ -271,6 +278,23 @@ impl<'a> Conversation<'a> {
             false => Ok(answers),
         }
     }
+}
+
+/// Returns the clocks of all seats as JSON text: the time left, the increments, and the moves until the next period.
+fn clocks(seats: &[Seat]) -> String {
+    let clock = |seat: &Seat| match seat.time_control {
+        Some(TimeControl::Clock { increment_ms, .. }) => {
+            let mut clock = json!({"remaining_ms": seat.bank_ms(), "increment_ms": increment_ms});
+            if seat.moves_to_go > 0 {
+                clock["moves_to_go"] = seat.moves_to_go.into();
+            }
+            clock
+        }
+        Some(TimeControl::Move(ms)) => json!({"move_ms": ms}),
+        None => Value::Null,
+    };
+    let clocks: Map<String, Value> = seats.iter().map(|seat| (seat.id.as_str().to_owned(), clock(seat))).collect();
+    Value::Object(clocks).to_string()
 }
 
 /// Disqualifies an agent that has closed or flooded its output. `verdict` applies if the process ended by

@@ -12,7 +12,7 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
 use crate::address::is_public;
 use crate::link::{Link, MAX_LINE};
-use crate::thread_body::{self, Outage, ThreadBody};
+use crate::thread_body::{self, Notices, ThreadBody};
 
 /// The maximum number of bytes read from the body of an HTTP error.
 const MAX_EXCUSE: u64 = 4096;
@@ -33,7 +33,9 @@ pub fn connect(url: &str, patience: Duration, public_only: bool) -> io::Result<(
     let resolver = Addresses { public_only, all: DefaultResolver::default() };
     let agent = ureq::Agent::with_parts(config, DefaultConnector::default(), resolver);
     let url = url.to_owned();
-    thread_body::start("http agent", Outage::default(), move |messages, answers| carry(&agent, &url, messages, answers))
+    thread_body::start("http agent", Notices::default(), move |messages, answers| {
+        carry(&agent, &url, messages, answers)
+    })
 }
 
 /// A resolver that filters the addresses of a server. It checks the address of the actual connection, since a

@@ -2,22 +2,23 @@
 //! the result with the logs.
 
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use arena_model::agent_ids;
-use arena_model::{AgentId, GameType, MatchResult, Seed, Setup, TimeLimits, Verdict};
+use arena_model::{Adjudication, AgentId, GameType, MatchResult, Seed, Setup, TimeControl, TimeLimits, Verdict};
 use arena_record::Hash;
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::{Map, Value, json};
 
 use crate::agent::{Agent, Channel};
 use crate::body::{Body, End, Log};
-use crate::built_in;
 use crate::conversation::Player;
 use crate::cpu_times::CpuTimes;
 use crate::http;
+use crate::kinds::{self, BuiltIn, DrivenBody, Program};
 use crate::link::Link;
 use crate::play::past::MatchPast;
 use crate::play::{MatchError, MatchRun, Watch, in_ms};
@@ -45,6 +46,8 @@ pub struct MatchPlan<'a> {
     pub agents: Vec<&'a Agent>,
     /// The sandbox of the agents' processes.
     pub confinement: &'a Confinement,
+    /// The rules of adjudication, for chess with the option `agreements`.
+    pub adjudication: Option<Adjudication>,
 }
 
 /// The sandbox of agents' processes.
@@ -142,6 +145,7 @@ fn play_after(
     let game = plan.game.start(plan.options, Setup { seed: plan.seed.clone(), agents: ids.clone() })?;
     let (players, sandbox) = seat_all(plan, &ids)?;
     let run = MatchRun::new(game, plan.seed.clone(), plan.options, plan.limits, players, called_off);
+    let run = run.adjudicated_by(plan.adjudication);
     let recorder = replay.map(|out| Recorder::new(out as &mut (dyn Write + Send)));
     let mut played =
         run.after(past).recorded_by(recorder).watched_by(watch.map(|watch| watch as &mut dyn Watch)).play()?;
@@ -170,24 +174,31 @@ fn seat_all(plan: &MatchPlan<'_>, ids: &[AgentId]) -> Result<(Vec<Player>, Value
 /// The reason of the failure; see [`StartError::is_agents_fault`].
 pub(crate) fn start_one(
     agent: &Agent,
+    game: Option<&'static GameType>,
     confinement: &Confinement,
     limits: TimeLimits,
 ) -> Result<(Link, Box<dyn Body>), StartError> {
-    start(agent, confinement, limits, Vec::new(), None)?.settle(&mut Value::Null)
+    start(agent, confinement, limits, Vec::new(), game)?.settle(&mut Value::Null)
 }
 
 /// An agent that is starting.
 enum Started {
     Process(Box<Process>),
+    /// The process of a built-in agent, whose driver starts when the process runs.
+    Driven(Box<Process>, Driver),
     Thread(Link, ThreadBody),
+}
+
+/// The parts of a driver that isn't running yet.
+struct Driver {
+    agent: BuiltIn,
+    game: &'static GameType,
+    limits: TimeLimits,
 }
 
 /// Returns the files and folders of the other agents in a match. Leaves out those that belong to this agent too.
 fn others(agent: &Agent, plan: &MatchPlan<'_>) -> Vec<PathBuf> {
-    let own = |agent: &Agent| match &agent.channel {
-        Channel::Stdio(command) => command.own.clone(),
-        Channel::Http(_) | Channel::BuiltIn(_) => Vec::new(),
-    };
+    let own = |agent: &Agent| agent.channel.command().map_or(Vec::new(), |command| command.own.clone());
     let mine = own(agent);
     plan.agents.iter().flat_map(|other| own(other)).filter(|path| !mine.contains(path)).collect()
 }
@@ -200,42 +211,59 @@ fn start(
     game: Option<&'static GameType>,
 ) -> Result<Started, StartError> {
     let refused = |error: io::Error| StartError::Spec { reason: error.to_string() };
-    match &agent.channel {
-        Channel::Stdio(command) => {
+    let limits = agent.time_control.map_or(limits, TimeControl::limits);
+    let process = match agent.channel.command() {
+        None => None,
+        Some(command) => {
             hidden.extend_from_slice(&confinement.private);
             let spec = command.spec(&confinement.expose, hidden, confinement.mode, confinement.limits);
-            process::start(&confinement.launcher, &spec).map(|process| Started::Process(Box::new(process)))
+            Some(Box::new(process::start(&confinement.launcher, &spec)?))
         }
-        Channel::Http(url) => {
+    };
+    match (&agent.channel, process) {
+        (Channel::Http(url), _) => {
             // The deadlines of the match are shorter. This timeout ends requests for which the match no
             // longer waits.
             let patience = Duration::from_millis(limits.step_ms + limits.bank_ms) + Duration::from_secs(10);
             let (link, body) = http::connect(url, patience, confinement.public_only).map_err(refused)?;
             Ok(Started::Thread(link, body))
         }
-        Channel::BuiltIn(agent) => {
+        (Channel::BuiltIn(agent), process) => {
             let game = game.ok_or_else(|| refused(io::Error::other(format!("{agent} plays only in matches"))))?;
-            let (link, body) = built_in::start(agent, game, limits).map_err(refused)?;
+            agent.check(game).map_err(|error| refused(io::Error::other(error)))?;
+            if let Some(process) = process {
+                return Ok(Started::Driven(process, Driver { agent: agent.clone(), game, limits }));
+            }
+            let (link, body) = kinds::start(agent, game, limits, None).map_err(refused)?;
             Ok(Started::Thread(link, body))
         }
+        (Channel::Stdio(_), Some(process)) => Ok(Started::Process(process)),
+        (Channel::Stdio(_), None) => Err(StartError::Vanished),
     }
 }
 
 impl Started {
     /// Waits until the agent runs. Stores the limits in force in `sandbox` if `sandbox` is null.
     fn settle(self, sandbox: &mut Value) -> Result<(Link, Box<dyn Body>), StartError> {
-        match self {
-            Started::Process(process) => {
-                let mut process = *process;
-                let in_force = process.in_force()?;
-                if sandbox.is_null() {
-                    *sandbox = json!(in_force);
-                }
-                let (link, body) =
-                    LocalBody::of(process).map_err(|error| StartError::Spec { reason: error.to_string() })?;
-                Ok((link, Box::new(body)))
+        let refused = |error: io::Error| StartError::Spec { reason: error.to_string() };
+        let (process, driver) = match self {
+            Started::Thread(link, body) => return Ok((link, Box::new(body))),
+            Started::Process(process) => (process, None),
+            Started::Driven(process, driver) => (process, Some(driver)),
+        };
+        let mut process = *process;
+        let in_force = process.in_force()?;
+        if sandbox.is_null() {
+            *sandbox = json!(in_force);
+        }
+        let (stdin, stdout, body) = LocalBody::of(process).map_err(refused)?;
+        match driver {
+            None => Ok((Link::new(stdin, stdout), Box::new(body))),
+            Some(Driver { agent, game, limits }) => {
+                let program = Program::new(stdin, stdout);
+                let (link, thread) = kinds::start(&agent, game, limits, Some(program)).map_err(refused)?;
+                Ok((link, Box::new(DrivenBody::new(thread, Box::new(body)))))
             }
-            Started::Thread(link, body) => Ok((link, Box::new(body))),
         }
     }
 }
@@ -248,12 +276,13 @@ struct LocalBody {
 }
 
 impl LocalBody {
-    fn of(mut process: Process) -> io::Result<(Link, LocalBody)> {
+    /// Returns the pipes to the process's stdin and stdout, and its body.
+    fn of(mut process: Process) -> io::Result<(OwnedFd, OwnedFd, LocalBody)> {
         let stdin = process.stdin.take().ok_or_else(|| io::Error::other("the agent's input was taken before"))?;
         let (stdout, stderr) = (process.stdout.try_clone()?, process.stderr.try_clone()?);
         let limits_memory = process.in_force().ok().and_then(|in_force| in_force.limits.memory_bytes);
         let body = LocalBody { process: Some(process), stderr: Stderr::read(stderr)?, limits_memory };
-        Ok((Link::new(stdin, stdout), body))
+        Ok((stdin, stdout, body))
     }
 
     fn end(&self, ended: &Ended) -> End {

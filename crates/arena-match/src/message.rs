@@ -20,14 +20,18 @@ pub fn stop(is_cheating: bool) -> Vec<u8> {
 }
 
 /// Appends the message with a state to `out`. `members` is the JSON text of the state's members, without
-/// braces.
-pub fn state(dialect: Dialect, members: &[u8], remaining_overage_ms: u64, out: &mut Vec<u8>) {
+/// braces. `clocks` is the JSON text of the clocks in a match with time controls.
+pub fn state(dialect: Dialect, members: &[u8], remaining_overage_ms: u64, clocks: Option<&str>, out: &mut Vec<u8>) {
     let mut digits = itoa::Buffer::new();
     let overage = digits.format(remaining_overage_ms).as_bytes();
     let body = |out: &mut Vec<u8>| {
         out.extend_from_slice(members);
         out.extend_from_slice(br#","remaining_overage_ms":"#);
         out.extend_from_slice(overage);
+        if let Some(clocks) = clocks {
+            out.extend_from_slice(br#","clocks":"#);
+            out.extend_from_slice(clocks.as_bytes());
+        }
         out.push(b'}');
     };
     out.push(b'{');
@@ -62,8 +66,17 @@ mod tests {
     use super::*;
 
     /// The keys of the protocol and of every state. A game's own keys must differ from them.
-    const RESERVED: [&str; 8] =
-        ["ping", "set_agent_id", "config", "world_state", "stop", "epoch", "agent_ids", "remaining_overage_ms"];
+    const RESERVED: [&str; 9] = [
+        "ping",
+        "set_agent_id",
+        "config",
+        "world_state",
+        "stop",
+        "epoch",
+        "agent_ids",
+        "remaining_overage_ms",
+        "clocks",
+    ];
 
     #[test]
     fn no_game_uses_the_keys_of_the_protocol() {
@@ -89,8 +102,9 @@ mod tests {
             actual.extend(message);
         }
         for dialect in [Dialect::Both, Dialect::Spec, Dialect::Flat] {
-            state(dialect, br#""a":1,"epoch":2"#, 20_000, &mut actual);
+            state(dialect, br#""a":1,"epoch":2"#, 20_000, None, &mut actual);
         }
+        state(Dialect::Spec, br#""a":1"#, 7, Some(r#"{"me":{"move_ms":5}}"#), &mut actual);
         expect![[r#"
             {"ping":"ping"}
             {"config":{"n_epochs":3},"set_agent_id":"a"}
@@ -99,6 +113,7 @@ mod tests {
             {"world_state":{"a":1,"epoch":2,"remaining_overage_ms":20000},"a":1,"epoch":2,"remaining_overage_ms":20000}
             {"world_state":{"a":1,"epoch":2,"remaining_overage_ms":20000}}
             {"a":1,"epoch":2,"remaining_overage_ms":20000}
+            {"world_state":{"a":1,"remaining_overage_ms":7,"clocks":{"me":{"move_ms":5}}}}
         "#]]
         .assert_eq(&String::from_utf8(actual).unwrap());
     }

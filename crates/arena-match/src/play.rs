@@ -8,12 +8,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use arena_model::{
-    AgentId, AnyGame, Disqualified, GameType, Match, OptionsError, Rejected, Seat as SeatNumber, Seed, TimeLimits,
+    Adjudication, AdjudicationDecision, Adjudicator, AgentId, AnyGame, Disqualified, EngineScore, GameType, Match,
+    OptionsError, Rejected, Seat as SeatNumber, Seed, TimeLimits,
 };
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
-use crate::conversation::{Conversation, Player};
+use crate::conversation::{Actions, Conversation, Player};
 use crate::match_plan::{PlayedMatch, SeatedAgent};
 use crate::moves::MovesHash;
 use crate::process::StartError;
@@ -85,6 +86,7 @@ pub struct MatchRun<'a> {
     banks_ms: Vec<u64>,
     taken: Vec<u8>,
     moves: MovesHash,
+    adjudicator: Option<Adjudicator>,
 }
 
 impl<'a> MatchRun<'a> {
@@ -115,7 +117,14 @@ impl<'a> MatchRun<'a> {
             past: None,
             banks_ms: Vec::new(),
             taken: Vec::new(),
+            adjudicator: None,
         }
+    }
+
+    /// Sets the rules of adjudication.
+    pub fn adjudicated_by(mut self, rules: Option<Adjudication>) -> MatchRun<'a> {
+        self.adjudicator = rules.map(Adjudicator::new);
+        self
     }
 
     /// Sets the writer of the match's replay.
@@ -161,6 +170,7 @@ impl<'a> MatchRun<'a> {
                 agent_id: &seat.id,
                 name: &seat.name,
                 version: seat.version.as_deref(),
+                time_control: seat.time_control,
             });
             let (game, seed) = (self.play.game().game_type(), self.seed.reveal());
             let header = Header::new(game, seed, self.options, &config, agents.collect());
@@ -186,6 +196,10 @@ impl<'a> MatchRun<'a> {
         }
         let (seats, replies) = self.talk.show(None)?;
         disqualify(&mut self.play, seats);
+        let mut replies: Vec<Actions<'_>> = replies;
+        if let Some(adjudicator) = &mut self.adjudicator {
+            adjudicate(adjudicator, epoch, seats, &mut replies);
+        }
         let replies: Vec<Option<&str>> = replies.iter().map(Option::as_deref).collect();
         self.taken.clear();
         let taken = &mut self.taken;
@@ -215,6 +229,10 @@ impl<'a> MatchRun<'a> {
         }
         let taken = is_played.then_some(&self.taken[..]);
         self.moves.play(taken.and_then(|taken| str::from_utf8(taken).ok()), out.iter());
+        let infos: Vec<Option<String>> = self.talk.seats.iter_mut().map(|seat| seat.info.take()).collect();
+        let times: Vec<Option<f64>> = self.talk.seats.iter_mut().map(|seat| seat.step_used.take().map(in_ms)).collect();
+        let is_timed =
+            infos.iter().any(Option::is_some) || self.talk.seats.iter().any(|seat| seat.time_control.is_some());
         let faults = self.talk.new_faults();
         if let Some(recorder) = &mut self.recorder {
             let (disqualified, rejected) = recorded.unwrap_or((&out[..], self.play.events().rejections()));
@@ -224,6 +242,8 @@ impl<'a> MatchRun<'a> {
                 banks_ms: &self.banks_ms,
                 disqualified,
                 taken,
+                infos: &infos,
+                used_ms: if is_timed { &times } else { &[] },
                 rejected,
                 faults,
             })?;
@@ -295,6 +315,30 @@ fn disqualify(play: &mut Match, seats: &[Seat]) {
             play.disqualify(out.clone());
         }
     }
+}
+
+/// Adds the adjudicator's decisions to the actions of the agents that report scores.
+fn adjudicate(adjudicator: &mut Adjudicator, epoch: u64, seats: &[Seat], replies: &mut [Actions<'_>]) {
+    for (seat, reply) in seats.iter().zip(replies) {
+        let Some(actions) = reply else { continue };
+        let score = seat.info.as_deref().and_then(score_of);
+        match adjudicator.decide(seat.number, epoch.div_ceil(2), score) {
+            Some(AdjudicationDecision::Resign) => *reply = Some(r#"[{"action":"move","move":"resign"}]"#.into()),
+            Some(AdjudicationDecision::Draw) => {
+                let rest = actions.trim_ascii_start().strip_prefix('[').unwrap_or("]").trim_ascii_start().to_owned();
+                let comma = if rest.starts_with(']') { "" } else { "," };
+                *reply = Some(format!(r#"[{{"action":"move","move":"draw"}}{comma}{rest}"#).into());
+            }
+            None => {}
+        }
+    }
+}
+
+/// Returns the score in the `info` of a reply.
+fn score_of(info: &str) -> Option<EngineScore> {
+    let info: Map<String, Value> = serde_json::from_str(info).ok()?;
+    let number = |key: &str| info.get(key).and_then(Value::as_i64);
+    number("mate").map(EngineScore::Mate).or_else(|| number("cp").map(EngineScore::Centipawns))
 }
 
 /// Returns a time in milliseconds, with three decimal places.

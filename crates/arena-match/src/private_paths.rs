@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::agent::{Agent, Channel, Command};
+use crate::agent::{Agent, Command};
 use crate::launcher::{AgentView, is_system, is_wide};
 use crate::process::{Limits, SandboxMode, order};
 
@@ -73,10 +73,7 @@ pub fn private(
     outputs: &[OutputPath<'_>],
 ) -> Result<Vec<PathBuf>, ExposedOutput> {
     let home = env::home_dir();
-    let commands = agents.iter().filter_map(|agent| match &agent.channel {
-        Channel::Stdio(command) => Some((agent, command)),
-        Channel::Http(_) | Channel::BuiltIn(_) => None,
-    });
+    let commands = agents.iter().filter_map(|agent| Some((agent, agent.channel.command()?)));
     let shown = |command: &Command| {
         let folder = real(&command.folder);
         (!is_wide(&folder, home.as_deref())).then_some(folder)
@@ -141,7 +138,7 @@ pub fn own_apart(agents: &[Agent], outputs: &[OutputPath<'_>]) -> Result<(), Exp
         let (OutputPath::File(path) | OutputPath::Folder(path)) = *output;
         let real_path = real(path);
         for agent in agents {
-            let Channel::Stdio(command) = &agent.channel else { continue };
+            let Some(command) = agent.channel.command() else { continue };
             let folder = Some(real(&command.folder)).filter(|folder| !is_wide(folder, home.as_deref()));
             if folder.iter().chain(&command.own).chain([&command.program]).any(|own| real(own) == real_path) {
                 return Err(ExposedOutput(format!(

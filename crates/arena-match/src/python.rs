@@ -80,6 +80,7 @@ impl FunctionName<'_> {
                 own: vec![source.own],
             }),
             name,
+            time_control: None,
             note: None,
         })
     }

@@ -3,6 +3,9 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+/// The maximum length of the recorded `info` of a reply, in bytes.
+pub const MAX_INFO: usize = 2048;
+
 /// A parsed line of an agent: a JSON object.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -21,6 +24,8 @@ pub struct Reply<'a> {
     agent_version: Option<&'a RawValue>,
     #[serde(borrow)]
     fault: Option<&'a RawValue>,
+    #[serde(borrow)]
+    info: Option<&'a RawValue>,
 }
 
 /// The reason that a line isn't a reply.
@@ -105,6 +110,11 @@ impl<'a> Reply<'a> {
     /// Returns the agent's own description of its fault, such as an exception in it.
     pub fn fault(&self) -> Option<String> {
         serde_json::from_str(self.fault?.get()).ok()
+    }
+
+    /// Returns the text of `info`, if it is an object of at most [`MAX_INFO`] bytes.
+    pub fn info(&self) -> Option<&'a str> {
+        self.info.map(RawValue::get).filter(|info| info.starts_with('{') && info.len() <= MAX_INFO)
     }
 
     /// Returns the agent's name, cut to 64 characters and without control characters.

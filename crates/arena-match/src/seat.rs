@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use arena_model::{AgentId, Dialect, Disqualified, Owner, TimeLimits, Verdict};
+use arena_model::{AgentId, Dialect, Disqualified, Owner, TimeControl, TimeLimits, Verdict};
 
 use crate::reply::{Claim, Reply, Unreadable};
 
@@ -41,8 +41,16 @@ pub struct Seat {
     pub used: Duration,
     /// The longest time charged for one step.
     pub longest: Duration,
-    /// The time left in the time bank, for steps that exceed the step limit.
+    /// The time left in the time bank, for steps that exceed the step limit. With a clock, the time left on it.
     pub bank: Duration,
+    /// The time control, if it differs from the match's limits.
+    pub time_control: Option<TimeControl>,
+    /// The number of moves until the base time of the clock is added again; 0 without such moves.
+    pub moves_to_go: u32,
+    /// The time charged for the step of this epoch, until the epoch is recorded.
+    pub step_used: Option<Duration>,
+    /// The `info` in the reply of this epoch, as JSON text, until the epoch is recorded.
+    pub info: Option<String>,
     /// The number of faults for replies without an id.
     missing_ids: u32,
     /// True if the agent hasn't answered `set_agent_id`. A late answer to that message must not count as the
@@ -87,10 +95,30 @@ impl Seat {
             used: Duration::ZERO,
             longest: Duration::ZERO,
             bank: Duration::from_millis(limits.bank_ms),
+            time_control: None,
+            moves_to_go: 0,
+            step_used: None,
+            info: None,
             missing_ids: 0,
             owes_consent: false,
             fresh_faults: Vec::new(),
         }
+    }
+
+    /// Sets the time control, before the first step.
+    pub fn set_time_control(&mut self, control: Option<TimeControl>) {
+        self.time_control = control;
+        if let Some(control) = control {
+            self.bank = Duration::from_millis(control.limits().bank_ms);
+        }
+        if let Some(TimeControl::Clock { moves, .. }) = control {
+            self.moves_to_go = moves;
+        }
+    }
+
+    /// Returns the time limit of a step in a match with these limits, without the bank.
+    pub fn step(&self, limits: TimeLimits) -> Duration {
+        Duration::from_millis(self.time_control.map_or(limits, TimeControl::limits).step_ms)
     }
 
     /// Sets the ids of all players of the match. The agent's own id may be among them.
@@ -171,7 +199,10 @@ impl Seat {
         };
         match reply.claim(&self.id_json) {
             Claim::Own => match reply.fault() {
-                None => Some(reply.actions()),
+                None => {
+                    self.info = reply.info().map(str::to_owned);
+                    Some(reply.actions())
+                }
                 Some(what) => {
                     self.fault(line, &quote(what.as_bytes()));
                     None
@@ -193,12 +224,22 @@ impl Seat {
         }
     }
 
-    /// Charges the agent the time of a step. Time beyond the step limit is taken from the time bank.
+    /// Charges the agent the time of a step. Time beyond the step limit is taken from the time bank. A clock then gets
+    /// its increment, and after the last move of a period its base time.
     pub fn charge(&mut self, used: Duration, limits: TimeLimits) {
         self.used += used;
         self.longest = self.longest.max(used);
-        let beyond = used.saturating_sub(Duration::from_millis(limits.step_ms));
-        self.bank = self.bank.saturating_sub(beyond);
+        self.step_used = Some(used);
+        self.bank = self.bank.saturating_sub(used.saturating_sub(self.step(limits)));
+        if let Some(TimeControl::Clock { base_ms, increment_ms, moves }) = self.time_control {
+            self.bank += Duration::from_millis(increment_ms);
+            if moves > 0 {
+                self.moves_to_go = self.moves_to_go.saturating_sub(1);
+                if self.moves_to_go == 0 {
+                    (self.moves_to_go, self.bank) = (moves, self.bank + Duration::from_millis(base_ms));
+                }
+            }
+        }
     }
 
     /// Returns the time left in the bank, in whole milliseconds, as in messages to agents.
@@ -388,6 +429,34 @@ mod tests {
         assert!(seat.is_answer(br#"{"agent_id":"me"}"#));
         seat.note_silence();
         assert!(seat.is_answer(br#"{"agent_id":"me","actions":[]}"#));
+    }
+
+    #[test]
+    fn a_clock_gets_its_increment_and_its_time_for_the_next_moves() {
+        let mut seat = seat();
+        seat.set_time_control(Some("2/1+0.1".parse().unwrap()));
+        assert_eq!((seat.bank_ms(), seat.step(LIMITS), seat.moves_to_go), (1000, Duration::ZERO, 2));
+        seat.charge(Duration::from_millis(300), LIMITS);
+        assert_eq!((seat.bank_ms(), seat.moves_to_go), (800, 1));
+        seat.charge(Duration::from_millis(800), LIMITS);
+        assert_eq!((seat.bank_ms(), seat.moves_to_go), (1100, 2));
+        seat.set_time_control(Some("st=0.5".parse().unwrap()));
+        seat.charge(Duration::from_millis(499), LIMITS);
+        assert_eq!((seat.bank_ms(), seat.step(LIMITS)), (0, Duration::from_millis(500)));
+    }
+
+    #[test]
+    fn the_info_of_a_valid_reply_is_kept_if_it_is_a_small_object() {
+        let info = |info: &str| {
+            let mut seat = seat();
+            seat.validate_actions(format!(r#"{{"agent_id":"me","actions":[],"info":{info}}}"#).as_bytes());
+            assert_eq!(seat.faults, 0);
+            seat.info
+        };
+        assert_eq!(info(r#"{"cp":12}"#).as_deref(), Some(r#"{"cp":12}"#));
+        assert_eq!(info("[1]"), None);
+        assert_eq!(info("null"), None);
+        assert_eq!(info(&format!(r#"{{"pv":"{}"}}"#, "x".repeat(4000))), None);
     }
 
     #[test]

@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use arena_model::{AgentId, Disqualified, TimeLimits};
+use arena_model::{AgentId, Disqualified, GameType, TimeControl, TimeLimits};
 use serde_json::{Map, Value};
 
 use crate::agent::Agent;
@@ -21,19 +21,20 @@ pub struct Solo<'a> {
 }
 
 impl<'a> Solo<'a> {
-    /// Starts an agent under an id and sends it the ping. An agent that doesn't start or answers without a
+    /// Starts an agent under an id, for a game if the agent must know it, and sends it the ping. An agent that doesn't start or answers without a
     /// pong is disqualified.
     ///
     /// # Errors
     /// If the agent can't be started, or a request to it fails, for a reason that isn't the agent's fault.
     pub fn start(
         agent: &Agent,
+        game: Option<&'static GameType>,
         id: AgentId,
         confinement: &Confinement,
         limits: TimeLimits,
         called_off: &'a AtomicBool,
     ) -> Result<Solo<'a>, MatchError> {
-        let player = Player::new(agent, 0, id, limits, start_one(agent, confinement, limits))?;
+        let player = Player::new(agent, 0, id, limits, start_one(agent, game, confinement, limits))?;
         let mut talk = Conversation::new(vec![player], limits, called_off);
         talk.ping()?;
         Ok(Solo { talk, limits })
@@ -58,7 +59,7 @@ impl<'a> Solo<'a> {
         if let Some(ids) = state.get("agent_ids").and_then(Value::as_array) {
             seat.meet(ids.iter().filter_map(Value::as_str));
         }
-        let own = Duration::from_millis(self.limits.step_ms + seat.bank_ms());
+        let own = seat.step(self.limits) + seat.bank;
         let patience = by.map_or(own, |by| by.saturating_duration_since(Instant::now()).min(own));
         let mut text = serde_json::to_vec(state).expect("a map of texts is JSON");
         // Remove the braces, because the message adds its own.
@@ -66,6 +67,16 @@ impl<'a> Solo<'a> {
         self.talk.write_state(0, &text[1..]);
         let (_, mut replies) = self.talk.show(Some(patience))?;
         Ok(replies.remove(0).map(Cow::into_owned))
+    }
+
+    /// Sets the agent's time for the next states.
+    pub fn set_time(&mut self, control: TimeControl) {
+        self.talk.seats[0].set_time_control(Some(control));
+    }
+
+    /// Removes and returns the `info` in the last reply.
+    pub fn info(&mut self) -> Option<String> {
+        self.talk.seats[0].info.take()
     }
 
     /// Returns the agent's disqualification, or `None` if the agent still plays.

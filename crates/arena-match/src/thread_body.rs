@@ -17,39 +17,48 @@ use crate::link::Link;
 pub struct ThreadBody {
     thread: Option<JoinHandle<()>>,
     end: Arc<OnceLock<String>>,
-    outage: Outage,
+    notices: Notices,
 }
 
-/// The failure of a service that an agent depends on, such as the endpoint of a language model. The agent's thread
-/// reports it, and the match reads it. Clones share the failure.
+/// The reports of an agent's thread to the match. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Outage(Arc<Mutex<Option<String>>>);
+pub struct Notices {
+    /// The failure of a service that the agent depends on, such as the endpoint of a language model: a sentence without
+    /// a full stop.
+    pub outage: Notice,
+    /// The event for which the thread waits, in words that follow the agent's name.
+    pub awaited: Notice,
+}
 
-impl Outage {
-    /// Reports a failure as a sentence without a full stop. A later failure replaces it.
-    pub fn begin(&self, sentence: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(sentence);
+/// A text that an agent's thread reports, and the match reads. Clones share the text.
+#[derive(Debug, Clone, Default)]
+pub struct Notice(Arc<Mutex<Option<String>>>);
+
+impl Notice {
+    /// Reports a text. A later one replaces it.
+    pub fn begin(&self, text: impl Into<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.into());
     }
 
-    /// Reports that the service works again.
+    /// Withdraws the text.
     pub fn end(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Returns the failure, if it lasts.
-    pub fn sentence(&self) -> Option<String> {
+    /// Returns the text, if there is one.
+    pub fn text(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// Starts a thread named `name` that calls `carry` with the pipes of messages and answers. An error of `carry` is the
-/// description of the agent's end, in words that follow the agent's name. `carry` may report failures to `outage`.
+/// description of the agent's end, in words that follow the agent's name. `carry` may report to `notices`.
 ///
 /// # Errors
 /// If the pipes or the thread can't be created.
 pub fn start(
     name: &str,
-    outage: Outage,
+    notices: Notices,
     carry: impl FnOnce(File, &mut File) -> Result<(), String> + Send + 'static,
 ) -> io::Result<(Link, ThreadBody)> {
     let (messages, input) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -69,7 +78,7 @@ pub fn start(
         }
     };
     let thread = thread::Builder::new().name(name.to_owned()).spawn(run)?;
-    Ok((Link::new(input, output), ThreadBody { thread: Some(thread), end, outage }))
+    Ok((Link::new(input, output), ThreadBody { thread: Some(thread), end, notices }))
 }
 
 impl Body for ThreadBody {
@@ -80,7 +89,11 @@ impl Body for ThreadBody {
     }
 
     fn outage(&self) -> Option<String> {
-        self.outage.sentence()
+        self.notices.outage.text()
+    }
+
+    fn awaited(&self) -> Option<String> {
+        self.notices.awaited.text()
     }
 
     fn is_flooding(&self) -> bool {

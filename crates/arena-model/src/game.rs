@@ -5,9 +5,11 @@
 //! accepted ones. The match runner (`arena-match`) handles processes, clocks and faulty agents. The games are in
 //! `arena-games`.
 
+mod adjudication;
 mod any;
 mod machine;
 mod result;
+mod time_control;
 mod verdict;
 
 use std::borrow::Cow;
@@ -21,11 +23,13 @@ use serde::{Deserialize, Serialize};
 use crate::challenge::OptionsError;
 use crate::{IdError, Score, Seat, Seed};
 
+pub use adjudication::{Adjudication, AdjudicationDecision, Adjudicator, DrawRule, EngineScore, ResignRule};
 pub use any::{AnyGame, GameType, MAX_ACTIONS};
 pub(crate) use any::{Running, config, parse_named, read_action};
 pub(crate) use machine::SeatState;
 pub use machine::{Disqualified, Match, Owner, TAINTED_SCORE, first_seat, ranks};
 pub use result::{MatchOutcome, MatchResult, Moves, SeatResult, VOID};
+pub use time_control::{TimeControl, TimeControlError};
 pub use verdict::Verdict;
 
 /// An agent's id in one match: 1 to 255 characters, often a UUID.

@@ -62,7 +62,10 @@ pub fn pgn<'a, E>(
 
 /// The parts of a replay's PGN that are copied to the tournament's PGN.
 struct ReplayMoves {
-    /// The tag lines of a start position that isn't the initial position of chess, each with its line end.
+    /// The date.
+    date: String,
+    /// The tag lines of time controls, and of a start position that isn't the initial position of chess, each with its
+    /// line end.
     start: String,
     /// The moves and the result.
     moves: String,
@@ -71,9 +74,15 @@ struct ReplayMoves {
 /// Extracts the start position and the moves from a replay's PGN. The tournament provides all other tags.
 fn kept(replay: &str) -> ReplayMoves {
     let (tags, moves) = replay.split_once("\n\n").unwrap_or_default();
-    let is_start = |tag: &&str| tag.starts_with("[SetUp ") || tag.starts_with("[FEN ");
+    let is_start = |tag: &&str| {
+        ["[SetUp ", "[FEN ", "[TimeControl ", "[WhiteTimeControl ", "[BlackTimeControl "]
+            .iter()
+            .any(|start| tag.starts_with(start))
+    };
     let start = tags.lines().filter(is_start).map(|tag| format!("{tag}\n")).collect();
-    ReplayMoves { start, moves: moves.trim_end().to_owned() }
+    let date = tags.lines().find_map(|tag| tag.strip_prefix("[Date \"")?.strip_suffix("\"]"));
+    let date = date.unwrap_or("????.??.??").to_owned();
+    ReplayMoves { date, start, moves: moves.trim_end().to_owned() }
 }
 
 fn one(record: &Record, game: &GameLine, kept: Option<&ReplayMoves>) -> String {
@@ -89,7 +98,7 @@ fn one(record: &Record, game: &GameLine, kept: Option<&ReplayMoves>) -> String {
     let tags = [
         ("Event", format!("{} {}", record.plan.game, record.plan.format)),
         ("Site", "?".to_owned()),
-        ("Date", "????.??.??".to_owned()),
+        ("Date", kept.map_or("????.??.??", |kept| kept.date.as_str()).to_owned()),
         ("Round", round),
         ("White", names[0].to_owned()),
         ("Black", names[1].to_owned()),

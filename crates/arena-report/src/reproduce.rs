@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use arena_model::{Dialect, Limits, SandboxMode};
+use arena_model::{Dialect, DrawRule, Limits, ResignRule, SandboxMode, TimeControl};
 use arena_tournament::{AgentAddress, Entrant, Format, Record, Stop, TournamentPlan};
 use serde_json::Value;
 
@@ -51,10 +51,34 @@ pub fn command(record: &Record) -> String {
         }
         None => {}
     }
-    for (key, value) in &plan.options {
+    // The option `agreements` follows from adjudication.
+    let is_implied = |key: &str| key == "agreements" && plan.adjudication.is_some();
+    for (key, value) in plan.options.iter().filter(|(key, _)| !is_implied(key)) {
         add("--set", format!("{key}={value}"));
     }
-    let usual = plan.game().ok().map(|game| game.limits);
+    if let Some(openings) = &plan.openings {
+        add("--openings", openings.book.clone());
+    }
+    if let Some(rule) = plan.adjudication.and_then(|rules| rules.draw) {
+        let DrawRule { move_number, move_count, score } = rule;
+        add("--draw", format!("movenumber={move_number},movecount={move_count},score={score}"));
+    }
+    if let Some(rule) = plan.adjudication.and_then(|rules| rules.resign) {
+        let ResignRule { move_count, score, two_sided } = rule;
+        add("--resign", format!("movecount={move_count},score={score},twosided={two_sided}"));
+    }
+    match plan.time_control {
+        Some(TimeControl::Move(_)) => {
+            let text = plan.time_control.map(|control| control.to_string()).unwrap_or_default();
+            add("--st", text.trim_start_matches("st=").to_owned());
+        }
+        Some(control) => add("--tc", control.to_string()),
+        None => {}
+    }
+    let usual = match plan.time_control {
+        Some(control) => Some(control.limits()),
+        None => plan.game().ok().map(|game| game.limits),
+    };
     if usual.is_none_or(|usual| usual.step_ms != plan.limits.step_ms) {
         add("--step-ms", plan.limits.step_ms.to_string());
     }

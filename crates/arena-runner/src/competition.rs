@@ -1,9 +1,10 @@
 //! The [`Competition`] trait: the interface through which executors play tournaments and leagues.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use arena_match::{Confinement, Launcher, SeatedAgent};
-use arena_model::{GameType, MatchResult, TimeLimits};
+use arena_model::{Adjudication, GameType, MatchResult, TimeControl, TimeLimits};
 use arena_tournament::{Entrant, Pairing};
 use serde_json::{Map, Value};
 
@@ -56,6 +57,12 @@ pub struct CompetitionTerms {
     pub options: Map<String, Value>,
     /// The time limits of agents.
     pub limits: TimeLimits,
+    /// The time control of the agents without one of their own.
+    pub time_control: Option<TimeControl>,
+    /// The initial positions of chess games as FEN, by meeting.
+    pub openings: Vec<String>,
+    /// The rules of adjudication.
+    pub adjudication: Option<Adjudication>,
     /// The agents, by number.
     pub entrants: Vec<Entrant>,
     /// The confinement of the agents' processes.
@@ -64,6 +71,22 @@ pub struct CompetitionTerms {
     pub folder: PathBuf,
     /// The folder for replays and logs, if they are kept.
     pub replays: Option<PathBuf>,
+}
+
+impl CompetitionTerms {
+    /// Returns the options of the game of a pairing, with its opening.
+    pub fn options_of(&self, pairing: &Pairing) -> Cow<'_, Map<String, Value>> {
+        let meeting = usize::try_from(pairing.meeting.saturating_sub(1)).unwrap_or(0);
+        let opening = meeting.checked_rem(self.openings.len()).map(|at| &self.openings[at]);
+        match opening {
+            None => Cow::Borrowed(&self.options),
+            Some(fen) => {
+                let mut options = self.options.clone();
+                options.insert("fen".to_owned(), fen.as_str().into());
+                Cow::Owned(options)
+            }
+        }
+    }
 }
 
 /// The result of [`Competition::next`].

@@ -40,7 +40,13 @@ pub fn enter(agent: &Agent, except: &Path) -> Result<Entrant, EntrantError> {
     let text = |text: &OsString| text.clone().into_string().map_err(|_| not_utf8());
     let (reach, files) = match &agent.channel {
         Channel::Http(url) => (AgentAddress::Url(url.clone()), Vec::new()),
-        Channel::BuiltIn(agent) => (AgentAddress::BuiltIn(agent.to_string()), Vec::new()),
+        Channel::BuiltIn(built_in) => {
+            let files = built_in.command().map_or(Vec::new(), |command| match &command.own[..] {
+                [] => vec![command.program.clone()],
+                own => own.to_vec(),
+            });
+            (AgentAddress::BuiltIn(built_in.to_string()), files)
+        }
         Channel::Stdio(Command { program, args, folder, own }) => {
             let reach = AgentAddress::Command {
                 program: program.clone(),
@@ -75,7 +81,7 @@ pub fn agent_of(entrant: &Entrant) -> Agent {
     let channel = match &entrant.reach {
         AgentAddress::Url(url) => Channel::Http(url.clone()),
         // A plan of a newer version may name an unknown agent. The file of that name doesn't exist, so it can't start.
-        AgentAddress::BuiltIn(name) => match BuiltIn::parse(name) {
+        AgentAddress::BuiltIn(name) => match BuiltIn::parse(name, "") {
             Some(Ok(agent)) => Channel::BuiltIn(agent),
             _ => Channel::Stdio(Command {
                 program: PathBuf::from(name),
@@ -92,7 +98,11 @@ pub fn agent_of(entrant: &Entrant) -> Agent {
         }),
     };
     let (name, version) = (entrant.name.clone(), entrant.version.clone());
-    Agent { path: entrant.path.clone(), name, version, dialect: entrant.dialect, channel, note: None }
+    let time_control = match &channel {
+        Channel::BuiltIn(agent) => agent.time_control(),
+        Channel::Stdio(_) | Channel::Http(_) => None,
+    };
+    Agent { path: entrant.path.clone(), name, version, dialect: entrant.dialect, channel, time_control, note: None }
 }
 
 /// Returns the SHA-256 of an agent's current files, without the folder `except`. `None` for a remote agent.

@@ -263,6 +263,9 @@ impl Competition for Journal {
             game: plan.game()?,
             options: plan.options.clone(),
             limits: plan.limits,
+            time_control: plan.time_control,
+            openings: plan.openings.as_ref().map_or(Vec::new(), |openings| openings.positions.clone()),
+            adjudication: plan.adjudication,
             entrants: plan.agents.clone(),
             confinement: Confinement {
                 launcher,

@@ -11,7 +11,7 @@ use arena_match::{
     Agent, Launcher, MatchError, MatchPlan, OutputFile, PlayedMatch, logs, play_match, seal_line, spread,
 };
 use arena_record::Sign;
-use arena_tournament::Pairing;
+use arena_tournament::{Entrant, Pairing};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::competition::{Competition, CompetitionTerms, Ended, Event, Next};
@@ -89,7 +89,7 @@ impl<C: Competition + Send> Executor<C> for LocalExecutor<'_> {
         }
         let run = Run {
             executor: self,
-            agents: terms.entrants.iter().map(agent_of).collect(),
+            agents: terms.entrants.iter().map(|entrant| seated(entrant, &terms)).collect(),
             files: FileWatch::new(&terms.entrants, &terms.folder),
             terms: &terms,
             state: Mutex::new(State { competition, on_event, failed: None, is_stopped: false }),
@@ -103,6 +103,12 @@ impl<C: Competition + Send> Executor<C> for LocalExecutor<'_> {
             None => Ok(Ended::Complete),
         }
     }
+}
+
+/// Returns the agent of an entrant, with the time control of the competition unless it has its own.
+fn seated(entrant: &Entrant, terms: &CompetitionTerms) -> Agent {
+    let agent = agent_of(entrant);
+    Agent { time_control: agent.time_control.or(terms.time_control), ..agent }
 }
 
 impl<C, E, F> Run<'_, C, E, F>
@@ -144,13 +150,15 @@ where
 
     fn play_match(&self, pairing: &Pairing) -> Result<PlayedMatch, Missing<E>> {
         self.check_files(pairing)?;
+        let options = self.terms.options_of(pairing);
         let plan = MatchPlan {
             game: self.terms.game,
-            options: &self.terms.options,
+            options: &options,
             seed: pairing.seed.clone(),
             limits: self.terms.limits,
             agents: pairing.agents.iter().map(|agent| &self.agents[*agent]).collect(),
             confinement: &self.terms.confinement,
+            adjudication: self.terms.adjudication,
         };
         let path = self.terms.replays.as_ref().map(|folder| folder.join(format!("{}.jsonl", pairing.number)));
         let cannot = |path: PathBuf, source: io::Error| Missing::Failed(RunError::Write { path, source });

@@ -17,7 +17,7 @@ mod stop;
 
 pub use format::{Format, FormatInfo};
 pub use journal::{ChangedLine, CheckedLine, GameLine, JournalLine, QuarantinedLine, SpreadLine, WorkerPart};
-pub use plan::{AgentAddress, Entrant, PlanError, ScriptPart, TournamentPlan, check_game};
+pub use plan::{AgentAddress, Entrant, Openings, PlanError, ScriptPart, TournamentPlan, check_game};
 pub use record::{InvalidLine, Record};
 pub use results::results;
 pub use schedule::{Pairing, RecordError, Schedule, SequentialTest};

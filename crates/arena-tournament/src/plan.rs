@@ -4,7 +4,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use arena_model::{Dialect, GameType, Limits, OptionsError, SandboxMode, Seed, Setup, TimeLimits, agent_ids};
+use arena_model::{
+    Adjudication, Dialect, GameType, Limits, OptionsError, SandboxMode, Seed, Setup, TimeControl, TimeLimits, agent_ids,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -41,6 +43,15 @@ pub struct TournamentPlan {
     pub options: Map<String, Value>,
     /// The time limits of agents.
     pub limits: TimeLimits,
+    /// The time control of the agents without one of their own. `None` for the time limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_control: Option<TimeControl>,
+    /// The initial positions of chess games.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub openings: Option<Openings>,
+    /// The rules of adjudication.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adjudication: Option<Adjudication>,
     /// The agents.
     pub agents: Vec<Entrant>,
     /// The pairing format.
@@ -75,6 +86,16 @@ pub struct TournamentPlan {
 
 fn first_version() -> u32 {
     1
+}
+
+/// The initial positions of a tournament's games.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Openings {
+    /// The value of the option that chose them, with the absolute path of the book.
+    pub book: String,
+    /// The positions as FEN, by meeting. After the last one, the first one follows.
+    pub positions: Vec<String>,
 }
 
 /// The challenge script with the rules of a tournament.
@@ -199,6 +220,9 @@ pub enum PlanError {
          `arena tournament standings` for its results, or start a new tournament"
     )]
     OtherTexts(String),
+    /// Openings or adjudication in another game than chess.
+    #[error("openings and adjudication are for chess, not for {0}")]
+    NotChess(String),
     /// A journal of another format version.
     #[error("the journal has version {0}, but this program reads version {VERSION}")]
     Version(u32),
@@ -216,6 +240,9 @@ impl TournamentPlan {
             rules: Rules::default(),
             options: Map::new(),
             limits: game.limits,
+            time_control: None,
+            openings: None,
+            adjudication: None,
             agents,
             format: shape.format,
             rounds: shape.rounds,
@@ -250,6 +277,9 @@ impl TournamentPlan {
         // For fewer than two agents, `Shape::check` has a clearer error than `check_seats`.
         if let Some(game) = game.filter(|_| self.agents.len() >= 2) {
             check_seats(game, self.seats)?;
+        }
+        if (self.adjudication.is_some() || self.openings.is_some()) && self.game != "chess" {
+            return Err(PlanError::NotChess(self.game.clone()));
         }
         self.shape()?.check()?;
         for (number, agent) in self.agents.iter().enumerate() {

@@ -144,7 +144,7 @@ class Player:
         """Gives the function its agent's id and the game's constants."""
         self._me, self.config = me, Struct(config)
         self._configuration = Struct(config, actTimeout=config.get("step_time_limit", 0) / 1000)
-        if "n_epochs" in config:
+        if config.get("n_epochs", 0) > 0:
             self._configuration["episodeSteps"] = config["n_epochs"]
         self._heard = []
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use arena_match::Dialect;
-use arena_model::Seed;
+use arena_model::{GameType, Seed, TimeControl, TimeLimits};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 
@@ -22,12 +22,13 @@ Examples:
   arena match run snake --agent ./a -- python3 bot.py --level 3    the second agent is a command line
   arena match run snake --agent ./a --agent house --agent random --agent house:easy    built-in agents
   arena match run psi --agent model:llama3@ollama --agent house --step-ms 120000    a language model
+  arena match run chess --agent ./a --agent 'uci:stockfish?option.UCI_LimitStrength=true' --tc 60+1    a chess engine
   arena match run snake --agent ./a --agent ./b --pace 200    slow enough to watch
   arena match run snake --agent ./a --agent ./b --games 100 --concurrency 2
   arena match run snake --agent ./a --agent ./b --set n_epochs=200 --set grid_width=20
 
 An agent is an executable, a folder that contains agent, agent.py or agent.js, a URL, a Python function (`py:FILE.py:FUNCTION`), `house` (or `house:easy`, \
-`house:GAME`), `random`, a language model (`model:NAME`, `model:NAME@URL`), or a command line after `--` (put `--` before each command line). A manifest.json beside an agent may set {\"dialect\": \"spec\"}. docs/agents.md explains \
+`house:GAME`), `random`, a language model (`model:NAME`, `model:NAME@URL`), a chess engine (`uci:PATH`), or a command line after `--` (put `--` before each command line). A manifest.json beside an agent may set {\"dialect\": \"spec\"}. docs/agents.md explains \
 how to write an agent; `arena agent check` finds its faults.
 
 With --games, each game gets a seed derived from --seed. Games 1 and 2, 3 and 4 and so on share a seed, and the agents swap \
@@ -71,8 +72,8 @@ pub struct RunArgs {
     /// The game, a challenge, or the folder of a scripted challenge.
     #[arg(help = game_help("; a challenge, such as psi; or the folder of a scripted challenge"))]
     pub game: String,
-    /// Agent for the next free seat: a file, a folder, a URL, `py:FILE.py:FUNCTION`, `house`, `house:easy`, `random` or
-    /// `model:NAME@URL`.
+    /// Agent for the next free seat: a file, a folder, a URL, `py:FILE.py:FUNCTION`, `house`, `house:easy`, `random`,
+    /// `model:NAME@URL` or `uci:PATH`.
     #[arg(long = "agent", value_name = "PATH")]
     pub agents: Vec<String>,
     /// Further agents as command lines, with `--` before each of them.
@@ -123,6 +124,13 @@ pub struct PlayArgs {
     /// Time bank of an agent in a match, in milliseconds, used beyond the step limit [default: the game's]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=86_400_000))]
     pub bank_ms: Option<u64>,
+    /// Time control of all agents without one of their own, instead of --step-ms and --bank-ms: seconds with an increment
+    /// (10+0.1), or moves and seconds (40/60, 40/60+0.5)
+    #[arg(long, value_name = "CONTROL", conflicts_with_all = ["step_ms", "bank_ms", "st"], value_parser = clock)]
+    pub tc: Option<TimeControl>,
+    /// Fixed time for each move, in seconds, as a time control
+    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["step_ms", "bank_ms"], value_parser = move_time)]
+    pub st: Option<TimeControl>,
     #[command(flatten)]
     pub sandbox: SandboxArgs,
     /// CPU placement of a match and its agents.
@@ -131,6 +139,19 @@ pub struct PlayArgs {
     /// Always refused, since --model is an option of `arena play`.
     #[arg(long, hide = true, value_name = "NAME", value_parser = no_model)]
     pub model: Option<Never>,
+}
+
+impl PlayArgs {
+    /// Returns the time control of all agents without one of their own.
+    pub fn time_control(&self) -> Option<TimeControl> {
+        self.tc.or(self.st)
+    }
+
+    /// Returns the time limits of the matches of a game.
+    pub fn limits(&self, game: &GameType) -> TimeLimits {
+        let usual = self.time_control().map_or(game.limits, TimeControl::limits);
+        TimeLimits { step_ms: self.step_ms.unwrap_or(usual.step_ms), bank_ms: self.bank_ms.unwrap_or(usual.bank_ms) }
+    }
 }
 
 /// Sandbox of agent processes.
@@ -172,6 +193,18 @@ fn no_model(_: &str) -> Result<Never, String> {
     Err("matches are played by agents; to let a language model play, use --agent model:NAME, or `arena play INVITE \
          --model NAME` for a session"
         .to_owned())
+}
+
+fn clock(text: &str) -> Result<TimeControl, String> {
+    let control = text.parse::<TimeControl>().ok().filter(|control| matches!(control, TimeControl::Clock { .. }));
+    control.ok_or_else(|| {
+        "expected seconds with an increment, such as 10+0.1, or moves and seconds, such as 40/60 or 40/60+0.5"
+            .to_owned()
+    })
+}
+
+fn move_time(text: &str) -> Result<TimeControl, String> {
+    TimeControl::of_move(text).ok_or_else(|| "expected seconds, such as 5 or 0.25, at most a day".to_owned())
 }
 
 /// Parses a number of games, from 1.

@@ -26,6 +26,8 @@ Examples:
   arena tournament run snake --agent ./a --agent house --agent random
   arena tournament run chess --agent ./a --agent ./b --agent ./c --format swiss --rounds 5
   arena tournament run chess --agent new=./a --agent old=./b --sprt elo0=0 elo1=5
+  arena tournament run chess --agent new=uci:./new --agent old=uci:./old --tc 10+0.1 --openings file=book.epd,order=random \
+    --sprt elo0=0,elo1=5
   arena tournament run snake --agent ./a --agent ./b --agent ./c --format adaptive --games 300
   arena tournament run snake --agent ./a --agent ./b --agent ./c --format adaptive --until-margin 30
   arena tournament run snake --agent ./a --agent ./b --rounds 500 --nats-url nats://hub    on workers
@@ -74,8 +76,8 @@ pub struct TournamentArgs {
     /// The game.
     #[arg(help = game_help(""))]
     pub game: String,
-    /// Agent: a file, a folder, a URL, `py:FILE.py:FUNCTION`, `house`, `house:easy`, `random` or
-    /// `model:NAME@URL`, optionally with a name.
+    /// Agent: a file, a folder, a URL, `py:FILE.py:FUNCTION`, `house`, `house:easy`, `random`, `model:NAME@URL` or
+    /// `uci:PATH`, optionally with a name.
     #[arg(long = "agent", value_name = "[NAME=]PATH")]
     pub agents: Vec<String>,
     /// Further agents as command lines, with `--` before each of them.
@@ -98,6 +100,15 @@ pub struct TournamentArgs {
     /// [model=normalized|logistic]
     #[arg(long, value_name = "KEY=VALUE", num_args = 1..=5, value_delimiter = ',', value_parser = sprt_part)]
     pub sprt: Vec<SprtPart>,
+    /// Chess: initial positions from a book: file=FILE [format=epd|pgn] [order=sequential|random] [start=N] [plies=8]
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1..=5, value_delimiter = ',')]
+    pub openings: Vec<String>,
+    /// Chess: draw games with even scores of both engines: score=10 [movenumber=40] [movecount=8]
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1..=3, value_delimiter = ',')]
+    pub draw: Vec<String>,
+    /// Chess: resign for engines with lost positions: score=400 [movecount=3] [twosided=true]
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1..=3, value_delimiter = ',')]
+    pub resign: Vec<String>,
     /// Number of agents in a game [default: 2]
     #[arg(long, value_name = "N")]
     pub seats: Option<u32>,

@@ -115,6 +115,7 @@ fn let_bots_play(found: &FoundChallenge, seed: &Seed, args: &CheckChallengeArgs)
             limits: game.limits,
             agents: vec![&agent; seats],
             confinement: &confinement,
+            adjudication: None,
         };
         let result = play_match(&plan, None, None, &called_off).map_err(explain)?.result;
         let name = &result.seats[0].agent.name;

@@ -57,6 +57,7 @@ pub fn run(args: &FairnessArgs, style: Style) -> Result<(), Failure> {
             limits: game.limits,
             agents: (0..seats).map(|seat| &agents[(seat + shift) % agents.len()]).collect(),
             confinement: &confinement,
+            adjudication: None,
         };
         play_match(&plan, None, None, &called_off).map(|played_match| played_match.result).map_err(explain)
     };

@@ -75,6 +75,7 @@ pub fn fork_match(args: &ForkMatchArgs, style: Style) -> Result<(), Failure> {
         limits,
         agents: agents.iter().collect(),
         confinement: &sandbox,
+        adjudication: None,
     };
     let sign_key = args.sign_key.as_deref().map(sign::read_key).transpose()?;
     let called_off = interrupt::flag()?;

@@ -5,6 +5,7 @@ use std::path::Path;
 use arena_match::BuiltIn;
 
 use crate::exit::{Exit, Failure};
+use crate::matches::settings::search_path;
 
 /// The beginning of an agent that is a language model.
 const MODEL: &str = "model:";
@@ -32,7 +33,7 @@ impl AgentSpec<'_> {
         if let Some(address) = text.strip_prefix(MODEL) {
             return Ok(AgentSpec::Model(address));
         }
-        match BuiltIn::parse(text) {
+        match BuiltIn::parse(text, &search_path()) {
             Some(Ok(built_in)) => Ok(AgentSpec::BuiltIn(built_in)),
             Some(Err(error)) => Err(Failure::new(Exit::NoAgent, error)),
             None => Ok(AgentSpec::Program),

@@ -89,7 +89,8 @@ impl BotPlayer {
                 format_args!("the player id {} cannot be sent to an agent: it isn't {error}", seat.you),
             )
         })?;
-        let mut solo = Solo::start(&self.agent, id, &self.confinement, self.limits, called_off).map_err(explain)?;
+        let mut solo =
+            Solo::start(&self.agent, None, id, &self.confinement, self.limits, called_off).map_err(explain)?;
         let course = self.follow(&mut solo, seat, inbox);
         let name = solo.name().to_owned();
         let log = solo.finish();

@@ -25,6 +25,17 @@ pub fn check_run(args: &TournamentArgs) -> Result<(), Failure> {
         ("--memory", sandbox.memory != 1024),
         ("--expose", !sandbox.expose.is_empty()),
     ];
+    let here = [
+        ("--tc", play.tc.is_some()),
+        ("--st", play.st.is_some()),
+        ("--openings", !args.openings.is_empty()),
+        ("--draw", !args.draw.is_empty()),
+        ("--resign", !args.resign.is_empty()),
+    ];
+    if let Some((option, _)) = here.iter().find(|(_, is_given)| *is_given && args.pool.nats_url.is_some()) {
+        let sentence = format!("{option} is for tournaments on this machine; workers don't support it");
+        return Err(Failure::new(Exit::Usage, sentence));
+    }
     check(&args.pool, &refused)
 }
 

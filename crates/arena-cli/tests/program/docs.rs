@@ -67,7 +67,7 @@ const COMMANDS: [&str; 26] = [
 ];
 
 /// All pages of the documentation, with or without commands.
-const PAGES: [&str; 26] = [
+const PAGES: [&str; 27] = [
     "README.md",
     "clients/python/README.md",
     "docs/README.md",
@@ -75,6 +75,7 @@ const PAGES: [&str; 26] = [
     "docs/agents.md",
     "docs/authentication.md",
     "docs/challenge-reference.md",
+    "docs/chess.md",
     "docs/coming-from.md",
     "docs/environments.md",
     "docs/evaluations.md",

@@ -7,6 +7,7 @@ mod attacks;
 mod auth;
 mod boards;
 mod challenge;
+mod chess;
 mod crash;
 mod creator;
 mod demo;

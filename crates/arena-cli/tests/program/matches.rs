@@ -1,5 +1,6 @@
 //! Matches with agents of all kinds: their results, and the absence of leftover processes and files.
 
+mod engines;
 mod hostile;
 mod http;
 mod model;

@@ -72,13 +72,14 @@ impl<'a> Session<'a> {
     ) -> Result<Session<'a>, NotStarted> {
         let Start { agent, confinement, called_off } = start;
         let started = Instant::now();
-        let (link, body) = start_one(agent, confinement, limits).map_err(|error| match error.is_agents_fault() {
-            true => NotStarted::Agent(Box::new(Finding::wrong(
-                format!("doesn't start: {error}"),
-                "start it in a terminal as the arena does, in an empty folder, and fix the errors it reports",
-            ))),
-            false => NotStarted::System(MatchError::Start(error)),
-        })?;
+        let (link, body) =
+            start_one(agent, None, confinement, limits).map_err(|error| match error.is_agents_fault() {
+                true => NotStarted::Agent(Box::new(Finding::wrong(
+                    format!("doesn't start: {error}"),
+                    "start it in a terminal as the arena does, in an empty folder, and fix the errors it reports",
+                ))),
+                false => NotStarted::System(MatchError::Start(error)),
+            })?;
         let seat = Seat::new(0, id, agent.name.clone(), agent.version.clone(), dialect, limits);
         Ok(Session {
             seat,

@@ -156,7 +156,7 @@ fn ask_for_step(
     let (is_unknown, is_heartbeat) =
         (trial.is_odd && tried.steps + 1 == trial.steps, trial.is_odd && tried.steps == trial.steps);
     let bank_ms = session.seat.bank_ms();
-    message::state(session.seat.dialect, trial_match.write_state(0), bank_ms, message);
+    message::state(session.seat.dialect, trial_match.write_state(0), bank_ms, None, message);
     let extra: &[u8] = match (is_unknown, is_heartbeat) {
         (true, _) => UNKNOWN_KEY,
         (_, true) => PING,

@@ -4,12 +4,13 @@
 
 use std::io::{BufRead, Write};
 
-use arena_model::{Seat, Seed, Setup, Verdict};
+use arena_model::{Seat, Seed, Setup, TimeControl, Verdict};
 use cozy_chess::{Board, Piece, Square};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
-use super::read::{Replay, ReplayError, ReplayLine, ResultPart};
+use super::read::{EpochLine, HeaderLine, Replay, ReplayError, ReplayLine, ResultPart};
 
 /// The maximum length of a line of moves.
 const COLUMNS: usize = 80;
@@ -38,10 +39,14 @@ pub fn export_pgn(from: impl BufRead, to: &mut dyn Write) -> Result<(), ReplayEr
     let mut start: Option<String> = None;
     let mut now: Option<Position> = None;
     let mut words: Vec<String> = Vec::new();
+    let mut note: Option<MoveNote> = None;
     let result = loop {
-        let (state, result) = match replay.next_line()? {
-            Some(ReplayLine::Epoch(epoch)) => (epoch.world_state, None),
-            Some(ReplayLine::Result(result)) => (result.world_state, Some(result.result)),
+        let (state, result, next_note) = match replay.next_line()? {
+            Some(ReplayLine::Epoch(mut epoch)) => {
+                let state = epoch.world_state.take();
+                (state, None, Some(MoveNote::of(&replay.header, epoch)))
+            }
+            Some(ReplayLine::Result(result)) => (result.world_state, Some(result.result), None),
             None => return Err(ReplayError::CutOff { epoch: 0 }),
         };
         let wrong = |what: String| ReplayError::Line { line: replay.line(), what };
@@ -49,7 +54,11 @@ pub fn export_pgn(from: impl BufRead, to: &mut dyn Write) -> Result<(), ReplayEr
             let next = position(&next).map_err(wrong)?;
             if let Some(before) = now.filter(|before| before.fen != next.fen) {
                 add_move(&before, &next, &mut words).map_err(wrong)?;
+                let is_white = before.fen.split(' ').nth(1) == Some("w");
+                let seat = if is_white { white } else { 1 - white };
+                words.extend(note.and_then(|note| note.comment(seat, is_white, next_note.as_ref())));
             }
+            note = next_note;
             start.get_or_insert_with(|| next.fen.clone());
             now = Some(next);
         }
@@ -59,6 +68,68 @@ pub fn export_pgn(from: impl BufRead, to: &mut dyn Write) -> Result<(), ReplayEr
     };
     let output = write(&replay, white, start.as_deref(), &words, &result);
     to.write_all(output.as_bytes()).and_then(|()| to.flush()).map_err(ReplayError::Write)
+}
+
+/// The facts about the move of an epoch, by seat.
+struct MoveNote {
+    info: Vec<Option<Map<String, Value>>>,
+    used_ms: Vec<Option<f64>>,
+    /// The time banks before the move.
+    banks_ms: Vec<u64>,
+    controls: Vec<Option<TimeControl>>,
+}
+
+impl MoveNote {
+    fn of(header: &HeaderLine, epoch: EpochLine) -> MoveNote {
+        let controls = header.agents.iter().map(|agent| agent.time_control).collect();
+        MoveNote { info: epoch.info, used_ms: epoch.used_ms, banks_ms: epoch.remaining_overage_ms, controls }
+    }
+
+    /// Returns the comment on the move of a seat, such as `{+0.31/12 0.42s [%eval 0.31,12] [%clk 0:00:09.68]}`. The first
+    /// score is the player's, as chess programs write it; `%eval` is White's. `next` is the note on the next epoch.
+    fn comment(self, seat: usize, is_white: bool, next: Option<&MoveNote>) -> Option<String> {
+        let info = self.info.into_iter().nth(seat).flatten().unwrap_or_default();
+        let number = |key: &str| info.get(key).and_then(Value::as_i64);
+        let depth = number("depth").unwrap_or(0);
+        let used_ms = self.used_ms.get(seat).copied().flatten();
+        let mut parts = Vec::new();
+        // A negative zero of mates means that the player is mated.
+        let score = match (number("mate"), number("cp")) {
+            (Some(mate), _) => Some(format!("{}M{}", if mate > 0 { '+' } else { '-' }, mate.unsigned_abs())),
+            (None, Some(cp)) => Some(format!("{}{}", if cp < 0 { '-' } else { '+' }, pawns(cp.unsigned_abs()))),
+            (None, None) => None,
+        };
+        parts.extend(score.map(|score| format!("{score}/{depth}")));
+        parts.extend(used_ms.map(|ms| format!("{:.3}s", ms / 1000.0)));
+        let for_white = |value: i64| if is_white { value } else { value.saturating_neg() };
+        let sign = |value: i64| if value < 0 { "-" } else { "" };
+        match (number("mate").filter(|mate| *mate != 0), number("cp")) {
+            (Some(mate), _) => parts.push(format!("[%eval #{},{depth}]", for_white(mate))),
+            (None, Some(cp)) => {
+                let cp = for_white(cp);
+                parts.push(format!("[%eval {}{},{depth}]", sign(cp), pawns(cp.unsigned_abs())));
+            }
+            (None, None) => {}
+        }
+        if let Some(TimeControl::Clock { increment_ms, .. }) = self.controls.get(seat).copied().flatten() {
+            let left = self
+                .banks_ms
+                .get(seat)
+                .zip(used_ms)
+                .map(|(bank, used)| bank.saturating_sub(used as u64) + increment_ms);
+            let left = next.and_then(|next| next.banks_ms.get(seat)).copied().or(left);
+            parts.extend(left.map(|ms| {
+                let (hours, minutes, seconds) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60);
+                format!("[%clk {hours}:{minutes:02}:{seconds:02}.{}]", ms / 100 % 10)
+            }));
+        }
+        (!parts.is_empty()).then(|| format!("{{{}}}", parts.join(" ")))
+    }
+}
+
+/// Formats centipawns as pawns.
+fn pawns(centipawns: u64) -> String {
+    format!("{}.{:02}", centipawns / 100, centipawns % 100)
 }
 
 /// Returns the seat with the white pieces, which follows from the seed.
@@ -166,6 +237,15 @@ fn write<R>(replay: &Replay<R>, white: usize, start: Option<&str>, words: &[Stri
     ];
     if let Some(start) = start.filter(|start| *start != START) {
         tags.extend([("SetUp", "1"), ("FEN", start)]);
+    }
+    let control = |seat: usize| header.agents.get(seat)?.time_control.map(TimeControl::pgn);
+    let controls = (control(white), control(1 - white));
+    match &controls {
+        (Some(white), Some(black)) if white == black => tags.push(("TimeControl", white)),
+        (white, black) => {
+            tags.extend(white.as_deref().map(|control| ("WhiteTimeControl", control)));
+            tags.extend(black.as_deref().map(|control| ("BlackTimeControl", control)));
+        }
     }
     tags.push(("Seed", &header.seed));
     let end = match result.outcome.tainted_reason {

@@ -2,7 +2,9 @@
 
 use std::io::{self, BufRead, Read};
 
-use arena_model::{AgentId, Disqualified, MatchOutcome, MatchResult, Rejected, Seat, Seed, Setup, UpdateMode};
+use arena_model::{
+    AgentId, Disqualified, MatchOutcome, MatchResult, Rejected, Seat, Seed, Setup, TimeControl, UpdateMode,
+};
 use arena_record::{Cause, Hash};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -148,6 +150,9 @@ pub struct SeatLine {
     pub name: String,
     /// The version, if the agent has one.
     pub version: Option<String>,
+    /// The time control, if it differs from the match's limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_control: Option<TimeControl>,
 }
 
 /// One epoch.
@@ -168,6 +173,12 @@ pub struct EpochLine {
     /// The accepted actions, by seat: a list, or null for a seat without a valid reply. Absent if the match
     /// ended before the actions were applied.
     pub actions: Option<Box<RawValue>>,
+    /// The `info` of the replies by seat, such as the scores of engines.
+    #[serde(default)]
+    pub info: Vec<Option<Map<String, Value>>>,
+    /// The times of the steps by seat, in milliseconds. Recorded with `info` and in matches with time controls.
+    #[serde(default)]
+    pub used_ms: Vec<Option<f64>>,
     /// The rejected actions.
     #[serde(default)]
     pub rejected: Vec<Rejected>,

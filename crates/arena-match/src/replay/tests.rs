@@ -32,7 +32,11 @@ fn record(
     let (game_type, mut out) = (play.game().game_type(), Vec::new());
     let mut recorder = Recorder::new(&mut out);
     let names = ["ada", "bob"];
-    let agents = ids.iter().zip(names).map(|(id, name)| SeatRecord { agent_id: id, name, version: None }).collect();
+    let agents = ids
+        .iter()
+        .zip(names)
+        .map(|(id, name)| SeatRecord { agent_id: id, name, version: None, time_control: None })
+        .collect();
     recorder.header(&Header::new(game_type, seed.reveal(), &options, &config, agents)).unwrap();
     let see = |play: &Match, is_asked: &dyn Fn(SeatNumber) -> bool| {
         [SeatNumber(0), SeatNumber(1)].map(|seat| {
@@ -69,6 +73,8 @@ fn record(
                 taken: is_played.then_some(&taken[..]),
                 rejected: play.events().rejections(),
                 faults: &[],
+                infos: &[],
+                used_ms: &[],
             })
             .unwrap();
     }

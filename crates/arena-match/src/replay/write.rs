@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use arena_model::{AgentId, Disqualified, GameType, Rejected, ScriptVersion, UpdateMode};
+use arena_model::{AgentId, Disqualified, GameType, Rejected, ScriptVersion, TimeControl, UpdateMode};
 use arena_record::Hash;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -71,6 +71,9 @@ pub struct SeatRecord<'a> {
     pub name: &'a str,
     /// The version, if the agent has one.
     pub version: Option<&'a str>,
+    /// The time control, if it differs from the match's limits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_control: Option<TimeControl>,
 }
 
 /// One epoch.
@@ -88,6 +91,10 @@ pub struct EpochRecord<'a> {
     /// The accepted actions: a JSON list by seat. `None` if the match ended before the actions were applied.
     pub taken: Option<&'a [u8]>,
     pub rejected: &'a [Rejected],
+    /// The `info` of the replies by seat, as JSON texts.
+    pub infos: &'a [Option<String>],
+    /// The times of the steps by seat, in milliseconds; empty if they aren't recorded.
+    pub used_ms: &'a [Option<f64>],
     /// The agents' faults in the protocol.
     pub faults: &'a [Fault],
 }
@@ -165,6 +172,18 @@ impl<'a> Recorder<'a> {
         if let Some(taken) = record.taken {
             self.text(b",\"actions\":");
             self.text(taken);
+        }
+        if record.infos.iter().any(Option::is_some) {
+            self.text(b",\"info\":[");
+            for (at, info) in record.infos.iter().enumerate() {
+                self.text(if at > 0 { b"," } else { b"" });
+                self.text(info.as_deref().unwrap_or("null").as_bytes());
+            }
+            self.text(b"]");
+        }
+        if !record.used_ms.is_empty() {
+            self.text(b",\"used_ms\":");
+            self.json(&record.used_ms);
         }
         if !record.rejected.is_empty() {
             self.text(b",\"rejected\":");

@@ -113,6 +113,7 @@ fn play_at(address: &str, public_only: bool) -> PlayedMatch {
         limits: TimeLimits { step_ms: 2000, bank_ms: 0 },
         agents: vec![&agent],
         confinement: &confinement,
+        adjudication: None,
     };
     play_match(&plan, None, None, &AtomicBool::new(false)).unwrap()
 }

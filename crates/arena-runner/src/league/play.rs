@@ -167,6 +167,9 @@ impl Competition for LeagueRun<'_> {
             game,
             options: rules.options.clone(),
             limits: rules.limits,
+            time_control: None,
+            openings: Vec::new(),
+            adjudication: None,
             entrants,
             confinement: Confinement {
                 launcher,

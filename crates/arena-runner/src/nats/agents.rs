@@ -192,6 +192,7 @@ pub fn unpacked(agent: &JobAgent, folder: Option<&Path>, search: &str) -> Result
         version: agent.version.clone(),
         dialect: agent.dialect,
         channel: Channel::Stdio(command),
+        time_control: None,
         note: None,
     })
 }

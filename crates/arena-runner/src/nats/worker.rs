@@ -430,6 +430,7 @@ impl RunningWorker {
                 limits: setup.limits,
                 agents: agents.iter().collect(),
                 confinement: &confinement,
+                adjudication: None,
             };
             // Sending fails if the worker has ended, which does no harm.
             let _ = done.send(record(&plan, &setup, (fixture, round), logs, &called_off));

@@ -9,6 +9,9 @@
 //! (`FIFTY_MOVES`). A valid claim ends the game without a move. An invalid one is rejected, and the move beside it is
 //! played. A claim that depends on the next move must wait for the next turn.
 //!
+//! With the option `agreements`, the move `resign` gives up (`RESIGNATION`). The move `draw` beside another move offers a
+//! draw, or accepts the offer beside the opponent's last move (`AGREEMENT`). Matches with adjudication set this option.
+//!
 //! After each move the game ends automatically on `CHECKMATE`, `INSUFFICIENT_MATERIAL`, `STALEMATE`,
 //! `SEVENTYFIVE_MOVES`, `FIVEFOLD_REPETITION` or, with `n_epochs` set, as a draw by `MAX_PLIES`; the first one that
 //! applies is the result. Positions are equal if pieces, side to move, castling rights and legal en passant captures
@@ -61,11 +64,15 @@ pub struct ChessConfig {
     n_epochs: i64,
     /// The initial position: a FEN of six fields. Chess960 isn't supported.
     fen: String,
+    /// True if players may resign, and agree on a draw.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    agreements: bool,
 }
 
 impl Default for ChessConfig {
     fn default() -> ChessConfig {
-        ChessConfig { n_epochs: -1, fen: "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1".to_owned() }
+        let fen = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1".to_owned();
+        ChessConfig { n_epochs: -1, fen, agreements: false }
     }
 }
 
@@ -106,6 +113,9 @@ pub struct Chess {
     last_move: Option<String>,
     plies: u64,
     end: Option<ChessEnd>,
+    /// The seat whose last move came with an offer of a draw.
+    #[serde(default)]
+    offer: Option<Seat>,
     is_disqualified: [bool; 2],
 }
 
@@ -135,6 +145,7 @@ impl Game for Chess {
             last_move: None,
             plies: 0,
             end: None,
+            offer: None,
             is_disqualified: [false; 2],
         };
         game.end = game.find_end();
@@ -177,12 +188,18 @@ impl Game for Chess {
             self.end = Some(ChessEnd { termination, winner: None });
             return;
         }
+        if let Some(end) = self.agreed_end(mover, offers) {
+            self.end = Some(end);
+            return;
+        }
         let mut first = None;
+        self.offer = None;
         for IndexedAction { index, action } in offers {
             match action {
                 ChessAction::ClaimDraw => {
                     events.reject(mover, *index, "no draw to claim: neither a third repetition nor fifty quiet moves");
                 }
+                ChessAction::Move { uci } if self.config.agreements && uci == DRAW => self.offer = Some(mover),
                 ChessAction::Move { uci } if first.is_none() => first = Some((*index, uci)),
                 ChessAction::Move { .. } => events.reject(mover, *index, "a second move, and the first one counts"),
             }
@@ -236,11 +253,15 @@ impl Game for Chess {
     }
 }
 
+/// The moves of a game with agreements that are no moves on the board.
+const RESIGN: &str = "resign";
+const DRAW: &str = "draw";
+
 /// The termination of a game in which an agent was disqualified, including for an illegal move.
 const TAINTED: &str = "TAINTED";
 
 /// All terminations.
-const TERMINATIONS: [&str; 9] = [
+const TERMINATIONS: [&str; 11] = [
     TAINTED,
     "CHECKMATE",
     "INSUFFICIENT_MATERIAL",
@@ -250,6 +271,8 @@ const TERMINATIONS: [&str; 9] = [
     "MAX_PLIES",
     "THREEFOLD_REPETITION",
     "FIFTY_MOVES",
+    "RESIGNATION",
+    "AGREEMENT",
 ];
 
 fn known_termination<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Termination, D::Error> {
@@ -307,6 +330,8 @@ to move claims it.";
             "FIVEFOLD_REPETITION" => "by fivefold repetition",
             "THREEFOLD_REPETITION" => "by threefold repetition",
             "MAX_PLIES" => "at the limit of moves",
+            "RESIGNATION" => "by resignation",
+            "AGREEMENT" => "by agreement",
             _ => return None,
         };
         Some(format!("{cause} on move {}", self.plies.div_ceil(2)))
@@ -393,6 +418,19 @@ impl Chess {
             Ok(most) if self.plies >= most => draw("MAX_PLIES"),
             _ => None,
         }
+    }
+
+    /// Returns the end that the players agree on: the mover resigns, or accepts the opponent's offer of a draw.
+    fn agreed_end(&self, mover: Seat, offers: &[IndexedAction<ChessAction>]) -> Option<ChessEnd> {
+        let wants = |word: &str| {
+            let is_word = |action: &ChessAction| matches!(action, ChessAction::Move { uci } if uci == word);
+            self.config.agreements && offers.iter().any(|offer| is_word(&offer.action))
+        };
+        if wants(RESIGN) {
+            return Some(ChessEnd { termination: "RESIGNATION", winner: Some(self.opponent(mover)) });
+        }
+        let is_accepted = self.offer == Some(self.opponent(mover)) && wants(DRAW);
+        is_accepted.then_some(ChessEnd { termination: "AGREEMENT", winner: None })
     }
 
     /// Returns the draw that the agent to move may claim.

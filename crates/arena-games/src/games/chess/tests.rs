@@ -623,3 +623,37 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn players_may_resign_and_agree_on_a_draw_if_the_game_has_agreements() {
+    let step = |game: &mut dyn AnyGame, moves: &[&str]| {
+        let actions: Vec<Value> = moves.iter().map(|uci| json!({"action": "move", "move": uci})).collect();
+        let mut events = Events::default();
+        reply(game, Some(&json!(actions).to_string()), &mut events);
+        (game.termination(), events.forfeits().len(), events.rejections().len())
+    };
+    let mut game = start(json!({"agreements": true}));
+    assert_eq!(game.config()["agreements"], true);
+    assert_eq!(step(&mut *game, &["e2e4"]), (None, 0, 0));
+    assert_eq!(step(&mut *game, &["resign"]), (Some("RESIGNATION"), 0, 0));
+    assert_eq!(game.scores(), [1.0, 0.0]);
+
+    // An offer stands until the offering player's next move, and only the opponent can accept it.
+    let mut game = start(json!({"agreements": true}));
+    assert_eq!(step(&mut *game, &["draw", "e2e4"]), (None, 0, 0));
+    assert_eq!(step(&mut *game, &["e7e5"]), (None, 0, 0));
+    assert_eq!(step(&mut *game, &["g1f3"]), (None, 0, 0));
+    assert_eq!(step(&mut *game, &["b8c6", "draw"]), (None, 0, 0));
+    assert_eq!(step(&mut *game, &["draw", "f1b5"]), (Some("AGREEMENT"), 0, 0));
+    assert_eq!(game.scores(), [0.5, 0.5]);
+
+    // An offer is no move.
+    let mut game = start(json!({"agreements": true}));
+    assert_eq!(step(&mut *game, &["draw"]), (Some("TAINTED"), 1, 0));
+    // Other games don't know these words.
+    for word in ["resign", "draw"] {
+        let mut game = start(json!({}));
+        assert!(game.config().get("agreements").is_none());
+        assert_eq!(step(&mut *game, &[word]), (Some("TAINTED"), 1, 1));
+    }
+}

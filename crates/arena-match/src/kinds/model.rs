@@ -18,8 +18,8 @@ use arena_model::{
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 
-use super::{BuiltInPlayer, Recipe, SeatStart};
-use crate::thread_body::Outage;
+use super::{AgentText, Answer, BuiltInPlayer, PlayerError, Recipe, SeatStart};
+use crate::thread_body::Notice;
 
 /// The maximum number of tokens of a request.
 const CONTEXT_TOKENS: u64 = 100_000;
@@ -59,7 +59,7 @@ struct ModelRecipe {
 }
 
 /// Parses what follows `model:`, the address of a model.
-pub(super) fn read_model(text: &str, rest: &str) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn read_model(AgentText { whole: text, rest, .. }: AgentText<'_>) -> Result<Arc<dyn Recipe>, String> {
     let address = ModelAddress::parse(rest).map_err(|error| error.to_string())?;
     Ok(Arc::new(ModelRecipe { text: text.to_owned(), address }))
 }
@@ -91,13 +91,17 @@ impl ModelRecipe {
             pacer: Pacer::new(1),
             runtime,
             limits: start.limits,
-            outage: start.outage.clone(),
+            outage: start.notices.outage.clone(),
             talk: MatchTalk::new(start.game, start.id, start.config, &hex::encode(&mark)),
         })
     }
 }
 
 impl Recipe for ModelRecipe {
+    fn text(&self) -> &str {
+        &self.text
+    }
+
     fn check(&self, _game: &GameType) -> Result<(), String> {
         Ok(())
     }
@@ -114,7 +118,7 @@ impl Recipe for ModelRecipe {
         match self.connect(&start) {
             Ok(player) => Ok(Box::new(player)),
             Err(why) => {
-                start.outage.begin(failure(&self.text, &why));
+                start.notices.outage.begin(failure(&self.text, &why));
                 Err(why)
             }
         }
@@ -137,15 +141,15 @@ struct ModelPlayer {
     pacer: Arc<Pacer>,
     runtime: Runtime,
     limits: TimeLimits,
-    outage: Outage,
+    outage: Notice,
     talk: MatchTalk,
 }
 
 impl BuiltInPlayer for ModelPlayer {
-    fn actions(&mut self, state: &Map<String, Value>) -> Result<Vec<Value>, String> {
+    fn actions(&mut self, state: &Map<String, Value>) -> Result<Answer, PlayerError> {
         let begun = Instant::now();
         if !self.talk.hear(state) {
-            return Ok(Vec::new());
+            return Ok(Answer::default());
         }
         let bank_ms = state.get("remaining_overage_ms").and_then(Value::as_u64).unwrap_or(self.limits.bank_ms);
         let limit = Duration::from_millis(self.limits.step_ms.saturating_add(bank_ms));
@@ -153,14 +157,14 @@ impl BuiltInPlayer for ModelPlayer {
             let asked = Instant::now();
             let reply = self.ask(limit.saturating_sub(begun.elapsed()))?;
             if let Some(actions) = self.talk.take(reply) {
-                return Ok(actions);
+                return Ok(actions.into());
             }
             // Another answer would be late, which is worse than none.
             if limit.saturating_sub(begun.elapsed()) < asked.elapsed() {
                 break;
             }
         }
-        Ok(Vec::new())
+        Ok(Answer::default())
     }
 }
 

@@ -6,7 +6,7 @@ use arena_house::{Bot, MatchBot, Strength};
 use arena_model::GameType;
 use serde_json::{Map, Value};
 
-use super::{BuiltInPlayer, Recipe, SeatStart};
+use super::{AgentText, Answer, BuiltInPlayer, PlayerError, Recipe, SeatStart};
 
 /// The bot that a text names.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ enum BotChoice {
 }
 
 /// Parses what follows `house:`: a game, a strength, both, or nothing.
-pub(super) fn read_house(text: &str, rest: &str) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn read_house(AgentText { whole: text, rest, .. }: AgentText<'_>) -> Result<Arc<dyn Recipe>, String> {
     let (mut game, mut strength) = (None, Strength::Normal);
     for word in rest.split(':').filter(|word| !word.is_empty()) {
         match word {
@@ -46,7 +46,7 @@ pub(super) fn read_house(text: &str, rest: &str) -> Result<Arc<dyn Recipe>, Stri
 }
 
 /// Parses what follows `random`: nothing.
-pub(super) fn read_random(text: &str, rest: &str) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn read_random(AgentText { whole: text, rest, .. }: AgentText<'_>) -> Result<Arc<dyn Recipe>, String> {
     match rest {
         "" => Ok(Arc::new(BotRecipe { text: text.to_owned(), choice: BotChoice::Random })),
         _ => Err(format!("`random` has no options, so `random:{rest}` names no agent")),
@@ -54,6 +54,10 @@ pub(super) fn read_random(text: &str, rest: &str) -> Result<Arc<dyn Recipe>, Str
 }
 
 impl Recipe for BotRecipe {
+    fn text(&self) -> &str {
+        &self.text
+    }
+
     fn check(&self, game: &GameType) -> Result<(), String> {
         self.bot(game, 0).map(drop)
     }
@@ -82,7 +86,7 @@ impl Recipe for BotRecipe {
 }
 
 impl BuiltInPlayer for MatchBot {
-    fn actions(&mut self, state: &Map<String, Value>) -> Result<Vec<Value>, String> {
-        Ok(MatchBot::actions(self, state))
+    fn actions(&mut self, state: &Map<String, Value>) -> Result<Answer, PlayerError> {
+        Ok(MatchBot::actions(self, state).into())
     }
 }

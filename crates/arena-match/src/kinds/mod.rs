@@ -1,0 +1,379 @@
+//! Kinds of agents that this program plays itself, such as `house:snake`, `random` and `model:NAME@URL`. A kind is a
+//! file in this folder and an entry of [`KINDS`].
+//!
+//! For each match, a thread answers the messages. A kind may name a [`Command`]: the match then starts the command in
+//! the sandbox as it starts other agents, and the thread gets the pipes to the process as a [`Program`]. So the kind is
+//! a driver, which translates between the messages of matches and the program's own protocol.
+
+mod bots;
+mod model;
+mod process_body;
+mod program;
+mod uci;
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::sync::Arc;
+
+use arena_house::Bot;
+use arena_model::{GameType, TimeControl, TimeLimits};
+use serde_json::{Map, Value};
+
+use crate::agent::Command;
+use crate::link::{Link, MAX_LINE};
+use crate::thread_body::{self, Notice, Notices, ThreadBody};
+pub(crate) use process_body::DrivenBody;
+pub(crate) use program::Program;
+
+/// A kind of agent.
+struct Kind {
+    /// The word before the colon.
+    word: &'static str,
+    /// Parses the text of an agent.
+    read: fn(AgentText<'_>) -> Result<Arc<dyn Recipe>, String>,
+}
+
+/// The kinds of agents.
+const KINDS: [Kind; 4] = [
+    Kind { word: "house", read: bots::read_house },
+    Kind { word: "random", read: bots::read_random },
+    Kind { word: "model", read: model::read_model },
+    Kind { word: "uci", read: uci::read_uci },
+];
+
+/// The text of an agent, as the user wrote it.
+#[derive(Debug, Clone, Copy)]
+struct AgentText<'t> {
+    /// The whole text.
+    whole: &'t str,
+    /// The part after the colon.
+    rest: &'t str,
+    /// The value of `PATH`, for the names of programs.
+    search: &'t str,
+}
+
+/// An agent of one kind, of which each match gets a player. All errors are sentences.
+trait Recipe: fmt::Debug + Send + Sync {
+    /// Returns the text of the agent with absolute paths. Journals contain it, and it is parsed again when a tournament
+    /// is resumed.
+    fn text(&self) -> &str;
+
+    /// Checks that the agent can play a game.
+    fn check(&self, game: &GameType) -> Result<(), String>;
+
+    /// Checks that the environment has what the agent needs, such as a key.
+    fn check_environment(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Creates the bot for one game. Equal numbers `random` give equal play.
+    fn bot(&self, _game: &GameType, _random: u64) -> Result<Box<dyn Bot>, String> {
+        Err(format!("{} isn't a bot", self.text()))
+    }
+
+    /// Returns the command of the program that the agent drives, if there is one.
+    fn command(&self) -> Option<&Command> {
+        None
+    }
+
+    /// Returns the agent's own time control, if its text has one.
+    fn time_control(&self) -> Option<TimeControl> {
+        None
+    }
+
+    /// Performs the handshake with the agent's program, at the first ping. Returns the agent's name, or `None` for the
+    /// agent's text. The match limits the time, and quotes `awaited` if the time is over.
+    fn greet(&self, _program: &mut Program, _awaited: &Notice) -> Result<Option<String>, PlayerError> {
+        Ok(None)
+    }
+
+    /// Creates the player of a match.
+    fn player(&self, start: SeatStart<'_>) -> Result<Box<dyn BuiltInPlayer>, String>;
+}
+
+/// The start of a match for one agent.
+struct SeatStart<'s> {
+    game: &'static GameType,
+    /// The agent's id.
+    id: &'s str,
+    /// The game's constants.
+    config: &'s Value,
+    limits: TimeLimits,
+    /// The places for the player's reports to the match.
+    notices: &'s Notices,
+    /// The running program, if [`Recipe::command`] names one.
+    program: Option<Program>,
+}
+
+/// A built-in agent in one match.
+trait BuiltInPlayer {
+    /// Returns the answer to a state. An error ends the agent.
+    fn actions(&mut self, state: &Map<String, Value>) -> Result<Answer, PlayerError>;
+
+    /// Ends the play. A driver asks its program to end.
+    fn stop(&mut self) {}
+}
+
+/// The answer to a state.
+#[derive(Debug, Default)]
+struct Answer {
+    actions: Vec<Value>,
+    /// Facts for the replay, such as the score of an engine.
+    info: Option<Value>,
+}
+
+impl From<Vec<Value>> for Answer {
+    fn from(actions: Vec<Value>) -> Answer {
+        Answer { actions, info: None }
+    }
+}
+
+/// The reason that a player ends before the match.
+#[derive(Debug, PartialEq, Eq)]
+enum PlayerError {
+    /// The program has closed its input or output. The match asks the process for the reason.
+    ProgramEnded,
+    /// The program wrote more than [`program::MAX_OUTPUT`] for one answer.
+    Flood,
+    /// A description in words that follow the agent's name.
+    Other(String),
+}
+
+impl From<String> for PlayerError {
+    fn from(sentence: String) -> PlayerError {
+        PlayerError::Other(sentence)
+    }
+}
+
+/// A built-in agent.
+#[derive(Debug, Clone)]
+pub struct BuiltIn {
+    recipe: Arc<dyn Recipe>,
+}
+
+impl BuiltIn {
+    /// Parses the text of a built-in agent. Returns `None` if the text names no kind of agent. `search` is the value of
+    /// `PATH`, for the names of programs.
+    pub fn parse(text: &str, search: &str) -> Option<Result<BuiltIn, String>> {
+        let (word, rest) = text.split_once(':').unwrap_or((text, ""));
+        let kind = KINDS.iter().find(|kind| kind.word == word)?;
+        Some((kind.read)(AgentText { whole: text, rest, search }).map(|recipe| BuiltIn { recipe }))
+    }
+
+    /// Checks that the agent can play a game.
+    ///
+    /// # Errors
+    /// The reason in a sentence.
+    pub fn check(&self, game: &GameType) -> Result<(), String> {
+        self.recipe.check(game)
+    }
+
+    /// Checks that the environment has the key of a language model.
+    ///
+    /// # Errors
+    /// The reason in a sentence, with the name of the variable.
+    pub fn check_environment(&self) -> Result<(), String> {
+        self.recipe.check_environment()
+    }
+
+    /// Creates the bot for one game. Equal numbers `random` give equal play.
+    ///
+    /// # Errors
+    /// If the agent can't play the game or isn't a bot: the reason in a sentence.
+    pub fn bot(&self, game: &GameType, random: u64) -> Result<Box<dyn Bot>, String> {
+        self.recipe.bot(game, random)
+    }
+
+    /// Returns the agent's own time control, if its text has one.
+    pub fn time_control(&self) -> Option<TimeControl> {
+        self.recipe.time_control()
+    }
+
+    /// Returns the command of the program that the agent drives, if there is one.
+    pub fn command(&self) -> Option<&Command> {
+        self.recipe.command()
+    }
+}
+
+// The text determines the agent.
+impl PartialEq for BuiltIn {
+    fn eq(&self, other: &BuiltIn) -> bool {
+        self.recipe.text() == other.recipe.text()
+    }
+}
+
+impl Eq for BuiltIn {}
+
+impl fmt::Display for BuiltIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.recipe.text())
+    }
+}
+
+/// Starts the thread of a built-in agent for a match of `game` with these time limits. `program` holds the pipes to the
+/// process of [`BuiltIn::command`].
+///
+/// # Errors
+/// If the agent can't play the game, or the thread can't be started.
+pub fn start(
+    agent: &BuiltIn,
+    game: &'static GameType,
+    limits: TimeLimits,
+    program: Option<Program>,
+) -> io::Result<(Link, ThreadBody)> {
+    agent.check(game).map_err(io::Error::other)?;
+    let notices = Notices::default();
+    let seating = Seating { recipe: agent.recipe.clone(), game, limits, notices: notices.clone(), program, name: None };
+    thread_body::start("built-in agent", notices, move |messages, answers| {
+        match answer_all(seating, messages, answers) {
+            Ok(()) | Err(PlayerError::ProgramEnded) => Ok(()),
+            Err(PlayerError::Other(sentence)) => Err(sentence),
+            Err(PlayerError::Flood) => {
+                // A line that is too long: the match detects it, and names the agent's fault.
+                let _ = answers.write_all(&vec![b' '; MAX_LINE + 2]);
+                Ok(())
+            }
+        }
+    })
+}
+
+/// A built-in agent that has no player yet.
+struct Seating {
+    recipe: Arc<dyn Recipe>,
+    game: &'static GameType,
+    limits: TimeLimits,
+    notices: Notices,
+    program: Option<Program>,
+    /// The name from the handshake.
+    name: Option<String>,
+}
+
+impl Seating {
+    fn greet(&mut self) -> Result<(), PlayerError> {
+        if let Some(program) = &mut self.program {
+            self.name = self.recipe.greet(program, &self.notices.awaited)?;
+        }
+        Ok(())
+    }
+
+    fn player(&mut self, id: &str, config: &Value) -> Result<Box<dyn BuiltInPlayer>, String> {
+        let Seating { game, limits, ref notices, .. } = *self;
+        self.recipe.player(SeatStart { game, id, config, limits, notices, program: self.program.take() })
+    }
+}
+
+/// Answers messages until the match closes its pipe.
+fn answer_all(mut seating: Seating, messages: File, answers: &mut File) -> Result<(), PlayerError> {
+    let mut seated: Option<(String, Box<dyn BuiltInPlayer>)> = None;
+    for message in BufReader::new(messages).lines() {
+        let Ok(message) = message else { break };
+        let message: Map<String, Value> =
+            serde_json::from_str(&message).map_err(|error| format!("received no JSON object: {error}"))?;
+        let mut reply = Map::new();
+        if message.contains_key("stop") {
+            break;
+        }
+        if message.contains_key("ping") {
+            seating.greet()?;
+            reply.insert("pong".to_owned(), "pong".into());
+        }
+        if let Some(id) = message.get("set_agent_id").and_then(Value::as_str) {
+            let config = message.get("config").cloned().unwrap_or_default();
+            seated = Some((id.to_owned(), seating.player(id, &config)?));
+            reply.insert("agent_id".to_owned(), id.into());
+            reply.insert("agent_name".to_owned(), seating.name.as_deref().unwrap_or(seating.recipe.text()).into());
+        }
+        if let (Some(state), Some((id, player))) = (state_in(&message), &mut seated) {
+            let Answer { actions, info } = player.actions(state)?;
+            reply.insert("agent_id".to_owned(), id.as_str().into());
+            reply.insert("actions".to_owned(), actions.into());
+            if let Some(info) = info {
+                reply.insert("info".to_owned(), info);
+            }
+        }
+        let mut line = Value::Object(reply).to_string().into_bytes();
+        line.push(b'\n');
+        if answers.write_all(&line).is_err() {
+            break;
+        }
+    }
+    if let Some((_, mut player)) = seated {
+        player.stop();
+    }
+    Ok(())
+}
+
+/// Returns the state in a message of any dialect.
+fn state_in(message: &Map<String, Value>) -> Option<&Map<String, Value>> {
+    match message.get("world_state") {
+        Some(state) => state.as_object(),
+        None => message.contains_key("epoch").then_some(message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, game: &str, expected: Expect) {
+        let agent = BuiltIn::parse(text, "").unwrap();
+        let checked = agent.and_then(|agent| agent.check(arena_games::game(game).unwrap()).map(|()| agent.to_string()));
+        expected.assert_eq(&checked.unwrap_or_else(|error| format!("error: {error}")));
+    }
+
+    #[test]
+    fn built_in_agents_have_names() {
+        check("house", "snake", expect!["house"]);
+        check("house:snake", "snake", expect!["house:snake"]);
+        check("house:food_catcher:easy", "food_catcher", expect!["house:food_catcher:easy"]);
+        check("house:chess", "snake", expect!["error: house:chess plays chess, but the game is snake"]);
+        check("house:poker", "snake", expect!["error: there is no game `poker` for house:poker"]);
+        check("random", "psi", expect!["random"]);
+        check("random:5", "psi", expect!["error: `random` has no options, so `random:5` names no agent"]);
+        check("model:m@ollama", "chess", expect!["model:m@ollama"]);
+        check("model:m:8b@http://127.0.0.1:1/v1", "psi", expect!["model:m:8b@http://127.0.0.1:1/v1"]);
+        check("model:", "psi", expect!["error: `` has no model; give NAME, NAME@URL or NAME@PRESET"]);
+        check(
+            "model:m@http://me:secret@a.example",
+            "psi",
+            expect![
+                "error: the URL of the endpoint contains a name or password; give the key in an environment variable"
+            ],
+        );
+        assert!(BuiltIn::parse("./house", "").is_none());
+    }
+
+    #[test]
+    fn every_game_has_both_bots() {
+        for game in arena_games::games() {
+            for text in ["house", "house:easy", "random"] {
+                let agent = BuiltIn::parse(text, "").unwrap().unwrap();
+                assert_eq!(agent.check(game), Ok(()), "{} {text}", game.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_language_model_is_no_bot_and_needs_no_key_of_a_local_endpoint() {
+        let agent = BuiltIn::parse("model:m@ollama", "").unwrap().unwrap();
+        let error = agent.bot(arena_games::game("psi").unwrap(), 1).err().unwrap();
+        expect!["model:m@ollama is a language model, not a bot"].assert_eq(&error);
+        assert_eq!(agent.check_environment(), Ok(()));
+    }
+
+    #[test]
+    fn states_of_all_dialects_are_found() {
+        let state = |text: &str| {
+            let message: Map<String, Value> = serde_json::from_str(text).unwrap();
+            state_in(&message).map(|state| state["epoch"].clone())
+        };
+        assert_eq!(state(r#"{"world_state":{"epoch":2}}"#), Some(2.into()));
+        assert_eq!(state(r#"{"world_state":{"epoch":2},"epoch":2}"#), Some(2.into()));
+        assert_eq!(state(r#"{"epoch":3,"ping":"ping"}"#), Some(3.into()));
+        assert_eq!(state(r#"{"ping":"ping"}"#), None);
+    }
+}

@@ -1,0 +1,382 @@
+//! Opening books of chess: positions in EPD or FEN, and the first moves of games in PGN. Pure.
+//!
+//! Source: S. J. Edwards, *Portable Game Notation Specification and Implementation Guide* (1994), sections 8 and 16.
+
+use std::fmt;
+use std::str::FromStr;
+
+use cozy_chess::util::{display_uci_move, parse_uci_move};
+use cozy_chess::{Board, File, Move, Piece, Rank, Square};
+
+/// The format of an opening book.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BookFormat {
+    /// One position on each line: EPD, or FEN.
+    Epd,
+    /// Games with moves.
+    Pgn,
+}
+
+/// The error for an opening that can't be read, as shown to the user.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place} {number}: {what}")]
+pub struct OpeningError {
+    /// The unit that `number` counts.
+    place: &'static str,
+    /// The number of the line or game, from 1.
+    number: usize,
+    what: String,
+}
+
+impl FromStr for BookFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<BookFormat, String> {
+        match text {
+            "epd" => Ok(BookFormat::Epd),
+            "pgn" => Ok(BookFormat::Pgn),
+            _ => Err(format!("the format of a book is epd or pgn, not `{text}`")),
+        }
+    }
+}
+
+impl fmt::Display for BookFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BookFormat::Epd => "epd",
+            BookFormat::Pgn => "pgn",
+        })
+    }
+}
+
+/// Returns the positions of a book as FEN. From a game in PGN, the position after at most `plies` moves of either side.
+///
+/// # Errors
+/// [`OpeningError`] for the first opening that isn't a position, or has an illegal move.
+pub fn read_openings(text: &str, format: BookFormat, plies: usize) -> Result<Vec<String>, OpeningError> {
+    match format {
+        BookFormat::Epd => read_epd(text),
+        BookFormat::Pgn => read_pgn(text, plies),
+    }
+}
+
+fn read_epd(text: &str) -> Result<Vec<String>, OpeningError> {
+    let mut positions = Vec::new();
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let is_number = |at: usize| fields.get(at).is_some_and(|field| field.parse::<u32>().is_ok());
+        let fen = match fields.get(..4) {
+            Some(first) if is_number(4) && is_number(5) => format!("{} {} {}", first.join(" "), fields[4], fields[5]),
+            Some(first) => format!("{} {}", first.join(" "), counters(&fields[4..])),
+            None => line.to_owned(),
+        };
+        let board = board(&fen).map_err(|what| OpeningError { place: "line", number: number + 1, what })?;
+        positions.push(board.to_string());
+    }
+    Ok(positions)
+}
+
+/// Returns the counters of a FEN from the operations `hmvc` and `fmvn` of an EPD.
+fn counters(operations: &[&str]) -> String {
+    let value = |name: &str, usual: u32| {
+        let at = operations.iter().position(|word| *word == name);
+        let value = at.and_then(|at| operations.get(at + 1)?.trim_end_matches(';').parse::<u32>().ok());
+        value.unwrap_or(usual)
+    };
+    format!("{} {}", value("hmvc", 0), value("fmvn", 1))
+}
+
+fn board(fen: &str) -> Result<Board, String> {
+    Board::from_fen(fen, false).map_err(|error| format!("`{fen}` isn't a position: {error}"))
+}
+
+/// A part of a game in PGN.
+#[derive(Debug, PartialEq, Eq)]
+enum Token<'t> {
+    Tag(&'t str, String),
+    Word(&'t str),
+    /// The end of a game, such as `1-0`.
+    End,
+}
+
+fn read_pgn(text: &str, plies: usize) -> Result<Vec<String>, OpeningError> {
+    let (mut positions, mut rest) = (Vec::new(), text);
+    // The board of the game, the number of moves so far, and the start of the game's tags.
+    let (mut board, mut played, mut is_open) = (Board::default(), 0, false);
+    loop {
+        let wrong = |what: String| OpeningError { place: "game", number: positions.len() + 1, what };
+        let token = next_token(&mut rest).map_err(wrong)?;
+        // The tags of the next game also end a game without a result.
+        let is_end = match &token {
+            None | Some(Token::End) => true,
+            Some(Token::Tag(..)) => played > 0,
+            Some(Token::Word(_)) => false,
+        };
+        if is_end && is_open {
+            positions.push(board.to_string());
+            (board, played, is_open) = (Board::default(), 0, false);
+        }
+        match token {
+            None => return Ok(positions),
+            Some(Token::End) => {}
+            Some(Token::Tag(name, value)) => {
+                is_open = true;
+                if name == "FEN" {
+                    let number = positions.len() + 1;
+                    board = self::board(&value).map_err(|what| OpeningError { place: "game", number, what })?;
+                }
+            }
+            Some(Token::Word(san)) => {
+                is_open = true;
+                if played < plies {
+                    let number = positions.len() + 1;
+                    let play = read_san(&board, san).ok_or_else(|| {
+                        let what = format!("`{san}` isn't a legal move in {board}");
+                        OpeningError { place: "game", number, what }
+                    })?;
+                    board.play_unchecked(play);
+                    played += 1;
+                }
+            }
+        }
+    }
+}
+
+/// Removes the next token from a text of PGN. Skips comments, variations, move numbers and annotations.
+fn next_token<'t>(rest: &mut &'t str) -> Result<Option<Token<'t>>, String> {
+    let mut depth = 0_usize;
+    loop {
+        *rest = rest.trim_start_matches(|char: char| char.is_whitespace() || char == '\u{feff}' || char == '.');
+        let text = *rest;
+        let Some(first) = text.chars().next() else {
+            return if depth == 0 { Ok(None) } else { Err("a variation isn't closed".to_owned()) };
+        };
+        let skip_past = |end: char, what: &str| match text.find(end) {
+            Some(at) => Ok(&text[at + end.len_utf8()..]),
+            None => Err(format!("{what} isn't closed")),
+        };
+        match first {
+            '{' => *rest = skip_past('}', "a comment")?,
+            ';' | '%' => *rest = text.find('\n').map_or("", |at| &text[at..]),
+            '(' => (depth, *rest) = (depth + 1, &text[1..]),
+            ')' if depth > 0 => (depth, *rest) = (depth - 1, &text[1..]),
+            '[' if depth == 0 => {
+                let (tag, after) = read_tag(text)
+                    .ok_or_else(|| format!("`{}` isn't a tag", text.lines().next().unwrap_or_default()))?;
+                *rest = after;
+                return Ok(Some(tag));
+            }
+            _ => {
+                let is_end =
+                    |char: char| char.is_whitespace() || matches!(char, '{' | '}' | '(' | ')' | ';' | '[' | ']');
+                let length = text.find(is_end).unwrap_or(text.len()).max(first.len_utf8());
+                let (word, after) = text.split_at(length);
+                *rest = after;
+                if depth > 0 {
+                    continue;
+                }
+                if matches!(word, "1-0" | "0-1" | "1/2-1/2" | "*") {
+                    return Ok(Some(Token::End));
+                }
+                // A move may follow its number without a blank: `1.e4`, `1...e5`.
+                let digits = word.trim_start_matches(|char: char| char.is_ascii_digit());
+                let san = match digits.strip_prefix('.') {
+                    Some(san) => san.trim_start_matches('.'),
+                    None if digits.is_empty() => "",
+                    None => word,
+                };
+                if !san.is_empty() && !san.starts_with(['$', '!', '?']) {
+                    return Ok(Some(Token::Word(san)));
+                }
+            }
+        }
+    }
+}
+
+/// Parses the tag at the start of a text. Returns it and the rest of the text.
+fn read_tag(text: &str) -> Option<(Token<'_>, &str)> {
+    let (name, rest) = text.strip_prefix('[')?.split_once('"')?;
+    let (mut value, mut chars) = (String::new(), rest.char_indices());
+    while let Some((at, char)) = chars.next() {
+        match char {
+            '\\' => value.extend(chars.next().map(|(_, char)| char)),
+            '"' => {
+                let after = rest[at + 1..].trim_start().strip_prefix(']')?;
+                return Some((Token::Tag(name.trim(), value), after));
+            }
+            '\n' => return None,
+            char => value.push(char),
+        }
+    }
+    None
+}
+
+/// Finds the legal move that a text in standard algebraic notation means. Superfluous coordinates, castling with zeros,
+/// a promotion without `=`, and UCI notation are accepted.
+fn read_san(board: &Board, san: &str) -> Option<Move> {
+    let san = san.trim_end_matches(['+', '#', '!', '?']);
+    let legal = |play: &Move| board.is_legal(*play);
+    let king = board.king(board.side_to_move());
+    let rook_file = match san {
+        "O-O" | "0-0" => board.castle_rights(board.side_to_move()).short,
+        "O-O-O" | "0-0-0" => board.castle_rights(board.side_to_move()).long,
+        _ => {
+            return find_move(board, san)
+                .or_else(|| parse_uci_move(board, san).ok().filter(legal))
+                // The king's move is no notation of castling, but some programs write it.
+                .filter(|play| display_uci_move(board, *play).to_string().len() >= 4);
+        }
+    };
+    let rook = Square::new(rook_file?, king.rank());
+    Some(Move { from: king, to: rook, promotion: None }).filter(legal)
+}
+
+/// Finds the only legal move of the piece, to the square, and from the coordinates in a text such as `Nbxd2` or `e8=Q`.
+fn find_move(board: &Board, san: &str) -> Option<Move> {
+    let (piece, rest) = match san.chars().next()? {
+        'N' => (Piece::Knight, &san[1..]),
+        'B' => (Piece::Bishop, &san[1..]),
+        'R' => (Piece::Rook, &san[1..]),
+        'Q' => (Piece::Queen, &san[1..]),
+        'K' => (Piece::King, &san[1..]),
+        _ => (Piece::Pawn, san),
+    };
+    let (rest, promotion) = match rest.chars().last()? {
+        'N' => (&rest[..rest.len() - 1], Some(Piece::Knight)),
+        'B' => (&rest[..rest.len() - 1], Some(Piece::Bishop)),
+        'R' => (&rest[..rest.len() - 1], Some(Piece::Rook)),
+        'Q' => (&rest[..rest.len() - 1], Some(Piece::Queen)),
+        _ => (rest, None),
+    };
+    let rest = rest.trim_end_matches('=');
+    let to: Square = rest.get(rest.len().checked_sub(2)?..)?.parse().ok()?;
+    let (mut file, mut rank): (Option<File>, Option<Rank>) = (None, None);
+    for char in rest[..rest.len() - 2].chars() {
+        match char {
+            'x' | '-' | ':' => {}
+            'a'..='h' if file.is_none() => file = char.to_string().parse().ok(),
+            '1'..='8' if rank.is_none() => rank = char.to_string().parse().ok(),
+            _ => return None,
+        }
+    }
+    let mut found = Vec::new();
+    let own = board.colors(board.side_to_move());
+    board.generate_moves(|moves| {
+        let fits = moves.piece == piece
+            && file.is_none_or(|file| moves.from.file() == file)
+            && rank.is_none_or(|rank| moves.from.rank() == rank);
+        // A king's move to an own rook is castling.
+        found.extend(
+            moves.into_iter().filter(|play| fits && play.to == to && play.promotion == promotion && !own.has(play.to)),
+        );
+        false
+    });
+    match found[..] {
+        [play] => Some(play),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, format: BookFormat, plies: usize, expected: Expect) {
+        let shown = match read_openings(text, format, plies) {
+            Ok(positions) => positions.join("\n"),
+            Err(error) => format!("error: {error}"),
+        };
+        expected.assert_eq(&shown);
+    }
+
+    #[test]
+    fn positions_of_a_book_in_epd_or_fen() {
+        check(
+            "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - hmvc 3; fmvn 7; id \"x\";\r\n\r\n\
+             8/8/8/4k3/8/8/4P3/4K3 w - - 12 34\n8/8/8/4k3/8/8/4P3/4K3 b - -\n",
+            BookFormat::Epd,
+            0,
+            expect![[r#"
+                rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 3 7
+                8/8/8/4k3/8/8/4P3/4K3 w - - 12 34
+                8/8/8/4k3/8/8/4P3/4K3 b - - 0 1"#]],
+        );
+        check(
+            "\n8/8 w - -\n",
+            BookFormat::Epd,
+            0,
+            expect!["error: line 2: `8/8 w - - 0 1` isn't a position: The board is invalid."],
+        );
+        check("hello", BookFormat::Epd, 0, expect!["error: line 1: `hello` isn't a position: The board is invalid."]);
+    }
+
+    const GAMES: &str = r#"
+[Event "a \"quoted\" name"]
+[Result "1-0"]
+
+1.e4 e5 2. Nf3 {a comment with 1-0 and (brackets)} Nc6 (2... d6 3. d4 (3. Bc4)) 3. Bb5 $14 a6!? ; the rest
+4. O-O 1-0
+
+[FEN "r3k2r/1P6/8/8/8/8/8/R3K2R w KQkq - 0 1"]
+[SetUp "1"]
+
+1. b8=Q+ Kd7 2. O-O-O+ *
+
+[Event "no moves"]
+
+1/2-1/2
+1. d4 d5
+"#;
+
+    #[test]
+    fn positions_after_the_first_moves_of_games() {
+        check(
+            GAMES,
+            BookFormat::Pgn,
+            6,
+            expect![[r#"
+                r1bqkbnr/1ppp1ppp/p1n5/1B2p3/4P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 0 4
+                rQ5r/3k4/8/8/8/8/8/2KR3R b - - 3 2
+                rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1
+                rnbqkbnr/ppp1pppp/8/3p4/3P4/8/PPP1PPPP/RNBQKBNR w KQkq d6 0 2"#]],
+        );
+        check("1. e4 e5 2. Nf6 *", BookFormat::Pgn, 8, expect![[]]);
+        check("[Event \"x", BookFormat::Pgn, 8, expect![[]]);
+        check("1. e4 {open", BookFormat::Pgn, 8, expect![[]]);
+        check("1. e4 (e5", BookFormat::Pgn, 8, expect![[]]);
+        check(") ( ] }", BookFormat::Pgn, 8, expect![[]]);
+    }
+
+    #[test]
+    fn notation_is_read_as_programs_write_it() {
+        let find = |fen: &str, san: &str| {
+            let board = Board::from_fen(fen, false).unwrap();
+            read_san(&board, san).map(|play| display_uci_move(&board, play).to_string()).unwrap_or_default()
+        };
+        let knights = "4k3/8/8/8/8/1N3N2/8/4K3 w - - 0 1";
+        for (fen, san, uci) in [
+            (knights, "Nbd2", "b3d2"),
+            (knights, "Nf3d2", "f3d2"),
+            (knights, "Nd2", ""),
+            (knights, "Kd2", "e1d2"),
+            (knights, "f3d2", "f3d2"),
+            ("4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1", "0-0-0", "e1c1"),
+            ("4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1", "O-O+", "e1g1"),
+            ("4k3/8/8/8/8/8/8/R3K2R w - - 0 1", "O-O", ""),
+            ("4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1", "e1g1", "e1g1"),
+            ("4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1", "Kh1", ""),
+            ("3rk3/4P3/8/8/8/8/8/4K3 w - - 0 1", "exd8N", "e7d8n"),
+            ("3rk3/4P3/8/8/8/8/8/4K3 w - - 0 1", "exd8=Q#", "e7d8q"),
+            ("3rk3/4P3/8/8/8/8/8/4K3 w - - 0 1", "exd8", ""),
+            ("4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "exd6", "e5d6"),
+            ("4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "\u{e9}4", ""),
+            ("4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "N", ""),
+            ("4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "K\u{e9}\u{e9}", ""),
+        ] {
+            assert_eq!(find(fen, san), uci, "{san}");
+        }
+    }
+}
