@@ -1,5 +1,5 @@
 //! `cargo xtask dist`: builds a release in `dist`. The release is an archive with the program, its man pages, licenses
-//! and documents, and a Python wheel that contains the program.
+//! and documents, and two Python wheels: one with the program, and the package `clients/python` with the rules.
 
 use std::fs;
 use std::path::Path;
@@ -12,10 +12,13 @@ use crate::cargo::{cargo, metadata, run, say};
 /// The folder of the release, in the workspace.
 const FOLDER: &str = "dist";
 
+/// The platform in the names of wheels.
+const PLATFORM: &str = "linux_x86_64";
+
 /// The workspace's files and folders that the archive contains.
 const DOCUMENTS: [&str; 5] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "docs"];
 
-/// Builds the program and writes the archive and the wheel.
+/// Builds the program and the extension module, and writes the archive and the wheels.
 ///
 /// # Errors
 /// If there are no releases for this platform, or a step fails.
@@ -24,7 +27,7 @@ pub fn dist(root: &Path) -> anyhow::Result<()> {
     if (system, machine) != ("linux", "x86_64") {
         bail!("releases are built on Linux for x86-64 only; this is {system} on {machine}");
     }
-    run(cargo(root, &["build", "--release", "--locked", "-p", "arena-cli"]))?;
+    run(cargo(root, &["build", "--release", "--locked", "-p", "arena-cli", "-p", "arena-python"]))?;
     let metadata = metadata(root)?;
     let target =
         metadata["target_directory"].as_str().context("the output of `cargo metadata` has no target_directory")?;
@@ -59,9 +62,20 @@ pub fn dist(root: &Path) -> anyhow::Result<()> {
     pack.arg(format!("{name}.tar.gz")).arg(&name);
     run(pack)?;
     fs::remove_dir_all(&packed).with_context(|| format!("cannot remove {}", packed.display()))?;
-    let mut wheel = Command::new("python3");
-    wheel.current_dir(root).arg("xtask/wheel.py").arg(&program).args(["arena_server", version, "linux_x86_64", FOLDER]);
-    run(wheel)?;
+    let wheel = |kind: &str| {
+        let mut wheel = Command::new("python3");
+        wheel.current_dir(root).args(["xtask/wheel.py", kind]);
+        wheel
+    };
+    let mut of_program = wheel("program");
+    of_program.arg(&program).args(["arena_server", version, PLATFORM, FOLDER]);
+    run(of_program)?;
+    let mut of_package = wheel("package");
+    of_package
+        .arg("clients/python")
+        .arg(program.with_file_name("libarena_python.so"))
+        .args(["_rules", PLATFORM, FOLDER]);
+    run(of_package)?;
     for entry in fs::read_dir(&folder)? {
         let entry = entry?;
         say(&format!(

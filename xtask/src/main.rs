@@ -30,7 +30,7 @@ Usage: cargo xtask <COMMAND>
 
 Commands:
   ci               Run every check that a change must pass: format, house rules, lints, licenses, setup, all tests
-  dist             Build a release in `dist`: an archive, and a Python wheel that contains the program
+  dist             Build a release in `dist`: an archive, and Python wheels with the program and the package
   facts            Print lines of code by crate, number of dependencies, repeated type names, duplicates,
                    files per guide, times of the last checks and tests, and size of the program by crate
   fuzz [--long]    Send generated requests and check the answers against /openapi.json (--long: more

@@ -38,7 +38,7 @@ const LAYERS: [&[&str]; 7] = [
         "arena-wire",
     ],
     &["arena-engine", "arena-house", "arena-record", "arena-tournament", "arena-web"],
-    &["arena-match", "arena-report"],
+    &["arena-match", "arena-python", "arena-report"],
     &["arena-eval", "arena-runner"],
     &["arena-server"],
     &["arena-cli"],

@@ -7,12 +7,14 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import arena_agents
 from arena_agents import Arena, Message, Seat
 
 #: The package under test.
@@ -20,6 +22,13 @@ PACKAGE = Path(__file__).parents[1]
 
 #: The binary under test. `cargo test` sets the variable; without it, the binary of `cargo build` is used.
 BINARY = os.environ.get("ARENA_BINARY") or str(Path(__file__).parents[3] / "target/debug/arena")
+
+#: The extension module: `cargo test` sets the variable; without it, that of `cargo build -p arena-python` is used. A
+#: link gives it the name under which Python imports it.
+RULES = os.environ.get("ARENA_RULES") or str(Path(BINARY).with_name("libarena_python.so"))
+_MODULES = tempfile.TemporaryDirectory()
+(Path(_MODULES.name) / "_rules.abi3.so").symlink_to(RULES)
+arena_agents.__path__.append(_MODULES.name)
 
 #: Longest time for any operation, in seconds. It is generous because build machines are slow.
 PATIENCE_S = 60.0

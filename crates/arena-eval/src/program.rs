@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use arena_match::{Agent, Channel, Confinement, Launcher, Limits, OutputPath, SandboxMode, fingerprint, private};
+use arena_match::{
+    Agent, Channel, Confinement, Launcher, Limits, OutputPath, SandboxMode, absolute_function, fingerprint, private,
+};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -24,7 +26,9 @@ pub(crate) fn resolve(baseline: &mut BaselineSpec, base: &Path) {
         let path = base.join(word);
         std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned()
     };
-    if !baseline.agent.is_empty() && !is_url(&baseline.agent) {
+    if let Some(function) = absolute_function(&baseline.agent, base) {
+        baseline.agent = function;
+    } else if !baseline.agent.is_empty() && !is_url(&baseline.agent) {
         baseline.agent = absolute(&baseline.agent);
     }
     for (place, word) in baseline.command.iter_mut().enumerate() {
@@ -55,6 +59,7 @@ pub(crate) fn identity(baseline: &BaselineSpec) -> Result<String, String> {
         ),
     };
     // The place of the files doesn't matter.
+    let function = baseline.agent.rsplit_once(':').filter(|_| is_function(baseline)).map(|(_, name)| name.to_owned());
     let words: Vec<String> = baseline
         .command
         .iter()
@@ -62,6 +67,7 @@ pub(crate) fn identity(baseline: &BaselineSpec) -> Result<String, String> {
             Some(name) if Path::new(word).is_absolute() => name.to_string_lossy().into_owned(),
             _ => word.clone(),
         })
+        .chain(function)
         .collect();
     let url = is_url(&baseline.agent).then_some(&baseline.agent);
     Ok(hash_of(&json!({ "kind": "program", "files": sha256, "command": words, "url": url })))
@@ -76,10 +82,17 @@ fn find(baseline: &BaselineSpec) -> Result<Agent, String> {
     found.map_err(|error| error.to_string())
 }
 
+fn is_function(baseline: &BaselineSpec) -> bool {
+    absolute_function(&baseline.agent, Path::new("")).is_some()
+}
+
 /// Returns the files that make up a program: the file or folder in the run file, else the files in the command line,
 /// else the program itself. An interpreter isn't part of it.
 fn files(baseline: &BaselineSpec, agent: &Agent) -> Vec<PathBuf> {
     let Channel::Stdio(command) = &agent.channel else { return Vec::new() };
+    if is_function(baseline) {
+        return command.own.clone();
+    }
     if baseline.command.is_empty() {
         let path = Path::new(&baseline.agent);
         return vec![path.canonicalize().unwrap_or_else(|_| path.to_owned())];

@@ -659,7 +659,7 @@ impl BaselineSpec {
             return Some(format!("`{agent}` is a language model; add a [[models]] table for it"));
         }
         // Other words are more likely misspelled bots than files.
-        if self.is_program() && command.is_empty() && !agent.contains(['/', '.']) {
+        if self.is_program() && command.is_empty() && !agent.contains(['/', '.']) && !agent.starts_with("py:") {
             let agents = BASELINES.join(", ");
             return Some(format!("unknown agent `{agent}`; the agents are {agents}, or a program such as ./{agent}"));
         }
@@ -958,6 +958,8 @@ name = "psi"
         };
         assert_eq!(name("agent = \"house:easy\""), ("house:easy".to_owned(), false));
         assert_eq!(name("agent = \"bots/clever.py\""), ("clever".to_owned(), true));
+        assert_eq!(name("agent = \"py:bots/clever.py:play\""), ("clever".to_owned(), true));
+        assert_eq!(name("agent = \"py:clever\""), ("py:clever".to_owned(), true));
         assert_eq!(name("agent = \"./bots/\""), ("bots".to_owned(), true));
         assert_eq!(name("agent = \"http://127.0.0.1:80/x.y\""), ("http://127.0.0.1:80/x.y".to_owned(), true));
         assert_eq!(name("command = [\"python3\", \"-u\", \"bot.py\", \"--level=3\"]"), ("bot".to_owned(), true));

@@ -5,10 +5,11 @@
 //!
 //! `talkers` has the bots of the challenges of words, [`psi`] those of `psi`, and `board` the bots of games. The
 //! [`FormBot`] plays all scripted challenges that declare forms. `random` has a bot for each built-in challenge that
-//! chooses among valid actions at random.
+//! chooses among valid actions at random. [`MatchBot`] seats a bot in a match.
 
 mod board;
 mod forms;
+mod match_bot;
 pub mod psi;
 mod random;
 mod talkers;
@@ -20,6 +21,7 @@ use arena_wire::Message;
 
 pub use board::board_bot;
 pub use forms::FormBot;
+pub use match_bot::{MatchBot, number_of};
 
 /// The strength of a house bot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::kinds::BuiltIn;
 use crate::process::Spec;
+use crate::python;
 use crate::reply::short_label;
 
 /// An agent that can be seated in matches.
@@ -100,7 +101,7 @@ const IN_FOLDER: [&str; 3] = ["agent", "agent.py", "agent.js"];
 const INTERPRETERS: [(&str, &str); 3] = [("py", "python3"), ("js", "node"), ("mjs", "node")];
 
 impl Agent {
-    /// Finds the agent at a path or an address, or a built-in one. `search` is the value of `PATH`, for the
+    /// Finds the agent at a path or an address, a built-in one, or a Python function. `search` is the value of `PATH`, for the
     /// interpreters of scripts.
     ///
     /// # Errors
@@ -130,6 +131,9 @@ impl Agent {
                 channel: Channel::BuiltIn(built_in),
                 note: None,
             });
+        }
+        if let Some(found) = python::find(text, search).filter(|_| !path.exists()) {
+            return found.map_err(AgentError);
         }
         let path = resolve(text)?;
         let is_folder = path.is_dir();

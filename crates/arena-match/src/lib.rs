@@ -25,6 +25,7 @@ mod placement;
 mod play;
 mod private_paths;
 pub mod process;
+mod python;
 mod replay;
 mod reply;
 mod seat;
@@ -47,6 +48,7 @@ pub use play::past::MatchPast;
 pub use play::{MatchError, MatchSnapshot, Watch};
 pub use private_paths::{ExposedOutput, JOURNAL, OutputPath, own_apart, private};
 pub use process::{ActiveSandbox, Launcher, StartError};
+pub use python::absolute as absolute_function;
 pub use replay::{
     ChainRepair, DisqualifiedIn, ENTRY, EpochLine, HeaderLine, Replay, ReplayError, ReplayFork, ReplayLine, ReplaySeal,
     ResultLine, ResultPart, SeatLine, SessionGame, Summary, Verified, VerifiedResult, export_pgn, export_reference,

@@ -23,6 +23,8 @@ pub struct Reply<'a> {
     #[serde(borrow)]
     agent_version: Option<&'a RawValue>,
     #[serde(borrow)]
+    fault: Option<&'a RawValue>,
+    #[serde(borrow)]
     info: Option<&'a RawValue>,
 }
 
@@ -103,6 +105,11 @@ impl<'a> Reply<'a> {
             (None, Some(step)) => format!(r#"[{{"action":"move","move":{}}}]"#, step.get()).into(),
             (None, None) => "[]".into(),
         }
+    }
+
+    /// Returns the agent's own description of its fault, such as an exception in it.
+    pub fn fault(&self) -> Option<String> {
+        serde_json::from_str(self.fault?.get()).ok()
     }
 
     /// Returns the text of `info`, if it is an object of at most [`MAX_INFO`] bytes.

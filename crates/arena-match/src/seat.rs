@@ -198,10 +198,16 @@ impl Seat {
             }
         };
         match reply.claim(&self.id_json) {
-            Claim::Own => {
-                self.info = reply.info().map(str::to_owned);
-                Some(reply.actions())
-            }
+            Claim::Own => match reply.fault() {
+                None => {
+                    self.info = reply.info().map(str::to_owned);
+                    Some(reply.actions())
+                }
+                Some(what) => {
+                    self.fault(line, &quote(what.as_bytes()));
+                    None
+                }
+            },
             Claim::Missing => {
                 self.missing_ids += 1;
                 self.fault(line, "the reply lacks `agent_id`");
@@ -339,6 +345,23 @@ mod tests {
                 fault: `agent_id` isn't a player of this match [{"agent_id":"you ","actions":[3]}]
                 fault: `agent_id` isn't a text [{"agent_id":["you"],"actions":[3]}]
                 out: AGENT_ID_SPOOFING, spoke as "you"
+            "#]],
+        );
+    }
+
+    #[test]
+    fn an_agent_may_report_its_own_fault() {
+        check(
+            &[
+                r#"{"agent_id":"me","actions":[1],"fault":null}"#,
+                r#"{"agent_id":"me","actions":[],"fault":"agent raised ValueError:\n bad"}"#,
+                r#"{"agent_id":"me","actions":[2],"fault":7}"#,
+            ],
+            expect![[r#"
+                Some("[1]")
+                None
+                Some("[2]")
+                fault: agent raised ValueError:· bad [{"agent_id":"me","actions":[],"fault":"agent raised ValueError:\n bad"}]
             "#]],
         );
     }

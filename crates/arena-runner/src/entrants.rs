@@ -47,13 +47,13 @@ pub fn enter(agent: &Agent, except: &Path) -> Result<Entrant, EntrantError> {
             });
             (AgentAddress::BuiltIn(built_in.to_string()), files)
         }
-        Channel::Stdio(Command { program, args, folder, .. }) => {
+        Channel::Stdio(Command { program, args, folder, own }) => {
             let reach = AgentAddress::Command {
                 program: program.clone(),
                 args: args.iter().map(text).collect::<Result<_, _>>()?,
                 folder: folder.clone(),
             };
-            (reach, files(agent, program, args))
+            (reach, files(agent, program, own))
         }
     };
     let paths = files.iter().chain(match &reach {
@@ -120,14 +120,13 @@ fn unreadable(entrant: &Entrant, (path, source): (PathBuf, std::io::Error)) -> E
     EntrantError::Files { name: entrant.name.clone(), path, source }
 }
 
-/// Returns the files that make up an agent: the file or folder that the user named, else the files in its command line,
-/// else its program. An interpreter isn't part of an agent.
-fn files(agent: &Agent, program: &Path, args: &[OsString]) -> Vec<PathBuf> {
+/// Returns the files that make up an agent: the file or folder that the user named, else those of its command line or
+/// function, else its program. An interpreter isn't part of an agent.
+fn files(agent: &Agent, program: &Path, own: &[PathBuf]) -> Vec<PathBuf> {
     if let Ok(path) = Path::new(&agent.path).canonicalize() {
         return vec![path];
     }
-    let named: Vec<PathBuf> = args.iter().map(PathBuf::from).filter(|arg| arg.is_absolute() && arg.is_file()).collect();
-    if named.is_empty() { vec![program.to_owned()] } else { named }
+    if own.is_empty() { vec![program.to_owned()] } else { own.to_vec() }
 }
 
 /// A check of agents' files for changes. The executor checks the files before and after each match, so that a match

@@ -70,7 +70,7 @@ pub enum Language {
 /// Options of `arena agent check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// Agent: a file, a folder or a URL.
+    /// Agent: a file, a folder, a URL or `py:FILE.py:FUNCTION`.
     #[arg(value_name = "PATH", required_unless_present = "command", conflicts_with = "command")]
     pub agent: Option<String>,
     /// Game that the agent must play [default: any one]

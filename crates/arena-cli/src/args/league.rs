@@ -126,7 +126,8 @@ pub struct CreateArgs {
 pub struct AddArgs {
     /// League.
     pub name: String,
-    /// Agent: a file, a folder or a URL, optionally with a name. A last `AGENT=` without a path names the command line.
+    /// Agent: a file, a folder, a URL or `py:FILE.py:FUNCTION`, optionally with a name. A last `AGENT=` without a path
+    /// names the command line.
     #[arg(value_name = "[AGENT=]PATH")]
     pub agents: Vec<String>,
     /// Agent as a command line.

@@ -27,7 +27,7 @@ Examples:
   arena match run snake --agent ./a --agent ./b --games 100 --concurrency 2
   arena match run snake --agent ./a --agent ./b --set n_epochs=200 --set grid_width=20
 
-An agent is an executable, a folder that contains agent, agent.py or agent.js, a URL, `house` (or `house:easy`, \
+An agent is an executable, a folder that contains agent, agent.py or agent.js, a URL, a Python function (`py:FILE.py:FUNCTION`), `house` (or `house:easy`, \
 `house:GAME`), `random`, a language model (`model:NAME`, `model:NAME@URL`), a chess engine (`uci:PATH`), a service of Agent2Agent (`a2a:URL`), a command-line agent (`cli:TEMPLATE`), or a command line after `--` (put `--` before each command line). A manifest.json beside an agent may set {\"dialect\": \"spec\"}. docs/agents.md explains \
 how to write an agent; `arena agent check` finds its faults.
 
@@ -72,7 +72,8 @@ pub struct RunArgs {
     /// The game, a challenge, or the folder of a scripted challenge.
     #[arg(help = game_help("; a challenge, such as psi; or the folder of a scripted challenge"))]
     pub game: String,
-    /// Agent for the next free seat: a file, a folder, a URL, `house`, `house:easy`, `random`, `model:NAME@URL`, `uci:PATH`, `a2a:URL` or `cli:TEMPLATE`.
+    /// Agent for the next free seat: a file, a folder, a URL, `py:FILE.py:FUNCTION`, `house`, `house:easy`, `random`,
+    /// `model:NAME@URL`, `uci:PATH`, `a2a:URL` or `cli:TEMPLATE`.
     #[arg(long = "agent", value_name = "PATH")]
     pub agents: Vec<String>,
     /// Further agents as command lines, with `--` before each of them.

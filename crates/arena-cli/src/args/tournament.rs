@@ -76,7 +76,8 @@ pub struct TournamentArgs {
     /// The game.
     #[arg(help = game_help(""))]
     pub game: String,
-    /// Agent: a file, a folder, a URL, `house`, `house:easy`, `random`, `model:NAME@URL`, `uci:PATH`, `a2a:URL` or `cli:TEMPLATE`, optionally with a name.
+    /// Agent: a file, a folder, a URL, `py:FILE.py:FUNCTION`, `house`, `house:easy`, `random`,
+    /// `model:NAME@URL`, `uci:PATH`, `a2a:URL` or `cli:TEMPLATE`, optionally with a name.
     #[arg(long = "agent", value_name = "[NAME=]PATH")]
     pub agents: Vec<String>,
     /// Further agents as command lines, with `--` before each of them.

@@ -67,7 +67,7 @@ const COMMANDS: [&str; 26] = [
 ];
 
 /// All pages of the documentation, with or without commands.
-const PAGES: [&str; 25] = [
+const PAGES: [&str; 27] = [
     "README.md",
     "clients/python/README.md",
     "docs/README.md",
@@ -77,6 +77,7 @@ const PAGES: [&str; 25] = [
     "docs/challenge-reference.md",
     "docs/chess.md",
     "docs/coming-from.md",
+    "docs/environments.md",
     "docs/evaluations.md",
     "docs/models.md",
     "docs/one-arena.md",
@@ -92,6 +93,7 @@ const PAGES: [&str; 25] = [
     "docs/writing-challenges.md",
     "examples/agents/README.md",
     "examples/challenges/README.md",
+    "examples/environments/README.md",
     "examples/eval/README.md",
 ];
 
