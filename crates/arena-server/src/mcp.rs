@@ -158,7 +158,7 @@ pub(crate) struct Endpoint {
 impl Endpoint {
     /// Creates an endpoint with these tools. `rest` contains the routes that they call.
     pub(crate) fn new(tools: ToolSet, arena: Arena, rest: Router) -> Endpoint {
-        let server = Arc::new(ToolServer::new(tools, rest));
+        let server = Arc::new(ToolServer::new(tools, rest, arena.clone()));
         // The SDK's list of allowed hosts protects local servers from web pages that use DNS rebinding. An arena may
         // have any host name, and pages of other origins may read over REST anyway (see `server::cors`).
         let config = StreamableHttpServerConfig::default()
@@ -274,20 +274,21 @@ struct ToolServer {
     tools: ToolSet,
     /// The routes that tools call.
     rest: Router,
+    arena: Arena,
     config: ServerConfig,
 }
 
 impl ToolServer {
-    fn new(tools: ToolSet, rest: Router) -> ToolServer {
+    fn new(tools: ToolSet, rest: Router, arena: Arena) -> ToolServer {
         let server_info = Implementation::new(tools.name, env!("CARGO_PKG_VERSION")).with_title(tools.title);
         let config = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(server_info)
             .with_instructions(tools.instructions.clone());
-        ToolServer { tools, rest, config }
+        ToolServer { tools, rest, arena, config }
     }
 
     async fn call(&self, caller: &McpCaller, request: CallToolRequestParams) -> CallToolResult {
-        call::call(&self.tools, &self.rest, caller, request).await
+        call::call(&self.tools, &self.rest, caller, self.arena.engine.now(), request).await
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arena_identity::KeyPair;
+use arena_model::{InviteCode, Timestamp};
 use axum::Router;
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -16,7 +18,7 @@ use rmcp::model::{CallToolRequestParams, CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 use tower::ServiceExt;
 
-use super::tools::{Argument, ArgumentKind, Call, KEY, Tool, ToolSet};
+use super::tools::{Argument, ArgumentKind, Call, IDENTITY, KEY, Tool, ToolSet};
 use crate::connections::RequestConnection;
 use crate::request::Peer;
 
@@ -70,9 +72,10 @@ pub(super) async fn call(
     tools: &ToolSet,
     rest: &Router,
     caller: &McpCaller,
+    now: Timestamp,
     request: CallToolRequestParams,
 ) -> CallToolResult {
-    match carry_out(tools, rest, caller, request).await {
+    match carry_out(tools, rest, caller, now, request).await {
         Ok(ToolAnswer { text, failed: false }) => {
             let structured = serde_json::from_str::<Value>(&text).ok().filter(Value::is_object);
             let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
@@ -80,10 +83,7 @@ pub(super) async fn call(
             result
         }
         Ok(ToolAnswer { text, failed: true }) => CallToolResult::error(vec![ContentBlock::text(text)]),
-        Err(BadCall { code, sentence }) => {
-            let text = json!({ "error": sentence, "code": code }).to_string();
-            CallToolResult::error(vec![ContentBlock::text(text)])
-        }
+        Err(BadCall { code, sentence }) => CallToolResult::structured_error(json!({ "error": sentence, "code": code })),
     }
 }
 
@@ -104,6 +104,7 @@ async fn carry_out(
     tools: &ToolSet,
     rest: &Router,
     caller: &McpCaller,
+    now: Timestamp,
     request: CallToolRequestParams,
 ) -> Result<ToolAnswer, BadCall> {
     let tool = tools.find(&request.name).ok_or_else(|| {
@@ -114,10 +115,39 @@ async fn carry_out(
     let mut arguments = check(tool, request.arguments.unwrap_or_default())?;
     let key = arguments.remove(KEY);
     let access = RestAccess { rest, caller, key: key.as_ref().and_then(Value::as_str) };
+    sign(&mut arguments, now)?;
     match tool.call {
+        Call::CreateIdentity => create_identity(),
         Call::Read(path) => access.read(&fill(path, &mut arguments)?, &arguments).await,
         Call::Write(path) => access.write(&fill(path, &mut arguments)?, arguments).await,
     }
+}
+
+/// Creates an identity: a private key that only the caller has.
+fn create_identity() -> Result<ToolAnswer, BadCall> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|_| BadCall { code: "INTERNAL", sentence: "the system gives no random bytes".to_owned() })?;
+    let key = KeyPair::from_random(bytes);
+    let text = json!({ IDENTITY: key.to_pkcs8_hex(), "userId": key.public_key().user_id() }).to_string();
+    Ok(ToolAnswer { text, failed: false })
+}
+
+/// Replaces an identity in the arguments of a join by the public key and a signature at the time `now`.
+fn sign(arguments: &mut Map<String, Value>, now: Timestamp) -> Result<(), BadCall> {
+    let Some(identity) = arguments.remove(IDENTITY) else { return Ok(()) };
+    let invalid = |sentence: &str| BadCall { code: "INVALID_FIELD", sentence: sentence.to_owned() };
+    if ["publicKey", "signature", "timestamp"].iter().any(|name| arguments.contains_key(*name)) {
+        return Err(invalid("identity replaces publicKey, signature and timestamp; give one or the other"));
+    }
+    let key = KeyPair::from_pkcs8_hex(identity.as_str().unwrap_or_default())
+        .map_err(|_| invalid("identity must be a result of identity_create"))?;
+    let invite = arguments.get("invite").and_then(Value::as_str).and_then(|invite| invite.parse::<InviteCode>().ok());
+    let invite = invite.ok_or_else(|| invalid("invite must be `inv_` and a UUID"))?;
+    arguments.insert("publicKey".to_owned(), key.public_key().as_hex().into());
+    arguments.insert("signature".to_owned(), key.sign_join(invite, now).into());
+    arguments.insert("timestamp".to_owned(), now.0.into());
+    Ok(())
 }
 
 /// Replaces each name in braces in a path by the argument of this name, and removes these arguments.
@@ -348,6 +378,31 @@ mod tests {
     }
 
     #[test]
+    fn an_identity_signs_a_join() {
+        let created: Value = serde_json::from_str(&create_identity().expect("random bytes").text).expect("JSON");
+        let invite = "inv_00000000-0000-7000-8000-000000000000";
+        let mut arguments = json!({ "invite": invite, "identity": created["identity"] }).as_object().cloned().unwrap();
+        sign(&mut arguments, Timestamp(7)).expect("the identity is valid");
+        let text = |name: &str| arguments[name].as_str().expect("a text");
+        let proof = arena_identity::Proof::parse(text("publicKey"), text("signature"), Timestamp(7), Timestamp(8));
+        let proof = proof.expect("a proof");
+        proof.verify_join(invite.parse().expect("an invite")).expect("the signature is valid");
+        assert_eq!(created["userId"], proof.public_key().user_id().to_string());
+        assert!(!arguments.contains_key("identity"));
+        for (bad, expected) in [
+            (json!({ "invite": invite, "identity": "00" }), "identity must be a result of identity_create"),
+            (json!({ "invite": "x", "identity": created["identity"] }), "invite must be `inv_` and a UUID"),
+            (
+                json!({ "invite": invite, "identity": created["identity"], "timestamp": 1 }),
+                "identity replaces publicKey, signature and timestamp; give one or the other",
+            ),
+        ] {
+            let mut arguments = bad.as_object().cloned().unwrap();
+            assert_eq!(sign(&mut arguments, Timestamp(7)).expect_err("it is refused").sentence, expected);
+        }
+    }
+
+    #[test]
     fn where_keys_are_asked_for_they_stand_in_for_from() {
         let tools = ToolSet::chat(true);
         let arguments = r#"{"channel": "c", "key": "s_0.ab", "from": "f"}"#;
@@ -359,6 +414,7 @@ mod tests {
             "challenge_join",
             r#"{"invite": "inv_x", "publicKey": "", "signature": ""}"#,
         );
-        assert_eq!(join, "MISSING_FIELD: timestamp is required");
+        // The route requires the signature, unless there is an identity.
+        assert_eq!(join, "limit=7&invite=inv%5Fx&publicKey=&signature=&");
     }
 }

@@ -5,7 +5,8 @@ honest, so each must get 1 for utility and 1 for security within eight calls.
 
     python play_psi.py URL [--keys]
 
-`--keys` is for an arena in authentication mode: players join with signatures and then use session keys.
+`--keys` is for an arena in authentication mode: one player joins with an identity that a tool creates, the other with a
+signature of its own, and then both use session keys.
 
 Prints each player's scores and number of calls as JSON. An unexpected result ends the script with a traceback and a
 status other than 0.
@@ -29,8 +30,8 @@ MOST_CALLS = 8
 class Player:
     """A seat in a session with its agent's two connections."""
 
-    def __init__(self, invite: str, arena: Client, chat: Client, keys: bool):
-        self.invite, self.keys = invite, keys
+    def __init__(self, invite: str, arena: Client, chat: Client, keys: bool, signs: bool):
+        self.invite, self.keys, self.signs = invite, keys, signs
         self.clients = dict.fromkeys(["challenge_join", "challenge_message", "challenge_sync"], arena)
         self.clients |= dict.fromkeys(["send_chat", "sync"], chat)
         self.identity: dict[str, str] = {"from": invite}
@@ -48,7 +49,16 @@ class Player:
         return answer
 
     async def join(self):
-        proof = signature(self.invite) if self.keys else {"userId": f"agent of {self.invite[-4:]}"}
+        if not self.keys:
+            proof = {"userId": f"agent of {self.invite[-4:]}"}
+        elif self.signs:
+            proof = signature(self.invite)
+        else:
+            # An agent creates its identity once, so the call isn't one of the game.
+            created = await self.clients["challenge_join"].call_tool("identity_create", {})
+            assert created.structured_content == json.loads(created.content[0].text), created
+            assert len(created.structured_content["userId"]) == 64, created
+            proof = {"identity": created.structured_content["identity"]}
         joined = await self.call("challenge_join", invite=self.invite, **proof)
         if self.keys:
             self.identity = {"key": joined["sessionKey"]}
@@ -122,7 +132,7 @@ async def agent(url: str, invite: str, mode: str, keys: bool, opens: bool):
     arena, chat = Client(f"{url}/api/arena/mcp", mode=mode), Client(f"{url}/api/v1/chat/mcp", mode=mode)
     async with arena, chat:
         assert "challenge_sync" in arena.instructions and "send_chat" in chat.instructions
-        player = Player(invite, arena, chat, keys)
+        player = Player(invite, arena, chat, keys, signs=opens)
         end = await play(player, opens)
         assert player.calls <= MOST_CALLS, f"{player.calls} calls for one game"
         return {"calls": player.calls, "end": end}
