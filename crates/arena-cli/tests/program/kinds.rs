@@ -79,7 +79,7 @@ fn round_robin(fixture: &MatchFixture, game: &[&str], agents: &[(&str, String)])
     let lines = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let games: Vec<Value> = lines.filter(|line| line["type"] == "game").collect();
     let pairs = agents.len() * (agents.len() - 1) / 2;
-    assert!(games.len() >= pairs && games.len() % pairs == 0, "{} games", games.len());
+    assert!(games.len() >= pairs && games.len().is_multiple_of(pairs), "{} games", games.len());
     for game in &games {
         assert_eq!(game["verdicts"], json!([null, null]), "{game}");
         // The players' actions were accepted: each game has ended by the rules.
