@@ -51,12 +51,12 @@ pub fn boards(state: &[u8], ids: &[AgentId]) -> Result<Vec<u8>, serde_json::Erro
             boards[board * size + cell] = value;
         }
     };
-    for board in 0..ids.len() {
+    for (board, own) in ids.iter().enumerate() {
         for food in &foods {
             put(board, *food, FOOD);
         }
         for (id, snake) in snakes.iter().filter(|(_, snake)| snake.alive) {
-            let shift = if *id == ids[board].as_str() { 0 } else { TO_OPPONENTS };
+            let shift = if *id == own.as_str() { 0 } else { TO_OPPONENTS };
             let last = snake.positions.len().saturating_sub(1);
             for (place, cell) in snake.positions.iter().enumerate().rev() {
                 let part = match place {
