@@ -887,8 +887,8 @@ def test_the_command_has_an_exit_code_for_false_files(tmp_path: Path, capsys: py
     assert verify.main([str(future)]) == verify.EXIT_INCOMPLETE
     # A log is found in a subfolder, and its own key is used if it publishes one.
     assert verify.main([str(good_record), "--log", str(tmp_path)]) == 0
-    for key, expected in ((LOG_VKEY, 0), (vkey(ORIGIN, 1, WITNESS_KEY), verify.EXIT_USAGE)):
-        logged = {"origin": ORIGIN, "verifierKey": key, "recordKeys": []}
+    for log_key, expected in ((LOG_VKEY, 0), (vkey(ORIGIN, 1, WITNESS_KEY), verify.EXIT_USAGE)):
+        logged = {"origin": ORIGIN, "verifierKey": log_key, "recordKeys": []}
         (folder / "arena.json").write_text(json.dumps({"recordKey": STATE, "log": logged}))
         assert verify.main(["--log", str(folder)]) == expected
     for wrong in ([], ["--since", "x", "y"], ["--key", "zz", "y"], ["--keys", "none", "y"], ["--log-key", "zz", "y"]):

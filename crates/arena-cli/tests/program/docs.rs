@@ -67,7 +67,7 @@ const COMMANDS: [&str; 26] = [
 ];
 
 /// All pages of the documentation, with or without commands.
-const PAGES: [&str; 27] = [
+const PAGES: [&str; 28] = [
     "README.md",
     "clients/python/README.md",
     "docs/README.md",
@@ -77,6 +77,7 @@ const PAGES: [&str; 27] = [
     "docs/challenge-reference.md",
     "docs/chess.md",
     "docs/coming-from.md",
+    "docs/command-line-agents.md",
     "docs/environments.md",
     "docs/evaluations.md",
     "docs/models.md",
@@ -555,6 +556,8 @@ pages! {
     authentication: "docs/authentication.md",
     chess: "docs/chess.md",
     coming_from: "docs/coming-from.md",
+    command_line_agents: "docs/command-line-agents.md",
+    environments: "docs/environments.md",
     evaluations: "docs/evaluations.md",
     models: "docs/models.md",
     one_arena: "docs/one-arena.md",
@@ -568,13 +571,16 @@ pages! {
     writing_challenges: "docs/writing-challenges.md",
     example_agents: "examples/agents/README.md",
     example_challenges: "examples/challenges/README.md",
+    example_environments: "examples/environments/README.md",
     example_evals: "examples/eval/README.md",
 }
 
 #[test]
 fn every_page_is_run_or_has_no_commands() {
     let mut there = vec!["README.md".to_owned()];
-    for folder in ["clients/python", "docs", "examples/agents", "examples/challenges", "examples/eval"] {
+    let folders =
+        ["clients/python", "docs", "examples/agents", "examples/challenges", "examples/environments", "examples/eval"];
+    for folder in folders {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
             if name.ends_with(".md") {
