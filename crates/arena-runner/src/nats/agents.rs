@@ -308,9 +308,7 @@ mod tests {
         );
         check(
             "-- ROOT/folder/agent ROOT/files/bot.py",
-            expect![
-                "error: workers cannot start bot: its program ROOT/folder/agent is neither in its folder nor in PATH"
-            ],
+            expect!["error: bot needs ROOT/folder/agent, but workers get only its folder ROOT/files"],
         );
     }
 

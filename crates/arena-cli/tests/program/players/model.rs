@@ -37,8 +37,10 @@ fn honest(seen: &ModelConversation) -> Answer {
     let Some(dealt) = text.lines().find(|line| line.starts_with("Your private set is: ")) else { return wait() };
     let mine = set(dealt);
     let heard = text.lines().find_map(|line| line.strip_prefix("My numbers: "));
-    match (seen.answers, heard) {
-        (0, _) => call("chat", json!({"text": format!("My numbers: {}", list(&mine))})),
+    // A model that is asked before the deal has answered already when it gets its set.
+    let is_new = seen.user_texts.last().is_some_and(|newest| newest.contains("Your private set is: "));
+    match (is_new, heard) {
+        (true, _) => call("chat", json!({"text": format!("My numbers: {}", list(&mine))})),
         (_, None) => wait(),
         (_, Some(_)) if text.contains("Intersection Found") => wait(),
         (_, Some(theirs)) => call("act_guess", json!({"content": list(&(&mine & &numbers(theirs)))})),
