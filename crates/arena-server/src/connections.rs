@@ -59,6 +59,10 @@ const LOOKS: usize = 512;
 /// The value of `idle_since` of a busy connection.
 const BUSY: u64 = 0;
 
+/// The value of `idle_since` of a connection that the registry closes. It never changes, so either the registry closes
+/// an idle connection or a request is carried out on it, but not both.
+const CLOSING: u64 = u64::MAX;
+
 /// An open connection of a client.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -135,7 +139,9 @@ impl Connections {
             && own.open >= most
         {
             let oldest = own.longest_idle().ok_or(ConnectionRefusal::Address)?;
-            registry.request_close(&oldest);
+            if !registry.request_close(&oldest) {
+                return Err(ConnectionRefusal::Address);
+            }
         }
         let mut is_reserve = false;
         if registry.open + self.reserved >= self.most {
@@ -175,13 +181,12 @@ impl Connections {
 
     /// Marks a connection as busy when a request arrives.
     pub(crate) fn begin(&self, connection: &Connection) {
-        connection.idle_since.store(BUSY, Ordering::Relaxed);
+        connection.set_idle_since(BUSY);
     }
 
     /// Marks a connection as idle after a response.
     pub(crate) fn end(&self, connection: &Connection) {
-        let idle_since = self.idled.fetch_add(1, Ordering::Relaxed) + 1;
-        connection.idle_since.store(idle_since, Ordering::Relaxed);
+        connection.set_idle_since(self.idled.fetch_add(1, Ordering::Relaxed) + 1);
     }
 
     fn leave(&self, connection: &Connection) {
@@ -193,12 +198,16 @@ impl Connections {
 }
 
 impl Registry {
-    /// Requests the close of a connection and stops counting it.
-    fn request_close(&mut self, connection: &Connection) {
+    /// Requests the close of an idle connection and stops counting it. Returns false if a request has arrived on it.
+    fn request_close(&mut self, connection: &Connection) -> bool {
+        if !connection.set_idle_since(CLOSING) {
+            return false;
+        }
         if !connection.is_closing.swap(true, Ordering::Relaxed) {
             self.remove(connection);
         }
         connection.closing.notify_one();
+        true
     }
 
     fn remove(&mut self, connection: &Connection) {
@@ -245,7 +254,14 @@ impl Connection {
 
     /// Returns a number that is greater the later the connection became idle; `None` if it is busy.
     fn idle_since(&self) -> Option<u64> {
-        Some(self.idle_since.load(Ordering::Relaxed)).filter(|since| *since != BUSY)
+        Some(self.idle_since.load(Ordering::Relaxed)).filter(|since| ![BUSY, CLOSING].contains(since))
+    }
+
+    /// Sets the state, unless the registry closes the connection. A busy connection can't begin to close. Returns true if
+    /// the state was set.
+    fn set_idle_since(&self, value: u64) -> bool {
+        let allowed = |now: u64| (now != CLOSING && !(now == BUSY && value == CLOSING)).then_some(value);
+        self.idle_since.fetch_update(Ordering::AcqRel, Ordering::Acquire, allowed).is_ok()
     }
 
     /// Marks the caller as a player or an administrator.
@@ -270,7 +286,7 @@ impl Connection {
 
     /// True if the registry has requested the close, or the connection has ended. The registry no longer counts it.
     pub(crate) fn is_closing(&self) -> bool {
-        self.is_closing.load(Ordering::Relaxed)
+        self.is_closing.load(Ordering::Relaxed) || self.idle_since.load(Ordering::Acquire) == CLOSING
     }
 
     /// Waits until the registry requests the close of the connection.
@@ -340,6 +356,21 @@ mod tests {
         drop((all, fourth, near));
         assert_eq!(connections.registry.lock().open, 0);
         assert!(connections.registry.lock().addresses.is_empty());
+    }
+
+    #[test]
+    fn a_close_and_a_request_exclude_each_other() {
+        let connections = connections(100, |_| {});
+        let ConnectionGuard { connection, .. } = &enter(&connections, "192.0.2.1").expect("room");
+        connections.begin(connection);
+        assert!(!connections.registry.lock().request_close(connection) && !connection.is_closing());
+        connections.end(connection);
+        assert!(connections.registry.lock().request_close(connection));
+        // A request that arrives now is refused, and changes nothing.
+        connections.begin(connection);
+        assert!(connection.is_closing());
+        connections.end(connection);
+        assert!(connection.is_closing() && connection.idle_since().is_none());
     }
 
     #[test]
