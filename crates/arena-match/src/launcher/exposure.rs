@@ -76,8 +76,10 @@ pub(super) fn choose(program: &Path, order: &Order, context: &SearchContext<'_>)
             "The agent's folder {} is a system or home folder, so the agent sees only its program in it.",
             order.folder.display()
         ));
-        if program.starts_with(&order.folder) {
-            chosen.add(program);
+        // An interpreter isn't in the folder, but the script in its arguments is.
+        let args = order.args.iter().map(Path::new).filter(|path| path.is_file());
+        for file in args.chain([program]).filter(|file| file.starts_with(&order.folder)) {
+            chosen.add(file);
         }
     } else {
         chosen.add(&order.folder);
