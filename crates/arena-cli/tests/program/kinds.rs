@@ -1,6 +1,7 @@
 //! Agents of all kinds in one tournament: chess, and the challenges for those that can talk.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::{fs, thread};
@@ -123,4 +124,18 @@ fn ten_kinds_of_agents_play_each_other() {
     players.extend([("compiled", compiled), ("engine", "uci:stockfish?depth=1".to_owned())]);
     round_robin(&fixture, &["chess", "--set", "n_epochs=6"], &players);
     endpoint.is_content();
+}
+
+#[test]
+fn a_script_in_a_wide_folder_can_be_read() {
+    let script = tempfile::Builder::new().suffix(".py").tempfile_in("/tmp").unwrap();
+    fs::write(script.path(), PLAYER).unwrap();
+    fs::set_permissions(script.path(), fs::Permissions::from_mode(0o644)).unwrap();
+    let path = script.path().to_str().unwrap();
+    for agent in [path.to_owned(), format!("py:{path}:agent")] {
+        let args = ["match", "run", "chess", "--json", "--set", "n_epochs=4", "--agent", &agent, "--agent", "house"];
+        let result = run_with(&args, &[]).json();
+        let seats = result["scores"].as_array().unwrap();
+        assert!(seats.iter().all(|seat| seat["tainted"] == false), "{agent}: {result}");
+    }
 }
