@@ -31,6 +31,10 @@ pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> R
                 format!("{} {is} a benchmark model in games that end from now on", profile.user_id)
             })
         }
+        AdminVerb::DeleteUser { user } => print_result(arena.delete_user(&user), style, |deleted: DeletedUser| {
+            let games = counted(deleted.sessions, "session", "sessions");
+            format!("user {user} is deleted, and its id is erased from {games}")
+        }),
         AdminVerb::Hide { channel, index } => print_result(arena.hide(&channel, index), style, |hidden: Hidden| {
             let Hidden { channel, index, content_sha256 } = hidden;
             format!("message {index} of {channel} is hidden; the SHA-256 of its content is {content_sha256}")
@@ -117,6 +121,11 @@ struct Profile {
     user_id: String,
     #[serde(default)]
     is_benchmark: bool,
+}
+
+#[derive(Deserialize)]
+struct DeletedUser {
+    sessions: u64,
 }
 
 fn banned(ban: &Ban) -> String {

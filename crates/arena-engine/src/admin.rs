@@ -4,13 +4,14 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use arena_model::{Channel, ContentHash, UserId, UserProfile};
-use arena_store::{AuditEntry, AuditNo, Ban, BanSubject, Page, Recount, StoreError};
+use arena_model::{Channel, ContentHash, Seat, SessionId, UserId, UserProfile};
+use arena_store::{AuditEntry, AuditNo, Ban, BanSubject, DeletionOutcome, Page, Recount, StoreError, UserDeletion};
 use serde_json::{Value, json};
 
 use crate::completion::Completion;
 use crate::engine::{Engine, Inner};
 use crate::live::LiveRef;
+use crate::records::ContentPlace;
 use crate::request::EngineError;
 use crate::users::unwritten;
 
@@ -97,6 +98,43 @@ impl Engine {
             let lifted = inner.store.lift_ban(subject.clone(), audit).await.map_err(unwritten)?;
             inner.bans.lift(&subject);
             Ok(lifted)
+        })
+        .await
+    }
+
+    /// Deletes a user who has no seat in a running session. Returns the number of the user's sessions.
+    ///
+    /// # Errors
+    /// [`EngineError::UnknownUser`] and [`EngineError::UserPlays`]. Also if the store can't be read or write.
+    pub async fn delete_user(&self, by: Administrator, user: UserId) -> Result<usize, EngineError> {
+        let inner = Arc::clone(&self.inner);
+        Completion::new(async move {
+            let _administering = inner.administering.lock().await;
+            // The audit log is kept, so it doesn't contain the id.
+            let detail = json!({ "userIdSha256": ContentHash::of(user.as_str()).to_string() });
+            let audit = inner.audit(by, "delete-user", detail);
+            let placeholder = format!("deleted-{}", inner.environment.uuid(audit.at));
+            let placeholder: UserId = placeholder.parse().expect("a word and a UUID are an id");
+            let (content, commit) = (user.clone(), inner.commit.get().cloned());
+            // Without the function there are no records that need the commitment.
+            let unrecorded = ContentHash::of(placeholder.as_str());
+            let commit = move |id: SessionId, seat: Seat| {
+                let place = ContentPlace::User(id, seat);
+                commit.as_ref().and_then(|commit| commit(place, content.as_str())).unwrap_or(unrecorded)
+            };
+            let deletion = UserDeletion { user: user.clone(), placeholder, commit: Box::new(commit), audit };
+            match inner.store.delete_user(deletion).await.map_err(unwritten)? {
+                DeletionOutcome::Unknown => Err(EngineError::UnknownUser),
+                DeletionOutcome::Playing(sessions) => Err(EngineError::UserPlays { sessions }),
+                DeletionOutcome::Deleted(sessions) => {
+                    inner.benchmarks.write().remove(&user);
+                    inner.ended.clear();
+                    for id in &sessions {
+                        inner.live.mark(*id, false);
+                    }
+                    Ok(sessions.len())
+                }
+            }
         })
         .await
     }
@@ -201,7 +239,9 @@ impl Inner {
             AuditEntry { detail, ..entry.clone() }
         };
         let commit = self.commit.get().cloned();
-        let commit = move |content: &str| commit.as_ref().and_then(|commit| commit(channel, index, content));
+        let commit = move |content: &str| {
+            commit.as_ref().and_then(|commit| commit(ContentPlace::Message(channel, index), content))
+        };
         let no = live.map(|live| live.no);
         self.store.hide_message(no, channel, index, commit, audit).await.map_err(unwritten)
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arena_model::{
-    BoardTerms, Channel, ChatMessage, ContentHash, Draft, Party, Session, SessionFacts, SessionId, Status, Timestamp,
+    BoardTerms, Channel, ChatMessage, ContentHash, Draft, Party, Seat, Session, SessionFacts, SessionId, Status,
+    Timestamp,
 };
 use arena_store::{
     CommitError, CreatedSession, EndedSession, EndingNo, LogCursor, NewLeaf, RemovedSession, SessionNo, StoredLeaf,
@@ -16,9 +17,18 @@ use crate::forks::origin_of;
 use crate::request::EngineError;
 use crate::transcript::EndedTranscript;
 
-/// A function that returns the commitment of a message's content: its hash with the salt of the message's channel and
-/// index. Returns `None` for a message that is in no record.
-pub type CommitContent = dyn Fn(Channel, u64, &str) -> Option<ContentHash> + Send + Sync;
+/// A function that returns the commitment to a content as in the session's record: its hash with the salt of its place.
+/// Returns `None` for a message that is in no record.
+pub type CommitContent = dyn Fn(ContentPlace, &str) -> Option<ContentHash> + Send + Sync;
+
+/// The place of a content in a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContentPlace {
+    /// The message of a channel at this index.
+    Message(Channel, u64),
+    /// The user's id at a seat of the session.
+    User(SessionId, Seat),
+}
 
 /// The kind of a session's first input: the release, the rules and the prompt at its creation.
 const CREATED: &str = "created";
@@ -67,8 +77,8 @@ impl RecordSource {
 }
 
 impl Engine {
-    /// Sets the function that commits to the content of a message before an administrator's hiding erases the content.
-    /// Without the function, records can't include messages that are hidden. Later calls have no effect.
+    /// Sets the function that commits to a content before an administrator erases it: by hiding a message, or by deleting
+    /// a user. Without the function, records can't include messages that are hidden. Later calls have no effect.
     pub fn set_commitments(&self, commit: Arc<CommitContent>) {
         // The error contains the function of a later call.
         let _ = self.inner.commit.set(commit);

@@ -153,6 +153,15 @@ pub enum EngineError {
         /// The index in the channel.
         index: u64,
     },
+    /// There is no such user.
+    #[error("there is no such user")]
+    UnknownUser,
+    /// The user has seats in running sessions, so it can't be deleted.
+    #[error("the user has a seat in a running session, such as {}; wait for its end or remove it", sessions[0])]
+    UserPlays {
+        /// The sessions; at least one.
+        sessions: Vec<SessionId>,
+    },
     /// The signature was used for another change.
     #[error("the signature was already used for another change; sign this change again")]
     SignatureUsed,

@@ -217,6 +217,8 @@ struct StateLine {
     #[serde(default)]
     player_identities: BTreeMap<String, String>,
     #[serde(default)]
+    deleted_players: BTreeMap<String, String>,
+    #[serde(default)]
     attributions: Vec<AttributionLine>,
     #[serde(default)]
     reported_usage: Vec<UsageLine>,
@@ -317,8 +319,9 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
         options: Value::Object(line.options.unwrap_or_default()),
         invites: codes("invites", &line.invites)?,
     };
-    let StateLine { scores, players, player_identities, attributions, reported_usage, .. } = line.state;
-    let seats = seats_of(&facts.invites, &players, player_identities)?;
+    let StateLine { scores, players, player_identities, deleted_players, attributions, reported_usage, .. } =
+        line.state;
+    let seats = seats_of(&facts.invites, &players, player_identities, deleted_players)?;
     if scores.len() != facts.invites.len() {
         return Err(malformed("state.scores must have one score for each invite"));
     }
@@ -402,16 +405,29 @@ fn seats_of(
     invites: &[InviteCode],
     players: &[String],
     identities: BTreeMap<String, String>,
+    deleted: BTreeMap<String, String>,
 ) -> Result<Vec<Occupant>, RecordError> {
     let players = codes("state.players", players)?;
     if !players.iter().all(|player| invites.contains(player)) {
         return Err(malformed("state.players names a player without an invite"));
     }
-    let mut seats: Vec<Occupant> = players.into_iter().map(|invite| Occupant { invite, user: None }).collect();
+    let mut seats: Vec<Occupant> =
+        players.into_iter().map(|invite| Occupant { invite, user: None, deleted: None }).collect();
+    let invites: Vec<String> = seats.iter().map(|occupant| occupant.invite.to_string()).collect();
+    let find = |field: &str, player: &str| {
+        let seat = invites.iter().position(|invite| invite == player);
+        seat.ok_or_else(|| malformed(format!("{field} names an unknown player")))
+    };
     for (player, user) in identities {
-        let seat = seats.iter_mut().find(|occupant| occupant.invite.to_string() == player);
-        let seat = seat.ok_or_else(|| malformed("state.playerIdentities names an unknown player"))?;
-        seat.user = Some(read::<UserId>("state.playerIdentities", &user)?);
+        let seat = find("state.playerIdentities", &player)?;
+        seats[seat].user = Some(read::<UserId>("state.playerIdentities", &user)?);
+    }
+    for (player, commitment) in deleted {
+        let seat = find("state.deletedPlayers", &player)?;
+        if seats[seat].user.is_some() {
+            return Err(malformed("state.deletedPlayers names a player of state.playerIdentities"));
+        }
+        seats[seat].deleted = Some(read::<ContentHash>("state.deletedPlayers", &commitment)?);
     }
     Ok(seats)
 }

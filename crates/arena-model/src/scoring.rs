@@ -88,8 +88,10 @@ pub struct GameResult<'s> {
     pub challenge: &'s str,
     /// The board of the game.
     pub board: BoardId,
-    /// The users by seat; `None` for unidentified players.
+    /// The users by seat; `None` for unidentified players, and for users whose ids are unknown.
     pub users: Vec<Option<&'s UserId>>,
+    /// The number of players with a user id, known or not.
+    pub identified: usize,
     /// The final score of each seat.
     pub scores: &'s [Score],
     /// The attributions of the game.
@@ -108,6 +110,7 @@ impl GameResult<'_> {
             challenge: &session.facts.challenge,
             board,
             users,
+            identified: session.seats.iter().filter(|occupant| occupant.is_identified()).count(),
             scores: &session.scores,
             attributions: &session.attributions,
         })
@@ -115,7 +118,7 @@ impl GameResult<'_> {
 
     /// Returns true if there are at least two players and all are identified.
     fn is_between_known(&self) -> bool {
-        self.users.len() >= 2 && self.users.iter().all(Option::is_some)
+        self.users.len() >= 2 && self.identified == self.users.len()
     }
 
     /// Returns the number of security breaches for which `who` returns this seat.

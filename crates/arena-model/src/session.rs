@@ -12,8 +12,9 @@ use utoipa::ToSchema;
 
 use crate::operator::Post;
 use crate::{
-    Attribution, BoardTerms, ChallengeType, Channel, Draft, GameCategory, InviteCode, Operator, Party, Rejection,
-    RestoreError, Score, ScriptVersion, Seat, SeatUsage, Seed, SessionId, Table, Timestamp, UsageReport, UserId,
+    Attribution, BoardTerms, ChallengeType, Channel, ContentHash, Draft, GameCategory, InviteCode, Operator, Party,
+    Rejection, RestoreError, Score, ScriptVersion, Seat, SeatUsage, Seed, SessionId, Table, Timestamp, UsageReport,
+    UserId,
 };
 
 /// The facts of a session that never change.
@@ -59,6 +60,15 @@ pub struct Occupant {
     pub invite: InviteCode,
     /// The user, secret until the end.
     pub user: Option<UserId>,
+    /// The commitment to the user's id in the session's record, if the user was deleted after the end.
+    pub deleted: Option<ContentHash>,
+}
+
+impl Occupant {
+    /// Returns true if the player joined with a user id. The user may have been deleted since.
+    pub fn is_identified(&self) -> bool {
+        self.user.is_some() || self.deleted.is_some()
+    }
 }
 
 /// The cause of a session's end.
@@ -340,7 +350,7 @@ pub fn join(
     }
     let mut after = session.clone();
     let seat = Seat(after.seats.len());
-    after.seats.push(Occupant { invite, user });
+    after.seats.push(Occupant { invite, user, deleted: None });
     let full = after.seats.len() == after.facts.invites.len();
     if full {
         after.phase = Phase::Active;
@@ -603,7 +613,7 @@ fn play(
 }
 
 fn finish(session: &mut Session, ending: Ending, policy: &SessionPolicy<'_>, now: Timestamp) {
-    let identified = session.seats.iter().filter(|occupant| occupant.user.is_some()).count();
+    let identified = session.seats.iter().filter(|occupant| occupant.is_identified()).count();
     let is_benchmark =
         |occupant: &Occupant| occupant.user.as_ref().is_some_and(|user| policy.benchmarks.contains(user));
     let others = session.seats.iter().filter(|occupant| !is_benchmark(occupant)).count();

@@ -111,6 +111,11 @@ struct StateView<'s> {
     #[serde(serialize_with = "in_order")]
     #[schema(value_type = BTreeMap<String, UserId>)]
     player_identities: Vec<(String, &'s UserId)>,
+    /// The players whose users were deleted after the end, with the commitments to their ids in the session's record.
+    /// Present if there are any.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, String>, required = false)]
+    deleted_players: BTreeMap<String, String>,
     /// The attributions; present from the end on, if there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = [AttributionView], required = false)]
@@ -252,6 +257,12 @@ fn state_view(session: &Session, detail: Detail, shows_scores: bool) -> StateVie
         players: session.seats.iter().map(|occupant| occupant.invite.to_string()).collect(),
         player_identities: identities
             .filter_map(|occupant| Some((occupant.invite.to_string(), occupant.user.as_ref()?)))
+            .collect(),
+        deleted_players: session
+            .seats
+            .iter()
+            .filter(|_| is_shown)
+            .filter_map(|occupant| Some((occupant.invite.to_string(), occupant.deleted?.to_string())))
             .collect(),
         attributions: attributions
             .map(|attribution| AttributionView {

@@ -222,21 +222,12 @@ impl RebuiltBoards {
     fn count(&mut self, game: &RecordedGame, policy: &LeaderboardPolicy) {
         let Some(end) = &game.end else { return };
         let board = BoardId::of(&game.challenge, &game.options, &game.terms);
-        // A user whose id is withheld is identified, so strategies that need identified players count the game.
-        let unknown: Option<UserId> = "withheld".parse().ok();
-        let users: Vec<Option<&UserId>> = game
-            .players
-            .iter()
-            .map(|player| match player {
-                RecordedPlayer::Unidentified => None,
-                RecordedPlayer::User(user) => Some(user),
-                RecordedPlayer::Withheld => unknown.as_ref(),
-            })
-            .collect();
+        let is_identified = |player: &&RecordedPlayer| !matches!(player, RecordedPlayer::Unidentified);
         let result = GameResult {
             challenge: &game.challenge,
             board: board.clone(),
-            users,
+            users: game.players.iter().map(user_of).collect(),
+            identified: game.players.iter().filter(is_identified).count(),
             scores: &end.scores,
             attributions: &end.attributions,
         };

@@ -322,8 +322,13 @@ impl Openings<'_> {
     /// Returns the commitment to the user id of the player at a seat, and adds its opening. Before the end, `None`: the
     /// commitment alone would show other players that this one has a user id.
     fn commit_user(&mut self, seat: usize, occupant: &Occupant) -> Option<Commitment> {
-        let user = occupant.user.as_ref().filter(|_| self.has_ended)?;
-        Some(self.commit("user", seat as u64, user.as_str(), true))
+        if !self.has_ended {
+            return None;
+        }
+        match &occupant.user {
+            Some(user) => Some(self.commit("user", seat as u64, user.as_str(), true)),
+            None => occupant.deleted.map(Commitment::from),
+        }
     }
 
     fn sees_all(&self) -> bool {

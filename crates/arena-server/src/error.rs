@@ -109,6 +109,8 @@ impl From<EngineError> for ApiError {
             EngineError::InviteUsed(_) => bad_request("INVITE_ALREADY_USED"),
             EngineError::SelfPlay => bad_request("SELF_PLAY"),
             EngineError::Banned { .. } => ApiError::new(StatusCode::FORBIDDEN, "BANNED", message),
+            EngineError::UnknownUser => ApiError::not_found("USER_NOT_FOUND", "User not found"),
+            EngineError::UserPlays { .. } => ApiError::new(StatusCode::CONFLICT, "USER_PLAYS", message),
             EngineError::UnknownMessage { .. } => ApiError::not_found("MESSAGE_NOT_FOUND", message),
             EngineError::SignatureUsed => {
                 ApiError::new(StatusCode::UNAUTHORIZED, "SIGNATURE_USED", "the signature was used before; sign again")

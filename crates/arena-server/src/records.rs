@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use arena_engine::{Engine, EngineError, RecordSource};
+use arena_engine::{ContentPlace, Engine, EngineError, RecordSource};
 use arena_identity::ServerSecret;
 use arena_model::{Channel, ChatMessage, ContentHash, Party, Phase, Session, SessionId, Timestamp, hex};
 use arena_record::log::{
@@ -219,21 +219,22 @@ impl Records {
         Arc::clone(&self.log.read())
     }
 
-    /// Returns the commitment to the content of a message, which stays in the record after the content is deleted.
-    /// Returns `None` for messages that are in no record.
-    fn commit(&self, channel: Channel, index: u64, content: &str) -> Option<ContentHash> {
-        let (session, what) = match channel {
-            Channel::Chat(session) => (session, format!("chat/{index}")),
-            Channel::Operator(session) => (session, format!("operator/{index}")),
-            Channel::Invites | Channel::Inputs(_) => return None,
+    /// Returns the commitment to a content, which stays in the record after the content is deleted. Returns `None` for
+    /// messages that are in no record.
+    fn commit(&self, place: ContentPlace, content: &str) -> Option<ContentHash> {
+        let (session, what) = match place {
+            ContentPlace::Message(Channel::Chat(session), index) => (session, format!("chat/{index}")),
+            ContentPlace::Message(Channel::Operator(session), index) => (session, format!("operator/{index}")),
+            ContentPlace::Message(Channel::Invites | Channel::Inputs(_), _) => return None,
+            ContentPlace::User(session, seat) => (session, format!("user/{}", seat.0)),
         };
         Some(ContentHash(self.keys.salts.of_session(session).commit(&what, content).0))
     }
 
-    /// Lets the engine keep the commitments of messages that an administrator hides.
+    /// Lets the engine keep the commitments to contents that an administrator erases.
     pub(crate) fn keep_commitments(self: &Arc<Records>, engine: &Engine) {
         let records = Arc::clone(self);
-        engine.set_commitments(Arc::new(move |channel, index, content| records.commit(channel, index, content)));
+        engine.set_commitments(Arc::new(move |place, content| records.commit(place, content)));
     }
 
     /// Writes the record of a session for a reader, with its proof if the log has the session's end. Returns `None` if

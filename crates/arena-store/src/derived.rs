@@ -197,9 +197,10 @@ pub(crate) fn key_of(user: &str) -> u64 {
 
 /// Returns the user ids in a session's column `players`, each once. The list is empty if the column is invalid.
 pub(crate) fn users_in(players: &str) -> Vec<String> {
-    let players: Vec<(String, Option<String>)> = serde_json::from_str(players).unwrap_or_default();
+    // Each player is a list of the invite, the user's id, and the commitment to the id of a deleted user.
+    let players: Vec<Vec<Option<String>>> = serde_json::from_str(players).unwrap_or_default();
     let mut users: Vec<String> = Vec::new();
-    for user in players.into_iter().filter_map(|(_, user)| user) {
+    for user in players.into_iter().filter_map(|player| player.into_iter().nth(1).flatten()) {
         // `read_session` also ignores invalid ids.
         if user.parse::<UserId>().is_ok() && !users.contains(&user) {
             users.push(user);

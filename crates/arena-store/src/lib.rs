@@ -11,6 +11,7 @@ mod bans;
 mod boards;
 mod counts;
 mod db;
+mod deletion;
 mod derived;
 mod dialect;
 mod export;
@@ -42,6 +43,7 @@ pub use audit::{AuditEntry, AuditNo};
 pub use bans::{AddressRange, AddressRangeError, Ban, BanSubject};
 
 pub use boards::BoardFacts;
+pub use deletion::{DeletionOutcome, UserDeletion};
 pub use export::EndingNo;
 pub use import::{ImportOutcome, ImportedSession};
 pub use leagues::{

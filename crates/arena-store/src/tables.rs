@@ -124,12 +124,8 @@ pub(crate) fn read_session(row: &dyn Columns) -> Result<(SessionNo, Session), St
         let codes: Vec<String> = json(text(column)?).map_err(damaged)?;
         codes.iter().map(|code| parse(code).map_err(damaged)).collect()
     };
-    let players: Vec<(String, Option<String>)> = json(text(Sessions::Players)?).map_err(damaged)?;
-    let seats = players
-        .iter()
-        .map(|(invite, user)| Ok(Occupant { invite: parse(invite)?, user: user.as_deref().map(parse).transpose()? }))
-        .collect::<Result<Vec<Occupant>, String>>()
-        .map_err(damaged)?;
+    let players: Vec<Vec<Option<String>>> = json(text(Sessions::Players)?).map_err(damaged)?;
+    let seats = players.iter().map(|player| read_player(player)).collect::<Result<_, String>>().map_err(damaged)?;
     let scores: Vec<Score> = json(text(Sessions::Scores)?).map_err(damaged)?;
     let attributions: Vec<(usize, usize, String)> = json(text(Sessions::Attributions)?).map_err(damaged)?;
     let facts = SessionFacts {
@@ -392,11 +388,26 @@ pub(crate) fn codes_text(codes: &[InviteCode]) -> String {
 }
 
 pub(crate) fn players_text(seats: &[Occupant]) -> String {
-    let players: Vec<(String, Option<&str>)> = seats
-        .iter()
-        .map(|occupant| (occupant.invite.to_string(), occupant.user.as_ref().map(|user| user.as_str())))
-        .collect();
-    to_json(&players)
+    let player = |occupant: &Occupant| -> Vec<Option<String>> {
+        let user = occupant.user.as_ref().map(UserId::to_string);
+        let deleted = occupant.deleted.map(|commitment| Some(commitment.to_string()));
+        [Some(occupant.invite.to_string()), user].into_iter().chain(deleted).collect()
+    };
+    to_json(&seats.iter().map(player).collect::<Vec<_>>())
+}
+
+/// Reads a player of the column `players`: the invite, the user's id, and the commitment to the id of a deleted user.
+fn read_player(player: &[Option<String>]) -> Result<Occupant, String> {
+    let (invite, user, deleted) = match player {
+        [Some(invite), user] => (invite, user, &None),
+        [Some(invite), None, deleted @ Some(_)] => (invite, &None, deleted),
+        _ => return Err("a player isn't an invite with a user".to_owned()),
+    };
+    Ok(Occupant {
+        invite: parse(invite)?,
+        user: user.as_deref().map(parse).transpose()?,
+        deleted: deleted.as_deref().map(parse).transpose()?,
+    })
 }
 
 pub(crate) fn attributions_text(attributions: &[Attribution]) -> String {

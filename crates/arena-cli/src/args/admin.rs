@@ -33,6 +33,17 @@ Examples:
         #[arg(long)]
         off: bool,
     },
+    /// Delete a user's id and profile; the user's games stay, and count for the other players.
+    #[command(after_help = "\
+Examples:
+  arena admin delete-user ada
+
+The user leaves all leaderboards, which can't be undone. A user with a seat in a running session can't be
+deleted. Hide the user's messages with `arena admin hide` if they must go, too.")]
+    DeleteUser {
+        /// User id.
+        user: String,
+    },
     /// Delete a message's content permanently; the channel shows its hash instead.
     #[command(after_help = "\
 Examples:

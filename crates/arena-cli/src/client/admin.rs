@@ -38,6 +38,11 @@ impl Arena {
         self.post(&path, json!({ "isBenchmark": benchmark }))
     }
 
+    /// Deletes a user.
+    pub fn delete_user(&self, user: &str) -> Result<Answer, CallError> {
+        self.post(&(path(&["api", "admin", "users"], Some(user)) + "/delete"), json!({}))
+    }
+
     /// Hides a message.
     pub fn hide(&self, channel: &str, index: u64) -> Result<Answer, CallError> {
         self.post("/api/admin/messages/hide", json!({ "channel": channel, "index": index }))

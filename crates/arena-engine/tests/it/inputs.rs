@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arena_engine::{
-    Act, Administrator, Chat, Engine, EngineError, Join, RecordSource, ReportUsage, Withdrawal, Written,
+    Act, Administrator, Chat, ContentPlace, Engine, EngineError, Join, RecordSource, ReportUsage, Withdrawal, Written,
 };
 use arena_model::{Channel, ContentHash, InviteCode, Party, SessionId, Status, UsageReport};
 use arena_testkit::TestEnvironment;
@@ -190,7 +190,8 @@ async fn the_commitment_of_a_hidden_message_remains() {
     let chat = Channel::Chat(id);
     engine.hide_message(by, chat, 1).await.expect("it is hidden");
     // From now on, the engine keeps commitments.
-    engine.set_commitments(Arc::new(|channel: Channel, index: u64, content: &str| {
+    engine.set_commitments(Arc::new(|place: ContentPlace, content: &str| {
+        let ContentPlace::Message(channel, index) = place else { return None };
         Some(ContentHash::of(&format!("{channel} {index} salted {content}")))
     }));
     engine.hide_message(by, chat, 3).await.expect("it is hidden");

@@ -24,9 +24,15 @@ fn count(scoring: &Scoring, games: &[Played]) -> BTreeMap<String, PlayerStanding
             .iter()
             .map(|&(from, to)| Attribution { from: Seat(from), to: Seat(to), kind: "security_breach".to_owned() })
             .collect();
-        let users = users.iter().map(Option::as_ref).collect();
-        let result =
-            GameResult { challenge, board: id_of(challenge), users, scores: &scores, attributions: &attributions };
+        let users: Vec<_> = users.iter().map(Option::as_ref).collect();
+        let result = GameResult {
+            challenge,
+            board: id_of(challenge),
+            identified: users.iter().flatten().count(),
+            users,
+            scores: &scores,
+            attributions: &attributions,
+        };
         for (seat, user) in result.users.iter().enumerate() {
             let Some(user) = user else { continue };
             let standings = players.entry(user.to_string()).or_default();

@@ -123,11 +123,10 @@ pub(super) fn refutes(game: &RecordedGame, reason: &str) -> bool {
 
 /// Returns the reasons why a game counts only in part.
 pub(super) fn partial_reasons(result: &GameResult<'_>, policy: &LeaderboardPolicy) -> Vec<PartialReason> {
-    let named = result.users.iter().flatten().count();
     let mut reasons = Vec::new();
-    if named == 0 {
+    if result.identified == 0 {
         reasons.push(PartialReason::NoUser);
-    } else if named < result.users.len() {
+    } else if result.identified < result.users.len() {
         reasons.push(PartialReason::MissingUser);
     }
     if policy.main.get(result.challenge) != Some(&result.board) {

@@ -478,6 +478,7 @@ mod tests {
             let occupant = |(seat, user): (usize, &&str)| Occupant {
                 invite: format!("inv_018f6b2e-0000-7000-8000-00000000000{seat}").parse().expect("an invite"),
                 user: (!user.is_empty()).then(|| user.parse().expect("a user id")),
+                deleted: None,
             };
             let session = Session {
                 facts: Arc::new(SessionFacts { rated: rated.cloned(), ..facts() }),

@@ -8,6 +8,7 @@ mod import;
 mod messages;
 mod recompute;
 mod sessions;
+mod users;
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -36,6 +37,7 @@ pub(super) fn list(arena: &Arena) -> Vec<Route> {
         routes!(recompute::recompute),
         routes!(sessions::remove_session),
         routes!(benchmark::set_benchmark),
+        routes!(users::delete_user),
     ];
     let require_token = middleware::from_fn_with_state(arena.clone(), require_token);
     routes.into_iter().map(|route| route.layer(require_token.clone())).collect()

@@ -114,7 +114,7 @@ fn hash(content: &str) -> String {
 }
 
 /// All routes of the administrator, with valid bodies.
-const ROUTES: [(&str, &str, &str); 11] = [
+const ROUTES: [(&str, &str, &str); 12] = [
     ("GET", "/audit", ""),
     ("GET", "/bans", ""),
     ("GET", "/export", ""),
@@ -126,6 +126,7 @@ const ROUTES: [(&str, &str, &str); 11] = [
     ("POST", "/recompute", "{}"),
     ("POST", "/sessions/$session/remove", "{}"),
     ("POST", "/users/ada/benchmark", r#"{"isBenchmark": true}"#),
+    ("POST", "/users/ada/delete", "{}"),
 ];
 
 #[test]
@@ -220,6 +221,65 @@ fn a_benchmark_model_counts_as_one_from_the_next_game_on() {
     for (body, code) in [(json!({}), "MISSING_FIELD"), (json!({ "isBenchmark": 1 }), "INVALID_FIELD")] {
         assert_eq!(fixture.post("/users/bot/benchmark", body).refusal(), (400, code.to_owned()));
     }
+}
+
+#[test]
+fn a_deleted_user_leaves_its_games_to_the_other_players() {
+    let fixture = AdminFixture::open();
+    fixture.client.post("/api/users", &json!({ "userId": "eve", "username": "Eve Example" })).ok();
+    fixture.post("/users/eve/benchmark", json!({ "isBenchmark": true })).ok();
+    let played = [fixture.play(["ada", "eve"], 1), fixture.play(["eve", "bob"], 0), fixture.play(["eve", "eve"], 0)];
+    fixture.play(["ada", "bob"], 0);
+    let (running, players) = fixture.begin(["bob", "eve"]);
+    let row = |user: &str| {
+        let board = fixture.client.get("/api/scoring/psi").ok();
+        let rows: Vec<Value> =
+            board.as_object().expect("boards").values().flat_map(|rows| rows.as_array()).flatten().cloned().collect();
+        rows.into_iter().filter(|row| row["playerId"] == user).collect::<Vec<_>>()
+    };
+    let before = ["ada", "bob"].map(row);
+    assert!(!row("eve").is_empty());
+    let delete = |user: &str| fixture.post(&format!("/users/{user}/delete"), json!({}));
+    assert_eq!(delete("zoe").refusal(), (404, "USER_NOT_FOUND".to_owned()));
+    let refused = delete("eve");
+    assert_eq!(refused.refusal(), (409, "USER_PLAYS".to_owned()));
+    assert!(refused.json()["error"].as_str().expect("a sentence").contains(&running));
+    fixture.end(&running, &players, 0);
+    fixture.remove(&running).ok();
+
+    let listed = || {
+        let page = fixture.client.get("/api/challenges?limit=100").ok();
+        let mut sessions = page["challenges"].as_array().expect("a list").iter();
+        sessions.find(|listed| listed["id"] == *played[0]).expect("it is listed").clone()
+    };
+    assert!(listed().to_string().contains("\"eve\""));
+    assert_eq!(delete("eve").ok(), json!({ "deleted": true, "sessions": 3 }));
+    assert_eq!(delete("eve").refusal(), (404, "USER_NOT_FOUND".to_owned()));
+    assert_eq!(["ada", "bob"].map(row), before);
+    assert_eq!(row("eve"), [] as [Value; 0]);
+    assert_eq!(fixture.client.get("/api/users/eve").refusal(), (404, "USER_NOT_FOUND".to_owned()));
+    let detail = json!({ "userIdSha256": hash("eve") });
+    assert_eq!(fixture.audited().last(), Some(&("delete-user".to_owned(), detail)));
+    let exported = fixture.export();
+    for text in exported.iter().map(String::as_str).chain([fixture.client.get("/api/users").text()]) {
+        assert!(!text.contains("\"eve\"") && !text.contains("Eve Example"), "{text}");
+    }
+    let ended = listed();
+    let (players, state) = (&ended["state"]["players"], &ended["state"]);
+    assert_eq!(state["playerIdentities"], json!({ players[0].as_str().expect("an invite"): "ada" }));
+    let deleted = state["deletedPlayers"].as_object().expect("a map");
+    assert_eq!(deleted.keys().collect::<Vec<_>>(), [players[1].as_str().expect("an invite")]);
+    // Its record has the same commitment, which nobody can open anymore.
+    let record = fixture.client.get(&format!("/api/sessions/{}/record", played[0]));
+    let commitment = deleted.values().next().and_then(Value::as_str).expect("a hash");
+    assert!(record.text().contains(&format!("\"user\":\"{commitment}\"")), "{}", record.text());
+    assert!(!record.text().contains("{\"open\":\"user/1\""));
+
+    // Where the games are imported, they count as here.
+    let here = AdminFixture::open();
+    here.import(&exported);
+    assert_eq!(here.boards(), fixture.boards());
+    assert_eq!(here.post("/recompute", json!({})).ok()["wrong"], json!([]));
 }
 
 /// Returns a viewer's messages of a channel: the content, the hash of hidden content, or `redacted`.

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use arena_model::{Channel, ContentHash, Session, Status, Timestamp, UserProfile};
+use arena_model::{Channel, ContentHash, Occupant, Seat, Session, SessionId, Status, Timestamp, UserProfile};
 use arena_store::{
-    AuditEntry, AuditNo, Ban, BanSubject, CommitError, EndingNo, ImportOutcome, ImportedSession, SessionFilter,
-    SessionNo, Store,
+    AuditEntry, AuditNo, Ban, BanSubject, CommitError, DeletionOutcome, EndingNo, ImportOutcome, ImportedSession,
+    SessionFilter, SessionNo, Store, UserDeletion,
 };
 use arena_testkit::Postgres;
 use proptest::prelude::*;
 
-use crate::season::{GAME, Game, begin, boards, end, games, open, play, user};
+use crate::season::{GAME, Game, begin, board, boards, end, games, open, play, psi, user};
 use crate::storage::{TestStorage, stories, with_each_storage};
 use crate::{audit, create, said, session, update};
 
@@ -18,6 +18,7 @@ stories!(
     a_hidden_message_leaves_its_hash_and_no_trace_of_its_content,
     bans_outlive_a_restart_and_are_lifted_once,
     a_session_is_removed_whole_or_not_at_all,
+    a_deleted_user_leaves_commitments_and_no_trace_of_its_id,
     a_session_with_anothers_invite_is_not_taken,
     sessions_without_a_seed_are_over,
     running_sessions_are_found_among_many_ended_ones,
@@ -179,6 +180,71 @@ async fn a_session_is_removed_whole_or_not_at_all(storage: TestStorage) {
     assert_eq!(store.read_totals().await.expect("totals").participants, 0);
 }
 
+/// Deletes a user, whose commitment in each session is the hash of this text.
+async fn delete(store: &Store, name: &str) -> DeletionOutcome {
+    let commit = Box::new(|id: SessionId, Seat(seat): Seat| ContentHash::of(&format!("{id} {seat}")));
+    let placeholder = user(&format!("deleted-{}", name.len()));
+    let deletion = UserDeletion { user: user(name), placeholder, commit, audit: audit("delete") };
+    store.delete_user(deletion).await.expect("the store can write")
+}
+
+async fn a_deleted_user_leaves_commitments_and_no_trace_of_its_id(storage: TestStorage) {
+    const NAME: &str = "ada \"lovelace\"";
+    let store = open(&storage).await;
+    let game = Game { users: [NAME, "bob"], ..GAME };
+    let (_, ended) = end(&store, begin(&store, 1, &game).await, &game).await;
+    let double = Game { users: [NAME, NAME], ..GAME };
+    let (_, alone) = end(&store, begin(&store, 2, &double).await, &double).await;
+    // The search must not find a name that contains the other.
+    let other = Game { users: ["ada", "lovelace"], ..GAME };
+    let (_, others) = end(&store, begin(&store, 3, &other).await, &other).await;
+    let (no, mut running) = begin(&store, 4, &game).await;
+    running.version = 2;
+    let invite = running.facts.invites[0];
+    running.seats = vec![Occupant { invite, user: Some(user(NAME)), deleted: None }];
+    update(&store, no, &running, Vec::new()).await.expect("the commit is stored");
+
+    assert_eq!(delete(&store, "zoe").await, DeletionOutcome::Unknown);
+    assert_eq!(delete(&store, NAME).await, DeletionOutcome::Playing(vec![running.facts.id]));
+    assert_eq!(store.read_totals().await.expect("totals").participants, 4);
+    assert!(audited(&store).await.is_empty());
+    store.remove_session(no, Arc::new(running), audit("remove")).await.expect("the removal succeeds");
+
+    let bob = store.find_standings(&user("bob")).await.expect("readable");
+    let mut sessions = vec![ended.facts.id, alone.facts.id];
+    sessions.sort();
+    let DeletionOutcome::Deleted(mut deleted) = delete(&store, NAME).await else { panic!("the user exists") };
+    deleted.sort();
+    assert_eq!(deleted, sessions);
+    assert_eq!(delete(&store, NAME).await, DeletionOutcome::Unknown);
+    assert_eq!(audited(&store).await.len(), 2);
+    assert!(!holds(&storage, "lovelace\\"));
+    let check = async |store: &Store| {
+        let seats = async |id| store.find_session(id).await.expect("readable").expect("it exists").session.seats;
+        let commitment = |id: SessionId, seat: u64| Some(ContentHash::of(&format!("{id} {seat}")));
+        let id = ended.facts.id;
+        let found: Vec<_> = seats(id).await.into_iter().map(|occupant| (occupant.user, occupant.deleted)).collect();
+        assert_eq!(found, [(None, commitment(id, 0)), (Some(user("bob")), None)]);
+        let id = alone.facts.id;
+        let found: Vec<_> = seats(id).await.into_iter().map(|occupant| occupant.deleted).collect();
+        assert_eq!(found, [commitment(id, 0), commitment(id, 1)]);
+        assert_eq!(seats(others.facts.id).await, others.seats);
+        // The other player's game counts as before, for all strategies.
+        assert_eq!(store.find_standings(&user("bob")).await.expect("readable"), bob);
+        assert_eq!(store.find_standings(&user(NAME)).await.expect("readable"), None);
+        assert_eq!(board(store, &psi("average"), None, 0, 9).await, "ada 1 1.00, bob 1 -1.00, lovelace 1 -1.00 of 3");
+        assert_eq!(store.read_totals().await.expect("totals").participants, 3);
+        assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
+    };
+    check(&store).await;
+    drop(store);
+    let store = open(&storage).await;
+    check(&store).await;
+    // The same name can play again, as a new user.
+    play(&store, 5, &game).await;
+    assert_eq!(board(&store, &psi("average"), None, 0, 1).await, "ada 1 1.00 of 4");
+}
+
 /// Describes everything that a store shows about ended games.
 async fn shown(store: &Store) -> String {
     let totals = store.read_totals().await.expect("totals");
@@ -272,6 +338,33 @@ proptest! {
             assert_eq!(shown(&whole).await, expected);
             assert!(whole.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
             drop(whole);
+            assert_eq!(shown(&open(&storage).await).await, expected);
+        });
+    }
+
+    #[test]
+    fn the_games_of_a_deleted_user_count_for_the_others_on_sqlite_and_postgres((games, order, _) in a_season()) {
+        with_each_storage(async |storage| {
+            let store = open(&storage).await;
+            boards(&store).await;
+            season(&store, &games, &order).await;
+            let others = async |store: &Store| {
+                let mut lines = Vec::new();
+                for name in ["bob", "eve", "joe"] {
+                    lines.push(format!("{:?}", store.find_standings(&user(name)).await.expect("readable")));
+                }
+                lines
+            };
+            let before = (others(&store).await, store.read_totals().await.expect("totals"));
+            let is_known = store.find_standings(&user("ada")).await.expect("readable").is_some();
+            let deleted = delete(&store, "ada").await;
+            assert_eq!(deleted != DeletionOutcome::Unknown, is_known);
+            let mut totals = store.read_totals().await.expect("totals");
+            totals.participants += u64::from(is_known);
+            assert_eq!((others(&store).await, totals), before);
+            assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
+            let expected = shown(&store).await;
+            drop(store);
             assert_eq!(shown(&open(&storage).await).await, expected);
         });
     }

@@ -114,7 +114,11 @@ async fn what_was_committed_is_there_after_a_restart(storage: TestStorage) {
         session.wake_at = None;
         session.deadline = None;
         session.announced = vec![session.facts.invites[1]];
-        session.seats = vec![Occupant { invite: session.facts.invites[1], user: Some("ada".parse().expect("a name")) }];
+        session.seats = vec![Occupant {
+            invite: session.facts.invites[1],
+            user: Some("ada".parse().expect("a name")),
+            deleted: None,
+        }];
         session.scores[0] = Score { security: -1.0, utility: 0.1 };
         let total = UsageTotal { reports: 1, input_tokens: 7, cost_usd: Some(0.1), ..UsageTotal::default() };
         session.usage = Arc::new(vec![SeatUsage { total, reports: Vec::new() }]);

@@ -76,7 +76,8 @@ pub(super) async fn end(store: &Store, (no, mut session): (SessionNo, Session), 
         category: GameCategory::Train,
     };
     let seats = session.facts.invites.iter().zip(game.users);
-    session.seats = seats.map(|(invite, name)| Occupant { invite: *invite, user: name.parse().ok() }).collect();
+    session.seats =
+        seats.map(|(invite, name)| Occupant { invite: *invite, user: name.parse().ok(), deleted: None }).collect();
     session.scores = game.scores.map(|(security, utility)| Score { security, utility }).to_vec();
     if game.breach {
         session.attributions = vec![Attribution { from: Seat(0), to: Seat(1), kind: "security_breach".to_owned() }];

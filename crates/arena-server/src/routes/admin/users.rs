@@ -1,0 +1,39 @@
+//! `POST /api/admin/users/{userId}/delete`: deletes a user on request.
+
+use arena_engine::Administrator;
+use axum::Extension;
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::answer::{json, to_text};
+use crate::arena::Arena;
+use crate::error::{ApiError, ApiResult};
+use crate::request::Post;
+
+/// The user was deleted.
+#[derive(Serialize, ToSchema)]
+#[schema(example = json!({ "deleted": true, "sessions": 7 }))]
+struct Deleted {
+    deleted: bool,
+    /// The number of sessions from which the user's id was erased.
+    sessions: usize,
+}
+
+/// Deletes a user who has no seat in a running session. The user's games stay, without its id.
+#[utoipa::path(post, path = "/api/admin/users/{userId}/delete", tag = "administration", security(("administratorToken" = [])),
+    params(("userId" = String, Path, description = "The user's id.", example = "ada")),
+    request_body(content = Option<Object>, description = "Ignored."),
+    responses((status = 200, body = Deleted, description = "The user was deleted."),
+        (status = 404, description = "`USER_NOT_FOUND`: there is no such user."),
+        (status = 409, description = "`USER_PLAYS`: the user has a seat in a running session.")))]
+pub(super) async fn delete_user(
+    State(arena): State<Arena>,
+    Extension(by): Extension<Administrator>,
+    request: Post,
+) -> ApiResult {
+    let user = request.param("userId").parse();
+    let user = user.map_err(|error| ApiError::bad_request("INVALID_FIELD", format!("userId is {error}")))?;
+    let sessions = arena.engine.delete_user(by, user).await?;
+    Ok(json(to_text(&Deleted { deleted: true, sessions })))
+}

@@ -1,0 +1,154 @@
+//! Deletion of a user: the id and the profile are erased. The user's games stay, and count for the other players.
+
+use arena_model::{ContentHash, Occupant, Seat, Session, SessionId, Status, UserId};
+
+use crate::audit::record;
+use crate::db::{Db, Failure};
+use crate::dialect::{Dialect, columns};
+use crate::hiding::{begin_to_erase, end_erasing};
+use crate::job::{WriteError, Writing};
+use crate::standings::{PARTICIPANTS, find_career};
+use crate::tables::{Sessions, players_text, read_session, to_json};
+use crate::value::Value;
+use crate::{AuditEntry, CommitError, Store};
+
+/// The deletion of a user.
+pub struct UserDeletion {
+    /// The user.
+    pub user: UserId,
+    /// The id that takes the place of the user's id in the list of users, whose rows are never removed. No other user
+    /// may have it.
+    pub placeholder: UserId,
+    /// A function that returns the commitment to the user's id in the record of a session, where the user had this seat.
+    pub commit: Box<dyn Fn(SessionId, Seat) -> ContentHash + Send + Sync>,
+    /// The audit entry.
+    pub audit: AuditEntry,
+}
+
+/// The result of a deletion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeletionOutcome {
+    /// There is no such user.
+    Unknown,
+    /// The user has seats in these sessions, which haven't ended, so nothing was changed.
+    Playing(Vec<SessionId>),
+    /// The user's id was erased from these sessions, which have ended.
+    Deleted(Vec<SessionId>),
+}
+
+impl Store {
+    /// Deletes a user who has no seat in a running session. The user's place in the list of users remains, without id
+    /// and name. In each of its games, the commitment to its id takes the place of the id, so the records of the games
+    /// keep their hashes. The games count for the other players as before. Bans and audit entries stay.
+    ///
+    /// # Errors
+    /// If the store can't be read or write.
+    pub async fn delete_user(&self, deletion: UserDeletion) -> Result<DeletionOutcome, CommitError> {
+        let user = to_json(&deletion.user.as_str());
+        // All sessions are searched before the write, because other writes wait for it.
+        let found = self.aside(user, |user, db| Box::pin(find_sessions(db, user, "1 = 1"))).await?;
+        self.write((deletion, found), |(deletion, found), writing| {
+            Box::pin(async move {
+                begin_to_erase(writing)?;
+                let deleted = delete(writing, deletion, found).await;
+                end_erasing(writing)?;
+                let deleted = deleted?;
+                if let DeletionOutcome::Deleted(_) = deleted {
+                    record(writing, &deletion.audit).await?;
+                }
+                Ok(deleted)
+            })
+        })
+        .await
+    }
+}
+
+/// Returns the condition that the text in `column` contains `$1`.
+fn contains(dialect: Dialect, column: &str) -> String {
+    match dialect {
+        Dialect::Sqlite => format!("instr({column}, $1) > 0"),
+        Dialect::Postgres => format!("strpos({column}, $1) > 0"),
+    }
+}
+
+/// Returns the numbers of the sessions that meet a condition and contain the user, given as JSON text.
+async fn find_sessions(db: &mut Db, user: &str, condition: &str) -> Result<Vec<i64>, Failure> {
+    let sql = format!("SELECT no FROM sessions WHERE {condition} AND {}", contains(db.dialect(), "players"));
+    db.list(&sql, &[user.into()], |row| row.integer(0)).await
+}
+
+async fn delete(writing: &mut Writing, deletion: &UserDeletion, found: &[i64]) -> Result<DeletionOutcome, WriteError> {
+    let UserDeletion { user, placeholder, commit, .. } = deletion;
+    let text = to_json(&user.as_str());
+    writing.lock_users([user.as_str()]).await?;
+    let id = [Value::prose(user.as_str())];
+    let no = writing.db.find("SELECT no FROM users WHERE id = $1", &id, |row| row.integer(0)).await?;
+    // The user may have joined and ended sessions since the search. Sessions that can end by time have a wake-up.
+    let mut sessions = found.to_vec();
+    sessions.extend(find_sessions(&mut writing.db, &text, "wake_at IS NOT NULL").await?);
+    if let Some(no) = no {
+        let played = "SELECT session FROM careers WHERE user_no = $1 AND n > 0";
+        sessions.extend(writing.db.list(played, &[no.into()], |row| row.integer(0)).await?);
+    }
+    sessions.sort_unstable();
+    sessions.dedup();
+
+    let (mut running, mut ended) = (Vec::new(), Vec::new());
+    let dialect = writing.db.dialect();
+    let sql = format!("SELECT {} FROM sessions WHERE no = $1{}", columns::<Sessions>(""), dialect.for_update());
+    for no in sessions {
+        let Some((_, session)) = writing.db.find(&sql, &[no.into()], read_session).await? else { continue };
+        match session.status() {
+            _ if session.seats.iter().all(|occupant| occupant.user.as_ref() != Some(user)) => {}
+            Status::Ended => ended.push((no, session)),
+            Status::Open | Status::Active => running.push(session.facts.id),
+        }
+    }
+    if !running.is_empty() {
+        return Ok(DeletionOutcome::Playing(running));
+    }
+    if no.is_none() && ended.is_empty() {
+        return Ok(DeletionOutcome::Unknown);
+    }
+    for (no, session) in &ended {
+        erase_from(writing, *no, session, user, commit).await?;
+    }
+    if let Some(no) = no {
+        if find_career(&mut writing.db, no).await?.played > 0 {
+            writing.effects.delta.add_total(PARTICIPANTS, -1);
+        }
+        writing.db.execute("DELETE FROM careers WHERE user_no = $1", &[no.into()]).await?;
+        let sql = "UPDATE users SET id = $1, username = NULL, model = NULL, benchmark = 0 WHERE no = $2";
+        writing.db.execute(sql, &[Value::prose(placeholder.as_str()), no.into()]).await?;
+        writing.journal_entry.users.insert(no);
+    }
+    // The answers of a day, for repeated requests, may contain the id.
+    let sql = format!("DELETE FROM answers WHERE {}", contains(dialect, "body"));
+    writing.db.execute(&sql, &[text.as_str().into()]).await?;
+    writing.effects.recounted = true;
+    writing.journal_entry.administration = true;
+    Ok(DeletionOutcome::Deleted(ended.into_iter().map(|(_, session)| session.facts.id).collect()))
+}
+
+async fn erase_from(
+    writing: &mut Writing,
+    no: i64,
+    session: &Session,
+    user: &UserId,
+    commit: &(dyn Fn(SessionId, Seat) -> ContentHash + Send + Sync),
+) -> Result<(), WriteError> {
+    let id = session.facts.id;
+    let is_of_user = |occupant: &Occupant| occupant.user.as_ref() == Some(user);
+    let erase = |(seat, occupant): (usize, &Occupant)| match is_of_user(occupant) {
+        true => Occupant { user: None, deleted: Some(commit(id, Seat(seat))), invite: occupant.invite },
+        false => occupant.clone(),
+    };
+    let seats: Vec<Occupant> = session.seats.iter().enumerate().map(erase).collect();
+    // A game of a user against itself counts for nobody. Without the user's id, it would count for the others.
+    let played_itself = session.seats.iter().filter(|occupant| is_of_user(occupant)).count() > 1;
+    let rated = if played_itself { ", rated = ''" } else { "" };
+    let sql = format!("UPDATE sessions SET players = $1{rated} WHERE no = $2");
+    writing.db.execute(&sql, &[players_text(&seats).into(), no.into()]).await?;
+    writing.journal_entry.add_session(id);
+    Ok(())
+}
