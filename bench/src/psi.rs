@@ -3,12 +3,16 @@
 //!
 //! `player_pool` and the scenarios determine the players and the number of games.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail, ensure};
+use arena_identity::KeyPair;
+use arena_model::Timestamp;
 use memchr::memmem;
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::connection::Connection;
 use crate::latency::Latencies;
@@ -163,25 +167,95 @@ pub enum Players {
     Unknown,
     /// This number of users, with ids of 64 hexadecimal digits. Successive games have different users.
     Known(u64),
+    /// The holders of [`KEYS`], on an arena with authentication.
+    Signed,
 }
+
+/// The keys of the players who sign their joins.
+static KEYS: LazyLock<Vec<KeyPair>> = LazyLock::new(|| (0..64).map(|seed| KeyPair::from_random([seed; 32])).collect());
+
+/// The number of different players who sign their joins.
+pub const SIGNERS: u64 = 64;
 
 impl Players {
     /// Returns the bodies of the two joins.
-    fn joins(self, invites: &[String]) -> Vec<String> {
+    fn joins(self, invites: &[String]) -> anyhow::Result<Vec<String>> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = match self {
             Players::Unknown => 0,
-            Players::Known(_) => NEXT.fetch_add(invites.len() as u64, Ordering::Relaxed),
+            Players::Known(_) | Players::Signed => NEXT.fetch_add(invites.len() as u64, Ordering::Relaxed),
         };
         let join = |(seat, invite): (u64, &String)| match self {
-            Players::Unknown => format!(r#"{{"invite":"{invite}"}}"#),
+            Players::Signed => signed_join(&KEYS[((number + seat) % SIGNERS) as usize], invite),
+            Players::Unknown => Ok(format!(r#"{{"invite":"{invite}"}}"#)),
             Players::Known(users) => {
                 // Odd factors spread the ids like hashes, and each user keeps its id.
                 let user = ((number + seat) % users).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                format!(r#"{{"invite":"{invite}","userId":"{user:016x}{user:048x}"}}"#)
+                Ok(format!(r#"{{"invite":"{invite}","userId":"{user:016x}{user:048x}"}}"#))
             }
         };
         (0..).zip(invites).map(join).collect()
+    }
+}
+
+/// Returns the body of a join with a signature.
+///
+/// # Errors
+/// If the text isn't an invite.
+pub fn signed_join(pair: &KeyPair, invite: &str) -> anyhow::Result<String> {
+    let at = now()?;
+    let signature = pair.sign_join(invite.parse()?, at);
+    let key = pair.public_key();
+    Ok(json!({ "invite": invite, "publicKey": key.as_hex(), "signature": signature, "timestamp": at.0 }).to_string())
+}
+
+/// Returns the current time, for signatures.
+///
+/// # Errors
+/// If the clock is before 1970.
+#[expect(clippy::disallowed_methods, reason = "signatures need the time of the system's clock")]
+pub fn now() -> anyhow::Result<Timestamp> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
+    Ok(Timestamp(i64::try_from(since.as_millis())?))
+}
+
+/// The credential with which a player at a seat sends its requests.
+enum Credential {
+    /// The player's invite.
+    Invite(String),
+    /// The key of the session, on an arena with authentication.
+    Key(String),
+}
+
+impl Credential {
+    /// Returns the credential of a player after its join.
+    fn of(players: Players, invite: &str, joined: &[u8]) -> anyhow::Result<Credential> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Joined {
+            session_key: String,
+        }
+        if players != Players::Signed {
+            return Ok(Credential::Invite(invite.to_owned()));
+        }
+        let Joined { session_key } =
+            serde_json::from_slice(joined).context("the answer to a join has no sessionKey")?;
+        Ok(Credential::Key(session_key))
+    }
+
+    fn sync_target(&self, session: &str) -> String {
+        match self {
+            Credential::Invite(from) => format!("/api/arena/sync?channel={session}&from={from}"),
+            Credential::Key(key) => format!("/api/arena/sync?channel={session}&key={key}"),
+        }
+    }
+
+    /// Returns the path of a POST, and the body, to which the invite is added if it is the credential.
+    fn post(&self, path: &str, body: &str) -> (String, String) {
+        match self {
+            Credential::Invite(from) => (path.to_owned(), format!(r#"{{{body},"from":"{from}"}}"#)),
+            Credential::Key(key) => (format!("{path}?key={key}"), format!("{{{body}}}")),
+        }
     }
 }
 
@@ -209,16 +283,18 @@ pub async fn play(
     let Invited { id, invites } = create(&mut connections[0], server_kind).await?;
     latencies.record(Step::Create, intended);
 
-    for (seat, body) in players.joins(&invites).into_iter().enumerate() {
+    let mut credentials = Vec::with_capacity(2);
+    for (seat, body) in players.joins(&invites)?.into_iter().enumerate() {
         let sent = Instant::now();
-        connections[seat % seats].post("/api/arena/join", body).await?.ok("join")?;
+        let joined = connections[seat % seats].post("/api/arena/join", body).await?.ok("join")?;
         latencies.record(Step::Join, sent);
+        credentials.push(Credential::of(players, &invites[seat], &joined)?);
     }
 
     let mut sets = Vec::with_capacity(2);
-    for (seat, invite) in invites.iter().enumerate() {
+    for (seat, credential) in credentials.iter().enumerate() {
         let sent = Instant::now();
-        let messages = sync(&mut connections[seat % seats], &id, invite).await?;
+        let messages = connections[seat % seats].get(&credential.sync_target(&id)).await?.ok("sync")?;
         latencies.record(Step::Sync, sent);
         sets.push(match server_kind {
             ServerKind::Arena | ServerKind::Script => private_set(&messages)?,
@@ -226,23 +302,26 @@ pub async fn play(
         });
     }
 
-    for (seat, invite) in invites.iter().enumerate() {
+    for (seat, credential) in credentials.iter().enumerate() {
         let sent = Instant::now();
-        connections[seat % seats].post("/api/chat/send", chat_body(&id, SMALL_TALK, invite)).await?.ok("chat")?;
+        let body = format!(r#""channel":"{id}","content":"{SMALL_TALK}""#);
+        let (target, body) = credential.post("/api/chat/send", &body);
+        connections[seat % seats].post(&target, body).await?.ok("chat")?;
         latencies.record(Step::Chat, sent);
     }
 
     let guess = listed(&intersection(&sets[0], &sets[1]));
-    for (seat, invite) in invites.iter().enumerate() {
+    for (seat, credential) in credentials.iter().enumerate() {
         let sent = Instant::now();
-        let body = format!(r#"{{"challengeId":"{id}","messageType":"guess","content":"{guess}","from":"{invite}"}}"#);
-        connections[seat % seats].post("/api/arena/message", body).await?.ok("guess")?;
+        let body = format!(r#""challengeId":"{id}","messageType":"guess","content":"{guess}""#);
+        let (target, body) = credential.post("/api/arena/message", &body);
+        connections[seat % seats].post(&target, body).await?.ok("guess")?;
         latencies.record(Step::Guess, sent);
     }
 
-    for (seat, invite) in invites.iter().enumerate() {
+    for (seat, credential) in credentials.iter().enumerate() {
         let sent = Instant::now();
-        let messages = sync(&mut connections[seat % seats], &id, invite).await?;
+        let messages = connections[seat % seats].get(&credential.sync_target(&id)).await?.ok("sync")?;
         latencies.record(Step::End, sent);
         if server_kind != ServerKind::Ceiling {
             check_end(&messages)?;

@@ -1,6 +1,7 @@
 //! The scenarios, one file each, and their list.
 
 pub mod attacks;
+pub mod auth;
 pub mod ceiling;
 pub mod coverage;
 pub mod fanout;
@@ -91,6 +92,13 @@ pub const LIST: &[Scenario] = &[
         run: script::run,
     },
     Scenario { name: "mcp", about: "the same calls over MCP and REST", in_all: true, needs_arena: true, run: mcp::run },
+    Scenario {
+        name: "auth",
+        about: "whole PSI games with and without authentication",
+        in_all: true,
+        needs_arena: true,
+        run: auth::run,
+    },
     Scenario {
         name: "flood",
         about: "players' requests during a flood of invalid joins",

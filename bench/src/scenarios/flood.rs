@@ -4,11 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use arena_identity::KeyPair;
-use arena_model::Timestamp;
 use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
@@ -21,7 +20,8 @@ use crate::server::{ArenaFolder, Server};
 
 const NAME: &str = "flood";
 
-const AUTHENTICATED: &str = "[auth]\nenabled = true\n";
+/// The configuration of an arena with authentication.
+pub(super) const AUTHENTICATED: &str = "[auth]\nenabled = true\n";
 
 /// The number of connections that send invalid joins in sequence.
 const FLOODERS: usize = 8;
@@ -85,26 +85,13 @@ struct FloodedGame {
     free: String,
 }
 
-#[expect(clippy::disallowed_methods, reason = "signatures need the time of the system's clock")]
-fn now() -> anyhow::Result<Timestamp> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
-    Ok(Timestamp(i64::try_from(since.as_millis())?))
-}
-
-fn signed_join(pair: &KeyPair, invite: &str) -> anyhow::Result<String> {
-    let at = now()?;
-    let signature = pair.sign_join(invite.parse()?, at);
-    let key = pair.public_key();
-    Ok(json!({ "invite": invite, "publicKey": key.as_hex(), "signature": signature, "timestamp": at.0 }).to_string())
-}
-
 fn begin(arena: &Server) -> anyhow::Result<FloodedGame> {
     client_pool::alone(async {
         let mut connection = Connection::open(arena.address()).await?;
         let Invited { id, invites } = psi::create(&mut connection, ServerKind::Arena).await?;
         let mut keys = Vec::new();
         for (seat, invite) in (1..).zip(&invites) {
-            let body = signed_join(&KeyPair::from_random([seat; 32]), invite)?;
+            let body = psi::signed_join(&KeyPair::from_random([seat; 32]), invite)?;
             let joined: Value = serde_json::from_slice(&connection.post("/api/arena/join", body).await?.ok("join")?)?;
             keys.push(joined["sessionKey"].as_str().context("the answer to a join has no sessionKey")?.to_owned());
         }
@@ -168,7 +155,7 @@ fn start_flood(
             async move |worker, mut connection| {
                 let pair = KeyPair::from_random([100 + worker as u8; 32]);
                 let other = "inv_00000000-0000-7000-8000-000000000000";
-                let body = signed_join(&pair, other)?.replace(other, &free);
+                let body = psi::signed_join(&pair, other)?.replace(other, &free);
                 while !stop.load(Ordering::Relaxed) {
                     let answer = connection.post("/api/arena/join", body.clone()).await?;
                     anyhow::ensure!(
