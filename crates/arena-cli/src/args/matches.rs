@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use arena_match::Dialect;
+use arena_match::{BuiltIn, Dialect};
 use arena_model::{GameType, Seed, TimeControl, TimeLimits};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
@@ -66,15 +66,22 @@ pub(super) fn game_help(more: &str) -> String {
     format!("Game: {}{more}", list.unwrap_or_default())
 }
 
+/// Returns the help of an option that names an agent: `what`, and all forms of agents.
+pub(super) fn agent_help(what: &str, more: &str) -> String {
+    let forms: Vec<String> =
+        ["py:FILE.py:FUNCTION"].into_iter().chain(BuiltIn::forms()).map(|form| format!("`{form}`")).collect();
+    let list = forms.split_last().map(|(last, others)| format!("{} or {last}", others.join(", ")));
+    format!("{what}: a file, a folder, a URL, {}{more}", list.unwrap_or_default())
+}
+
 /// Options of `arena match run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// The game, a challenge, or the folder of a scripted challenge.
     #[arg(help = game_help("; a challenge, such as psi; or the folder of a scripted challenge"))]
     pub game: String,
-    /// Agent for the next free seat: a file, a folder, a URL, `py:FILE.py:FUNCTION`, `house`, `house:easy`, `random`,
-    /// `model:NAME@URL`, `uci:PATH`, `a2a:URL` or `cli:TEMPLATE`.
-    #[arg(long = "agent", value_name = "PATH")]
+    /// Agent for the next free seat.
+    #[arg(long = "agent", value_name = "PATH", help = agent_help("Agent for the next free seat", ""))]
     pub agents: Vec<String>,
     /// Further agents as command lines, with `--` before each of them.
     #[arg(last = true, value_name = "COMMAND", allow_hyphen_values = true)]

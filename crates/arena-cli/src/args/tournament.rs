@@ -9,7 +9,7 @@ use arena_tournament::Format;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 
-use super::matches::{game_help, games};
+use super::matches::{agent_help, game_help, games};
 use super::url::UrlParser;
 use super::{PlayArgs, RATE_EXAMPLES, RateArgs};
 
@@ -76,9 +76,8 @@ pub struct TournamentArgs {
     /// The game.
     #[arg(help = game_help(""))]
     pub game: String,
-    /// Agent: a file, a folder, a URL, `py:FILE.py:FUNCTION`, `house`, `house:easy`, `random`,
-    /// `model:NAME@URL`, `uci:PATH`, `a2a:URL` or `cli:TEMPLATE`, optionally with a name.
-    #[arg(long = "agent", value_name = "[NAME=]PATH")]
+    /// Agent, optionally with a name.
+    #[arg(long = "agent", value_name = "[NAME=]PATH", help = agent_help("Agent", ", optionally with a name"))]
     pub agents: Vec<String>,
     /// Further agents as command lines, with `--` before each of them.
     #[arg(last = true, value_name = "COMMAND", allow_hyphen_values = true)]

@@ -7,8 +7,8 @@ use super::SandboxArgs;
 /// Options of `arena uci`.
 #[derive(Debug, Args)]
 pub struct UciArgs {
-    /// Agent: a file, a folder, a URL, `house`, `house:easy`, `random`, `model:NAME@URL` or `uci:PATH`.
-    #[arg(long, value_name = "PATH", required_unless_present = "command")]
+    /// Agent.
+    #[arg(long, help = super::matches::agent_help("Agent", ""), value_name = "PATH", required_unless_present = "command")]
     pub agent: Option<String>,
     /// The agent as a command line, after `--`.
     #[arg(last = true, value_name = "COMMAND", allow_hyphen_values = true, conflicts_with = "agent")]

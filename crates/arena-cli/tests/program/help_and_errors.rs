@@ -137,6 +137,7 @@ fn every_verb_has_help_with_examples() {
         author fairness
         author types
         admin benchmark
+        admin delete-user
         admin hide
         admin ban
         admin unban

@@ -1,4 +1,4 @@
-//! `arena serve` as one of several nodes on one Postgres: refused configurations, and the stop of a node.
+//! `arena serve` as one of several nodes on one Postgres: refused configurations, the stop of a node, and their log.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -8,10 +8,13 @@ use expect_test::{Expect, expect};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::{Running, file, folder, run_with};
+use crate::program::{Running, file, folder, run, run_with};
 
 /// The token that all nodes share.
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// The secret from which all nodes compute the keys of records.
+const RECORD_SECRET: &str = "fedcba9876543210fedcba9876543210";
 
 fn node(folder: &tempfile::TempDir, args: &[&str], environment: &[(&str, &str)]) -> Running {
     let data = folder.path().to_str().expect("a UTF-8 path");
@@ -128,4 +131,154 @@ fn a_stopped_node_is_drained_and_the_other_node_continues() {
     {
         assert!(metrics.text().contains(output), "{output}: {}", metrics.text());
     }
+}
+
+/// A node that signs records with keys of the cluster.
+fn recording_node(folder: &tempfile::TempDir, url: &str) -> Running {
+    node(folder, &["--shared"], &[("DATABASE_URL", url), ("RECORD_SECRET", RECORD_SECRET)])
+}
+
+/// Plays a game of psi whose first player is at the first client. Returns the session.
+fn play(clients: [&Client; 2], users: [&str; 2]) -> String {
+    let (session, invites) = clients[0].create("psi");
+    for ((client, invite), user) in clients.iter().zip(&invites).zip(users) {
+        client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
+    }
+    for (client, invite) in clients.iter().zip(&invites) {
+        client.act(&session, invite, "guess", "1").ok();
+    }
+    session
+}
+
+/// Returns the events of the log as `kind session`, in their order. The log must have fewer than 256 leaves.
+fn leaves(client: &Client) -> Vec<String> {
+    let checkpoint = client.get("/log/checkpoint");
+    let size: usize = checkpoint.text().lines().nth(1).and_then(|size| size.parse().ok()).unwrap_or_default();
+    let bundle = client.get(&format!("/log/tile/entries/000.p/{size}")).body;
+    let (mut rest, mut events) = (&bundle[..], Vec::new());
+    while let [high, low, after @ ..] = rest {
+        let (leaf, others) = after.split_at(usize::from(u16::from_be_bytes([*high, *low])));
+        let leaf: Value = serde_json::from_slice(leaf).expect("a leaf is JSON");
+        events.push(format!("{} {}", leaf["leaf"].as_str().unwrap(), leaf["session"].as_str().unwrap_or("none")));
+        rest = others;
+    }
+    assert_eq!(events.len(), size);
+    events
+}
+
+/// Waits until a node's log has the ends of these sessions.
+#[track_caller]
+fn wait_for_ends(client: &Client, sessions: &[String]) {
+    let until = Instant::now() + Duration::from_secs(30);
+    for session in sessions {
+        while client.get(&format!("/log/proof/{session}?kind=ended")).status != 200 {
+            assert!(Instant::now() < until, "the log has no end of session {session}: {:?}", leaves(client));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+#[test]
+fn nodes_write_one_log_although_one_is_killed() {
+    let url = Postgres::shared().schema();
+    let folders = [folder(), folder(), folder()];
+    let mut first = recording_node(&folders[0], &url);
+    let second = recording_node(&folders[1], &url);
+    let (one, two) = (first.client(), second.client());
+    // Both nodes append at the same time.
+    let mut sessions: Vec<String> = Vec::new();
+    for round in 0..4 {
+        let users = [format!("ada{round}"), "bob".to_owned()];
+        let users = [users[0].as_str(), users[1].as_str()];
+        sessions.push(play([&one, &two], users));
+        sessions.push(play([&two, &one], users));
+    }
+    wait_for_ends(&two, &sessions);
+    let earlier = two.get("/log/checkpoint").text().to_owned();
+    first.signal(Signal::KILL);
+    first.ended();
+
+    // The other node continues the log, also with a game of another arena.
+    sessions.push(play([&two, &two], ["cyn", "dan"]));
+    let home = folder();
+    let elsewhere = Running::serve(home.path());
+    let other = elsewhere.client();
+    let imported = play([&other, &other], ["eve", "fay"]);
+    let data = home.path().to_str().unwrap();
+    let exported = run(&["admin", "export", "--url", &elsewhere.url, "--data", data]);
+    assert_eq!(exported.code, 0, "{exported:#?}");
+    let lines = file(home.path(), "export.jsonl", &exported.stdout);
+    let taken = run_with(&["admin", "import", &lines, "--url", &second.url], &[("ARENA_ADMIN_TOKEN", TOKEN)]);
+    assert_eq!(taken.code, 0, "{taken:#?}");
+    sessions.push(imported);
+    wait_for_ends(&two, &sessions);
+
+    // A new node has the same log, keys and records.
+    let third = recording_node(&folders[2], &url);
+    let three = third.client();
+    sessions.push(play([&three, &two], ["gus", "hal"]));
+    wait_for_ends(&three, &sessions);
+    wait_for_ends(&two, &sessions);
+    let keys = three.get("/.well-known/arena.json").text().to_owned();
+    assert_eq!(keys, two.get("/.well-known/arena.json").text());
+    let events = leaves(&three);
+    assert_eq!(events, leaves(&two));
+    for session in &sessions {
+        let of: Vec<&String> = events.iter().filter(|event| event.ends_with(session.as_str())).collect();
+        assert_eq!(of, [&format!("created {session}"), &format!("ended {session}")]);
+    }
+    let (keys, earlier) = (file(home.path(), "arena.json", &keys), file(home.path(), "earlier.txt", &earlier));
+    for node in [&second, &third] {
+        let args = ["log", "check", "--log", &node.url, "--since", &earlier, "--log-key", &keys];
+        let checked = run(&args);
+        assert_eq!(checked.code, 0, "{checked:#?}");
+    }
+    let records = folder();
+    for (number, session) in sessions.iter().enumerate() {
+        let chain = |client: &Client| -> Vec<String> {
+            let record = client.get(&format!("/api/sessions/{session}/record"));
+            let lines = record.text().lines().filter(|line| !line.starts_with("{\"leaf\":"));
+            lines.map(str::to_owned).collect()
+        };
+        assert_eq!(chain(&two), chain(&three));
+        let record = two.get(&format!("/api/sessions/{session}/record"));
+        file(records.path(), &format!("{number}.jsonl"), record.text());
+    }
+    let records = records.path().to_str().unwrap();
+    let verified = run(&["verify", records, "--key", &keys, "--log-key", &keys, "--log", &third.url]);
+    assert_eq!(verified.code, 0, "{verified:#?}");
+}
+
+#[test]
+fn nodes_with_another_log_or_keys_of_records_are_refused() {
+    let url = Postgres::shared().schema();
+    let data = folder();
+    let _first = recording_node(&data, &url);
+    let environment = [("DATABASE_URL", url.as_str()), ("ADMIN_TOKEN", TOKEN), ("RECORD_SECRET", RECORD_SECRET)];
+    let settings = folder();
+    let refuse = |text: &str, environment: &[(&str, &str)], expected: Expect| {
+        let config = file(settings.path(), "arena.toml", text);
+        refuses(&["--shared", "--config", &config], environment, 6, expected);
+    };
+    refuse(
+        "",
+        &environment[..2],
+        expect![[r#"
+        error: the nodes that share the database postgres at 127.0.0.1:PORT have a different RECORD_SECRET; use the same on all nodes, or stop the other nodes first
+    "#]],
+    );
+    refuse(
+        "[records]\nlog = false\n",
+        &environment,
+        expect![[r#"
+        error: the nodes that share the database postgres at 127.0.0.1:PORT have a different records.log; use the same on all nodes, or stop the other nodes first
+    "#]],
+    );
+    refuse(
+        "[records]\norigin = \"arena.example/log\"\n",
+        &environment,
+        expect![[r#"
+        error: the nodes that share the database postgres at 127.0.0.1:PORT have a different records.origin; use the same on all nodes, or stop the other nodes first
+    "#]],
+    );
 }

@@ -35,18 +35,20 @@ pub(crate) use program::Program;
 struct Kind {
     /// The word before the colon.
     word: &'static str,
+    /// The forms of the text, for help.
+    forms: &'static [&'static str],
     /// Parses the text of an agent.
     read: fn(AgentText<'_>) -> Result<Arc<dyn Recipe>, String>,
 }
 
 /// The kinds of agents.
 const KINDS: [Kind; 6] = [
-    Kind { word: "house", read: bots::read_house },
-    Kind { word: "random", read: bots::read_random },
-    Kind { word: "model", read: model::read_model },
-    Kind { word: "uci", read: uci::read_uci },
-    Kind { word: "a2a", read: a2a::read_a2a },
-    Kind { word: "cli", read: cli::read_cli },
+    Kind { word: "house", forms: &["house", "house:easy"], read: bots::read_house },
+    Kind { word: "random", forms: &["random"], read: bots::read_random },
+    Kind { word: "model", forms: &["model:NAME@URL"], read: model::read_model },
+    Kind { word: "uci", forms: &["uci:PATH"], read: uci::read_uci },
+    Kind { word: "a2a", forms: &["a2a:URL"], read: a2a::read_a2a },
+    Kind { word: "cli", forms: &["cli:TEMPLATE"], read: cli::read_cli },
 ];
 
 /// The text of an agent, as the user wrote it.
@@ -175,6 +177,11 @@ impl BuiltIn {
         let (word, rest) = text.split_once(':').unwrap_or((text, ""));
         let kind = KINDS.iter().find(|kind| kind.word == word)?;
         Some((kind.read)(AgentText { whole: text, rest, search }).map(|recipe| BuiltIn { recipe }))
+    }
+
+    /// Returns the forms of the text of all kinds, such as `uci:PATH`.
+    pub fn forms() -> impl Iterator<Item = &'static str> {
+        KINDS.iter().flat_map(|kind| kind.forms).copied()
     }
 
     /// Checks that the agent can play a game.

@@ -247,7 +247,11 @@ impl BuiltInPlayer for UciPlayer {
         let limit = Duration::from_millis(self.limits.step_ms.saturating_add(bank_ms));
         let go = self.go_line(state);
         let position = position_line(self.game.fen.as_deref(), &self.game.moves);
-        self.program.send(&(position + &go))?;
+        // An engine may write more than it was asked for, such as a second `bestmove`, while its opponent thinks. What it
+        // wrote before `readyok` doesn't answer `go`.
+        self.program.send(&(position + "isready\n"))?;
+        while receive(&mut self.program)? != EngineLine::ReadyOk {}
+        self.program.send(&go)?;
         let mut info = SearchInfo::default();
         let mut until = Some(begun + limit.saturating_sub(margin(limit) / 2));
         loop {
