@@ -143,6 +143,7 @@ fn explain(error: &StartError) -> Failure {
     let exit = match error {
         StartError::UntrustedNetwork(_) | StartError::Settings(_) => Exit::Usage,
         StartError::Listen { .. } => Exit::CannotListen,
+        StartError::Threads(_) => Exit::Internal,
         StartError::Store(_)
         | StartError::Auth(_)
         | StartError::AdminToken(_)

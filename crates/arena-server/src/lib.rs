@@ -14,6 +14,7 @@ pub mod evals;
 mod fields;
 mod house;
 mod identity;
+mod lanes;
 mod mcp;
 mod memory;
 mod metrics;

@@ -38,6 +38,7 @@ use crate::arena::Arena;
 use crate::auth::{Auth, AuthError, secret};
 use crate::connections::{Connection, ConnectionGuard, ConnectionRefusal, Connections, RequestConnection};
 use crate::house::House;
+use crate::lanes::Lanes;
 use crate::memory;
 use crate::metrics::GaugeGuard;
 use crate::records::{Records, RecordsError, Signer};
@@ -87,6 +88,9 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
+    /// The threads for connections can't be started.
+    #[error("cannot start the threads that serve connections")]
+    Threads(#[source] io::Error),
     /// The store is unusable.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -119,6 +123,7 @@ pub struct Server {
     new_admin_token: Option<AdminToken>,
     /// The lock of the data folder, if the store doesn't hold it.
     folder: Option<FolderLock>,
+    lanes: Lanes,
 }
 
 impl Server {
@@ -205,7 +210,8 @@ impl Server {
             Settings { limits: LimitSettings { connections, ..settings.limits }, ..settings }
         };
         let arena = Arena::new(engine, settings, auth, tournaments, records);
-        Ok(Server { listener, address, arena, runner, scripts, new_admin_token, folder })
+        let lanes = Lanes::start().map_err(StartError::Threads)?;
+        Ok(Server { listener, address, arena, runner, scripts, new_admin_token, folder, lanes })
     }
 
     /// Returns the administrator's token, if this start has generated it.
@@ -228,7 +234,7 @@ impl Server {
     /// Serves until `shutdown` completes. Then the server accepts no new connections, finishes running requests and
     /// returns.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) {
-        let Server { listener, address, arena, runner, scripts, folder: _folder, .. } = self;
+        let Server { listener, address, arena, runner, scripts, folder: _folder, lanes, .. } = self;
         match &arena.settings.database {
             Some(database) => {
                 tracing::info!(%address, %database, "listening on {address}, with the database {database}")
@@ -277,7 +283,7 @@ impl Server {
             })
         });
 
-        let acceptor = Acceptor::new(listener, arena.clone());
+        let acceptor = Acceptor::new(listener, arena.clone(), lanes);
         let told_to_stop = async {
             shutdown.await;
             let drain_ms = arena.settings.limits.drain_ms;
@@ -291,7 +297,7 @@ impl Server {
             () = acceptor.accept_all() => {}
             () = told_to_stop => {}
         }
-        let connections = acceptor.close().await;
+        let (connections, _lanes) = acceptor.close().await;
         run_deadlines.abort();
         housekeeping.abort();
         keep_derived.abort();
@@ -389,16 +395,17 @@ struct Acceptor {
     arena: Arena,
     app: App,
     connections: Arc<Connections>,
+    lanes: Lanes,
     /// Becomes true when connections must end. Each connection holds a receiver, so their number is that of open
     /// connections.
     ending: watch::Sender<bool>,
 }
 
 impl Acceptor {
-    fn new(listener: TcpListener, arena: Arena) -> Acceptor {
+    fn new(listener: TcpListener, arena: Arena, lanes: Lanes) -> Acceptor {
         let app = cors().layer(routes::app(arena.clone()));
         let connections = Arc::clone(&arena.connections);
-        Acceptor { listener, arena, app, connections, ending: watch::Sender::new(false) }
+        Acceptor { listener, arena, app, connections, lanes, ending: watch::Sender::new(false) }
     }
 
     /// Accepts connections forever.
@@ -416,7 +423,7 @@ impl Acceptor {
     }
 
     /// Accepts the pending connections, closes the listener, and returns the open connections.
-    async fn close(self) -> OpenConnections {
+    async fn close(self) -> (OpenConnections, Lanes) {
         let until = Instant::now() + LAST_CALL;
         while let Ok(Ok((stream, peer))) = tokio::time::timeout_at(until, self.listener.accept()).await {
             self.take(stream, peer);
@@ -424,7 +431,7 @@ impl Acceptor {
         drop(self.listener);
         // A notified connection that has read nothing closes at once. The pause lets it read its request first.
         tokio::time::sleep(LAST_CALL).await;
-        OpenConnections(self.ending)
+        (OpenConnections(self.ending), self.lanes)
     }
 
     fn take(&self, stream: TcpStream, peer: SocketAddr) {
@@ -440,10 +447,19 @@ impl Acceptor {
     }
 
     fn serve(&self, stream: TcpStream, peer: SocketAddr, guard: ConnectionGuard) {
-        let connection = connection(stream, peer, self.app.clone(), &self.arena, &guard);
-        let arena = self.arena.clone();
+        let (app, arena) = (self.app.clone(), self.arena.clone());
         let mut ending = self.ending.subscribe();
-        tokio::spawn(async move {
+        // The socket belongs to the runtime that accepted it, and must be registered with the one that serves it.
+        let stream = match stream.into_std() {
+            Ok(stream) => stream,
+            Err(error) => return tracing::warn!(%peer, %error, "cannot serve a connection: {error}"),
+        };
+        self.lanes.spawn(async move {
+            let stream = match TcpStream::from_std(stream) {
+                Ok(stream) => stream,
+                Err(error) => return tracing::warn!(%peer, %error, "cannot serve a connection: {error}"),
+            };
+            let connection = connection(stream, peer, app, &arena, &guard);
             let _open = GaugeGuard::by(&arena.metrics.connections);
             let mut connection = std::pin::pin!(connection);
             let closing = async {
