@@ -7,6 +7,7 @@ use arena_model::{BoardId, BoardTerms, ChallengeType, Script, ScriptVersion, Ses
 use arena_store::{BoardFacts, CommitError, Store};
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::request::EngineError;
 
@@ -165,7 +166,10 @@ impl Catalogue {
 /// Runs a decision of a challenge's rules. If the rules are slow, Tokio moves the thread's other tasks to another
 /// thread first.
 pub(crate) fn decide_by<T>(challenge: &dyn ChallengeType, decide: impl FnOnce() -> T) -> T {
-    use tokio::runtime::{Handle, RuntimeFlavor};
-    let others_can = Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if challenge.is_slow() && others_can { tokio::task::block_in_place(decide) } else { decide() }
+    if challenge.is_slow() && workers().is_some() { tokio::task::block_in_place(decide) } else { decide() }
+}
+
+/// Returns the current runtime if it has several threads, so that one can wait while the others work.
+pub(crate) fn workers() -> Option<Handle> {
+    Handle::try_current().ok().filter(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread)
 }

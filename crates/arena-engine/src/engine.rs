@@ -13,10 +13,11 @@ use arena_store::{
     Commit, CommitError, NewAnswer, Page, SessionChange, SessionFilter, Store, StoreError, StoredAnswer, StoredSession,
 };
 use parking_lot::RwLock;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
 use crate::bans::{Actor, Bans};
-use crate::catalogue::{Catalogue, Hosted, Revive, decide_by};
+use crate::catalogue::{Catalogue, Hosted, Revive, decide_by, workers};
 use crate::completion::Completion;
 use crate::environment::Environment;
 use crate::feed::{Posted, Tail};
@@ -68,6 +69,8 @@ pub(crate) struct Inner {
     pub(crate) ended: EndedTranscripts,
     /// The function for the commitments of hidden messages, if the arena keeps records.
     pub(crate) commit: OnceLock<Arc<CommitContent>>,
+    /// The runtime on which scripts decide, if it has several threads.
+    pub(crate) workers: Option<Handle>,
 }
 
 /// The public channel, on which players offer invites. Transitions that post nothing on it don't take the `posting`
@@ -141,6 +144,7 @@ impl Engine {
             matching: tokio::sync::Mutex::new(()),
             ended: EndedTranscripts::new(),
             commit: OnceLock::new(),
+            workers: workers(),
         };
         Ok(Engine { inner: Arc::new(inner) })
     }

@@ -148,7 +148,17 @@ impl Inner {
     ) -> Result<String, EngineError> {
         let (reply, outcome) = oneshot::channel();
         let outcome = match live.queue.add(Request { actor, once, respond, decide, reply }) {
-            true => execute_until(Completion::new(run(Arc::clone(self), live.clone())), outcome).await,
+            true => {
+                let execution = run(Arc::clone(self), live.clone());
+                let is_scripted = live.committed.read().session.facts.script.is_some();
+                match self.workers.as_ref().filter(|_| is_scripted) {
+                    Some(workers) => {
+                        workers.spawn(execution);
+                        outcome.await
+                    }
+                    None => execute_until(Completion::new(execution), outcome).await,
+                }
+            }
             false => outcome.await,
         };
         match outcome {

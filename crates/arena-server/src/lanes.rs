@@ -1,7 +1,6 @@
-//! Threads that serve connections. Each thread has a runtime of its own, and a connection stays on its thread.
-//!
-//! With one runtime for all threads, a task that waited for a commit often continues on another thread than the one
-//! that reads its connection, and idle threads search each other's queues for work.
+//! Threads that serve connections. Each thread has a runtime of its own, and a connection stays on its thread, as do
+//! its requests for the routes of play. All other requests, and scripts, may take long, so the runtime that all threads
+//! share executes them.
 
 use std::io;
 use std::sync::Arc;

@@ -4,6 +4,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,8 +18,8 @@ use arena_script::{Sandbox, find_folders};
 use arena_store::{FolderLock, NodeTerms, Store, StoreError};
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, Method, Request, header};
-use axum::response::Response;
+use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
@@ -28,7 +29,9 @@ use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep};
 use tower::{Layer, ServiceExt};
 use tower_http::cors::{Any, Cors, CorsLayer};
@@ -369,7 +372,7 @@ async fn start_scripts(
     });
     match loaded.await {
         Ok(scripts) => Ok(Some(scripts)),
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
+        Err(error) => resume_unwind(error.into_panic()),
     }
 }
 
@@ -447,7 +450,7 @@ impl Acceptor {
     }
 
     fn serve(&self, stream: TcpStream, peer: SocketAddr, guard: ConnectionGuard) {
-        let (app, arena) = (self.app.clone(), self.arena.clone());
+        let (app, arena, shared) = (self.app.clone(), self.arena.clone(), Handle::current());
         let mut ending = self.ending.subscribe();
         // The socket belongs to the runtime that accepted it, and must be registered with the one that serves it.
         let stream = match stream.into_std() {
@@ -459,7 +462,7 @@ impl Acceptor {
                 Ok(stream) => stream,
                 Err(error) => return tracing::warn!(%peer, %error, "cannot serve a connection: {error}"),
             };
-            let connection = connection(stream, peer, app, &arena, &guard);
+            let connection = connection(stream, peer, (app, shared), &arena, &guard);
             let _open = GaugeGuard::by(&arena.metrics.connections);
             let mut connection = std::pin::pin!(connection);
             let closing = async {
@@ -551,11 +554,13 @@ struct Answering {
     arena: Arena,
     peer: Peer,
     request_connection: RequestConnection,
+    /// The runtime for all but the routes of play.
+    shared: Handle,
 }
 
 impl Answering {
     async fn answer(&self, request: Request<Incoming>) -> Response {
-        let Answering { app, arena, peer, request_connection } = self;
+        let Answering { app, arena, peer, request_connection, shared } = self;
         let (connections, connection) = (&arena.connections, &request_connection.connection);
         // An MCP tool call is always a POST. It counts as a read, since only tools that read have large responses.
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD) || request.uri().path().ends_with("/mcp");
@@ -565,7 +570,19 @@ impl Answering {
         request.extensions_mut().insert(request_connection.clone());
         let response = match DirectRoute::of(&request) {
             Some(route) => route.answer(request, arena.clone()).await,
-            None => app.clone().oneshot(request).await.unwrap_or_else(|never| match never {}),
+            None => {
+                // The set aborts its task when it is dropped.
+                let mut tasks = JoinSet::new();
+                let app = app.clone();
+                tasks
+                    .spawn_on(async move { app.oneshot(request).await.unwrap_or_else(|never| match never {}) }, shared);
+                match tasks.join_next().await {
+                    Some(Ok(response)) => response,
+                    Some(Err(error)) if error.is_panic() => resume_unwind(error.into_panic()),
+                    // The runtime is shutting down.
+                    Some(Err(_)) | None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+                }
+            }
         };
         answered(memory::count(response, connection.budget(), is_read), connections, connection)
     }
@@ -574,7 +591,7 @@ impl Answering {
 fn connection(
     stream: TcpStream,
     peer: SocketAddr,
-    app: App,
+    (app, shared): (App, Handle),
     arena: &Arena,
     guard: &ConnectionGuard,
 ) -> http1::Connection<
@@ -586,7 +603,7 @@ fn connection(
     // The kernel's send buffer isn't part of the memory budget, so it is kept small.
     let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
     let request_connection = RequestConnection { connection: Arc::clone(&guard.connection), is_direct: true };
-    let answering = Arc::new(Answering { app, arena: arena.clone(), peer: Peer(peer), request_connection });
+    let answering = Arc::new(Answering { app, arena: arena.clone(), peer: Peer(peer), request_connection, shared });
     let service = service_fn(move |request| {
         let answering = Arc::clone(&answering);
         async move { Ok(answering.answer(request).await) }

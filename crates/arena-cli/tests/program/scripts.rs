@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use arena_testkit::Client;
@@ -42,7 +44,7 @@ fn wait_for(client: &Client, path: &str, wanted: impl Fn(&Value) -> bool) {
             "timeout while waiting for {path}: {}",
             client.get(path).text()
         );
-        std::thread::sleep(Duration::from_millis(50));
+        thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -131,6 +133,36 @@ fn a_failed_call_refuses_the_action_and_is_logged() {
 }
 
 #[test]
+fn other_games_continue_while_a_script_takes_long() {
+    let (data, challenges) = (folder(), folder());
+    let pennies = challenges.path().join("pennies");
+    // The engine doesn't count the work on large numbers, so the call takes until the limit on time.
+    let slow = "let n = 3n; for (let i = 0; i < 16; i++) n *= n; for (;;) n % 7n;";
+    write(&pennies, "const { shown } = this.gameState;", &format!("{slow}\nconst {{ shown }} = this.gameState;"));
+    let (_server, client) = serve(data.path(), Some(&pennies));
+    let (session, invites) = client.create("pennies");
+    invites.iter().for_each(|invite| drop(client.join(invite).ok()));
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // One call for each thread of a small machine.
+        for invite in &invites {
+            scope.spawn(|| {
+                client.act(&session, invite, "show", "heads").refusal();
+                is_over.store(true, Ordering::SeqCst);
+            });
+        }
+        // The calls have begun when the players' connections are busy, which nothing shows, so the test waits.
+        thread::sleep(Duration::from_millis(300));
+        for _ in 0..8 {
+            let (session, invites) = client.create("psi");
+            client.join(&invites[0]).ok();
+            client.chat(&session, &invites[0], "hello").ok();
+        }
+        assert!(!is_over.load(Ordering::SeqCst), "the other games waited for the script");
+    });
+}
+
+#[test]
 fn a_folder_can_be_played_in_matches() {
     let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/agents/python/psi.py");
     let psi = concat!(env!("CARGO_MANIFEST_DIR"), "/../arena-script/tests/challenges/psi");
@@ -208,7 +240,7 @@ fn a_house_bot_plays_all_challenges_with_forms_also_later_ones() {
             let start = Instant::now();
             while client.act(id, &invite, method, content).status != 200 {
                 assert!(start.elapsed() < Duration::from_secs(30), "{name} refuses {method} {content}");
-                std::thread::sleep(Duration::from_millis(100));
+                thread::sleep(Duration::from_millis(100));
             }
         };
         match name {
