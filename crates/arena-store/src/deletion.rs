@@ -39,7 +39,8 @@ pub enum DeletionOutcome {
 impl Store {
     /// Deletes a user who has no seat in a running session. The user's place in the list of users remains, without id
     /// and name. In each of its games, the commitment to its id takes the place of the id, so the records of the games
-    /// keep their hashes. The games count for the other players as before. Bans and audit entries stay.
+    /// keep their hashes. The games count for the other players as before. Bans and audit entries stay, and so do the
+    /// answers to repeated requests, which are kept for a day.
     ///
     /// # Errors
     /// If the store can't be read or write.
@@ -63,17 +64,13 @@ impl Store {
     }
 }
 
-/// Returns the condition that the text in `column` contains `$1`.
-fn contains(dialect: Dialect, column: &str) -> String {
-    match dialect {
-        Dialect::Sqlite => format!("instr({column}, $1) > 0"),
-        Dialect::Postgres => format!("strpos({column}, $1) > 0"),
-    }
-}
-
 /// Returns the numbers of the sessions that meet a condition and contain the user, given as JSON text.
 async fn find_sessions(db: &mut Db, user: &str, condition: &str) -> Result<Vec<i64>, Failure> {
-    let sql = format!("SELECT no FROM sessions WHERE {condition} AND {}", contains(db.dialect(), "players"));
+    let contains = match db.dialect() {
+        Dialect::Sqlite => "instr(players, $1) > 0",
+        Dialect::Postgres => "strpos(players, $1) > 0",
+    };
+    let sql = format!("SELECT no FROM sessions WHERE {condition} AND {contains}");
     db.list(&sql, &[user.into()], |row| row.integer(0)).await
 }
 
@@ -122,9 +119,6 @@ async fn delete(writing: &mut Writing, deletion: &UserDeletion, found: &[i64]) -
         writing.db.execute(sql, &[Value::prose(placeholder.as_str()), no.into()]).await?;
         writing.journal_entry.users.insert(no);
     }
-    // The answers of a day, for repeated requests, may contain the id.
-    let sql = format!("DELETE FROM answers WHERE {}", contains(dialect, "body"));
-    writing.db.execute(&sql, &[text.as_str().into()]).await?;
     writing.effects.recounted = true;
     writing.journal_entry.administration = true;
     Ok(DeletionOutcome::Deleted(ended.into_iter().map(|(_, session)| session.facts.id).collect()))

@@ -7,9 +7,10 @@ use axum::extract::State;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+use super::users::user_of;
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
-use crate::error::{ApiError, ApiResult};
+use crate::error::ApiResult;
 use crate::request::Post;
 
 /// The benchmark mark of a user.
@@ -29,8 +30,7 @@ pub(super) async fn set_benchmark(
     Extension(by): Extension<Administrator>,
     request: Post,
 ) -> ApiResult {
-    let user = request.param("userId").parse();
-    let user = user.map_err(|error| ApiError::bad_request("INVALID_FIELD", format!("userId is {error}")))?;
+    let user = user_of(&request)?;
     let Benchmark { is_benchmark } = request.body()?;
     Ok(json(to_text(&arena.engine.set_benchmark(by, user, is_benchmark).await?)))
 }

@@ -1,6 +1,7 @@
 //! `POST /api/admin/users/{userId}/delete`: deletes a user on request.
 
 use arena_engine::Administrator;
+use arena_model::{IdError, UserId};
 use axum::Extension;
 use axum::extract::State;
 use serde::Serialize;
@@ -10,6 +11,12 @@ use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::request::Post;
+
+/// Returns the user that the path names.
+pub(super) fn user_of(request: &Post) -> Result<UserId, ApiError> {
+    let invalid = |error: IdError| ApiError::bad_request("INVALID_FIELD", format!("userId is {error}"));
+    request.param("userId").parse().map_err(invalid)
+}
 
 /// The user was deleted.
 #[derive(Serialize, ToSchema)]
@@ -32,8 +39,6 @@ pub(super) async fn delete_user(
     Extension(by): Extension<Administrator>,
     request: Post,
 ) -> ApiResult {
-    let user = request.param("userId").parse();
-    let user = user.map_err(|error| ApiError::bad_request("INVALID_FIELD", format!("userId is {error}")))?;
-    let sessions = arena.engine.delete_user(by, user).await?;
+    let sessions = arena.engine.delete_user(by, user_of(&request)?).await?;
     Ok(json(to_text(&Deleted { deleted: true, sessions })))
 }
