@@ -172,10 +172,11 @@ pub enum Players {
 }
 
 /// The keys of the players who sign their joins.
-static KEYS: LazyLock<Vec<KeyPair>> = LazyLock::new(|| (0..64).map(|seed| KeyPair::from_random([seed; 32])).collect());
+static KEYS: LazyLock<Vec<KeyPair>> =
+    LazyLock::new(|| (0..SIGNERS).map(|seed| KeyPair::from_random([seed; 32])).collect());
 
 /// The number of different players who sign their joins.
-pub const SIGNERS: u64 = 64;
+pub const SIGNERS: u8 = 64;
 
 impl Players {
     /// Returns the bodies of the two joins.
@@ -186,7 +187,7 @@ impl Players {
             Players::Known(_) | Players::Signed => NEXT.fetch_add(invites.len() as u64, Ordering::Relaxed),
         };
         let join = |(seat, invite): (u64, &String)| match self {
-            Players::Signed => signed_join(&KEYS[((number + seat) % SIGNERS) as usize], invite),
+            Players::Signed => signed_join(&KEYS[((number + seat) % u64::from(SIGNERS)) as usize], invite),
             Players::Unknown => Ok(format!(r#"{{"invite":"{invite}"}}"#)),
             Players::Known(users) => {
                 // Odd factors spread the ids like hashes, and each user keeps its id.

@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let (plain, signed) = (plain_folder.start()?, signed_folder.start()?);
     let mut checks = vec![check_us()?];
     for connections in CONNECTIONS {
-        let known = PlayerPool { players: Players::Known(SIGNERS), ..arguments.player_pool(connections) };
+        let known = PlayerPool { players: Players::Known(SIGNERS.into()), ..arguments.player_pool(connections) };
         let signers = PlayerPool { players: Players::Signed, ..known };
         let (length, rounds) = (arguments.round()?, arguments.rounds());
         known.play(&plain, ServerKind::Arena, Until::Elapsed(length / 5))?;

@@ -4,7 +4,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use tokio::runtime::Handle;
@@ -15,8 +14,8 @@ pub(crate) struct Lanes(Vec<Lane>);
 
 struct Lane {
     runtime: Handle,
-    /// The number of tasks.
-    tasks: Arc<AtomicUsize>,
+    /// A reference for each task, so that they can be counted.
+    tasks: Arc<()>,
     stopped: Arc<Notify>,
 }
 
@@ -29,10 +28,10 @@ impl Lanes {
 
     /// Runs a task on the thread with the fewest tasks.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let Some(lane) = self.0.iter().min_by_key(|lane| lane.tasks.load(Ordering::Relaxed)) else { return };
-        let guard = TaskGuard::by(&lane.tasks);
+        let Some(lane) = self.0.iter().min_by_key(|lane| Arc::strong_count(&lane.tasks)) else { return };
+        let reference = Arc::clone(&lane.tasks);
         lane.runtime.spawn(async move {
-            let _guard = guard;
+            let _reference = reference;
             task.await;
         });
     }
@@ -51,21 +50,5 @@ impl Lane {
 impl Drop for Lane {
     fn drop(&mut self) {
         self.stopped.notify_one();
-    }
-}
-
-/// A task in the count of its thread.
-struct TaskGuard(Arc<AtomicUsize>);
-
-impl TaskGuard {
-    fn by(tasks: &Arc<AtomicUsize>) -> TaskGuard {
-        tasks.fetch_add(1, Ordering::Relaxed);
-        TaskGuard(Arc::clone(tasks))
-    }
-}
-
-impl Drop for TaskGuard {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
