@@ -23,7 +23,13 @@ impl Latencies {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
         let us = |rank: f64| percentile(&sorted, rank) as f64 / 1e3;
-        LatencySummary { count: sorted.len() as u64, p50_us: us(0.50), p99_us: us(0.99), max_us: us(1.0) }
+        LatencySummary {
+            count: sorted.len() as u64,
+            p50_us: us(0.50),
+            p99_us: us(0.99),
+            p999_us: us(0.999),
+            max_us: us(1.0),
+        }
     }
 }
 
@@ -35,6 +41,8 @@ pub struct LatencySummary {
     pub p50_us: f64,
     /// The 99th percentile.
     pub p99_us: f64,
+    /// The 99.9th percentile.
+    pub p999_us: f64,
     pub max_us: f64,
 }
 

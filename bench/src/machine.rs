@@ -9,7 +9,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 use serde::Serialize;
 
-use crate::latency::median;
+use crate::latency::Latencies;
 
 /// The number of writes in the measurement of the disk.
 const SYNCS: usize = 100;
@@ -56,18 +56,30 @@ fn now_unix_s() -> u64 {
 }
 
 fn fdatasync_us(work: &Path) -> anyhow::Result<f64> {
+    let mut count = 0..SYNCS;
+    let syncs = sync_while(work, || count.next().is_some())?;
+    Ok(syncs.summary().p50_us)
+}
+
+/// Writes 4 KiB durably in `work`, again and again, as long as `more` returns true. Returns the time of each write.
+///
+/// # Errors
+/// If `work` can't be written.
+pub fn sync_while(work: &Path, mut more: impl FnMut() -> bool) -> anyhow::Result<Latencies> {
     fs::create_dir_all(work).with_context(|| format!("could not create {}", work.display()))?;
     let mut file: File =
         tempfile::tempfile_in(work).with_context(|| format!("could not write in {}", work.display()))?;
     let page = [0x5a; 4096];
-    let mut took = Vec::with_capacity(SYNCS);
-    for number in 0..SYNCS {
+    let mut took = Latencies::default();
+    let mut number = 0;
+    while more() {
         let start = Instant::now();
         // Two pages are overwritten in turn, as in a database's log that reuses its file.
-        file.seek(SeekFrom::Start((number % 2 * page.len()) as u64))?;
+        file.seek(SeekFrom::Start(number % 2 * page.len() as u64))?;
         file.write_all(&page)?;
         file.sync_data()?;
-        took.push(start.elapsed().as_secs_f64() * 1e6);
+        took.record(start.elapsed());
+        number += 1;
     }
-    Ok(median(took))
+    Ok(took)
 }

@@ -1,10 +1,14 @@
 //! Whole PSI games at full speed, on the arena and the ceiling in turn. Each of a fixed number of connections plays
 //! game after game from both seats.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
 use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
 use crate::latency::median;
+use crate::machine::sync_while;
 use crate::player_pool::{Round, Until};
 use crate::psi::{ServerKind, Step, StepLatencies};
 use crate::report::{Goal, Report};
@@ -21,6 +25,9 @@ const PEER: (f64, f64) = (137.0, 12.8);
 
 /// The maximum p99 of all requests with 16 connections, in milliseconds.
 const P99_MS: f64 = 3.0;
+
+/// The maximum p999 of all requests beyond their median, as a multiple of the p999 of a bare loop of durable writes.
+const P999_SYNCS: f64 = 1.5;
 
 /// Options of this scenario.
 #[derive(Debug, clap::Args)]
@@ -43,6 +50,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     for &connections in &arguments.games.connections {
         measure(arguments, report, &arena, &ceiling, connections)?;
     }
+    compare_with_syncs(arguments, report, &arena)?;
     report.detail(NAME, "bytes on disk at the end", json!(folder.size()?));
     arena.terminate()?;
     Ok(())
@@ -123,6 +131,36 @@ fn measure(
         "arena_at_the_end": { "rss_kib": arena.usage()?.rss_kib, "threads": arena.usage()?.threads },
     });
     report.detail(NAME, at, detail);
+    Ok(())
+}
+
+/// Measures games with 16 connections beside a loop that writes durably to the same disk, and compares their rarest
+/// latencies. The server writes to the disk as the loop does, so the loop shows the delays that the disk causes.
+fn compare_with_syncs(arguments: &Arguments, report: &mut Report, arena: &Server) -> anyhow::Result<()> {
+    let (length, player_pool) = (arguments.round()? * 3, arguments.player_pool(16));
+    eprintln!("games: 16 connections, beside a loop of fdatasync");
+    let is_played = AtomicBool::new(false);
+    let (round, syncs) = thread::scope(|scope| {
+        let syncs = scope.spawn(|| sync_while(&arguments.work(), || !is_played.load(Ordering::Relaxed)));
+        let round = player_pool.play(arena, ServerKind::Arena, Until::Elapsed(length));
+        is_played.store(true, Ordering::Relaxed);
+        (round, syncs.join().expect("the loop doesn't panic"))
+    });
+    let (round, syncs) = (round?, syncs?.summary());
+    let requests = round.latencies.all().summary();
+    report.faults("games, beside a loop of fdatasync", &round.faults);
+    let multiple = (requests.p999_us - requests.p50_us) / syncs.p999_us;
+    report
+        .row(NAME, "16 connections: p999 beyond p50, to the p999 of fdatasync", multiple, "×")
+        .goal(Goal::AtMost(P999_SYNCS))
+        .note(format!(
+            "p999 {:.1} ms, p50 {:.2} ms; fdatasync p999 {:.1} ms, p50 {:.2} ms, n = {}",
+            requests.p999_us / 1e3,
+            requests.p50_us / 1e3,
+            syncs.p999_us / 1e3,
+            syncs.p50_us / 1e3,
+            syncs.count
+        ));
     Ok(())
 }
 
