@@ -42,6 +42,9 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         let stop = stop_signal()?;
         let server = start(settings).await?;
         output::print(&format!("arena listens on http://{}", server.address()))?;
+        if let Some(address) = server.private_address() {
+            output::print(&format!("Administration and metrics are at http://{address}"))?;
+        }
         if let Some((signs, seats, model)) = house {
             let no_thread = |error| Failure::new(Exit::Internal, format_args!("cannot start a thread: {error}"));
             house::open(&server, signs, seats, model).map_err(no_thread)?;
@@ -142,7 +145,7 @@ pub async fn start(settings: Settings) -> Result<Server, Failure> {
 fn explain(error: &StartError) -> Failure {
     let exit = match error {
         StartError::UntrustedNetwork(_) | StartError::Settings(_) => Exit::Usage,
-        StartError::Listen { .. } => Exit::CannotListen,
+        StartError::Listen { .. } | StartError::ListenPrivately { .. } => Exit::CannotListen,
         StartError::Threads(_) => Exit::Internal,
         StartError::Store(_)
         | StartError::Auth(_)

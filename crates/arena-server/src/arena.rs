@@ -67,8 +67,12 @@ impl Arena {
         let records = Arc::new(records);
         records.keep_commitments(&engine);
         let rates = Rates::new(&settings.limits);
-        let connections = Arc::new(Connections::new(&settings.limits, settings.limits.connections));
-        let metrics = Metrics::new(engine.clone(), Arc::clone(&connections));
+        let connections = Arc::new(Connections::new(
+            &settings.limits,
+            &settings.network.trusted_proxies,
+            settings.limits.connections,
+        ));
+        let metrics = Metrics::new(engine.clone(), Arc::clone(&connections), &settings.data);
         Arena(Arc::new(ArenaState {
             engine,
             settings,

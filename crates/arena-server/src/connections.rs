@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::memory::{AddressBudget, Memory};
+use crate::proxies::TrustedProxies;
 use crate::rates::network_of;
 use crate::settings::LimitSettings;
 
@@ -33,6 +34,8 @@ pub(crate) struct Connections {
     /// Maximum number of connections per address; `None` means no limit.
     most_of_address: Option<usize>,
     limit_loopback: bool,
+    /// Proxies, whose connections have no limit of their own.
+    proxies: TrustedProxies,
 }
 
 #[derive(Debug, Default)]
@@ -44,10 +47,9 @@ struct Registry {
     all: LinkedHashMap<u64, Arc<Connection>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Address {
     open: usize,
-    budget: AddressBudget,
     /// The address's connections. There are at most a few hundred, so the registry looks at each for the longest idle.
     all: HashMap<u64, Arc<Connection>>,
 }
@@ -105,7 +107,7 @@ pub(crate) enum ConnectionRefusal {
 
 impl Connections {
     /// Creates an empty registry for at most `most` connections.
-    pub(crate) fn new(limits: &LimitSettings, most: usize) -> Connections {
+    pub(crate) fn new(limits: &LimitSettings, proxies: &TrustedProxies, most: usize) -> Connections {
         let quarter = (most / 4).max(1);
         let stalled = Duration::from_millis(limits.stalled_ms);
         let of_address = Some(limits.connections_per_address).filter(|most| *most > 0);
@@ -117,11 +119,12 @@ impl Connections {
             reserved: limits.connections_reserved.min(most / 4),
             most_of_address: of_address.map(|most_of_address| most_of_address.min(quarter)),
             limit_loopback: limits.limit_loopback,
+            proxies: proxies.clone(),
         }
     }
 
     /// Returns the server's memory budget.
-    pub(crate) fn memory(&self) -> &Memory {
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
         &self.memory
     }
 
@@ -131,7 +134,7 @@ impl Connections {
     /// # Errors
     /// If the limit is reached and no idle connection can be closed.
     pub(crate) fn enter(self: &Arc<Connections>, peer: IpAddr) -> Result<ConnectionGuard, ConnectionRefusal> {
-        let is_exempt = peer.to_canonical().is_loopback() && !self.limit_loopback;
+        let is_exempt = self.is_exempt(peer) || self.proxies.contain(peer);
         let address = network_of(peer);
         let mut registry = self.registry.lock();
         if let Some(most) = self.most_of_address.filter(|_| !is_exempt)
@@ -157,17 +160,13 @@ impl Connections {
         registry.last += 1;
         registry.open += 1;
         let number = registry.last;
-        let memory = &self.memory;
-        let own = registry.addresses.entry(address).or_insert_with(|| {
-            let budget = if is_exempt { memory.common() } else { memory.budget() };
-            Address { open: 0, budget, all: HashMap::new() }
-        });
+        let own = registry.addresses.entry(address).or_default();
         own.open += 1;
         let idle_since = self.idled.fetch_add(1, Ordering::Relaxed) + 1;
         let connection = Arc::new(Connection {
             number,
             address,
-            budget: own.budget.clone(),
+            budget: if is_exempt { self.memory.common() } else { self.memory.budget_of(address) },
             is_reserve,
             is_known: AtomicBool::new(false),
             idle_since: AtomicU64::new(idle_since),
@@ -177,6 +176,15 @@ impl Connections {
         own.all.insert(number, Arc::clone(&connection));
         registry.all.insert(number, Arc::clone(&connection));
         Ok(ConnectionGuard { connection, connections: Arc::clone(self) })
+    }
+
+    /// Returns the memory budget of a client behind a proxy.
+    pub(crate) fn budget_behind_proxy(&self, client: IpAddr) -> AddressBudget {
+        if self.is_exempt(client) { self.memory.common() } else { self.memory.budget_of(network_of(client)) }
+    }
+
+    fn is_exempt(&self, address: IpAddr) -> bool {
+        address.to_canonical().is_loopback() && !self.limit_loopback
     }
 
     /// Marks a connection as busy when a request arrives.
@@ -216,8 +224,6 @@ impl Registry {
         if let Some(own) = self.addresses.get_mut(&connection.address) {
             own.all.remove(&connection.number);
             own.open -= 1;
-            // Responses that are not yet written keep their memory permits, and return them to the server's budget
-            // later.
             if own.open == 0 {
                 self.addresses.remove(&connection.address);
             }
@@ -247,11 +253,6 @@ impl Address {
 }
 
 impl Connection {
-    /// Returns the memory budget of the connection's address.
-    pub(crate) fn budget(&self) -> &AddressBudget {
-        &self.budget
-    }
-
     /// Returns a number that is greater the later the connection became idle; `None` if it is busy.
     fn idle_since(&self) -> Option<u64> {
         Some(self.idle_since.load(Ordering::Relaxed)).filter(|since| ![BUSY, CLOSING].contains(since))
@@ -299,20 +300,30 @@ impl Connection {
 #[derive(Debug, Clone)]
 pub(crate) struct RequestConnection {
     pub(crate) connection: Arc<Connection>,
+    /// The memory budget of the client's address.
+    pub(crate) budget: AddressBudget,
     /// True if the response is written to the connection. False if an MCP tool calls the route: the response then
     /// becomes part of the tool's response.
     pub(crate) is_direct: bool,
+    /// True if the connection's listener serves administration and metrics.
+    pub(crate) has_administration: bool,
 }
 
 impl RequestConnection {
+    /// Creates the value for a request that arrived on `connection`.
+    pub(crate) fn new(connection: &Arc<Connection>, has_administration: bool) -> RequestConnection {
+        let budget = connection.budget.clone();
+        RequestConnection { connection: Arc::clone(connection), budget, is_direct: true, has_administration }
+    }
+
     /// Returns the connection of a request; `None` only in tests that call the router without a socket.
     pub(crate) fn of(extensions: &Extensions) -> Option<RequestConnection> {
         extensions.get::<RequestConnection>().cloned()
     }
 
     /// Returns the memory budget for the response's bytes; `None` if the response isn't written to the connection.
-    pub(crate) fn budget(&self) -> Option<&AddressBudget> {
-        self.is_direct.then(|| self.connection.budget())
+    pub(crate) fn response_budget(&self) -> Option<&AddressBudget> {
+        self.is_direct.then_some(&self.budget)
     }
 }
 
@@ -324,7 +335,7 @@ mod tests {
         let mut limits =
             LimitSettings { connections_per_address: 3, connections_reserved: 2, ..LimitSettings::default() };
         change(&mut limits);
-        Arc::new(Connections::new(&limits, most))
+        Arc::new(Connections::new(&limits, &TrustedProxies::default(), most))
     }
 
     fn enter(connections: &Arc<Connections>, address: &str) -> Result<ConnectionGuard, ConnectionRefusal> {
@@ -356,6 +367,29 @@ mod tests {
         drop((all, fourth, near));
         assert_eq!(connections.registry.lock().open, 0);
         assert!(connections.registry.lock().addresses.is_empty());
+    }
+
+    #[test]
+    fn clients_behind_a_proxy_have_shares_of_memory_and_the_proxy_has_no_limit() {
+        let limits = LimitSettings {
+            waiting_bytes_per_address: 64 * 1024,
+            connections_per_address: 3,
+            ..LimitSettings::default()
+        };
+        let proxies = TrustedProxies::new(vec!["192.0.2.1".parse().expect("a range")]);
+        let connections = Arc::new(Connections::new(&limits, &proxies, 100));
+        let all: Vec<_> = (0..20).map_while(|_| enter(&connections, "192.0.2.1").ok()).collect();
+        all.iter().for_each(|guard| connections.begin(&guard.connection));
+        assert_eq!(all.len(), 20);
+        let hold =
+            |client: &str| connections.budget_behind_proxy(client.parse().expect("an address")).try_hold(64 * 1024);
+        let held = hold("203.0.113.5").expect("the whole share");
+        // Housekeeping keeps a budget of which memory is reserved.
+        connections.memory().forget_idle();
+        assert!(hold("203.0.113.5").is_none());
+        assert!(hold("203.0.113.6").is_some());
+        drop(held);
+        assert!(hold("203.0.113.5").is_some());
     }
 
     #[test]

@@ -3,9 +3,11 @@
 //! Each connection may hold [`FREE`] bytes without a permit. Bytes beyond that hold a permit until they are written to
 //! the socket (docs/decisions/0035).
 
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -16,6 +18,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Frame, SizeHint};
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
@@ -37,6 +40,8 @@ pub(crate) struct Memory {
     total_units: u32,
     /// Budget of each address, in units; `None` means no limit per address.
     share_units: Option<u32>,
+    /// The permits of each address, as long as they are in use.
+    shares: Mutex<HashMap<IpAddr, Weak<Semaphore>>>,
     /// Maximum time for which a response waits for memory.
     patience: Duration,
     /// Number of bytes that are currently reserved.
@@ -104,7 +109,7 @@ impl Memory {
         let total_units = units(total.max(PIECE)).min(u32::MAX / 2);
         let share_units = (budget > 0).then(|| units(budget.max(PIECE)).min(total_units));
         let total = Arc::new(Semaphore::new(total_units as usize));
-        Memory { total, total_units, share_units, patience, held: Arc::default() }
+        Memory { total, total_units, share_units, shares: Mutex::default(), patience, held: Arc::default() }
     }
 
     /// Returns the number of bytes that are currently reserved.
@@ -112,10 +117,23 @@ impl Memory {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Creates the budget of an address.
-    pub(crate) fn budget(self: &Arc<Memory>) -> AddressBudget {
-        let own = self.share_units.map(|units| Arc::new(Semaphore::new(units as usize)));
+    /// Returns the budget of an address.
+    pub(crate) fn budget_of(self: &Arc<Memory>, address: IpAddr) -> AddressBudget {
+        let own = self.share_units.map(|units| {
+            let mut shares = self.shares.lock();
+            shares.get(&address).and_then(Weak::upgrade).unwrap_or_else(|| {
+                let own = Arc::new(Semaphore::new(units as usize));
+                shares.insert(address, Arc::downgrade(&own));
+                own
+            })
+        });
         AddressBudget { memory: Arc::clone(self), own }
+    }
+
+    /// Drops the budgets that no connection uses and from which no memory is reserved.
+    pub(crate) fn forget_idle(&self) {
+        // A reservation has a reference to its semaphore.
+        self.shares.lock().retain(|_, own| own.strong_count() > 0);
     }
 
     /// Creates the budget of an address that has no limit of its own.
@@ -322,7 +340,7 @@ mod tests {
     #[test]
     fn an_address_takes_its_share_and_leaves_the_rest_to_others() {
         let memory = Arc::new(Memory::new(4 * MIB, MIB, Duration::MAX));
-        let [greedy, other] = [memory.budget(), memory.budget()];
+        let [greedy, other] = [1, 2].map(|last| memory.budget_of(IpAddr::from([192, 0, 2, last])));
         let held: Vec<Reservation> = (0..16).map_while(|_| greedy.try_hold(MIB / 8)).collect();
         assert_eq!((held.len(), memory.held()), (8, MIB as u64));
         assert!(other.try_hold(MIB).is_some() && memory.common().try_hold(3 * MIB).is_some());
@@ -339,7 +357,7 @@ mod tests {
     #[test]
     fn a_share_of_0_is_no_limit_of_an_address() {
         let memory = Arc::new(Memory::new(4 * MIB, 0, Duration::MAX));
-        let budget = memory.budget();
+        let budget = memory.budget_of(IpAddr::from([192, 0, 2, 1]));
         let held: Vec<Reservation> = (0..64).map_while(|_| budget.try_hold(MIB / 8)).collect();
         assert_eq!((held.len(), memory.held()), (32, 4 * MIB as u64), "the total holds");
         drop(held);
@@ -349,7 +367,7 @@ mod tests {
     #[tokio::test]
     async fn bytes_keep_their_room_until_the_last_handle_is_gone() {
         let memory = Arc::new(Memory::new(MIB, MIB, Duration::MAX));
-        let budget = memory.budget();
+        let budget = memory.budget_of(IpAddr::from([192, 0, 2, 1]));
         let bytes = budget.hold(MIB).await.with(Bytes::from(vec![7; MIB]));
         let piece = bytes.slice(10..20);
         drop(bytes);
@@ -362,7 +380,7 @@ mod tests {
     #[tokio::test]
     async fn answers_that_are_complete_are_refused_and_others_wait() {
         let memory = Arc::new(Memory::new(MIB, MIB, Duration::MAX));
-        let budget = memory.budget();
+        let budget = memory.budget_of(IpAddr::from([192, 0, 2, 1]));
         let all = budget.hold(MIB).await;
         let small = count(crate::answer::json("x".repeat(FREE)), &budget, true);
         assert_eq!(text_of(small.into_body()).await.concat().len(), FREE);

@@ -1,7 +1,8 @@
-//! Metrics for Prometheus: requests by route with durations, sessions by status, streams, connections, memory and
+//! Metrics for Prometheus: requests by route with durations, sessions by status, streams, connections, memory, disk and
 //! nodes.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -16,9 +17,11 @@ use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::connections::Connections;
+use crate::disk::free_bytes;
 
 /// Upper bounds of the buckets of request durations, in seconds: from a fast read to a long poll.
 const BUCKETS: [f64; 12] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 5.0, 60.0];
@@ -86,7 +89,7 @@ impl Drop for GaugeGuard {
 }
 
 impl Metrics {
-    pub(crate) fn new(engine: Engine, open: Arc<Connections>) -> Metrics {
+    pub(crate) fn new(engine: Engine, open: Arc<Connections>, data: &Path) -> Metrics {
         let mut registry = Registry::with_prefix("arena");
         let requests = Family::default();
         let seconds = Family::new_with_constructor((|| Histogram::new(BUCKETS)) as fn() -> Histogram);
@@ -109,7 +112,13 @@ impl Metrics {
         let failed_signatures = Counter::default();
         let failed = "Signatures of records and checkpoints that failed";
         registry.register("failed_signatures", failed, failed_signatures.clone());
+        registry.register(
+            "build",
+            "The version of the program",
+            Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]),
+        );
         registry.register_collector(Box::new(Waiting(open)));
+        registry.register_collector(Box::new(DiskCollector(data.to_owned())));
         registry.register_collector(Box::new(SessionCollector(engine)));
         let routes = RwLock::default();
         Metrics {
@@ -165,6 +174,19 @@ impl Collector for Waiting {
         let bytes = ConstGauge::new(i64::try_from(self.0.memory().held()).unwrap_or(i64::MAX));
         let help = "Memory held by large responses and requests of slow clients, in bytes";
         bytes.encode(encoder.encode_descriptor("waiting_bytes", help, None, bytes.metric_type())?)
+    }
+}
+
+/// A collector of the free space on the disk of the data folder.
+#[derive(Debug)]
+struct DiskCollector(PathBuf);
+
+impl Collector for DiskCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let Some(free) = free_bytes(&self.0) else { return Ok(()) };
+        let bytes = ConstGauge::new(i64::try_from(free).unwrap_or(i64::MAX));
+        let help = "Free space on the disk of the data folder, in bytes";
+        bytes.encode(encoder.encode_descriptor("disk_free_bytes", help, None, bytes.metric_type())?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Extractors: they parse requests and apply the limits before the handlers run.
 
 use std::borrow::Cow;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -30,9 +30,9 @@ use crate::memory::{FREE, Reservation, busy};
 use crate::rates::network_of;
 use crate::settings::LimitSettings;
 
-/// The client's address, which the connection adds to the request.
+/// The client's address, which the server adds to the request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
+pub(crate) struct ClientAddress(pub(crate) IpAddr);
 
 /// The parsed head of a request, for routes without a body. The request counts against the rate limit.
 pub(crate) struct Get {
@@ -409,9 +409,8 @@ pub(crate) async fn read_body(
             }
         };
         let Ok(data) = frame.into_data() else { continue };
-        let budget = request_connection
-            .map(|request_connection| request_connection.connection.budget())
-            .filter(|_| reservation.is_none());
+        let budget =
+            request_connection.map(|request_connection| &request_connection.budget).filter(|_| reservation.is_none());
         if let Some(budget) = budget.filter(|_| pieces.len() + data.len() > FREE) {
             let wanted = budget.hold(declared.min(limit.bytes));
             reservation = Some(tokio::time::timeout_at(until, wanted).await.map_err(|_| busy())?);
@@ -423,7 +422,7 @@ pub(crate) async fn read_body(
     // Otherwise a client could reserve it by declaring a large body and sending that slowly.
     if let Some(request_connection) = request_connection.filter(|_| limit.weight > 1 && reservation.is_some()) {
         drop(reservation.take());
-        let wanted = request_connection.connection.budget().hold(pieces.len().saturating_mul(limit.weight));
+        let wanted = request_connection.budget.hold(pieces.len().saturating_mul(limit.weight));
         reservation = Some(tokio::time::timeout_at(until, wanted).await.map_err(|_| busy())?);
     }
     let body = Bytes::from(pieces);
@@ -445,7 +444,7 @@ pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
 
 /// Returns the client's address; `None` only in tests that call the router without a socket.
 pub(crate) fn address_of(extensions: &Extensions) -> Option<IpAddr> {
-    extensions.get::<Peer>().map(|Peer(address)| address.ip())
+    extensions.get::<ClientAddress>().map(|ClientAddress(address)| *address)
 }
 
 /// Counts a request against the rate limit of its address and returns the address. A request with an [`Administrator`]
@@ -556,14 +555,15 @@ mod tests {
 
     use crate::connections::Connections;
     use crate::openapi::Paging;
+    use crate::proxies::TrustedProxies;
 
     #[tokio::test]
     async fn a_body_takes_room_once_more_of_it_has_come_than_is_free_and_for_its_weight_when_it_is_whole() {
         const KIB: usize = 1024;
         let limits = LimitSettings::default();
-        let connections = Arc::new(Connections::new(&limits, 9));
+        let connections = Arc::new(Connections::new(&limits, &TrustedProxies::default(), 9));
         let guard = connections.enter(std::net::Ipv4Addr::LOCALHOST.into()).expect("there is room");
-        let request_connection = RequestConnection { connection: Arc::clone(&guard.connection), is_direct: true };
+        let request_connection = RequestConnection::new(&guard.connection, true);
         let held = || connections.memory().held() / KIB as u64;
         let (send, sent) = tokio::sync::mpsc::unbounded_channel::<Bytes>();
         let pieces = stream::unfold(sent, async |mut sent| {
@@ -592,10 +592,10 @@ mod tests {
     #[tokio::test]
     async fn a_body_that_finds_no_room_is_refused_when_its_time_is_over() {
         let limits = LimitSettings { waiting_bytes: 64 * 1024, request_ms: 50, ..LimitSettings::default() };
-        let connections = Arc::new(Connections::new(&limits, 9));
+        let connections = Arc::new(Connections::new(&limits, &TrustedProxies::default(), 9));
         let guard = connections.enter(std::net::Ipv4Addr::LOCALHOST.into()).expect("there is room");
-        let request_connection = RequestConnection { connection: Arc::clone(&guard.connection), is_direct: true };
-        let all = request_connection.connection.budget().try_hold(64 * 1024).expect("there is room");
+        let request_connection = RequestConnection::new(&guard.connection, true);
+        let all = request_connection.budget.try_hold(64 * 1024).expect("there is room");
         let read = async || {
             let limit = BodyLimit { bytes: 1024 * 1024, setting: "limits.body_bytes", weight: 1 };
             read_body(Body::from(vec![b' '; FREE + 1]), limit, &limits, Some(&request_connection)).await

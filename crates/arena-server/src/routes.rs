@@ -284,6 +284,12 @@ pub(crate) const OPEN_TO_ALL: &str = "/health";
 /// The last segments of the MCP routes. They are the same under both prefixes.
 const OF_MCP: [&str; 2] = ["/arena/mcp", "/chat/mcp"];
 
+/// True if a route is for administrators and monitoring only.
+fn is_of_administration(route: &str) -> bool {
+    let beginnings = ["/metrics", "/admin", "/api/admin/", "/api/v1/admin/"];
+    beginnings.iter().any(|beginning| route.starts_with(beginning))
+}
+
 /// Routes that don't read other nodes' changes first. `/health` and `/metrics` are about this process only, and
 /// `/ready` reads the changes itself.
 const OF_THIS_PROCESS: [&str; 3] = [OPEN_TO_ALL, "/metrics", "/ready"];
@@ -311,15 +317,23 @@ async fn answer_at<F: Future<Output = Response>>(
     // The registry may close an idle connection just as a request arrives on it. The request is refused before it has
     // any effect.
     let request_connection = RequestConnection::of(request.extensions());
-    if request_connection.is_some_and(|request_connection| request_connection.connection.is_closing()) {
+    if request_connection.as_ref().is_some_and(|request_connection| request_connection.connection.is_closing()) {
         let text =
             "the server has closed this idle connection to accept others; send the request again on a new connection";
         return ApiError::busy(text).into_response();
     }
+    let has_administration = request_connection.is_none_or(|request_connection| request_connection.has_administration);
+    let found = match has_administration || !is_of_administration(route) {
+        true => Ok(()),
+        false => {
+            Err(ApiError::not_found("NOT_FOUND", "administration and metrics are at the server's private address"))
+        }
+    };
     let admitted = current.and_then(|()| address.map_or(Ok(()), |address| arena.engine.admit_address(address)));
-    let refused = check_host(request.version(), request.headers()).and_then(|()| Ok(admitted?)).and_then(|()| {
-        check_origin(arena, &method, request.headers(), OF_MCP.iter().any(|path| route.ends_with(path)))
-    });
+    let refused =
+        check_host(request.version(), request.headers()).and_then(|()| Ok(admitted?)).and(found).and_then(|()| {
+            check_origin(arena, &method, request.headers(), OF_MCP.iter().any(|path| route.ends_with(path)))
+        });
     let mut response = match refused {
         Ok(()) => next(request).await,
         Err(error) => error.into_response(),
@@ -345,7 +359,6 @@ async fn answer_at<F: Future<Output = Response>>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::SocketAddr;
 
     use arena_engine::{Administrator, Chat, Create, Engine, Environment, Join, Limits, Written};
     use arena_model::{Party, SessionId};
@@ -356,7 +369,7 @@ mod tests {
     use tower::ServiceExt;
 
     use crate::records::Records;
-    use crate::request::Peer;
+    use crate::request::ClientAddress;
     use crate::settings::Settings;
 
     /// An arena without a socket, with an active session.
@@ -400,8 +413,8 @@ mod tests {
         }
 
         async fn ask(&self, address: &str, method: &str, path: &str) -> Response {
-            let peer = Peer(SocketAddr::new(address.parse().expect("an address"), 1000));
-            let request = Request::builder().method(method).uri(path).header(header::HOST, "arena").extension(peer);
+            let client = ClientAddress(address.parse().expect("an address"));
+            let request = Request::builder().method(method).uri(path).header(header::HOST, "arena").extension(client);
             let Ok(response) = self.app.clone().oneshot(request.body(Body::empty()).expect("a request")).await;
             response
         }

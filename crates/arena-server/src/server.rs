@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -44,8 +44,9 @@ use crate::house::House;
 use crate::lanes::Lanes;
 use crate::memory;
 use crate::metrics::GaugeGuard;
+use crate::proxies::client_of;
 use crate::records::{Records, RecordsError, Signer};
-use crate::request::Peer;
+use crate::request::ClientAddress;
 use crate::routes::{self, DirectRoute};
 use crate::scripts::{self, Scripts};
 use crate::settings::{LimitSettings, RecordSettings, Settings, SettingsError};
@@ -91,6 +92,15 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
+    /// The private address is in use or doesn't belong to this machine.
+    #[error("cannot listen on {address} (network.private_listen)")]
+    ListenPrivately {
+        /// The address from the settings.
+        address: SocketAddr,
+        /// The system's error.
+        #[source]
+        source: io::Error,
+    },
     /// The threads for connections can't be started.
     #[error("cannot start the threads that serve connections")]
     Threads(#[source] io::Error),
@@ -118,6 +128,7 @@ pub enum StartError {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
+    private: Option<(TcpListener, SocketAddr)>,
     arena: Arena,
     /// The runner of tournaments, if enabled.
     runner: Option<Runner>,
@@ -149,8 +160,11 @@ impl Server {
         environment: Environment,
     ) -> Result<Server, StartError> {
         let trusts_every_name = !settings.auth.enabled && !settings.trust_network;
-        if trusts_every_name && !settings.listen.ip().is_loopback() {
-            return Err(StartError::UntrustedNetwork(settings.listen));
+        let addresses = [Some(settings.listen), settings.network.private_listen];
+        if let Some(address) = addresses.into_iter().flatten().find(|address| !address.ip().is_loopback())
+            && trusts_every_name
+        {
+            return Err(StartError::UntrustedNetwork(address));
         }
         if !settings.sessions.self_play && !settings.auth.enabled {
             return Err(SettingsError::SelfPlayUnknowable.into());
@@ -161,8 +175,14 @@ impl Server {
         }
         let address = settings.listen;
         let refuse = |source| StartError::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(refuse)?;
-        let address = listener.local_addr().map_err(refuse)?;
+        let (listener, address) = listen(address).await.map_err(refuse)?;
+        let private = match settings.network.private_listen {
+            Some(address) => {
+                let refuse = |source| StartError::ListenPrivately { address, source };
+                Some(listen(address).await.map_err(refuse)?)
+            }
+            None => None,
+        };
         let scoring = settings.scoring()?;
         let is_shared = settings.is_shared()?;
         // With a database, the data folder is locked as well, since it holds secrets and tournaments.
@@ -214,7 +234,7 @@ impl Server {
         };
         let arena = Arena::new(engine, settings, auth, tournaments, records);
         let lanes = Lanes::start().map_err(StartError::Threads)?;
-        Ok(Server { listener, address, arena, runner, scripts, new_admin_token, folder, lanes })
+        Ok(Server { listener, address, private, arena, runner, scripts, new_admin_token, folder, lanes })
     }
 
     /// Returns the administrator's token, if this start has generated it.
@@ -234,10 +254,15 @@ impl Server {
         self.address
     }
 
+    /// Returns the address at which administration and metrics are served, if it is a separate one.
+    pub fn private_address(&self) -> Option<SocketAddr> {
+        self.private.as_ref().map(|(_, address)| *address)
+    }
+
     /// Serves until `shutdown` completes. Then the server accepts no new connections, finishes running requests and
     /// returns.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) {
-        let Server { listener, address, arena, runner, scripts, folder: _folder, lanes, .. } = self;
+        let Server { listener, address, private, arena, runner, scripts, folder: _folder, lanes, .. } = self;
         match &arena.settings.database {
             Some(database) => {
                 tracing::info!(%address, %database, "listening on {address}, with the database {database}")
@@ -255,6 +280,7 @@ impl Server {
                 loop {
                     tokio::time::sleep(Duration::from_secs(60)).await;
                     house.rates.forget_idle();
+                    house.connections.memory().forget_idle();
                 }
             };
             tokio::join!(
@@ -286,7 +312,7 @@ impl Server {
             })
         });
 
-        let acceptor = Acceptor::new(listener, arena.clone(), lanes);
+        let acceptor = Acceptor::new(listener, private.map(|(listener, _)| listener), arena.clone(), lanes);
         let told_to_stop = async {
             shutdown.await;
             let drain_ms = arena.settings.limits.drain_ms;
@@ -395,6 +421,8 @@ fn start_tournaments(
 /// The listener with its connections.
 struct Acceptor {
     listener: TcpListener,
+    /// The listener of the private address.
+    private: Option<TcpListener>,
     arena: Arena,
     app: App,
     connections: Arc<Connections>,
@@ -405,17 +433,21 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    fn new(listener: TcpListener, arena: Arena, lanes: Lanes) -> Acceptor {
+    fn new(listener: TcpListener, private: Option<TcpListener>, arena: Arena, lanes: Lanes) -> Acceptor {
         let app = cors().layer(routes::app(arena.clone()));
         let connections = Arc::clone(&arena.connections);
-        Acceptor { listener, arena, app, connections, lanes, ending: watch::Sender::new(false) }
+        Acceptor { listener, private, arena, app, connections, lanes, ending: watch::Sender::new(false) }
     }
 
     /// Accepts connections forever.
     async fn accept_all(&self) {
         loop {
-            match self.listener.accept().await {
-                Ok((stream, peer)) => self.take(stream, peer),
+            let (accepted, is_private) = tokio::select! {
+                accepted = self.listener.accept() => (accepted, false),
+                accepted = accept_privately(self.private.as_ref()) => (accepted, true),
+            };
+            match accepted {
+                Ok((stream, peer)) => self.take(stream, peer, is_private),
                 Err(error) => {
                     // The usual cause is a lack of file descriptors. The pause lets other connections close.
                     tracing::warn!(%error, "cannot accept a connection: {error}");
@@ -425,21 +457,25 @@ impl Acceptor {
         }
     }
 
-    /// Accepts the pending connections, closes the listener, and returns the open connections.
+    /// Accepts the pending connections of players, closes the listeners, and returns the open connections.
     async fn close(self) -> (OpenConnections, Lanes) {
         let until = Instant::now() + LAST_CALL;
         while let Ok(Ok((stream, peer))) = tokio::time::timeout_at(until, self.listener.accept()).await {
-            self.take(stream, peer);
+            self.take(stream, peer, false);
         }
-        drop(self.listener);
+        drop((self.listener, self.private));
         // A notified connection that has read nothing closes at once. The pause lets it read its request first.
         tokio::time::sleep(LAST_CALL).await;
         (OpenConnections(self.ending), self.lanes)
     }
 
-    fn take(&self, stream: TcpStream, peer: SocketAddr) {
+    fn take(&self, stream: TcpStream, peer: SocketAddr, is_private: bool) {
         match self.connections.enter(peer.ip()) {
-            Ok(guard) => self.serve(stream, peer, guard),
+            Ok(guard) => {
+                let request_connection =
+                    RequestConnection::new(&guard.connection, is_private || self.private.is_none());
+                self.serve(stream, peer, guard, request_connection);
+            }
             Err(full) => {
                 self.arena.metrics.refused_connections.inc();
                 tracing::debug!(%peer, "refused a connection from {peer}: {full:?}");
@@ -449,7 +485,13 @@ impl Acceptor {
         }
     }
 
-    fn serve(&self, stream: TcpStream, peer: SocketAddr, guard: ConnectionGuard) {
+    fn serve(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        guard: ConnectionGuard,
+        request_connection: RequestConnection,
+    ) {
         let (app, arena, shared) = (self.app.clone(), self.arena.clone(), Handle::current());
         let mut ending = self.ending.subscribe();
         // The socket belongs to the runtime that accepted it, and must be registered with the one that serves it.
@@ -462,7 +504,8 @@ impl Acceptor {
                 Ok(stream) => stream,
                 Err(error) => return tracing::warn!(%peer, %error, "cannot serve a connection: {error}"),
             };
-            let connection = connection(stream, peer, (app, shared), &arena, &guard);
+            let answering = Answering { app, arena: arena.clone(), peer: peer.ip(), request_connection, shared };
+            let connection = connection(stream, answering);
             let _open = GaugeGuard::by(&arena.metrics.connections);
             let mut connection = std::pin::pin!(connection);
             let closing = async {
@@ -487,7 +530,21 @@ impl Acceptor {
     }
 }
 
-/// The connections that are open after the listener was closed.
+async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(address).await?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
+
+/// Accepts a connection at the private address; waits forever if there is none.
+async fn accept_privately(private: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
+    match private {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The connections that are open after the listeners were closed.
 struct OpenConnections(watch::Sender<bool>);
 
 impl OpenConnections {
@@ -552,7 +609,7 @@ type App = Cors<Router>;
 struct Answering {
     app: App,
     arena: Arena,
-    peer: Peer,
+    peer: IpAddr,
     request_connection: RequestConnection,
     /// The runtime for all but the routes of play.
     shared: Handle,
@@ -565,9 +622,18 @@ impl Answering {
         // An MCP tool call is always a POST. It counts as a read, since only tools that read have large responses.
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD) || request.uri().path().ends_with("/mcp");
         connections.begin(connection);
+        let client = match client_of(&arena.settings.network, *peer, request.headers()) {
+            Ok(client) => client,
+            Err(error) => return answered(error.into_response(), connections, connection),
+        };
+        let mut request_connection = request_connection.clone();
+        if client != *peer {
+            request_connection.budget = connections.budget_behind_proxy(client);
+        }
+        let budget = request_connection.budget.clone();
         let mut request = request.map(Body::new);
-        request.extensions_mut().insert(*peer);
-        request.extensions_mut().insert(request_connection.clone());
+        request.extensions_mut().insert(ClientAddress(client));
+        request.extensions_mut().insert(request_connection);
         let response = match DirectRoute::of(&request) {
             Some(route) => route.answer(request, arena.clone()).await,
             None => {
@@ -584,16 +650,13 @@ impl Answering {
                 }
             }
         };
-        answered(memory::count(response, connection.budget(), is_read), connections, connection)
+        answered(memory::count(response, &budget, is_read), connections, connection)
     }
 }
 
 fn connection(
     stream: TcpStream,
-    peer: SocketAddr,
-    (app, shared): (App, Handle),
-    arena: &Arena,
-    guard: &ConnectionGuard,
+    answering: Answering,
 ) -> http1::Connection<
     TokioIo<TimedStream>,
     impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + use<>,
@@ -602,14 +665,14 @@ fn connection(
     let _ = stream.set_nodelay(true);
     // The kernel's send buffer isn't part of the memory budget, so it is kept small.
     let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
-    let request_connection = RequestConnection { connection: Arc::clone(&guard.connection), is_direct: true };
-    let answering = Arc::new(Answering { app, arena: arena.clone(), peer: Peer(peer), request_connection, shared });
+    let is_reserve = answering.request_connection.connection.is_reserve();
+    let heads_within = if is_reserve { HURRIED_HEADERS_WITHIN } else { HEADERS_WITHIN };
+    let stalled = Duration::from_millis(answering.arena.settings.limits.stalled_ms);
+    let answering = Arc::new(answering);
     let service = service_fn(move |request| {
         let answering = Arc::clone(&answering);
         async move { Ok(answering.answer(request).await) }
     });
-    let heads_within = if guard.connection.is_reserve() { HURRIED_HEADERS_WITHIN } else { HEADERS_WITHIN };
-    let stalled = Duration::from_millis(arena.settings.limits.stalled_ms);
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(heads_within)

@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::admin_token::AdminToken;
 use crate::origin::AllowedOrigin;
+use crate::proxies::{ClientHeader, TrustedProxies};
 use crate::tournaments::TournamentSettings;
 
 /// The settings of a server.
@@ -33,7 +34,7 @@ pub struct Settings {
     pub nodes: NodeSettings,
     /// True if the server may listen on addresses other than loopback without authentication.
     pub trust_network: bool,
-    /// Origins of web pages that may write.
+    /// Other origins, proxies in front of the server, and a private address.
     pub network: NetworkSettings,
     /// Authentication of players.
     pub auth: AuthSettings,
@@ -104,13 +105,20 @@ pub struct NodeSettings {
     pub nats: Option<NatsUrl>,
 }
 
-/// Origins of web pages that may write: `[network]` in `arena.toml`.
+/// Other origins, proxies in front of the server, and a private address: `[network]` in `arena.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkSettings {
     /// Origins of web pages that may write, in addition to the arena's own: `https://page.example`, or `*` for all.
     /// Without authentication, pages of other origins may only read.
     pub allowed_origins: Vec<AllowedOrigin>,
+    /// Addresses and ranges of the proxies that name their clients in `client_header`. The limits and bans of addresses
+    /// then apply to these clients, and the proxies' own connections are not limited.
+    pub trusted_proxies: TrustedProxies,
+    /// The header in which the proxies name their clients.
+    pub client_header: ClientHeader,
+    /// A second address to listen on. Administration and metrics are then at this address only.
+    pub private_listen: Option<SocketAddr>,
 }
 
 /// Authentication of players: `[auth]` in `arena.toml`.
@@ -151,6 +159,9 @@ pub struct LimitSettings {
     /// True if the limits per address and per player also apply to clients on this machine. If false, only the total
     /// limits of connections and memory apply to these clients.
     pub limit_loopback: bool,
+    /// Free space on the disk of the data folder, in bytes, that is kept for games that have begun. With less, new
+    /// sessions, uploads and tournaments are refused. 0 means no reserve.
+    pub disk_reserve_bytes: u64,
     /// Maximum number of connections.
     pub connections: usize,
     /// Maximum number of connections per address, at most a quarter of `connections`. 0 means no limit.
@@ -188,6 +199,7 @@ impl Default for LimitSettings {
             writes_per_second: 20,
             writes_burst: 100,
             limit_loopback: false,
+            disk_reserve_bytes: 256 * 1024 * 1024,
             connections: 50_000,
             connections_per_address: 1_000,
             connections_reserved: 500,
@@ -630,7 +642,7 @@ mod tests {
                   |
                 2 | body_byte = 7
                   | ^^^^^^^^^
-                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `import_bytes`, `channel_messages`, `requests_per_second`, `requests_burst`, `writes_per_second`, `writes_burst`, `limit_loopback`, `connections`, `connections_per_address`, `connections_reserved`, `waiting_bytes`, `waiting_bytes_per_address`, `stalled_ms`, `signature_queue`, `request_ms`, `drain_ms`, `shutdown_ms`"#]],
+                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `import_bytes`, `channel_messages`, `requests_per_second`, `requests_burst`, `writes_per_second`, `writes_burst`, `limit_loopback`, `disk_reserve_bytes`, `connections`, `connections_per_address`, `connections_reserved`, `waiting_bytes`, `waiting_bytes_per_address`, `stalled_ms`, `signature_queue`, `request_ms`, `drain_ms`, `shutdown_ms`"#]],
         );
         check(
             "config.json",

@@ -60,8 +60,8 @@ impl BanSubject {
     }
 }
 
-/// An IP address, or all addresses with a common prefix. A range never includes a loopback address, so that
-/// administrators can't lock themselves out.
+/// An IP address, or all addresses with a common prefix. A range that is parsed by [`FromStr`] never includes a loopback
+/// address, so that administrators can't ban themselves.
 ///
 /// An IPv4 address in IPv6 notation (`::ffff:10.0.0.1`) is treated as the IPv4 address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,6 +91,32 @@ impl AddressRange {
         address.is_ipv4() == self.first.is_ipv4() && first_of(address, self.prefix) == self.first
     }
 
+    /// Parses a range that may include loopback addresses.
+    ///
+    /// # Errors
+    /// [`AddressRangeError::Malformed`] if the text isn't an address or a range.
+    pub fn parse_any(text: &str) -> Result<AddressRange, AddressRangeError> {
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let written: IpAddr = address.parse().map_err(|_| AddressRangeError::Malformed)?;
+        let bits = if written.is_ipv4() { 32 } else { 128 };
+        let prefix = match prefix {
+            // `u8::from_str` would accept a plus sign.
+            Some(prefix) if prefix.bytes().all(|byte| byte.is_ascii_digit()) => prefix.parse().ok(),
+            Some(_) => None,
+            None => Some(bits),
+        };
+        let mut prefix: u8 = prefix.filter(|prefix| *prefix <= bits).ok_or(AddressRangeError::Malformed)?;
+        let mut address = written;
+        // IPv4 addresses in IPv6 notation share their first 96 bits.
+        if written.is_ipv6() && written.to_canonical().is_ipv4() && prefix >= 96 {
+            (address, prefix) = (written.to_canonical(), prefix - 96);
+        }
+        Ok(AddressRange { first: first_of(address, prefix), prefix })
+    }
+
     fn has_loopback(&self) -> bool {
         self.first.is_loopback()
             || self.contains(IpAddr::V4(Ipv4Addr::LOCALHOST))
@@ -116,25 +142,7 @@ impl FromStr for AddressRange {
     type Err = AddressRangeError;
 
     fn from_str(text: &str) -> Result<Self, AddressRangeError> {
-        let (address, prefix) = match text.split_once('/') {
-            Some((address, prefix)) => (address, Some(prefix)),
-            None => (text, None),
-        };
-        let written: IpAddr = address.parse().map_err(|_| AddressRangeError::Malformed)?;
-        let bits = if written.is_ipv4() { 32 } else { 128 };
-        let prefix = match prefix {
-            // `u8::from_str` would accept a plus sign.
-            Some(prefix) if prefix.bytes().all(|byte| byte.is_ascii_digit()) => prefix.parse().ok(),
-            Some(_) => None,
-            None => Some(bits),
-        };
-        let mut prefix: u8 = prefix.filter(|prefix| *prefix <= bits).ok_or(AddressRangeError::Malformed)?;
-        let mut address = written;
-        // IPv4 addresses in IPv6 notation share their first 96 bits.
-        if written.is_ipv6() && written.to_canonical().is_ipv4() && prefix >= 96 {
-            (address, prefix) = (written.to_canonical(), prefix - 96);
-        }
-        let range = AddressRange { first: first_of(address, prefix), prefix };
+        let range = AddressRange::parse_any(text)?;
         if range.has_loopback() { Err(AddressRangeError::Loopback) } else { Ok(range) }
     }
 }

@@ -272,3 +272,36 @@ fn an_import_comes_from_a_pipe_too() {
         .unwrap();
     assert!(String::from_utf8(output.stdout).unwrap().starts_with("imported: 2 users, 1 session,"));
 }
+
+#[test]
+fn with_a_private_address_administration_and_metrics_are_there_only() {
+    let folder = folder();
+    let data = folder.path().to_str().unwrap();
+    let serve = |network: &str| {
+        let settings = file(folder.path(), "arena.toml", &format!("[network]\n{network}\n"));
+        ["serve", "--listen", "127.0.0.1:0", "--data", data, "--config", &settings].map(str::to_owned)
+    };
+    let private_listen = serve("private_listen = \"127.0.0.1:0\"");
+    let mut server = Running::start(&private_listen.each_ref().map(String::as_str));
+    let private = server.line_after("Administration and metrics are at ");
+    let client = |url: &str| Client::new(url.strip_prefix("http://").unwrap().parse().unwrap());
+    let (public_client, private_client) = (client(&server.url), client(&private));
+
+    for path in ["/metrics", "/admin", "/api/admin/bans", "/api/v1/admin/audit"] {
+        let answer = public_client.request("GET", path, &[("Accept", "application/json")], b"");
+        assert_eq!(answer.refusal(), (404, "NOT_FOUND".to_owned()), "{path}");
+        assert_ne!(private_client.get(path).status, 404, "{path}");
+    }
+    for path in ["/health", "/ready", "/api/metadata", "/"] {
+        assert_eq!([public_client.get(path).status, private_client.get(path).status], [200, 200], "{path}");
+    }
+    let bans = |url: &str| run(&["admin", "bans", "--url", url, "--data", data]).code;
+    assert_eq!(bans(&private), 0);
+    assert_ne!(bans(&server.url), 0);
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended().code(), Some(0));
+
+    // A private address that other machines can reach needs authentication, as the public one does.
+    let run = run(&serve("private_listen = \"0.0.0.0:0\"").each_ref().map(String::as_str));
+    assert!(run.code != 0 && run.stderr.contains("refusing to listen on 0.0.0.0:0"), "{}", run.stderr);
+}

@@ -1,4 +1,4 @@
-//! Faults of a server's environment: a full disk, unusable data folders, and stops and kills of the process. The module
+//! Faults of a server's environment: a full or almost full disk, unusable data folders, and stops and kills of the process. The module
 //! `crash` contains kills under load.
 
 use std::fs;
@@ -255,6 +255,41 @@ mod full_disk {
 }
 
 // ---- unusable stores ----
+
+#[test]
+fn below_the_reserve_of_disk_space_games_go_on_and_nothing_new_begins() {
+    let folder = folder();
+    let server = Running::serve(folder.path());
+    let client = server.client();
+    let (_, open) = client.create("psi");
+    let (active, [ada, bob]) = active_session(&client);
+    stop(server);
+
+    // No disk has that much free space.
+    let settings = file(folder.path(), "arena.toml", &format!("[limits]\ndisk_reserve_bytes = {}\n", i64::MAX));
+    let data = folder.path().to_str().unwrap();
+    let server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data, "--config", &settings]);
+    let client = server.client();
+    let refused = (507, "DISK_ALMOST_FULL".to_owned());
+    assert_eq!(client.post("/api/challenges/psi", &json!({})).refusal(), refused);
+    assert_eq!(client.post("/api/queue/psi", &json!({})).refusal(), refused);
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let page = client.request("POST", "/challenges/psi", &form, b"");
+    assert!(page.status == 507 && page.text().contains("limits.disk_reserve_bytes"), "{}", page.text());
+    assert!(client.get("/metrics").text().contains("\narena_disk_free_bytes "));
+
+    for invite in &open {
+        client.join(invite).ok();
+    }
+    client.chat(&active, &ada, "hello").ok();
+    for invite in [&ada, &bob] {
+        client.act(&active, invite, "guess", &numbers(&set_of(&client, &active, invite))).ok();
+    }
+    let lists =
+        ["", "?status=ended"].map(|filter| client.get(&format!("/api/challenges{filter}")).ok()["total"].clone());
+    assert_eq!(lists, [2, 1]);
+    stop(server);
+}
 
 /// Runs `serve` with a data folder with which it can't start, and compares its error message. In the message, the
 /// temporary folder is replaced by `FOLDER`.

@@ -20,7 +20,7 @@ use tower::ServiceExt;
 
 use super::tools::{Argument, ArgumentKind, Call, IDENTITY, KEY, Tool, ToolSet};
 use crate::connections::RequestConnection;
-use crate::request::Peer;
+use crate::request::ClientAddress;
 
 /// Pairs of a number of messages per read and the maximum size of the response in bytes. If the response is larger, the
 /// read is repeated with the next pair. REST streams long responses, but a tool's result is in memory as a whole.
@@ -31,7 +31,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The parts of an MCP request that identify the caller of a tool. The REST call repeats them.
 pub(super) struct McpCaller {
-    peer: Option<Peer>,
+    address: Option<ClientAddress>,
     request_connection: Option<RequestConnection>,
     /// All `Authorization` headers of the request. The REST route checks repeated headers.
     authorization: Vec<HeaderValue>,
@@ -48,7 +48,7 @@ impl McpCaller {
         let query = parts.uri.query().unwrap_or_default();
         let keys: Vec<&str> = query.split('&').filter(|pair| pair.starts_with("key=")).collect();
         McpCaller {
-            peer: parts.extensions.get::<Peer>().copied(),
+            address: parts.extensions.get::<ClientAddress>().copied(),
             request_connection: RequestConnection::of(&parts.extensions)
                 .map(|found| RequestConnection { is_direct: false, ..found }),
             authorization: parts.headers.get_all(header::AUTHORIZATION).iter().cloned().collect(),
@@ -60,7 +60,7 @@ impl McpCaller {
 
     /// Returns the caller's address if no rate limit has counted this request yet.
     pub(super) fn uncounted(&self) -> Option<IpAddr> {
-        if self.counted.load(Ordering::Relaxed) { None } else { self.peer.map(|Peer(address)| address.ip()) }
+        if self.counted.load(Ordering::Relaxed) { None } else { self.address.map(|ClientAddress(address)| address) }
     }
 }
 
@@ -201,8 +201,8 @@ impl RestAccess<'_> {
                 }
             }
         }
-        if let Some(peer) = self.caller.peer {
-            request = request.extension(peer);
+        if let Some(address) = self.caller.address {
+            request = request.extension(address);
         }
         if let Some(request_connection) = &self.caller.request_connection {
             request = request.extension(request_connection.clone());

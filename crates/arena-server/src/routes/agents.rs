@@ -139,7 +139,8 @@ struct Names {
         (status = 409, description = "
             `NO_SANDBOX`: the system can't sandbox agents.
             `TOO_MANY_AGENTS`: the server's limit of agents is reached."),
-        (status = 503, description = "`UPLOADS_BUSY`: too many other uploads are in progress.")))]
+        (status = 503, description = "`UPLOADS_BUSY`: too many other uploads are in progress."),
+        (status = 507, description = "`DISK_ALMOST_FULL`: the server's disk is almost full; games that have begun go on.")))]
 pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> ApiResult {
     let tournaments = tournaments_of(&arena)?;
     let settings = tournaments.settings();
@@ -161,6 +162,7 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     if by == Authority::Anonymous {
         request.check_unguessable()?;
     }
+    arena.check_disk()?;
     let Names { name, filename: file_name } = request.query()?;
     let limits = &arena.settings.limits;
     let (limit, limited_by) = match is_url {

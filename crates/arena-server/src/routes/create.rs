@@ -39,10 +39,12 @@ struct NewChallenge {
             `UNKNOWN_CHALLENGE`: this server doesn't host the challenge type.
             `INVALID_OPTIONS`: the options are invalid.
             `CHALLENGE_FAILED`: the challenge's script failed.
-            `…`: any other code comes from the challenge.")))]
+            `…`: any other code comes from the challenge."),
+        (status = 507, description = "`DISK_ALMOST_FULL`: the server's disk is almost full; games that have begun go on.")))]
 pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) -> ApiResult {
     let wanted: Option<NewChallenge> = request.find_body()?;
     let (options, unlisted) = wanted.map_or((None, None), |wanted| (wanted.options, wanted.unlisted));
+    arena.check_disk()?;
     let create = Create {
         challenge: request.param("name").to_owned(),
         options: options.unwrap_or_default(),

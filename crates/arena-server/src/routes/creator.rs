@@ -126,7 +126,8 @@ struct ForkedSession {
         (status = 503, description = "
             `SERVER_BUSY`: the server is making other forks.
             `SIGNER_UNAVAILABLE`: the program that holds the record key doesn't sign now.
-            `LOG_NOT_READY`: the server is still reading its log.")))]
+            `LOG_NOT_READY`: the server is still reading its log."),
+        (status = 507, description = "`DISK_ALMOST_FULL`: the server's disk is almost full; games that have begun go on.")))]
 pub(crate) async fn fork_session(State(arena): State<Arena>, request: Post) -> ApiResult {
     let (by, id) = authorize(&arena, &request)?;
     let ForkRequest { at, reseed } = request.body()?;
@@ -139,6 +140,7 @@ pub(crate) async fn fork_session(State(arena): State<Arena>, request: Post) -> A
     let sees_private_chat = matches!(by, Authority::Administrator(_)) || arena.settings.sessions.reveal_chat;
     let wanted = WantedFork { of: id, at, is_reseeded, sees_private_chat };
     arena.rates.admit_fork(request.address)?;
+    arena.check_disk()?;
     let fork = match make_fork(&arena, wanted).await? {
         Ok(fork) => fork,
         Err(ForkFailure::Engine(error) | ForkFailure::Record(RecordFailure::Engine(error))) => {

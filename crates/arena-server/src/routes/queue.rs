@@ -84,7 +84,8 @@ struct LeftQueue {
         (status = 400, description = "
             `UNKNOWN_CHALLENGE`: this server doesn't host the challenge type.
             `CHALLENGE_FAILED`: the challenge's script failed."),
-        (status = 409, description = "`QUEUE_FULL`: too many callers wait, or too many from the caller's network.")))]
+        (status = 409, description = "`QUEUE_FULL`: too many callers wait, or too many from the caller's network."),
+        (status = 507, description = "`DISK_ALMOST_FULL`: the server's disk is almost full; games that have begun go on.")))]
 pub(crate) async fn join_queue(State(arena): State<Arena>, request: Post) -> ApiResult {
     let wanted: Option<QueueRequest> = request.find_body()?;
     let house_after_s = wanted.and_then(|wanted| wanted.house_after_s);
@@ -106,6 +107,7 @@ pub(crate) async fn enqueue(
     house_after: Option<Duration>,
     once: Option<Once>,
 ) -> ApiResult<Ticket> {
+    arena.check_disk()?;
     let (network, per_network) = arena.rates.tickets_of(address);
     let enqueue = Enqueue { challenge: name.to_owned(), network, per_network, house_after };
     let full = || ApiError::new(StatusCode::CONFLICT, "QUEUE_FULL", "too many callers wait for opponents; try later");

@@ -109,7 +109,7 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
     }
     let body = match method {
         Method::GET => {
-            let budget = request.request_connection.as_ref().and_then(RequestConnection::budget).cloned();
+            let budget = request.request_connection.as_ref().and_then(RequestConnection::response_budget).cloned();
             let reader = Reader::new(arena, request.address, budget, viewer, start, subscription);
             Body::from_stream(stream::unfold(reader, Reader::next))
         }

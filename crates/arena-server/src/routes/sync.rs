@@ -96,7 +96,7 @@ async fn sync(arena: Arena, request: Get, parse: fn(&str) -> Option<Channel>) ->
     let wait = wait.filter(|_| request.may_wait());
     let Some(channel) = parse(&name) else { return Ok(json(r#"{"messages":[],"count":0}"#)) };
     let first = read_or_wait(&arena, channel, from, limit.min(PAGE), wait).await?;
-    let budget = request.request_connection.as_ref().and_then(RequestConnection::budget).cloned();
+    let budget = request.request_connection.as_ref().and_then(RequestConnection::response_budget).cloned();
     answer(arena, budget, Wanted { channel, viewer, limit }, first).await
 }
 

@@ -270,7 +270,8 @@ struct LimitsRequest {
         (status = 409, description = "
             `NO_SANDBOX`: the system can't sandbox agents.
             `TOO_MANY_TOURNAMENTS`: the server's limit of tournaments is reached."),
-        (status = 503, description = "`QUEUE_FULL`: too many tournaments are queued.")))]
+        (status = 503, description = "`QUEUE_FULL`: too many tournaments are queued."),
+        (status = 507, description = "`DISK_ALMOST_FULL`: the server's disk is almost full; games that have begun go on.")))]
 pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post) -> ApiResult {
     let tournaments = tournaments_of(&arena)?;
     let by = Authority::of(&arena, &request.headers, request.address, |_| false)?;
@@ -281,6 +282,7 @@ pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post)
     if by == Authority::Anonymous {
         request.check_unguessable()?;
     }
+    arena.check_disk()?;
     let once = request.once(&by.scope(request.address));
     by.record_audit(
         &arena,

@@ -10,6 +10,7 @@ mod once;
 mod openapi;
 mod origins;
 mod pages_of_reference;
+mod proxies;
 mod queue;
 mod races;
 mod records;

@@ -1,0 +1,33 @@
+//! The reserve of free disk space. New sessions, uploads and tournaments are refused before the disk is full, so that
+//! games that have begun can end.
+
+use std::path::Path;
+
+use axum::http::StatusCode;
+
+use crate::arena::Arena;
+use crate::error::{ApiError, ApiResult};
+
+/// Returns the space in bytes that is available on the disk of a folder; `None` if the system doesn't say.
+pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
+    let found = rustix::fs::statvfs(folder).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+impl Arena {
+    /// Checks that the disk of the data folder has more free space than the reserve.
+    ///
+    /// # Errors
+    /// 507 if it hasn't.
+    pub(crate) fn check_disk(&self) -> ApiResult<()> {
+        let reserve = self.settings.limits.disk_reserve_bytes;
+        if reserve == 0 || free_bytes(&self.settings.data).is_none_or(|free| free > reserve) {
+            return Ok(());
+        }
+        let text = format!(
+            "the server's disk has less than {reserve} bytes left, which are kept for games that have begun; try again \
+             later (limits.disk_reserve_bytes)"
+        );
+        Err(ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "DISK_ALMOST_FULL", text))
+    }
+}
