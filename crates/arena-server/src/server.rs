@@ -300,11 +300,8 @@ impl Server {
             })
         };
 
-        if arena.settings.records.log {
-            arena.engine.keep_ended();
-            arena.records.open_log(&arena).await;
-        }
         let keep_log = arena.settings.records.log.then(|| {
+            arena.engine.keep_ended();
             let arena = arena.clone();
             tokio::spawn(async move {
                 let keep = || arena.records.keep_log(&arena);

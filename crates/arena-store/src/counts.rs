@@ -99,6 +99,7 @@ impl Counts {
     }
 
     /// Returns the total number of sessions, with those that are unlisted.
+    #[cfg(test)]
     pub(crate) fn all(&self) -> u64 {
         self.total.iter().sum()
     }

@@ -23,7 +23,7 @@ use crate::arena::Arena;
 /// The pause between two reads of the store.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// The time for which the start, and a request for the log, waits until the log is read.
+/// The time for which a request for the log waits until the log is read.
 const OPEN_WITHIN: Duration = Duration::from_secs(1);
 
 /// The maximum number of sessions of each kind in one append, so that an old store is logged in short transactions.
@@ -60,22 +60,17 @@ struct NewEvents {
 }
 
 impl Records {
-    /// Publishes the log of an earlier start, so that the first requests find it. A long log takes longer than this
-    /// function waits; [`Records::keep_log`] then publishes it.
-    pub(crate) async fn open_log(self: &Arc<Records>, arena: &Arena) {
-        if let Ok(Err(error)) = tokio::time::timeout(OPEN_WITHIN, self.publish(arena)).await {
-            tracing::error!(%error, "cannot read the log: {error}");
-        }
-    }
-
-    /// Publishes the leaves that other nodes have appended. A client may have the newest checkpoint from another node,
-    /// and would take an older one for a log that went back. After a failure, the older log stays published.
+    /// Publishes the log of an earlier start, and the leaves that other nodes have appended. A client may have the
+    /// newest checkpoint from another node, and would take an older one for a log that went back. A long log takes
+    /// longer than this function waits; [`Records::keep_log`] then publishes it. After a failure, the older log stays
+    /// published.
     pub(crate) async fn follow_log(self: &Arc<Records>, arena: &Arena) {
         let published = self.published();
-        if arena.engine.node_metrics().is_none() || published.checkpoint.is_empty() {
+        let is_read = !published.checkpoint.is_empty();
+        if is_read && arena.engine.node_metrics().is_none() {
             return;
         }
-        if arena.engine.log_size().await.is_ok_and(|size| size > published.size()) {
+        if !is_read || arena.engine.log_size().await.is_ok_and(|size| size > published.size()) {
             // `keep_log` reports failures.
             let _ = tokio::time::timeout(OPEN_WITHIN, self.publish(arena)).await;
         }

@@ -190,6 +190,7 @@ async fn make_fork(arena: &Arena, wanted: WantedFork) -> ApiResult<Result<Fork, 
     // The work continues if the client closes the connection, so a task keeps the place until the work is done.
     let work = tokio::spawn(async move {
         let _place = place;
+        arena.records.follow_log(&arena).await;
         arena.records.make_fork(&arena.engine, wanted).await
     });
     work.await.map_err(|error| {

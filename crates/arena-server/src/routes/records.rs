@@ -165,6 +165,7 @@ pub(crate) async fn find_record(State(arena): State<Arena>, request: Get) -> Api
             RecordViewer::Viewer(viewer, arena.settings.sessions.reveal_chat)
         }
     };
+    arena.records.follow_log(&arena).await;
     let record = match arena.records.write(&arena.engine, id, viewer).await {
         Ok(record) => record.ok_or_else(unknown)?,
         Err(RecordFailure::Engine(error)) => return Err(error.into()),
