@@ -63,11 +63,11 @@ impl Records {
     /// Publishes the log of an earlier start, and the leaves that other nodes have appended. A client may have the
     /// newest checkpoint from another node, and would take an older one for a log that went back. A long log takes
     /// longer than this function waits; [`Records::keep_log`] then publishes it. After a failure, the older log stays
-    /// published.
+    /// published. Does nothing if the server keeps no log.
     pub(crate) async fn follow_log(self: &Arc<Records>, arena: &Arena) {
         let published = self.published();
         let is_read = !published.checkpoint.is_empty();
-        if is_read && arena.engine.node_metrics().is_none() {
+        if !self.keeps_log || (is_read && arena.engine.node_metrics().is_none()) {
             return;
         }
         if !is_read || arena.engine.log_size().await.is_ok_and(|size| size > published.size()) {
