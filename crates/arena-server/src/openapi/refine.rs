@@ -245,7 +245,6 @@ fn refine_operation(path: &str, method: &str, operation: &mut Value, mode: Mode)
     let is_mcp = operation["tags"][0] == "mcp";
     let at_the_door = [
         Some(("400", "`INVALID_HOST`: the `Host` header is missing, repeated or malformed.")),
-        Some(("400", "`INVALID_FORWARDED`: a trusted proxy passed on a malformed `Forwarded` header.")),
         (path != OPEN_TO_ALL).then_some(("403", "`BANNED`: this user or address is banned.")),
         (method != "get" && (is_mcp || mode == Mode::Standalone)).then_some((
             "403",
