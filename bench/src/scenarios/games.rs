@@ -29,6 +29,9 @@ const P99_MS: f64 = 3.0;
 /// The maximum p999 of all requests beyond their median, as a multiple of the p999 of a bare loop of durable writes.
 const P999_SYNCS: f64 = 1.5;
 
+/// The number of connections at which latencies are compared with durable writes.
+const SYNCS_CONNECTIONS: usize = 16;
+
 /// Options of this scenario.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
@@ -50,7 +53,9 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     for &connections in &arguments.games.connections {
         measure(arguments, report, &arena, &ceiling, connections)?;
     }
-    compare_with_syncs(arguments, report, &arena)?;
+    if arguments.games.connections.contains(&SYNCS_CONNECTIONS) {
+        compare_with_syncs(arguments, report, &arena)?;
+    }
     report.detail(NAME, "bytes on disk at the end", json!(folder.size()?));
     arena.terminate()?;
     Ok(())
@@ -134,10 +139,10 @@ fn measure(
     Ok(())
 }
 
-/// Measures games with 16 connections beside a loop that writes durably to the same disk, and compares their rarest
+/// Measures games with [`SYNCS_CONNECTIONS`] beside a loop that writes durably to the same disk, and compares their rarest
 /// latencies. The server writes to the disk as the loop does, so the loop shows the delays that the disk causes.
 fn compare_with_syncs(arguments: &Arguments, report: &mut Report, arena: &Server) -> anyhow::Result<()> {
-    let (length, player_pool) = (arguments.round()? * 3, arguments.player_pool(16));
+    let (length, player_pool) = (arguments.round()? * 3, arguments.player_pool(SYNCS_CONNECTIONS));
     eprintln!("games: 16 connections, beside a loop of fdatasync");
     let is_played = AtomicBool::new(false);
     let (round, syncs) = thread::scope(|scope| {

@@ -162,7 +162,7 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     if by == Authority::Anonymous {
         request.check_unguessable()?;
     }
-    arena.check_disk()?;
+    arena.check_disk(None).await?;
     let Names { name, filename: file_name } = request.query()?;
     let limits = &arena.settings.limits;
     let (limit, limited_by) = match is_url {

@@ -44,7 +44,8 @@ struct NewChallenge {
 pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) -> ApiResult {
     let wanted: Option<NewChallenge> = request.find_body()?;
     let (options, unlisted) = wanted.map_or((None, None), |wanted| (wanted.options, wanted.unlisted));
-    arena.check_disk()?;
+    let once = request.once_creating()?;
+    arena.check_disk(once).await?;
     let create = Create {
         challenge: request.param("name").to_owned(),
         options: options.unwrap_or_default(),
@@ -52,6 +53,6 @@ pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) ->
         is_unlisted: unlisted == Some(true),
     };
     let respond = Box::new(|written: &arena_engine::Written<'_>| to_text(&view(written.session, Viewer::Creator)));
-    let answer = arena.engine.create(create, request.once_creating()?, respond).await?;
+    let answer = arena.engine.create(create, once, respond).await?;
     Ok(json(with_creator_key(&arena, answer)?))
 }

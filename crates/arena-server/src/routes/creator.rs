@@ -140,7 +140,7 @@ pub(crate) async fn fork_session(State(arena): State<Arena>, request: Post) -> A
     let sees_private_chat = matches!(by, Authority::Administrator(_)) || arena.settings.sessions.reveal_chat;
     let wanted = WantedFork { of: id, at, is_reseeded, sees_private_chat };
     arena.rates.admit_fork(request.address)?;
-    arena.check_disk()?;
+    arena.check_disk(None).await?;
     let fork = match make_fork(&arena, wanted).await? {
         Ok(fork) => fork,
         Err(ForkFailure::Engine(error) | ForkFailure::Record(RecordFailure::Engine(error))) => {

@@ -298,7 +298,7 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
         Some("true") => true,
         Some(_) => return Err(ApiError::bad_request("INVALID_FIELD", "unlisted must be `true`").into()),
     };
-    arena.check_disk()?;
+    arena.check_disk(None).await?;
     let create = Create { challenge: name.to_owned(), options, is_rated: house.is_none(), is_unlisted };
     let respond =
         Box::new(|written: &arena_engine::Written<'_>| to_text(&arena_model::view(written.session, Viewer::Creator)));
@@ -405,7 +405,7 @@ pub(super) async fn start_against_house(
     if !leave.await? {
         return Ok(None);
     }
-    arena.check_disk()?;
+    arena.check_disk(None).await?;
     let create = Create { challenge: name.to_owned(), options, is_rated: false, is_unlisted: false };
     let respond =
         Box::new(|written: &arena_engine::Written<'_>| to_text(&arena_model::view(written.session, Viewer::Creator)));
