@@ -1,7 +1,6 @@
 //! Installation of programs for tests from the system's packages. A missing program is installed with `apt-get`,
 //! which needs root permissions.
 
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
@@ -37,19 +36,19 @@ pub fn need_found(program: &str, package: &str, find: impl Fn() -> Option<String
     Ok(())
 }
 
-/// Installs the chess engines of the tests. Debian has them in a folder that most users don't have on their path.
+/// Installs programs from packages of the same names. `folder` is the folder of the programs in Debian, which most users
+/// don't have on their path.
 ///
 /// # Errors
 /// As [`need`].
-pub fn need_engines() -> anyhow::Result<()> {
-    for engine in ["stockfish", "gnuchess"] {
-        let in_path = |folder: &Path| folder.join(engine).is_file();
+pub fn need_in(folder: &str, programs: &[&str]) -> anyhow::Result<()> {
+    for program in programs {
         let find = || {
             let path = std::env::var_os("PATH").unwrap_or_default();
-            let is_there = std::env::split_paths(&path).chain(["/usr/games".into()]).any(|folder| in_path(&folder));
-            is_there.then(|| engine.to_owned())
+            let mut folders = std::env::split_paths(&path).chain([folder.into()]);
+            folders.any(|folder| folder.join(program).is_file()).then(|| (*program).to_owned())
         };
-        need_found(engine, engine, find)?;
+        need_found(program, program, find)?;
     }
     Ok(())
 }

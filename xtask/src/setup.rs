@@ -10,14 +10,15 @@ use crate::{browser, nats, node, packages, postgres, python};
 /// The name of a part, and the function that installs it.
 type SetupPart = (&'static str, fn(&Path) -> anyhow::Result<()>);
 
-const PARTS: [SetupPart; 8] = [
+const PARTS: [SetupPart; 9] = [
     ("python", python::prepare),
     ("node", node::prepare),
     ("postgres", |_| postgres::prepare()),
     ("nats", |_| nats::prepare()),
     ("faketime", |_| packages::need("faketime", "faketime")),
     ("sqlite3", |_| packages::need("sqlite3", "sqlite3")),
-    ("engines", |_| packages::need_engines()),
+    ("engines", |_| packages::need_in("/usr/games", &["stockfish", "gnuchess"])),
+    ("balancers", |_| packages::need_in("/usr/sbin", &["nginx", "haproxy", "caddy"])),
     ("browser", browser::prepare),
 ];
 

@@ -81,12 +81,15 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let NodesOptions { nodes_connections, nodes_rate, nodes_seconds } = arguments.nodes;
     let (postgres, nats) = (Postgres::start(), NatsServer::start());
     let folder = || ArenaFolder::new(&arguments.arena(), &arguments.work(), None);
-    let folders = [folder()?, folder()?, folder()?, folder()?];
-    let (alone, together) = (postgres.schema(), postgres.schema());
+    let folders = [folder()?, folder()?, folder()?, folder()?, folder()?, folder()?];
+    let (alone, together, passing) = (postgres.schema(), postgres.schema(), postgres.schema());
     let embedded = folders[0].start()?;
     let exclusive = folders[1].start_with(&[("DATABASE_URL", alone)])?;
     let nodes_environment = environment(&together, &nats.url());
     let nodes = [folders[2].start_with(&nodes_environment)?, folders[3].start_with(&nodes_environment)?];
+    let passing_environment =
+        [&environment(&passing, &nats.url())[..], &[("NODE_LISTEN", "127.0.0.1:0".to_owned())]].concat();
+    let passing_nodes = [folders[4].start_with(&passing_environment)?, folders[5].start_with(&passing_environment)?];
     let setting = |what, tables| Setting { what, tables, rounds: Vec::new(), database_us: Vec::new() };
     let mut settings = [
         setting("SQLite", vec![vec![&embedded]]),
@@ -94,6 +97,10 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         setting("Postgres, one node of several", vec![vec![&nodes[0]]]),
         setting("Postgres, two nodes", vec![vec![&nodes[0]], vec![&nodes[1]]]),
         setting("Postgres, two nodes, players at different ones", vec![vec![&nodes[0], &nodes[1]]]),
+        setting(
+            "Postgres, two nodes that pass requests on, players at different ones",
+            vec![vec![&passing_nodes[0], &passing_nodes[1]], vec![&passing_nodes[1], &passing_nodes[0]]],
+        ),
     ];
 
     let player_pool = arguments.player_pool(nodes_connections);
@@ -132,7 +139,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         let rounds: Vec<_> = setting.rounds.iter().map(round_json).collect();
         report.detail(NAME, setting.what, json!({ "rounds": rounds, "database_us_per_game": setting.database_us }));
     }
-    let [sqlite, exclusive_one, one, two, crossing] = &settings;
+    let [sqlite, exclusive_one, one, two, crossing, passed_on] = &settings;
     let only = median(exclusive_one.rounds.iter().map(|round| round.games as f64 / round.spent.seconds));
     report
         .row(NAME, "the only node on Postgres: games/s", only, "")
@@ -142,6 +149,9 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     report.row(NAME, "one of several, of the only node's games/s", against(one, exclusive_one), "%");
     report.row(NAME, "two nodes, of one's games/s", against(two, one), "%").goal(Goal::AtLeast(100.0));
     report.row(NAME, "two nodes with players at different ones, of one's games/s", against(crossing, one), "%");
+    report
+        .row(NAME, "the same with requests passed on, of one's games/s", against(passed_on, one), "%")
+        .goal(Goal::AtLeast(85.0));
 
     let messages = nodes_rate * arguments.size(nodes_seconds, 20, 3);
     for (what, watched) in [("watched at the same node", &nodes[0]), ("watched at another", &nodes[1])] {
@@ -152,7 +162,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
             row.goal(Goal::AtMost(20.0));
         }
     }
-    for server in nodes {
+    for server in nodes.into_iter().chain(passing_nodes) {
         server.terminate()?;
     }
     exclusive.terminate()?;

@@ -45,6 +45,9 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         if let Some(address) = server.private_address() {
             output::print(&format!("Administration and metrics are at http://{address}"))?;
         }
+        if let Some(address) = server.node_address() {
+            output::print(&format!("Other nodes pass requests on to {address}"))?;
+        }
         if let Some((signs, seats, model)) = house {
             let no_thread = |error| Failure::new(Exit::Internal, format_args!("cannot start a thread: {error}"));
             house::open(&server, signs, seats, model).map_err(no_thread)?;
@@ -84,6 +87,17 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
     if let Some(url) = args.nats_url.as_ref().filter(|url| !url.is_empty()) {
         let refuse = |error| Failure::new(Exit::Usage, format_args!("invalid --nats-url (NATS_URL): {error}"));
         settings.nodes.nats = Some(url.parse::<NatsUrl>().map_err(refuse)?);
+    }
+    if let Some(address) = args.node_listen.as_ref().filter(|address| !address.is_empty()) {
+        let refuse = |_| {
+            Failure::new(
+                Exit::Usage,
+                format_args!(
+                    "invalid --node-listen (NODE_LISTEN): `{address}` is not an IP address with a port, such as 10.0.0.5:3100"
+                ),
+            )
+        };
+        settings.nodes.listen = Some(address.parse().map_err(refuse)?);
     }
     settings.trust_network |= args.listen.trust_network;
     settings.auth.enabled |= args.auth;
@@ -145,7 +159,9 @@ pub async fn start(settings: Settings) -> Result<Server, Failure> {
 fn explain(error: &StartError) -> Failure {
     let exit = match error {
         StartError::UntrustedNetwork(_) | StartError::Settings(_) => Exit::Usage,
-        StartError::Listen { .. } | StartError::ListenPrivately { .. } => Exit::CannotListen,
+        StartError::Listen { .. } | StartError::ListenPrivately { .. } | StartError::ListenToNodes { .. } => {
+            Exit::CannotListen
+        }
         StartError::Threads(_) => Exit::Internal,
         StartError::Store(_)
         | StartError::Auth(_)

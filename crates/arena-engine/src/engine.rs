@@ -24,6 +24,7 @@ use crate::feed::{Posted, Tail};
 use crate::following::Following;
 use crate::freshness::Freshness;
 use crate::live::{LiveRef, LiveSessions};
+use crate::peers::Peers;
 use crate::records::{CommitContent, created_input};
 use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, ReportUsage, Respond, Written};
 use crate::transcript::{EndedTranscripts, Transcript};
@@ -59,6 +60,7 @@ pub(crate) struct Inner {
     pub(crate) public: PublicChannel,
     /// The progress of reading other nodes' commits from the shared store.
     pub(crate) following: Following,
+    pub(crate) peers: Peers,
     /// The time of the next query for due sessions, in milliseconds since the epoch.
     pub(crate) next_look: AtomicI64,
     /// A notification that a session becomes due before `next_look`.
@@ -139,6 +141,7 @@ impl Engine {
             live,
             public,
             following: Following::default(),
+            peers: Peers::default(),
             next_look: AtomicI64::new(i64::MAX),
             rescheduled: Notify::new(),
             matching: tokio::sync::Mutex::new(()),
@@ -407,7 +410,7 @@ impl Inner {
         let is_counted = request.is_rated && !request.is_unlisted;
         let rated = self.catalogue.terms_of(&request.challenge, &options).filter(|_| is_counted);
         let facts = SessionFacts {
-            id: self.environment.session_id(now),
+            id: self.draw_session_id(now),
             challenge: request.challenge,
             script: challenge.script().map(Script::version),
             created_at: now,
@@ -415,7 +418,7 @@ impl Inner {
             rated,
             is_unlisted: request.is_unlisted,
             options,
-            invites: (0..seats).map(|_| self.environment.invite(now)).collect(),
+            invites: (0..seats).map(|_| self.draw_invite(now)).collect(),
         };
         let inactivity = self.limits.inactivity;
         let session =

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arena_model::{InviteCode, Seed, SessionId, Timestamp};
+use arena_model::{Seed, Timestamp};
 use uuid::Builder;
 
 type Clock = dyn Fn() -> Timestamp + Send + Sync;
@@ -59,14 +59,6 @@ impl Environment {
         let mut bytes: [u8; 16] = self.random();
         bytes[10..].copy_from_slice(&now.0.to_be_bytes()[2..]);
         Builder::from_random_bytes(bytes).into_uuid()
-    }
-
-    pub(crate) fn session_id(&self, now: Timestamp) -> SessionId {
-        SessionId(self.uuid(now))
-    }
-
-    pub(crate) fn invite(&self, now: Timestamp) -> InviteCode {
-        InviteCode(self.uuid(now))
     }
 
     pub(crate) fn seed(&self) -> Seed {

@@ -46,10 +46,10 @@ pub(crate) fn origin_of(message: &ChatMessage) -> Option<&str> {
 impl Engine {
     /// Draws the id and the invites of a new session.
     pub fn draw_identity(&self, seats: usize) -> DrawnIdentity {
-        let environment = &self.inner.environment;
-        let at = environment.now();
-        let invites = (0..seats).map(|_| environment.invite(at)).collect();
-        DrawnIdentity { id: environment.session_id(at), invites, at }
+        let inner = &self.inner;
+        let at = inner.environment.now();
+        let invites = (0..seats).map(|_| inner.draw_invite(at)).collect();
+        DrawnIdentity { id: inner.draw_session_id(at), invites, at }
     }
 
     /// Returns the challenge type of a session, in the version that the session uses.

@@ -20,6 +20,7 @@ mod forks;
 mod freshness;
 mod import;
 mod live;
+mod peers;
 mod queue;
 mod records;
 mod request;

@@ -11,6 +11,7 @@ use crate::connections::Connections;
 use crate::house::House;
 use crate::metrics::Metrics;
 use crate::openapi::{Description, Mode};
+use crate::passing::Passing;
 use crate::rates::Rates;
 use crate::records::Records;
 use crate::routes::FORKS_AT_ONCE;
@@ -37,6 +38,8 @@ pub(crate) struct ArenaState {
     pub(crate) fork_places: Arc<Semaphore>,
     pub(crate) rates: Rates,
     pub(crate) connections: Arc<Connections>,
+    /// The way to other nodes; `None` if requests aren't passed on.
+    pub(crate) passing: Option<Passing>,
     pub(crate) metrics: Metrics,
     /// The OpenAPI description, built on first use.
     pub(crate) description: OnceLock<Description>,
@@ -63,6 +66,7 @@ impl Arena {
         auth: Option<Auth>,
         tournaments: Option<Tournaments>,
         records: Records,
+        passing: Option<Passing>,
     ) -> Arena {
         let records = Arc::new(records);
         records.keep_commitments(&engine);
@@ -83,6 +87,7 @@ impl Arena {
             fork_places: Arc::new(Semaphore::new(FORKS_AT_ONCE)),
             rates,
             connections,
+            passing,
             metrics,
             description: OnceLock::new(),
             draining: AtomicBool::new(false),

@@ -21,6 +21,7 @@ mod memory;
 mod metrics;
 mod openapi;
 mod origin;
+mod passing;
 mod proxies;
 mod rates;
 mod records;

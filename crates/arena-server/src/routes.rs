@@ -49,6 +49,7 @@ use crate::mcp::{self, Endpoint, ToolSet};
 use crate::metrics::GaugeGuard;
 use crate::openapi::Description;
 use crate::origin::{check_host, check_origin};
+use crate::passing::pass_on;
 use crate::request::{accepts, address_of};
 use crate::web;
 pub(crate) use agents::{AgentView, id_of as id_of_agent};
@@ -219,8 +220,19 @@ impl DirectRoute {
         found.filter(|_| !request.headers().contains_key(header::ORIGIN))
     }
 
-    /// Answers a request to this route.
-    pub(crate) fn answer(&'static self, request: Request, arena: Arena) -> BoxFuture<'static, Response> {
+    /// Answers a request to this route, here or at the session's preferred node.
+    pub(crate) async fn answer(&'static self, request: Request, arena: Arena) -> Response {
+        if arena.passing.is_none() {
+            return self.answer_here(request, arena).await;
+        }
+        match Box::pin(pass_on(&arena, request)).await {
+            Ok(response) => response,
+            Err(request) => self.answer_here(request, arena).await,
+        }
+    }
+
+    /// Answers a request to this route at this node.
+    pub(crate) fn answer_here(&'static self, request: Request, arena: Arena) -> BoxFuture<'static, Response> {
         Box::pin(async move {
             let handler = |request| (self.handler)(request, arena.clone());
             let mut response = answer_at(&arena, self.path, request, handler).await;
@@ -408,7 +420,7 @@ mod tests {
             let join = Join { invite, user: None };
             engine.join(join, None, Box::new(|_| String::new())).await.expect("a seat");
             let records = Records::start(&settings.records, folder.path(), None).expect("keys");
-            let arena = Arena::new(engine, settings, None, None, records);
+            let arena = Arena::new(engine, settings, None, None, records, None);
             Stage { app: app(arena.clone()), arena, session, player: Party::Player(invite), _folder: folder }
         }
 

@@ -44,6 +44,7 @@ use crate::house::House;
 use crate::lanes::Lanes;
 use crate::memory;
 use crate::metrics::GaugeGuard;
+use crate::passing::{self, Passing};
 use crate::proxies::client_of;
 use crate::records::{Records, RecordsError, Signer};
 use crate::request::ClientAddress;
@@ -55,6 +56,9 @@ use crate::tournaments::{Runner, Tournaments, TournamentsError};
 
 /// Time for which a stopping server still accepts pending connections and reads their requests.
 const LAST_CALL: Duration = Duration::from_millis(20);
+
+/// Time limit for telling the other nodes that this one stops.
+const LEAVE_WITHIN: Duration = Duration::from_millis(500);
 
 /// Timeout of an idle connection, and time limit for receiving the headers of a request.
 const HEADERS_WITHIN: Duration = Duration::from_secs(75);
@@ -101,6 +105,15 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
+    /// The address for requests from other nodes is in use or doesn't belong to this machine.
+    #[error("cannot listen on {address} (--node-listen)")]
+    ListenToNodes {
+        /// The address from the settings.
+        address: SocketAddr,
+        /// The system's error.
+        #[source]
+        source: io::Error,
+    },
     /// The threads for connections can't be started.
     #[error("cannot start the threads that serve connections")]
     Threads(#[source] io::Error),
@@ -129,6 +142,8 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     private: Option<(TcpListener, SocketAddr)>,
+    /// The listener for requests from other nodes.
+    nodes: Option<(TcpListener, SocketAddr)>,
     arena: Arena,
     /// The runner of tournaments, if enabled.
     runner: Option<Runner>,
@@ -183,6 +198,13 @@ impl Server {
             }
             None => None,
         };
+        let nodes = match settings.node_listen()? {
+            Some(address) => {
+                let refuse = |source| StartError::ListenToNodes { address, source };
+                Some(listen(address).await.map_err(refuse)?)
+            }
+            None => None,
+        };
         let scoring = settings.scoring()?;
         let is_shared = settings.is_shared()?;
         // With a database, the data folder is locked as well, since it holds secrets and tournaments.
@@ -227,14 +249,15 @@ impl Server {
         let records = Records::start(&settings.records, &settings.data, shared.as_ref())?;
         let (tournaments, runner) = start_tournaments(&settings, &engine, records.replay_signer())?.unzip();
         // These settings have the real port instead of port 0, and the loaded token instead of an unset one.
+        let passing = nodes.as_ref().and_then(|_| Passing::new(&admin_token));
         let settings = Settings { listen: address, admin_token: Some(admin_token), ..settings };
         let settings = {
             let connections = room_for_connections(settings.limits.connections);
             Settings { limits: LimitSettings { connections, ..settings.limits }, ..settings }
         };
-        let arena = Arena::new(engine, settings, auth, tournaments, records);
+        let arena = Arena::new(engine, settings, auth, tournaments, records, passing);
         let lanes = Lanes::start().map_err(StartError::Threads)?;
-        Ok(Server { listener, address, private, arena, runner, scripts, new_admin_token, folder, lanes })
+        Ok(Server { listener, address, private, nodes, arena, runner, scripts, new_admin_token, folder, lanes })
     }
 
     /// Returns the administrator's token, if this start has generated it.
@@ -259,10 +282,15 @@ impl Server {
         self.private.as_ref().map(|(_, address)| *address)
     }
 
+    /// Returns the address for requests from other nodes, with the real port.
+    pub fn node_address(&self) -> Option<SocketAddr> {
+        self.nodes.as_ref().map(|(_, address)| *address)
+    }
+
     /// Serves until `shutdown` completes. Then the server accepts no new connections, finishes running requests and
     /// returns.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) {
-        let Server { listener, address, private, arena, runner, scripts, folder: _folder, lanes, .. } = self;
+        let Server { listener, address, private, nodes, arena, runner, scripts, folder: _folder, lanes, .. } = self;
         match &arena.settings.database {
             Some(database) => {
                 tracing::info!(%address, %database, "listening on {address}, with the database {database}")
@@ -300,6 +328,14 @@ impl Server {
             })
         };
 
+        let (nodes, own) = nodes.unzip();
+        let keep_peers = own.map(|own| {
+            let arena = arena.clone();
+            tokio::spawn(async move {
+                keep_running(&arena.restarting, "finds other nodes", || arena.engine.keep_peers(own)).await;
+            })
+        });
+
         let keep_log = arena.settings.records.log.then(|| {
             arena.engine.keep_ended();
             let arena = arena.clone();
@@ -309,9 +345,14 @@ impl Server {
             })
         });
 
-        let acceptor = Acceptor::new(listener, private.map(|(listener, _)| listener), arena.clone(), lanes);
+        let acceptor = Acceptor::new(listener, private.map(|(listener, _)| listener), nodes, arena.clone(), lanes);
         let told_to_stop = async {
             shutdown.await;
+            if let Some(keep_peers) = keep_peers {
+                keep_peers.abort();
+                // The other nodes notice within a second. A database that doesn't answer must not delay the stop.
+                let _ = tokio::time::timeout(LEAVE_WITHIN, arena.engine.leave_peers()).await;
+            }
             let drain_ms = arena.settings.limits.drain_ms;
             if drain_ms > 0 {
                 arena.draining.store(true, Ordering::SeqCst);
@@ -420,6 +461,8 @@ struct Acceptor {
     listener: TcpListener,
     /// The listener of the private address.
     private: Option<TcpListener>,
+    /// The listener for requests from other nodes.
+    nodes: Option<TcpListener>,
     arena: Arena,
     app: App,
     connections: Arc<Connections>,
@@ -429,22 +472,37 @@ struct Acceptor {
     ending: watch::Sender<bool>,
 }
 
+/// The listeners of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ListenerKind {
+    Public,
+    Private,
+    Nodes,
+}
+
 impl Acceptor {
-    fn new(listener: TcpListener, private: Option<TcpListener>, arena: Arena, lanes: Lanes) -> Acceptor {
+    fn new(
+        listener: TcpListener,
+        private: Option<TcpListener>,
+        nodes: Option<TcpListener>,
+        arena: Arena,
+        lanes: Lanes,
+    ) -> Acceptor {
         let app = cors().layer(routes::app(arena.clone()));
         let connections = Arc::clone(&arena.connections);
-        Acceptor { listener, private, arena, app, connections, lanes, ending: watch::Sender::new(false) }
+        Acceptor { listener, private, nodes, arena, app, connections, lanes, ending: watch::Sender::new(false) }
     }
 
     /// Accepts connections forever.
     async fn accept_all(&self) {
         loop {
-            let (accepted, is_private) = tokio::select! {
-                accepted = self.listener.accept() => (accepted, false),
-                accepted = accept_privately(self.private.as_ref()) => (accepted, true),
+            let (accepted, by) = tokio::select! {
+                accepted = self.listener.accept() => (accepted, ListenerKind::Public),
+                accepted = accept_if_any(self.private.as_ref()) => (accepted, ListenerKind::Private),
+                accepted = accept_if_any(self.nodes.as_ref()) => (accepted, ListenerKind::Nodes),
             };
             match accepted {
-                Ok((stream, peer)) => self.take(stream, peer, is_private),
+                Ok((stream, peer)) => self.take(stream, peer, by),
                 Err(error) => {
                     // The usual cause is a lack of file descriptors. The pause lets other connections close.
                     tracing::warn!(%error, "cannot accept a connection: {error}");
@@ -458,20 +516,26 @@ impl Acceptor {
     async fn close(self) -> (OpenConnections, Lanes) {
         let until = Instant::now() + LAST_CALL;
         while let Ok(Ok((stream, peer))) = tokio::time::timeout_at(until, self.listener.accept()).await {
-            self.take(stream, peer, false);
+            self.take(stream, peer, ListenerKind::Public);
         }
-        drop((self.listener, self.private));
+        drop((self.listener, self.private, self.nodes));
         // A notified connection that has read nothing closes at once. The pause lets it read its request first.
         tokio::time::sleep(LAST_CALL).await;
         (OpenConnections(self.ending), self.lanes)
     }
 
-    fn take(&self, stream: TcpStream, peer: SocketAddr, is_private: bool) {
+    fn take(&self, stream: TcpStream, peer: SocketAddr, by: ListenerKind) {
+        if by == ListenerKind::Nodes {
+            let arena = self.arena.clone();
+            return self.serve(stream, peer, None, move |stream| passing::connection(stream, arena));
+        }
         match self.connections.enter(peer.ip()) {
             Ok(guard) => {
-                let request_connection =
-                    RequestConnection::new(&guard.connection, is_private || self.private.is_none());
-                self.serve(stream, peer, guard, request_connection);
+                let has_administration = by == ListenerKind::Private || self.private.is_none();
+                let request_connection = RequestConnection::new(&guard.connection, has_administration);
+                let (app, arena, shared) = (self.app.clone(), self.arena.clone(), Handle::current());
+                let answering = Answering { app, arena, peer: peer.ip(), request_connection, shared };
+                self.serve(stream, peer, Some(guard), |stream| connection(stream, answering));
             }
             Err(full) => {
                 self.arena.metrics.refused_connections.inc();
@@ -482,14 +546,17 @@ impl Acceptor {
         }
     }
 
-    fn serve(
+    /// Serves a connection on one of the threads. `guard` is `None` for connections of other nodes, which have no limits.
+    fn serve<S>(
         &self,
         stream: TcpStream,
         peer: SocketAddr,
-        guard: ConnectionGuard,
-        request_connection: RequestConnection,
-    ) {
-        let (app, arena, shared) = (self.app.clone(), self.arena.clone(), Handle::current());
+        guard: Option<ConnectionGuard>,
+        connect: impl FnOnce(TcpStream) -> ServedConnection<S> + Send + 'static,
+    ) where
+        S: Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + Send + 'static,
+    {
+        let arena = self.arena.clone();
         let mut ending = self.ending.subscribe();
         // The socket belongs to the runtime that accepted it, and must be registered with the one that serves it.
         let stream = match stream.into_std() {
@@ -501,13 +568,16 @@ impl Acceptor {
                 Ok(stream) => stream,
                 Err(error) => return tracing::warn!(%peer, %error, "cannot serve a connection: {error}"),
             };
-            let answering = Answering { app, arena: arena.clone(), peer: peer.ip(), request_connection, shared };
-            let connection = connection(stream, answering);
-            let _open = GaugeGuard::by(&arena.metrics.connections);
-            let mut connection = std::pin::pin!(connection);
+            let _open = guard.as_ref().map(|_| GaugeGuard::by(&arena.metrics.connections));
+            let mut connection = std::pin::pin!(connect(stream));
             let closing = async {
                 tokio::select! {
-                    () = guard.connection.closing() => {}
+                    () = async {
+                        match &guard {
+                            Some(guard) => guard.connection.closing().await,
+                            None => std::future::pending().await,
+                        }
+                    } => {}
                     // An error means that the sender was dropped, so the server has ended.
                     _ = ending.wait_for(|ending| *ending) => {}
                 }
@@ -533,9 +603,9 @@ async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, address))
 }
 
-/// Accepts a connection at the private address; waits forever if there is none.
-async fn accept_privately(private: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
-    match private {
+/// Accepts a connection; waits forever without a listener.
+async fn accept_if_any(listener: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
+    match listener {
         Some(listener) => listener.accept().await,
         None => std::future::pending().await,
     }
@@ -651,30 +721,44 @@ impl Answering {
     }
 }
 
+/// A connection that is being served with the service `S`.
+pub(crate) type ServedConnection<S> = http1::Connection<TokioIo<TimedStream>, S>;
+
 fn connection(
     stream: TcpStream,
     answering: Answering,
-) -> http1::Connection<
-    TokioIo<TimedStream>,
-    impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + use<>,
-> {
-    // Responses are written whole, so Nagle's algorithm would only delay them.
-    let _ = stream.set_nodelay(true);
-    // The kernel's send buffer isn't part of the memory budget, so it is kept small.
-    let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
+) -> ServedConnection<impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + use<>> {
     let is_reserve = answering.request_connection.connection.is_reserve();
     let heads_within = if is_reserve { HURRIED_HEADERS_WITHIN } else { HEADERS_WITHIN };
-    let stalled = Duration::from_millis(answering.arena.settings.limits.stalled_ms);
+    let stalled_ms = answering.arena.settings.limits.stalled_ms;
     let answering = Arc::new(answering);
     let service = service_fn(move |request| {
         let answering = Arc::clone(&answering);
         async move { Ok(answering.answer(request).await) }
     });
+    serve_http(stream, heads_within, stalled_ms, service)
+}
+
+/// Serves HTTP on a socket. `heads_within` is the time limit for the head of a request and for an idle connection;
+/// `stalled_ms` limits the time for which the client reads nothing.
+pub(crate) fn serve_http<S>(
+    stream: TcpStream,
+    heads_within: Duration,
+    stalled_ms: u64,
+    service: S,
+) -> ServedConnection<S>
+where
+    S: Service<Request<Incoming>, Response = Response, Error = Infallible>,
+{
+    // Responses are written whole, so Nagle's algorithm would only delay them.
+    let _ = stream.set_nodelay(true);
+    // The kernel's send buffer isn't part of the memory budget, so it is kept small.
+    let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(heads_within)
         .max_buf_size(CONNECTION_BUFFER)
-        .serve_connection(TokioIo::new(TimedStream::new(stream, stalled)), service)
+        .serve_connection(TokioIo::new(TimedStream::new(stream, Duration::from_millis(stalled_ms))), service)
 }
 
 /// Prepares a response for sending. The connection becomes idle when the response ends.
@@ -709,7 +793,7 @@ impl Drop for IdleGuard {
 }
 
 /// A socket with a timeout for writes to clients that read nothing.
-struct TimedStream {
+pub(crate) struct TimedStream {
     stream: TcpStream,
     patience: Duration,
     /// The timer of a blocked write; set while the socket accepts no data.

@@ -95,7 +95,7 @@ fn default_challenges() -> Vec<ChallengeSettings> {
     hosted.collect()
 }
 
-/// Nodes on a shared database: `shared` and `nats_url` in `arena.toml`.
+/// Nodes on a shared database: `shared`, `nats_url` and `node_listen` in `arena.toml`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NodeSettings {
     /// True if several nodes share the database; each node must set this key. If false, the server locks the database.
@@ -103,6 +103,9 @@ pub struct NodeSettings {
     /// The NATS server over which nodes announce changes; implies `shared`. Without a NATS server, nodes poll the
     /// database four times per second.
     pub nats: Option<NatsUrl>,
+    /// The address at which this node accepts requests from the other nodes, which they can reach. Without it, this node
+    /// neither accepts such requests nor passes requests on.
+    pub listen: Option<SocketAddr>,
 }
 
 /// Other origins, proxies in front of the server, and a private address: `[network]` in `arena.toml`.
@@ -426,6 +429,12 @@ pub enum SettingsError {
     /// `shared` without a database.
     #[error("--shared and --nats-url require --database-url")]
     NothingToShare,
+    /// `node_listen` without a shared database.
+    #[error("--node-listen requires --shared or --nats-url: it is for nodes that share a database")]
+    NothingToPassOn,
+    /// `node_listen` is an address of all interfaces, at which other nodes can't reach this one.
+    #[error("--node-listen {0}: give the address at which the other nodes reach this one")]
+    Unreachable(SocketAddr),
     /// Tournaments on a node of a shared database. Tournaments are stored in the data folder, which other nodes can't
     /// read.
     #[error(
@@ -466,6 +475,7 @@ struct SettingsFile {
     database_url: Option<String>,
     shared: Option<bool>,
     nats_url: Option<String>,
+    node_listen: Option<SocketAddr>,
     trust_network: Option<bool>,
     network: Option<NetworkSettings>,
     auth: Option<AuthSettings>,
@@ -510,6 +520,7 @@ impl Settings {
             nodes: NodeSettings {
                 shared: parsed.shared.unwrap_or_default(),
                 nats: parsed.nats_url.map(|url| url.parse()).transpose()?,
+                listen: parsed.node_listen,
             },
             trust_network: parsed.trust_network.unwrap_or(defaults.trust_network),
             network: parsed.network.unwrap_or_default(),
@@ -536,6 +547,18 @@ impl Settings {
             true if self.database.is_none() => Err(SettingsError::NothingToShare),
             true if self.tournaments.enabled => Err(SettingsError::TournamentsOfNodes),
             shared => Ok(shared),
+        }
+    }
+
+    /// Returns the address for requests from other nodes, if there is one.
+    ///
+    /// # Errors
+    /// If the database isn't shared, or other nodes can't reach the address.
+    pub(crate) fn node_listen(&self) -> Result<Option<SocketAddr>, SettingsError> {
+        match self.nodes.listen {
+            Some(address) if address.ip().is_unspecified() => Err(SettingsError::Unreachable(address)),
+            Some(_) if !self.is_shared()? => Err(SettingsError::NothingToPassOn),
+            address => Ok(address),
         }
     }
 

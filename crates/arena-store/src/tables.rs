@@ -51,6 +51,7 @@ pub(crate) const POSTGRES: &[&str] = &[
     include_str!("../migrations/0010_queue.sql"),
     include_str!("../migrations/0011_unlisted.sql"),
     include_str!("../migrations/postgres/0012_records.sql"),
+    include_str!("../migrations/postgres/0013_peers.sql"),
 ];
 
 /// A session to insert or update.

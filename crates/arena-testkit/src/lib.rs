@@ -1,7 +1,8 @@
 //! Shared tools of the arena's tests: a manual clock, seeded randomness, challenges with a replaced secret,
 //! players with keys, a server on a free port, an HTTP client, a checker of client histories, PostgreSQL and NATS
-//! servers, and the locations of Node.js and Python packages.
+//! servers, load balancers, and the locations of Node.js and Python packages.
 
+mod balancer;
 mod client;
 mod environment;
 pub mod history;
@@ -17,6 +18,7 @@ mod tier;
 mod twins;
 mod watcher;
 
+pub use balancer::{Balancer, BalancerKind};
 pub use client::{Answer, Client, EventStream};
 pub use environment::TestEnvironment;
 pub use host::Host;

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::port::free_port;
-use crate::watcher::Watcher;
+use crate::watcher::{Watcher, system_program};
 
 /// The time limit for starting the server. It is much longer than usually needed, because build machines may be slow
 /// and busy.
@@ -92,7 +92,7 @@ impl NatsServer {
         let text = format!("listen: \"127.0.0.1:{}\"\n{jetstream}{pid}{}\n", self.port, self.settings);
         fs::write(&config, text).expect("a file");
         let log = self.folder.join("log");
-        let mut server = Command::new(program());
+        let mut server = Command::new(system_program("nats-server"));
         server.arg("-c").arg(&config);
         let log_file = fs::File::create(&log).expect("a file");
         self.watcher = Some(Watcher::start(&server, "-KILL", &self.folder, log_file));
@@ -134,14 +134,6 @@ impl Drop for NatsServer {
         // If the server was stopped, no watching process remains that removes the folder.
         let _ = fs::remove_dir_all(&self.folder);
     }
-}
-
-/// Returns the server's program. Debian keeps it in a folder that only root has on the path.
-fn program() -> PathBuf {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
-    let found = folders.map(|folder| folder.join("nats-server")).find(|program| program.exists());
-    found.expect("tests need NATS: `cargo xtask setup` installs it; by hand it is Debian's package nats-server")
 }
 
 #[cfg(test)]

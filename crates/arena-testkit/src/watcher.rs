@@ -11,6 +11,20 @@ const SCRIPT: &str = r#"trap '' INT TERM; folder="$1"; signal="$2"; shift 2; "$@
 kill "$signal" $pid; wait $pid
 [ -e "$folder/kept" ] || rm -rf "$folder""#;
 
+/// Returns the path of a server's program, which is in the Debian package of the same name. Debian keeps servers in a
+/// folder that only root has on the path.
+///
+/// # Panics
+/// If the program isn't installed.
+pub(crate) fn system_program(name: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+    let found = folders.map(|folder| folder.join(name)).find(|program| program.exists());
+    found.unwrap_or_else(|| {
+        panic!("this test needs {name}: `cargo xtask setup` installs it; by hand it is Debian's package {name}")
+    })
+}
+
 /// The shell of a running server.
 pub(crate) struct Watcher {
     child: Child,

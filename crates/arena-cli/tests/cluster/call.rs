@@ -238,7 +238,8 @@ impl<'f> Caller<'f> {
         match answer.status {
             // A long answer may be cut short.
             200 => serde_json::from_slice(&answer.body).ok(),
-            503 => None,
+            // 502 and 504 are a balancer's.
+            502..=504 => None,
             status => {
                 self.field
                     .complain(format!("node {node}, GET {path}: {status} {}", String::from_utf8_lossy(&answer.body)));

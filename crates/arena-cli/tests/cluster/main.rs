@@ -5,6 +5,7 @@
 //! run one after the other. `ARENA_FAULT_SECONDS` sets the duration of each test's load; the default is a few seconds.
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
+mod balancers;
 mod call;
 mod faults;
 mod games;

@@ -2,13 +2,14 @@
 //! inject.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::{Client, NatsServer, Postgres, known_admin_token};
+use arena_testkit::{Balancer, BalancerKind, Client, NatsServer, Postgres, known_admin_token};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -18,6 +19,9 @@ use crate::proxy::Proxy;
 
 /// The database server of all tests. The holder of the lock may crash the server.
 static POSTGRES: Mutex<Option<Postgres>> = Mutex::new(None);
+
+/// The address of a node that was never started.
+const NOWHERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1));
 
 /// The time limit for a node to become ready.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -35,6 +39,8 @@ pub struct Plan {
     pub drain_ms: u64,
     /// The time after which a client without an answer tries another node.
     pub timeout: Duration,
+    /// The load balancer between clients and nodes.
+    pub balancer: Option<BalancerKind>,
     /// The offset of each node's clock, in seconds. Nodes beyond the list use the system's clock.
     pub clocks_off_s: &'static [i64],
 }
@@ -48,6 +54,7 @@ impl Plan {
         proxied: false,
         drain_ms: 0,
         timeout: Duration::from_secs(2),
+        balancer: None,
         clocks_off_s: &[],
     };
     /// Three nodes that notify each other over NATS.
@@ -70,6 +77,8 @@ pub struct Cluster {
     plan: Plan,
     nodes: Vec<Node>,
     nats: Option<NatsServer>,
+    /// The load balancer, with its address for clients.
+    balancer: Option<(Balancer, Arc<NodeHandle>)>,
     postgres: MutexGuard<'static, Option<Postgres>>,
     url: String,
     folder: TempDir,
@@ -84,6 +93,10 @@ pub struct NodeHandle {
 }
 
 impl NodeHandle {
+    fn new(address: SocketAddr, up: bool) -> Arc<NodeHandle> {
+        Arc::new(NodeHandle { address: RwLock::new(address), up: AtomicBool::new(up) })
+    }
+
     pub fn client(&self) -> Client {
         Client::new(*self.address.read())
     }
@@ -91,7 +104,7 @@ impl NodeHandle {
 
 struct Node {
     process: Option<Running>,
-    handle: std::sync::Arc<NodeHandle>,
+    handle: Arc<NodeHandle>,
     proxy: Option<Proxy>,
 }
 
@@ -121,14 +134,13 @@ impl Cluster {
         }
         let (url, port) = (server.schema(), server.port());
         let nats = (plan.sharing == Sharing::Nats).then(NatsServer::start_plain);
-        let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
         let node = |_| Node {
             process: None,
-            handle: std::sync::Arc::new(NodeHandle { address: RwLock::new(nowhere), up: AtomicBool::new(false) }),
+            handle: NodeHandle::new(NOWHERE, false),
             proxy: plan.proxied.then(|| Proxy::start(port)),
         };
         let nodes = (0..plan.nodes).map(node).collect();
-        let mut cluster = Cluster { plan, nodes, nats, postgres, url, folder: folder() };
+        let mut cluster = Cluster { plan, nodes, nats, balancer: None, postgres, url, folder: folder() };
         // All nodes start at once, and one of them creates the tables.
         let commands: Vec<Command> = (0..cluster.len()).map(|node| cluster.command(node)).collect();
         let processes: Vec<Running> = thread::scope(|scope| {
@@ -138,11 +150,21 @@ impl Cluster {
         for (node, process) in processes.into_iter().enumerate() {
             cluster.take(node, process);
         }
+        if let Some(kind) = cluster.plan.balancer {
+            let addresses: Vec<SocketAddr> = cluster.nodes.iter().map(|node| *node.handle.address.read()).collect();
+            let balancer = Balancer::start(kind, addresses.try_into().expect("three nodes"));
+            let handle = NodeHandle::new(balancer.address(), true);
+            cluster.balancer = Some((balancer, handle));
+        }
         cluster
     }
 
-    pub fn handles(&self) -> Vec<std::sync::Arc<NodeHandle>> {
-        self.nodes.iter().map(|node| std::sync::Arc::clone(&node.handle)).collect()
+    /// Returns the addresses for clients: the balancer's if there is one, and otherwise those of all nodes.
+    pub fn handles(&self) -> Vec<Arc<NodeHandle>> {
+        match &self.balancer {
+            Some((_, handle)) => vec![Arc::clone(handle)],
+            None => self.nodes.iter().map(|node| Arc::clone(&node.handle)).collect(),
+        }
     }
 
     pub fn client(&self, node: usize) -> Client {
@@ -163,7 +185,7 @@ impl Cluster {
         self.nodes.len()
     }
 
-    /// Starts a stopped node, possibly on another port, and waits until it is ready.
+    /// Starts a stopped node, and waits until it is ready. Without a balancer, the node has another port.
     pub fn start_node(&mut self, node: usize) {
         let process = self.command(node).start();
         self.take(node, process);
@@ -179,7 +201,10 @@ impl Cluster {
 
     fn command(&self, node: usize) -> Command {
         let data = self.folder.path().join(format!("node {node}"));
-        let mut args = ["serve", "--listen", "127.0.0.1:0", "--log", "info", "--data"].map(str::to_owned).to_vec();
+        // A balancer expects a node at its first address.
+        let before = *self.nodes[node].handle.address.read();
+        let listen = if self.balancer.is_some() { before } else { SocketAddr::from(([127, 0, 0, 1], 0)) }.to_string();
+        let mut args = ["serve", "--listen", &listen, "--log", "info", "--data"].map(str::to_owned).to_vec();
         args.push(data.to_str().unwrap().to_owned());
         let port = self.postgres.as_ref().unwrap().port();
         let port_of = |port: u16| format!(":{port}/");
@@ -193,16 +218,17 @@ impl Cluster {
             ("AUTH_SECRET", "everybody knows this, too".to_owned()),
         ];
         if self.plan.sharing != Sharing::Exclusive {
-            args.push("--shared".to_owned());
+            args.extend(["--shared", "--node-listen", "127.0.0.1:0"].map(str::to_owned));
         }
         environment.extend(self.nats.as_ref().map(|nats| ("NATS_URL", nats.url())));
         if self.plan.auth {
             args.push("--auth".to_owned());
         }
-        if self.plan.drain_ms > 0 {
-            let limits = format!("[limits]\ndrain_ms = {}\n", self.plan.drain_ms);
-            args.extend(["--config".to_owned(), file(self.folder.path(), "arena.toml", &limits)]);
+        let mut settings = format!("[limits]\ndrain_ms = {}\n", self.plan.drain_ms);
+        if self.plan.balancer.is_some() {
+            settings += "[network]\ntrusted_proxies = [\"127.0.0.1\"]\n";
         }
+        args.extend(["--config".to_owned(), file(self.folder.path(), "arena.toml", &settings)]);
         if let Some(off) = self.plan.clocks_off_s.get(node) {
             self.set_clock(node, *off);
             environment.extend([

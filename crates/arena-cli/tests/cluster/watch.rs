@@ -60,7 +60,8 @@ fn connect(
     let Ok(mut stream) = client.try_stream(&format!("/api/chat/ws/{}", subscription.channel), header) else { return };
     match stream.status {
         200 => {}
-        503 => return,
+        // 502 and 504 are a balancer's.
+        502..=504 => return,
         status => {
             return caller.field.complain(format!("node {node}: a stream of {} is {status}", subscription.channel));
         }

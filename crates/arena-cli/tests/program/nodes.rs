@@ -60,6 +60,30 @@ fn invalid_nodes_are_refused_with_a_reason() {
         error: tournaments are not available on nodes that share a database, since they are stored in the data folder; run them on a separate arena
     "#]],
     );
+    refuses(
+        &["--node-listen", "10.0.0.5:3100"],
+        &[("DATABASE_URL", &url)],
+        2,
+        expect![[r#"
+        error: --node-listen requires --shared or --nats-url: it is for nodes that share a database
+    "#]],
+    );
+    refuses(
+        &["--shared", "--node-listen", "0.0.0.0:3100"],
+        &[("DATABASE_URL", &url)],
+        2,
+        expect![[r#"
+        error: --node-listen 0.0.0.0:3100: give the address at which the other nodes reach this one
+    "#]],
+    );
+    refuses(
+        &["--shared", "--node-listen", "node-1:3100"],
+        &[("DATABASE_URL", &url)],
+        2,
+        expect![[r#"
+        error: invalid --node-listen (NODE_LISTEN): `node-1:3100` is not an IP address with a port, such as 10.0.0.5:3100
+    "#]],
+    );
     let data = folder();
     let _first = node(&data, &["--shared"], &[("DATABASE_URL", &url)]);
     // A node without a configured token would generate its own token.
@@ -131,6 +155,69 @@ fn a_stopped_node_is_drained_and_the_other_node_continues() {
     {
         assert!(metrics.text().contains(output), "{output}: {}", metrics.text());
     }
+}
+
+/// Returns the value of a counter in a node's metrics.
+fn counter(client: &Client, name: &str) -> u64 {
+    let metrics = client.get("/metrics");
+    let value = metrics.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.unwrap_or_else(|| panic!("no {name}: {}", metrics.text())).parse().expect("a number")
+}
+
+#[test]
+fn requests_are_passed_on_to_the_node_that_created_the_session() {
+    const PASSED_ON: &str = "arena_requests_passed_on_total";
+    let url = Postgres::shared().schema();
+    let folders = [folder(), folder()];
+    let start = |folder| node(folder, &["--shared", "--node-listen", "127.0.0.1:0"], &[("DATABASE_URL", &url)]);
+    let [mut first, mut second] = folders.each_ref().map(start);
+    let addresses = [&mut first, &mut second].map(|node| node.line_after("Other nodes pass requests on to "));
+    let clients = [first.client(), second.client()];
+    // The test polls, because a node doesn't tell its clients about other nodes.
+    let until = Instant::now() + Duration::from_secs(30);
+    for [creator, other] in [[0, 1], [1, 0]] {
+        while counter(&clients[other], PASSED_ON) == 0 {
+            assert!(Instant::now() < until, "no request is passed on");
+            let (session, _) = clients[creator].create("psi");
+            clients[other].get(&format!("/api/chat/sync?channel={session}")).ok();
+        }
+    }
+
+    let before = clients.each_ref().map(|client| counter(client, PASSED_ON));
+    let (session, invites) = clients[0].create("psi");
+    for (client, invite) in clients.iter().zip(&invites) {
+        client.post("/api/arena/join", &json!({ "invite": invite })).ok();
+    }
+    let said = json!({ "channel": session, "from": invites[1], "content": "over there" });
+    clients[1].post("/api/chat/send", &said).ok();
+    let read = |client: &Client, path: &str| client.get(&format!("{path}&from={}", invites[1])).json();
+    for path in [format!("/api/chat/sync?channel={session}"), format!("/api/arena/sync?channel={session}&index=0")] {
+        assert_eq!(read(&clients[0], &path), read(&clients[1], &path), "{path}");
+    }
+    let refused = clients[1].act(&session, &invites[1], "guess", "x").refusal();
+    assert_eq!(refused, clients[0].act(&session, &invites[1], "guess", "x").refusal());
+    // A join, a message, two reads and a refused action.
+    assert_eq!(clients.each_ref().map(|client| counter(client, PASSED_ON)), [before[0], before[1] + 5]);
+
+    // The address is for nodes only, and for the requests that they pass on.
+    let stranger = Client::new(addresses[0].parse().expect("an address"));
+    for headers in [&[][..], &[("arena-node", TOKEN), ("arena-client", "127.0.0.1")]] {
+        let answer = stranger.request("GET", "/api/chat/sync?channel=invites", headers, b"");
+        assert_eq!(answer.refusal(), (421, "NOT_A_NODE".to_owned()));
+    }
+
+    // Without the node that holds the session, the other one answers.
+    first.signal(Signal::KILL);
+    first.ended();
+    let answer = clients[1].get(&format!("/api/chat/sync?channel={session}&from={}", invites[1])).ok();
+    assert_eq!(answer["messages"].as_array().expect("a list").len(), 1);
+    for invite in &invites {
+        clients[1].act(&session, invite, "guess", "1").ok();
+    }
+    let page = clients[1].get("/api/challenges/psi").ok();
+    let played = page["challenges"].as_array().expect("a list").iter().find(|each| each["id"] == session.as_str());
+    assert_eq!(played.expect("the session")["state"]["status"], "ended");
+    assert!(counter(&clients[1], "arena_failed_passes_total") >= 1);
 }
 
 /// A node that signs records with keys of the cluster.

@@ -1,0 +1,242 @@
+//! Requests that one node passes on to another (docs/decisions/0086). The requests of a session are cheapest at the
+//! session's preferred node. A node that can't pass a request on answers it itself.
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use arena_engine::EngineError;
+use arena_identity::ServerSecret;
+use arena_model::{InviteCode, SessionId};
+use arena_store::StoreError;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::request::Parts;
+use axum::http::uri::{PathAndQuery, Scheme};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use hyper::body::{Body as _, Incoming};
+use hyper::service::{Service, service_fn};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use serde::Deserialize;
+use tokio::net::TcpStream;
+use uuid::Uuid;
+
+use crate::admin_token::AdminToken;
+use crate::arena::Arena;
+use crate::connections::RequestConnection;
+use crate::error::ApiError;
+use crate::memory::FREE;
+use crate::request::{BodyLimit, ClientAddress, address_of, read_body};
+use crate::routes::DirectRoute;
+use crate::server::{ServedConnection, serve_http};
+
+/// The header with the secret that nodes have in common.
+const SECRET: HeaderName = HeaderName::from_static("arena-node");
+
+/// The header with the address of the client.
+const CLIENT: HeaderName = HeaderName::from_static("arena-client");
+
+/// The text from which the nodes' common secret is computed.
+const PURPOSE: &str = "requests of nodes";
+
+/// Headers that belong to a connection and not to the request.
+const OF_CONNECTION: [HeaderName; 5] =
+    [header::CONNECTION, header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::UPGRADE, header::EXPECT];
+
+/// The status of a refused secret. No route of play has it.
+const WRONG_SECRET: StatusCode = StatusCode::MISDIRECTED_REQUEST;
+
+/// Time limit for connecting to another node.
+const CONNECT_WITHIN: Duration = Duration::from_millis(500);
+
+/// The time after which this node closes an idle connection to another one, and the time after which the other one
+/// does. The difference keeps requests off connections that are about to close.
+const IDLE: Duration = Duration::from_secs(60);
+const IDLE_OF_OTHERS: Duration = Duration::from_secs(75);
+
+/// The way to the other nodes.
+pub(crate) struct Passing {
+    client: Client<HttpConnector, Body>,
+    secret: ServerSecret,
+    /// The value of [`SECRET`].
+    key: HeaderValue,
+}
+
+impl Passing {
+    /// Creates the value. All nodes have the same token. Returns `None` if the token is too short for a secret.
+    pub(crate) fn new(token: &AdminToken) -> Option<Passing> {
+        let secret = ServerSecret::new(token.reveal().as_bytes()).ok()?;
+        let mut key = HeaderValue::from_str(&secret.owner_key(PURPOSE)).ok()?;
+        key.set_sensitive(true);
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(CONNECT_WITHIN));
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .build(connector);
+        Some(Passing { client, secret, key })
+    }
+
+    /// Returns the address of the client for which another node has passed a request on; `None` if the request isn't of
+    /// a node.
+    fn client_of(&self, headers: &HeaderMap) -> Option<IpAddr> {
+        let key = headers.get(SECRET)?.to_str().ok()?;
+        let client = headers.get(CLIENT)?.to_str().ok()?.parse().ok()?;
+        self.secret.owns(key, PURPOSE).then_some(client)
+    }
+}
+
+/// Passes a request of play on to its session's preferred node, and returns the response. Returns the request if this
+/// node has to answer it.
+pub(crate) async fn pass_on(arena: &Arena, request: Request) -> Result<Response, Request> {
+    let Some((passing, client)) = arena.passing.as_ref().zip(address_of(request.extensions())) else {
+        return Err(request);
+    };
+    // Only this node can mark the caller of a reserved connection as a player.
+    let connection = request.extensions().get::<RequestConnection>();
+    if connection.is_none_or(|request_connection| request_connection.connection.is_reserve()) {
+        return Err(request);
+    }
+    let (parts, body) = request.into_parts();
+    if body.size_hint().exact().is_none_or(|bytes| bytes > FREE as u64) {
+        return Err(Request::from_parts(parts, body));
+    }
+    let limits = &arena.settings.limits;
+    let limit = BodyLimit { bytes: limits.body_bytes, setting: "limits.body_bytes", weight: 1 };
+    let body = match read_body(body, limit, limits, None).await {
+        Ok(body) => body,
+        Err(error) => return Ok(error.into_response()),
+    };
+    let Some(node) = subject_of(&parts, &body).and_then(|id| arena.engine.find_peer(id)) else {
+        return Err(Request::from_parts(parts, Body::from(body)));
+    };
+    match passing.send(arena, node, client, &parts, body.clone()).await {
+        Ok(response) => {
+            arena.metrics.passed_on.inc();
+            Ok(response)
+        }
+        Err(SendFailure { may_have_run }) => {
+            arena.metrics.failed_passes.inc();
+            // A repeated write without a key could take effect twice.
+            let is_repeatable = parts.method == Method::GET || parts.headers.contains_key("idempotency-key");
+            if may_have_run && !is_repeatable {
+                return Ok(ApiError::from(EngineError::from(StoreError::Unsure)).into_response());
+            }
+            Err(Request::from_parts(parts, Body::from(body)))
+        }
+    }
+}
+
+/// The error of a request that another node didn't answer.
+struct SendFailure {
+    /// True if the other node may have carried out the request.
+    may_have_run: bool,
+}
+
+impl Passing {
+    async fn send(
+        &self,
+        arena: &Arena,
+        node: SocketAddr,
+        client: IpAddr,
+        parts: &Parts,
+        body: Bytes,
+    ) -> Result<Response, SendFailure> {
+        let failed = |may_have_run| SendFailure { may_have_run };
+        let request = self.request_to(node, client, parts, body).ok_or(failed(false))?;
+        let sent = tokio::select! {
+            sent = self.client.request(request) => sent,
+            // A node that hangs gives no sign of life.
+            () = arena.engine.peer_is_lost(node) => return Err(failed(true)),
+        };
+        match sent {
+            Ok(response) if response.status() == WRONG_SECRET => Err(failed(false)),
+            // The node may be cut off from the database, and this one not.
+            Ok(response) if response.status() == StatusCode::SERVICE_UNAVAILABLE => Err(failed(true)),
+            Ok(response) => Ok(response.map(Body::new)),
+            Err(error) => {
+                arena.engine.suspect_peer(node);
+                tracing::debug!(%node, %error, "cannot pass a request on to the node at {node}: {error}");
+                Err(failed(!error.is_connect()))
+            }
+        }
+    }
+
+    fn request_to(&self, node: SocketAddr, client: IpAddr, parts: &Parts, body: Bytes) -> Option<Request> {
+        let mut request = Request::new(Body::from(body));
+        *request.method_mut() = parts.method.clone();
+        let place = parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+        let uri = Uri::builder().scheme(Scheme::HTTP).authority(node.to_string()).path_and_query(place);
+        *request.uri_mut() = uri.build().ok()?;
+        let headers = request.headers_mut();
+        headers.extend(parts.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        for name in OF_CONNECTION {
+            headers.remove(name);
+        }
+        headers.insert(SECRET, self.key.clone());
+        headers.insert(CLIENT, HeaderValue::from_str(&client.to_string()).ok()?);
+        Some(request)
+    }
+}
+
+/// Returns the id of the session, or the invite, that a request of play is about. A wrong or missing one only makes the
+/// request more expensive.
+fn subject_of(parts: &Parts, body: &[u8]) -> Option<Uuid> {
+    #[derive(Deserialize)]
+    struct Subject<'b> {
+        #[serde(borrow, rename = "challengeId")]
+        session: Option<Cow<'b, str>>,
+        #[serde(borrow)]
+        channel: Option<Cow<'b, str>>,
+        #[serde(borrow)]
+        invite: Option<Cow<'b, str>>,
+    }
+    let of_session = |name: &str| {
+        let id: SessionId = name.strip_prefix("challenge_").unwrap_or(name).parse().ok()?;
+        Some(id.0)
+    };
+    if parts.method == Method::GET {
+        let channel = parts.uri.query()?.split('&').find_map(|pair| pair.strip_prefix("channel="));
+        return of_session(channel?);
+    }
+    let Subject { session, channel, invite } = serde_json::from_slice(body).ok()?;
+    match (session.or(channel), invite) {
+        (Some(session), _) => of_session(&session),
+        (None, Some(invite)) => invite.parse().ok().map(|InviteCode(id)| id),
+        (None, None) => None,
+    }
+}
+
+/// Serves a connection of another node.
+pub(crate) fn connection(
+    stream: TcpStream,
+    arena: Arena,
+) -> ServedConnection<impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + use<>> {
+    let stalled_ms = arena.settings.limits.stalled_ms;
+    let service = service_fn(move |request| {
+        let arena = arena.clone();
+        async move { Ok(answer(arena, request).await) }
+    });
+    serve_http(stream, IDLE_OF_OTHERS, stalled_ms, service)
+}
+
+/// Answers a request that another node has passed on.
+async fn answer(arena: Arena, request: Request<Incoming>) -> Response {
+    let client = arena.passing.as_ref().and_then(|passing| passing.client_of(request.headers()));
+    let Some(client) = client else {
+        let text = "this address is for the nodes of one arena, which must have the same ADMIN_TOKEN";
+        return ApiError::new(WRONG_SECRET, "NOT_A_NODE", text).into_response();
+    };
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(ClientAddress(client));
+    match DirectRoute::of(&request) {
+        Some(route) => route.answer_here(request, arena).await,
+        None => ApiError::not_found("NOT_FOUND", "nodes pass only requests of play on").into_response(),
+    }
+}
