@@ -8,7 +8,9 @@ use std::path::Path;
 use arena_match::OutputFile;
 use arena_record::{KeyHandover, KeyKind};
 use arena_server::{AdminToken, RotateError, Settings};
-use arena_wire::{AuditEntry, AuditPage, Ban, Bans, Counted, Hidden, ImportReport, SkippedLine};
+use arena_wire::{
+    AddressUse, AuditEntry, AuditPage, Ban, Bans, Budget, Budgets, Counted, Hidden, ImportReport, SkippedLine,
+};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -53,6 +55,7 @@ pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> R
         AdminVerb::Export { out } => export(&arena, out.as_deref(), style),
         AdminVerb::Import { file } => print_result(import(&arena, &file)?, style, imported),
         AdminVerb::Audit { limit, offset } => print_result(arena.audit(limit, offset), style, audit),
+        AdminVerb::Budgets { limit, offset } => print_result(arena.budgets(limit, offset), style, budgets),
         AdminVerb::RotateKey { .. } => unreachable!("this command was handled above, because it asks no server"),
     }
 }
@@ -177,6 +180,21 @@ fn audit(AuditPage { entries, total, .. }: AuditPage) -> String {
         table.row([no.to_string(), utc(at.0), address, action, detail.to_string()]);
     }
     format!("{}\n{shown} of {total} entries", table.right([0]))
+}
+
+fn budgets(Budgets { budgets, addresses, total }: Budgets) -> String {
+    let mut table = Table::new(&["budget", "used", "limit", "limit per address", "setting"]);
+    for Budget { name, used, limit, setting, of_address } in budgets {
+        let of_address = of_address.map_or_else(|| "none".to_owned(), |of_address| of_address.limit.to_string());
+        table.row([name, used.to_string(), limit.to_string(), of_address, setting]);
+    }
+    let table = table.right([1, 2, 3]);
+    let shown = addresses.len();
+    let mut by_address = Table::new(&["address", "connections", "waiting bytes"]);
+    for AddressUse { address, connections, waiting_bytes } in addresses {
+        by_address.row([address, connections.to_string(), waiting_bytes.to_string()]);
+    }
+    format!("{table}\n\n{}\n{shown} of {}", by_address.right([1, 2]), counted(total, "address", "addresses"))
 }
 
 /// Writes an export to stdout, or to a file that appears once it is complete.

@@ -105,6 +105,18 @@ pub(crate) enum ConnectionRefusal {
     Server,
 }
 
+/// The open connections and their limits.
+#[derive(Debug)]
+pub(crate) struct ConnectionUse {
+    pub(crate) open: usize,
+    /// Maximum number of connections.
+    pub(crate) most: usize,
+    /// Maximum number of connections per address; `None` means no limit.
+    pub(crate) most_of_address: Option<usize>,
+    /// The number of open connections of each address that has some.
+    pub(crate) addresses: Vec<(IpAddr, usize)>,
+}
+
 impl Connections {
     /// Creates an empty registry for at most `most` connections.
     pub(crate) fn new(limits: &LimitSettings, proxies: &TrustedProxies, most: usize) -> Connections {
@@ -126,6 +138,17 @@ impl Connections {
     /// Returns the server's memory budget.
     pub(crate) fn memory(&self) -> &Arc<Memory> {
         &self.memory
+    }
+
+    /// Returns the open connections and their limits.
+    pub(crate) fn in_use(&self) -> ConnectionUse {
+        let registry = self.registry.lock();
+        ConnectionUse {
+            open: registry.open,
+            most: self.most,
+            most_of_address: self.most_of_address,
+            addresses: registry.addresses.iter().map(|(address, own)| (*address, own.open)).collect(),
+        }
     }
 
     /// Accepts a connection. At the limit per address, the registry first closes an idle connection of that address. At

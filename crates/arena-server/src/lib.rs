@@ -49,3 +49,4 @@ pub use settings::{
     RecordSettings, ScoringSettings, SessionSettings, Settings, SettingsError,
 };
 pub use tournaments::{Creators, TournamentSettings, TournamentsError, Uploaders};
+pub use web::{SiteLink, SiteSettings};

@@ -130,6 +130,23 @@ impl Memory {
         AddressBudget { memory: Arc::clone(self), own }
     }
 
+    /// Returns the size of the budget, and the size of each address's budget if there is a limit per address, in bytes.
+    pub(crate) fn limits(&self) -> (u64, Option<u64>) {
+        let bytes = |units: u32| u64::from(units) * UNIT as u64;
+        (bytes(self.total_units), self.share_units.map(bytes))
+    }
+
+    /// Returns the number of reserved bytes of each address that has some.
+    pub(crate) fn held_by_address(&self) -> Vec<(IpAddr, u64)> {
+        let Some(units) = self.share_units else { return Vec::new() };
+        let shares = self.shares.lock();
+        let held = shares.iter().filter_map(|(address, own)| {
+            let held = (units as usize).saturating_sub(own.upgrade()?.available_permits());
+            Some((*address, (held * UNIT) as u64))
+        });
+        held.filter(|(_, bytes)| *bytes > 0).collect()
+    }
+
     /// Drops the budgets that no connection uses and from which no memory is reserved.
     pub(crate) fn forget_idle(&self) {
         // A reservation has a reference to its semaphore.
@@ -343,10 +360,11 @@ mod tests {
         let [greedy, other] = [1, 2].map(|last| memory.budget_of(IpAddr::from([192, 0, 2, last])));
         let held: Vec<Reservation> = (0..16).map_while(|_| greedy.try_hold(MIB / 8)).collect();
         assert_eq!((held.len(), memory.held()), (8, MIB as u64));
+        assert_eq!(memory.held_by_address(), [(IpAddr::from([192, 0, 2, 1]), MIB as u64)]);
         assert!(other.try_hold(MIB).is_some() && memory.common().try_hold(3 * MIB).is_some());
         assert!(memory.common().try_hold(4 * MIB).is_none());
         drop(held);
-        assert_eq!(memory.held(), 0);
+        assert_eq!((memory.held(), memory.held_by_address()), (0, Vec::new()));
         // A piece larger than the budget takes all of it instead of waiting forever.
         let all = greedy.try_hold(100 * MIB).expect("there is room");
         assert!(greedy.try_hold(1).is_none());

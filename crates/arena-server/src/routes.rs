@@ -346,10 +346,11 @@ async fn answer_at<F: Future<Output = Response>>(
         check_host(request.version(), request.headers()).and_then(|()| Ok(admitted?)).and(found).and_then(|()| {
             check_origin(arena, &method, request.headers(), OF_MCP.iter().any(|path| route.ends_with(path)))
         });
-    let mut response = match refused {
+    let response = match refused {
         Ok(()) => next(request).await,
         Err(error) => error.into_response(),
     };
+    let mut response = web::render(response, &arena.settings.site, has_administration);
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     // Most responses change often or are private. Handlers of cacheable responses set their own header.

@@ -20,6 +20,7 @@ use crate::admin_token::AdminToken;
 use crate::origin::AllowedOrigin;
 use crate::proxies::{ClientHeader, TrustedProxies};
 use crate::tournaments::TournamentSettings;
+use crate::web::SiteSettings;
 
 /// The settings of a server.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +37,8 @@ pub struct Settings {
     pub trust_network: bool,
     /// Other origins, proxies in front of the server, and a private address.
     pub network: NetworkSettings,
+    /// Links in the footer of all pages.
+    pub site: SiteSettings,
     /// Authentication of players.
     pub auth: AuthSettings,
     /// The administrator's token. Default: the token in the data folder, generated at the first start. The settings
@@ -70,6 +73,7 @@ impl Default for Settings {
             nodes: NodeSettings::default(),
             trust_network: false,
             network: NetworkSettings::default(),
+            site: SiteSettings::default(),
             auth: AuthSettings::default(),
             admin_token: None,
             limits: LimitSettings::default(),
@@ -478,6 +482,7 @@ struct SettingsFile {
     node_listen: Option<SocketAddr>,
     trust_network: Option<bool>,
     network: Option<NetworkSettings>,
+    site: Option<SiteSettings>,
     auth: Option<AuthSettings>,
     limits: Option<LimitSettings>,
     sessions: Option<SessionSettings>,
@@ -524,6 +529,7 @@ impl Settings {
             },
             trust_network: parsed.trust_network.unwrap_or(defaults.trust_network),
             network: parsed.network.unwrap_or_default(),
+            site: parsed.site.unwrap_or_default(),
             auth: parsed.auth.unwrap_or_default(),
             admin_token: None,
             limits: parsed.limits.unwrap_or_default(),

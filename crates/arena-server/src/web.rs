@@ -27,10 +27,13 @@ mod replays;
 mod seen;
 mod sessions;
 mod share;
+mod site;
 mod timeline;
 mod told;
 mod tournaments;
 mod users;
+
+use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -44,6 +47,7 @@ use crate::error::ApiError;
 use crate::request::{Get, Query};
 use layout::{NavEntry, Page};
 pub(crate) use layout::{explained, head, top};
+pub use site::{SiteLink, SiteSettings};
 
 /// The content security policy of pages: resources from this server only, and no inline scripts. A script in a player's
 /// text wouldn't run.
@@ -125,12 +129,13 @@ impl IntoResponse for PageError {
                 p { a href="/" { "Back to the home page" } }
             }
         };
-        let page = answer(&Page::new(title, NavEntry::Elsewhere, body));
+        let page = answer(Page::new(title, NavEntry::Elsewhere, body));
         // The headers of the API's error (`Retry-After`, `WWW-Authenticate`) stay; only the body becomes HTML.
         let mut response = error.into_response();
         response.headers_mut().remove(header::CONTENT_LENGTH);
         let (parts, body) = page.into_parts();
         response.headers_mut().extend(parts.headers);
+        response.extensions_mut().extend(parts.extensions);
         *response.body_mut() = body;
         response
     }
@@ -155,12 +160,23 @@ impl FromRequestParts<Arena> for Visit {
     }
 }
 
-/// Renders a page as a response.
-fn answer(page: &Page) -> Response {
-    let mut response = Html(page.render().into_string()).into_response();
+/// Makes a response with a page, which [`render`] renders.
+fn answer(page: Page) -> Response {
+    let mut response = Response::default();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
     headers.extend(GUARDS);
+    response.extensions_mut().insert(Arc::new(page));
+    response
+}
+
+/// Renders the page of a response, if there is one. Only here, and not in handlers and errors, are the links of the
+/// footer known: `has_administration` is true if the client's connection has the routes of administrators.
+pub(crate) fn render(mut response: Response, site: &SiteSettings, has_administration: bool) -> Response {
+    let Some(page) = response.extensions_mut().remove::<Arc<Page>>() else { return response };
+    let (parts, body) = Html(page.render(site, has_administration).into_string()).into_response().into_parts();
+    response.headers_mut().extend(parts.headers);
+    *response.body_mut() = body;
     response
 }
 

@@ -88,3 +88,44 @@ pub struct AuditEntry {
     #[schema(value_type = Object)]
     pub detail: Value,
 }
+
+/// The budgets of a node, and the addresses that use most of them.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Budgets {
+    pub budgets: Vec<Budget>,
+    pub addresses: Vec<AddressUse>,
+    /// The number of addresses with open connections or waiting bytes, including those that aren't listed.
+    pub total: u64,
+}
+
+/// A resource of a node, and its limits.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Budget {
+    pub name: String,
+    pub used: u64,
+    pub limit: u64,
+    /// The setting of the limit.
+    pub setting: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of_address: Option<AddressLimit>,
+}
+
+/// The limit of a budget for each address.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct AddressLimit {
+    pub limit: u64,
+    /// The setting of the limit.
+    pub setting: String,
+}
+
+/// The resources that one address uses. An IPv6 address stands for its /64 network.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AddressUse {
+    pub address: String,
+    pub connections: u64,
+    /// The bytes that wait for the address to read them. Addresses without a limit, such as this machine, have 0 here
+    /// and count in the total.
+    pub waiting_bytes: u64,
+}

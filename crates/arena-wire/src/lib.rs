@@ -9,5 +9,8 @@
 mod admin;
 mod message;
 
-pub use admin::{AuditEntry, AuditPage, Ban, Bans, Counted, Hidden, ImportReport, SkippedLine};
+pub use admin::{
+    AddressLimit, AddressUse, AuditEntry, AuditPage, Ban, Bans, Budget, Budgets, Counted, Hidden, ImportReport,
+    SkippedLine,
+};
 pub use message::{Message, Messages};

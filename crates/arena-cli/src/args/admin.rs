@@ -135,6 +135,21 @@ Examples:
         #[arg(long, value_name = "N")]
         offset: Option<u64>,
     },
+    /// List the node's budgets, and the addresses that use most of them.
+    #[command(after_help = "\
+Examples:
+  arena admin budgets
+  arena admin budgets --limit 100
+
+An IPv6 address stands for its /64 network. To keep an address out: arena admin ban --address ADDRESS --reason TEXT.")]
+    Budgets {
+        /// Maximum number of addresses, up to 100 [default: the server's]
+        #[arg(long, value_name = "N")]
+        limit: Option<u32>,
+        /// Number of addresses to skip [default: 0]
+        #[arg(long, value_name = "N")]
+        offset: Option<u64>,
+    },
     /// Replace the key that signs records or checkpoints; the old and the new key sign the handover.
     #[command(after_help = "\
 Examples:

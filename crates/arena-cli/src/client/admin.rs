@@ -76,9 +76,12 @@ impl Arena {
 
     /// Gets the log of administrators' actions.
     pub fn audit(&self, limit: Option<u32>, offset: Option<u64>) -> Result<Answer, CallError> {
-        let query =
-            [("limit", limit.map(|limit| limit.to_string())), ("offset", offset.map(|offset| offset.to_string()))];
-        self.get("/api/admin/audit", &query, None)
+        self.get("/api/admin/audit", &paging(limit, offset), None)
+    }
+
+    /// Gets the budgets of a node.
+    pub fn budgets(&self, limit: Option<u32>, offset: Option<u64>) -> Result<Answer, CallError> {
+        self.get("/api/admin/budgets", &paging(limit, offset), None)
     }
 
     /// Writes an export of the server's data to `out`. Returns the number of lines.
@@ -129,4 +132,8 @@ impl Arena {
     fn authorization(&self) -> String {
         format!("Bearer {}", self.key.as_deref().unwrap_or_default())
     }
+}
+
+fn paging(limit: Option<u32>, offset: Option<u64>) -> [(&'static str, Option<String>); 2] {
+    [("limit", limit.map(|limit| limit.to_string())), ("offset", offset.map(|offset| offset.to_string()))]
 }

@@ -199,6 +199,10 @@ fn all_administration_is_possible_from_the_command_line() {
     let oldest = fixture.json(&["audit", "--offset", "8"]);
     assert_eq!(oldest["entries"][0]["action"], "benchmark");
 
+    let budgets = fixture.stdout_of(&["budgets"]);
+    assert!(budgets.contains("limits.connections") && budgets.ends_with("1 of 1 address\n"), "{budgets}");
+    assert_eq!(fixture.json(&["budgets"])["addresses"][0]["address"], "127.0.0.1");
+
     // Control characters in names from other users are escaped.
     let office_line = fixture.stdout_of(&["audit", "--limit", "100"]);
     assert!(!office_line.contains('\u{1b}'), "{office_line}");
@@ -292,6 +296,8 @@ fn with_a_private_address_administration_and_metrics_are_there_only() {
         assert_eq!(answer.refusal(), (404, "NOT_FOUND".to_owned()), "{path}");
         assert_ne!(private_client.get(path).status, 404, "{path}");
     }
+    let links = |client: &Client| client.get("/").text().contains("href=\"/metrics\"");
+    assert_eq!([links(&public_client), links(&private_client)], [false, true]);
     for path in ["/health", "/ready", "/api/metadata", "/"] {
         assert_eq!([public_client.get(path).status, private_client.get(path).status], [200, 200], "{path}");
     }

@@ -147,6 +147,7 @@ fn every_verb_has_help_with_examples() {
         admin export
         admin import
         admin audit
+        admin budgets
         admin rotate-key"#]]
     .assert_eq(&names.join("\n"));
 }

@@ -3,6 +3,7 @@
 mod audit;
 mod bans;
 mod benchmark;
+mod budgets;
 mod export;
 mod import;
 mod messages;
@@ -31,6 +32,7 @@ pub(super) fn list(arena: &Arena) -> Vec<Route> {
         routes!(audit::list_audit),
         routes!(bans::list_bans, bans::ban),
         routes!(bans::lift_ban),
+        routes!(budgets::list_budgets),
         routes!(export::export),
         routes!(import::import),
         routes!(messages::hide_message),

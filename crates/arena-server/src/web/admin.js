@@ -139,11 +139,11 @@ async function look() {
     if (!token) return;
     if (!document.hidden) {
         try {
-            const [audit, bans, active, metrics, ready] = await Promise.all([
-                read("/api/admin/audit?limit=20"), read("/api/admin/bans"), read("/api/challenges?status=active&limit=20"),
+            const [audit, bans, budgets, active, metrics, ready] = await Promise.all([
+                read("/api/admin/audit?limit=20"), read("/api/admin/bans"), read("/api/admin/budgets"), read("/api/challenges?status=active&limit=20"),
                 ask("/metrics"), fetch("/ready").then((answer) => answer.json()),
             ]);
-            show(audit, bans, active, numbers(metrics), ready);
+            show(audit, bans, budgets, active, numbers(metrics), ready);
             [door.hidden, inside.hidden, refusal.hidden] = [true, false, true];
         } catch (error) {
             if (error.status === 401) return leave("Invalid administrator token");
@@ -153,7 +153,7 @@ async function look() {
     timer = setTimeout(look, EVERY);
 }
 
-function show(audit, bans, active, all, ready) {
+function show(audit, bans, { budgets, addresses }, active, all, ready) {
     showNeeds(ready, all, before?.known);
     const rate = showRequests(all);
     const facts = [
@@ -178,6 +178,10 @@ function show(audit, bans, active, all, ready) {
         return [text(who), text(each.reason), dated(each.at), button("Lift", () => act("/api/admin/bans/lift", { [kind]: who }, "Ban lifted"))];
     };
     at("bans").replaceChildren(table(["Banned", "Reason", "Since", ""], bans.bans.map(ban)));
+    const amount = (name, value) => (name === "waitingBytes" ? bytes(value) : String(value));
+    const budget = ({ name, used, limit, setting, ofAddress }) => [make("code", "", setting), amount(name, used), amount(name, limit), ofAddress ? amount(name, ofAddress.limit) : "none"];
+    at("budgets").replaceChildren(table(["Budget", "Used", "Limit", "Per address"], budgets.map(budget), 1));
+    at("addresses").replaceChildren(table(["Address", "Connections", "Waiting"], addresses.map((each) => [text(each.address), String(each.connections), bytes(each.waitingBytes)]), 1));
     const entry = (each) => [String(each.no), dated(each.at), text(each.address), text(each.action), text(detailText(each.detail))];
     at("audit").replaceChildren(table(["#", "Time", "Address", "Action", "Details"], audit.entries.map(entry)));
 }

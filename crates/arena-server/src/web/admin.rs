@@ -51,6 +51,16 @@ pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
                 h2 id="acts-title" { "Actions" }
                 div.cards { (acts()) }
             }
+            div.two {
+                section aria-labelledby="budgets-title" {
+                    h2 id="budgets-title" { "Budgets" }
+                    div.scroll tabindex="0" id="budgets" {}
+                }
+                section aria-labelledby="addresses-title" {
+                    h2 id="addresses-title" { "Addresses that use most" }
+                    div.scroll tabindex="0" id="addresses" {}
+                }
+            }
             section aria-labelledby="audit-title" {
                 h2 id="audit-title" { "Audit log" }
                 div.scroll tabindex="0" id="audit" {}
@@ -68,7 +78,7 @@ pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
             p { button.btn type="button" id="leave" { "Sign out" } }
         }
     };
-    Ok(answer(&Page::new("Administration", NavEntry::Elsewhere, body).with_style("tables.css").with_script("admin.js")))
+    Ok(answer(Page::new("Administration", NavEntry::Elsewhere, body).with_style("tables.css").with_script("admin.js")))
 }
 
 /// Renders one form per action. The script sends the form to `/api/admin`, and asks for confirmation first if the

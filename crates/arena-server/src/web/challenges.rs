@@ -46,7 +46,7 @@ pub(super) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResul
             (challenges(&arena))
         }
     };
-    Ok(answer(&Page::new("Play", NavEntry::Challenges, body)))
+    Ok(answer(Page::new("Play", NavEntry::Challenges, body)))
 }
 
 pub(super) fn hosted(arena: &Arena, name: &str) -> PageResult<Arc<dyn ChallengeType>> {
@@ -126,7 +126,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
     };
-    Ok(answer(&Page::new(&metadata.name, NavEntry::Challenges, body).with_style("tables.css")))
+    Ok(answer(Page::new(&metadata.name, NavEntry::Challenges, body).with_style("tables.css")))
 }
 
 /// Returns the non-empty boards by strategy name. `sort` applies to the boards that have the metric.
@@ -337,7 +337,7 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
             }
         }
     };
-    Ok(answer(&Page::new("New game", NavEntry::Challenges, body)))
+    Ok(answer(Page::new("New game", NavEntry::Challenges, body)))
 }
 
 /// The place of a person among the players who join a new session. Seats are assigned in the order of joins.
@@ -388,7 +388,7 @@ fn pass_on(challenge: &str, base: &str, session: &RedactedSession, order: Option
             p { (primary(&format!("/play/{own}"), if order == Some(JoinOrder::First) { "To your seat" } else { "Take your seat" })) }
         }
     };
-    answer(&Page::new("Next game", NavEntry::Challenges, body))
+    answer(Page::new("Next game", NavEntry::Challenges, body))
 }
 
 /// Starts a session with house bots on all seats but one, and returns the invite of that seat. `leave` runs after the

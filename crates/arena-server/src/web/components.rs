@@ -153,5 +153,5 @@ pub(super) async fn show(_visit: Visit) -> PageResult {
         }
         dl.details { dt { "Server" } dd { code { "debug build" } } }
     };
-    Ok(answer(&Page::new("Components", NavEntry::Elsewhere, body)))
+    Ok(answer(Page::new("Components", NavEntry::Elsewhere, body)))
 }

@@ -34,7 +34,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use self::library::{RunLibrary, RunSource};
 use self::loaded::LoadedEval;
 use super::layout::{NavEntry, Page, head_with, shown};
-use super::{GUARDS, POLICY, PageError, assets};
+use super::{GUARDS, POLICY, PageError, answer, assets};
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::request::{Query, admit, path_params};
@@ -227,15 +227,17 @@ impl EvalSite {
             }
             (body)
         };
-        let page = match self.base.is_empty() {
-            false => Page::new(title, NavEntry::Elsewhere, content).with_style(STYLE).render(),
-            true => alone(title, &content),
+        let mut response = match self.base.is_empty() {
+            false => answer(Page::new(title, NavEntry::Elsewhere, content).with_style(STYLE)),
+            true => {
+                let mut response = Html(alone(title, &content).into_string()).into_response();
+                response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, POLICY);
+                response.headers_mut().extend(GUARDS);
+                response
+            }
         };
-        let mut response = (status, Html(page.into_string())).into_response();
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.extend(GUARDS);
+        *response.status_mut() = status;
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         response
     }
 

@@ -60,7 +60,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     };
     let title = format!("Replay: {}", told.title());
     let page = Page::new(&title, NavEntry::Elsewhere, body).with_style("viewer.css").with_style("session.css");
-    Ok(answer(&page.with_script("events.js")))
+    Ok(answer(page.with_script("events.js")))
 }
 
 /// Maximum number of events that are searched for leaks.

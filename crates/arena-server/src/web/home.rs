@@ -134,7 +134,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         }
         (own_agent(&base(&arena, &visit.headers)))
     };
-    Ok(answer(&Page::new("Arena", NavEntry::Home, body).with_style("tables.css").with_script("home.js")))
+    Ok(answer(Page::new("Arena", NavEntry::Home, body).with_style("tables.css").with_script("home.js")))
 }
 
 /// Returns the challenge type that the query selects; `None` for all types.

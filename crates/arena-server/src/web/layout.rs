@@ -4,6 +4,8 @@ use arena_model::Status;
 use arena_report::{printable, utc};
 use maud::{DOCTYPE, Markup, html};
 
+use super::site::SiteSettings;
+
 /// The parts of a page, before rendering.
 pub(super) struct Page {
     title: String,
@@ -61,7 +63,8 @@ impl Page {
         self
     }
 
-    pub(super) fn render(&self) -> Markup {
+    /// Renders the page. `has_administration` is true if the reader can reach the routes of administrators.
+    pub(super) fn render(&self, site: &SiteSettings, has_administration: bool) -> Markup {
         let title =
             if self.nav_entry == NavEntry::Home { self.title.clone() } else { format!("{} · Arena", self.title) };
         html! {
@@ -77,9 +80,10 @@ impl Page {
                         a href="/docs" { "HTTP API" }
                         a href="/openapi.json" { "OpenAPI" }
                         a href="/agents" { "Agents" }
-                        a href="/metrics" { "Metrics" }
                         a href="/log" { "Log" }
-                        a href="/admin" { "Administration" }
+                        @if has_administration { a href="/metrics" { "Metrics" } a href="/admin" { "Administration" } }
+                        @if let Some(terms) = &site.terms { a href=(terms.target()) { "Terms" } }
+                        @if let Some(contact) = &site.contact { a href=(contact.target()) { "Contact" } }
                     }
                 }
             }

@@ -97,7 +97,7 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
     };
-    Ok(answer(&Page::new("Leaderboards", NavEntry::Leaderboards, body).with_style("tables.css")))
+    Ok(answer(Page::new("Leaderboards", NavEntry::Leaderboards, body).with_style("tables.css")))
 }
 
 /// `GET /leaderboards/{challenge}`, with the parameters `strategy`, `players`, `sort` and `compare`.
@@ -130,7 +130,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         @if entries.len() > 1 { (tabs(&entries)) }
         section id="board" { (shown) }
     };
-    Ok(answer(&Page::new(&format!("{title}: leaderboard"), NavEntry::Leaderboards, body).with_style("tables.css")))
+    Ok(answer(Page::new(&format!("{title}: leaderboard"), NavEntry::Leaderboards, body).with_style("tables.css")))
 }
 
 /// Returns the path of a challenge's board by one strategy.

@@ -28,5 +28,5 @@ pub(super) async fn show(_visit: Visit) -> PageResult {
             }
         }
     };
-    Ok(answer(&Page::new("Log", NavEntry::Elsewhere, body).with_style("tables.css").with_script("log.js")))
+    Ok(answer(Page::new("Log", NavEntry::Elsewhere, body).with_style("tables.css").with_script("log.js")))
 }

@@ -45,7 +45,7 @@ async fn invited(arena: &Arena, text: &str) -> PageResult<Option<(InviteCode, Ar
 /// Renders the page of an invite that can't be used: a sentence and, as `(address, text)`, the next step.
 fn unusable(status: StatusCode, title: &str, sentence: &str, (href, text): (&str, &str)) -> Response {
     let body = html! { section.empty { h1 { (title) } p { (sentence) } (primary(href, text)) } };
-    let mut response = answer(&Page::new(title, NavEntry::Elsewhere, body));
+    let mut response = answer(Page::new(title, NavEntry::Elsewhere, body));
     *response.status_mut() = status;
     response
 }
@@ -122,7 +122,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         .with_script("play.js")
         .with_script("transcript.js");
     let page = page.with_style("session.css").with_style("play.css");
-    Ok(answer(&page))
+    Ok(answer(page))
 }
 
 /// Returns true if the challenge has controls for browsers.

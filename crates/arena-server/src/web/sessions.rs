@@ -147,7 +147,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let title = if has_ended { told.title().to_owned() } else { format!("{}: {}", told.challenge, seats_taken(&seen)) };
     let page = Page::new(&title, NavEntry::Elsewhere, body).with_style("session.css");
     let page = page.with_script("session.js").with_script("transcript.js").with_script("moderate.js");
-    Ok(answer(&page.with_script("record.js")))
+    Ok(answer(page.with_script("record.js")))
 }
 
 /// Maximum number of parts of a secret on the page.

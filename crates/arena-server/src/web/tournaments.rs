@@ -67,7 +67,7 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
     };
-    Ok(answer(&Page::new("Tournaments", NavEntry::Tournaments, body).with_style("tables.css")))
+    Ok(answer(Page::new("Tournaments", NavEntry::Tournaments, body).with_style("tables.css")))
 }
 
 pub(super) fn title(view: &TournamentView) -> Markup {
@@ -120,7 +120,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             Page::new(&name, NavEntry::Tournaments, PreEscaped(body)).with_style("tables.css").with_script("tournament.js"),
         )
     });
-    Ok(answer(&shown.await?))
+    Ok(answer(shown.await?))
 }
 
 /// Renders the title, a sentence on the lead or the next step, and the progress.

@@ -109,7 +109,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
     };
-    Ok(answer(&Page::new(name, NavEntry::Leaderboards, body).with_style("tables.css")))
+    Ok(answer(Page::new(name, NavEntry::Leaderboards, body).with_style("tables.css")))
 }
 
 /// Returns the kind of a player in words.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 
 use arena_server::Settings;
 use arena_testkit::{Answer, Client, EventStream, Host, Player, TestEnvironment, known_admin_token, known_secret};
@@ -114,9 +115,10 @@ fn hash(content: &str) -> String {
 }
 
 /// All routes of the administrator, with valid bodies.
-const ROUTES: [(&str, &str, &str); 12] = [
+const ROUTES: [(&str, &str, &str); 13] = [
     ("GET", "/audit", ""),
     ("GET", "/bans", ""),
+    ("GET", "/budgets", ""),
     ("GET", "/export", ""),
     ("HEAD", "/export", ""),
     ("POST", "/bans", r#"{"userId": "ada", "reason": "none"}"#),
@@ -167,6 +169,39 @@ fn nothing_is_done_without_the_token() {
             fixture.client.request(method, &path, &[("Authorization", &format!("Bearer {token}"))], body.as_bytes());
         assert_eq!(answer.status, 200, "{method} {path}: {}", answer.text());
     }
+}
+
+#[test]
+fn the_budgets_show_the_addresses_that_use_most() {
+    let fixture = AdminFixture::with(|settings| {
+        settings.limits.connections = 80;
+        settings.limits.connections_per_address = 10;
+        settings.limits.waiting_bytes = 1024 * 1024;
+        settings.limits.waiting_bytes_per_address = 0;
+    });
+    let idle = [2, 2, 2, 3].map(|last| {
+        let client = fixture.host.client().from_address([127, 0, 0, last].into());
+        client.connect().expect("a connection")
+    });
+    // The server accepts connections after the clients see them as open.
+    let until = Instant::now() + Duration::from_secs(30);
+    let mut page = fixture.get("/budgets").ok();
+    while page["budgets"][0]["used"] != idle.len() + 1 {
+        assert!(Instant::now() < until, "{page}");
+        page = fixture.get("/budgets").ok();
+    }
+    let per_address = json!({ "limit": 10, "setting": "limits.connections_per_address" });
+    assert_eq!(
+        page["budgets"],
+        json!([
+            { "name": "connections", "used": 5, "limit": 80, "setting": "limits.connections", "ofAddress": per_address },
+            { "name": "waitingBytes", "used": 0, "limit": 1024 * 1024, "setting": "limits.waiting_bytes" },
+        ])
+    );
+    let of = |last: u8, connections: u64| json!({ "address": format!("127.0.0.{last}"), "connections": connections, "waitingBytes": 0 });
+    assert_eq!(page["addresses"], json!([of(2, 3), of(1, 1), of(3, 1)]));
+    let part = fixture.get("/budgets?limit=1&offset=1").ok();
+    assert_eq!((&part["addresses"], &part["total"]), (&json!([of(1, 1)]), &json!(3)));
 }
 
 #[test]

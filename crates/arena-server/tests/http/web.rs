@@ -1,6 +1,7 @@
 //! The pages: they respond, load only resources of this server, show users' text as text, hide private data, and are
 //! small.
 
+use arena_server::Settings;
 use arena_testkit::{Answer, Client, Host, Player, TestEnvironment, WithSecret};
 use serde_json::json;
 use std::sync::Arc;
@@ -778,4 +779,34 @@ fn the_page_for_operators_holds_nothing_by_itself() {
     let metrics = client.get("/metrics");
     let bytes = metrics.text().lines().find_map(|line| line.strip_prefix("arena_store_bytes ")).expect("a gauge");
     assert!(bytes.parse::<u64>().is_ok_and(|bytes| bytes > 0), "{bytes}");
+}
+
+#[test]
+fn the_footer_of_all_pages_links_to_terms_and_contact() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("arena.toml");
+    let site = |text: &str| {
+        std::fs::write(&file, format!("[site]\n{text}")).expect("a file");
+        Settings::from_file(&file)
+    };
+    let settings =
+        site("terms = \"https://arena.example/terms?of=use&more\"\ncontact = \"mailto:arena@arena.example\"");
+    let site_settings = settings.expect("links").site;
+    let host = Host::start_with(|settings| settings.site = site_settings);
+    let html = [("Accept", "text/html")];
+    for path in ["/", "/challenges", "/log", "/sessions/none", "/none"] {
+        let page = host.client().request("GET", path, &html, b"");
+        for link in [
+            "href=\"https://arena.example/terms?of=use&amp;more\"",
+            "href=\"mailto:arena@arena.example\"",
+            "href=\"/metrics\"",
+        ] {
+            assert!(page.text().contains(link), "{path}: {link}");
+        }
+        assert!(page.header("content-type").is_some_and(|kind| kind.starts_with("text/html")), "{path}");
+    }
+    for wrong in ["javascript:alert(1)", "https://", "terms", "https://arena.example/ x"] {
+        let error = site(&format!("terms = \"{wrong}\"")).expect_err(wrong).to_string();
+        assert!(error.contains("is not a link that begins with https://"), "{error}");
+    }
 }
