@@ -24,6 +24,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde::Deserialize;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::admin_token::AdminToken;
@@ -59,9 +60,16 @@ const CONNECT_WITHIN: Duration = Duration::from_millis(500);
 const IDLE: Duration = Duration::from_secs(60);
 const IDLE_OF_OTHERS: Duration = Duration::from_secs(75);
 
+/// The maximum number of requests that this node passes on at the same time, and of idle connections to one other node.
+/// Each takes a socket at both nodes.
+const MAX_PASSED: usize = 128;
+const MAX_IDLE: usize = 64;
+
 /// The way to the other nodes.
 pub(crate) struct Passing {
     client: Client<HttpConnector, Body>,
+    /// The permits for requests that are passed on.
+    permits: Semaphore,
     secret: ServerSecret,
     /// The value of [`SECRET`].
     key: HeaderValue,
@@ -79,8 +87,9 @@ impl Passing {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(MAX_IDLE)
             .build(connector);
-        Some(Passing { client, secret, key })
+        Some(Passing { client, permits: Semaphore::new(MAX_PASSED), secret, key })
     }
 
     /// Returns the address of the client for which another node has passed a request on; `None` if the request isn't of
@@ -113,7 +122,8 @@ pub(crate) async fn pass_on(arena: &Arena, request: Request) -> Result<Response,
         Ok(body) => body,
         Err(error) => return Ok(error.into_response()),
     };
-    let Some(node) = subject_of(&parts, &body).and_then(|id| arena.engine.find_peer(id)) else {
+    let node = subject_of(&parts, &body).and_then(|id| arena.engine.find_peer(id));
+    let Some((node, _permit)) = node.zip(passing.permits.try_acquire().ok()) else {
         return Err(Request::from_parts(parts, Body::from(body)));
     };
     match passing.send(arena, node, client, &parts, body.clone()).await {
@@ -159,7 +169,12 @@ impl Passing {
             Ok(response) if response.status() == WRONG_SECRET => Err(failed(false)),
             // The node may be cut off from the database, and this one not.
             Ok(response) if response.status() == StatusCode::SERVICE_UNAVAILABLE => Err(failed(true)),
-            Ok(response) => Ok(response.map(Body::new)),
+            Ok(mut response) => {
+                for name in [header::CONNECTION, header::TRANSFER_ENCODING] {
+                    response.headers_mut().remove(name);
+                }
+                Ok(response.map(Body::new))
+            }
             Err(error) => {
                 arena.engine.suspect_peer(node);
                 tracing::debug!(%node, %error, "cannot pass a request on to the node at {node}: {error}");
@@ -202,8 +217,10 @@ fn subject_of(parts: &Parts, body: &[u8]) -> Option<Uuid> {
         Some(id.0)
     };
     if parts.method == Method::GET {
-        let channel = parts.uri.query()?.split('&').find_map(|pair| pair.strip_prefix("channel="));
-        return of_session(channel?);
+        let value_of =
+            |name: &str| parts.uri.query()?.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+        // A read that waits would occupy a connection between the nodes, and costs little anywhere.
+        return of_session(value_of("channel").filter(|_| value_of("wait").is_none())?);
     }
     let Subject { session, channel, invite } = serde_json::from_slice(body).ok()?;
     match (session.or(channel), invite) {

@@ -190,6 +190,9 @@ fn requests_are_passed_on_to_the_node_that_created_the_session() {
     }
     let said = json!({ "channel": session, "from": invites[1], "content": "over there" });
     clients[1].post("/api/chat/send", &said).ok();
+    // A large message is not passed on.
+    let said = json!({ "channel": session, "from": invites[1], "content": "x".repeat(100_000) });
+    clients[1].post("/api/chat/send", &said).ok();
     let read = |client: &Client, path: &str| client.get(&format!("{path}&from={}", invites[1])).json();
     for path in [format!("/api/chat/sync?channel={session}"), format!("/api/arena/sync?channel={session}&index=0")] {
         assert_eq!(read(&clients[0], &path), read(&clients[1], &path), "{path}");
@@ -210,7 +213,7 @@ fn requests_are_passed_on_to_the_node_that_created_the_session() {
     first.signal(Signal::KILL);
     first.ended();
     let answer = clients[1].get(&format!("/api/chat/sync?channel={session}&from={}", invites[1])).ok();
-    assert_eq!(answer["messages"].as_array().expect("a list").len(), 1);
+    assert_eq!(answer["messages"].as_array().expect("a list").len(), 2);
     for invite in &invites {
         clients[1].act(&session, invite, "guess", "1").ok();
     }
