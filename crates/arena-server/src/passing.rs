@@ -2,7 +2,6 @@
 //! session's preferred node. A node that can't pass a request on answers it itself.
 
 use std::borrow::Cow;
-use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -18,12 +17,10 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, he
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
-use hyper::service::{Service, service_fn};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde::Deserialize;
-use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
@@ -34,7 +31,6 @@ use crate::error::ApiError;
 use crate::memory::FREE;
 use crate::request::{BodyLimit, ClientAddress, address_of, read_body};
 use crate::routes::DirectRoute;
-use crate::server::{ServedConnection, serve_http};
 
 /// The header with the secret that nodes have in common.
 const SECRET: HeaderName = HeaderName::from_static("arena-node");
@@ -55,19 +51,35 @@ const WRONG_SECRET: StatusCode = StatusCode::MISDIRECTED_REQUEST;
 /// Time limit for connecting to another node.
 const CONNECT_WITHIN: Duration = Duration::from_millis(500);
 
-/// The time after which this node closes an idle connection to another one, and the time after which the other one
-/// does. The difference keeps requests off connections that are about to close.
+/// The time after which this node closes an idle connection to another one. The other one would close it later, so no
+/// request is sent on a connection that is about to close.
 const IDLE: Duration = Duration::from_secs(60);
-const IDLE_OF_OTHERS: Duration = Duration::from_secs(75);
 
-/// The maximum number of requests that this node passes on at the same time, and of idle connections to one other node.
-/// Each takes a socket at both nodes.
+/// The maximum number of requests that this node passes on at the same time. Each takes a socket at both nodes.
 const MAX_PASSED: usize = 128;
-const MAX_IDLE: usize = 64;
+
+/// The maximum number of idle connections of a thread to one other node.
+const MAX_IDLE: usize = 32;
+
+thread_local! {
+    /// The client of each thread. The task of a connection runs on the thread that opened it, so requests on it need no
+    /// other thread.
+    static HTTP_CLIENT: Client<HttpConnector, Body> = client();
+}
+
+fn client() -> Client<HttpConnector, Body> {
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(CONNECT_WITHIN));
+    Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(MAX_IDLE)
+        .build(connector)
+}
 
 /// The way to the other nodes.
 pub(crate) struct Passing {
-    client: Client<HttpConnector, Body>,
     /// The permits for requests that are passed on.
     permits: Semaphore,
     secret: ServerSecret,
@@ -81,15 +93,7 @@ impl Passing {
         let secret = ServerSecret::new(token.reveal().as_bytes()).ok()?;
         let mut key = HeaderValue::from_str(&secret.owner_key(PURPOSE)).ok()?;
         key.set_sensitive(true);
-        let mut connector = HttpConnector::new();
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(CONNECT_WITHIN));
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(MAX_IDLE)
-            .build(connector);
-        Some(Passing { client, permits: Semaphore::new(MAX_PASSED), secret, key })
+        Some(Passing { permits: Semaphore::new(MAX_PASSED), secret, key })
     }
 
     /// Returns the address of the client for which another node has passed a request on; `None` if the request isn't of
@@ -161,7 +165,7 @@ impl Passing {
         let failed = |may_have_run| SendFailure { may_have_run };
         let request = self.request_to(node, client, parts, body).ok_or(failed(false))?;
         let sent = tokio::select! {
-            sent = self.client.request(request) => sent,
+            sent = HTTP_CLIENT.with(|client| client.request(request)) => sent,
             // A node that hangs gives no sign of life.
             () = arena.engine.peer_is_lost(node) => return Err(failed(true)),
         };
@@ -230,21 +234,8 @@ fn subject_of(parts: &Parts, body: &[u8]) -> Option<Uuid> {
     }
 }
 
-/// Serves a connection of another node.
-pub(crate) fn connection(
-    stream: TcpStream,
-    arena: Arena,
-) -> ServedConnection<impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + use<>> {
-    let stalled_ms = arena.settings.limits.stalled_ms;
-    let service = service_fn(move |request| {
-        let arena = arena.clone();
-        async move { Ok(answer(arena, request).await) }
-    });
-    serve_http(stream, IDLE_OF_OTHERS, stalled_ms, service)
-}
-
 /// Answers a request that another node has passed on.
-async fn answer(arena: Arena, request: Request<Incoming>) -> Response {
+pub(crate) async fn answer(arena: Arena, request: Request<Incoming>) -> Response {
     let client = arena.passing.as_ref().and_then(|passing| passing.client_of(request.headers()));
     let Some(client) = client else {
         let text = "this address is for the nodes of one arena, which must have the same ADMIN_TOKEN";

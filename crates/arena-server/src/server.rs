@@ -526,16 +526,15 @@ impl Acceptor {
 
     fn take(&self, stream: TcpStream, peer: SocketAddr, by: ListenerKind) {
         if by == ListenerKind::Nodes {
-            let arena = self.arena.clone();
-            return self.serve(stream, peer, None, move |stream| passing::connection(stream, arena));
+            return self.serve(stream, peer, None, Answering::Node(self.arena.clone()));
         }
         match self.connections.enter(peer.ip()) {
             Ok(guard) => {
                 let has_administration = by == ListenerKind::Private || self.private.is_none();
                 let request_connection = RequestConnection::new(&guard.connection, has_administration);
                 let (app, arena, shared) = (self.app.clone(), self.arena.clone(), Handle::current());
-                let answering = Answering { app, arena, peer: peer.ip(), request_connection, shared };
-                self.serve(stream, peer, Some(guard), |stream| connection(stream, answering));
+                let answering = ClientAnswering { app, arena, peer: peer.ip(), request_connection, shared };
+                self.serve(stream, peer, Some(guard), Answering::Client(answering));
             }
             Err(full) => {
                 self.arena.metrics.refused_connections.inc();
@@ -547,15 +546,7 @@ impl Acceptor {
     }
 
     /// Serves a connection on one of the threads. `guard` is `None` for connections of other nodes, which have no limits.
-    fn serve<S>(
-        &self,
-        stream: TcpStream,
-        peer: SocketAddr,
-        guard: Option<ConnectionGuard>,
-        connect: impl FnOnce(TcpStream) -> ServedConnection<S> + Send + 'static,
-    ) where
-        S: Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + Send + 'static,
-    {
+    fn serve(&self, stream: TcpStream, peer: SocketAddr, guard: Option<ConnectionGuard>, answering: Answering) {
         let arena = self.arena.clone();
         let mut ending = self.ending.subscribe();
         // The socket belongs to the runtime that accepted it, and must be registered with the one that serves it.
@@ -569,7 +560,7 @@ impl Acceptor {
                 Err(error) => return tracing::warn!(%peer, %error, "cannot serve a connection: {error}"),
             };
             let _open = guard.as_ref().map(|_| GaugeGuard::by(&arena.metrics.connections));
-            let mut connection = std::pin::pin!(connect(stream));
+            let mut connection = std::pin::pin!(connection(stream, answering));
             let closing = async {
                 tokio::select! {
                     () = async {
@@ -673,7 +664,36 @@ fn room_for_connections(wanted: usize) -> usize {
 type App = Cors<Router>;
 
 /// The part of a connection that answers requests.
-struct Answering {
+enum Answering {
+    Client(ClientAnswering),
+    /// A connection of another node.
+    Node(Arena),
+}
+
+impl Answering {
+    async fn answer(&self, request: Request<Incoming>) -> Response {
+        match self {
+            Answering::Client(client) => client.answer(request).await,
+            Answering::Node(arena) => passing::answer(arena.clone(), request).await,
+        }
+    }
+
+    /// Returns the time limit for the head of a request and for an idle connection, and the time for which the other
+    /// side may read nothing.
+    fn limits(&self) -> (Duration, Duration) {
+        let (heads_within, arena) = match self {
+            Answering::Client(ClientAnswering { arena, request_connection, .. }) => {
+                let is_reserve = request_connection.connection.is_reserve();
+                (if is_reserve { HURRIED_HEADERS_WITHIN } else { HEADERS_WITHIN }, arena)
+            }
+            Answering::Node(arena) => (HEADERS_WITHIN, arena),
+        };
+        (heads_within, Duration::from_millis(arena.settings.limits.stalled_ms))
+    }
+}
+
+/// The part of a client's connection that answers requests.
+struct ClientAnswering {
     app: App,
     arena: Arena,
     peer: IpAddr,
@@ -682,9 +702,9 @@ struct Answering {
     shared: Handle,
 }
 
-impl Answering {
+impl ClientAnswering {
     async fn answer(&self, request: Request<Incoming>) -> Response {
-        let Answering { app, arena, peer, request_connection, shared } = self;
+        let ClientAnswering { app, arena, peer, request_connection, shared } = self;
         let (connections, connection) = (&arena.connections, &request_connection.connection);
         // An MCP tool call is always a POST. It counts as a read, since only tools that read have large responses.
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD) || request.uri().path().ends_with("/mcp");
@@ -721,44 +741,28 @@ impl Answering {
     }
 }
 
-/// A connection that is being served with the service `S`.
-pub(crate) type ServedConnection<S> = http1::Connection<TokioIo<TimedStream>, S>;
-
 fn connection(
     stream: TcpStream,
     answering: Answering,
-) -> ServedConnection<impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + use<>> {
-    let is_reserve = answering.request_connection.connection.is_reserve();
-    let heads_within = if is_reserve { HURRIED_HEADERS_WITHIN } else { HEADERS_WITHIN };
-    let stalled_ms = answering.arena.settings.limits.stalled_ms;
+) -> http1::Connection<
+    TokioIo<TimedStream>,
+    impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + use<>,
+> {
+    // Responses are written whole, so Nagle's algorithm would only delay them.
+    let _ = stream.set_nodelay(true);
+    // The kernel's send buffer isn't part of the memory budget, so it is kept small.
+    let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
+    let (heads_within, stalled) = answering.limits();
     let answering = Arc::new(answering);
     let service = service_fn(move |request| {
         let answering = Arc::clone(&answering);
         async move { Ok(answering.answer(request).await) }
     });
-    serve_http(stream, heads_within, stalled_ms, service)
-}
-
-/// Serves HTTP on a socket. `heads_within` is the time limit for the head of a request and for an idle connection;
-/// `stalled_ms` limits the time for which the client reads nothing.
-pub(crate) fn serve_http<S>(
-    stream: TcpStream,
-    heads_within: Duration,
-    stalled_ms: u64,
-    service: S,
-) -> ServedConnection<S>
-where
-    S: Service<Request<Incoming>, Response = Response, Error = Infallible>,
-{
-    // Responses are written whole, so Nagle's algorithm would only delay them.
-    let _ = stream.set_nodelay(true);
-    // The kernel's send buffer isn't part of the memory budget, so it is kept small.
-    let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(heads_within)
         .max_buf_size(CONNECTION_BUFFER)
-        .serve_connection(TokioIo::new(TimedStream::new(stream, Duration::from_millis(stalled_ms))), service)
+        .serve_connection(TokioIo::new(TimedStream::new(stream, stalled)), service)
 }
 
 /// Prepares a response for sending. The connection becomes idle when the response ends.
@@ -793,7 +797,7 @@ impl Drop for IdleGuard {
 }
 
 /// A socket with a timeout for writes to clients that read nothing.
-pub(crate) struct TimedStream {
+struct TimedStream {
     stream: TcpStream,
     patience: Duration,
     /// The timer of a blocked write; set while the socket accepts no data.
