@@ -1,8 +1,8 @@
 //! The task that appends to the log: creations, ends and removals of sessions become leaves, at most a second later.
 //!
 //! The store is the queue: the cursor of the log is stored with its leaves, so a restart loses and repeats nothing.
-//! Each node runs the task. If two nodes append at the same time, the store refuses one of them, which then reads the
-//! leaves of the other.
+//! Each node runs the task, and leaves the log to another node while that one appends. If two nodes append at the same
+//! time, the store refuses one of them, which then reads the leaves of the other.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -105,9 +105,14 @@ impl Records {
 
     /// Appends the leaves of new events and publishes the log. Returns true if there may be more events.
     async fn advance(self: &Arc<Records>, arena: &Arena) -> Result<bool, SequenceError> {
+        let before = self.published().size();
         self.publish(arena).await?;
         let log = self.published();
         let engine = &arena.engine;
+        // While another node appends, this one would read the ended sessions from the store only to be refused.
+        if log.size() > before && engine.node_metrics().is_some() {
+            return Ok(false);
+        }
         let cursor = engine.log_cursor().await?;
         let NewEvents { leaves, cursor: next, may_have_more } = self.collect(engine, &log, cursor).await?;
         if leaves.is_empty() && next == cursor {
