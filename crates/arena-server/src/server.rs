@@ -534,7 +534,7 @@ impl Acceptor {
                 let request_connection = RequestConnection::new(&guard.connection, has_administration);
                 let (app, arena, shared) = (self.app.clone(), self.arena.clone(), Handle::current());
                 let answering = ClientAnswering { app, arena, peer: peer.ip(), request_connection, shared };
-                self.serve(stream, peer, Some(guard), Answering::Client(answering));
+                self.serve(stream, peer, Some(guard), Answering::Client(Box::new(answering)));
             }
             Err(full) => {
                 self.arena.metrics.refused_connections.inc();
@@ -665,7 +665,7 @@ type App = Cors<Router>;
 
 /// The part of a connection that answers requests.
 enum Answering {
-    Client(ClientAnswering),
+    Client(Box<ClientAnswering>),
     /// A connection of another node.
     Node(Arena),
 }
@@ -682,9 +682,9 @@ impl Answering {
     /// side may read nothing.
     fn limits(&self) -> (Duration, Duration) {
         let (heads_within, arena) = match self {
-            Answering::Client(ClientAnswering { arena, request_connection, .. }) => {
-                let is_reserve = request_connection.connection.is_reserve();
-                (if is_reserve { HURRIED_HEADERS_WITHIN } else { HEADERS_WITHIN }, arena)
+            Answering::Client(client) => {
+                let is_reserve = client.request_connection.connection.is_reserve();
+                (if is_reserve { HURRIED_HEADERS_WITHIN } else { HEADERS_WITHIN }, &client.arena)
             }
             Answering::Node(arena) => (HEADERS_WITHIN, arena),
         };
