@@ -77,6 +77,7 @@ fn make_older(storage: &TestStorage) {
              DROP TABLE queue; ALTER TABLE sessions DROP COLUMN unlisted;
              DROP TABLE log_leaves; DROP TABLE removed_sessions; ALTER TABLE messages DROP COLUMN commitment;
              ALTER TABLE messages DROP COLUMN no; DROP SEQUENCE message_numbers;
+             DROP TABLE peers;
              UPDATE arena_schema SET version = 3"
         }
     });
