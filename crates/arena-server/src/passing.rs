@@ -137,14 +137,17 @@ pub(crate) async fn pass_on(arena: &Arena, request: Request) -> Result<Response,
         }
         Err(SendFailure { may_have_run }) => {
             arena.metrics.failed_passes.inc();
-            // A repeated write without a key could take effect twice.
-            let is_repeatable = parts.method == Method::GET || parts.headers.contains_key("idempotency-key");
-            if may_have_run && !is_repeatable {
+            if may_have_run && !is_repeatable(&parts) {
                 return Ok(ApiError::from(EngineError::from(StoreError::Unsure)).into_response());
             }
             Err(Request::from_parts(parts, Body::from(body)))
         }
     }
+}
+
+/// Returns true if the request may be carried out twice. A repeated write without a key could take effect twice.
+fn is_repeatable(parts: &Parts) -> bool {
+    parts.method == Method::GET || parts.headers.contains_key("idempotency-key")
 }
 
 /// The error of a request that another node didn't answer.
@@ -170,9 +173,14 @@ impl Passing {
             () = arena.engine.peer_is_lost(node) => return Err(failed(true)),
         };
         match sent {
-            Ok(response) if response.status() == WRONG_SECRET => Err(failed(false)),
-            // The node may be cut off from the database, and this one not.
-            Ok(response) if response.status() == StatusCode::SERVICE_UNAVAILABLE => Err(failed(true)),
+            Ok(response) if response.status() == WRONG_SECRET => {
+                arena.engine.suspect_peer(node);
+                Err(failed(false))
+            }
+            // The node may be cut off from the database, and this one not. The caller of another write gets its answer.
+            Ok(response) if response.status() == StatusCode::SERVICE_UNAVAILABLE && is_repeatable(parts) => {
+                Err(failed(true))
+            }
             Ok(mut response) => {
                 for name in [header::CONNECTION, header::TRANSFER_ENCODING] {
                     response.headers_mut().remove(name);
