@@ -209,15 +209,22 @@ struct Thread {
     stays: Arc<AtomicBool>,
 }
 
-impl Body for Thread {
-    fn ended(&mut self, patience: Duration) -> Option<End> {
-        // Waiting for a thread that doesn't end would only slow down the tests.
-        let slack = if self.stays.load(Ordering::Relaxed) { Duration::ZERO } else { patience + SLACK };
-        let by = Instant::now() + slack;
+impl Thread {
+    /// Waits at most this time until the thread has ended, and returns true if it has.
+    fn has_ended_within(&self, time: Duration) -> bool {
+        let by = Instant::now() + time;
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < by {
             thread::sleep(Duration::from_millis(1));
         }
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished).then(|| self.end.clone())
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl Body for Thread {
+    fn ended(&mut self, patience: Duration) -> Option<End> {
+        // Waiting for a thread that doesn't end would only slow down the tests.
+        let time = if self.stays.load(Ordering::Relaxed) { Duration::ZERO } else { patience + SLACK };
+        self.has_ended_within(time).then(|| self.end.clone())
     }
 
     fn is_flooding(&self) -> bool {
@@ -228,7 +235,8 @@ impl Body for Thread {
 
     fn finish(&mut self, grace: Duration) -> Log {
         // A thread that is blocked in a write ends later, when the pipes are closed.
-        if self.ended(grace).is_some()
+        // Each other thread ends, and a test reads after it which messages the thread got.
+        if self.has_ended_within(grace + SLACK)
             && let Some(thread) = self.thread.take()
         {
             thread.join().unwrap();
