@@ -9,9 +9,7 @@ use clap::builder::PossibleValuesParser;
 
 use crate::player_pool::PlayerPool;
 use crate::psi::Players;
-use crate::scenarios::{
-    self, fanout, games, gate, lists, matches, memory, nodes, paced, plies, scaling, scoring, tail, turns,
-};
+use crate::scenarios::{self, fanout, games, gate, lists, matches, memory, nodes, paced, plies, scoring, tail, turns};
 
 /// The name that selects all scenarios.
 pub const ALL: &str = "all";
@@ -98,9 +96,6 @@ pub struct Arguments {
     /// Options of the scenario `nodes`.
     #[command(flatten)]
     pub nodes: nodes::NodesOptions,
-    /// Options of the scenario `scaling`.
-    #[command(flatten)]
-    pub scaling: scaling::ScalingOptions,
     /// Options of the scenario `gate`.
     #[command(flatten)]
     pub gate: gate::GateOptions,

@@ -12,6 +12,7 @@ mod arguments;
 mod ceiling;
 mod client_pool;
 mod connection;
+mod cpu_quota;
 mod faults;
 mod latency;
 mod limits;
@@ -22,7 +23,6 @@ mod quick_agent;
 mod report;
 mod scenarios;
 mod server;
-mod simulation;
 mod stream;
 mod usage;
 

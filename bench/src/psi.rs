@@ -4,7 +4,7 @@
 //! `player_pool` and the scenarios determine the players and the number of games.
 
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail, ensure};
@@ -266,7 +266,8 @@ pub fn chat_body(session: &str, content: &str, from: &str) -> String {
 }
 
 /// Plays one whole game from both seats: creates a session, joins, reads, chats, guesses correctly, and checks that
-/// both scores are full. Seats take the connections in turn, so with two connections each player has its own.
+/// both scores are full. With two connections, each player has its own. With more, requests take the connections in
+/// turn, as behind a load balancer.
 ///
 /// Records the latency of each step. The first latency counts from `intended`, the intended start of the game. Each
 /// later latency counts from the preceding answer.
@@ -280,14 +281,19 @@ pub async fn play(
     intended: Instant,
     latencies: &mut StepLatencies,
 ) -> anyhow::Result<()> {
-    let seats = connections.len();
-    let Invited { id, invites } = create(&mut connections[0], server_kind).await?;
+    static TURN: AtomicUsize = AtomicUsize::new(0);
+    let (count, mut turn) = (connections.len(), TURN.fetch_add(1, Ordering::Relaxed));
+    let mut place_of = |seat: usize| {
+        turn += 1;
+        if count > 2 { turn % count } else { seat % count }
+    };
+    let Invited { id, invites } = create(&mut connections[place_of(0)], server_kind).await?;
     latencies.record(Step::Create, intended);
 
     let mut credentials = Vec::with_capacity(2);
     for (seat, body) in players.joins(&invites)?.into_iter().enumerate() {
         let sent = Instant::now();
-        let joined = connections[seat % seats].post("/api/arena/join", body).await?.ok("join")?;
+        let joined = connections[place_of(seat)].post("/api/arena/join", body).await?.ok("join")?;
         latencies.record(Step::Join, sent);
         credentials.push(Credential::of(players, &invites[seat], &joined)?);
     }
@@ -295,7 +301,7 @@ pub async fn play(
     let mut sets = Vec::with_capacity(2);
     for (seat, credential) in credentials.iter().enumerate() {
         let sent = Instant::now();
-        let messages = connections[seat % seats].get(&credential.sync_target(&id)).await?.ok("sync")?;
+        let messages = connections[place_of(seat)].get(&credential.sync_target(&id)).await?.ok("sync")?;
         latencies.record(Step::Sync, sent);
         sets.push(match server_kind {
             ServerKind::Arena | ServerKind::Script => private_set(&messages)?,
@@ -307,7 +313,7 @@ pub async fn play(
         let sent = Instant::now();
         let body = format!(r#""channel":"{id}","content":"{SMALL_TALK}""#);
         let (target, body) = credential.post("/api/chat/send", &body);
-        connections[seat % seats].post(&target, body).await?.ok("chat")?;
+        connections[place_of(seat)].post(&target, body).await?.ok("chat")?;
         latencies.record(Step::Chat, sent);
     }
 
@@ -316,13 +322,13 @@ pub async fn play(
         let sent = Instant::now();
         let body = format!(r#""challengeId":"{id}","messageType":"guess","content":"{guess}""#);
         let (target, body) = credential.post("/api/arena/message", &body);
-        connections[seat % seats].post(&target, body).await?.ok("guess")?;
+        connections[place_of(seat)].post(&target, body).await?.ok("guess")?;
         latencies.record(Step::Guess, sent);
     }
 
     for (seat, credential) in credentials.iter().enumerate() {
         let sent = Instant::now();
-        let messages = connections[seat % seats].get(&credential.sync_target(&id)).await?.ok("sync")?;
+        let messages = connections[place_of(seat)].get(&credential.sync_target(&id)).await?.ok("sync")?;
         latencies.record(Step::End, sent);
         if server_kind != ServerKind::Ceiling {
             check_end(&messages)?;

@@ -17,7 +17,6 @@ pub mod options;
 pub mod paced;
 pub mod plies;
 pub mod records;
-pub mod scaling;
 pub mod scoring;
 pub mod script;
 pub mod tail;
@@ -33,8 +32,7 @@ pub struct Scenario {
     pub about: &'static str,
     /// True if `all` runs the scenario.
     pub in_all: bool,
-    /// True if the scenario always starts the arena's binary. `scaling` starts it only without earlier measurements,
-    /// and then checks it itself.
+    /// True if the scenario starts the arena's binary.
     pub needs_arena: bool,
     /// Runs the measurement and adds rows to the report.
     pub run: fn(&Arguments, &mut Report) -> anyhow::Result<()>,
@@ -157,17 +155,10 @@ pub const LIST: &[Scenario] = &[
     },
     Scenario {
         name: "nodes",
-        about: "whole PSI games on one and two nodes with Postgres and NATS, and messages between nodes",
+        about: "whole PSI games on one to four nodes with Postgres and NATS, and messages between nodes",
         in_all: false,
         needs_arena: true,
         run: nodes::run,
-    },
-    Scenario {
-        name: "scaling",
-        about: "the costs of requests for a node and a database, and a simulation of clusters with these costs",
-        in_all: false,
-        needs_arena: false,
-        run: scaling::run,
     },
     Scenario {
         name: "coverage",

@@ -1,5 +1,5 @@
-//! Several nodes on one database: whole games on one node and on two nodes, compared with SQLite; and the time of a
-//! message from one node to a subscriber on another. The scenario starts its own Postgres and NATS.
+//! Several nodes on one database: whole games on one, two, three and four nodes, compared with SQLite; and the time of
+//! a message from one node to a subscriber on another. The scenario starts its own Postgres and NATS.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,6 +14,7 @@ use crate::agenda::Agenda;
 use crate::arguments::Arguments;
 use crate::client_pool::{self, ClientPool};
 use crate::connection::Connection;
+use crate::cpu_quota::CpuQuota;
 use crate::latency::{Latencies, LatencySummary, median};
 use crate::player_pool::{Mark, Round, Until};
 use crate::psi::{self, Invited, ServerKind, chat_body};
@@ -46,6 +47,9 @@ pub struct NodesOptions {
     /// Messages per second on one node, with subscribers on another
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     nodes_rate: u64,
+    /// CPU time of each small node, in percent of one core; 0 leaves out the small nodes, which need root
+    #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=100))]
+    nodes_quota: u32,
     /// Duration of the chats in seconds [default: 20; 3 if quick]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
     nodes_seconds: Option<u64>,
@@ -66,42 +70,116 @@ pub fn environment(database_url: &str, nats_url: &str) -> [(&'static str, String
 /// A set of nodes for games.
 struct Setting<'a> {
     what: &'static str,
-    /// Lists of the nodes of a game's seats. Connections take the lists in turn.
+    /// Lists of the nodes that a connection may reach. Connections take the lists in turn.
     tables: Vec<Vec<&'a Server>>,
     rounds: Vec<Round>,
     /// The CPU time of the database per game, in microseconds.
     database_us: Vec<f64>,
 }
 
+impl<'a> Setting<'a> {
+    fn new(what: &'static str, tables: Vec<Vec<&'a Server>>) -> Setting<'a> {
+        Setting { what, tables, rounds: Vec::new(), database_us: Vec::new() }
+    }
+
+    /// The requests of each game go to one node. Sessions prefer the node that creates them, so this is the load of
+    /// clients that name the preferred node to a balancer.
+    fn named(what: &'static str, nodes: &[&'a Server]) -> Setting<'a> {
+        Setting::new(what, nodes.iter().map(|node| vec![*node]).collect())
+    }
+
+    /// The requests of each game go to all nodes in turn.
+    fn in_turn(what: &'static str, nodes: &[&'a Server]) -> Setting<'a> {
+        Setting::new(what, vec![[nodes, nodes].concat()])
+    }
+
+    /// Returns the median of the rounds' games per second.
+    fn games_per_second(&self) -> f64 {
+        median(self.rounds.iter().map(|round| round.games as f64 / round.spent.seconds))
+    }
+
+    /// Returns the rate of games in percent of another setting's in the same rounds.
+    fn percent_of(&self, other: &Setting<'_>) -> f64 {
+        median(self.rounds.iter().zip(&other.rounds).map(|(one, other)| one.rate() / other.rate())) * 100.0
+    }
+}
+
+/// The nodes of one database.
+struct Deployment {
+    // The processes end before their control groups are removed.
+    servers: Vec<Server>,
+    _quotas: Vec<CpuQuota>,
+    _folders: Vec<ArenaFolder>,
+}
+
+impl Deployment {
+    /// Starts nodes with these additional environment variables. `percent` of one core limits the CPU time of each.
+    fn start(
+        arguments: &Arguments,
+        count: usize,
+        environment: &[(&'static str, String)],
+        percent: Option<u32>,
+    ) -> anyhow::Result<Deployment> {
+        let (mut servers, mut quotas, mut folders) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..count {
+            let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
+            let server = folder.start_with(environment)?;
+            quotas.extend(percent.map(|percent| CpuQuota::limit(server.pid(), percent)).transpose()?);
+            servers.push(server);
+            folders.push(folder);
+        }
+        Ok(Deployment { servers, _quotas: quotas, _folders: folders })
+    }
+
+    fn nodes(&self) -> Vec<&Server> {
+        self.servers.iter().collect()
+    }
+
+    fn terminate(self) -> anyhow::Result<()> {
+        self.servers.into_iter().try_for_each(|server| server.terminate().map(drop))
+    }
+}
+
 /// Runs the scenario.
 ///
 /// # Errors
-/// If a server doesn't start or ends.
+/// If a server doesn't start or ends, or if CPU time can't be limited.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
-    let NodesOptions { nodes_connections, nodes_rate, nodes_seconds } = arguments.nodes;
+    let NodesOptions { nodes_connections, nodes_rate, nodes_seconds, nodes_quota } = arguments.nodes;
     let (postgres, nats) = (Postgres::start(), NatsServer::start());
-    let folder = || ArenaFolder::new(&arguments.arena(), &arguments.work(), None);
-    let folders = [folder()?, folder()?, folder()?, folder()?, folder()?, folder()?];
-    let (alone, together, passing) = (postgres.schema(), postgres.schema(), postgres.schema());
-    let embedded = folders[0].start()?;
-    let exclusive = folders[1].start_with(&[("DATABASE_URL", alone)])?;
-    let nodes_environment = environment(&together, &nats.url());
-    let nodes = [folders[2].start_with(&nodes_environment)?, folders[3].start_with(&nodes_environment)?];
-    let passing_environment =
-        [&environment(&passing, &nats.url())[..], &[("NODE_LISTEN", "127.0.0.1:0".to_owned())]].concat();
-    let passing_nodes = [folders[4].start_with(&passing_environment)?, folders[5].start_with(&passing_environment)?];
-    let setting = |what, tables| Setting { what, tables, rounds: Vec::new(), database_us: Vec::new() };
-    let mut settings = [
-        setting("SQLite", vec![vec![&embedded]]),
-        setting("Postgres, the only node", vec![vec![&exclusive]]),
-        setting("Postgres, one node of several", vec![vec![&nodes[0]]]),
-        setting("Postgres, two nodes", vec![vec![&nodes[0]], vec![&nodes[1]]]),
-        setting("Postgres, two nodes, players at different ones", vec![vec![&nodes[0], &nodes[1]]]),
-        setting(
-            "Postgres, two nodes that pass requests on, players at different ones",
-            vec![vec![&passing_nodes[0], &passing_nodes[1]], vec![&passing_nodes[1], &passing_nodes[0]]],
-        ),
+    let shared = || environment(&postgres.schema(), &nats.url()).to_vec();
+    let passing = || [shared(), vec![("NODE_LISTEN", "127.0.0.1:0".to_owned())]].concat();
+    let start = |count, environment: &[(&'static str, String)]| Deployment::start(arguments, count, environment, None);
+    let embedded = start(1, &[])?;
+    let exclusive = start(1, &[("DATABASE_URL", postgres.schema())])?;
+    let lone = start(1, &passing())?;
+    let plain = start(2, &shared())?;
+    let pair = start(2, &passing())?;
+    let three = start(3, &passing())?;
+    let small = match nodes_quota {
+        0 => None,
+        percent => Some([
+            Deployment::start(arguments, 1, &passing(), Some(percent))?,
+            Deployment::start(arguments, 4, &passing(), Some(percent))?,
+        ]),
+    };
+    let mut settings = vec![
+        Setting::named("SQLite", &embedded.nodes()),
+        Setting::named("Postgres, the only node", &exclusive.nodes()),
+        Setting::named("one shared node", &lone.nodes()),
+        Setting::named("two nodes, by name", &pair.nodes()),
+        Setting::in_turn("two nodes in turn", &pair.nodes()),
+        Setting::in_turn("two nodes in turn, without passing on", &plain.nodes()),
+        Setting::named("three nodes, by name", &three.nodes()),
+        Setting::in_turn("three nodes in turn", &three.nodes()),
     ];
+    if let Some([one, four]) = &small {
+        settings.extend([
+            Setting::named("one small node", &one.nodes()),
+            Setting::named("four small nodes, by name", &four.nodes()),
+            Setting::in_turn("four small nodes in turn", &four.nodes()),
+        ]);
+    }
 
     let player_pool = arguments.player_pool(nodes_connections);
     let (length, rounds) = (arguments.round()?, arguments.rounds());
@@ -120,54 +198,67 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
             }
         }
     }
-    let against = |setting: &Setting<'_>, other: &Setting<'_>| {
-        median(setting.rounds.iter().zip(&other.rounds).map(|(one, other)| one.rate() / other.rate())) * 100.0
-    };
     for setting in &settings {
-        let mid = |value: fn(&Round) -> f64| median(setting.rounds.iter().map(value));
-        let (nodes_us, database_us) = (mid(Round::server_us_per_request), median(setting.database_us.iter().copied()));
+        let nodes_us = median(setting.rounds.iter().map(Round::server_us_per_request));
+        let database_us = median(setting.database_us.iter().copied());
         let mut latencies = Latencies::default();
         setting.rounds.iter().for_each(|round| latencies.merge(&round.latencies.all()));
         let summary = latencies.summary();
-        report
-            .row(NAME, format!("{}: games/s", setting.what), mid(|round| round.games as f64 / round.spent.seconds), "")
-            .note(format!(
-                "CPU: nodes {nodes_us:.1} µs a request, database {database_us:.0} µs a game; p50 {:.2} ms, p99 {:.2} ms",
-                summary.p50_us / 1e3,
-                summary.p99_us / 1e3
-            ));
+        report.row(NAME, format!("{}: games/s", setting.what), setting.games_per_second(), "").note(format!(
+            "CPU: nodes {nodes_us:.1} µs a request, database {database_us:.0} µs a game; p50 {:.2} ms, p99 {:.2} ms",
+            summary.p50_us / 1e3,
+            summary.p99_us / 1e3
+        ));
         let rounds: Vec<_> = setting.rounds.iter().map(round_json).collect();
         report.detail(NAME, setting.what, json!({ "rounds": rounds, "database_us_per_game": setting.database_us }));
     }
-    let [sqlite, exclusive_one, one, two, crossing, passed_on] = &settings;
-    let only = median(exclusive_one.rounds.iter().map(|round| round.games as f64 / round.spent.seconds));
+    let [sqlite, only, one, two, two_in_turn, two_plain, three_by_name, three_in_turn, small_settings @ ..] =
+        &settings[..]
+    else {
+        unreachable!("the list above has at least eight settings")
+    };
     report
-        .row(NAME, "the only node on Postgres: games/s", only, "")
+        .row(NAME, "the only node on Postgres: games/s", only.games_per_second(), "")
         .goal(Goal::AtLeast(GAMES_PER_SECOND))
         .note("goal: 5 × the peer's 210 in memory, as observed when the goals were set; with Postgres it is slower");
-    report.row(NAME, "the only node on Postgres, of SQLite's games/s", against(exclusive_one, sqlite), "%");
-    report.row(NAME, "one of several, of the only node's games/s", against(one, exclusive_one), "%");
-    report.row(NAME, "two nodes, of one's games/s", against(two, one), "%").goal(Goal::AtLeast(100.0));
-    report.row(NAME, "two nodes with players at different ones, of one's games/s", against(crossing, one), "%");
+    let mut compare = |what: &str, setting: &Setting<'_>, other: &Setting<'_>, goal: Option<f64>| {
+        let row = report.row(NAME, what, setting.percent_of(other), "%");
+        if let Some(goal) = goal {
+            row.goal(Goal::AtLeast(goal));
+        }
+    };
+    compare("the only node on Postgres, of SQLite's games/s", only, sqlite, None);
+    compare("one shared node, of the only node's games/s", one, only, Some(90.0));
+    compare("two nodes by name, of one's games/s", two, one, Some(95.0));
+    compare("two nodes in turn, of one's games/s", two_in_turn, one, Some(85.0));
+    compare("two nodes in turn without passing on, of one's games/s", two_plain, one, None);
+    compare("three nodes by name, of one's games/s", three_by_name, one, Some(95.0));
+    compare("three nodes in turn, of one's games/s", three_in_turn, one, Some(80.0));
+    if let [small_one, by_name, in_turn] = small_settings {
+        compare("four small nodes by name, of one's games/s", by_name, small_one, Some(340.0));
+        compare("four small nodes in turn, of one's games/s", in_turn, small_one, Some(230.0));
+    }
+    let database_us = settings[2..].iter().map(|setting| median(setting.database_us.iter().copied()));
     report
-        .row(NAME, "the same with requests passed on, of one's games/s", against(passed_on, one), "%")
-        .goal(Goal::AtLeast(85.0));
+        .row(
+            NAME,
+            "CPU of the database in the costliest setting of shared nodes",
+            database_us.fold(0.0, f64::max),
+            "µs",
+        )
+        .goal(Goal::AtMost(600.0));
 
     let messages = nodes_rate * arguments.size(nodes_seconds, 20, 3);
-    for (what, watched) in [("watched at the same node", &nodes[0]), ("watched at another", &nodes[1])] {
+    for (what, watched) in [("watched at the same node", &pair.servers[0]), ("watched at another", &pair.servers[1])] {
         eprintln!("nodes: {nodes_rate} messages/s, {what}");
-        let summary = listen(arguments, &nodes[0], watched, nodes_rate, messages)?;
+        let summary = listen(arguments, &pair.servers[0], watched, nodes_rate, messages)?;
         let row = report.p99(NAME, &format!("{nodes_rate} messages/s, {what}: from intended send to receipt"), summary);
         if what == "watched at another" {
             row.goal(Goal::AtMost(20.0));
         }
     }
-    for server in nodes.into_iter().chain(passing_nodes) {
-        server.terminate()?;
-    }
-    exclusive.terminate()?;
-    embedded.terminate()?;
-    Ok(())
+    let deployments = [embedded, exclusive, lone, plain, pair, three].into_iter().chain(small.into_iter().flatten());
+    deployments.into_iter().try_for_each(Deployment::terminate)
 }
 
 /// A sender or a subscriber.

@@ -328,8 +328,8 @@ def test_a_wait_is_longer_than_a_try(arena: Arena, shared: Server) -> None:
         assert hasty.sync_chat(ada.session_id, wait_s=7) == ()
 
 
-def answering(answer: bytes) -> tuple[socket.socket, str]:
-    """A server that answers each request with these bytes."""
+def answering(answer: bytes, heard: list[bytes] | None = None) -> tuple[socket.socket, str]:
+    """A server that answers each request with these bytes, and adds the requests to a list."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -339,7 +339,9 @@ def answering(answer: bytes) -> tuple[socket.socket, str]:
             except OSError:
                 return
             with client:
-                client.recv(65536)
+                request = client.recv(65536)
+                if heard is not None:
+                    heard.append(request)
                 client.sendall(answer)
 
     threading.Thread(target=serve, daemon=True).start()
@@ -376,6 +378,16 @@ def test_answers_of_others_are_errors_of_ours(answer: bytes, error: str) -> None
         with pytest.raises((ApiError, UnexpectedAnswerError)) as raised:
             arena.metadata()
         assert f"{type(raised.value).__name__}: {raised.value}" == error
+
+
+def test_the_node_of_an_answer_is_named_in_the_next_requests() -> None:
+    heard: list[bytes] = []
+    answer = http("200 OK", "{}").replace(b"\r\n", b"\r\nArena-Node: node2\r\n", 1)
+    listener, url = answering(answer, heard)
+    with listener, Arena(url) as arena:
+        arena.metadata()
+        arena.acting_as(from_="somebody").metadata()
+    assert [b"arena-node: node2" in request.lower() for request in heard] == [False, True]
 
 
 def test_addresses_and_keys_that_cannot_be_meant_are_refused() -> None:

@@ -14,18 +14,20 @@ pub use stream::StreamEvent;
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arena_identity::{KeyPair, ProfileUpdate};
 use arena_model::{InviteCode, Timestamp, hex};
+use parking_lot::Mutex;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::CertificateError;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
-use ureq::Agent;
-use ureq::http::Response;
+use ureq::http::{HeaderValue, Response};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::{Agent, RequestBuilder};
 
 use crate::args::{Global, SyncArgs};
 use crate::exit::{Exit, Failure};
@@ -64,7 +66,12 @@ pub struct Arena {
     patience: Duration,
     /// Time for which a request is retried while the server is unreachable or limits the rate of requests.
     retry_for: Duration,
+    /// The name of the node that the last answer recommends. A balancer in front of several nodes chooses by it.
+    node: Arc<Mutex<Option<HeaderValue>>>,
 }
+
+/// The header with the name of a node.
+const NODE: &str = "arena-node";
 
 /// The kind of a client's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -236,6 +243,7 @@ impl Arena {
             credential: Credential::Player,
             patience: ANSWER,
             retry_for: Duration::ZERO,
+            node: Arc::default(),
         }
     }
 
@@ -257,7 +265,7 @@ impl Arena {
 
     /// Returns a client that shares no connections with this one, like the client of another program.
     pub fn own_connection(&self) -> Arena {
-        Arena { agent: self.agent.config().new_agent(), ..self.clone() }
+        Arena { agent: self.agent.config().new_agent(), node: Arc::default(), ..self.clone() }
     }
 
     /// Gets one challenge type or all.
@@ -449,8 +457,23 @@ impl Arena {
             if let Some(key) = &self.key {
                 request = request.header("authorization", format!("Bearer {key}"));
             }
-            read_answer(request.call()?)
+            self.read_answer(self.to_node(request).call()?)
         })
+    }
+
+    /// Names the recommended node in a request.
+    fn to_node<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
+        match &*self.node.lock() {
+            Some(node) => request.header(NODE, node),
+            None => request,
+        }
+    }
+
+    fn read_answer(&self, response: Response<ureq::Body>) -> Result<RawAnswer, ureq::Error> {
+        if let Some(node) = response.headers().get(NODE) {
+            *self.node.lock() = Some(node.clone());
+        }
+        read_answer(response)
     }
 
     /// Sends a write with the fields that aren't null. The request has an idempotency key, so that a retry after a lost
@@ -474,7 +497,7 @@ impl Arena {
                 request = request.header("authorization", format!("Bearer {key}"));
             }
             let request = request.header("idempotency-key", &once).header("content-type", "application/json");
-            read_answer(request.send(&body)?)
+            self.read_answer(self.to_node(request).send(&body)?)
         })
     }
 

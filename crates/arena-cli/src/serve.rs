@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use arena_engine::NatsUrl;
 use arena_identity::ServerSecret;
-use arena_server::{AdminToken, Server, Settings, StartError};
+use arena_server::{AdminToken, NodeName, Server, Settings, StartError};
 use arena_store::DatabaseUrl;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -98,6 +98,10 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
             )
         };
         settings.nodes.listen = Some(address.parse().map_err(refuse)?);
+    }
+    if let Some(name) = args.node_name.as_ref().filter(|name| !name.is_empty()) {
+        let refuse = |error| Failure::new(Exit::Usage, format_args!("invalid --node-name (NODE_NAME): {error}"));
+        settings.nodes.name = Some(NodeName::try_from(name.clone()).map_err(refuse)?);
     }
     settings.trust_network |= args.listen.trust_network;
     settings.auth.enabled |= args.auth;

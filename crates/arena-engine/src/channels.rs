@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use crate::engine::Engine;
 use crate::feed::{Posted, Snapshot, Tail};
+use crate::following::SubscriptionSign;
 use crate::live::{Committed, LiveRef};
 use crate::request::EngineError;
 
@@ -21,6 +22,7 @@ pub struct Subscription {
     /// The channel's session; `None` for the public channel.
     live: Option<LiveRef>,
     changed: watch::Receiver<u64>,
+    _sign: SubscriptionSign,
 }
 
 impl Engine {
@@ -69,7 +71,8 @@ impl Engine {
             }
             Channel::Inputs(_) => return Ok(None),
         };
-        Ok(Some(Subscription { engine: self.clone(), channel, live, changed }))
+        let sign = SubscriptionSign::new(&self.inner);
+        Ok(Some(Subscription { engine: self.clone(), channel, live, changed, _sign: sign }))
     }
 
     async fn read_from(

@@ -5,12 +5,15 @@
 //! ([`Engine::catch_up`]). Concurrent requests share one read. Between requests, [`Engine::follow_others`] reads the
 //! journal for subscribers, on an event or at the next poll.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arena_nats::NatsUrl;
 use arena_store::{Changes, Nodes, StoreError};
 use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::engine::{Engine, Inner};
 use crate::environment::Environment;
@@ -52,6 +55,24 @@ pub(crate) struct Following {
     /// The lag of this machine's clock behind the database's at the last read, in milliseconds.
     behind_ms: AtomicI64,
     events: Events,
+    /// The number of subscriptions. Without any, events don't cause reads of the journal.
+    subscriptions: watch::Sender<usize>,
+}
+
+/// A sign that a subscription exists.
+pub(crate) struct SubscriptionSign(Arc<Inner>);
+
+impl SubscriptionSign {
+    pub(crate) fn new(inner: &Arc<Inner>) -> SubscriptionSign {
+        inner.following.subscriptions.send_modify(|count| *count += 1);
+        SubscriptionSign(Arc::clone(inner))
+    }
+}
+
+impl Drop for SubscriptionSign {
+    fn drop(&mut self) {
+        self.0.following.subscriptions.send_modify(|count| *count -= 1);
+    }
 }
 
 impl Default for Following {
@@ -64,6 +85,7 @@ impl Default for Following {
             conflicts: AtomicU64::new(0),
             behind_ms: AtomicI64::new(0),
             events: Events::default(),
+            subscriptions: watch::Sender::new(0),
         }
     }
 }
@@ -120,6 +142,8 @@ impl Engine {
 
     async fn poll_changes(&self, nodes: &Nodes, events: &Events) {
         let own_clock = Environment::system();
+        let following = &self.inner.following;
+        let mut subscriptions = following.subscriptions.subscribe();
         let mut has_warned_of_clock = false;
         let mut away = false;
         loop {
@@ -132,7 +156,7 @@ impl Engine {
                 Err(_) => {}
             }
             let behind_ms = nodes.now().0 - own_clock.now().0;
-            self.inner.following.behind_ms.store(behind_ms, Ordering::Relaxed);
+            following.behind_ms.store(behind_ms, Ordering::Relaxed);
             let is_off = behind_ms.abs() > MAX_CLOCK_SKEW_MS;
             if is_off && !has_warned_of_clock {
                 let (ms, way) = (behind_ms.abs(), if behind_ms > 0 { "behind" } else { "ahead of" });
@@ -142,11 +166,24 @@ impl Engine {
                 );
             }
             has_warned_of_clock = is_off;
-            let poll = if events.are_flowing() { POLL_WITH_EVENTS } else { POLL };
-            tokio::select! {
-                () = tokio::time::sleep(poll) => {}
+            let poll_at = Instant::now() + if events.are_flowing() { POLL_WITH_EVENTS } else { POLL };
+            loop {
+                // An event that arrives without subscriptions is kept for the next one.
+                let event = async {
+                    // An error can't happen, because the engine holds the sender.
+                    let _ = subscriptions.wait_for(|count| *count > 0).await;
+                    events.came.notified().await;
+                };
+                if tokio::time::timeout_at(poll_at, event).await.is_err() {
+                    break;
+                }
+                let begun = following.begun.load(Ordering::SeqCst);
                 // Events that arrive close together share one read.
-                () = events.came.notified() => tokio::time::sleep(GATHER_PAUSE).await,
+                tokio::time::sleep(GATHER_PAUSE).await;
+                // A read that a request has begun after the event serves the subscriptions too.
+                if following.begun.load(Ordering::SeqCst) == begun {
+                    break;
+                }
             }
         }
     }

@@ -149,6 +149,11 @@ impl Engine {
         Some(RecordSource { session, messages, commitments: BTreeMap::new() })
     }
 
+    /// Returns true if [`Engine::take_ended`] finds an ended session.
+    pub fn has_ended(&self, id: SessionId) -> bool {
+        self.inner.ended.has(id)
+    }
+
     /// Returns the number of leaves in the arena's log.
     ///
     /// # Errors

@@ -45,8 +45,8 @@ pub use records::{RecordsError, RotateError, rotate_key};
 pub use secret::SecretFileError;
 pub use server::{Server, StartError};
 pub use settings::{
-    AuthSettings, ChallengeSettings, EvalSettings, HouseSettings, LimitSettings, NetworkSettings, NodeSettings,
-    RecordSettings, ScoringSettings, SessionSettings, Settings, SettingsError,
+    AuthSettings, ChallengeSettings, EvalSettings, HouseSettings, LimitSettings, NetworkSettings, NodeName,
+    NodeSettings, RecordSettings, ScoringSettings, SessionSettings, Settings, SettingsError,
 };
 pub use tournaments::{Creators, TournamentSettings, TournamentsError, Uploaders};
 pub use web::{SiteLink, SiteSettings};

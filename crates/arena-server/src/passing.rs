@@ -31,9 +31,14 @@ use crate::error::ApiError;
 use crate::memory::FREE;
 use crate::request::{BodyLimit, ClientAddress, address_of, read_body};
 use crate::routes::DirectRoute;
+use crate::settings::NodeName;
 
 /// The header with the secret that nodes have in common.
-const SECRET: HeaderName = HeaderName::from_static("arena-node");
+const SECRET: HeaderName = HeaderName::from_static("arena-node-key");
+
+/// The header with the name of a session's preferred node. Clients repeat it in their requests, and balancers choose
+/// the node by it.
+pub(crate) const NODE: HeaderName = HeaderName::from_static("arena-node");
 
 /// The header with the address of the client.
 const CLIENT: HeaderName = HeaderName::from_static("arena-client");
@@ -85,15 +90,42 @@ pub(crate) struct Passing {
     secret: ServerSecret,
     /// The value of [`SECRET`].
     key: HeaderValue,
+    /// The value of [`NODE`] in the answers of this node.
+    name: Option<HeaderValue>,
+}
+
+impl Arena {
+    /// Names this node in an answer about a session that prefers it, if the node has a name.
+    pub(crate) fn sign(&self, mut response: Response) -> Response {
+        if let Some(name) = self.passing.as_ref().and_then(|passing| passing.name.as_ref()) {
+            response.headers_mut().insert(NODE, name.clone());
+        }
+        response
+    }
+}
+
+/// A request that this node answers itself.
+pub(crate) struct KeptRequest {
+    pub(crate) request: Request,
+    /// True if this node is the preferred one of the request's session.
+    pub(crate) is_preferred: bool,
+}
+
+impl KeptRequest {
+    /// Returns a request whose session is unknown, or belongs to another node.
+    fn elsewhere(request: Request) -> KeptRequest {
+        KeptRequest { request, is_preferred: false }
+    }
 }
 
 impl Passing {
     /// Creates the value. All nodes have the same token. Returns `None` if the token is too short for a secret.
-    pub(crate) fn new(token: &AdminToken) -> Option<Passing> {
+    pub(crate) fn new(token: &AdminToken, name: Option<&NodeName>) -> Option<Passing> {
         let secret = ServerSecret::new(token.reveal().as_bytes()).ok()?;
         let mut key = HeaderValue::from_str(&secret.owner_key(PURPOSE)).ok()?;
         key.set_sensitive(true);
-        Some(Passing { permits: Semaphore::new(MAX_PASSED), secret, key })
+        let name = name.map(NodeName::to_header);
+        Some(Passing { permits: Semaphore::new(MAX_PASSED), secret, key, name })
     }
 
     /// Returns the address of the client for which another node has passed a request on; `None` if the request isn't of
@@ -107,18 +139,18 @@ impl Passing {
 
 /// Passes a request of play on to its session's preferred node, and returns the response. Returns the request if this
 /// node has to answer it.
-pub(crate) async fn pass_on(arena: &Arena, request: Request) -> Result<Response, Request> {
+pub(crate) async fn pass_on(arena: &Arena, request: Request) -> Result<Response, KeptRequest> {
     let Some((passing, client)) = arena.passing.as_ref().zip(address_of(request.extensions())) else {
-        return Err(request);
+        return Err(KeptRequest::elsewhere(request));
     };
     // Only this node can mark the caller of a reserved connection as a player.
     let connection = request.extensions().get::<RequestConnection>();
     if connection.is_none_or(|request_connection| request_connection.connection.is_reserve()) {
-        return Err(request);
+        return Err(KeptRequest::elsewhere(request));
     }
     let (parts, body) = request.into_parts();
     if body.size_hint().exact().is_none_or(|bytes| bytes > FREE as u64) {
-        return Err(Request::from_parts(parts, body));
+        return Err(KeptRequest::elsewhere(Request::from_parts(parts, body)));
     }
     let limits = &arena.settings.limits;
     let limit = BodyLimit { bytes: limits.body_bytes, setting: "limits.body_bytes", weight: 1 };
@@ -126,9 +158,11 @@ pub(crate) async fn pass_on(arena: &Arena, request: Request) -> Result<Response,
         Ok(body) => body,
         Err(error) => return Ok(error.into_response()),
     };
-    let node = subject_of(&parts, &body).and_then(|id| arena.engine.find_peer(id));
+    let subject = subject_of(&parts, &body);
+    let node = subject.and_then(|id| arena.engine.find_peer(id));
     let Some((node, _permit)) = node.zip(passing.permits.try_acquire().ok()) else {
-        return Err(Request::from_parts(parts, Body::from(body)));
+        let is_preferred = subject.is_some() && node.is_none();
+        return Err(KeptRequest { request: Request::from_parts(parts, Body::from(body)), is_preferred });
     };
     match passing.send(arena, node, client, &parts, body.clone()).await {
         Ok(response) => {
@@ -140,7 +174,7 @@ pub(crate) async fn pass_on(arena: &Arena, request: Request) -> Result<Response,
             if may_have_run && !is_repeatable(&parts) {
                 return Ok(ApiError::from(EngineError::from(StoreError::Unsure)).into_response());
             }
-            Err(Request::from_parts(parts, Body::from(body)))
+            Err(KeptRequest::elsewhere(Request::from_parts(parts, Body::from(body))))
         }
     }
 }
@@ -252,7 +286,7 @@ pub(crate) async fn answer(arena: Arena, request: Request<Incoming>) -> Response
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(ClientAddress(client));
     match DirectRoute::of(&request) {
-        Some(route) => route.answer_here(request, arena).await,
+        Some(route) => arena.sign(route.answer_here(request, arena.clone()).await),
         None => ApiError::not_found("NOT_FOUND", "nodes pass only requests of play on").into_response(),
     }
 }

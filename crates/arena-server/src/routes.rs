@@ -49,7 +49,7 @@ use crate::mcp::{self, Endpoint, ToolSet};
 use crate::metrics::GaugeGuard;
 use crate::openapi::Description;
 use crate::origin::{check_host, check_origin};
-use crate::passing::pass_on;
+use crate::passing::{KeptRequest, pass_on};
 use crate::request::{accepts, address_of};
 use crate::web;
 pub(crate) use agents::{AgentView, id_of as id_of_agent};
@@ -180,7 +180,7 @@ pub(crate) struct DirectRoute {
 }
 
 /// The response headers that pages of other origins may read, beside those that they may always read.
-const EXPOSED: HeaderValue = HeaderValue::from_static("retry-after, link");
+const EXPOSED: HeaderValue = HeaderValue::from_static("retry-after, link, arena-node");
 
 /// The routes of play, which clients call most. [`list`] has them too, for other requests to them.
 static DIRECT: [DirectRoute; 5] = [
@@ -227,7 +227,10 @@ impl DirectRoute {
         }
         match Box::pin(pass_on(&arena, request)).await {
             Ok(response) => response,
-            Err(request) => self.answer_here(request, arena).await,
+            Err(KeptRequest { request, is_preferred }) => {
+                let response = self.answer_here(request, arena.clone()).await;
+                if is_preferred { arena.sign(response) } else { response }
+            }
         }
     }
 

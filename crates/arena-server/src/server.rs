@@ -44,7 +44,7 @@ use crate::house::House;
 use crate::lanes::Lanes;
 use crate::memory;
 use crate::metrics::GaugeGuard;
-use crate::passing::{self, Passing};
+use crate::passing::{self, NODE, Passing};
 use crate::proxies::client_of;
 use crate::records::{Records, RecordsError, Signer};
 use crate::request::ClientAddress;
@@ -249,7 +249,7 @@ impl Server {
         let records = Records::start(&settings.records, &settings.data, shared.as_ref())?;
         let (tournaments, runner) = start_tournaments(&settings, &engine, records.replay_signer())?.unzip();
         // These settings have the real port instead of port 0, and the loaded token instead of an unset one.
-        let passing = nodes.as_ref().and_then(|_| Passing::new(&admin_token));
+        let passing = nodes.as_ref().and_then(|_| Passing::new(&admin_token, settings.nodes.name.as_ref()));
         let settings = Settings { listen: address, admin_token: Some(admin_token), ..settings };
         let settings = {
             let connections = room_for_connections(settings.limits.connections);
@@ -872,11 +872,12 @@ fn cors() -> CorsLayer {
             header::AUTHORIZATION,
             HeaderName::from_static("idempotency-key"),
             HeaderName::from_static("last-event-id"),
+            NODE,
             // Headers of MCP clients.
             HeaderName::from_static("mcp-protocol-version"),
             HeaderName::from_static("mcp-method"),
             HeaderName::from_static("mcp-name"),
         ])
-        .expose_headers([header::RETRY_AFTER, header::LINK, routes::TOTAL])
+        .expose_headers([header::RETRY_AFTER, header::LINK, routes::TOTAL, NODE])
         .max_age(Duration::from_secs(24 * 60 * 60))
 }

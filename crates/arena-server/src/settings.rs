@@ -13,6 +13,7 @@ use arena_identity::ServerSecret;
 use arena_model::{ChallengeType, InactivityLimits, Scoring, ScoringError};
 use arena_script::find_folders;
 use arena_store::{DatabaseUrl, DatabaseUrlError};
+use axum::http::HeaderValue;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -99,7 +100,7 @@ fn default_challenges() -> Vec<ChallengeSettings> {
     hosted.collect()
 }
 
-/// Nodes on a shared database: `shared`, `nats_url` and `node_listen` in `arena.toml`.
+/// Nodes on a shared database: `shared`, `nats_url`, `node_listen` and `node_name` in `arena.toml`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NodeSettings {
     /// True if several nodes share the database; each node must set this key. If false, the server locks the database.
@@ -110,6 +111,36 @@ pub struct NodeSettings {
     /// The address at which this node accepts requests from the other nodes, which they can reach. Without it, this node
     /// neither accepts such requests nor passes requests on.
     pub listen: Option<SocketAddr>,
+    /// The name by which answers and clients refer to this node, so that a balancer can send requests to it.
+    pub name: Option<NodeName>,
+}
+
+/// The name of a node: at most 63 letters, digits, dots, hyphens and underscores.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct NodeName(HeaderValue);
+
+impl NodeName {
+    /// Returns the name as the value of a header.
+    pub(crate) fn to_header(&self) -> HeaderValue {
+        self.0.clone()
+    }
+}
+
+/// The error of an invalid [`NodeName`].
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` isn't a name of a node: expected at most 63 letters, digits, `.`, `-` and `_`")]
+pub struct InvalidNodeName(String);
+
+impl TryFrom<String> for NodeName {
+    type Error = InvalidNodeName;
+
+    fn try_from(name: String) -> Result<NodeName, InvalidNodeName> {
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+        let is_valid = (1..=63).contains(&name.len()) && name.chars().all(is_allowed);
+        let value = HeaderValue::from_str(&name).ok().filter(|_| is_valid);
+        value.map(NodeName).ok_or(InvalidNodeName(name))
+    }
 }
 
 /// Other origins, proxies in front of the server, and a private address: `[network]` in `arena.toml`.
@@ -436,6 +467,9 @@ pub enum SettingsError {
     /// `node_listen` without a shared database.
     #[error("--node-listen requires --shared or --nats-url: it is for nodes that share a database")]
     NothingToPassOn,
+    /// `node_name` without `node_listen`.
+    #[error("--node-name requires --node-listen: without it, no session belongs to a node")]
+    NothingToName,
     /// `node_listen` is an address of all interfaces, at which other nodes can't reach this one.
     #[error("--node-listen {0}: give the address at which the other nodes reach this one")]
     Unreachable(SocketAddr),
@@ -480,6 +514,7 @@ struct SettingsFile {
     shared: Option<bool>,
     nats_url: Option<String>,
     node_listen: Option<SocketAddr>,
+    node_name: Option<NodeName>,
     trust_network: Option<bool>,
     network: Option<NetworkSettings>,
     site: Option<SiteSettings>,
@@ -526,6 +561,7 @@ impl Settings {
                 shared: parsed.shared.unwrap_or_default(),
                 nats: parsed.nats_url.map(|url| url.parse()).transpose()?,
                 listen: parsed.node_listen,
+                name: parsed.node_name,
             },
             trust_network: parsed.trust_network.unwrap_or(defaults.trust_network),
             network: parsed.network.unwrap_or_default(),
@@ -559,11 +595,12 @@ impl Settings {
     /// Returns the address for requests from other nodes, if there is one.
     ///
     /// # Errors
-    /// If the database isn't shared, or other nodes can't reach the address.
+    /// If the database isn't shared, if other nodes can't reach the address, or if the node has only a name.
     pub(crate) fn node_listen(&self) -> Result<Option<SocketAddr>, SettingsError> {
         match self.nodes.listen {
             Some(address) if address.ip().is_unspecified() => Err(SettingsError::Unreachable(address)),
             Some(_) if !self.is_shared()? => Err(SettingsError::NothingToPassOn),
+            None if self.nodes.name.is_some() => Err(SettingsError::NothingToName),
             address => Ok(address),
         }
     }

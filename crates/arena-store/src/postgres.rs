@@ -33,7 +33,7 @@ pub(crate) use self::connection::Sharing;
 use self::connection::{Holder, arena_id, read_counts, read_counts_and_position, read_numbers};
 pub use self::journal::Changes;
 pub(crate) use self::journal::{JournalEntry, take_turn};
-use self::journal::{JournalPosition, JournalRead, NOW_MS, select_entries};
+use self::journal::{JournalPosition, JournalRead, NOW_MS, select_entries, select_from_entry};
 use self::reading::PostgresReaders;
 pub use self::url::{DatabaseUrl, DatabaseUrlError};
 pub(crate) use self::writer::PostgresWriter;
@@ -177,9 +177,15 @@ impl PostgresStore {
         };
         let mut followed = shared.followed.lock().await;
         loop {
-            let sent = Instant::now();
-            let rows = shared.journal_reader.query(&select_entries(), &[&followed.position.n]).await?;
-            let journal_read = JournalRead::read(&rows)?;
+            let mut sent = Instant::now();
+            let rows = shared.journal_reader.query(&select_from_entry(), &[&followed.position.n]).await?;
+            let journal_read = match JournalRead::read_after(&rows, &followed.position)? {
+                Some(journal_read) => journal_read,
+                None => {
+                    sent = Instant::now();
+                    JournalRead::read(&shared.journal_reader.query(&select_entries(), &[&followed.position.n]).await?)?
+                }
+            };
             shared.nodes.clock.read(sent, Instant::now(), journal_read.now_ms);
             if journal_read.holder.as_deref() != Some(&*shared.holder) {
                 let error = StoreError::Superseded { database: shared.database.to_string() };

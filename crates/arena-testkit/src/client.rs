@@ -163,6 +163,16 @@ impl Client {
         Ok(stream)
     }
 
+    /// Returns the value of a counter in the server's metrics.
+    ///
+    /// # Panics
+    /// If there is no such counter.
+    pub fn counter(&self, name: &str) -> u64 {
+        let metrics = self.get("/metrics");
+        let value = metrics.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.unwrap_or_else(|| panic!("no {name}: {}", metrics.text())).parse().expect("a number")
+    }
+
     /// Creates a session and returns its id and invites.
     pub fn create(&self, challenge: &str) -> (String, Vec<String>) {
         let session = self.post(&format!("/api/challenges/{challenge}"), &serde_json::json!({})).ok();

@@ -91,7 +91,7 @@ impl Postgres {
     pub fn start_again(&mut self) {
         let mut server = as_postgres(&self.programs.join("postgres"));
         server.arg("-D").arg(self.folder.join("data")).arg("-k").arg(&self.folder).args(["-h", "127.0.0.1", "-p"]);
-        server.arg(self.port.to_string()).args(["-c", "max_connections=200", "-c", "shared_buffers=32MB"]);
+        server.arg(self.port.to_string()).args(["-c", "max_connections=400", "-c", "shared_buffers=32MB"]);
         if self.has_certificate {
             server.args(["-c", "ssl=on"]);
         }

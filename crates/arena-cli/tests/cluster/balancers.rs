@@ -1,13 +1,17 @@
 //! The configurations of load balancers in `examples/deploy`, with the real balancers in front of three nodes.
 
+use std::time::{Duration, Instant};
+
+use arena_testkit::{BalancerKind, known_admin_token};
+
 use crate::load::under_load;
 use crate::nodes::{Cluster, Plan};
-use arena_testkit::{BalancerKind, known_admin_token};
 
 /// Plays games behind a balancer while a node is killed and comes back.
 fn games_go_on_behind(balancer: BalancerKind) {
     let mut cluster = Cluster::start(Plan { balancer: Some(balancer), ..Plan::THREE });
     clients_are_told_apart(&cluster);
+    named_nodes_get_their_requests(&cluster);
     under_load(&mut cluster, false, |cluster, clock| {
         clock.until_percent(20);
         cluster.kill(0);
@@ -43,6 +47,31 @@ fn clients_are_told_apart(cluster: &Cluster) {
     client.request("POST", "/api/admin/bans", &headers, br#"{"userId": "nobody", "reason": "noise"}"#).ok();
     let audit = cluster.client(1).get_with(known_admin_token().reveal(), "/api/admin/audit").ok();
     assert_eq!(audit["entries"][0]["address"], source, "{audit}");
+}
+
+/// Checks that a request with the name of its session's node goes to that node, so that no node passes it on.
+fn named_nodes_get_their_requests(cluster: &Cluster) {
+    let passed_on =
+        || (0..cluster.len()).map(|node| cluster.client(node).counter("arena_requests_passed_on_total")).sum::<u64>();
+    let client = cluster.handles()[0].client();
+    let read = |path: &str, name: &str| {
+        let answer = client.request("GET", path, &[("Arena-Node", name)], b"");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.header("arena-node").map(str::to_owned)
+    };
+    let paths = [(); 6].map(|()| format!("/api/chat/sync?channel={}", client.create("psi").0));
+    // The test polls, because nodes don't tell clients that they know each other.
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        let names = paths.each_ref().map(|path| read(path, "").expect("the name of a node"));
+        let before = passed_on();
+        let stays = |(path, name): (&String, &String)| (0..4).all(|_| read(path, name).as_ref() == Some(name));
+        if paths.iter().zip(&names).all(stays) && before > 0 && passed_on() == before {
+            break;
+        }
+        assert!(Instant::now() < until, "{names:?}: {} requests were passed on", passed_on() - before);
+    }
+    read(&paths[0], "a node that doesn't exist");
 }
 
 #[test]

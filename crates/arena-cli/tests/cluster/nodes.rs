@@ -219,6 +219,7 @@ impl Cluster {
         ];
         if self.plan.sharing != Sharing::Exclusive {
             args.extend(["--shared", "--node-listen", "127.0.0.1:0"].map(str::to_owned));
+            args.extend(["--node-name".to_owned(), format!("node{}", node + 1)]);
         }
         environment.extend(self.nats.as_ref().map(|nats| ("NATS_URL", nats.url())));
         if self.plan.auth {

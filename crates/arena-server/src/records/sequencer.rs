@@ -1,8 +1,10 @@
-//! The task that appends to the log: creations, ends and removals of sessions become leaves, at most a second later.
+//! The task that appends to the log: creations, ends and removals of sessions become leaves, at most a second later, or
+//! two seconds with several nodes.
 //!
 //! The store is the queue: the cursor of the log is stored with its leaves, so a restart loses and repeats nothing.
-//! Each node runs the task, and leaves the log to another node while that one appends. If two nodes append at the same
-//! time, the store refuses one of them, which then reads the leaves of the other.
+//! Each node runs the task, and leaves the log to another node while that one appends, or while it would have to read
+//! most sessions from the store. If two nodes append at the same time, the store refuses one of them, which then reads
+//! the leaves of the other.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,6 +27,9 @@ const PERIOD: Duration = Duration::from_millis(500);
 
 /// The time for which a request for the log waits until the log is read.
 const OPEN_WITHIN: Duration = Duration::from_secs(1);
+
+/// The age of an ended session, in milliseconds, up to which a node leaves it to the node that has it in memory.
+const LEFT_TO_OTHERS_MS: i64 = 1_000;
 
 /// The maximum number of sessions of each kind in one append, so that an old store is logged in short transactions.
 const BATCH: usize = 200;
@@ -211,6 +216,9 @@ impl Records {
             }
         }
         let ended = engine.list_endings(cursor.ended, BATCH).await?;
+        if is_of_others(engine, &ended) {
+            return Ok(NewEvents { leaves: Vec::new(), cursor, may_have_more: false });
+        }
         let created = engine.list_created(cursor.created, BATCH).await?;
         let may_have_more = [removed.len(), ended.len(), created.len()].contains(&BATCH);
         for CreatedSession { no, id, challenge, seed, at, is_rated, is_unlisted, is_imported } in created {
@@ -359,6 +367,15 @@ impl GrowingLog {
         self.index.push(hash);
         Ok(())
     }
+}
+
+/// Returns true if this node should leave these ended sessions to another node, which probably has more of them in
+/// memory.
+fn is_of_others(engine: &Engine, ended: &[EndedSession]) -> bool {
+    let Some(first) = ended.first().filter(|_| engine.node_metrics().is_some()) else { return false };
+    let is_recent = engine.now().0 - first.at.0 < LEFT_TO_OTHERS_MS;
+    let own = ended.iter().filter(|session| engine.has_ended(session.id)).count();
+    is_recent && own * 2 < ended.len()
 }
 
 /// Returns the kind of the last leaf about a session that isn't an exclusion. `leaves` follow those of the log.

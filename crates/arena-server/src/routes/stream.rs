@@ -54,9 +54,14 @@ fn gathering(subscribers: usize) -> Duration {
 /// Idle time after which the server sends a comment, so that proxies keep the stream open.
 const PING_AFTER: Duration = Duration::from_secs(30);
 
-/// The last write of a stopping server. It sets the reconnection delay to 500 ms; the browsers' default is several
-/// seconds.
-const COME_BACK: &[u8] = b"retry: 500\n\n";
+/// Returns the last write of a stopping server. It sets the reconnection delay to a random time between 0.5 and 2
+/// seconds, so that the subscribers don't return all at once. The browsers' default is several seconds.
+fn come_back() -> Bytes {
+    let mut byte = [0];
+    // Without random numbers, the delay is 0.5 s.
+    let _ = getrandom::fill(&mut byte);
+    Bytes::from(format!("retry: {}\n\n", 500 + 6 * u32::from(byte[0])))
+}
 
 /// The `data` of an event.
 #[derive(ToSchema)]
@@ -282,7 +287,7 @@ impl Reader {
                 () = tokio::time::sleep(PING_AFTER) => return Some((Ok(Bytes::from_static(b": ping\n\n")), self)),
                 () = arena.stopping() => {
                     self.closed = true;
-                    return Some((Ok(Bytes::from_static(COME_BACK)), self));
+                    return Some((Ok(come_back()), self));
                 }
             }
         }
