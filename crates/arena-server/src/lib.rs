@@ -26,6 +26,7 @@ mod proxies;
 mod rates;
 mod records;
 mod request;
+mod request_id;
 mod routes;
 mod scripts;
 mod secret;

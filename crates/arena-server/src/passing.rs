@@ -30,6 +30,7 @@ use crate::connections::RequestConnection;
 use crate::error::ApiError;
 use crate::memory::FREE;
 use crate::request::{BodyLimit, ClientAddress, address_of, read_body};
+use crate::request_id::{REQUEST_ID, RequestId};
 use crate::routes::DirectRoute;
 use crate::settings::NodeName;
 
@@ -241,6 +242,9 @@ impl Passing {
             headers.remove(name);
         }
         headers.insert(SECRET, self.key.clone());
+        if let Some(id) = parts.extensions.get::<RequestId>() {
+            headers.insert(REQUEST_ID, id.header());
+        }
         headers.insert(CLIENT, HeaderValue::from_str(&client.to_string()).ok()?);
         Some(request)
     }
@@ -284,6 +288,8 @@ pub(crate) async fn answer(arena: Arena, request: Request<Incoming>) -> Response
         return ApiError::new(WRONG_SECRET, "NOT_A_NODE", text).into_response();
     };
     let mut request = request.map(Body::new);
+    let id = RequestId::given(request.headers());
+    request.extensions_mut().insert(id);
     request.extensions_mut().insert(ClientAddress(client));
     match DirectRoute::of(&request) {
         Some(route) => arena.sign(route.answer_here(request, arena.clone()).await),

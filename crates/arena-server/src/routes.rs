@@ -51,6 +51,7 @@ use crate::openapi::Description;
 use crate::origin::{check_host, check_origin};
 use crate::passing::{KeptRequest, pass_on};
 use crate::request::{accepts, address_of};
+use crate::request_id::{REQUEST_ID, RequestId};
 use crate::web;
 pub(crate) use agents::{AgentView, id_of as id_of_agent};
 pub(crate) use queue::{enqueue, poll_ticket};
@@ -180,7 +181,7 @@ pub(crate) struct DirectRoute {
 }
 
 /// The response headers that pages of other origins may read, beside those that they may always read.
-const EXPOSED: HeaderValue = HeaderValue::from_static("retry-after, link, arena-node");
+const EXPOSED: HeaderValue = HeaderValue::from_static("retry-after, link, arena-node, x-request-id");
 
 /// The routes of play, which clients call most. [`list`] has them too, for other requests to them.
 static DIRECT: [DirectRoute; 5] = [
@@ -305,6 +306,9 @@ fn is_of_administration(route: &str) -> bool {
     beginnings.iter().any(|beginning| route.starts_with(beginning))
 }
 
+/// The target of the log's lines about requests: `--log info,access=debug` turns them on.
+const ACCESS_LOG: &str = "access";
+
 /// Routes that don't read other nodes' changes first. `/health` and `/metrics` are about this process only, and
 /// `/ready` reads the changes itself.
 const OF_THIS_PROCESS: [&str; 3] = [OPEN_TO_ALL, "/metrics", "/ready"];
@@ -326,7 +330,9 @@ async fn answer_at<F: Future<Output = Response>>(
 ) -> Response {
     let started = tokio::time::Instant::now();
     let method = request.method().clone();
-    let address = address_of(request.extensions()).filter(|_| route != OPEN_TO_ALL);
+    let client = address_of(request.extensions());
+    let id = request.extensions().get::<RequestId>().cloned().unwrap_or_else(RequestId::new);
+    let address = client.filter(|_| route != OPEN_TO_ALL);
     let _in_flight = GaugeGuard::by(&arena.metrics.in_flight);
     let current = if OF_THIS_PROCESS.contains(&route) { Ok(()) } else { arena.engine.catch_up().await };
     // The registry may close an idle connection just as a request arrives on it. The request is refused before it has
@@ -355,6 +361,7 @@ async fn answer_at<F: Future<Output = Response>>(
     };
     let mut response = web::render(response, &arena.settings.site, has_administration);
     let headers = response.headers_mut();
+    headers.insert(REQUEST_ID, id.header());
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     // Most responses change often or are private. Handlers of cacheable responses set their own header.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -362,7 +369,11 @@ async fn answer_at<F: Future<Output = Response>>(
     let status = response.status().as_u16();
     let counted = COUNTED_METHODS.into_iter().find(|counted| *counted == method.as_str()).unwrap_or("other");
     arena.metrics.answered(route, counted, status, took);
+    // The route has no secrets, unlike the path and the query.
     tracing::debug!(
+        target: ACCESS_LOG,
+        id = id.as_str(),
+        client = client.map(tracing::field::display),
         route,
         method = method.as_str(),
         status,

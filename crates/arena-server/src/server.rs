@@ -48,6 +48,7 @@ use crate::passing::{self, NODE, Passing};
 use crate::proxies::client_of;
 use crate::records::{Records, RecordsError, Signer};
 use crate::request::ClientAddress;
+use crate::request_id::{REQUEST_ID, RequestId};
 use crate::routes::{self, DirectRoute};
 use crate::scripts::{self, Scripts};
 use crate::settings::{LimitSettings, RecordSettings, Settings, SettingsError};
@@ -719,6 +720,12 @@ impl ClientAnswering {
         }
         let budget = request_connection.budget.clone();
         let mut request = request.map(Body::new);
+        // Only a proxy that may name its clients may also name requests.
+        let id = match client != *peer {
+            true => RequestId::given(request.headers()),
+            false => RequestId::new(),
+        };
+        request.extensions_mut().insert(id);
         request.extensions_mut().insert(ClientAddress(client));
         request.extensions_mut().insert(request_connection);
         let response = match DirectRoute::of(&request) {
@@ -878,6 +885,6 @@ fn cors() -> CorsLayer {
             HeaderName::from_static("mcp-method"),
             HeaderName::from_static("mcp-name"),
         ])
-        .expose_headers([header::RETRY_AFTER, header::LINK, routes::TOTAL, NODE])
+        .expose_headers([header::RETRY_AFTER, header::LINK, routes::TOTAL, NODE, REQUEST_ID])
         .max_age(Duration::from_secs(24 * 60 * 60))
 }

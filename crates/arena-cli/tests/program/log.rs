@@ -1,11 +1,11 @@
-//! The absence of secrets in the log and in the metrics.
+//! The absence of secrets in the log and in the metrics, and the access log.
 
 use arena_engine::Environment;
 use arena_testkit::{Client, Player};
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::program::{Running, folder};
+use crate::program::{Running, file, folder};
 
 /// Stops a server that logs at every level, and checks that its log has no secrets.
 #[track_caller]
@@ -95,4 +95,39 @@ fn the_log_and_the_metrics_contain_no_session_key() {
     let signature = join["signature"].as_str().expect("a text");
     let secrets = [secret, &key, &key[4..], &forged, signature, &player.user_id(), &invites[0], "the chat text"];
     tells_none_of(&secrets, server, &client);
+}
+
+#[test]
+fn the_access_log_has_a_line_for_each_request_with_the_id_of_its_response() {
+    let folder = folder();
+    let config = file(folder.path(), "arena.toml", "[network]\ntrusted_proxies = [\"127.0.0.1\"]\n");
+    let data = folder.path().join("data").to_str().expect("a UTF-8 path").to_owned();
+    let args = ["serve", "--listen", "127.0.0.1:0", "--data", &data, "--config", &config];
+    let options = ["--log", "info,access=debug", "--log-format", "json"];
+    let mut server = Running::start(&[&args[..], &options].concat());
+    let client = server.client();
+    let get = |path: &str, headers: &[(&str, &str)]| {
+        let answer = client.request("GET", path, headers, b"");
+        answer.header("x-request-id").expect("an id").to_owned()
+    };
+    // A proxy that names its client may name the request.
+    let proxied = [("X-Forwarded-For", "192.0.2.7"), ("X-Request-Id", "of-the-proxy")];
+    let proxied_id = get("/api/invites/inv_00000000-0000-4000-8000-000000000000", &proxied);
+    assert_eq!(proxied_id, "of-the-proxy");
+    let id = get("/api/chat/sync?channel=invites&from=somebody", &[("X-Request-Id", "of-the-client")]);
+    assert_ne!(id, "of-the-client");
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+    let said = server.said();
+    let lines: Vec<Value> = said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let line_of = |id: &str| {
+        let mut line = lines.iter().find(|line| line["id"] == id).unwrap_or_else(|| panic!("no {id}: {said}")).clone();
+        let took = line.as_object_mut().expect("an object").remove("took_us");
+        assert!(took.is_some_and(|took| took.is_u64()), "{line}");
+        let field = |name: &str| line[name].to_string();
+        ["target", "client", "method", "route", "status"].map(field).join(" ")
+    };
+    assert_eq!(line_of("of-the-proxy"), r#""access" "192.0.2.7" "GET" "/api/invites/{invite}" 404"#);
+    assert_eq!(line_of(&id), r#""access" "127.0.0.1" "GET" "/api/chat/sync" 200"#);
+    assert!(!said.contains("somebody"), "{said}");
 }
