@@ -16,7 +16,7 @@ use crate::client_pool::{self, ClientPool};
 use crate::connection::Connection;
 use crate::cpu_quota::CpuQuota;
 use crate::latency::{Latencies, LatencySummary, median};
-use crate::player_pool::{Mark, Round, Until};
+use crate::player_pool::{Mark, PlayerPool, Round, Until};
 use crate::psi::{self, Invited, ServerKind, chat_body};
 use crate::report::{Goal, Report};
 use crate::scenarios::games::round_json;
@@ -67,30 +67,72 @@ pub fn environment(database_url: &str, nats_url: &str) -> [(&'static str, String
     ]
 }
 
-/// A set of nodes for games.
-struct Setting<'a> {
+/// The time until new nodes know each other.
+const GREETING: Duration = Duration::from_millis(2_500);
+
+/// The number of small nodes.
+const SMALL_NODES: usize = 4;
+
+/// The way in which the requests of a game reach the nodes.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// All requests of a game go to one node. Sessions prefer the node that creates them, so this is the load of clients
+    /// that name the preferred node to a balancer.
+    Named,
+    /// The requests of each game go to all nodes in turn.
+    InTurn,
+}
+
+/// A number of nodes for games.
+struct Setting {
     what: &'static str,
-    /// Lists of the nodes that a connection may reach. Connections take the lists in turn.
-    tables: Vec<Vec<&'a Server>>,
+    folders: Vec<ArenaFolder>,
+    environment: Vec<(&'static str, String)>,
+    /// The CPU time of each node, in percent of one core; `None` if it isn't limited.
+    quota: Option<u32>,
+    way: Way,
     rounds: Vec<Round>,
     /// The CPU time of the database per game, in microseconds.
     database_us: Vec<f64>,
 }
 
-impl<'a> Setting<'a> {
-    fn new(what: &'static str, tables: Vec<Vec<&'a Server>>) -> Setting<'a> {
-        Setting { what, tables, rounds: Vec::new(), database_us: Vec::new() }
+impl Setting {
+    /// Starts the nodes. A later start uses the data of the first one.
+    fn start(&self) -> anyhow::Result<RunningNodes> {
+        let (mut servers, mut quotas) = (Vec::new(), Vec::new());
+        for folder in &self.folders {
+            let server = folder.start_with(&self.environment)?;
+            quotas.extend(self.quota.map(|percent| CpuQuota::limit(server.pid(), percent)).transpose()?);
+            servers.push(server);
+        }
+        if servers.len() > 1 {
+            thread::sleep(GREETING);
+        }
+        Ok(RunningNodes { servers, _quotas: quotas })
     }
 
-    /// The requests of each game go to one node. Sessions prefer the node that creates them, so this is the load of
-    /// clients that name the preferred node to a balancer.
-    fn named(what: &'static str, nodes: &[&'a Server]) -> Setting<'a> {
-        Setting::new(what, nodes.iter().map(|node| vec![*node]).collect())
-    }
-
-    /// The requests of each game go to all nodes in turn.
-    fn in_turn(what: &'static str, nodes: &[&'a Server]) -> Setting<'a> {
-        Setting::new(what, vec![[nodes, nodes].concat()])
+    /// Plays a round with nodes that run only for this round.
+    fn play(
+        &mut self,
+        player_pool: PlayerPool,
+        length: Duration,
+        postgres: &Postgres,
+        report: &mut Report,
+    ) -> anyhow::Result<()> {
+        let nodes = self.start()?;
+        let servers: Vec<&Server> = nodes.servers.iter().collect();
+        let tables = match self.way {
+            Way::Named => servers.iter().map(|node| vec![*node]).collect(),
+            Way::InTurn => vec![[&servers[..], &servers[..]].concat()],
+        };
+        player_pool.play_at(&tables, ServerKind::Arena, Until::Elapsed(length / 4))?;
+        let before = Usage::cpu_of_family(postgres.pid())?;
+        let round = player_pool.play_at(&tables, ServerKind::Arena, Until::Elapsed(length))?;
+        let used = (Usage::cpu_of_family(postgres.pid())? - before) as f64;
+        report.faults(format!("nodes, {}", self.what), &round.faults);
+        self.database_us.push(used / round.games.max(1) as f64);
+        self.rounds.push(round);
+        nodes.terminate()
     }
 
     /// Returns the median of the rounds' games per second.
@@ -99,44 +141,22 @@ impl<'a> Setting<'a> {
     }
 
     /// Returns the rate of games in percent of another setting's in the same rounds.
-    fn percent_of(&self, other: &Setting<'_>) -> f64 {
+    fn percent_of(&self, other: &Setting) -> f64 {
         median(self.rounds.iter().zip(&other.rounds).map(|(one, other)| one.rate() / other.rate())) * 100.0
     }
 }
 
-/// The nodes of one database.
-struct Deployment {
+/// The processes of a setting.
+struct RunningNodes {
     // The processes end before their control groups are removed.
     servers: Vec<Server>,
     _quotas: Vec<CpuQuota>,
-    _folders: Vec<ArenaFolder>,
 }
 
-impl Deployment {
-    /// Starts nodes with these additional environment variables. `percent` of one core limits the CPU time of each.
-    fn start(
-        arguments: &Arguments,
-        count: usize,
-        environment: &[(&'static str, String)],
-        percent: Option<u32>,
-    ) -> anyhow::Result<Deployment> {
-        let (mut servers, mut quotas, mut folders) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..count {
-            let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
-            let server = folder.start_with(environment)?;
-            quotas.extend(percent.map(|percent| CpuQuota::limit(server.pid(), percent)).transpose()?);
-            servers.push(server);
-            folders.push(folder);
-        }
-        Ok(Deployment { servers, _quotas: quotas, _folders: folders })
-    }
-
-    fn nodes(&self) -> Vec<&Server> {
-        self.servers.iter().collect()
-    }
-
+impl RunningNodes {
     fn terminate(self) -> anyhow::Result<()> {
-        self.servers.into_iter().try_for_each(|server| server.terminate().map(drop))
+        let RunningNodes { servers, _quotas } = self;
+        servers.into_iter().try_for_each(|server| server.terminate().map(drop))
     }
 }
 
@@ -149,53 +169,35 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let (postgres, nats) = (Postgres::start(), NatsServer::start());
     let shared = || environment(&postgres.schema(), &nats.url()).to_vec();
     let passing = || [shared(), vec![("NODE_LISTEN", "127.0.0.1:0".to_owned())]].concat();
-    let start = |count, environment: &[(&'static str, String)]| Deployment::start(arguments, count, environment, None);
-    let embedded = start(1, &[])?;
-    let exclusive = start(1, &[("DATABASE_URL", postgres.schema())])?;
-    let lone = start(1, &passing())?;
-    let plain = start(2, &shared())?;
-    let pair = start(2, &passing())?;
-    let three = start(3, &passing())?;
-    let small = match nodes_quota {
-        0 => None,
-        percent => Some([
-            Deployment::start(arguments, 1, &passing(), Some(percent))?,
-            Deployment::start(arguments, 4, &passing(), Some(percent))?,
-        ]),
+    let setting = |what, nodes: usize, environment: Vec<(&'static str, String)>, quota, way| {
+        let folder = |_| ArenaFolder::new(&arguments.arena(), &arguments.work(), None);
+        let folders = (0..nodes).map(folder).collect::<anyhow::Result<Vec<_>>>()?;
+        anyhow::Ok(Setting { what, folders, environment, quota, way, rounds: Vec::new(), database_us: Vec::new() })
     };
     let mut settings = vec![
-        Setting::named("SQLite", &embedded.nodes()),
-        Setting::named("Postgres, the only node", &exclusive.nodes()),
-        Setting::named("one shared node", &lone.nodes()),
-        Setting::named("two nodes, by name", &pair.nodes()),
-        Setting::in_turn("two nodes in turn", &pair.nodes()),
-        Setting::in_turn("two nodes in turn, without passing on", &plain.nodes()),
-        Setting::named("three nodes, by name", &three.nodes()),
-        Setting::in_turn("three nodes in turn", &three.nodes()),
+        setting("SQLite", 1, Vec::new(), None, Way::Named)?,
+        setting("Postgres, the only node", 1, vec![("DATABASE_URL", postgres.schema())], None, Way::Named)?,
+        setting("one shared node", 1, passing(), None, Way::Named)?,
+        setting("two nodes, by name", 2, passing(), None, Way::Named)?,
+        setting("two nodes in turn", 2, passing(), None, Way::InTurn)?,
+        setting("two nodes in turn, without passing on", 2, shared(), None, Way::InTurn)?,
+        setting("three nodes, by name", 3, passing(), None, Way::Named)?,
+        setting("three nodes in turn", 3, passing(), None, Way::InTurn)?,
     ];
-    if let Some([one, four]) = &small {
+    if nodes_quota > 0 {
         settings.extend([
-            Setting::named("one small node", &one.nodes()),
-            Setting::named("four small nodes, by name", &four.nodes()),
-            Setting::in_turn("four small nodes in turn", &four.nodes()),
+            setting("one small node", 1, passing(), Some(nodes_quota), Way::Named)?,
+            setting("four small nodes, by name", SMALL_NODES, passing(), Some(nodes_quota), Way::Named)?,
+            setting("four small nodes in turn", SMALL_NODES, passing(), Some(nodes_quota), Way::InTurn)?,
         ]);
     }
 
     let player_pool = arguments.player_pool(nodes_connections);
     let (length, rounds) = (arguments.round()?, arguments.rounds());
-    for number in 0..=rounds {
+    for number in 1..=rounds {
         for setting in &mut settings {
-            // Round 0 is a warm-up.
-            let until = Until::Elapsed(if number == 0 { length / 5 } else { length });
             eprintln!("nodes: {}, round {number} of {rounds}", setting.what);
-            let before = Usage::cpu_of_family(postgres.pid())?;
-            let round = player_pool.play_at(&setting.tables, ServerKind::Arena, until)?;
-            let used = (Usage::cpu_of_family(postgres.pid())? - before) as f64;
-            report.faults(format!("nodes, {}", setting.what), &round.faults);
-            if number > 0 {
-                setting.database_us.push(used / round.games.max(1) as f64);
-                setting.rounds.push(round);
-            }
+            setting.play(player_pool, length, &postgres, report)?;
         }
     }
     for setting in &settings {
@@ -221,7 +223,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         .row(NAME, "the only node on Postgres: games/s", only.games_per_second(), "")
         .goal(Goal::AtLeast(GAMES_PER_SECOND))
         .note("goal: 5 × the peer's 210 in memory, as observed when the goals were set; with Postgres it is slower");
-    let mut compare = |what: &str, setting: &Setting<'_>, other: &Setting<'_>, goal: Option<f64>| {
+    let mut compare = |what: &str, setting: &Setting, other: &Setting, goal: Option<f64>| {
         let row = report.row(NAME, what, setting.percent_of(other), "%");
         if let Some(goal) = goal {
             row.goal(Goal::AtLeast(goal));
@@ -248,6 +250,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         )
         .goal(Goal::AtMost(600.0));
 
+    let pair = two.start()?;
     let messages = nodes_rate * arguments.size(nodes_seconds, 20, 3);
     for (what, watched) in [("watched at the same node", &pair.servers[0]), ("watched at another", &pair.servers[1])] {
         eprintln!("nodes: {nodes_rate} messages/s, {what}");
@@ -257,8 +260,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
             row.goal(Goal::AtMost(20.0));
         }
     }
-    let deployments = [embedded, exclusive, lone, plain, pair, three].into_iter().chain(small.into_iter().flatten());
-    deployments.into_iter().try_for_each(Deployment::terminate)
+    pair.terminate()
 }
 
 /// A sender or a subscriber.

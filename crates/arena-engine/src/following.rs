@@ -244,6 +244,11 @@ impl Inner {
         for id in hidden {
             self.live.mark(*id, true);
         }
+        // Their transcripts may lack a message. This follows the marks, because a transition adds a transcript first and
+        // then looks at the mark.
+        for id in sessions.iter().chain(hidden) {
+            self.ended.take(*id);
+        }
         if *everything {
             self.live.mark_all();
             self.ended.clear();

@@ -141,7 +141,8 @@ impl Engine {
     }
 
     /// Returns the data for the record of an ended session, as [`Engine::record_source`] does, if it is in memory. It has
-    /// no messages after the end. It is returned once. The caller must not show it without redaction.
+    /// no messages after the end. It is returned once. The caller must not show it without redaction. With several nodes,
+    /// [`Engine::catch_up`] must have been called since the session ended.
     pub fn take_ended(&self, id: SessionId) -> Option<RecordSource> {
         let EndedTranscript { session, messages } = self.inner.ended.take(id)?;
         let messages = messages.iter().map(|posted| posted.message().clone()).collect();

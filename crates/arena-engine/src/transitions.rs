@@ -197,7 +197,12 @@ impl Inner {
                         self.publish_public(&commit.messages);
                     }
                     if let Some((session, transcript)) = live.publish(*commit) {
+                        let id = session.facts.id;
                         self.ended.add(session, transcript);
+                        // Another node has written to the session before, so the transcript lacks a message.
+                        if live.is_stale() {
+                            self.ended.take(id);
+                        }
                     }
                     self.reschedule(wake_at);
                     decided.into_iter().for_each(|(request, outcome)| request.finish(outcome));

@@ -16,12 +16,14 @@ pub struct Nodes {
     arena: String,
     node: String,
     pub(crate) clock: DatabaseClock,
+    /// The time at which this node read the last entry of another node.
+    other_wrote: Mutex<Option<Instant>>,
     pub(crate) committed: watch::Sender<u64>,
 }
 
 impl Nodes {
     pub(crate) fn new(arena: String, node: String) -> Nodes {
-        Nodes { arena, node, clock: DatabaseClock::default(), committed: watch::Sender::new(0) }
+        Nodes { arena, node, clock: DatabaseClock::default(), other_wrote: Mutex::new(None), committed: watch::Sender::new(0) }
     }
 
     /// Returns the random id of this database, which all of its nodes share.
@@ -39,11 +41,23 @@ impl Nodes {
         self.clock.now()
     }
 
+    pub(crate) fn note_other_write(&self) {
+        *self.other_wrote.lock() = Some(Instant::now());
+    }
+
+    /// Returns true if another node has committed within the last second or so.
+    pub(crate) fn others_write(&self) -> bool {
+        self.other_wrote.lock().is_some_and(|at| at.elapsed() < OTHERS_WRITE_FOR)
+    }
+
     /// Returns a receiver for the number of this node's writes. The number changes after each write.
     pub fn committed(&self) -> watch::Receiver<u64> {
         self.committed.subscribe()
     }
 }
+
+/// The time after which another node that has committed nothing counts as idle.
+const OTHERS_WRITE_FOR: Duration = Duration::from_secs(1);
 
 /// The age at which a reading of the database's clock expires. Until then, only a reading with an equal or shorter
 /// query replaces it. After that, any [`QUICK`] reading does. Two clocks drift apart by some milliseconds in this time.

@@ -225,6 +225,7 @@ impl PostgresStore {
                 }
                 // The node's memory already contains its own changes.
                 if entry.node != shared.nodes.node() {
+                    shared.nodes.note_other_write();
                     followed.unreported.add(&entry.content);
                 }
             }

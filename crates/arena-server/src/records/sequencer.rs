@@ -216,6 +216,8 @@ impl Records {
             }
         }
         let ended = engine.list_endings(cursor.ended, BATCH).await?;
+        // Drops the sessions from memory to which other nodes have written.
+        engine.catch_up().await?;
         if is_of_others(engine, &ended) {
             return Ok(NewEvents { leaves: Vec::new(), cursor, may_have_more: false });
         }

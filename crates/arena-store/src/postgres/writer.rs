@@ -48,10 +48,10 @@ const MEASURE_AGAIN: Duration = Duration::from_secs(60);
 const FORGET_AGAIN: Duration = Duration::from_secs(60);
 const REMEMBER_MS: i64 = 10 * 60 * 1000;
 
-/// The longest time for which the writer gathers transitions before a batch. A batch waits for other nodes' commits
-/// anyway. If the writer gathers during that wait, batches become larger and fewer; each batch costs the database
-/// almost a millisecond. The gather time approaches three times the recent waits, and at that value batches hardly
-/// wait. Without other nodes, the gather time is zero.
+/// The longest time for which the writer gathers transitions before a batch. If several nodes write, their batches are
+/// smaller and more, and each costs the database almost a millisecond. Gathering makes batches larger and fewer. The
+/// gather time approaches half of the time of a batch, or three times the wait for other nodes' commits: at that value
+/// batches hardly wait. If no other node writes, the gather time is zero.
 const LONGEST_GATHER: Duration = Duration::from_millis(5);
 
 /// The minimum size of a batch for which longer gathering pays off.
@@ -369,11 +369,16 @@ impl PostgresWriterState {
         let scoring = Arc::clone(&self.mirror.scoring);
         let counting = Counting { scoring: &scoring, ranked: &ranked };
         let mirror = self.nodes.is_none().then_some(&*self.mirror.counts);
+        let begun = Instant::now();
         let written = write_batch(&holder, &transitions, &counting, self.numbers, mirror);
         let written = tokio::time::timeout(BATCH_TIMEOUT, written).await.unwrap_or(Err(Failure::Unsure))?;
         self.numbers = written.numbers;
         // For small batches, a longer gather time doesn't pay off.
-        let worthwhile = if batch.len() < FEW { Duration::ZERO } else { 3 * written.waited };
+        let others_write = self.nodes.as_ref().is_some_and(|nodes| nodes.others_write());
+        let worthwhile = match others_write && batch.len() >= FEW {
+            true => (begun.elapsed() / 2).max(3 * written.waited),
+            false => Duration::ZERO,
+        };
         self.gather = ((self.gather + worthwhile) / 2).min(LONGEST_GATHER);
         self.show(&written.effects);
         Ok(written.done)
