@@ -23,6 +23,7 @@ mod openapi;
 mod origin;
 mod passing;
 mod proxies;
+mod proxy_protocol;
 mod rates;
 mod records;
 mod request;

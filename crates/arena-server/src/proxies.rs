@@ -37,7 +37,7 @@ impl<'de> Deserialize<'de> for TrustedProxies {
     }
 }
 
-/// The header in which proxies name their clients. The server reads only one, because a client could send the other.
+/// The way in which proxies name their clients. The server reads only one header, because a client could send the other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub enum ClientHeader {
     /// A list of addresses.
@@ -47,25 +47,31 @@ pub enum ClientHeader {
     /// The header of RFC 7239.
     #[serde(rename = "Forwarded")]
     Forwarded,
+    /// A header of the connection before its first request: the PROXY protocol, version 2. The connection then counts as
+    /// the client's own.
+    #[serde(rename = "PROXY")]
+    Proxy,
 }
 
 impl ClientHeader {
-    fn name(self) -> &'static str {
+    /// Returns the name of the header of requests; `None` if connections have the header.
+    fn name(self) -> Option<&'static str> {
         match self {
-            ClientHeader::XForwardedFor => "x-forwarded-for",
-            ClientHeader::Forwarded => "forwarded",
+            ClientHeader::XForwardedFor => Some("x-forwarded-for"),
+            ClientHeader::Forwarded => Some("forwarded"),
+            ClientHeader::Proxy => None,
         }
     }
 
     /// Returns the clients that the header names, the nearest one last. A client is `None` if its proxy doesn't know or
     /// hides the address. Returns `None` if the header is malformed.
-    fn clients(self, headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
+    fn clients(self, name: &str, headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
         let mut clients = Vec::new();
-        for line in headers.get_all(self.name()) {
+        for line in headers.get_all(name) {
             let line = line.to_str().ok()?;
             match self {
-                ClientHeader::XForwardedFor => clients.extend(line.split(',').map(|node| address_of(node.trim()))),
                 ClientHeader::Forwarded => clients.extend(forwarded(line)?),
+                _ => clients.extend(line.split(',').map(|node| address_of(node.trim()))),
             }
         }
         Some(clients)
@@ -81,11 +87,9 @@ impl ClientHeader {
 /// 400 if a trusted proxy passes on a malformed header.
 pub(crate) fn client_of(settings: &NetworkSettings, peer: IpAddr, headers: &HeaderMap) -> Result<IpAddr, ApiError> {
     let NetworkSettings { trusted_proxies, client_header, .. } = settings;
-    if !trusted_proxies.contain(peer) {
-        return Ok(peer);
-    }
-    let Some(clients) = client_header.clients(headers) else {
-        let text = format!("the header {} is malformed (network.client_header)", client_header.name());
+    let Some(name) = client_header.name().filter(|_| trusted_proxies.contain(peer)) else { return Ok(peer) };
+    let Some(clients) = client_header.clients(name, headers) else {
+        let text = format!("the header {name} is malformed (network.client_header)");
         return Err(ApiError::bad_request("INVALID_FORWARDED", text));
     };
     let mut client = peer;

@@ -20,6 +20,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
@@ -45,7 +47,9 @@ use crate::lanes::Lanes;
 use crate::memory;
 use crate::metrics::GaugeGuard;
 use crate::passing::{self, NODE, Passing};
+use crate::proxies::ClientHeader;
 use crate::proxies::client_of;
+use crate::proxy_protocol::read_client;
 use crate::records::{Records, RecordsError, Signer};
 use crate::request::ClientAddress;
 use crate::request_id::{REQUEST_ID, RequestId};
@@ -473,6 +477,9 @@ struct Acceptor {
     ending: watch::Sender<bool>,
 }
 
+/// The maximum number of proxies' connections whose client isn't known yet.
+const MAX_UNNAMED: usize = 1024;
+
 /// The listeners of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ListenerKind {
@@ -496,13 +503,24 @@ impl Acceptor {
 
     /// Accepts connections forever.
     async fn accept_all(&self) {
+        let mut unnamed = FuturesUnordered::new();
         loop {
             let (accepted, by) = tokio::select! {
                 accepted = self.listener.accept() => (accepted, ListenerKind::Public),
                 accepted = accept_if_any(self.private.as_ref()) => (accepted, ListenerKind::Private),
                 accepted = accept_if_any(self.nodes.as_ref()) => (accepted, ListenerKind::Nodes),
+                Some(named) = unnamed.next() => {
+                    self.take_named(named);
+                    continue;
+                }
             };
             match accepted {
+                Ok((stream, peer)) if by == ListenerKind::Public && self.names_client(peer) => {
+                    match unnamed.len() < MAX_UNNAMED {
+                        true => unnamed.push(read_client(stream, peer)),
+                        false => self.arena.metrics.refused_connections.inc(),
+                    }
+                }
                 Ok((stream, peer)) => self.take(stream, peer, by),
                 Err(error) => {
                     // The usual cause is a lack of file descriptors. The pause lets other connections close.
@@ -517,12 +535,32 @@ impl Acceptor {
     async fn close(self) -> (OpenConnections, Lanes) {
         let until = Instant::now() + LAST_CALL;
         while let Ok(Ok((stream, peer))) = tokio::time::timeout_at(until, self.listener.accept()).await {
-            self.take(stream, peer, ListenerKind::Public);
+            match self.names_client(peer) {
+                true => self.take_named(read_client(stream, peer).await),
+                false => self.take(stream, peer, ListenerKind::Public),
+            }
         }
         drop((self.listener, self.private, self.nodes));
         // A notified connection that has read nothing closes at once. The pause lets it read its request first.
         tokio::time::sleep(LAST_CALL).await;
         (OpenConnections(self.ending), self.lanes)
+    }
+
+    /// Returns true if connections from this address begin with a header that names the client.
+    fn names_client(&self, peer: SocketAddr) -> bool {
+        let network = &self.arena.settings.network;
+        network.client_header == ClientHeader::Proxy && network.trusted_proxies.contain(peer.ip())
+    }
+
+    /// Takes a connection whose header was read.
+    fn take_named(&self, named: io::Result<(TcpStream, SocketAddr)>) {
+        match named {
+            Ok((stream, client)) => self.take(stream, client, ListenerKind::Public),
+            Err(error) => {
+                self.arena.metrics.refused_connections.inc();
+                tracing::debug!(%error, "refused a connection of a proxy: {error}");
+            }
+        }
     }
 
     fn take(&self, stream: TcpStream, peer: SocketAddr, by: ListenerKind) {

@@ -153,7 +153,7 @@ pub struct NetworkSettings {
     /// Addresses and ranges of the proxies that name their clients in `client_header`. The limits and bans of addresses
     /// then apply to these clients, and the proxies' own connections are not limited.
     pub trusted_proxies: TrustedProxies,
-    /// The header in which the proxies name their clients.
+    /// The way in which the proxies name their clients.
     pub client_header: ClientHeader,
     /// A second address to listen on. Administration and metrics are then at this address only.
     pub private_listen: Option<SocketAddr>,

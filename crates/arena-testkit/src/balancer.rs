@@ -23,16 +23,29 @@ pub enum BalancerKind {
     Nginx,
     /// HAProxy.
     Haproxy,
+    /// HAProxy that names clients by the PROXY protocol.
+    HaproxyWithHeaders,
     /// Caddy.
     Caddy,
 }
 
 impl BalancerKind {
+    /// Returns the settings of nodes behind the balancer, for `arena.toml`.
+    pub fn node_settings(self) -> &'static str {
+        match self {
+            // Clients of the tests connect to nodes from 127.0.0.1 too, without a header.
+            BalancerKind::HaproxyWithHeaders => {
+                "[network]\ntrusted_proxies = [\"127.0.0.5\"]\nclient_header = \"PROXY\"\n"
+            }
+            _ => "[network]\ntrusted_proxies = [\"127.0.0.1\"]\n",
+        }
+    }
+
     /// Returns the name of the program, and of its Debian package.
     fn program(self) -> &'static str {
         match self {
             BalancerKind::Nginx => "nginx",
-            BalancerKind::Haproxy => "haproxy",
+            BalancerKind::Haproxy | BalancerKind::HaproxyWithHeaders => "haproxy",
             BalancerKind::Caddy => "caddy",
         }
     }
@@ -41,7 +54,7 @@ impl BalancerKind {
     fn sample(self) -> (&'static str, &'static str) {
         match self {
             BalancerKind::Nginx => ("nginx.conf", "listen 80;"),
-            BalancerKind::Haproxy => ("haproxy.cfg", "bind :80\n"),
+            BalancerKind::Haproxy | BalancerKind::HaproxyWithHeaders => ("haproxy.cfg", "bind :80\n"),
             BalancerKind::Caddy => ("Caddyfile", ":80 {\n"),
         }
     }
@@ -50,7 +63,7 @@ impl BalancerKind {
     fn listening_on(self, port: u16) -> String {
         match self {
             BalancerKind::Nginx => format!("listen 127.0.0.1:{port};"),
-            BalancerKind::Haproxy => format!("bind 127.0.0.1:{port}\n"),
+            BalancerKind::Haproxy | BalancerKind::HaproxyWithHeaders => format!("bind 127.0.0.1:{port}\n"),
             BalancerKind::Caddy => format!(":{port} {{\n\tbind 127.0.0.1\n"),
         }
     }
@@ -71,6 +84,10 @@ impl BalancerKind {
                 )
             }
             BalancerKind::Haproxy => sample.to_owned(),
+            BalancerKind::HaproxyWithHeaders => sample.replace(
+                "default-server check",
+                "default-server source 127.0.0.5 send-proxy-v2 check-send-proxy check",
+            ),
             BalancerKind::Caddy => format!("{{\n\tadmin off\n}}\n{sample}"),
         }
     }
@@ -81,7 +98,7 @@ impl BalancerKind {
         command.arg(format!("HOME={}", folder.display())).arg(system_program(self.program()));
         match self {
             BalancerKind::Nginx => command.arg("-p").arg(folder).args(["-e", "stderr", "-c"]).arg(config),
-            BalancerKind::Haproxy => command.args(["-db", "-f"]).arg(config),
+            BalancerKind::Haproxy | BalancerKind::HaproxyWithHeaders => command.args(["-db", "-f"]).arg(config),
             BalancerKind::Caddy => command.args(["run", "--adapter", "caddyfile", "--config"]).arg(config),
         };
         command

@@ -86,6 +86,11 @@ fn games_go_on_behind_haproxy() {
 }
 
 #[test]
+fn games_go_on_behind_haproxy_with_headers_of_connections() {
+    games_go_on_behind(BalancerKind::HaproxyWithHeaders);
+}
+
+#[test]
 fn games_go_on_behind_caddy() {
     games_go_on_behind(BalancerKind::Caddy);
     no_request_is_lost_behind(BalancerKind::Caddy);

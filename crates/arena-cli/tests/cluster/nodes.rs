@@ -226,9 +226,7 @@ impl Cluster {
             args.push("--auth".to_owned());
         }
         let mut settings = format!("[limits]\ndrain_ms = {}\n", self.plan.drain_ms);
-        if self.plan.balancer.is_some() {
-            settings += "[network]\ntrusted_proxies = [\"127.0.0.1\"]\n";
-        }
+        settings += self.plan.balancer.map_or("", BalancerKind::node_settings);
         args.extend(["--config".to_owned(), file(self.folder.path(), "arena.toml", &settings)]);
         if let Some(off) = self.plan.clocks_off_s.get(node) {
             self.set_clock(node, *off);

@@ -113,3 +113,38 @@ fn a_malformed_header_of_a_proxy_is_refused() {
     }
     assert_eq!(ask(&client, "Forwarded", "for=unknown").status, 200);
 }
+
+/// Returns the header of the PROXY protocol, version 2, for a connection of a client with IPv4, followed by a request.
+fn named(client: [u8; 4], request: &str) -> Vec<u8> {
+    let mut bytes = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
+    bytes.extend([client, [127, 0, 0, 1]].concat());
+    bytes.extend([0x12, 0x34, 0, 80]);
+    [bytes, request.as_bytes().to_vec()].concat()
+}
+
+#[test]
+fn a_balancer_names_the_client_of_a_connection() {
+    const METADATA: &str = "GET /api/metadata HTTP/1.1\r\nHost: arena\r\nConnection: close\r\n\r\n";
+    let host = Host::start_with(behind_proxy(ClientHeader::Proxy));
+    let client = host.client();
+    let admitted = |bytes: Vec<u8>| (0..40).filter(|_| client.raw(&bytes).expect("an answer").status == 200).count();
+    let taken = admitted(named([203, 0, 113, 5], METADATA));
+    assert!((20..30).contains(&taken), "{taken}");
+    assert_eq!(client.raw(&named([203, 0, 113, 6], METADATA)).expect("an answer").status, 200);
+    // The balancer's own connections, such as checks of health, aren't limited.
+    let own = [&b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0"[..], METADATA.as_bytes()].concat();
+    assert_eq!(admitted(own), 40);
+    // A request of the connection can't name another client.
+    let forged =
+        "GET /api/metadata HTTP/1.1\r\nHost: arena\r\nX-Forwarded-For: 203.0.113.9\r\nConnection: close\r\n\r\n";
+    let refused = (0..40).map(|_| client.raw(&named([203, 0, 113, 7], forged)).expect("an answer").status);
+    assert!(refused.filter(|status| *status == 429).count() >= 10);
+    // A connection without the header, or with a malformed one, is closed without an answer.
+    let too_long = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\xff\xff".to_vec();
+    for bytes in [METADATA.as_bytes().to_vec(), b"\r\n\r\n\0\r\nQUIT\n\x31\x11\0\x0c            ".to_vec(), too_long] {
+        assert!(client.raw(&bytes).is_err(), "{bytes:?}");
+    }
+    // A connection whose header doesn't arrive doesn't block others.
+    let _slow = client.connect().expect("a connection");
+    assert_eq!(client.raw(&named([203, 0, 113, 8], METADATA)).expect("an answer").status, 200);
+}
