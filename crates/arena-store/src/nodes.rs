@@ -23,7 +23,13 @@ pub struct Nodes {
 
 impl Nodes {
     pub(crate) fn new(arena: String, node: String) -> Nodes {
-        Nodes { arena, node, clock: DatabaseClock::default(), other_wrote: Mutex::new(None), committed: watch::Sender::new(0) }
+        Nodes {
+            arena,
+            node,
+            clock: DatabaseClock::default(),
+            other_wrote: Mutex::new(None),
+            committed: watch::Sender::new(0),
+        }
     }
 
     /// Returns the random id of this database, which all of its nodes share.
