@@ -518,7 +518,7 @@ impl Acceptor {
                 Ok((stream, peer)) if by == ListenerKind::Public && self.names_client(peer) => {
                     match unnamed.len() < MAX_UNNAMED {
                         true => unnamed.push(read_client(stream, peer)),
-                        false => self.arena.metrics.refused_connections.inc(),
+                        false => drop(self.arena.metrics.refused_connections.inc()),
                     }
                 }
                 Ok((stream, peer)) => self.take(stream, peer, by),
