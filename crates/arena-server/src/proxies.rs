@@ -183,7 +183,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         for line in lines {
             let value = HeaderValue::from_bytes(line.as_bytes()).expect("a value");
-            headers.append(HeaderName::from_static(client_header.name()), value);
+            headers.append(HeaderName::from_static(client_header.name().expect("a header of requests")), value);
         }
         let client = match client_of(&settings, peer.parse().expect("an address"), &headers) {
             Ok(client) => client.to_string(),
