@@ -84,12 +84,21 @@ fn invalid_nodes_are_refused_with_a_reason() {
         error: invalid --node-listen (NODE_LISTEN): `node-1:3100` is not an IP address with a port, such as 10.0.0.5:3100
     "#]],
     );
-    refuses(&["--shared", "--node-name", "node1"], &[("DATABASE_URL", &url)], 2, expect![[r#""#]]);
+    refuses(
+        &["--shared", "--node-name", "node1"],
+        &[("DATABASE_URL", &url)],
+        2,
+        expect![[r#"
+        error: --node-name requires --node-listen: without it, no session belongs to a node
+    "#]],
+    );
     refuses(
         &["--shared", "--node-listen", "127.0.0.1:0", "--node-name", "node 1"],
         &[("DATABASE_URL", &url)],
         2,
-        expect![[r#""#]],
+        expect![[r#"
+            error: invalid --node-name (NODE_NAME): `node 1` isn't a name of a node: expected at most 63 letters, digits, `.`, `-` and `_`
+        "#]],
     );
     let data = folder();
     let _first = node(&data, &["--shared"], &[("DATABASE_URL", &url)]);
