@@ -106,6 +106,45 @@ fn granted(answers: impl IntoIterator<Item = Result<String, EngineError>>) -> (u
     (granted.len(), refused.into_iter().filter_map(|refused| Some(refused.err()?.to_string())).collect())
 }
 
+/// Plays a game at one node. `between` runs before the last guess.
+async fn play_at(engine: &Engine, between: impl AsyncFnOnce(SessionId, InviteCode)) -> SessionId {
+    let (id, invites) = create(engine, "psi").await;
+    for invite in &invites {
+        take_seat(engine, *invite, None).await.expect("a seat");
+    }
+    guess(engine, id, invites[0], "1").await.expect("a guess");
+    between(id, invites[1]).await;
+    guess(engine, id, invites[1], "1").await.expect("a guess");
+    engine.catch_up().await.expect("the store can be read");
+    id
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_ended_session_waits_for_the_log_in_memory_unless_another_node_has_written_to_it() {
+    let environment = TestEnvironment::new(33);
+    let [here, there] = nodes(&environment).await;
+    here.keep_ended();
+    let alone = play_at(&here, async |_, _| {}).await;
+    assert!(here.has_ended(alone));
+    let in_memory = here.take_ended(alone).expect("it is in memory");
+    let stored = here.record_source(alone).await.expect("the store can be read");
+    assert_eq!(in_memory.messages, stored.messages);
+
+    // A message of the other node before the end.
+    let shared =
+        play_at(&here, async |id, invite| drop(say(&there, id, invite, "over there").await.expect("a message")));
+    assert!(!here.has_ended(shared.await));
+
+    // A message after the end.
+    let late = play_at(&here, async |_, _| {}).await;
+    assert!(here.has_ended(late));
+    let invites =
+        here.find_session(late).await.expect("the store can be read").expect("the session").facts.invites.clone();
+    say(&there, late, invites[0], "good game").await.expect("a message");
+    here.catch_up().await.expect("the store can be read");
+    assert!(!here.has_ended(late));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_transition_of_a_game_happens_once_though_two_nodes_are_asked_for_each() {
     let environment = TestEnvironment::new(31);
