@@ -97,7 +97,7 @@ pub(crate) struct Passing {
 
 impl Arena {
     /// Names this node in an answer about a session that prefers it, if the node has a name.
-    pub(crate) fn sign(&self, mut response: Response) -> Response {
+    pub(crate) fn name_node(&self, mut response: Response) -> Response {
         if let Some(name) = self.passing.as_ref().and_then(|passing| passing.name.as_ref()) {
             response.headers_mut().insert(NODE, name.clone());
         }
@@ -139,7 +139,7 @@ impl Passing {
 }
 
 /// Passes a request of play on to its session's preferred node, and returns the response. Returns the request if this
-/// node has to answer it.
+/// node has to answer it itself.
 pub(crate) async fn pass_on(arena: &Arena, request: Request) -> Result<Response, KeptRequest> {
     let Some((passing, client)) = arena.passing.as_ref().zip(address_of(request.extensions())) else {
         return Err(KeptRequest::elsewhere(request));
@@ -292,7 +292,7 @@ pub(crate) async fn answer(arena: Arena, request: Request<Incoming>) -> Response
     request.extensions_mut().insert(id);
     request.extensions_mut().insert(ClientAddress(client));
     match DirectRoute::of(&request) {
-        Some(route) => arena.sign(route.answer_here(request, arena.clone()).await),
+        Some(route) => arena.name_node(route.answer_here(request, arena.clone()).await),
         None => ApiError::not_found("NOT_FOUND", "nodes pass only requests of play on").into_response(),
     }
 }

@@ -230,7 +230,7 @@ impl DirectRoute {
             Ok(response) => response,
             Err(KeptRequest { request, is_preferred }) => {
                 let response = self.answer_here(request, arena.clone()).await;
-                if is_preferred { arena.sign(response) } else { response }
+                if is_preferred { arena.name_node(response) } else { response }
             }
         }
     }

@@ -536,7 +536,12 @@ impl Acceptor {
         let until = Instant::now() + LAST_CALL;
         while let Ok(Ok((stream, peer))) = tokio::time::timeout_at(until, self.listener.accept()).await {
             match self.names_client(peer) {
-                true => self.take_named(read_client(stream, peer).await),
+                true => {
+                    // A header that is slow to arrive doesn't delay the stop.
+                    if let Ok(named) = tokio::time::timeout_at(until, read_client(stream, peer)).await {
+                        self.take_named(named);
+                    }
+                }
                 false => self.take(stream, peer, ListenerKind::Public),
             }
         }

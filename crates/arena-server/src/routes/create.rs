@@ -55,5 +55,5 @@ pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) ->
     let respond = Box::new(|written: &arena_engine::Written<'_>| to_text(&view(written.session, Viewer::Creator)));
     let answer = arena.engine.create(create, once, respond).await?;
     // Nodes draw ids that prefer themselves.
-    Ok(arena.sign(json(with_creator_key(&arena, answer)?)))
+    Ok(arena.name_node(json(with_creator_key(&arena, answer)?)))
 }
