@@ -1,5 +1,6 @@
 //! The ids of requests: in the header `X-Request-Id` of each response, and in the access log.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,16 +17,12 @@ const MAX_GIVEN: usize = 64;
 pub(crate) struct RequestId(HeaderValue);
 
 impl RequestId {
-    /// Returns a new id.
+    /// Returns a new id of 16 hexadecimal digits. It is a hash with a secret key, since a plain number would show each
+    /// client how many requests others make.
     pub(crate) fn new() -> RequestId {
-        static START: LazyLock<u64> = LazyLock::new(|| {
-            let mut bytes = [0; 8];
-            // Without random numbers, the ids of two starts may be equal.
-            let _ = getrandom::fill(&mut bytes);
-            u64::from_le_bytes(bytes)
-        });
+        static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let id = format!("{:016x}-{}", *START, NEXT.fetch_add(1, Ordering::Relaxed));
+        let id = format!("{:016x}", KEY.hash_one(NEXT.fetch_add(1, Ordering::Relaxed)));
         RequestId(HeaderValue::try_from(id).expect("digits are a valid header"))
     }
 
