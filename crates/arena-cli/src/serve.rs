@@ -40,8 +40,8 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
     runtime.block_on(async {
         // The signal handler is installed before the server starts, so that an early signal isn't lost.
         let stop = stop_signal()?;
-        let server = start(settings).await?;
-        output::print(&format!("arena listens on http://{}", server.address()))?;
+        let mut server = start(settings).await?;
+        output::print(&format!("arena listens on {}://{}", server.scheme(), server.address()))?;
         if let Some(address) = server.private_address() {
             output::print(&format!("Administration and metrics are at http://{address}"))?;
         }
@@ -49,8 +49,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
             output::print(&format!("Other nodes pass requests on to {address}"))?;
         }
         if let Some((signs, seats, model)) = house {
-            let no_thread = |error| Failure::new(Exit::Internal, format_args!("cannot start a thread: {error}"));
-            house::open(&server, signs, seats, model).map_err(no_thread)?;
+            house::open(&mut server, signs, seats, model).await?;
             output::print("Open this address in a browser to play. House bots are on.")?;
         }
         if let Some(token) = server.new_admin_token() {
@@ -162,7 +161,7 @@ pub async fn start(settings: Settings) -> Result<Server, Failure> {
 
 fn explain(error: &StartError) -> Failure {
     let exit = match error {
-        StartError::UntrustedNetwork(_) | StartError::Settings(_) => Exit::Usage,
+        StartError::UntrustedNetwork(_) | StartError::Settings(_) | StartError::Tls(_) => Exit::Usage,
         StartError::Listen { .. } | StartError::ListenPrivately { .. } | StartError::ListenToNodes { .. } => {
             Exit::CannotListen
         }

@@ -17,6 +17,7 @@ use crate::records::Records;
 use crate::routes::FORKS_AT_ONCE;
 use crate::settings::Settings;
 use crate::supervision::RestartingTasks;
+use crate::tls::Certificates;
 use crate::tournaments::Tournaments;
 
 /// The state of a running arena. Clones share the state.
@@ -67,6 +68,7 @@ impl Arena {
         tournaments: Option<Tournaments>,
         records: Records,
         passing: Option<Passing>,
+        certificates: Option<Arc<Certificates>>,
     ) -> Arena {
         let records = Arc::new(records);
         records.keep_commitments(&engine);
@@ -76,7 +78,7 @@ impl Arena {
             &settings.network.trusted_proxies,
             settings.limits.connections,
         ));
-        let metrics = Metrics::new(engine.clone(), Arc::clone(&connections), &settings.data);
+        let metrics = Metrics::new(engine.clone(), Arc::clone(&connections), &settings.data, certificates);
         Arena(Arc::new(ArenaState {
             engine,
             settings,

@@ -3,6 +3,7 @@
 //! Handlers parse requests, call the engine and build responses; they contain no rules. The list of routes is in
 //! `routes.rs`.
 
+mod acceptor;
 mod admin_token;
 mod answer;
 mod arena;
@@ -33,7 +34,9 @@ mod scripts;
 mod secret;
 mod server;
 mod settings;
+mod socket;
 mod supervision;
+mod tls;
 mod tournaments;
 mod verifier;
 mod web;
@@ -50,5 +53,6 @@ pub use settings::{
     AuthSettings, ChallengeSettings, EvalSettings, HouseSettings, LimitSettings, NetworkSettings, NodeName,
     NodeSettings, RecordSettings, ScoringSettings, SessionSettings, Settings, SettingsError,
 };
+pub use tls::{TlsError, TlsFiles};
 pub use tournaments::{Creators, TournamentSettings, TournamentsError, Uploaders};
 pub use web::{SiteLink, SiteSettings};

@@ -22,6 +22,7 @@ use prometheus_client::registry::Registry;
 
 use crate::connections::Connections;
 use crate::disk::free_bytes;
+use crate::tls::Certificates;
 
 /// Upper bounds of the buckets of request durations, in seconds: from a fast read to a long poll.
 const BUCKETS: [f64; 12] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 5.0, 60.0];
@@ -93,7 +94,12 @@ impl Drop for GaugeGuard {
 }
 
 impl Metrics {
-    pub(crate) fn new(engine: Engine, open: Arc<Connections>, data: &Path) -> Metrics {
+    pub(crate) fn new(
+        engine: Engine,
+        open: Arc<Connections>,
+        data: &Path,
+        certificates: Option<Arc<Certificates>>,
+    ) -> Metrics {
         let mut registry = Registry::with_prefix("arena");
         let requests = Family::default();
         let seconds = Family::new_with_constructor((|| Histogram::new(BUCKETS)) as fn() -> Histogram);
@@ -132,6 +138,9 @@ impl Metrics {
         registry.register_collector(Box::new(Waiting(open)));
         registry.register_collector(Box::new(DiskCollector(data.to_owned())));
         registry.register_collector(Box::new(SessionCollector(engine)));
+        if let Some(certificates) = certificates {
+            registry.register_collector(Box::new(CertificateCollector(certificates)));
+        }
         let routes = RwLock::default();
         Metrics {
             registry,
@@ -201,6 +210,18 @@ impl Collector for DiskCollector {
         let bytes = ConstGauge::new(i64::try_from(free).unwrap_or(i64::MAX));
         let help = "Free space on the disk of the data folder, in bytes";
         bytes.encode(encoder.encode_descriptor("disk_free_bytes", help, None, bytes.metric_type())?)
+    }
+}
+
+/// A collector of the end of the certificate's validity.
+#[derive(Debug)]
+struct CertificateCollector(Arc<Certificates>);
+
+impl Collector for CertificateCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let end = ConstGauge::new(i64::try_from(self.0.expires()).unwrap_or(i64::MAX));
+        let help = "End of the validity of the public address's certificate, in seconds of Unix time";
+        end.encode(encoder.encode_descriptor("tls_certificate_expiry_seconds", help, None, end.metric_type())?)
     }
 }
 

@@ -435,7 +435,7 @@ mod tests {
             let join = Join { invite, user: None };
             engine.join(join, None, Box::new(|_| String::new())).await.expect("a seat");
             let records = Records::start(&settings.records, folder.path(), None).expect("keys");
-            let arena = Arena::new(engine, settings, None, None, records, None);
+            let arena = Arena::new(engine, settings, None, None, records, None, None);
             Stage { app: app(arena.clone()), arena, session, player: Party::Player(invite), _folder: folder }
         }
 

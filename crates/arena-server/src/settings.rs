@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 use crate::admin_token::AdminToken;
 use crate::origin::AllowedOrigin;
 use crate::proxies::{ClientHeader, TrustedProxies};
+use crate::tls::TlsFiles;
 use crate::tournaments::TournamentSettings;
 use crate::web::SiteSettings;
 
@@ -157,6 +158,8 @@ pub struct NetworkSettings {
     pub client_header: ClientHeader,
     /// A second address to listen on. Administration and metrics are then at this address only.
     pub private_listen: Option<SocketAddr>,
+    /// The certificate of the public address. Without it, the address has no TLS.
+    pub tls: Option<TlsFiles>,
 }
 
 /// Authentication of players: `[auth]` in `arena.toml`.

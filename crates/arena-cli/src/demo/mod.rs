@@ -56,15 +56,14 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
     let trust_network = args.listen.trust_network;
     let settings = Settings { listen, data, trust_network, ..Settings::default() };
     let seats = settings.house.seats;
-    let server = runtime.block_on(serve::start(settings))?;
+    let mut server = runtime.block_on(serve::start(settings))?;
     let url = format!("http://{}", server.address());
     print(&match style {
         Style::Json => serde_json::json!({ "url": url }).to_string(),
         Style::Pretty | Style::Compact => format!("arena listens on {url}\n{}", welcome(&url, args.once)),
     })?;
     let arena = Arena::at(&url);
-    let no_thread = |error| Failure::new(Exit::Internal, format_args!("cannot start a thread: {error}"));
-    house::open(&server, false, seats, None).map_err(no_thread)?;
+    runtime.block_on(house::open(&mut server, false, seats, None))?;
 
     let (stop_server, server_stops) = oneshot::channel::<()>();
     let serving = runtime.spawn(server.run(async {
@@ -80,6 +79,7 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
 
     introduce(&arena);
     // With `--once`, no games are shown to visitors, since the demo ends by itself.
+    let no_thread = |error| Failure::new(Exit::Internal, format_args!("cannot start a thread: {error}"));
     let show = if args.once { None } else { Some(Show::start(&arena, &ENDING).map_err(no_thread)?) };
     let played = play(args, style, &arena, &url, &interrupted, started);
     ENDING.store(true, Ordering::Relaxed);

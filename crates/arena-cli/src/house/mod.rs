@@ -9,7 +9,6 @@ pub mod play;
 pub mod seat;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -24,7 +23,7 @@ pub use self::model::HouseModel;
 use self::play::{Manner, wait_for_start};
 use self::seat::TakenSeat;
 use crate::client::{Arena, CallError, random_hex};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 
 /// The flag that stops the threads of house bots when the server stops.
 pub static ENDING: AtomicBool = AtomicBool::new(false);
@@ -106,16 +105,6 @@ fn challenges() -> impl Iterator<Item = String> {
         .map(str::to_owned)
 }
 
-/// Returns the address on which this machine reaches a server that listens on `address`.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, address.port())
-}
-
 /// The bots' identities on a server.
 struct Identities {
     /// True if the server has authentication mode.
@@ -157,16 +146,17 @@ fn new_pair() -> Result<KeyPair, CallError> {
 /// with visitors who choose it.
 ///
 /// # Errors
-/// If no thread can be started.
-pub fn open(server: &Server, signs: bool, seats: usize, model: Option<HouseModel>) -> std::io::Result<()> {
-    let arena = Arena::at(&format!("http://{}", reachable(server.address())));
+/// If the thread can't be started, or the server has no address for the bots.
+pub async fn open(server: &mut Server, signs: bool, seats: usize, model: Option<HouseModel>) -> Result<(), Failure> {
     let (house, requested) = House::open(challenges(), seats);
     let model = model.map(Arc::new);
     let house = match &model {
         Some(model) => house.with_model(model.name().to_owned(), model.has_budget()),
         None => house,
     };
-    thread::Builder::new().name("house".to_owned()).spawn(move || {
+    let no_address = |error| Failure::new(Exit::CannotListen, format_args!("cannot listen for house bots: {error}"));
+    let arena = Arena::at(&format!("http://{}", server.offer(house).await.map_err(no_address)?));
+    let play_seats = move || {
         let mut identities = Identities { signs, known: BTreeMap::new() };
         // The loop ends when the server drops the sender.
         for seat in requested {
@@ -175,9 +165,10 @@ pub fn open(server: &Server, signs: bool, seats: usize, model: Option<HouseModel
                 Failure::from(error).print();
             }
         }
-    })?;
-    server.offer(house);
-    Ok(())
+    };
+    let started = thread::Builder::new().name("house".to_owned()).spawn(play_seats);
+    let no_thread = |error| Failure::new(Exit::Internal, format_args!("cannot start a thread: {error}"));
+    started.map(drop).map_err(no_thread)
 }
 
 /// Takes a seat and starts the thread that plays it.
@@ -238,13 +229,5 @@ mod tests {
             assert_ne!(mottos[0], mottos[1], "{challenge}");
         }
         assert!(Opponent::find("golf", Strength::Normal).is_none());
-    }
-
-    #[test]
-    fn a_server_on_all_addresses_is_reached_on_loopback() {
-        let reach = |address: &str| reachable(address.parse().unwrap()).to_string();
-        assert_eq!(reach("0.0.0.0:80"), "127.0.0.1:80");
-        assert_eq!(reach("[::]:80"), "[::1]:80");
-        assert_eq!(reach("10.0.0.7:80"), "10.0.0.7:80");
     }
 }

@@ -1,14 +1,12 @@
 //! `arena demo`: its games, its output and its pages.
 
 use std::net::TcpListener;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use arena_testkit::Client;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::{Running, folder, run};
+use crate::program::{Running, eventually, folder, run};
 
 #[test]
 fn demo_plays_every_pair_and_prints_scores_and_reasons() {
@@ -75,18 +73,6 @@ fn demo_plays_further_games_and_ends_by_a_signal() {
     demo.signal(Signal::INT);
     assert_eq!(demo.ended().code(), Some(0));
     assert_eq!(demo.said(), "");
-}
-
-/// Polls until the result is there.
-fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + Duration::from_secs(30);
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < until, "timeout while waiting until {what}");
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

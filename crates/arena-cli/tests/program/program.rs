@@ -202,3 +202,15 @@ pub fn file(folder: &Path, name: &str, text: &str) -> String {
     fs::write(&path, text).unwrap();
     path.to_str().unwrap().to_owned()
 }
+
+/// Polls until the result is there.
+pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < until, "timeout while waiting until {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}

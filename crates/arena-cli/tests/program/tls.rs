@@ -1,17 +1,23 @@
-//! Servers behind TLS: certificates of private authorities, and errors about untrusted certificates.
+//! TLS: servers with a certificate, certificates of private authorities, and errors about untrusted certificates.
 
+use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
+use arena_testkit::Client;
 use expect_test::expect;
+use rustix::process::Signal;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, Stream, StreamOwned};
+use serde_json::json;
 
-use crate::program::{file, folder, run, run_with};
+use crate::program::{Running, eventually, file, folder, run, run_with};
 
 /// Returns the path of a file of the tests' certificate authority.
 fn pem(name: &str) -> String {
@@ -95,4 +101,170 @@ fn a_server_without_tls_is_reported() {
     expect![[r#"
         error: no arena server at URL (check --url): the response is something that isn't TLS (received corrupt message of type InvalidContentType)
     "#]].assert_eq(&run.stderr.replace(&url, "URL"));
+}
+
+/// Copies a certificate and its key into the folder of a server's settings.
+fn install(folder: &Path, certificate: &str, key: &str) {
+    for (name, from) in [("server.pem", certificate), ("server.key", key)] {
+        fs::copy(from, folder.join(name)).unwrap();
+    }
+}
+
+/// Writes settings with the certificate in the folder, and returns the arguments of a server.
+fn serve(folder: &Path, more: &str) -> Vec<String> {
+    let [certificate, key] = ["server.pem", "server.key"].map(|name| folder.join(name));
+    let text = format!(
+        "[network]\nprivate_listen = \"127.0.0.1:0\"\ntls = {{ certificate = {certificate:?}, key = {key:?} }}\n{more}"
+    );
+    let settings = file(folder, "arena.toml", &text);
+    let data = folder.join("data").to_str().unwrap().to_owned();
+    ["serve", "--listen", "127.0.0.1:0", "--data", &data, "--config", &settings].map(str::to_owned).to_vec()
+}
+
+/// Starts a server with TLS. Returns it with its address, and a client of its private address, which has no TLS.
+fn start(folder: &Path, more: &str) -> (Running, SocketAddr, Client) {
+    let args = serve(folder, more);
+    let mut server = Running::start(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    let address = server.url.strip_prefix("https://").expect("a URL with TLS").parse().unwrap();
+    let private = server.line_after("Administration and metrics are at http://");
+    (server, address, Client::new(private.parse().unwrap()))
+}
+
+/// Sends a request with OpenSSL's client and returns its output.
+fn ask_with_openssl(address: SocketAddr, more: &[&str], request: &str) -> String {
+    let mut client = Command::new("openssl")
+        .args(["s_client", "-connect", &address.to_string(), "-CAfile", &pem("ca.pem"), "-ign_eof"])
+        .args(more)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("openssl is installed");
+    client.stdin.take().unwrap().write_all(request.as_bytes()).unwrap();
+    String::from_utf8_lossy(&client.wait_with_output().unwrap().stdout).into_owned()
+}
+
+#[test]
+fn a_server_with_a_certificate_is_played_over_https() {
+    let folder = folder();
+    install(folder.path(), &pem("server.pem"), &pem("server.key"));
+    let (mut server, address, private) = start(folder.path(), "");
+    // This connection never begins its handshake.
+    let begun = Instant::now();
+    let mut silent = TcpStream::connect(address).unwrap();
+
+    let users = run(&["users", "get", "--url", &server.url, "--cacert", &pem("ca.pem")]);
+    assert_eq!((users.code, users.stdout.as_str()), (0, "[]\n"), "{users:#?}");
+    let request = format!("GET /skill.md HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    for version in ["-tls1_2", "-tls1_3"] {
+        let answer = ask_with_openssl(address, &["-verify_return_error", "-alpn", "h2,http/1.1", version], &request);
+        for part in ["ALPN protocol: http/1.1", "HTTP/1.1 200 OK", &format!("{}/api", server.url)] {
+            assert!(answer.contains(part), "{version}: {part}\n{answer}");
+        }
+    }
+    let plain = Client::new(address).get("/health");
+    assert_eq!(plain.refusal(), (400, "TLS_REQUIRED".to_owned()));
+
+    // House bots of a server with TLS play.
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let seat = private.request("POST", "/challenges/ultimatum", &form, b"against=house&strength=normal");
+    let invite = seat.header("location").unwrap().strip_prefix("/play/").unwrap().to_owned();
+    private.post("/api/arena/join", &json!({ "invite": invite, "userId": "ada" })).ok();
+    let status = || private.get("/api/challenges").ok()["challenges"][0]["state"]["status"].clone();
+    eventually("the bot sits", || (status() == "active").then_some(()));
+
+    silent.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    assert_eq!(silent.read(&mut [0]).unwrap(), 0);
+    assert!(begun.elapsed() > Duration::from_secs(9), "{:?}", begun.elapsed());
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended().code(), Some(0));
+}
+
+#[test]
+fn a_client_with_tls_that_reads_nothing_is_disconnected() {
+    let folder = folder();
+    install(folder.path(), &pem("server.pem"), &pem("server.key"));
+    let (_server, address, private) = start(folder.path(), "[limits]\nstalled_ms = 300\n");
+    let (session, invites) = private.create("psi");
+    let text = "x".repeat(500_000);
+    for invite in &invites {
+        private.join(invite).ok();
+    }
+    for _ in 0..20 {
+        private.chat(&session, &invites[0], &text).ok();
+    }
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(pem("ca.pem")).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = Arc::new(config.with_root_certificates(roots).with_no_client_auth());
+    let mut tls = ClientConnection::new(config, address.ip().into()).unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let path = format!("/api/chat/sync?channel={session}&from={}", invites[0]);
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    Stream::new(&mut tls, &mut stream).write_all(request.as_bytes()).unwrap();
+    let connections = || private.counter("arena_connections");
+    eventually("the request is handled", || (private.counter("arena_waiting_bytes") > 0).then_some(()));
+    eventually("the client is disconnected", || (private.counter("arena_waiting_bytes") == 0).then_some(()));
+    // The other connection is that of the private client's request.
+    eventually("the connection is closed", || (connections() == 1).then_some(()));
+}
+
+#[test]
+fn a_new_certificate_is_used_without_a_restart() {
+    let (folder, next) = (folder(), folder());
+    install(folder.path(), &pem("server.pem"), &pem("server.key"));
+    let (_server, address, private) = start(folder.path(), "");
+    let shown = || ask_with_openssl(address, &["-showcerts"], "GET / HTTP/1.0\r\n\r\n");
+    let is_shown = |certificate: &Path| shown().contains(fs::read_to_string(certificate).unwrap().trim());
+    let expiry = || private.counter("arena_tls_certificate_expiry_seconds");
+    assert!(is_shown(Path::new(&pem("server.pem"))));
+    // 1 January 2120.
+    assert_eq!(expiry(), 4_733_510_400);
+
+    let [certificate, key] = ["next.pem", "next.key"].map(|name| next.path().join(name));
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
+        .args(["-subj", "/CN=127.0.0.1", "-keyout", key.to_str().unwrap(), "-out", certificate.to_str().unwrap()])
+        .output()
+        .expect("openssl is installed");
+    assert!(made.status.success(), "{made:?}");
+
+    // A certificate without its key changes nothing, and neither does a missing file.
+    fs::copy(&certificate, folder.path().join("server.pem")).unwrap();
+    thread::sleep(Duration::from_secs(6));
+    fs::remove_file(folder.path().join("server.key")).unwrap();
+    assert!(is_shown(Path::new(&pem("server.pem"))));
+    install(folder.path(), certificate.to_str().unwrap(), key.to_str().unwrap());
+    eventually("the new certificate is in use", || is_shown(&certificate).then_some(()));
+    assert!(expiry() < 4_733_510_400);
+}
+
+#[test]
+fn a_server_with_an_unusable_certificate_does_not_start() {
+    let folder = folder();
+    let start = |certificate: &str, key: &str| {
+        for (name, text) in [("server.pem", certificate), ("server.key", key)] {
+            file(folder.path(), name, text);
+        }
+        let args = serve(folder.path(), "");
+        let run = run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(run.code, 2, "{run:#?}");
+        run.stderr.replace(folder.path().to_str().unwrap(), "FOLDER")
+    };
+    let [certificate, authority, key] =
+        ["server.pem", "ca.pem", "server.key"].map(|name| fs::read_to_string(pem(name)).unwrap());
+    expect![[r#"
+        error: FOLDER/server.pem contains no certificate in PEM form (network.tls)
+    "#]].assert_eq(&start("", &key));
+    expect![[r#"
+        error: FOLDER/server.key contains no private key in PEM form (network.tls)
+    "#]].assert_eq(&start(&certificate, &certificate));
+    expect![[r#"
+        error: cannot use the certificate with its key (network.tls): keys may not be consistent: KeyMismatch
+    "#]].assert_eq(&start(&authority, &key));
+    let args = serve(folder.path(), "");
+    fs::remove_file(folder.path().join("server.key")).unwrap();
+    let missing = run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(missing.code == 2 && missing.stderr.contains("server.key"), "{missing:#?}");
 }
