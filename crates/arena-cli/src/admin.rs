@@ -185,16 +185,20 @@ fn audit(AuditPage { entries, total, .. }: AuditPage) -> String {
 fn budgets(Budgets { budgets, addresses, total }: Budgets) -> String {
     let mut table = Table::new(&["budget", "used", "limit", "limit per address", "setting"]);
     for Budget { name, used, limit, setting, of_address } in budgets {
-        let of_address = of_address.map_or_else(|| "none".to_owned(), |of_address| of_address.limit.to_string());
-        table.row([name, used.to_string(), limit.to_string(), of_address, setting]);
+        let text = |limit: Option<u64>| limit.map_or_else(|| "none".to_owned(), |limit| limit.to_string());
+        let of_address = of_address.map(|of_address| of_address.limit);
+        table.row([name, used.to_string(), text(limit), text(of_address), setting]);
     }
     let table = table.right([1, 2, 3]);
     let shown = addresses.len();
-    let mut by_address = Table::new(&["address", "connections", "waiting bytes"]);
-    for AddressUse { address, connections, waiting_bytes } in addresses {
-        by_address.row([address, connections.to_string(), waiting_bytes.to_string()]);
+    let mut by_address =
+        Table::new(&["address", "connections", "waiting bytes", "stored in a day", "refusals in a day"]);
+    for AddressUse { address, connections, waiting_bytes, stored_bytes, refusals } in addresses {
+        let [connections, waiting, stored, refusals] =
+            [connections, waiting_bytes, stored_bytes, refusals].map(|number| number.to_string());
+        by_address.row([address, connections, waiting, stored, refusals]);
     }
-    format!("{table}\n\n{}\n{shown} of {}", by_address.right([1, 2]), counted(total, "address", "addresses"))
+    format!("{table}\n\n{}\n{shown} of {}", by_address.right([1, 2, 3, 4]), counted(total, "address", "addresses"))
 }
 
 /// Writes an export to stdout, or to a file that appears once it is complete.

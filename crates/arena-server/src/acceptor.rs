@@ -401,6 +401,7 @@ impl ClientAnswering {
                 }
             }
         };
+        arena.ledger.count_refusal(client, response.status());
         answered(memory::count(response, &budget, is_read), connections, connection)
     }
 }

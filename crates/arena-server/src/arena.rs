@@ -9,6 +9,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::auth::Auth;
 use crate::connections::Connections;
 use crate::house::House;
+use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::openapi::{Description, Mode};
 use crate::passing::Passing;
@@ -41,6 +42,7 @@ pub(crate) struct ArenaState {
     pub(crate) connections: Arc<Connections>,
     /// The way to other nodes; `None` if requests aren't passed on.
     pub(crate) passing: Option<Passing>,
+    pub(crate) ledger: Ledger,
     pub(crate) metrics: Metrics,
     /// The OpenAPI description, built on first use.
     pub(crate) description: OnceLock<Description>,
@@ -73,6 +75,7 @@ impl Arena {
         let records = Arc::new(records);
         records.keep_commitments(&engine);
         let rates = Rates::new(&settings.limits);
+        let ledger = Ledger::new(&settings.limits);
         let connections = Arc::new(Connections::new(
             &settings.limits,
             &settings.network.trusted_proxies,
@@ -90,6 +93,7 @@ impl Arena {
             rates,
             connections,
             passing,
+            ledger,
             metrics,
             description: OnceLock::new(),
             draining: AtomicBool::new(false),

@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use arena_engine::Once;
 use axum::http::StatusCode;
 
 use crate::arena::Arena;
@@ -16,17 +15,13 @@ pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
 }
 
 impl Arena {
-    /// Checks that the disk of the data folder has more free space than the reserve. A repeated request passes, because
-    /// its first answer is stored already.
+    /// Checks that the disk of the data folder has more free space than the reserve.
     ///
     /// # Errors
     /// 507 if there is less space.
-    pub(crate) async fn check_disk(&self, once: Option<Once>) -> ApiResult<()> {
+    pub(crate) fn check_disk(&self) -> ApiResult<()> {
         let reserve = self.settings.limits.disk_reserve_bytes;
         if reserve == 0 || free_bytes(&self.settings.data).is_none_or(|free| free > reserve) {
-            return Ok(());
-        }
-        if self.engine.find_answer(once).await?.is_some() {
             return Ok(());
         }
         let text = format!(

@@ -17,6 +17,7 @@ mod fields;
 mod house;
 mod identity;
 mod lanes;
+mod ledger;
 mod mcp;
 mod memory;
 mod metrics;

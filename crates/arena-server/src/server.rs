@@ -298,6 +298,7 @@ impl Server {
                 loop {
                     tokio::time::sleep(Duration::from_secs(60)).await;
                     house.rates.forget_idle();
+                    house.ledger.forget_idle();
                     house.connections.memory().forget_idle();
                 }
             };

@@ -203,6 +203,9 @@ pub struct LimitSettings {
     /// Free space on the disk of the data folder, in bytes, that is kept for games that have begun. With less, new
     /// sessions, uploads and tournaments are refused. 0 means no reserve.
     pub disk_reserve_bytes: u64,
+    /// Maximum number of bytes that each address may store within a day. Moves and chat may use twice as many. 0 means no
+    /// limit.
+    pub stored_bytes_per_address: u64,
     /// Maximum number of connections.
     pub connections: usize,
     /// Maximum number of connections per address, at most a quarter of `connections`. 0 means no limit.
@@ -241,6 +244,7 @@ impl Default for LimitSettings {
             writes_burst: 100,
             limit_loopback: false,
             disk_reserve_bytes: 256 * 1024 * 1024,
+            stored_bytes_per_address: 4 * 1024 * 1024 * 1024,
             connections: 50_000,
             connections_per_address: 1_000,
             connections_reserved: 500,
@@ -711,7 +715,7 @@ mod tests {
                   |
                 2 | body_byte = 7
                   | ^^^^^^^^^
-                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `import_bytes`, `channel_messages`, `requests_per_second`, `requests_burst`, `writes_per_second`, `writes_burst`, `limit_loopback`, `disk_reserve_bytes`, `connections`, `connections_per_address`, `connections_reserved`, `waiting_bytes`, `waiting_bytes_per_address`, `stalled_ms`, `signature_queue`, `request_ms`, `drain_ms`, `shutdown_ms`"#]],
+                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `import_bytes`, `channel_messages`, `requests_per_second`, `requests_burst`, `writes_per_second`, `writes_burst`, `limit_loopback`, `disk_reserve_bytes`, `stored_bytes_per_address`, `connections`, `connections_per_address`, `connections_reserved`, `waiting_bytes`, `waiting_bytes_per_address`, `stalled_ms`, `signature_queue`, `request_ms`, `drain_ms`, `shutdown_ms`"#]],
         );
         check(
             "config.json",

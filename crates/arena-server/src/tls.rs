@@ -72,7 +72,7 @@ impl Tls {
     /// If the certificate or the key can't be used.
     pub(crate) fn start(files: TlsFiles) -> Result<Tls, TlsError> {
         let provider = Arc::new(default_provider());
-        let content = Content::read(&files)?;
+        let content = FileContent::read(&files)?;
         let (key, expires) = content.certified_key(&files, &provider)?;
         let certificates = Arc::new(Certificates {
             files,
@@ -119,7 +119,7 @@ pub(crate) struct Certificates {
     /// The end of the certificate's validity, in seconds of Unix time.
     expires: AtomicU64,
     /// The content of the files that was read last, usable or not.
-    seen: RwLock<Content>,
+    seen: RwLock<FileContent>,
 }
 
 impl std::fmt::Debug for Certificates {
@@ -150,7 +150,7 @@ impl Certificates {
 
     fn refresh(&self) {
         // While a program replaces the files, one may be missing.
-        let Ok(content) = Content::read(&self.files) else { return };
+        let Ok(content) = FileContent::read(&self.files) else { return };
         if content == *self.seen.read() {
             return;
         }
@@ -175,15 +175,15 @@ impl Certificates {
 
 /// The bytes of the files.
 #[derive(PartialEq, Eq)]
-struct Content {
+struct FileContent {
     certificate: Vec<u8>,
     key: Vec<u8>,
 }
 
-impl Content {
-    fn read(files: &TlsFiles) -> Result<Content, TlsError> {
+impl FileContent {
+    fn read(files: &TlsFiles) -> Result<FileContent, TlsError> {
         let read = |path: &Path| fs::read(path).map_err(|error| TlsError::Read(path.to_owned(), error));
-        Ok(Content { certificate: read(&files.certificate)?, key: read(&files.key)? })
+        Ok(FileContent { certificate: read(&files.certificate)?, key: read(&files.key)? })
     }
 
     /// Returns the certificate with its key, and the end of its validity in seconds of Unix time.

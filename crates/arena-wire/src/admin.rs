@@ -94,7 +94,7 @@ pub struct AuditEntry {
 pub struct Budgets {
     pub budgets: Vec<Budget>,
     pub addresses: Vec<AddressUse>,
-    /// The number of addresses with open connections or waiting bytes, including those that aren't listed.
+    /// The number of addresses that use anything, including those that aren't listed.
     pub total: u64,
 }
 
@@ -104,7 +104,9 @@ pub struct Budgets {
 pub struct Budget {
     pub name: String,
     pub used: u64,
-    pub limit: u64,
+    /// The limit for all addresses together, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
     /// The setting of the limit.
     pub setting: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,4 +130,8 @@ pub struct AddressUse {
     /// The bytes that wait for the address to read them. Addresses without a limit, such as this machine, have 0 here
     /// and count in the total.
     pub waiting_bytes: u64,
+    /// The bytes that the address has stored within a day.
+    pub stored_bytes: u64,
+    /// The requests of the address that were refused within a day because of a limit (413, 429, 503 and 507).
+    pub refusals: u64,
 }

@@ -256,13 +256,16 @@ fn a_server_with_an_unusable_certificate_does_not_start() {
         ["server.pem", "ca.pem", "server.key"].map(|name| fs::read_to_string(pem(name)).unwrap());
     expect![[r#"
         error: FOLDER/server.pem contains no certificate in PEM form (network.tls)
-    "#]].assert_eq(&start("", &key));
+    "#]]
+    .assert_eq(&start("", &key));
     expect![[r#"
         error: FOLDER/server.key contains no private key in PEM form (network.tls)
-    "#]].assert_eq(&start(&certificate, &certificate));
+    "#]]
+    .assert_eq(&start(&certificate, &certificate));
     expect![[r#"
         error: cannot use the certificate with its key (network.tls): keys may not be consistent: KeyMismatch
-    "#]].assert_eq(&start(&authority, &key));
+    "#]]
+    .assert_eq(&start(&authority, &key));
     let args = serve(folder.path(), "");
     fs::remove_file(folder.path().join("server.key")).unwrap();
     let missing = run(&args.iter().map(String::as_str).collect::<Vec<_>>());

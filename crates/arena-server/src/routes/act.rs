@@ -1,6 +1,6 @@
 //! `POST /api/arena/message`: a player's action.
 
-use arena_engine::{Act, EngineError, Written};
+use arena_engine::{Act, EngineError};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -56,10 +56,10 @@ pub(crate) async fn act_in_session(State(arena): State<Arena>, request: Post) ->
     let Action { challenge_id: Filled(session), content: Content(content), message_type: method } = request.body()?;
     let caller = request.caller(&arena).await?;
     let from = caller.speaker()?;
-    arena.rates.admit_writer(request.address, &from)?;
+    arena.admit_writer(request.address, &from)?;
     // Some clients send the name of the operator channel instead of the session's id.
     let session = session.strip_prefix("challenge_").unwrap_or(&session);
     let session = session.parse().map_err(|_| EngineError::UnknownSession)?;
-    let respond = Box::new(|_: &Written<'_>| to_text(&Acted { ok: "Message sent" }));
+    let respond = arena.charge(request.address, |_| to_text(&Acted { ok: "Message sent" }));
     Ok(json(arena.engine.act(Act { session, from, method, content }, request.once_by(&caller), respond).await?))
 }

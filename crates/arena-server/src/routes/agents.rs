@@ -162,7 +162,7 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     if by == Authority::Anonymous {
         request.check_unguessable()?;
     }
-    arena.check_disk(None).await?;
+    arena.admit_new(request.address, None).await?;
     let Names { name, filename: file_name } = request.query()?;
     let limits = &arena.settings.limits;
     let (limit, limited_by) = match is_url {
@@ -175,6 +175,9 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     let (body, once) = request.read(limit, limited_by, limits, &scope).await?;
     if is_url {
         arena.rates.admit_body(address, body.len())?;
+    }
+    if let Some(address) = address {
+        arena.ledger.charge(address, body.len() as u64);
     }
     let (url, name) = match is_url {
         true => {

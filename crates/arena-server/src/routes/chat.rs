@@ -1,6 +1,6 @@
 //! `POST /api/chat/send`: a chat message to other players.
 
-use arena_engine::{Chat, EngineError, Written};
+use arena_engine::{Chat, EngineError};
 use arena_model::Party;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -55,12 +55,12 @@ pub(crate) async fn send_chat(State(arena): State<Arena>, request: Post) -> ApiR
     let to = to.as_deref().map(Party::from_wire);
     let caller = request.caller(&arena).await?;
     let from = caller.speaker()?;
-    arena.rates.admit_writer(request.address, &from)?;
+    arena.admit_writer(request.address, &from)?;
     let no_chat = || {
         ApiError::bad_request("INVALID_CHANNEL", "channel must be the id of a session; other channels are read-only")
     };
     let session = channel.parse().map_err(|_| no_chat())?;
-    let respond = Box::new(|written: &Written<'_>| match written.messages {
+    let respond = arena.charge(request.address, |written| match written.messages {
         [message] => to_text(&Sent {
             index: message.index,
             channel: message.channel.to_string(),

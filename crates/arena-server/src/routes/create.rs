@@ -45,14 +45,14 @@ pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) ->
     let wanted: Option<NewChallenge> = request.find_body()?;
     let (options, unlisted) = wanted.map_or((None, None), |wanted| (wanted.options, wanted.unlisted));
     let once = request.once_creating()?;
-    arena.check_disk(once).await?;
+    arena.admit_new(request.address, once).await?;
     let create = Create {
         challenge: request.param("name").to_owned(),
         options: options.unwrap_or_default(),
         is_rated: true,
         is_unlisted: unlisted == Some(true),
     };
-    let respond = Box::new(|written: &arena_engine::Written<'_>| to_text(&view(written.session, Viewer::Creator)));
+    let respond = arena.charge(request.address, |written| to_text(&view(written.session, Viewer::Creator)));
     let answer = arena.engine.create(create, once, respond).await?;
     // Nodes draw ids that prefer themselves.
     Ok(arena.name_node(json(with_creator_key(&arena, answer)?)))

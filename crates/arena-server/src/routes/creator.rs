@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arena_engine::{Administrator, EngineError, Fork, Requester, Withdrawal, Written};
+use arena_engine::{Administrator, EngineError, Fork, Requester, Withdrawal};
 use arena_model::{InviteCode, Seat, Session, SessionId, SessionView, Status};
 use arena_record::RecordError;
 use axum::extract::State;
@@ -140,7 +140,7 @@ pub(crate) async fn fork_session(State(arena): State<Arena>, request: Post) -> A
     let sees_private_chat = matches!(by, Authority::Administrator(_)) || arena.settings.sessions.reveal_chat;
     let wanted = WantedFork { of: id, at, is_reseeded, sees_private_chat };
     arena.rates.admit_fork(request.address)?;
-    arena.check_disk(None).await?;
+    arena.admit_new(request.address, None).await?;
     let fork = match make_fork(&arena, wanted).await? {
         Ok(fork) => fork,
         Err(ForkFailure::Engine(error) | ForkFailure::Record(RecordFailure::Engine(error))) => {
@@ -162,7 +162,7 @@ pub(crate) async fn fork_session(State(arena): State<Arena>, request: Post) -> A
         }
     };
     by.record_audit(&arena, "fork", json!({ "session": id, "fork": fork.session.facts.id, "at": at })).await?;
-    let respond = Box::new(move |written: &Written<'_>| {
+    let respond = arena.charge(request.address, move |written| {
         let session = written.session;
         to_text(&ForkedSession {
             id: session.facts.id.to_string(),

@@ -107,7 +107,7 @@ pub(crate) async fn enqueue(
     house_after: Option<Duration>,
     once: Option<Once>,
 ) -> ApiResult<Ticket> {
-    arena.check_disk(once).await?;
+    arena.admit_new(address, once).await?;
     let (network, per_network) = arena.rates.tickets_of(address);
     let enqueue = Enqueue { challenge: name.to_owned(), network, per_network, house_after };
     let full = || ApiError::new(StatusCode::CONFLICT, "QUEUE_FULL", "too many callers wait for opponents; try later");

@@ -282,7 +282,7 @@ pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post)
     if by == Authority::Anonymous {
         request.check_unguessable()?;
     }
-    arena.check_disk(None).await?;
+    arena.admit_new(request.address, None).await?;
     let once = request.once(&by.scope(request.address));
     by.record_audit(
         &arena,

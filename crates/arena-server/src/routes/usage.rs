@@ -1,7 +1,7 @@
 //! `POST /api/arena/usage`: a player's report of its usage and cost. It becomes public, as the player's claim, when the
 //! session has ended.
 
-use arena_engine::{EngineError, ReportUsage, Written};
+use arena_engine::{EngineError, ReportUsage};
 use arena_model::{MOST_MS, MOST_TOKENS, ProfileText, Timestamp, UsageReport, UsageTotal};
 use axum::extract::State;
 use serde::Deserialize;
@@ -64,10 +64,10 @@ pub(crate) async fn report_usage(State(arena): State<Arena>, request: Post) -> A
     let report = read(spent)?;
     let caller = request.caller(&arena).await?;
     let from = caller.speaker()?;
-    arena.rates.admit_writer(request.address, &from)?;
+    arena.admit_writer(request.address, &from)?;
     let session = session.map_err(|_| EngineError::UnknownSession)?;
     let sender = from.clone();
-    let respond = Box::new(move |written: &Written<'_>| {
+    let respond = arena.charge(request.address, move |written| {
         to_text(written.usage_of(&sender).expect("a sender with reported usage has a seat"))
     });
     let request_of_engine = ReportUsage { session, from, report };

@@ -178,10 +178,10 @@ function show(audit, bans, { budgets, addresses }, active, all, ready) {
         return [text(who), text(each.reason), dated(each.at), button("Lift", () => act("/api/admin/bans/lift", { [kind]: who }, "Ban lifted"))];
     };
     at("bans").replaceChildren(table(["Banned", "Reason", "Since", ""], bans.bans.map(ban)));
-    const amount = (name, value) => (name === "waitingBytes" ? bytes(value) : String(value));
-    const budget = ({ name, used, limit, setting, ofAddress }) => [make("code", "", setting), amount(name, used), amount(name, limit), ofAddress ? amount(name, ofAddress.limit) : "none"];
+    const amount = (name, value) => (value === undefined ? "none" : name.endsWith("Bytes") ? bytes(value) : String(value));
+    const budget = ({ name, used, limit, setting, ofAddress }) => [make("code", "", setting), amount(name, used), amount(name, limit), amount(name, ofAddress?.limit)];
     at("budgets").replaceChildren(table(["Budget", "Used", "Limit", "Per address"], budgets.map(budget), 1));
-    at("addresses").replaceChildren(table(["Address", "Connections", "Waiting"], addresses.map((each) => [text(each.address), String(each.connections), bytes(each.waitingBytes)]), 1));
+    at("addresses").replaceChildren(table(["Address", "Connections", "Waiting", "Stored in a day", "Refusals in a day"], addresses.map((each) => [text(each.address), String(each.connections), bytes(each.waitingBytes), bytes(each.storedBytes), String(each.refusals)]), 1));
     const entry = (each) => [String(each.no), dated(each.at), text(each.address), text(each.action), text(detailText(each.detail))];
     at("audit").replaceChildren(table(["#", "Time", "Address", "Action", "Details"], audit.entries.map(entry)));
 }

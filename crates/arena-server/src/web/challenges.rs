@@ -1,6 +1,7 @@
 //! `/challenges`: the hosted challenges; `/challenges/{name}`: one challenge with the ways to play it, its rules,
 //! sessions and leaderboards.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -298,10 +299,9 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
         Some("true") => true,
         Some(_) => return Err(ApiError::bad_request("INVALID_FIELD", "unlisted must be `true`").into()),
     };
-    arena.check_disk(None).await?;
+    arena.admit_new(form.address, None).await?;
     let create = Create { challenge: name.to_owned(), options, is_rated: house.is_none(), is_unlisted };
-    let respond =
-        Box::new(|written: &arena_engine::Written<'_>| to_text(&arena_model::view(written.session, Viewer::Creator)));
+    let respond = arena.charge(form.address, |written| to_text(&arena_model::view(written.session, Viewer::Creator)));
     let view = arena.engine.create(create, None, respond).await?;
     let session: RedactedSession = serde_json::from_str(&view).expect("views have these fields");
     let Some((own, others)) = session.invites.split_first() else { return Ok(to_challenge(name)) };
@@ -396,6 +396,7 @@ fn pass_on(challenge: &str, base: &str, session: &RedactedSession, order: Option
 pub(super) async fn start_against_house(
     arena: &Arena,
     name: &str,
+    address: Option<IpAddr>,
     leave: impl Future<Output = PageResult<bool>>,
 ) -> PageResult<Option<String>> {
     let challenge = hosted(arena, name)?;
@@ -405,10 +406,9 @@ pub(super) async fn start_against_house(
     if !leave.await? {
         return Ok(None);
     }
-    arena.check_disk(None).await?;
+    arena.admit_new(address, None).await?;
     let create = Create { challenge: name.to_owned(), options, is_rated: false, is_unlisted: false };
-    let respond =
-        Box::new(|written: &arena_engine::Written<'_>| to_text(&arena_model::view(written.session, Viewer::Creator)));
+    let respond = arena.charge(address, |written| to_text(&arena_model::view(written.session, Viewer::Creator)));
     let view = arena.engine.create(create, None, respond).await?;
     let session: RedactedSession = serde_json::from_str(&view).expect("views have these fields");
     let Some((own, others)) = session.invites.split_first() else { return Ok(None) };

@@ -406,9 +406,9 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
     let (session, from) = (session.facts.id, Party::Player(invite));
     let content = content.map(|Content(content)| content);
     if wanted != "join" {
-        arena.rates.admit_writer(form.address, &from)?;
+        arena.admit_writer(form.address, &from)?;
     }
-    let respond = Box::new(|_: &arena_engine::Written<'_>| String::new());
+    let respond = arena.charge(form.address, |_| String::new());
     match wanted.as_str() {
         "join" => {
             take_seat(&arena, &invite.to_string(), user.as_deref()).await?;

@@ -162,7 +162,7 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
     let ticket = form.param("ticket").parse::<Ticket>().map_err(|_| unknown())?;
     let leave = async { Ok(arena.engine.leave_queue(&ticket).await? == Leaving::Left) };
     if wants_house {
-        if let Some(invite) = start_against_house(&arena, name, leave).await? {
+        if let Some(invite) = start_against_house(&arena, name, form.address, leave).await? {
             return Ok(to_seat(&invite));
         }
     } else {

@@ -191,14 +191,20 @@ fn the_budgets_show_the_addresses_that_use_most() {
         page = fixture.get("/budgets").ok();
     }
     let per_address = json!({ "limit": 10, "setting": "limits.connections_per_address" });
+    let stored = "limits.stored_bytes_per_address";
+    let four_gib = 4_u64 << 30;
     assert_eq!(
         page["budgets"],
         json!([
             { "name": "connections", "used": 5, "limit": 80, "setting": "limits.connections", "ofAddress": per_address },
             { "name": "waitingBytes", "used": 0, "limit": 1024 * 1024, "setting": "limits.waiting_bytes" },
+            { "name": "storedBytes", "used": 0, "setting": stored, "ofAddress": { "limit": four_gib, "setting": stored } },
         ])
     );
-    let of = |last: u8, connections: u64| json!({ "address": format!("127.0.0.{last}"), "connections": connections, "waitingBytes": 0 });
+    let of = |last: u8, connections: u64| {
+        let address = format!("127.0.0.{last}");
+        json!({ "address": address, "connections": connections, "waitingBytes": 0, "storedBytes": 0, "refusals": 0 })
+    };
     assert_eq!(page["addresses"], json!([of(2, 3), of(1, 1), of(3, 1)]));
     let part = fixture.get("/budgets?limit=1&offset=1").ok();
     assert_eq!((&part["addresses"], &part["total"]), (&json!([of(1, 1)]), &json!(3)));

@@ -1,5 +1,6 @@
 //! Tests of the server over real sockets, one module per guarantee.
 
+mod abuse;
 mod admin;
 mod auth;
 mod evals;
