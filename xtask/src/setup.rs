@@ -10,7 +10,7 @@ use crate::{browser, nats, node, packages, postgres, python};
 /// The name of a part, and the function that installs it.
 type SetupPart = (&'static str, fn(&Path) -> anyhow::Result<()>);
 
-const PARTS: [SetupPart; 9] = [
+const PARTS: [SetupPart; 10] = [
     ("python", python::prepare),
     ("node", node::prepare),
     ("postgres", |_| postgres::prepare()),
@@ -18,6 +18,10 @@ const PARTS: [SetupPart; 9] = [
     ("faketime", |_| packages::need("faketime", "faketime")),
     ("sqlite3", |_| packages::need("sqlite3", "sqlite3")),
     ("engines", |_| packages::need_in("/usr/games", &["stockfish", "gnuchess"])),
+    ("monitoring", |_| {
+        packages::need("promtool", "prometheus")?;
+        packages::need("systemd-analyze", "systemd")
+    }),
     ("balancers", |_| packages::need_in("/usr/sbin", &["nginx", "haproxy", "caddy"])),
     ("browser", browser::prepare),
 ];

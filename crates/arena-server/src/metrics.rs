@@ -1,7 +1,7 @@
-//! Metrics for Prometheus: requests by route with durations, sessions by status, streams, connections, memory, disk and
-//! nodes.
+//! Metrics for Prometheus: requests by route with durations, sessions by status, streams, connections, memory, disk,
+//! nodes and the process.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,13 +11,13 @@ use arena_engine::{Engine, EventCounts, NodeMetrics};
 use arena_model::Status;
 use arena_store::SessionFilter;
 use parking_lot::RwLock;
+use procfs::process::{LimitValue, Process};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::connections::Connections;
@@ -32,6 +32,11 @@ struct RequestLabels {
     route: String,
     method: String,
     status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct VersionLabels {
+    version: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -100,7 +105,10 @@ impl Metrics {
         data: &Path,
         certificates: Option<Arc<Certificates>>,
     ) -> Metrics {
-        let mut registry = Registry::with_prefix("arena");
+        let mut all = Registry::default();
+        // The names of these metrics are the same for all programs.
+        all.register_collector(Box::new(ProcessCollector));
+        let registry = all.sub_registry_with_prefix("arena");
         let requests = Family::default();
         let seconds = Family::new_with_constructor((|| Histogram::new(BUCKETS)) as fn() -> Histogram);
         let subscribers = Gauge::default();
@@ -130,11 +138,10 @@ impl Metrics {
         let failed_signatures = Counter::default();
         let failed = "Signatures of records and checkpoints that failed";
         registry.register("failed_signatures", failed, failed_signatures.clone());
-        registry.register(
-            "build",
-            "The version of the program",
-            Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]),
-        );
+        // Prometheus's own format has no type for information.
+        let build = Family::<VersionLabels, Gauge>::default();
+        build.get_or_create(&VersionLabels { version: env!("CARGO_PKG_VERSION") }).set(1);
+        registry.register("build_info", "1, with the version of the program", build);
         registry.register_collector(Box::new(Waiting(open)));
         registry.register_collector(Box::new(DiskCollector(data.to_owned())));
         registry.register_collector(Box::new(SessionCollector(engine)));
@@ -143,7 +150,7 @@ impl Metrics {
         }
         let routes = RwLock::default();
         Metrics {
-            registry,
+            registry: all,
             requests,
             seconds,
             routes,
@@ -188,6 +195,28 @@ impl Metrics {
     }
 }
 
+/// Converts metrics from OpenMetrics to Prometheus's older format, in which the descriptions of counters have the suffix
+/// `_total` as well.
+pub(crate) fn to_plain(text: &str) -> String {
+    let describes = |line: &str| {
+        ["# HELP ", "# TYPE "]
+            .iter()
+            .find_map(|start| line.strip_prefix(start)?.split_once(' '))
+            .map(|(name, _)| name.to_owned())
+    };
+    let is_counter = |line: &&str| line.starts_with("# TYPE ") && line.ends_with(" counter");
+    let counters: HashSet<String> = text.lines().filter(is_counter).filter_map(describes).collect();
+    let mut plain = String::with_capacity(text.len());
+    for line in text.lines().filter(|line| *line != "# EOF") {
+        match describes(line).filter(|name| counters.contains(name)) {
+            Some(name) => plain.push_str(&line.replacen(&name, &format!("{name}_total"), 1)),
+            None => plain.push_str(line),
+        }
+        plain.push('\n');
+    }
+    plain
+}
+
 /// A collector of the memory that the server holds for slow clients.
 #[derive(Debug)]
 struct Waiting(Arc<Connections>);
@@ -222,6 +251,39 @@ impl Collector for CertificateCollector {
         let end = ConstGauge::new(i64::try_from(self.0.expires()).unwrap_or(i64::MAX));
         let help = "End of the validity of the public address's certificate, in seconds of Unix time";
         end.encode(encoder.encode_descriptor("tls_certificate_expiry_seconds", help, None, end.metric_type())?)
+    }
+}
+
+/// A collector of the process's CPU time, memory and open files.
+#[derive(Debug)]
+struct ProcessCollector;
+
+impl Collector for ProcessCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        // Without `/proc`, the metrics are missing.
+        let Ok(process) = Process::myself() else { return Ok(()) };
+        let Ok(stat) = process.stat() else { return Ok(()) };
+        let ticks = procfs::ticks_per_second() as f64;
+        let cpu = ConstCounter::new((stat.utime + stat.stime) as f64 / ticks);
+        let help = "CPU time of the process, in seconds";
+        cpu.encode(encoder.encode_descriptor("process_cpu_seconds", help, None, cpu.metric_type())?)?;
+        let mut gauge = |name: &str, help: &str, value: f64| {
+            let gauge = ConstGauge::new(value);
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
+        };
+        let resident = stat.rss.saturating_mul(procfs::page_size()) as f64;
+        gauge("process_resident_memory_bytes", "Memory of the process, in bytes", resident)?;
+        if let Ok(files) = process.fd_count() {
+            gauge("process_open_fds", "Open files of the process", files as f64)?;
+        }
+        if let Ok(LimitValue::Value(files)) = process.limits().map(|limits| limits.max_open_files.soft_limit) {
+            gauge("process_max_fds", "Maximum number of open files of the process", files as f64)?;
+        }
+        if let Ok(boot) = procfs::boot_time_secs() {
+            let start = boot as f64 + stat.starttime as f64 / ticks;
+            gauge("process_start_time_seconds", "Start of the process, in seconds of Unix time", start)?;
+        }
+        Ok(())
     }
 }
 

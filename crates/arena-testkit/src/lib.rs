@@ -25,6 +25,7 @@ pub use host::Host;
 pub use nats::NatsServer;
 pub use node::node_packages;
 pub use player::{Player, known_admin_token, known_secret};
+pub use port::free_port;
 pub use postgres::{Pooler, Postgres};
 pub use python::python;
 pub use rng::TestRng;

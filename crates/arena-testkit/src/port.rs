@@ -10,7 +10,7 @@ const COUNT: u16 = 10_000;
 
 /// Returns a random port of the loopback interface without a listener. The probability that another test gets the
 /// same port is about one in ten thousand.
-pub(crate) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     // Each `RandomState` has its own random keys, so the hash is a random number.
     let drawn = || FIRST + (RandomState::new().hash_one(0) % u64::from(COUNT)) as u16;
     std::iter::repeat_with(drawn)

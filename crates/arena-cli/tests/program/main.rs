@@ -23,6 +23,7 @@ mod lifecycle;
 mod live;
 mod log;
 mod matches;
+mod monitoring;
 mod nodes;
 mod old_formats;
 mod old_rules;

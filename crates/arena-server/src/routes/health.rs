@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use crate::answer::json;
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
+use crate::metrics::to_plain;
 use crate::request::accepts;
 
 /// The server's status.
@@ -82,13 +83,13 @@ pub(crate) async fn metrics(State(arena): State<Arena>, headers: HeaderMap) -> A
         tracing::error!(%error, "cannot write metrics: {error}");
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "cannot write metrics")
     })?;
-    let mut response = Response::new(text.into());
     // Browsers display plain text but download OpenMetrics.
-    let text_format = HeaderValue::from_static(if accepts(&headers, "text/") && !accepts(&headers, "openmetrics") {
-        "text/plain; charset=utf-8"
-    } else {
-        "application/openmetrics-text; version=1.0.0; charset=utf-8"
-    });
+    let is_plain = accepts(&headers, "text/") && !accepts(&headers, "openmetrics");
+    let (text, text_format) = match is_plain {
+        true => (to_plain(&text), HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8")),
+        false => (text, HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8")),
+    };
+    let mut response = Response::new(text.into());
     response.headers_mut().insert(header::CONTENT_TYPE, text_format);
     Ok(response)
 }
