@@ -5,7 +5,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use arena_model::{Channel, ContentHash, Seat, SessionId, UserId, UserProfile};
-use arena_store::{AuditEntry, AuditNo, Ban, BanSubject, DeletionOutcome, Page, Recount, StoreError, UserDeletion};
+use arena_store::{
+    AuditEntry, AuditNo, Ban, BanSubject, DeletionOutcome, Page, Recount, ReportedMessage, StoreError, StoredReport,
+    UserDeletion,
+};
 use serde_json::{Value, json};
 
 use crate::completion::Completion;
@@ -67,6 +70,45 @@ impl Engine {
             hidden.ok_or(EngineError::UnknownMessage { channel, index })
         })
         .await
+    }
+
+    /// Stores a report of a message by a reader in `network`, for the administrator. Returns false if there are too many
+    /// reports, of all networks or of this one.
+    ///
+    /// # Errors
+    /// If there is no such session or message, or the store can't be read or write.
+    pub async fn report_message(
+        &self,
+        message: ReportedMessage,
+        network: String,
+        reason: String,
+    ) -> Result<bool, EngineError> {
+        let ReportedMessage { channel, index } = message;
+        let channel_reader = self.subscribe(channel).await?.ok_or(EngineError::UnknownSession)?;
+        if index == 0 || channel_reader.read(index, 1).await?.messages.is_empty() {
+            return Err(EngineError::UnknownMessage { channel, index });
+        }
+        let at = self.inner.environment.now();
+        let report = StoredReport { channel: channel.to_string(), index, network, reason, at };
+        self.inner.store.report_message(report).await.map_err(unwritten)
+    }
+
+    /// Returns the reports of messages that the administrator hasn't handled, newest first.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_reports(&self, offset: u64, limit: usize) -> Result<Page<StoredReport>, EngineError> {
+        Ok(self.inner.store.list_reports(offset, limit).await?)
+    }
+
+    /// Dismisses the reports of a message, and returns their number.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn dismiss_reports(&self, by: Administrator, message: ReportedMessage) -> Result<u64, EngineError> {
+        let detail = json!({ "channel": message.channel.to_string(), "index": message.index });
+        let audit = self.inner.audit(by, "dismiss-reports", detail);
+        self.inner.store.dismiss_reports(message, audit).await.map_err(unwritten)
     }
 
     /// Adds a ban, or replaces the reason of an existing one.

@@ -19,6 +19,7 @@ mod metadata;
 mod players;
 mod queue;
 mod records;
+mod reports;
 mod rows;
 mod scoring;
 mod skill;
@@ -55,6 +56,7 @@ use crate::request_id::{REQUEST_ID, RequestId};
 use crate::web;
 pub(crate) use agents::{AgentView, id_of as id_of_agent};
 pub(crate) use queue::{enqueue, poll_ticket};
+pub(crate) use reports::{MAX_REASON, report};
 pub(crate) use rows::TOTAL;
 pub(crate) use scoring::orders;
 pub(crate) use skill::base;
@@ -92,6 +94,7 @@ fn list(arena: &Arena) -> Vec<Route> {
         routes!(usage::report_usage),
         routes!(sync::sync_operator),
         routes!(chat::send_chat),
+        routes!(reports::report_message),
         routes!(sync::sync_chat),
         routes!(stream::stream_channel),
         routes!(users::list_users, users::change_profile),

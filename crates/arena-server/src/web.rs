@@ -24,6 +24,7 @@ mod play;
 mod plots;
 mod queue;
 mod replays;
+mod reports;
 mod seen;
 mod sessions;
 mod share;
@@ -68,6 +69,7 @@ pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
         ("/queue/{name}", post(queue::join)),
         ("/queue/{name}/{ticket}", get(queue::show).post(queue::act)),
         ("/sessions/{id}", get(sessions::show)),
+        ("/sessions/{id}/report", get(reports::show).post(reports::send)),
         ("/sessions/{id}/replay", get(events::show)),
         ("/sessions/{id}/events", get(events::list)),
         ("/sessions/{id}/picture.svg", get(share::picture)),

@@ -5,6 +5,7 @@ use arena_model::{Channel, ContentHash};
 use crate::audit::record;
 use crate::db::Db;
 use crate::job::{WriteError, Writing};
+use crate::reports::{ReportedMessage, forget};
 use crate::tables::channel_number;
 use crate::value::{Value, count};
 use crate::{AuditEntry, CommitError, SessionNo, Store, StoreError};
@@ -42,6 +43,7 @@ impl Store {
                     return Ok(Some(hash.parse().map_err(|error| StoreError::damaged(what, error))?));
                 }
                 let hash = ContentHash::of(&content);
+                let reported = index;
                 let [session, number, index] = place;
                 begin_to_erase(writing)?;
                 let sql = "UPDATE messages SET content = '', hidden = $1, commitment = $2
@@ -51,6 +53,7 @@ impl Store {
                 writing.db.execute(sql, &values).await?;
                 end_erasing(writing)?;
                 writing.journal_entry.add_hidden(channel);
+                forget(writing, &ReportedMessage { channel, index: reported }).await?;
                 let entry = audit(hash);
                 record(writing, &entry).await?;
                 Ok(Some(hash))

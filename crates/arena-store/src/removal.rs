@@ -9,6 +9,7 @@ use crate::audit::record;
 use crate::db::Failure;
 use crate::hiding::{begin_to_erase, end_erasing};
 use crate::job::{WriteError, Writing};
+use crate::reports::forget_all_of;
 use crate::standings::{PARTICIPANTS, games_of, recount, write_career};
 use crate::tables::channel_number;
 use crate::value::{Value, count};
@@ -121,6 +122,7 @@ async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Resu
     }
     let key = [key];
     writing.db.execute("DELETE FROM messages WHERE session = $1", &key).await?;
+    forget_all_of(writing, session.facts.id).await?;
     let forget = format!("DELETE FROM invites AS i WHERE {}", writing.db.dialect().by_code());
     for invite in &session.facts.invites {
         writing.db.execute(&forget, &[invite.to_string().into()]).await?;

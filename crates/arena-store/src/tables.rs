@@ -38,6 +38,7 @@ pub(crate) const SQLITE: &[&str] = &[
     include_str!("../migrations/0010_queue.sql"),
     include_str!("../migrations/0011_unlisted.sql"),
     include_str!("../migrations/sqlite/0012_records.sql"),
+    include_str!("../migrations/0014_reports.sql"),
 ];
 
 /// The migrations of Postgres, in order. A file that both databases understand can be in both lists.
@@ -52,6 +53,7 @@ pub(crate) const POSTGRES: &[&str] = &[
     include_str!("../migrations/0011_unlisted.sql"),
     include_str!("../migrations/postgres/0012_records.sql"),
     include_str!("../migrations/postgres/0013_peers.sql"),
+    include_str!("../migrations/0014_reports.sql"),
 ];
 
 /// A session to insert or update.

@@ -34,6 +34,32 @@ pub struct Hidden {
     pub content_sha256: String,
 }
 
+/// A page of the reports that the administrator hasn't handled.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct ReportPage {
+    pub reports: Vec<MessageReport>,
+    /// The number of reports on all pages.
+    pub total: u64,
+}
+
+/// A report of a message.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct MessageReport {
+    /// The message's channel: `invites`, a session's id for its chat, or `challenge_` and the id.
+    pub channel: String,
+    pub index: u64,
+    /// The reporter's address; for IPv6, its /64 network.
+    pub address: String,
+    pub reason: String,
+    pub at: Timestamp,
+}
+
+/// The number of dismissed reports.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Dismissed {
+    pub dismissed: u64,
+}
+
 /// The result of a recount.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Counted {

@@ -10,7 +10,7 @@ mod admin;
 mod message;
 
 pub use admin::{
-    AddressLimit, AddressUse, AuditEntry, AuditPage, Ban, Bans, Budget, Budgets, Counted, Hidden, ImportReport,
-    SkippedLine,
+    AddressLimit, AddressUse, AuditEntry, AuditPage, Ban, Bans, Budget, Budgets, Counted, Dismissed, Hidden,
+    ImportReport, MessageReport, ReportPage, SkippedLine,
 };
 pub use message::{Message, Messages};

@@ -56,6 +56,30 @@ Examples:
         /// Index of the message, from 1.
         index: u64,
     },
+    /// List the messages that readers have reported.
+    #[command(after_help = "\
+Examples:
+  arena admin reports
+  arena admin hide ID 3      deletes the message
+  arena admin dismiss ID 3   keeps it")]
+    Reports {
+        /// Maximum number of reports, up to 100 [default: the server's]
+        #[arg(long, value_name = "N")]
+        limit: Option<u32>,
+        /// Number of newest reports to skip [default: 0]
+        #[arg(long, value_name = "N")]
+        offset: Option<u64>,
+    },
+    /// Dismiss the reports of a message, which stays.
+    #[command(after_help = "\
+Examples:
+  arena admin dismiss ID 3   the reports of message 3 of a session's chat")]
+    Dismiss {
+        /// Channel: a session id, challenge_ID or invites.
+        channel: String,
+        /// Index of the message, from 1.
+        index: u64,
+    },
     /// Ban a user, a key or an address. A banned user can still read; a banned address receives only the reason.
     #[command(after_help = "\
 Examples:

@@ -48,6 +48,15 @@ impl Arena {
         self.post("/api/admin/messages/hide", json!({ "channel": channel, "index": index }))
     }
 
+    /// Gets the reports of messages.
+    pub fn reports(&self, limit: Option<u32>, offset: Option<u64>) -> Result<Answer, CallError> {
+        self.get("/api/admin/reports", &paging(limit, offset), None)
+    }
+
+    pub fn dismiss(&self, channel: &str, index: u64) -> Result<Answer, CallError> {
+        self.post("/api/admin/reports/dismiss", json!({ "channel": channel, "index": index }))
+    }
+
     /// Bans a user, key or address.
     pub fn ban(&self, subject: &SubjectArgs, reason: &str) -> Result<Answer, CallError> {
         let SubjectArgs { user, key, address } = subject;

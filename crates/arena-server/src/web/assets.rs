@@ -46,6 +46,7 @@ static OTHERS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         Asset::new("tournament.js", SCRIPT, include_str!("tournament.js")),
         Asset::new("admin.js", SCRIPT, include_str!("admin.js")),
         Asset::new("moderate.js", SCRIPT, include_str!("moderate.js")),
+        Asset::new("report.js", SCRIPT, include_str!("report.js")),
         Asset::new("events.js", SCRIPT, include_str!("events.js")),
         Asset::new("transcript.js", SCRIPT, include_str!("transcript.js")),
         Asset::new("embed.js", SCRIPT, include_str!("embed.js")),

@@ -146,7 +146,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     };
     let title = if has_ended { told.title().to_owned() } else { format!("{}: {}", told.challenge, seats_taken(&seen)) };
     let page = Page::new(&title, NavEntry::Elsewhere, body).with_style("session.css");
-    let page = page.with_script("session.js").with_script("transcript.js").with_script("moderate.js");
+    let page =
+        page.with_script("session.js").with_script("transcript.js").with_script("moderate.js").with_script("report.js");
     Ok(answer(page.with_script("record.js")))
 }
 
