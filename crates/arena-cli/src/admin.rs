@@ -43,9 +43,10 @@ pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> R
             format!("message {index} of {channel} is hidden; the SHA-256 of its content is {content_sha256}")
         }),
         AdminVerb::Reports { limit, offset } => print_result(arena.reports(limit, offset), style, reports),
-        AdminVerb::Dismiss { channel, index } => {
-            print_result(arena.dismiss(&channel, index), style, |Dismissed { dismissed }: Dismissed| {
-                format!("{} of message {index} of {channel} dismissed", counted(dismissed, "report", "reports"))
+        AdminVerb::Dismiss { channel, index, address } => {
+            let answer = arena.dismiss(channel.as_deref(), index, address.as_deref());
+            print_result(answer, style, |Dismissed { dismissed }: Dismissed| {
+                format!("{} dismissed", counted(dismissed, "report", "reports"))
             })
         }
         AdminVerb::Ban { subject, reason } => print_result(arena.ban(&subject, &reason), style, |ban: Ban| {

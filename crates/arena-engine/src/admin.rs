@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arena_model::{Channel, ContentHash, Seat, SessionId, UserId, UserProfile};
 use arena_store::{
-    AuditEntry, AuditNo, Ban, BanSubject, DeletionOutcome, Page, Recount, ReportedMessage, StoreError, StoredReport,
+    AuditEntry, AuditNo, Ban, BanSubject, DeletionOutcome, Page, Recount, ReportSelection, ReportedMessage, StoreError, StoredReport,
     UserDeletion,
 };
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ impl Engine {
     /// reports, of all networks or of this one.
     ///
     /// # Errors
-    /// If there is no such session or message, or the store can't be read or write.
+    /// If there is no such session or message, the message is hidden, or the store can't be read or write.
     pub async fn report_message(
         &self,
         message: ReportedMessage,
@@ -85,7 +85,11 @@ impl Engine {
     ) -> Result<bool, EngineError> {
         let ReportedMessage { channel, index } = message;
         let channel_reader = self.subscribe(channel).await?.ok_or(EngineError::UnknownSession)?;
-        if index == 0 || channel_reader.read(index, 1).await?.messages.is_empty() {
+        let found = match index {
+            0 => None,
+            index => channel_reader.read(index, 1).await?.messages.pop(),
+        };
+        if found.is_none_or(|found| found.message().hidden.is_some()) {
             return Err(EngineError::UnknownMessage { channel, index });
         }
         let at = self.inner.environment.now();
@@ -101,14 +105,19 @@ impl Engine {
         Ok(self.inner.store.list_reports(offset, limit).await?)
     }
 
-    /// Dismisses the reports of a message, and returns their number.
+    /// Dismisses the selected reports, and returns their number.
     ///
     /// # Errors
     /// If the store can't write.
-    pub async fn dismiss_reports(&self, by: Administrator, message: ReportedMessage) -> Result<u64, EngineError> {
-        let detail = json!({ "channel": message.channel.to_string(), "index": message.index });
+    pub async fn dismiss_reports(&self, by: Administrator, selection: ReportSelection) -> Result<u64, EngineError> {
+        let detail = match &selection {
+            ReportSelection::Message(ReportedMessage { channel, index }) => {
+                json!({ "channel": channel.to_string(), "index": index })
+            }
+            ReportSelection::Network(network) => json!({ "address": network }),
+        };
         let audit = self.inner.audit(by, "dismiss-reports", detail);
-        self.inner.store.dismiss_reports(message, audit).await.map_err(unwritten)
+        self.inner.store.dismiss_reports(selection, audit).await.map_err(unwritten)
     }
 
     /// Adds a ban, or replaces the reason of an existing one.

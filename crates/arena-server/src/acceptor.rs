@@ -179,6 +179,12 @@ impl Acceptor {
         if by == ListenerKind::Nodes {
             return self.serve(stream, peer, None, Answering::Node(self.arena.clone()), None);
         }
+        // A handshake takes much more CPU time than accepting a connection, so it counts as a request.
+        let is_proxy = self.arena.settings.network.trusted_proxies.contain(peer.ip());
+        if tls.is_some() && !is_proxy && self.arena.rates.admit(peer.ip()).is_err() {
+            self.arena.metrics.refused_connections.inc();
+            return tracing::debug!(%peer, "refused a handshake with {peer} because of limits.requests_per_second");
+        }
         match self.connections.enter(peer.ip()) {
             Ok(guard) => {
                 let has_administration = by == ListenerKind::Private || self.listeners.private.is_none();

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use arena_engine::{Once, Respond, Written};
-use arena_model::Party;
+use arena_model::{ChatMessage, Party, Session};
 use axum::http::StatusCode;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -17,7 +17,7 @@ use crate::settings::LimitSettings;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The time after which the ledger forgets addresses that have stored little.
+/// The time after which the ledger forgets addresses that have stored little and were refused nothing.
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// The number of bytes below which an address has stored little.
@@ -30,7 +30,7 @@ const MANY: usize = 100_000;
 const MESSAGE: u64 = 100;
 
 /// The bytes that a session occupies besides its state and messages.
-const SESSION: u64 = 1024;
+pub(crate) const SESSION: u64 = 1024;
 
 /// The ledger of a node. Its days begin with an address's first entry.
 pub(crate) struct Ledger {
@@ -70,6 +70,11 @@ impl Ledger {
         (self.limit > 0).then_some(self.limit)
     }
 
+    /// Returns the number of bytes below which an address has stored little.
+    fn little(&self) -> u64 {
+        self.limit().map_or(LITTLE, |limit| limit.min(LITTLE))
+    }
+
     /// Returns the entries of the last day.
     pub(crate) fn entries(&self) -> Vec<(IpAddr, AddressEntry)> {
         let now = Instant::now();
@@ -103,7 +108,7 @@ impl Ledger {
         let now = Instant::now();
         let mut addresses = self.addresses.lock();
         if addresses.len() >= MANY {
-            addresses.retain(|_, entry| entry.stored >= LITTLE);
+            addresses.retain(|_, entry| entry.stored >= self.little());
         }
         let fresh = AddressEntry { begun: now, stored: 0, refusals: 0 };
         let entry = addresses.entry(network_of(address)).or_insert(fresh);
@@ -140,7 +145,8 @@ impl Ledger {
     /// Forgets the entries of earlier days, and those of addresses that have stored little.
     pub(crate) fn forget_idle(&self) {
         let now = Instant::now();
-        let is_kept = |entry: &AddressEntry| now - entry.begun < if entry.stored < LITTLE { HOUR } else { DAY };
+        let is_idle = |entry: &AddressEntry| entry.stored < self.little() && entry.refusals == 0;
+        let is_kept = |entry: &AddressEntry| now - entry.begun < if is_idle(entry) { HOUR } else { DAY };
         let mut addresses = self.addresses.lock();
         addresses.retain(|_, entry| is_kept(entry));
         addresses.shrink_to_fit();
@@ -194,9 +200,19 @@ impl Arena {
 
 /// Returns about the number of bytes that a write adds to the store.
 fn stored_bytes(written: &Written<'_>) -> u64 {
-    let messages: u64 = written.messages.iter().map(|message| message.content.len() as u64 + MESSAGE).sum();
-    let is_new = written.session.version == 1;
-    messages + if is_new { written.session.state.len() as u64 + SESSION } else { 0 }
+    match written.session.version {
+        1 => bytes_of(written.session, written.messages),
+        _ => bytes_of_messages(written.messages),
+    }
+}
+
+/// Returns about the number of bytes that a session with these messages occupies.
+pub(crate) fn bytes_of(session: &Session, messages: &[ChatMessage]) -> u64 {
+    session.state.len() as u64 + SESSION + bytes_of_messages(messages)
+}
+
+fn bytes_of_messages(messages: &[ChatMessage]) -> u64 {
+    messages.iter().map(|message| message.content.len() as u64 + MESSAGE).sum()
 }
 
 #[cfg(test)]
@@ -241,11 +257,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn days_end_and_small_entries_are_forgotten_sooner() {
         let ledger = ledger(LITTLE);
-        let [small, large] = ["192.0.2.1", "192.0.2.2"].map(address);
+        let [small, large, refused] = ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(address);
         ledger.charge(small, LITTLE - 1);
         ledger.charge(large, LITTLE);
         for status in [StatusCode::OK, StatusCode::NOT_FOUND, StatusCode::TOO_MANY_REQUESTS] {
-            ledger.count_refusal(small, status);
+            ledger.count_refusal(refused, status);
         }
         let entries = || {
             let mut entries: Vec<_> = ledger.entries();
@@ -253,10 +269,10 @@ mod tests {
             entries.into_iter().map(|(address, entry)| (address, entry.stored, entry.refusals)).collect::<Vec<_>>()
         };
         ledger.forget_idle();
-        assert_eq!(entries(), [(small, LITTLE - 1, 1), (large, LITTLE, 0)]);
+        assert_eq!(entries(), [(small, LITTLE - 1, 0), (large, LITTLE, 0), (refused, 0, 1)]);
         tokio::time::advance(HOUR).await;
         ledger.forget_idle();
-        assert_eq!(entries(), [(large, LITTLE, 0)]);
+        assert_eq!(entries(), [(large, LITTLE, 0), (refused, 0, 1)]);
         tokio::time::advance(DAY - HOUR - Duration::from_secs(90)).await;
         let refusal = ledger.check(large, Share::New).expect_err("the budget is used");
         let refusal = format!("{refusal:?}");

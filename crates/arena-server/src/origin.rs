@@ -111,14 +111,14 @@ pub(crate) fn check_host(version: Version, headers: &HeaderMap) -> ApiResult<()>
 /// Refuses a write from a web page of a foreign origin.
 ///
 /// Requests without `Origin` and `Sec-Fetch-Site` pass, since they come from programs other than browsers. In
-/// authentication mode all origins may write, since a page has no more rights than any other client. For MCP, `mcp` is
-/// true and the check applies in both modes, as the protocol requires.
+/// authentication mode all origins may write, since a page has no more rights than any other client. If `always` is
+/// true, the check applies in that mode too.
 ///
 /// # Errors
 /// 403 if the origin is neither the arena's own nor allowed.
-pub(crate) fn check_origin(arena: &Arena, method: &Method, headers: &HeaderMap, mcp: bool) -> ApiResult<()> {
+pub(crate) fn check_origin(arena: &Arena, method: &Method, headers: &HeaderMap, always: bool) -> ApiResult<()> {
     let writes = ![Method::GET, Method::HEAD, Method::OPTIONS].contains(method);
-    if !writes || (arena.is_authenticated_mode() && !mcp) {
+    if !writes || (arena.is_authenticated_mode() && !always) {
         return Ok(());
     }
     let text = |name: HeaderName| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());

@@ -300,8 +300,9 @@ const COUNTED_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PAT
 /// The route that banned addresses may use as well, for monitoring.
 pub(crate) const OPEN_TO_ALL: &str = "/health";
 
-/// The last segments of the MCP routes. They are the same under both prefixes.
-const OF_MCP: [&str; 2] = ["/arena/mcp", "/chat/mcp"];
+/// The last segments of the routes that pages of other origins may not use in any mode. For MCP, the protocol requires
+/// it. For reports, a page could let its visitors report messages.
+const OF_OWN_ORIGIN: [&str; 4] = ["/arena/mcp", "/chat/mcp", "/reports", "/report"];
 
 /// True if a route is for administrators and monitoring only.
 fn is_of_administration(route: &str) -> bool {
@@ -356,7 +357,7 @@ async fn answer_at<F: Future<Output = Response>>(
     let admitted = current.and_then(|()| address.map_or(Ok(()), |address| arena.engine.admit_address(address)));
     let refused =
         check_host(request.version(), request.headers()).and_then(|()| Ok(admitted?)).and(found).and_then(|()| {
-            check_origin(arena, &method, request.headers(), OF_MCP.iter().any(|path| route.ends_with(path)))
+            check_origin(arena, &method, request.headers(), OF_OWN_ORIGIN.iter().any(|path| route.ends_with(path)))
         });
     let response = match refused {
         Ok(()) => next(request).await,

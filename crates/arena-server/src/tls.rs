@@ -27,6 +27,9 @@ use crate::socket::last_response;
 /// The pause between two reads of the files.
 const READ_EVERY: Duration = Duration::from_secs(5);
 
+/// The maximum number of encrypted bytes that a connection keeps until the client reads them.
+const UNSENT_BYTES: usize = 16 * 1024;
+
 /// The first byte of a connection with TLS: a record of a handshake.
 const HANDSHAKE: u8 = 0x16;
 
@@ -107,7 +110,10 @@ impl Tls {
             let _ = stream.try_write(last_response("400 Bad Request", "", body).as_bytes());
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the client uses no TLS"));
         }
-        self.acceptor.accept(stream).await
+        let mut stream = self.acceptor.accept(stream).await?;
+        // These bytes aren't part of the memory budget.
+        stream.get_mut().1.set_buffer_limit(Some(UNSENT_BYTES));
+        Ok(stream)
     }
 }
 

@@ -29,6 +29,7 @@ impl Store {
         let place = [no.map_or(0, |no| no.0), channel_number(channel), count(index)];
         self.write((place, commit, audit), move |(place, commit, audit), writing| {
             Box::pin(async move {
+                let reported = ReportedMessage { channel, index };
                 let place = place.map(Value::from);
                 let sql = format!(
                     "SELECT content, hidden FROM messages WHERE session = $1 AND channel = $2 AND idx = $3{}",
@@ -39,11 +40,11 @@ impl Store {
                 });
                 let Some((content, hidden)) = found.await? else { return Ok(None) };
                 if let Some(hash) = hidden {
+                    forget(writing, &reported).await?;
                     let what = format!("message {index} of channel {channel}");
                     return Ok(Some(hash.parse().map_err(|error| StoreError::damaged(what, error))?));
                 }
                 let hash = ContentHash::of(&content);
-                let reported = index;
                 let [session, number, index] = place;
                 begin_to_erase(writing)?;
                 let sql = "UPDATE messages SET content = '', hidden = $1, commitment = $2
@@ -51,9 +52,10 @@ impl Store {
                 let commitment = commit(&content).map(|commitment| commitment.to_string());
                 let values = [hash.to_string().into(), commitment.into(), session, number, index];
                 writing.db.execute(sql, &values).await?;
+                // A report may quote the message.
+                forget(writing, &reported).await?;
                 end_erasing(writing)?;
                 writing.journal_entry.add_hidden(channel);
-                forget(writing, &ReportedMessage { channel, index: reported }).await?;
                 let entry = audit(hash);
                 record(writing, &entry).await?;
                 Ok(Some(hash))

@@ -54,7 +54,7 @@ pub use leagues::{
 pub use log::{CreatedSession, EndedSession, LogCursor, NewLeaf, RemovedSession, StoredLeaf};
 pub use nodes::{NodeTerms, Nodes};
 pub use postgres::{Changes, DatabaseUrl, DatabaseUrlError, PostgresStore};
-pub use reports::{ReportedMessage, StoredReport};
+pub use reports::{ReportSelection, ReportedMessage, StoredReport};
 pub use sqlite::{FolderLock, SqliteStore};
 pub use store::Store;
 pub use tickets::{QueueLimits, QueuedTicket};

@@ -28,6 +28,15 @@ pub struct StoredReport {
     pub at: Timestamp,
 }
 
+/// The reports that an administrator dismisses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReportSelection {
+    /// Those of a message.
+    Message(ReportedMessage),
+    /// Those by a network.
+    Network(String),
+}
+
 /// The message of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportedMessage {
@@ -47,10 +56,11 @@ impl Store {
         self.write(report, |report, writing| {
             Box::pin(async move {
                 let StoredReport { channel, index, network, reason, at } = report;
-                let all = "SELECT count(*) FROM reports";
-                let of_network = "SELECT count(*) FROM reports WHERE network = $1";
-                if writing.db.number(all, &[]).await? >= MAX_REPORTS
-                    || writing.db.number(of_network, &[network.as_str().into()]).await? >= MAX_REPORTS_BY_NETWORK
+                let others = "SELECT count(*) FROM reports WHERE NOT (channel = $1 AND idx = $2 AND network = $3)";
+                let of_network = format!("{others} AND network = $3");
+                let key = [channel.as_str().into(), count(*index).into(), network.as_str().into()];
+                if writing.db.number(others, &key).await? >= MAX_REPORTS
+                    || writing.db.number(&of_network, &key).await? >= MAX_REPORTS_BY_NETWORK
                 {
                     return Ok(false);
                 }
@@ -91,14 +101,20 @@ impl Store {
         Ok(Page { items, total: total.unsigned_abs() })
     }
 
-    /// Removes the reports of a message. Returns their number. If there were none, the audit log gets no entry.
+    /// Removes the selected reports. Returns their number. If there were none, the audit log gets no entry.
     ///
     /// # Errors
     /// If the store can't write.
-    pub async fn dismiss_reports(&self, message: ReportedMessage, audit: AuditEntry) -> Result<u64, CommitError> {
-        self.write((message, audit), |(message, audit), writing| {
+    pub async fn dismiss_reports(&self, selection: ReportSelection, audit: AuditEntry) -> Result<u64, CommitError> {
+        self.write((selection, audit), |(selection, audit), writing| {
             Box::pin(async move {
-                let removed = forget(writing, message).await?;
+                let removed = match selection {
+                    ReportSelection::Message(message) => forget(writing, message).await?,
+                    ReportSelection::Network(network) => {
+                        let sql = "DELETE FROM reports WHERE network = $1";
+                        writing.db.execute(sql, &[network.as_str().into()]).await?
+                    }
+                };
                 if removed > 0 {
                     record(writing, audit).await?;
                 }

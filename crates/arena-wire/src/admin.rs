@@ -48,7 +48,7 @@ pub struct MessageReport {
     /// The message's channel: `invites`, a session's id for its chat, or `challenge_` and the id.
     pub channel: String,
     pub index: u64,
-    /// The reporter's address; for IPv6, its /64 network.
+    /// The reporter's address; for IPv6, its /48 network.
     pub address: String,
     pub reason: String,
     pub at: Timestamp,

@@ -53,8 +53,15 @@ impl Arena {
         self.get("/api/admin/reports", &paging(limit, offset), None)
     }
 
-    pub fn dismiss(&self, channel: &str, index: u64) -> Result<Answer, CallError> {
-        self.post("/api/admin/reports/dismiss", json!({ "channel": channel, "index": index }))
+    /// Dismisses the reports of a message, or those of an address.
+    pub fn dismiss(
+        &self,
+        channel: Option<&str>,
+        index: Option<u64>,
+        address: Option<&str>,
+    ) -> Result<Answer, CallError> {
+        let body = json!({ "channel": channel, "index": index, "address": address });
+        self.post("/api/admin/reports/dismiss", body)
     }
 
     /// Bans a user, key or address.

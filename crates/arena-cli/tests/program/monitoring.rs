@@ -225,7 +225,8 @@ fn prometheus_shows_a_healthy_arena_and_tells_when_it_stops() {
             eventually(&query, || (prometheus.count(&query) > 0).then_some(()));
         }
     }
-    assert_eq!(prometheus.firing(), BTreeSet::new());
+    // A slow scrape of a busy machine may look like an alert for a moment.
+    eventually("no alert fires", || prometheus.firing().is_empty().then_some(()));
 
     // A stopping server refuses checks of its readiness.
     server.signal(Signal::TERM);

@@ -18,6 +18,7 @@ use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::authority::Authority;
 use crate::error::{ApiError, ApiResult};
+use crate::ledger::bytes_of;
 use crate::openapi::CreationKey;
 use crate::records::RecordFailure;
 use crate::records::forks::{ForkFailure, WantedFork};
@@ -174,7 +175,13 @@ pub(crate) async fn fork_session(State(arena): State<Arena>, request: Post) -> A
             creator_key: None,
         })
     });
-    forked(&arena, &arena.engine.fork(fork, once, respond).await?)
+    // The past of a fork isn't among the messages that the fork itself writes.
+    let past = bytes_of(&fork.session, &fork.messages);
+    let answer = arena.engine.fork(fork, once, respond).await?;
+    if let Some(address) = request.address {
+        arena.ledger.charge(address, past);
+    }
+    forked(&arena, &answer)
 }
 
 /// Makes a fork when it is this request's turn.

@@ -1,6 +1,6 @@
 //! `POST /api/arena/join`: a player takes a seat.
 
-use arena_engine::{EngineError, Join, Once, Written};
+use arena_engine::{EngineError, Join, Once};
 use arena_identity::SessionKey;
 use arena_model::{ChallengeInfo, InviteCode, SessionId, UserId};
 use axum::extract::State;
@@ -79,7 +79,7 @@ async fn join_by_name(arena: &Arena, request: &Post, wanted: JoinRequest) -> Api
     let invite = parse(&wanted.invite.0)?;
     let once = request.once_about(&invite.to_string());
     let user = wanted.user_id.0.map(|Is(user)| user);
-    Ok(json(take_seat(arena, Join { invite, user }, once).await?))
+    Ok(json(take_seat(arena, request, Join { invite, user }, once).await?))
 }
 
 /// Joins in authentication mode, as the user of the signing key.
@@ -90,7 +90,7 @@ async fn join_by_proof(arena: &Arena, auth: &Auth, request: &Post, wanted: JoinR
     let user = proof.public_key().user_id();
     let once = request.once(proof.public_key().as_hex());
     auth.verifier.run(move || proof.verify_join(invite)).await??;
-    let answer = take_seat(arena, Join { invite, user: Some(user) }, once).await?;
+    let answer = take_seat(arena, request, Join { invite, user: Some(user) }, once).await?;
     Ok(json(with_key(answer, &session_key(arena, auth, invite).await?)))
 }
 
@@ -98,8 +98,8 @@ fn parse(invite: &str) -> ApiResult<InviteCode> {
     invite.parse().map_err(|_| EngineError::UnknownInvite(invite.to_owned()).into())
 }
 
-async fn take_seat(arena: &Arena, join: Join, once: Option<Once>) -> ApiResult<String> {
-    let respond = Box::new(|written: &Written<'_>| {
+async fn take_seat(arena: &Arena, request: &Post, join: Join, once: Option<Once>) -> ApiResult<String> {
+    let respond = arena.charge(request.address, |written| {
         let facts = &written.session.facts;
         let info = ChallengeInfo::of_session(written.challenge, &facts.options);
         to_text(&Joined { id: facts.id, info, key: None })

@@ -18,6 +18,7 @@ use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::fields::{Lenient, Whole};
 use crate::house::Strength;
+use crate::ledger::SESSION;
 use crate::openapi::{CreationKey, Sender};
 use crate::request::{Get, Post};
 
@@ -111,7 +112,12 @@ pub(crate) async fn enqueue(
     let (network, per_network) = arena.rates.tickets_of(address);
     let enqueue = Enqueue { challenge: name.to_owned(), network, per_network, house_after };
     let full = || ApiError::new(StatusCode::CONFLICT, "QUEUE_FULL", "too many callers wait for opponents; try later");
-    arena.engine.enqueue(enqueue, once).await?.ok_or_else(full)
+    let ticket = arena.engine.enqueue(enqueue, once).await?.ok_or_else(full)?;
+    // Each ticket may lead to a session.
+    if let Some(address) = address {
+        arena.ledger.charge(address, SESSION);
+    }
+    Ok(ticket)
 }
 
 /// Returns the state of a ticket.

@@ -1,7 +1,9 @@
 //! `POST /api/reports`: a reader asks the administrator to look at a message.
 
+use std::net::IpAddr;
+
 use arena_engine::EngineError;
-use arena_store::ReportedMessage;
+use arena_store::{AddressRange, ReportedMessage};
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -12,7 +14,6 @@ use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::fields::Filled;
-use crate::rates::network_of;
 use crate::request::{Get, Post};
 
 /// The maximum length of a reason, in characters.
@@ -63,7 +64,7 @@ pub(crate) async fn report(arena: &Arena, head: &Get, channel: &str, index: i64,
         channel: parse_channel(channel).ok_or_else(unknown)?,
         index: u64::try_from(index).map_err(|_| unknown())?,
     };
-    let network = head.address.map(|address| network_of(address).to_string()).unwrap_or_default();
+    let network = head.address.map(reporter_of).unwrap_or_default();
     match arena.engine.report_message(message, network, reason).await {
         Ok(true) => Ok(()),
         Ok(false) => {
@@ -72,5 +73,30 @@ pub(crate) async fn report(arena: &Arena, head: &Get, channel: &str, index: i64,
         }
         Err(EngineError::UnknownSession | EngineError::UnknownMessage { .. }) => Err(unknown()),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the address under which the reports of a client count. A household may have many IPv6 networks of /64, so its
+/// /48 counts.
+fn reporter_of(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => {
+            let range = AddressRange::parse_any(&format!("{address}/48"));
+            range.map_or_else(|_| address.to_string(), |range| range.to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_of_a_household_count_together() {
+        let check = |address: &str, expected: &str| assert_eq!(reporter_of(address.parse().unwrap()), expected);
+        check("192.0.2.7", "192.0.2.7");
+        check("::ffff:192.0.2.7", "192.0.2.7");
+        check("2001:db8:1:2:3::4", "2001:db8:1::/48");
     }
 }

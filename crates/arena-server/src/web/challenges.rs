@@ -306,7 +306,7 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
     let session: RedactedSession = serde_json::from_str(&view).expect("views have these fields");
     let Some((own, others)) = session.invites.split_first() else { return Ok(to_challenge(name)) };
     if order == Some(JoinOrder::First) {
-        take_seat(&arena, own, user).await?;
+        take_seat(&arena, form.address, own, user).await?;
     }
     if let Some((house, places, strength)) = house {
         match strength {
@@ -314,7 +314,7 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
             None => house.send_to_model(name, others, places),
         }
         if order == Some(JoinOrder::Last) && await_players(&arena, &session.id, others.len()).await? {
-            take_seat(&arena, own, user).await?;
+            take_seat(&arena, form.address, own, user).await?;
         }
         return Ok(to_seat(own));
     }

@@ -5,6 +5,7 @@
 //! public data only.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use arena_engine::{Act, Chat, Join};
@@ -411,7 +412,7 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
     let respond = arena.charge(form.address, |_| String::new());
     match wanted.as_str() {
         "join" => {
-            take_seat(&arena, &invite.to_string(), user.as_deref()).await?;
+            take_seat(&arena, form.address, &invite.to_string(), user.as_deref()).await?;
             String::new()
         }
         "act" => {
@@ -434,11 +435,16 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
 }
 
 /// Takes the seat of an invite. An empty name counts as none.
-pub(super) async fn take_seat(arena: &Arena, invite: &str, name: Option<&str>) -> PageResult<()> {
+pub(super) async fn take_seat(
+    arena: &Arena,
+    address: Option<IpAddr>,
+    invite: &str,
+    name: Option<&str>,
+) -> PageResult<()> {
     let invite: InviteCode = invite.parse().map_err(|_| ApiError::not_found("INVITE_NOT_FOUND", "invite not found"))?;
     let name = name.map(str::trim).filter(|name| !name.is_empty());
     let user = name.map(|name| name.parse::<UserId>().map_err(|_| invalid_name(name))).transpose()?;
-    let respond = Box::new(|_: &arena_engine::Written<'_>| String::new());
+    let respond = arena.charge(address, |_| String::new());
     arena.engine.join(Join { invite, user }, None, respond).await?;
     Ok(())
 }

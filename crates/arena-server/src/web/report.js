@@ -5,7 +5,7 @@ import { make } from "./boards/seats.js";
 const session = document.getElementById("session")?.dataset.session;
 
 function addLink(element) {
-    if (element.querySelector(":scope > .report")) return;
+    if (element.querySelector(":scope > .report, .withheld")) return;
     const link = make("a", "report small soft", "Report");
     link.href = `/sessions/${session}/report?message=${element.id}`;
     link.ariaLabel = `Report message ${element.id}`;

@@ -202,7 +202,8 @@ fn honest_players_are_not_harmed_by_any_attack() {
         let end = EndOnDrop(&over);
         let begun = Instant::now();
         let mut games = 0;
-        while begun.elapsed() < Duration::from_secs(6)
+        while games < 10
+            || begun.elapsed() < Duration::from_secs(6)
             || rounds.iter().any(|rounds| rounds.load(Ordering::Relaxed) == 0)
         {
             assert!(begun.elapsed() < Duration::from_secs(60), "rounds: {rounds:?}");
@@ -220,7 +221,6 @@ fn honest_players_are_not_harmed_by_any_attack() {
             assert!(number(&waiting["used"]) <= WAITING_BYTES as u64, "{waiting}");
             assert!(number(&own["connections"]) <= CONNECTIONS_PER_ADDRESS as u64, "{own}");
         }
-        assert!(games >= 10, "{games} games");
         drop(end);
     });
     let (own, _) = ledger(&admin, HONEST, "storedBytes");
@@ -262,11 +262,11 @@ fn an_address_that_has_stored_much_begins_nothing_new_and_plays_on() {
     let create = |client: &Client| client.post_once("/api/challenges/psi", "a key of more than 16", &json!({}));
     let answer = create(&client);
     assert_eq!(answer.refusal(), refused);
-    assert_eq!(answer.header("retry-after"), Some("86400"));
+    let wait: u64 = answer.header("retry-after").and_then(|wait| wait.parse().ok()).expect("a number");
+    assert!((86_000..=86_400).contains(&wait), "{wait}");
     let error = answer.json()["error"].as_str().expect("a text").to_owned();
-    let sentence = "this address has stored more than 2097152 bytes within a day and may begin nothing new for 1440 \
-                    minutes (limits.stored_bytes_per_address)";
-    assert_eq!(error, sentence);
+    let sentence = "this address has stored more than 2097152 bytes within a day and may begin nothing new for 14";
+    assert!(error.starts_with(sentence) && error.ends_with("minutes (limits.stored_bytes_per_address)"), "{error}");
     assert_eq!(client.post("/api/queue/ultimatum", &json!({})).refusal(), refused);
     create(&other).ok();
 

@@ -265,8 +265,19 @@ fn readers_report_messages_and_the_administrator_decides() {
     assert_eq!((dismissed, reports().len()), (json!({ "dismissed": 1 }), 0));
     let actions: Vec<String> = fixture.audited().into_iter().map(|(action, _)| action).collect();
     assert_eq!(actions, ["hide", "dismiss-reports"]);
-    let dismissed = fixture.post("/reports/dismiss", json!({ "channel": "nowhere", "index": 2 }));
-    assert_eq!(dismissed.refusal(), (400, "INVALID_FIELD".to_owned()));
+    // A hidden message can't be reported.
+    assert_eq!(report(&session, 1, "private").refusal(), missing);
+    report(&session, 2, "rude").ok();
+    let dismissed = fixture.post("/reports/dismiss", json!({ "address": "127.0.0.9" })).ok();
+    assert_eq!((dismissed, reports().len()), (json!({ "dismissed": 1 }), 0));
+    for wrong in [json!({ "channel": "nowhere", "index": 2 }), json!({ "channel": session }), json!({})] {
+        assert_eq!(fixture.post("/reports/dismiss", wrong).refusal(), (400, "INVALID_FIELD".to_owned()));
+    }
+    // Pages of other origins can't let their visitors report.
+    let foreign = [("Origin", "https://elsewhere.example")];
+    let body = json!({ "channel": session, "index": 2, "reason": "rude" }).to_string();
+    let refused = reader.request("POST", "/api/reports", &foreign, body.as_bytes());
+    assert_eq!(refused.refusal(), (403, "ORIGIN_NOT_ALLOWED".to_owned()));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arena_model::{Channel, ContentHash, Occupant, Seat, Session, SessionId, Status, Timestamp, UserProfile};
 use arena_store::{
     AuditEntry, AuditNo, Ban, BanSubject, CommitError, DeletionOutcome, EndingNo, ImportOutcome, ImportedSession,
-    ReportedMessage, SessionFilter, SessionNo, Store, StoredReport, UserDeletion,
+    ReportSelection, ReportedMessage, SessionFilter, SessionNo, Store, StoredReport, UserDeletion,
 };
 use arena_testkit::Postgres;
 use proptest::prelude::*;
@@ -165,10 +165,16 @@ async fn reports_stay_until_the_message_is_hidden_or_they_are_dismissed(storage:
 
     let message = |index| ReportedMessage { channel: chat, index };
     let dismiss =
-        async |index| store.dismiss_reports(message(index), audit("dismiss")).await.expect("the store can write");
+        async |index| store.dismiss_reports(ReportSelection::Message(message(index)), audit("dismiss")).await.expect("the store can write");
     assert_eq!([dismiss(1).await, dismiss(1).await], [2, 0]);
     assert_eq!(listed(0, 10).await, (1, all[2..].to_vec()));
-    store.hide_message(Some(no), chat, 2, |_| None, |_| audit("hide")).await.expect("the store can write");
+    let hide = async || store.hide_message(Some(no), chat, 2, |_| None, |_| audit("hide")).await;
+    hide().await.expect("the store can write");
+    assert_eq!(listed(0, 10).await, (0, Vec::new()));
+    assert!(!holds(&storage, "spam"), "a report may quote the message");
+    // A report that came at the same time goes when the message is hidden once more.
+    assert!(send(report(2, "192.0.2.3", "late", 5)).await);
+    hide().await.expect("the store can write");
     assert_eq!(listed(0, 10).await, (0, Vec::new()));
     assert_eq!(audited(&store).await, [r#"1 dismiss {"test":true}"#, r#"2 hide {"test":true}"#]);
 
@@ -177,7 +183,10 @@ async fn reports_stay_until_the_message_is_hidden_or_they_are_dismissed(storage:
         assert!(send(report(index, "192.0.2.1", "spam", 5)).await, "{index}");
     }
     assert!(!send(report(101, "192.0.2.1", "spam", 5)).await);
+    assert!(send(report(100, "192.0.2.1", "replaced", 6)).await);
     assert!(send(report(101, "192.0.2.2", "spam", 5)).await);
+    let of_network = ReportSelection::Network("192.0.2.2".to_owned());
+    assert_eq!(store.dismiss_reports(of_network, audit("dismiss")).await.expect("the store can write"), 1);
     store.remove_session(no, Arc::new(session), audit("remove")).await.expect("the store can write");
     assert_eq!(listed(0, 10).await, (0, Vec::new()));
 }
