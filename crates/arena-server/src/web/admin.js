@@ -188,9 +188,16 @@ function show(audit, bans, { budgets, addresses }, reported, active, all, ready)
     const amount = (name, value) => (value === undefined ? "none" : name.endsWith("Bytes") ? bytes(value) : String(value));
     const budget = ({ name, used, limit, setting, ofAddress }) => [make("code", "", setting), amount(name, used), amount(name, limit), amount(name, ofAddress?.limit)];
     at("budgets").replaceChildren(table(["Budget", "Used", "Limit", "Per address"], budgets.map(budget), 1));
-    at("addresses").replaceChildren(table(["Address", "Connections", "Waiting", "Stored in a day", "Refusals in a day"], addresses.map((each) => [text(each.address), String(each.connections), bytes(each.waitingBytes), bytes(each.storedBytes), String(each.refusals)]), 1));
+    at("addresses").replaceChildren(table(["Address", "Use"], addresses.map((each) => [text(each.address), useText(each)])));
     const entry = (each) => [String(each.no), dated(each.at), text(each.address), text(each.action), text(detailText(each.detail))];
     at("audit").replaceChildren(table(["#", "Time", "Address", "Action", "Details"], audit.entries.map(entry)));
+}
+
+/** Formats the resources of an address, such as `3 connections, 2 refusals in a day`. */
+function useText({ connections, waitingBytes, storedBytes, refusals }) {
+    const parts = [[connections, `${connections} ${connections === 1 ? "connection" : "connections"}`], [waitingBytes, `${bytes(waitingBytes)} waiting`],
+        [storedBytes, `${bytes(storedBytes)} stored in a day`], [refusals, `${refusals} ${refusals === 1 ? "refusal" : "refusals"} in a day`]];
+    return parts.filter(([amount]) => amount > 0).map(([, part]) => part).join(", ");
 }
 
 /** Formats the details of an action, such as `user: ada, reason: spam`. */
