@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use arena_model::{Channel, ContentHash, Seat, SessionId, UserId, UserProfile};
 use arena_store::{
-    AuditEntry, AuditNo, Ban, BanSubject, DeletionOutcome, Page, Recount, ReportSelection, ReportedMessage, StoreError, StoredReport,
-    UserDeletion,
+    AuditEntry, AuditNo, Ban, BanSubject, DeletionOutcome, Page, Recount, ReportSelection, ReportedMessage, StoreError,
+    StoredReport, UserDeletion,
 };
 use serde_json::{Value, json};
 

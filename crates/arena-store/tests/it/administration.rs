@@ -164,8 +164,12 @@ async fn reports_stay_until_the_message_is_hidden_or_they_are_dismissed(storage:
     assert_eq!(listed(1, 1).await, (3, all[1..2].to_vec()));
 
     let message = |index| ReportedMessage { channel: chat, index };
-    let dismiss =
-        async |index| store.dismiss_reports(ReportSelection::Message(message(index)), audit("dismiss")).await.expect("the store can write");
+    let dismiss = async |index| {
+        store
+            .dismiss_reports(ReportSelection::Message(message(index)), audit("dismiss"))
+            .await
+            .expect("the store can write")
+    };
     assert_eq!([dismiss(1).await, dismiss(1).await], [2, 0]);
     assert_eq!(listed(0, 10).await, (1, all[2..].to_vec()));
     let hide = async || store.hide_message(Some(no), chat, 2, |_| None, |_| audit("hide")).await;
