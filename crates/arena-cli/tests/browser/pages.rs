@@ -173,6 +173,7 @@ impl SiteFixture {
             at("waiting", waiting, there),
             at("left", left, there),
             at("session", format!("/sessions/{psi}"), "document.body.innerText.includes('Result')"),
+            at("report", format!("/sessions/{psi}/report?message=chat-1"), there),
             at("snake", format!("/play/{}", seats[0]), live),
             at("chess", format!("/play/{mover}"), live),
             at(
