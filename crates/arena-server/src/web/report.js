@@ -1,4 +1,5 @@
-// A link beside each message of a session, to the form that reports it.
+// A link beside each chat message of a session, to the form that reports it. Moves have none, which would fill the
+// transcript; the form takes their numbers too.
 
 import { make } from "./boards/seats.js";
 
@@ -14,7 +15,7 @@ function addLink(element) {
 }
 
 if (session) {
-    const all = () => document.querySelectorAll("li[id^=chat-], li[id^=operator-]").forEach(addLink);
+    const all = () => document.querySelectorAll("li[id^=chat-]").forEach(addLink);
     all();
     new MutationObserver(all).observe(document.querySelector("main"), { childList: true, subtree: true });
 }
