@@ -182,7 +182,7 @@ impl Acceptor {
         // A handshake takes much more CPU time than accepting a connection, so it counts as a request.
         let is_proxy = self.arena.settings.network.trusted_proxies.contain(peer.ip());
         if tls.is_some() && !is_proxy && self.arena.rates.admit(peer.ip()).is_err() {
-            self.arena.metrics.refused_connections.inc();
+            self.count_refused(peer);
             return tracing::debug!(%peer, "refused a handshake with {peer} because of limits.requests_per_second");
         }
         match self.connections.enter(peer.ip()) {
@@ -194,7 +194,7 @@ impl Acceptor {
                 self.serve(stream, peer, Some(guard), Answering::Client(Box::new(answering)), tls.cloned());
             }
             Err(full) => {
-                self.arena.metrics.refused_connections.inc();
+                self.count_refused(peer);
                 tracing::debug!(%peer, "refused a connection from {peer}: {full:?}");
                 // The response is best effort: the server sends only as much of it as fits into the socket's buffer.
                 // With TLS, a handshake would come first.
@@ -203,6 +203,11 @@ impl Acceptor {
                 }
             }
         }
+    }
+
+    fn count_refused(&self, peer: SocketAddr) {
+        self.arena.metrics.refused_connections.inc();
+        self.arena.ledger.count_refusal(peer.ip(), StatusCode::TOO_MANY_REQUESTS);
     }
 
     /// Serves a connection on one of the threads. `guard` is `None` for connections of other nodes, which have no limits.

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use crate::memory::{AddressBudget, Memory};
 use crate::proxies::TrustedProxies;
-use crate::rates::network_of;
+use crate::rates::{is_exempt, network_of};
 use crate::settings::LimitSettings;
 
 /// The registry of all open connections.
@@ -207,7 +207,7 @@ impl Connections {
     }
 
     fn is_exempt(&self, address: IpAddr) -> bool {
-        address.to_canonical().is_loopback() && !self.limit_loopback
+        is_exempt(address, self.limit_loopback)
     }
 
     /// Marks a connection as busy when a request arrives.

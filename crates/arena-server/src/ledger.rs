@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
-use crate::rates::network_of;
+use crate::rates::{is_exempt, network_of};
 use crate::settings::LimitSettings;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -86,9 +86,12 @@ impl Ledger {
             .collect()
     }
 
-    /// Counts bytes that an address has stored.
-    pub(crate) fn charge(&self, address: IpAddr, bytes: u64) {
-        self.enter(address, |entry| entry.stored += bytes);
+    /// Counts bytes that an address has stored. The address is unknown only in tests that call the router without a
+    /// socket.
+    pub(crate) fn charge(&self, address: impl Into<Option<IpAddr>>, bytes: u64) {
+        if let Some(address) = address.into() {
+            self.enter(address, |entry| entry.stored += bytes);
+        }
     }
 
     /// Counts a refusal, if the status means that a limit was exceeded.
@@ -107,11 +110,12 @@ impl Ledger {
     fn enter(&self, address: IpAddr, change: impl FnOnce(&mut AddressEntry)) {
         let now = Instant::now();
         let mut addresses = self.addresses.lock();
-        if addresses.len() >= MANY {
+        let address = network_of(address);
+        if addresses.len() >= MANY && !addresses.contains_key(&address) {
             addresses.retain(|_, entry| entry.stored >= self.little());
         }
         let fresh = AddressEntry { begun: now, stored: 0, refusals: 0 };
-        let entry = addresses.entry(network_of(address)).or_insert(fresh);
+        let entry = addresses.entry(address).or_insert(fresh);
         if now - entry.begun >= DAY {
             *entry = fresh;
         }
@@ -122,9 +126,9 @@ impl Ledger {
     ///
     /// # Errors
     /// 429 if it has used its budget of the day.
-    fn check(&self, address: IpAddr, share: Share) -> ApiResult<()> {
-        let is_exempt = address.to_canonical().is_loopback() && !self.limit_loopback;
-        let Some(limit) = self.limit().filter(|_| !is_exempt) else { return Ok(()) };
+    fn check(&self, address: impl Into<Option<IpAddr>>, share: Share) -> ApiResult<()> {
+        let limited = address.into().filter(|address| !is_exempt(*address, self.limit_loopback));
+        let (Some(address), Some(limit)) = (limited, self.limit()) else { return Ok(()) };
         let Some(entry) = self.addresses.lock().get(&network_of(address)).copied() else { return Ok(()) };
         let (most, what) = match share {
             Share::New => (limit, "may begin nothing new"),
@@ -160,11 +164,8 @@ impl Arena {
     /// # Errors
     /// 429 if the address has used its budget of the day, 507 if the disk is almost full.
     pub(crate) async fn admit_new(&self, address: Option<IpAddr>, once: Option<Once>) -> ApiResult<()> {
-        let admitted = match address {
-            Some(address) => self.ledger.check(address, Share::New),
-            None => Ok(()),
-        };
-        let Err(refusal) = admitted.and_then(|()| self.check_disk()) else { return Ok(()) };
+        let admitted = self.ledger.check(address, Share::New).and_then(|()| self.check_disk());
+        let Err(refusal) = admitted else { return Ok(()) };
         match self.engine.find_answer(once).await? {
             Some(_) => Ok(()),
             None => Err(refusal),
@@ -176,23 +177,19 @@ impl Arena {
     /// # Errors
     /// 429 if a limit is exceeded.
     pub(crate) fn admit_writer(&self, address: Option<IpAddr>, writer: &Party) -> ApiResult<()> {
-        if let Some(address) = address {
-            self.ledger.check(address, Share::Play)?;
-        }
+        self.ledger.check(address, Share::Play)?;
         self.rates.admit_writer(address, writer)
     }
 
     /// Returns a function that formats the answer to a write and counts what it stores.
-    pub(crate) fn charge(
+    pub(crate) fn charging(
         &self,
         address: Option<IpAddr>,
         respond: impl Fn(&Written<'_>) -> String + Send + 'static,
     ) -> Respond {
         let arena = self.clone();
         Box::new(move |written| {
-            if let Some(address) = address {
-                arena.ledger.charge(address, stored_bytes(written));
-            }
+            arena.ledger.charge(address, stored_bytes(written));
             respond(written)
         })
     }

@@ -97,7 +97,7 @@ impl Rates {
     }
 
     fn is_exempt(&self, address: IpAddr) -> bool {
-        address.to_canonical().is_loopback() && !self.limit_loopback
+        is_exempt(address, self.limit_loopback)
     }
 
     /// Drops the counts of addresses and players that have their whole burst available again.
@@ -147,6 +147,11 @@ impl<K: Hash + Eq + Clone> Limiter<K> {
             limiter.shrink_to_fit();
         }
     }
+}
+
+/// True if the limits of addresses don't apply to an address: this machine's, unless `limits.limit_loopback` is true.
+pub(crate) fn is_exempt(address: IpAddr, limit_loopback: bool) -> bool {
+    address.to_canonical().is_loopback() && !limit_loopback
 }
 
 /// Returns the address under which the limits count a client. All addresses of an IPv6 /64 network count as one.

@@ -158,6 +158,6 @@ pub struct AddressUse {
     pub waiting_bytes: u64,
     /// The bytes that the address has stored within a day.
     pub stored_bytes: u64,
-    /// The requests of the address that were refused within a day because of a limit (413, 429, 503 and 507).
+    /// The requests and connections of the address that were refused within a day because of a limit.
     pub refusals: u64,
 }

@@ -176,9 +176,7 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     if is_url {
         arena.rates.admit_body(address, body.len())?;
     }
-    if let Some(address) = address {
-        arena.ledger.charge(address, body.len() as u64);
-    }
+    arena.ledger.charge(address, body.len() as u64);
     let (url, name) = match is_url {
         true => {
             let object = parse_object(&body)?.ok_or_else(invalid_json)?;

@@ -163,7 +163,7 @@ pub(crate) async fn fork_session(State(arena): State<Arena>, request: Post) -> A
         }
     };
     by.record_audit(&arena, "fork", json!({ "session": id, "fork": fork.session.facts.id, "at": at })).await?;
-    let respond = arena.charge(request.address, move |written| {
+    let respond = arena.charging(request.address, move |written| {
         let session = written.session;
         to_text(&ForkedSession {
             id: session.facts.id.to_string(),
@@ -178,9 +178,7 @@ pub(crate) async fn fork_session(State(arena): State<Arena>, request: Post) -> A
     // The past of a fork isn't among the messages that the fork itself writes.
     let past = bytes_of(&fork.session, &fork.messages);
     let answer = arena.engine.fork(fork, once, respond).await?;
-    if let Some(address) = request.address {
-        arena.ledger.charge(address, past);
-    }
+    arena.ledger.charge(request.address, past);
     forked(&arena, &answer)
 }
 

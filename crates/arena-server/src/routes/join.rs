@@ -99,7 +99,7 @@ fn parse(invite: &str) -> ApiResult<InviteCode> {
 }
 
 async fn take_seat(arena: &Arena, request: &Post, join: Join, once: Option<Once>) -> ApiResult<String> {
-    let respond = arena.charge(request.address, |written| {
+    let respond = arena.charging(request.address, |written| {
         let facts = &written.session.facts;
         let info = ChallengeInfo::of_session(written.challenge, &facts.options);
         to_text(&Joined { id: facts.id, info, key: None })

@@ -114,9 +114,7 @@ pub(crate) async fn enqueue(
     let full = || ApiError::new(StatusCode::CONFLICT, "QUEUE_FULL", "too many callers wait for opponents; try later");
     let ticket = arena.engine.enqueue(enqueue, once).await?.ok_or_else(full)?;
     // Each ticket may lead to a session.
-    if let Some(address) = address {
-        arena.ledger.charge(address, SESSION);
-    }
+    arena.ledger.charge(address, SESSION);
     Ok(ticket)
 }
 

@@ -67,7 +67,7 @@ pub(crate) async fn report_usage(State(arena): State<Arena>, request: Post) -> A
     arena.admit_writer(request.address, &from)?;
     let session = session.map_err(|_| EngineError::UnknownSession)?;
     let sender = from.clone();
-    let respond = arena.charge(request.address, move |written| {
+    let respond = arena.charging(request.address, move |written| {
         to_text(written.usage_of(&sender).expect("a sender with reported usage has a seat"))
     });
     let request_of_engine = ReportUsage { session, from, report };

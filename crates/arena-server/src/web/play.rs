@@ -409,7 +409,7 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
     if wanted != "join" {
         arena.admit_writer(form.address, &from)?;
     }
-    let respond = arena.charge(form.address, |_| String::new());
+    let respond = arena.charging(form.address, |_| String::new());
     match wanted.as_str() {
         "join" => {
             take_seat(&arena, form.address, &invite.to_string(), user.as_deref()).await?;
@@ -444,7 +444,7 @@ pub(super) async fn take_seat(
     let invite: InviteCode = invite.parse().map_err(|_| ApiError::not_found("INVITE_NOT_FOUND", "invite not found"))?;
     let name = name.map(str::trim).filter(|name| !name.is_empty());
     let user = name.map(|name| name.parse::<UserId>().map_err(|_| invalid_name(name))).transpose()?;
-    let respond = arena.charge(address, |_| String::new());
+    let respond = arena.charging(address, |_| String::new());
     arena.engine.join(Join { invite, user }, None, respond).await?;
     Ok(())
 }
