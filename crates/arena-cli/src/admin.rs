@@ -9,8 +9,8 @@ use arena_match::OutputFile;
 use arena_record::{KeyHandover, KeyKind};
 use arena_server::{AdminToken, RotateError, Settings};
 use arena_wire::{
-    AddressUse, AuditEntry, AuditPage, Ban, Bans, Budget, Budgets, Counted, Dismissed, Hidden, ImportReport,
-    MessageReport, ReportPage, SkippedLine,
+    AddressUse, Archived, AuditEntry, AuditPage, Ban, Bans, Budget, Budgets, Counted, Dismissed, Hidden, ImportReport,
+    MessageReport, ReportPage, Restored, SkippedLine,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -58,6 +58,13 @@ pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> R
         AdminVerb::Bans => print_result(arena.bans(), style, bans),
         AdminVerb::Remove { session } => {
             print_result(arena.remove(&session), style, |_: Value| format!("session {session} is removed"))
+        }
+        AdminVerb::Archive { older_than_days } => print_result(arena.archive(older_than_days), style, archived),
+        AdminVerb::Restore { session, all: _ } => {
+            print_result(arena.restore(session.as_deref()), style, |Restored { restored }: Restored| match session {
+                Some(session) if restored == 0 => format!("session {session} isn't archived"),
+                _ => format!("{} restored", counted(restored, "session", "sessions")),
+            })
         }
         AdminVerb::Recompute => print_result(arena.recompute(), style, recomputed),
         AdminVerb::Export { out } => export(&arena, out.as_deref(), style),
@@ -155,6 +162,23 @@ fn bans(Bans { bans }: Bans) -> String {
         table.row([banned(&ban), utc(ban.at.0), ban.reason]);
     }
     table.to_string()
+}
+
+fn archived(Archived { sessions, messages, left_out }: Archived) -> String {
+    let archived = format!(
+        "archived {} with {}",
+        counted(sessions, "session", "sessions"),
+        counted(messages, "message", "messages")
+    );
+    match left_out {
+        0 => archived,
+        left_out => {
+            let sessions = counted(left_out, "session", "sessions");
+            format!(
+                "{archived}; {sessions} stay in the store, because they are too long, damaged or were changed meanwhile"
+            )
+        }
+    }
 }
 
 fn recomputed(Counted { users, games, wrong }: Counted) -> String {

@@ -272,6 +272,7 @@ impl Inner {
         if live.committed.read().removed {
             return Err(EngineError::UnknownSession);
         }
+        self.leave_archive(live).await?;
         let hidden = self.hide_stored(by, Some(live), channel, index).await;
         live.forget_tails();
         hidden

@@ -101,7 +101,7 @@ impl Engine {
                 // The store may have messages that are newer than the snapshot. The limit excludes them.
                 let limit = limit.min(usize::try_from(snapshot.len + 1 - from.max(1)).unwrap_or(usize::MAX));
                 let no = live.map(|live| live.no);
-                let messages = self.inner.store.list_messages_within(no, channel, from, limit, most_bytes).await?;
+                let messages = self.inner.list_messages(no, channel, from, limit, most_bytes).await?;
                 messages.into_iter().map(|message| Arc::new(Posted::new(message))).collect()
             }
         };

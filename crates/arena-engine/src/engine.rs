@@ -16,6 +16,7 @@ use parking_lot::RwLock;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
+use crate::archive::Archive;
 use crate::bans::{Actor, Bans};
 use crate::catalogue::{Catalogue, Hosted, Revive, decide_by, workers};
 use crate::completion::Completion;
@@ -71,6 +72,8 @@ pub(crate) struct Inner {
     pub(crate) ended: EndedTranscripts,
     /// The function for the commitments of hidden messages, if the arena keeps records.
     pub(crate) commit: OnceLock<Arc<CommitContent>>,
+    /// The archive, if the arena has one.
+    pub(crate) archive: OnceLock<Archive>,
     /// The runtime on which scripts decide, if it has several threads.
     pub(crate) workers: Option<Handle>,
 }
@@ -147,6 +150,7 @@ impl Engine {
             matching: tokio::sync::Mutex::new(()),
             ended: EndedTranscripts::new(),
             commit: OnceLock::new(),
+            archive: OnceLock::new(),
             workers: workers(),
         };
         Ok(Engine { inner: Arc::new(inner) })

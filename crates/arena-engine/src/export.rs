@@ -18,8 +18,9 @@ use crate::users::unwritten;
 /// The number of users or sessions in one read.
 const PAGE: usize = 64;
 
-/// The number of messages in one read.
+/// The maximum number and size of messages in one read.
 const MESSAGES: usize = 500;
+const MESSAGE_BYTES: usize = 4 << 20;
 
 /// One record of an export, without redaction.
 #[derive(Debug)]
@@ -69,7 +70,8 @@ impl Export {
         let store = &self.engine.inner.store;
         loop {
             if let Some((no, channel, from)) = self.channels.pop_front() {
-                let messages = store.list_messages(Some(no), channel, from, MESSAGES).await?;
+                let messages =
+                    self.engine.inner.list_messages(Some(no), channel, from, MESSAGES, MESSAGE_BYTES).await?;
                 if let Some(last) = messages.last() {
                     self.channels.push_front((no, channel, last.index + 1));
                     return Ok(messages.into_iter().map(Exported::Message).collect());

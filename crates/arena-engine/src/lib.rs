@@ -5,6 +5,7 @@
 //! at a time, those of different sessions concurrently. HTTP belongs to `arena-server`.
 
 mod admin;
+mod archive;
 mod bans;
 mod catalogue;
 mod channels;
@@ -30,6 +31,7 @@ mod users;
 mod withdrawal;
 
 pub use admin::Administrator;
+pub use archive::ArchivedCount;
 pub use arena_nats::{NatsUrl, NatsUrlError};
 pub use catalogue::{Hosted, Revive};
 pub use channels::Subscription;

@@ -8,7 +8,8 @@ use arena_model::{
     Timestamp,
 };
 use arena_store::{
-    CommitError, CreatedSession, EndedSession, EndingNo, LogCursor, NewLeaf, RemovedSession, SessionNo, StoredLeaf,
+    ArchivedMessage, CommitError, CreatedSession, EndedSession, EndingNo, LogCursor, NewLeaf, RemovedSession,
+    SessionNo, Store, StoreError, StoredLeaf,
 };
 use serde_json::json;
 
@@ -49,13 +50,43 @@ pub(crate) fn created_input(terms: &BoardTerms, facts: &SessionFacts) -> ChatMes
 
 /// The maximum size of the messages in a record, in bytes. The record, which is in memory at once, is at most a few
 /// times as long. A full game of food-catcher, the longest one, has more than half of it.
-const MOST_BYTES: u64 = 128 << 20;
+pub(crate) const MOST_BYTES: u64 = 128 << 20;
 
 /// The maximum number of messages of which the size is not looked up, because each has at most 1 MiB.
 const FEW_MESSAGES: u64 = 64;
 
 /// The number of messages in the first read.
 const MESSAGES: usize = 500;
+
+/// Returns the messages of a session in the store, in the order of their commits, with the commitments of hidden ones.
+pub(crate) async fn list_stored(
+    store: &Store,
+    no: SessionNo,
+    id: SessionId,
+) -> Result<Vec<ArchivedMessage>, StoreError> {
+    let mut messages: Vec<ChatMessage> = Vec::new();
+    loop {
+        let read = messages.len() as u64;
+        // Each read sorts all messages of the session, so later reads double the number of messages.
+        let limit = messages.len().max(MESSAGES);
+        let page = store.list_session_messages(no, id, read, limit).await?;
+        let is_last = page.len() < limit;
+        messages.extend(page.into_iter().map(|(_, message)| message));
+        if is_last {
+            break;
+        }
+    }
+    // A commitment is stored before the content is erased, so this read finds those of all hidden messages.
+    let mut commitments: BTreeMap<_, _> = match messages.iter().any(|message| message.hidden.is_some()) {
+        true => store.list_commitments(no, id).await?.into_iter().collect(),
+        false => BTreeMap::new(),
+    };
+    let with_commitment = |message: ChatMessage| {
+        let commitment = commitments.remove(&(message.channel, message.index));
+        (message, commitment)
+    };
+    Ok(messages.into_iter().map(with_commitment).collect())
+}
 
 /// The data of a session from which its record is made, without redaction.
 #[derive(Debug, Clone)]
@@ -101,35 +132,31 @@ impl Engine {
         if chat_len + operator_len > FEW_MESSAGES && store.session_bytes(live.no).await? > MOST_BYTES {
             return Err(EngineError::RecordTooLong { limit: MOST_BYTES });
         }
-        let mut messages: Vec<ChatMessage> = Vec::new();
-        loop {
-            let read = messages.len() as u64;
-            // Each read sorts all messages of the session, so later reads double the number of messages.
-            let limit = messages.len().max(MESSAGES);
-            let page = store.list_session_messages(live.no, id, read, limit).await?;
-            let is_last = page.len() < limit;
-            messages.extend(page.into_iter().map(|(_, message)| message));
-            if is_last {
-                break;
-            }
-        }
         // The store may have newer messages than the session in memory, which was read first.
-        messages.retain(|message| match message.channel {
+        let is_known = |message: &ChatMessage| match message.channel {
             Channel::Chat(_) => message.index <= chat_len,
             Channel::Operator(_) => message.index <= operator_len,
             Channel::Inputs(_) => message.index <= session.version,
             Channel::Invites => false,
-        });
-        let posted = messages.iter().filter(|message| !message.channel.is_inputs()).count() as u64;
-        if posted != chat_len + operator_len {
+        };
+        let is_whole = |messages: &[ArchivedMessage]| {
+            let posted = messages.iter().filter(|(message, _)| !message.channel.is_inputs() && is_known(message));
+            posted.count() as u64 == chat_len + operator_len
+        };
+        let mut found = list_stored(store, live.no, id).await?;
+        if !is_whole(&found) {
+            found = self.inner.list_archived(live.no, id).await?;
+        }
+        if !is_whole(&found) {
             // The session was removed in the meantime.
             return Err(EngineError::UnknownSession);
         }
-        // A commitment is stored before the content is erased, so this read finds those of all hidden messages.
-        let commitments = match messages.iter().any(|message| message.hidden.is_some()) {
-            true => store.list_commitments(live.no, id).await?.into_iter().collect(),
-            false => BTreeMap::new(),
+        found.retain(|(message, _)| is_known(message));
+        let commitment_of = |(message, commitment): &ArchivedMessage| {
+            commitment.map(|commitment| ((message.channel, message.index), commitment))
         };
+        let commitments = found.iter().filter_map(commitment_of).collect();
+        let messages = found.into_iter().map(|(message, _)| message).collect();
         let messages = without_falling_times(messages, session.status() == Status::Ended);
         Ok(RecordSource { session, messages, commitments })
     }

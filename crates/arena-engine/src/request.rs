@@ -205,6 +205,12 @@ pub enum EngineError {
     /// The store can't be read or written at the moment.
     #[error("the store is unavailable; {}", advice(.0))]
     Unavailable(#[source] StoreError),
+    /// A file of the archive can't be read or written.
+    #[error("the archive is unavailable; nothing was changed")]
+    Archive {
+        /// The file and the system's error.
+        reason: String,
+    },
     /// The stored state of the session can't be read.
     #[error("the session cannot be continued")]
     Damaged(#[source] RestoreError),

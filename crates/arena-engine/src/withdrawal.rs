@@ -89,6 +89,7 @@ impl Inner {
     async fn withdraw(&self, by: Administrator, live: &LiveRef, withdrawal: Withdrawal) -> Result<(), EngineError> {
         let _deciding = live.deciding.lock().await;
         let begun = Instant::now();
+        let id = live.committed.read().session.facts.id;
         for attempt in 0.. {
             if live.is_stale() {
                 live.reload(&self.store).await?;
@@ -112,7 +113,12 @@ impl Inner {
                 }
             };
             match committed {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    if live.committed.read().removed {
+                        self.remove_archived(id).await?;
+                    }
+                    return Ok(());
+                }
                 Err(CommitError::Unavailable(error)) => {
                     // After a store failure, the result of the commit is unknown: reload before the next decision.
                     live.mark_stale();

@@ -174,8 +174,11 @@ fn message_of(line: MessageLine, within: Option<Channel>) -> Result<ChatMessage,
 }
 
 fn channel_of(name: &str) -> Result<Channel, RecordError> {
-    match name.strip_prefix("challenge_") {
-        Some(id) => read("channel", id).map(Channel::Operator),
+    if let Some(id) = name.strip_prefix("challenge_") {
+        return read("channel", id).map(Channel::Operator);
+    }
+    match name.strip_prefix("inputs_") {
+        Some(id) => read("channel", id).map(Channel::Inputs),
         None => read("channel", name).map(Channel::Chat),
     }
 }

@@ -147,6 +147,11 @@ impl From<EngineError> for ApiError {
                 ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", message)
                     .retry_after(Duration::from_secs(1))
             }
+            EngineError::Archive { reason } => {
+                tracing::error!("a request failed at the archive: {reason}");
+                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "ARCHIVE_UNAVAILABLE", message)
+                    .retry_after(Duration::from_secs(60))
+            }
             EngineError::Act(ActError::Restore(cause)) | EngineError::Damaged(cause) => {
                 tracing::error!(%cause, "cannot continue a session: {cause}");
                 ApiError::new(

@@ -30,6 +30,7 @@ mod rates;
 mod records;
 mod request;
 mod request_id;
+mod retention;
 mod routes;
 mod scripts;
 mod secret;
@@ -48,6 +49,7 @@ pub use house::{DeclaredForms, House, HouseSeat, Strength};
 pub use origin::{AllowedOrigin, NoOrigin};
 pub use proxies::{ClientHeader, TrustedProxies};
 pub use records::{RecordsError, RotateError, rotate_key};
+pub use retention::RetentionSettings;
 pub use secret::SecretFileError;
 pub use server::{Server, StartError};
 pub use settings::{

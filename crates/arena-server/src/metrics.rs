@@ -65,6 +65,8 @@ pub(crate) struct Metrics {
     pub(crate) failed_passes: Counter<u64, AtomicU64>,
     /// Number of the log's leaves that the checkpoint covers.
     pub(crate) log_leaves: Gauge,
+    /// Number of sessions that this node has archived.
+    pub(crate) archived_sessions: Counter<u64, AtomicU64>,
     /// Number of signatures of records and checkpoints that failed.
     pub(crate) failed_signatures: Counter<u64, AtomicU64>,
 }
@@ -135,6 +137,8 @@ impl Metrics {
         registry.register("failed_passes", failed, failed_passes.clone());
         let log_leaves = Gauge::default();
         registry.register("log_leaves", "Entries of the log that its checkpoint covers", log_leaves.clone());
+        let archived_sessions = Counter::default();
+        registry.register("archived_sessions", "Sessions archived by this node", archived_sessions.clone());
         let failed_signatures = Counter::default();
         let failed = "Signatures of records and checkpoints that failed";
         registry.register("failed_signatures", failed, failed_signatures.clone());
@@ -161,6 +165,7 @@ impl Metrics {
             passed_on,
             failed_passes,
             log_leaves,
+            archived_sessions,
             failed_signatures,
         }
     }

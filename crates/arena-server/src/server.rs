@@ -173,6 +173,7 @@ impl Server {
         .unzip();
         let listeners = Listeners { public, private, nodes, house: None, tls };
         let scoring = settings.scoring()?;
+        let archive = settings.archive()?;
         let is_shared = settings.is_shared()?;
         // With a database, the data folder is locked as well, since it holds secrets and tournaments.
         let (opened, folder) = match &settings.database {
@@ -210,6 +211,7 @@ impl Server {
         let sandbox = scripts::sandbox(&settings.scripts);
         let engine =
             Engine::with_scripts(store, challenges, scripts::revive(sandbox.clone()), limits, environment).await?;
+        engine.set_archive(archive);
         let scripts = start_scripts(&settings, sandbox, &engine).await?;
         // Nodes must sign with equal keys. They have equal tokens, and their data folders differ.
         let shared = is_shared.then(|| ServerSecret::new(admin_token.reveal().as_bytes()).ok()).flatten();
@@ -305,6 +307,7 @@ impl Server {
             tokio::join!(
                 keep_running(&house.restarting, "runs housekeeping", || house.engine.run_eviction()),
                 keep_running(&house.restarting, "forgets addresses", forget_addresses),
+                keep_running(&house.restarting, "archives sessions", || house.keep_archiving()),
             );
         });
         let keep_derived = tokio::spawn(async move {

@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 use crate::admin_token::AdminToken;
 use crate::origin::AllowedOrigin;
 use crate::proxies::{ClientHeader, TrustedProxies};
+use crate::retention::RetentionSettings;
 use crate::tls::TlsFiles;
 use crate::tournaments::TournamentSettings;
 use crate::web::SiteSettings;
@@ -64,6 +65,8 @@ pub struct Settings {
     pub house: HouseSettings,
     /// Records of sessions, and the public log.
     pub records: RecordSettings,
+    /// Archival of ended sessions.
+    pub retention: RetentionSettings,
 }
 
 impl Default for Settings {
@@ -87,6 +90,7 @@ impl Default for Settings {
             evals: EvalSettings::default(),
             house: HouseSettings::default(),
             records: RecordSettings::default(),
+            retention: RetentionSettings::default(),
         }
     }
 }
@@ -487,6 +491,11 @@ pub enum SettingsError {
          arena"
     )]
     TournamentsOfNodes,
+    /// An archive that the other nodes couldn't read.
+    #[error(
+        "retention.folder is missing: nodes that share a database need one folder for the archive, which all of them can reach"
+    )]
+    ArchiveOfNodes,
     /// Tournaments without a launcher.
     #[error("tournaments: no launcher program is configured")]
     NoLauncher,
@@ -535,6 +544,7 @@ struct SettingsFile {
     evals: Option<EvalSettings>,
     house: Option<HouseSettings>,
     records: Option<RecordSettings>,
+    retention: Option<RetentionSettings>,
 }
 
 impl Settings {
@@ -584,6 +594,7 @@ impl Settings {
             evals: parsed.evals.unwrap_or_default(),
             house: parsed.house.unwrap_or_default(),
             records: parsed.records.unwrap_or_default(),
+            retention: parsed.retention.unwrap_or_default(),
         })
     }
 
@@ -609,6 +620,19 @@ impl Settings {
             Some(_) if !self.is_shared()? => Err(SettingsError::NothingToPassOn),
             None if self.nodes.name.is_some() => Err(SettingsError::NothingToName),
             address => Ok(address),
+        }
+    }
+
+    /// Returns the folder of the archive.
+    ///
+    /// # Errors
+    /// If nodes share the database, and the folder isn't given.
+    pub(crate) fn archive(&self) -> Result<PathBuf, SettingsError> {
+        let RetentionSettings { archive_after_days, folder } = &self.retention;
+        match folder {
+            Some(folder) => Ok(folder.clone()),
+            None if *archive_after_days > 0 && self.is_shared()? => Err(SettingsError::ArchiveOfNodes),
+            None => Ok(self.data.join("archive")),
         }
     }
 

@@ -6,6 +6,7 @@
 //! [`Store`] has two backends: SQLite in the data folder, and Postgres over a network. Both use the same code to decide
 //! commits (docs/decisions/0070). Only [`SqliteStore`] supports leagues.
 
+mod archives;
 mod audit;
 mod bans;
 mod boards;
@@ -40,6 +41,7 @@ mod writer_health;
 
 use arena_model::{ChatMessage, Session, SessionId, Status, Timestamp};
 
+pub use archives::{ArchivedChannel, ArchivedMessage, NewArchive};
 pub use audit::{AuditEntry, AuditNo};
 pub use bans::{AddressRange, AddressRangeError, Ban, BanSubject};
 

@@ -122,6 +122,7 @@ async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Resu
     }
     let key = [key];
     writing.db.execute("DELETE FROM messages WHERE session = $1", &key).await?;
+    writing.db.execute("DELETE FROM archives WHERE session = $1", &key).await?;
     forget_all_of(writing, session.facts.id).await?;
     let forget = format!("DELETE FROM invites AS i WHERE {}", writing.db.dialect().by_code());
     for invite in &session.facts.invites {

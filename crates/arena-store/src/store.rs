@@ -15,7 +15,9 @@ use crate::dialect::{Dialect, Table, columns};
 use crate::job::{WriteError, Writing};
 use crate::mirror::Mirror;
 use crate::queue::JobQueue;
-use crate::tables::{Messages, Sessions, channel_number, read_answer, read_message, read_session, session_channel};
+use crate::tables::{
+    Messages, Sessions, channel_number, read_answer, read_commitment, read_message, read_session, session_channel,
+};
 use crate::value::{Columns, Value, count};
 use crate::{
     Changes, Commit, CommitError, DatabaseUrl, Due, ImportOutcome, ImportedSession, NodeTerms, Nodes, Page,
@@ -269,19 +271,21 @@ impl Store {
     /// If the store can't be read, or the session's row is damaged.
     pub async fn find_session(&self, id: SessionId) -> Result<Option<StoredSession>, StoreError> {
         // The query returns index and time of a channel's last message as one text, so that it looks up each channel
-        // once.
-        let last = |channel: Channel| {
+        // once. If the store has none, the session may be archived.
+        let last = |channel: Channel, archived: &str| {
             format!(
-                "(SELECT m.idx || ' ' || m.at FROM messages m WHERE m.session = s.no AND m.channel = {}
-                 ORDER BY m.idx DESC LIMIT 1)",
+                "coalesce((SELECT m.idx || ' ' || m.at FROM messages m WHERE m.session = s.no AND m.channel = {}
+                     ORDER BY m.idx DESC LIMIT 1),
+                 (SELECT a.{archived}_len || ' ' || a.{archived}_at FROM archives a
+                     WHERE a.session = s.no AND a.{archived}_len > 0))",
                 channel_number(channel)
             )
         };
         let sql = format!(
             "SELECT {}, {}, {} FROM sessions s WHERE {}",
             columns::<Sessions>("s."),
-            last(Channel::Chat(id)),
-            last(Channel::Operator(id)),
+            last(Channel::Chat(id), "chat"),
+            last(Channel::Operator(id), "operator"),
             self.dialect().by_id(),
         );
         self.find(&sql, &[id.to_string().into()], |row| {
@@ -393,10 +397,10 @@ impl Store {
         let sql = "SELECT channel, idx, commitment FROM messages WHERE session = $1 AND commitment IS NOT NULL";
         self.list(sql, &[no.0.into()], |row| {
             let place = (session_channel(row.integer(0)?, id)?, row.integer(1)?.unsigned_abs());
-            let damaged = |error| StoreError::damaged(format!("a commitment of session {id}"), error);
-            Ok((place, row.text(2)?.parse::<ContentHash>().map_err(damaged)?))
+            Ok(read_commitment(row, 2, id)?.map(|commitment| (place, commitment)))
         })
         .await
+        .map(|found| found.into_iter().flatten().collect())
     }
 
     /// Returns the number of messages in the public channel.
@@ -458,7 +462,7 @@ impl Store {
     }
 }
 
-fn read_id(row: &dyn Columns, column: usize) -> Result<SessionId, StoreError> {
+pub(crate) fn read_id(row: &dyn Columns, column: usize) -> Result<SessionId, StoreError> {
     let id = row.text(column)?;
     id.parse().map_err(|error| StoreError::damaged(format!("session {id}"), error))
 }

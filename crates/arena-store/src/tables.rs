@@ -10,8 +10,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use arena_model::{
-    Attribution, BoardId, BoardTerms, Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase,
-    Score, Seat, SeatUsage, Seed, Session, SessionFacts, SessionId, Status, Timestamp, UsageReport, UsageTotal, UserId,
+    Attribution, BoardId, BoardTerms, Channel, ChatMessage, ContentHash, Ending, GameCategory, InviteCode, Occupant,
+    Party, Phase, Score, Seat, SeatUsage, Seed, Session, SessionFacts, SessionId, Status, Timestamp, UsageReport,
+    UsageTotal, UserId,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,7 @@ pub(crate) const SQLITE: &[&str] = &[
     include_str!("../migrations/0011_unlisted.sql"),
     include_str!("../migrations/sqlite/0012_records.sql"),
     include_str!("../migrations/0014_reports.sql"),
+    include_str!("../migrations/0015_archives.sql"),
 ];
 
 /// The migrations of Postgres, in order. A file that both databases understand can be in both lists.
@@ -54,6 +56,7 @@ pub(crate) const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0012_records.sql"),
     include_str!("../migrations/postgres/0013_peers.sql"),
     include_str!("../migrations/0014_reports.sql"),
+    include_str!("../migrations/0015_archives.sql"),
 ];
 
 /// A session to insert or update.
@@ -323,6 +326,16 @@ pub(crate) fn read_message(row: &dyn Columns, channel: Channel) -> Result<ChatMe
         content: row.prose(Messages::Content as usize)?.into_owned(),
         hidden,
     })
+}
+
+/// Reads the commitment of a hidden message of the session `id`.
+pub(crate) fn read_commitment(
+    row: &dyn Columns,
+    column: usize,
+    id: SessionId,
+) -> Result<Option<ContentHash>, StoreError> {
+    let damaged = |error: String| StoreError::damaged(format!("a commitment of session {id}"), error);
+    row.text_or_null(column)?.map(|commitment| parse(commitment).map_err(damaged)).transpose()
 }
 
 /// Reads an answer: the hash of the request, then the body.

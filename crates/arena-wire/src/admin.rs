@@ -60,6 +60,23 @@ pub struct Dismissed {
     pub dismissed: u64,
 }
 
+/// The sessions that moved to the archive.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Archived {
+    pub sessions: u64,
+    /// The number of their messages, with the inputs that only records contain.
+    pub messages: u64,
+    /// The number of sessions that stay in the store: they are too long, damaged, or have changed meanwhile.
+    pub left_out: u64,
+}
+
+/// The number of sessions that moved back from the archive.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct Restored {
+    pub restored: u64,
+}
+
 /// The result of a recount.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Counted {

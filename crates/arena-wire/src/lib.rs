@@ -10,7 +10,7 @@ mod admin;
 mod message;
 
 pub use admin::{
-    AddressLimit, AddressUse, AuditEntry, AuditPage, Ban, Bans, Budget, Budgets, Counted, Dismissed, Hidden,
-    ImportReport, MessageReport, ReportPage, SkippedLine,
+    AddressLimit, AddressUse, Archived, AuditEntry, AuditPage, Ban, Bans, Budget, Budgets, Counted, Dismissed, Hidden,
+    ImportReport, MessageReport, ReportPage, Restored, SkippedLine,
 };
 pub use message::{Message, Messages};

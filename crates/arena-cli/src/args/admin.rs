@@ -120,6 +120,33 @@ Examples:
         /// Session id.
         session: String,
     },
+    /// Move the messages of sessions that ended long ago to files. All pages and records stay.
+    #[command(after_help = "\
+Examples:
+  arena admin archive --older-than-days 90
+
+The files are in the folder archive of the data folder, or in retention.folder of the settings. With \
+retention.archive_after_days, the server does this by itself every hour.")]
+    Archive {
+        /// Age of the sessions: days since their end.
+        #[arg(long, value_name = "DAYS")]
+        older_than_days: u32,
+    },
+    /// Move the messages of an archived session, or of all, back into the store.
+    #[command(after_help = "\
+Examples:
+  arena admin restore ID
+  arena admin restore --all
+
+While retention.archive_after_days is set, the server archives restored sessions again within an hour.")]
+    Restore {
+        /// Session id.
+        #[arg(required_unless_present = "all")]
+        session: Option<String>,
+        /// All archived sessions.
+        #[arg(long, conflicts_with = "session")]
+        all: bool,
+    },
     /// Recompute all standings from the games and repair those that differ.
     #[command(after_help = "\
 Examples:

@@ -85,6 +85,17 @@ impl Arena {
         self.post(&(path(&["api", "admin", "sessions"], Some(session)) + "/remove"), json!({}))
     }
 
+    /// Archives the sessions that ended some days ago.
+    pub fn archive(&self, older_than_days: u32) -> Result<Answer, CallError> {
+        let body = json!({ "olderThanDays": older_than_days });
+        Arena { patience: LONG, ..self.clone() }.post("/api/admin/archive", body)
+    }
+
+    /// Restores an archived session, or all.
+    pub fn restore(&self, session: Option<&str>) -> Result<Answer, CallError> {
+        Arena { patience: LONG, ..self.clone() }.post("/api/admin/restore", json!({ "session": session }))
+    }
+
     /// Recomputes the standings from the games.
     pub fn recompute(&self) -> Result<Answer, CallError> {
         Arena { patience: LONG, ..self.clone() }.post("/api/admin/recompute", json!({}))

@@ -145,6 +145,8 @@ fn every_verb_has_help_with_examples() {
         admin unban
         admin bans
         admin remove
+        admin archive
+        admin restore
         admin recompute
         admin export
         admin import

@@ -1,5 +1,6 @@
 //! `/api/admin…`: the administrator's routes, and their token check.
 
+mod archive;
 mod audit;
 mod bans;
 mod benchmark;
@@ -30,6 +31,8 @@ use crate::request::admit;
 /// Returns the administrator's routes, each with the token check.
 pub(super) fn list(arena: &Arena) -> Vec<Route> {
     let routes: Vec<Route> = vec![
+        routes!(archive::archive),
+        routes!(archive::restore),
         routes!(audit::list_audit),
         routes!(bans::list_bans, bans::ban),
         routes!(bans::lift_ban),

@@ -12,13 +12,13 @@ use sha2::{Digest, Sha256};
 use super::refusals::{ends_well, messages};
 
 /// A server, and a client of its administrator's routes.
-struct AdminFixture {
-    host: Host,
-    client: Client,
+pub(super) struct AdminFixture {
+    pub(super) host: Host,
+    pub(super) client: Client,
 }
 
 impl AdminFixture {
-    fn open() -> AdminFixture {
+    pub(super) fn open() -> AdminFixture {
         AdminFixture::with(|_| {})
     }
 
@@ -35,20 +35,20 @@ impl AdminFixture {
         self.client.get_with(known_admin_token().reveal(), &format!("/api/admin{path}"))
     }
 
-    fn post(&self, path: &str, body: Value) -> Answer {
+    pub(super) fn post(&self, path: &str, body: Value) -> Answer {
         self.client.post_with(known_admin_token().reveal(), &format!("/api/admin{path}"), &body)
     }
 
-    fn hide(&self, channel: &str, index: i64) -> Answer {
+    pub(super) fn hide(&self, channel: &str, index: i64) -> Answer {
         self.post("/messages/hide", json!({ "channel": channel, "index": index }))
     }
 
-    fn remove(&self, session: &str) -> Answer {
+    pub(super) fn remove(&self, session: &str) -> Answer {
         self.post(&format!("/sessions/{session}/remove"), json!({}))
     }
 
     /// Returns the actions in the audit log, oldest first.
-    fn audited(&self) -> Vec<(String, Value)> {
+    pub(super) fn audited(&self) -> Vec<(String, Value)> {
         let page = self.get("/audit?limit=100").ok();
         let entries = page["entries"].as_array().expect("a list").iter().rev();
         entries
@@ -59,7 +59,7 @@ impl AdminFixture {
             .collect()
     }
 
-    fn export(&self) -> Vec<String> {
+    pub(super) fn export(&self) -> Vec<String> {
         let answer = self.get("/export");
         assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/x-ndjson")));
         answer.text().lines().map(str::to_owned).collect()
@@ -72,12 +72,12 @@ impl AdminFixture {
     }
 
     /// Returns the responses of the leaderboards and statistics.
-    fn boards(&self) -> Vec<Value> {
+    pub(super) fn boards(&self) -> Vec<Value> {
         ["/api/scoring", "/api/scoring/psi", "/api/stats"].map(|path| self.client.get(path).ok()).to_vec()
     }
 
     /// Creates a session with two users; returns its id and invites.
-    fn begin(&self, users: [&str; 2]) -> (String, Vec<String>) {
+    pub(super) fn begin(&self, users: [&str; 2]) -> (String, Vec<String>) {
         let (session, invites) = self.client.create("psi");
         for (invite, user) in invites.iter().zip(users) {
             self.client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
@@ -86,7 +86,7 @@ impl AdminFixture {
     }
 
     /// Plays a game with chat to its end. The player at seat `errs` guesses wrong and loses.
-    fn play(&self, users: [&str; 2], errs: usize) -> String {
+    pub(super) fn play(&self, users: [&str; 2], errs: usize) -> String {
         let (session, invites) = self.begin(users);
         self.client.chat(&session, &invites[0], "good luck").ok();
         let private = json!({ "channel": session, "from": invites[1], "to": invites[0], "content": "thanks" });
@@ -95,7 +95,7 @@ impl AdminFixture {
         session
     }
 
-    fn end(&self, session: &str, invites: &[String], errs: usize) {
+    pub(super) fn end(&self, session: &str, invites: &[String], errs: usize) {
         for (seat, invite) in invites.iter().enumerate() {
             let guess = if seat == errs { "1".to_owned() } else { self.own_numbers(session, invite) };
             self.client.act(session, invite, "guess", &guess).ok();
@@ -110,12 +110,14 @@ impl AdminFixture {
     }
 }
 
-fn hash(content: &str) -> String {
+pub(super) fn hash(content: &str) -> String {
     Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// All routes of the administrator, with valid bodies.
-const ROUTES: [(&str, &str, &str); 15] = [
+const ROUTES: [(&str, &str, &str); 17] = [
+    ("POST", "/archive", r#"{"olderThanDays": 0}"#),
+    ("POST", "/restore", r#"{"session": "$session"}"#),
     ("GET", "/audit", ""),
     ("GET", "/bans", ""),
     ("GET", "/budgets", ""),
@@ -403,7 +405,7 @@ fn read(client: &Client, path: &str) -> Vec<String> {
     messages(&client.get(path)).iter().map(shown).collect()
 }
 
-fn shown(message: &Value) -> String {
+pub(super) fn shown(message: &Value) -> String {
     match (&message["redacted"], &message["contentSha256"]) {
         (Value::Null, Value::Null) => message["content"].as_str().expect("a text").to_owned(),
         (Value::Bool(true), hash) => {

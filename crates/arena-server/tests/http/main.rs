@@ -2,6 +2,7 @@
 
 mod abuse;
 mod admin;
+mod archive;
 mod auth;
 mod evals;
 mod forks;

@@ -596,10 +596,13 @@ statements! {
     /// outdated anyway, and this node doesn't wait for a node that stalls.
     lock_free_sessions: "SELECT no, version, status, wake_at FROM sessions WHERE no = ANY($1) ORDER BY no
          FOR UPDATE SKIP LOCKED";
-    /// Reads the lengths of these channels. Their sessions are locked, so that no other node adds messages.
+    /// Reads the lengths of these channels. Their sessions are locked, so that no other node adds messages. A channel
+    /// without messages may be one of an archived session.
     find_lens: "SELECT w.session, w.channel, m.idx FROM unnest($1::int8[], $2::int2[]) AS w (session, channel)
-         CROSS JOIN LATERAL (SELECT idx FROM messages
-             WHERE messages.session = w.session AND messages.channel = w.channel ORDER BY idx DESC LIMIT 1) m";
+         CROSS JOIN LATERAL (SELECT coalesce((SELECT idx FROM messages
+             WHERE messages.session = w.session AND messages.channel = w.channel ORDER BY idx DESC LIMIT 1),
+             (SELECT CASE w.channel WHEN 0 THEN a.chat_len WHEN 1 THEN a.operator_len END FROM archives a
+             WHERE a.session = w.session)) AS idx) m WHERE m.idx IS NOT NULL";
     /// Locks the careers of these users until the end of the transaction. All nodes lock in the same order, so that
     /// two nodes can't deadlock.
     lock_users: "SELECT no FROM users WHERE id = ANY($1) ORDER BY no FOR NO KEY UPDATE";

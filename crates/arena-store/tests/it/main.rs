@@ -12,6 +12,7 @@ use arena_store::{
 use serde_json::json;
 
 mod administration;
+mod archives;
 mod derived;
 mod ids;
 mod leagues;

@@ -228,6 +228,49 @@ async fn what_was_answered_at_one_node_is_known_at_the_others_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_nodes_read_the_archive_of_one() {
+    let environment = TestEnvironment::new(61);
+    let nodes: [Engine; 2] = nodes(&environment).await;
+    let folder = tempfile::tempdir().expect("a temp folder");
+    nodes.iter().for_each(|node| node.set_archive(folder.path().to_owned()));
+    let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
+    let mut played = Vec::new();
+    let id = play_at(&nodes[0], async |id, invite| {
+        for n in 0..3 {
+            say(&nodes[0], id, invite, &format!("message {n}")).await.expect("it is said");
+        }
+        played.push(invite);
+    })
+    .await;
+    let record = nodes[0].record_source(id).await.expect("readable").messages;
+    environment.advance_ms(1000);
+    // Both nodes archive, and one of them does.
+    let (here, there) =
+        tokio::join!(nodes[0].archive_ended(None, environment.now()), nodes[1].archive_ended(None, environment.now()));
+    let sessions = [here, there].map(|count| count.expect("it is archived").sessions);
+    assert_eq!(sessions.iter().sum::<u64>(), 1, "{sessions:?}");
+    let mut said: Vec<String> = (0..3).map(|n| format!("message {n}")).collect();
+    // Each node adds chat after the end; the other has the session from the database.
+    for node in [1, 0] {
+        for reader in [1, 0] {
+            assert_eq!(texts(&nodes[reader], Channel::Chat(id), Viewer::Nobody).await, said, "{reader}");
+        }
+        said.push(format!("late at {node}"));
+        say(&nodes[node], id, played[0], &said[said.len() - 1]).await.expect("it is said");
+    }
+    for node in &nodes {
+        let found = node.record_source(id).await.expect("readable").messages;
+        assert_eq!(found[..record.len()], record);
+        assert_eq!(found.len(), record.len() + 2);
+    }
+    assert!(nodes[1].restore(by, id).await.expect("it is restored"));
+    assert!(!nodes[0].restore(by, id).await.expect("it is not archived"));
+    for node in &nodes {
+        assert_eq!(texts(node, Channel::Chat(id), Viewer::Nobody).await, said);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_inputs_of_a_session_are_the_same_on_all_nodes() {
     let environment = TestEnvironment::new(47);
     let nodes: [Engine; 2] = nodes(&environment).await;

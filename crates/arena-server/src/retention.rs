@@ -1,0 +1,56 @@
+//! Archival of ended sessions by their age.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use arena_engine::{Administrator, ArchivedCount, EngineError};
+use arena_model::Timestamp;
+use serde::Deserialize;
+
+use crate::arena::Arena;
+
+/// The time between two passes.
+const EVERY: Duration = Duration::from_secs(60 * 60);
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Archival of ended sessions: `[retention]` in `arena.toml`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RetentionSettings {
+    /// Age in days at which the messages of an ended session move to the archive. 0 means never.
+    pub archive_after_days: u32,
+    /// The folder of the archive. Default: `archive` in the data folder. Nodes that share a database need one folder
+    /// that all of them can reach.
+    pub folder: Option<PathBuf>,
+}
+
+impl Arena {
+    /// Archives sessions of the age from the settings, now and then.
+    pub(crate) async fn keep_archiving(&self) {
+        loop {
+            let days = self.settings.retention.archive_after_days;
+            if days > 0 {
+                match self.archive(None, days).await {
+                    Ok(ArchivedCount { sessions: 0, .. }) => {}
+                    Ok(ArchivedCount { sessions, messages, .. }) => {
+                        tracing::info!(sessions, messages, "archived {sessions} sessions with {messages} messages");
+                    }
+                    Err(EngineError::Archive { reason }) => {
+                        tracing::error!("cannot archive sessions, which stay in the store: {reason}");
+                    }
+                    Err(error) => tracing::warn!(%error, "cannot archive sessions now: {error}"),
+                }
+            }
+            tokio::time::sleep(EVERY).await;
+        }
+    }
+
+    /// Archives the sessions that ended this many days ago or earlier.
+    pub(crate) async fn archive(&self, by: Option<Administrator>, days: u32) -> Result<ArchivedCount, EngineError> {
+        let before = Timestamp(self.engine.now().0 - i64::from(days) * DAY_MS);
+        let count = self.engine.archive_ended(by, before).await?;
+        self.metrics.archived_sessions.inc_by(count.sessions);
+        Ok(count)
+    }
+}

@@ -1,0 +1,153 @@
+//! The archive of ended sessions, over real sockets.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use arena_testkit::known_admin_token;
+use serde_json::{Value, json};
+
+use super::admin::{AdminFixture, hash, shown};
+use super::refusals::messages;
+
+/// Returns the files of the archive by their names.
+fn archived_files(fixture: &AdminFixture) -> Vec<PathBuf> {
+    let folders = fs::read_dir(fixture.host.folder().join("archive")).into_iter().flatten();
+    let files = folders.flat_map(|folder| fs::read_dir(folder.expect("a folder").path()).expect("it is readable"));
+    let mut files: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
+    files.sort();
+    files
+}
+
+/// Decompresses a file with the system's tool.
+fn gunzip(file: &Path) -> String {
+    let output = Command::new("gzip").args(["-dc", "--"]).arg(file).output().expect("gzip runs");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn readers_do_not_notice_that_a_session_is_archived() {
+    let fixture = AdminFixture::open();
+    let client = &fixture.client;
+    let (session, players) = fixture.begin(["ada", "bob"]);
+    // More messages than a session in memory has.
+    for n in 1..=150 {
+        client.chat(&session, &players[n % 2], &format!("message {n}")).ok();
+    }
+    let private = json!({ "channel": session, "from": players[1], "to": players[0], "content": "between us" });
+    client.post("/api/chat/send", &private).ok();
+    fixture.end(&session, &players, 0);
+    fixture.hide(&session, 7).ok();
+    let other = fixture.play(["ada", "eve"], 1);
+    let (running, running_players) = fixture.begin(["ada", "bob"]);
+    // What anybody can read of the two ended sessions.
+    let look = || {
+        let (player, record) = (&players[0], format!("/api/sessions/{session}/record"));
+        let paths = [
+            format!("/api/chat/sync?channel={session}&from={player}"),
+            format!("/api/chat/sync?channel={session}&index=100"),
+            format!("/api/arena/sync?channel={session}&from={player}"),
+            format!("/sessions/{session}"),
+            format!("/api/chat/sync?channel={other}"),
+            format!("/api/sessions/{other}/record"),
+            record.clone(),
+        ];
+        let mut seen: Vec<String> = paths.iter().map(|path| client.get(path).text().to_owned()).collect();
+        seen.push(client.get_with(known_admin_token().reveal(), &record).text().to_owned());
+        seen.extend(fixture.boards().iter().map(Value::to_string));
+        let mut streamed = client.stream(&format!("/api/chat/ws/{session}"), Some("0"));
+        seen.extend((1..=151).map(|_| streamed.next_event().expect("an event").1.to_string()));
+        let of_running = |line: &String| line.contains(&running);
+        seen.extend(fixture.export().into_iter().filter(|line| !of_running(line)));
+        seen
+    };
+    let before = look();
+    let private = before.iter().filter(|text| text.contains("between us")).count();
+    assert_eq!(private, 3, "the player, the administrator's record and the export have the private message");
+    // The clock has passed the end of the last game.
+    std::thread::sleep(Duration::from_millis(5));
+    assert_eq!(fixture.post("/archive", json!({ "olderThanDays": 1 })).ok()["sessions"], 0);
+    let archived = fixture.post("/archive", json!({ "olderThanDays": 0 })).ok();
+    assert_eq!((&archived["sessions"], &archived["leftOut"]), (&json!(2), &json!(0)));
+    assert_eq!(look(), before);
+    assert_eq!(fixture.post("/archive", json!({ "olderThanDays": 0 })).ok()["sessions"], 0);
+
+    let files = archived_files(&fixture);
+    assert_eq!(files.len(), 2);
+    let lines: usize = files.iter().map(|file| gunzip(file).lines().count()).sum();
+    assert_eq!(archived["messages"], lines);
+    for file in &files {
+        let mode = file.metadata().expect("it exists").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "the arena's user only");
+    }
+    let of_session = files.iter().find(|file| file.display().to_string().contains(&session)).expect("its file");
+    let text = gunzip(of_session);
+    assert_eq!(text.lines().filter(|line| line.contains(r#""content":"message "#)).count(), 149);
+    assert!(text.contains(&hash("message 7")) && !text.contains(r#""message 7""#));
+
+    // Chat after the end goes on, and running games aren't affected.
+    client.chat(&session, &players[1], "well played").ok();
+    let path = format!("/api/chat/sync?channel={session}&index=149");
+    let late: Vec<String> = messages(&client.get(&path)).iter().map(shown).collect();
+    assert_eq!(late[late.len() - 1], "well played", "{late:?}");
+    fixture.end(&running, &running_players, 0);
+    assert_eq!(fixture.post("/restore", json!({})).ok()["restored"], 2);
+    assert_eq!(archived_files(&fixture), [] as [PathBuf; 0]);
+    let path = format!("/api/chat/sync?channel={session}");
+    let texts: Vec<String> = messages(&client.get(&path)).iter().map(shown).collect();
+    assert_eq!((texts.len(), texts[151].as_str()), (152, "well played"));
+    assert_eq!(client.get(&format!("/api/sessions/{session}/record")).text(), before[6]);
+}
+
+#[test]
+fn what_is_erased_leaves_the_archive_too() {
+    let fixture = AdminFixture::open();
+    let [hidden, removed, lost] = [0, 0, 1].map(|errs| fixture.play(["ada", "bob"], errs));
+    let hide_later = fixture.client.get(&format!("/api/sessions/{hidden}/record"));
+    std::thread::sleep(Duration::from_millis(5));
+    assert_eq!(fixture.post("/archive", json!({ "olderThanDays": 0 })).ok()["sessions"], 3);
+    let all_text = || archived_files(&fixture).iter().map(|file| gunzip(file)).collect::<String>();
+    assert_eq!(all_text().matches("good luck").count(), 3);
+
+    assert_eq!(fixture.hide(&hidden, 1).ok()["contentSha256"], hash("good luck"));
+    assert_eq!(all_text().matches("good luck").count(), 2);
+    assert_eq!(fixture.post("/archive", json!({ "olderThanDays": 0 })).ok()["sessions"], 1);
+    let chain =
+        |text: &str| text.lines().filter(|line| line.contains("previous")).map(str::to_owned).collect::<Vec<_>>();
+    let record = fixture.client.get(&format!("/api/sessions/{hidden}/record"));
+    assert_eq!(chain(record.text()), chain(hide_later.text()), "the record keeps its hash");
+    assert!(!record.text().contains("good luck") && hide_later.text().contains("good luck"));
+
+    fixture.remove(&removed).ok();
+    let names =
+        |id: &str| archived_files(&fixture).iter().filter(|file| file.display().to_string().contains(id)).count();
+    assert_eq!([&hidden, &removed, &lost].map(|id| names(id)), [1, 0, 1]);
+    assert_eq!(
+        fixture.post("/restore", json!({ "session": removed })).refusal(),
+        (404, "CHALLENGE_NOT_FOUND".to_owned())
+    );
+    assert_eq!(fixture.post("/restore", json!({ "session": "x" })).refusal(), (404, "CHALLENGE_NOT_FOUND".to_owned()));
+
+    // A lost or damaged file is an error of this session only.
+    let file = archived_files(&fixture).into_iter().find(|file| file.display().to_string().contains(&lost));
+    let file = file.expect("its file");
+    let content = fs::read(&file).expect("it is readable");
+    let unavailable = (503, "ARCHIVE_UNAVAILABLE".to_owned());
+    for damage in ["truncated", "missing"] {
+        match damage {
+            "missing" => fs::remove_file(&file).expect("it exists"),
+            _ => fs::write(&file, &content[..content.len() / 2]).expect("it is writable"),
+        }
+        let record = format!("/api/sessions/{lost}/record");
+        assert_eq!(fixture.client.get(&record).refusal(), unavailable, "{damage}");
+        assert_eq!(fixture.post("/restore", json!({ "session": lost })).refusal(), unavailable, "{damage}");
+    }
+    fs::write(&file, content).expect("it is writable");
+    assert_eq!(fixture.post("/restore", json!({ "session": lost })).ok()["restored"], 1);
+    assert_eq!(fixture.post("/restore", json!({ "session": lost })).ok()["restored"], 0);
+    let actions: Vec<String> = fixture.audited().into_iter().map(|(action, _)| action).collect();
+    assert_eq!(actions, ["archive", "hide", "archive", "remove", "restore"]);
+}

@@ -1,0 +1,168 @@
+//! The messages of ended sessions leave the store and come back.
+
+use arena_model::{Channel, ChatMessage, ContentHash, Ending, GameCategory, Phase, Session, Timestamp};
+use arena_store::{
+    ArchivedChannel, ArchivedMessage, Commit, CommitError, EndingNo, NewArchive, SessionChange, SessionNo, Store,
+};
+
+use crate::storage::{TestStorage, stories};
+use crate::{audit, create, open, said, session, update};
+
+stories!(
+    an_archived_session_comes_back_as_it_was,
+    only_what_the_archive_has_is_removed,
+    old_sessions_are_listed_until_they_are_archived,
+);
+
+/// Creates the `n`th session and ends it at time `at`, with five messages.
+async fn play(store: &Store, n: u64, at: i64) -> (SessionNo, Session) {
+    let mut played = session(n);
+    let id = played.facts.id;
+    let no = create(store, &played).await;
+    played.version = 2;
+    played.phase = Phase::Ended { at: Timestamp(at), ending: Ending::Completed, category: GameCategory::Train };
+    played.wake_at = None;
+    let (inputs, operator, chat) = (Channel::Inputs(id), Channel::Operator(id), Channel::Chat(id));
+    let mut messages = vec![
+        said(inputs, 2, "joined"),
+        said(operator, 1, "a \u{10ffff} ' \"\n"),
+        said(chat, 1, "b"),
+        said(chat, 2, "secret"),
+        said(operator, 2, "c"),
+    ];
+    messages[1].method = Some("guess".to_owned());
+    update(store, no, &played, messages).await.expect("the commit is stored");
+    (no, played)
+}
+
+async fn chat(store: &Store, no: SessionNo, message: ChatMessage) -> Result<(), CommitError> {
+    let change = SessionChange::Stays(no);
+    store.commit(Commit { change, messages: vec![message], answers: Vec::new() }).await.map(drop)
+}
+
+/// Returns all messages of a session with their commitments.
+async fn messages(store: &Store, no: SessionNo, session: &Session) -> Vec<ArchivedMessage> {
+    let id = session.facts.id;
+    let commitments = store.list_commitments(no, id).await.expect("readable");
+    let of = |message: &ChatMessage| {
+        let place = (message.channel, message.index);
+        commitments.iter().find(|(known, _)| *known == place).map(|(_, commitment)| *commitment)
+    };
+    let found = store.list_session_messages(no, id, 0, 99).await.expect("readable");
+    found.into_iter().map(|(_, message)| (message.clone(), of(&message))).collect()
+}
+
+/// Returns the archive of a session with these messages.
+fn archive_of(no: SessionNo, messages: &[ArchivedMessage]) -> NewArchive {
+    let of = |is_wanted: fn(&Channel) -> bool| {
+        let channel = messages.iter().filter(|(message, _)| is_wanted(&message.channel));
+        ArchivedChannel {
+            len: channel.clone().count() as u64,
+            last_at: channel.last().map(|(message, _)| message.at).unwrap_or_default(),
+        }
+    };
+    NewArchive {
+        session: no,
+        at: Timestamp(9000),
+        chat: of(|channel| matches!(channel, Channel::Chat(_))),
+        operator: of(|channel| matches!(channel, Channel::Operator(_))),
+        messages: messages.len() as u64,
+        hidden: messages.iter().filter(|(message, _)| message.hidden.is_some()).count() as u64,
+    }
+}
+
+async fn an_archived_session_comes_back_as_it_was(storage: TestStorage) {
+    let store = open(&storage).await;
+    let (no, played) = play(&store, 1, 2500).await;
+    let (other, others) = play(&store, 2, 2500).await;
+    let id = played.facts.id;
+    let commit = |content: &str| Some(ContentHash::of(&format!("salt {content}")));
+    let hidden = store.hide_message(Some(no), Channel::Chat(id), 2, commit, |_| audit("hide")).await;
+    hidden.expect("the store can write").expect("it exists");
+    let (all, rest) = (messages(&store, no, &played).await, messages(&store, other, &others).await);
+    assert_eq!(all.iter().filter(|(message, commitment)| message.hidden.is_some() && commitment.is_some()).count(), 1);
+    let before = store.find_session(id).await.expect("readable").expect("it exists");
+
+    store.archive_session(archive_of(no, &all)).await.expect("it is archived");
+    assert_eq!(messages(&store, no, &played).await, []);
+    assert_eq!(messages(&store, other, &others).await, rest);
+    assert_eq!(store.session_bytes(no).await.expect("readable"), 0);
+    assert!(store.is_archived(no).await.expect("readable") && !store.is_archived(other).await.expect("readable"));
+    // Twice is an error that changes nothing.
+    assert!(matches!(store.archive_session(archive_of(no, &all)).await, Err(CommitError::Conflict)));
+    drop(store);
+
+    // The next indexes follow the archived ones, also after a restart.
+    let store = open(&storage).await;
+    let stored = store.find_session(id).await.expect("readable").expect("it exists");
+    assert_eq!((stored.chat_len, stored.operator_len, stored.session), (2, 2, before.session));
+    assert_eq!(stored.last_activity, before.last_activity);
+    let late = ChatMessage { at: Timestamp(7000), ..said(Channel::Chat(id), 3, "late") };
+    chat(&store, no, late.clone()).await.expect("the chat is stored");
+    let stored = store.find_session(id).await.expect("readable").expect("it exists");
+    assert_eq!((stored.chat_len, stored.last_activity), (3, Timestamp(7000)));
+
+    let expected: Vec<ArchivedMessage> = all.iter().cloned().chain([(late, None)]).collect();
+    for expected_restored in [true, false] {
+        let restored = store.restore_session(no, id, all.clone(), Some(audit("restore"))).await;
+        assert_eq!(restored.expect("the store can write"), expected_restored);
+        assert_eq!(messages(&store, no, &played).await, expected);
+    }
+    let entries = store.list_audit(0, 9).await.expect("readable").items;
+    assert_eq!(entries.iter().map(|(_, entry)| entry.action.as_str()).collect::<Vec<_>>(), ["restore", "hide"]);
+}
+
+async fn only_what_the_archive_has_is_removed(storage: TestStorage) {
+    let store = open(&storage).await;
+    let (no, played) = play(&store, 1, 2500).await;
+    let id = played.facts.id;
+    let written = messages(&store, no, &played).await;
+    // A message is hidden after the archive was written, so the archive still has its content.
+    let hidden = store.hide_message(Some(no), Channel::Chat(id), 2, |_| None, |_| audit("hide")).await;
+    hidden.expect("the store can write").expect("it exists");
+    let refused = store.archive_session(archive_of(no, &written)).await;
+    assert!(matches!(refused, Err(CommitError::Conflict)));
+    assert!(!store.is_archived(no).await.expect("readable"));
+    // A message that comes after the archive was written stays in the store.
+    let written = messages(&store, no, &played).await;
+    let late = said(Channel::Chat(id), 3, "late");
+    chat(&store, no, late.clone()).await.expect("the chat is stored");
+    store.archive_session(archive_of(no, &written)).await.expect("it is archived");
+    assert_eq!(messages(&store, no, &played).await, [(late, None)]);
+    // A session that hasn't ended isn't archived.
+    let running = create(&store, &session(2)).await;
+    assert!(matches!(store.archive_session(archive_of(running, &[])).await, Err(CommitError::Conflict)));
+    // A removed session leaves nothing.
+    store.remove_session(no, played.into(), audit("remove")).await.expect("the removal succeeds");
+    assert!(!store.is_archived(no).await.expect("readable"));
+}
+
+async fn old_sessions_are_listed_until_they_are_archived(storage: TestStorage) {
+    let store = open(&storage).await;
+    let mut played = Vec::new();
+    for (n, at) in [(1, 2000), (2, 3000), (3, 1000), (4, 2500)] {
+        played.push(play(&store, n, at).await);
+    }
+    create(&store, &session(5)).await;
+    let archivable = async |before: i64| {
+        let (mut after, mut found) = (EndingNo::default(), Vec::new());
+        loop {
+            let page = store.list_archivable(Timestamp(before), after, 2).await.expect("readable");
+            let Some((last, _)) = page.last() else { return found };
+            after = *last;
+            found.extend(page.into_iter().map(|(_, id)| id));
+        }
+    };
+    let ids: Vec<_> = played.iter().map(|(_, session)| session.facts.id).collect();
+    assert_eq!(archivable(1000).await, []);
+    assert_eq!(archivable(3000).await, [ids[0], ids[2], ids[3]]);
+    assert_eq!(archivable(9999).await, ids);
+    for place in [2, 0] {
+        let (no, session) = &played[place];
+        store.archive_session(archive_of(*no, &messages(&store, *no, session).await)).await.expect("it is archived");
+    }
+    assert_eq!(archivable(9999).await, [ids[1], ids[3]]);
+    let first = store.list_archived(SessionNo::default(), 1).await.expect("readable");
+    assert_eq!(first, [(played[0].0, ids[0])]);
+    assert_eq!(store.list_archived(first[0].0, 9).await.expect("readable"), [(played[2].0, ids[2])]);
+}
