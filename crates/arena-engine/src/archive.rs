@@ -11,9 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arena_model::{
-    Channel, ChatMessage, ContentHash, MessageView, Record, SessionId, Timestamp, read_record, reveal_message,
-};
+use arena_model::{Channel, ChatMessage, ContentHash, Record, SessionId, Timestamp, read_record};
 use arena_store::{ArchivedChannel, ArchivedMessage, CommitError, EndingNo, NewArchive, SessionNo};
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
@@ -56,13 +54,40 @@ pub(crate) struct Archive {
     archiving: tokio::sync::Mutex<()>,
 }
 
-/// A line of a file.
+/// A line of a file, which [`read_record`] reads.
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Line<'m> {
-    #[serde(flatten)]
-    message: MessageView<'m>,
+    channel: String,
+    index: u64,
+    timestamp: Timestamp,
+    from: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    method: Option<&'m str>,
+    content: &'m str,
+    #[serde(rename = "contentSha256", skip_serializing_if = "Option::is_none")]
+    hidden: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     commitment: Option<String>,
+}
+
+impl Line<'_> {
+    fn of((message, commitment): &ArchivedMessage) -> Line<'_> {
+        let ChatMessage { channel, index, from, to, content, method, at, hidden } = message;
+        Line {
+            channel: channel.to_string(),
+            index: *index,
+            timestamp: *at,
+            from: from.to_string(),
+            to: to.as_ref().map(ToString::to_string),
+            method: method.as_deref(),
+            content,
+            hidden: hidden.as_ref().map(ToString::to_string),
+            commitment: commitment.as_ref().map(ToString::to_string),
+        }
+    }
 }
 
 /// The field of a line that a message of an export doesn't have.
@@ -412,9 +437,7 @@ fn write_file(path: &Path, messages: &[ArchivedMessage]) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     let mut lines = GzEncoder::new(BufWriter::new(file), Compression::default());
     for archived in messages {
-        let (message, commitment) = archived;
-        let commitment = commitment.map(|commitment| commitment.to_string());
-        let line = serde_json::to_string(&Line { message: reveal_message(message), commitment })?;
+        let line = serde_json::to_string(&Line::of(archived))?;
         // The store removes its copy.
         if read_line(&line).ok().as_ref() != Some(archived) {
             return Err(io::ErrorKind::InvalidData.into());
