@@ -3,11 +3,13 @@
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use arena_match::OutputFile;
 use arena_record::{KeyHandover, KeyKind};
 use arena_server::{AdminToken, RotateError, Settings};
+use arena_store::{CopiedRows, CopyError, DatabaseUrl, StorePlace, copy_store};
 use arena_wire::{
     AddressUse, Archived, AuditEntry, AuditPage, Ban, Bans, Budget, Budgets, Counted, Dismissed, Hidden, ImportReport,
     MessageReport, ReportPage, Restored, SkippedLine,
@@ -19,12 +21,20 @@ use serde_json::{Value, json};
 use crate::args::{AdminArgs, AdminVerb, Global, RotatedKey};
 use crate::client::{Answer, Arena, CallError, ExportError, is_loopback};
 use crate::exit::{Exit, Failure};
-use crate::output::{Style, Table, counted, print, print_json, utc};
+use crate::output::{Style, Table, counted, note, print, print_json, utc};
+use crate::serve::runtime;
+
+/// The time between two lines about the progress of a copy.
+const PROGRESS: Duration = Duration::from_secs(5);
 
 pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> Result<(), Failure> {
-    if let AdminVerb::RotateKey { key } = verb {
-        let folder = args.data.unwrap_or_else(|| Settings::default().data);
-        return rotate_key(&folder, key, style);
+    match verb {
+        AdminVerb::RotateKey { key } => {
+            let folder = args.data.unwrap_or_else(|| Settings::default().data);
+            return rotate_key(&folder, key, style);
+        }
+        AdminVerb::CopyStore { from, to } => return copy(&from, &to, style),
+        _ => {}
     }
     let arena = Arena::of(global)?.administered(&token(args, &global.url)?);
     match verb {
@@ -71,8 +81,51 @@ pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> R
         AdminVerb::Import { file } => print_result(import(&arena, &file)?, style, imported),
         AdminVerb::Audit { limit, offset } => print_result(arena.audit(limit, offset), style, audit),
         AdminVerb::Budgets { limit, offset } => print_result(arena.budgets(limit, offset), style, budgets),
-        AdminVerb::RotateKey { .. } => unreachable!("this command was handled above, because it asks no server"),
+        AdminVerb::RotateKey { .. } | AdminVerb::CopyStore { .. } => {
+            unreachable!("these commands were handled above, because they ask no server")
+        }
     }
+}
+
+/// Copies the store of a server that isn't running.
+fn copy(from: &str, to: &str, style: Style) -> Result<(), Failure> {
+    let (source, target) = (place("--from", from)?, place("--to", to)?);
+    if let StorePlace::Folder(folder) = &source
+        && !folder.is_dir()
+    {
+        let sentence = format_args!("there is no data folder {}", folder.display());
+        return Err(Failure::new(Exit::StoreUnavailable, sentence));
+    }
+    let mut shown = Instant::now();
+    let progress = |copied: CopiedRows| {
+        if shown.elapsed() > PROGRESS {
+            shown = Instant::now();
+            note(&format!("{} so far", rows(copied)));
+        }
+    };
+    let copied = runtime()?.block_on(copy_store(&source, &target, progress)).map_err(|error| match error {
+        CopyError::Store(_) => Failure::caused(Exit::StoreUnavailable, &error),
+        CopyError::NotEmpty(_) => Failure::new(Exit::Usage, error),
+    })?;
+    if style == Style::Json {
+        let CopiedRows { sessions, users, messages } = copied;
+        return print(&json!({ "sessions": sessions, "users": users, "messages": messages }).to_string());
+    }
+    print(&format!("copied {}", rows(copied)))
+}
+
+fn place(option: &str, text: &str) -> Result<StorePlace, Failure> {
+    if !text.contains("://") {
+        return Ok(StorePlace::Folder(PathBuf::from(text)));
+    }
+    let url: DatabaseUrl =
+        text.parse().map_err(|error| Failure::new(Exit::Usage, format_args!("{option}: {error}")))?;
+    Ok(StorePlace::Database(Box::new(url)))
+}
+
+fn rows(CopiedRows { sessions, users, messages }: CopiedRows) -> String {
+    let sessions = counted(sessions, "session", "sessions");
+    format!("{sessions}, {} and {}", counted(users, "user", "users"), counted(messages, "message", "messages"))
 }
 
 /// Replaces a key in the data folder of a server that isn't running.

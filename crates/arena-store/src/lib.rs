@@ -10,6 +10,7 @@ mod archives;
 mod audit;
 mod bans;
 mod boards;
+mod copy;
 mod counts;
 mod db;
 mod deletion;
@@ -46,6 +47,7 @@ pub use audit::{AuditEntry, AuditNo};
 pub use bans::{AddressRange, AddressRangeError, Ban, BanSubject};
 
 pub use boards::BoardFacts;
+pub use copy::{CopiedRows, CopyError, StorePlace, copy_store};
 pub use deletion::{DeletionOutcome, UserDeletion};
 pub use export::EndingNo;
 pub use import::{ImportOutcome, ImportedSession};
@@ -221,6 +223,12 @@ pub enum StoreError {
         database: String,
         /// The database's error.
         reason: String,
+    },
+    /// The store is the target of a copy that didn't finish.
+    #[error("{place} has an unfinished copy of another store; delete it and copy again")]
+    Unfinished {
+        /// The data folder or the database.
+        place: String,
     },
     /// Another arena uses the database.
     #[error("the database {database} is in use by another arena ({holder}); only one arena at a time can use it")]

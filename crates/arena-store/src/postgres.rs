@@ -124,6 +124,20 @@ impl PostgresStore {
     pub async fn connect(database: DatabaseUrl, scoring: Scoring) -> Result<PostgresStore, StoreError> {
         let holder = Holder::take(&database).await?;
         follow_scoring(&mut Db::Postgres(Arc::clone(&holder.client)), &scoring).await?;
+        PostgresStore::start(database, holder, scoring).await
+    }
+
+    /// Opens the database like [`PostgresStore::connect`], but doesn't check the scoring of the stored standings. This
+    /// is for callers that neither end sessions nor read standings.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::connect`].
+    pub async fn connect_as_counted(database: DatabaseUrl) -> Result<PostgresStore, StoreError> {
+        let holder = Holder::take(&database).await?;
+        PostgresStore::start(database, holder, Scoring::default()).await
+    }
+
+    async fn start(database: DatabaseUrl, holder: Holder, scoring: Scoring) -> Result<PostgresStore, StoreError> {
         let suspicion = Arc::<Suspicion>::default();
         let counts = read_counts(&holder.client, &suspicion).await?;
         let mirror = Mirror::of(counts, scoring, Rankings::default(), suspicion);

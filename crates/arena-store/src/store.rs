@@ -41,7 +41,9 @@ impl Store {
     /// # Errors
     /// If the folder can't be used, another process uses it, or a newer program created the store.
     pub fn open(folder: &Path, scoring: Scoring) -> Result<Store, StoreError> {
-        Ok(Store::Sqlite(SqliteStore::open(folder, scoring)?))
+        let store = Store::Sqlite(SqliteStore::open(folder, scoring)?);
+        store.check_whole_at_once(folder.display().to_string())?;
+        Ok(store)
     }
 
     /// Opens the store in a Postgres database, as [`PostgresStore::connect`] does.
@@ -49,7 +51,10 @@ impl Store {
     /// # Errors
     /// If the database can't be reached or used, another arena uses it, or a newer program created the store in it.
     pub async fn connect(database: DatabaseUrl, scoring: Scoring) -> Result<Store, StoreError> {
-        Ok(Store::Postgres(Box::new(PostgresStore::connect(database, scoring).await?)))
+        let place = database.to_string();
+        let store = Store::Postgres(Box::new(PostgresStore::connect(database, scoring).await?));
+        store.check_whole(place).await?;
+        Ok(store)
     }
 
     /// Opens the store in a Postgres database together with other arenas, as [`PostgresStore::join`] does.
@@ -58,7 +63,10 @@ impl Store {
     /// As [`Store::connect`]; and if an arena uses the database exclusively, or this node's `terms` differ from those
     /// of the others.
     pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &NodeTerms) -> Result<Store, StoreError> {
-        Ok(Store::Postgres(Box::new(PostgresStore::join(database, scoring, terms).await?)))
+        let place = database.to_string();
+        let store = Store::Postgres(Box::new(PostgresStore::join(database, scoring, terms).await?));
+        store.check_whole(place).await?;
+        Ok(store)
     }
 
     pub(crate) fn mirror(&self) -> &Mirror {

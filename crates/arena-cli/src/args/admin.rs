@@ -206,6 +206,24 @@ An IPv6 address stands for its /64 network. To keep an address out: arena admin 
         #[arg(long, value_name = "N")]
         offset: Option<u64>,
     },
+    /// Copy a store into an empty one: from SQLite to PostgreSQL, back, or to another place.
+    #[command(after_help = "\
+Examples:
+  arena admin copy-store --from arena-data --to postgres://arena@db.example/arena
+  arena admin copy-store --from postgres://arena@db.example/arena --to new-data
+
+Stop the arena first. A place is a data folder or the URL of a database. Running games go on after the next start, and all \
+invites, keys, bans and audit entries stay valid. Leagues aren't copied. The store in --from doesn't change.
+
+The command copies the store alone. Copy the data folder's other files too: the secrets, tournaments and the archive.")]
+    CopyStore {
+        /// Place of the existing store.
+        #[arg(long, value_name = "PLACE")]
+        from: String,
+        /// Place of the new store.
+        #[arg(long, value_name = "PLACE")]
+        to: String,
+    },
     /// Replace the key that signs records or checkpoints; the old and the new key sign the handover.
     #[command(after_help = "\
 Examples:

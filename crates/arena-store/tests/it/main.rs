@@ -13,6 +13,7 @@ use serde_json::json;
 
 mod administration;
 mod archives;
+mod copies;
 mod derived;
 mod ids;
 mod leagues;

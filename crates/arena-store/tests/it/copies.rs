@@ -1,0 +1,171 @@
+//! Copies of stores between the two databases.
+
+use std::path::Path;
+
+use arena_model::{Channel, ChatMessage, ContentHash, Ending, GameCategory, Occupant, Phase, Score, Timestamp};
+use arena_store::{
+    Ban, BanSubject, CopyError, EndingNo, NewArchive, NewLeaf, SessionChange, StoreError, StorePlace, copy_store,
+};
+use arena_store::{Commit, LogCursor, NewAnswer, SessionFilter, SessionNo, Store, StoredReport};
+
+use crate::storage::{TestStorage, stories};
+use crate::{audit, create, open, said, session, update};
+
+stories!(a_copy_of_a_copy_is_the_original, a_copy_needs_an_empty_target_and_an_unfinished_one_is_not_opened,);
+
+fn place(storage: &TestStorage) -> StorePlace {
+    match storage {
+        TestStorage::Folder(folder) => StorePlace::Folder(folder.path().to_owned()),
+        TestStorage::Schema(url) => StorePlace::Database(Box::new(url.parse().expect("a URL"))),
+    }
+}
+
+/// Creates a storage of the other kind.
+fn other(storage: &TestStorage) -> TestStorage {
+    match storage {
+        TestStorage::Folder(_) => TestStorage::schema(),
+        TestStorage::Schema(_) => TestStorage::folder(),
+    }
+}
+
+/// Fills a store with all kinds of rows, among them texts that Postgres can't store as they are.
+async fn fill(store: &Store) {
+    for n in 1..=40 {
+        let mut played = session(n);
+        let id = played.facts.id;
+        let no = create(store, &played).await;
+        if n % 4 == 0 {
+            continue;
+        }
+        played.version = 2;
+        played.seats = vec![Occupant {
+            invite: played.facts.invites[0],
+            user: Some(format!("user \u{10ffff}{}", n % 3).parse().expect("an id")),
+            deleted: None,
+        }];
+        let text = |k: u64| format!("{n}/{k} \u{10ffff}0 ' \" \\ \n ☃");
+        let mut messages: Vec<ChatMessage> = (1..=n).map(|k| said(Channel::Chat(id), k, &text(k))).collect();
+        messages.push(said(Channel::Inputs(id), 2, ""));
+        messages.push(ChatMessage { method: Some("guess".to_owned()), ..said(Channel::Operator(id), 1, "x") });
+        messages.push(said(Channel::Invites, n - n / 4, "an offer"));
+        if n % 3 != 0 {
+            played.phase =
+                Phase::Ended { at: Timestamp(n as i64), ending: Ending::Completed, category: GameCategory::Train };
+            played.wake_at = None;
+            played.scores[0] = Score { security: 1.0, utility: -0.5 };
+        }
+        let answer = NewAnswer { key: [n as u8; 32], request: [7; 32], body: "{}".to_owned(), at: Timestamp(1) };
+        let change = SessionChange::Update { no, before: 1, session: Box::new(played.clone()) };
+        store.commit(Commit { change, messages, answers: vec![answer] }).await.expect("stored");
+    }
+    let ended = session(1).facts.id;
+    let found = store.find_session(ended).await.expect("readable").expect("it exists");
+    let commit = |_: &str| Some(ContentHash::of("salt"));
+    store.hide_message(Some(found.no), Channel::Chat(ended), 1, commit, |_| audit("hide")).await.expect("hidden");
+    let removed = store.find_session(session(2).facts.id).await.expect("readable").expect("it exists");
+    store.remove_session(removed.no, removed.session.into(), audit("remove")).await.expect("removed");
+    let subject = BanSubject::User("eve \u{10ffff}".parse().expect("an id"));
+    let ban = Ban { subject, reason: "a reason \u{10ffff}1".to_owned(), at: Timestamp(5) };
+    store.ban(ban, audit("ban")).await.expect("banned");
+    let leaf = |n: u8| -> NewLeaf { (Some(ended), "ended".to_owned(), format!("{{\"n\":{n}}}"), [n; 32]) };
+    store.append_leaves(0, vec![leaf(1), leaf(2)], LogCursor::default()).await.expect("appended");
+    let report = StoredReport {
+        channel: ended.to_string(),
+        index: 1,
+        network: "192.0.2.1".to_owned(),
+        reason: "it's \u{10ffff}".to_owned(),
+        at: Timestamp(9),
+    };
+    assert!(store.report_message(report).await.expect("reported"));
+    let archived = store.find_session(session(5).facts.id).await.expect("readable").expect("it exists");
+    let (chat, operator) = (archived.chat_len, archived.operator_len);
+    let of = |len| arena_store::ArchivedChannel { len, last_at: Timestamp(2000) };
+    let archive = NewArchive {
+        session: archived.no,
+        at: Timestamp(9),
+        chat: of(chat),
+        operator: of(operator),
+        messages: chat + operator + 1,
+        hidden: 0,
+    };
+    store.archive_session(archive).await.expect("archived");
+}
+
+/// Returns all that a store's readers can ask for, as text.
+async fn content(store: &Store) -> Vec<String> {
+    let mut content = Vec::new();
+    let all = store.list_sessions(&SessionFilter::default(), 0, 99).await.expect("readable");
+    for session in all.items {
+        let id = session.facts.id;
+        let found = store.find_session(id).await.expect("readable").expect("it exists");
+        content.push(format!("{found:?} {:?}", store.find_invite(session.facts.invites[0]).await));
+        content.push(format!("{:?}", store.list_session_messages(found.no, id, 0, 999).await));
+        content.push(format!("{:?}", store.list_commitments(found.no, id).await));
+        content.push(format!("{:?}", store.is_archived(found.no).await));
+    }
+    content.push(format!("{:?}", store.list_ended(EndingNo::default(), 99).await));
+    content.push(format!("{:?}", store.list_messages(None, Channel::Invites, 1, 99).await));
+    content.push(format!("{:?}", store.list_users(0, 99).await));
+    content.push(format!("{:?} {:?}", store.list_bans().await, store.list_audit(0, 99).await));
+    content.push(format!("{:?} {:?}", store.list_reports(0, 99).await, store.list_leaves(0, 99).await));
+    content.push(format!("{:?} {:?}", store.list_removed(0, 99).await, store.log_cursor().await));
+    content.push(format!("{:?} {:?}", store.list_created(SessionNo::default(), 99).await, store.read_totals().await));
+    content.push(format!("{:?}", store.find_answer(&[1; 32]).await));
+    content
+}
+
+async fn a_copy_of_a_copy_is_the_original(storage: TestStorage) {
+    let store = open(&storage).await;
+    fill(&store).await;
+    let original = content(&store).await;
+    drop(store);
+    let there = other(&storage);
+    let back = storage.another();
+    let mut steps = 0;
+    let copied = copy_store(&place(&storage), &place(&there), |_| steps += 1).await.expect("it is copied");
+    assert!(steps > 2, "{steps}");
+    assert_eq!((copied.sessions, copied.users), (39, 2));
+    let again = copy_store(&place(&there), &place(&back), |_| {}).await.expect("it is copied");
+    assert_eq!(again, copied);
+    for copy in [&there, &back, &storage] {
+        let store = open(copy).await;
+        assert_eq!(content(&store).await, original);
+        // Derived tables agree with the sessions, and new rows get new numbers.
+        let recount = store.recount(|_| audit("mend")).await.expect("readable");
+        assert!(recount.wrong.is_empty(), "{recount:?}");
+        let no = create(&store, &session(50)).await;
+        let mut next = session(50);
+        next.version = 2;
+        update(&store, no, &next, vec![said(Channel::Chat(next.facts.id), 1, "new")]).await.expect("stored");
+        let removed = store.find_session(session(4).facts.id).await.expect("readable").expect("it exists");
+        store.remove_session(removed.no, removed.session.into(), audit("remove")).await.expect("removed");
+        assert_eq!(store.list_removed(0, 9).await.expect("readable").len(), 2);
+    }
+}
+
+async fn a_copy_needs_an_empty_target_and_an_unfinished_one_is_not_opened(storage: TestStorage) {
+    let store = open(&storage).await;
+    create(&store, &session(1)).await;
+    drop(store);
+    let target = other(&storage);
+    let store = open(&target).await;
+    create(&store, &session(1)).await;
+    drop(store);
+    let refused = copy_store(&place(&storage), &place(&target), |_| {}).await;
+    assert!(matches!(refused, Err(CopyError::NotEmpty(_))), "{refused:?}");
+    // The same store is in use by its other role.
+    assert!(copy_store(&place(&storage), &place(&storage), |_| {}).await.is_err());
+    let target = other(&storage);
+    drop(open(&target).await);
+    target.change("INSERT INTO notes (name, value) VALUES ('copying', '1')");
+    let refused = copy_store(&place(&storage), &place(&target), |_| {}).await;
+    assert!(matches!(refused, Err(CopyError::Store(StoreError::Unfinished { .. }))), "{refused:?}");
+    let refused = match &target {
+        TestStorage::Folder(folder) => Store::open(Path::new(folder.path()), arena_model::Scoring::default()).map(drop),
+        TestStorage::Schema(url) => {
+            Store::connect(url.parse().expect("a URL"), arena_model::Scoring::default()).await.map(drop)
+        }
+    };
+    let error = refused.expect_err("it is unfinished").to_string();
+    assert!(error.contains("has an unfinished copy of another store"), "{error}");
+}
