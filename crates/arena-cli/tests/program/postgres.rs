@@ -155,3 +155,77 @@ fn an_unusable_database_is_refused_in_a_sentence_without_its_password() {
     assert_eq!(other.status.code(), Some(6), "{said}");
     assert!(said.contains("is in use by another arena (connected from 127.0.0.1"), "{said}");
 }
+
+/// Stops a server and waits for its end.
+fn stop(mut server: Running) {
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended().code(), Some(0));
+}
+
+#[test]
+fn a_running_game_goes_on_in_another_store_and_comes_back() {
+    let (first, last) = (folder(), folder());
+    let (from, to) = (first.path().to_str().expect("UTF-8"), last.path().join("data"));
+    let (url, to) = (Postgres::shared().schema(), to.to_str().expect("UTF-8").to_owned());
+    let server = Running::serve(first.path());
+    let client = server.client();
+    let (session, invites) = client.create("psi");
+    let (_, open) = client.create("psi");
+    let join = |client: &Client, invite: &str, user: &str| {
+        client.post("/api/arena/join", &json!({ "invite": invite, "userId": user }))
+    };
+    join(&client, &invites[0], "ada").ok();
+    join(&client, &invites[1], "ben").ok();
+    client.chat(&session, &invites[0], "we move house").ok();
+    client.act(&session, &invites[0], "guess", "1").ok();
+    let admin = |server: &Running, args: &[&str]| {
+        let url = format!("http://{}", server.client().address());
+        let all = [&["--url", &url, "admin"], args, &["--data", from]].concat();
+        run_with(&all, &[])
+    };
+    assert_eq!(admin(&server, &["ban", "--user", "eve", "--reason", "cheats"]).code, 0);
+    let copy = |from: &str, to: &str| run_with(&["admin", "copy-store", "--from", from, "--to", to], &[]);
+    let busy = copy(from, &url);
+    assert_eq!(busy.code, 6, "{busy:#?}");
+    assert!(busy.stderr.contains("is in use by another arena"), "{busy:#?}");
+    stop(server);
+
+    let copied = copy(from, &url);
+    assert_eq!((copied.code, copied.stderr.as_str()), (0, ""), "{copied:#?}");
+    assert!(copied.stdout.starts_with("copied 2 sessions, 0 users and "), "{copied:#?}");
+    let again = copy(from, &url);
+    assert_eq!(again.code, 2, "{again:#?}");
+    assert!(again.stderr.contains("isn't empty; copy into a new folder or a new database"), "{again:#?}");
+    assert_eq!(copy("nowhere", &to).code, 6);
+    assert_eq!(copy("mysql://arena", &to).code, 2);
+
+    let server = serve(&first, &url);
+    let client = server.client();
+    let guess: Vec<String> = set_of(&client, &session, &invites[1]).iter().map(u64::to_string).collect();
+    client.act(&session, &invites[1], "guess", &guess.join(", ")).ok();
+    join(&client, &open[0], "ada").ok();
+    assert!(admin(&server, &["bans"]).stdout.contains("user eve"));
+    let look = |server: &Running| {
+        let client = server.client();
+        let paths = [format!("/api/chat/sync?channel={session}"), format!("/api/arena/sync?channel={session}")];
+        let mut seen: Vec<String> = paths.iter().map(|path| client.get(path).ok().to_string()).collect();
+        seen.extend(["/api/scoring/psi", "/api/stats"].map(|path| client.get(path).ok().to_string()));
+        // The log may not have the end of the session yet, so the line with its place isn't compared.
+        let record = client.get(&format!("/api/sessions/{session}/record"));
+        seen.push(record.text().lines().filter(|line| !line.starts_with(r#"{"leaf""#)).collect());
+        seen.push(admin(server, &["audit"]).stdout);
+        seen
+    };
+    let seen = look(&server);
+    assert!(seen[4].contains(r#""end":"completed""#), "{}", seen[4]);
+    stop(server);
+    let copied = copy(&url, &to);
+    assert_eq!(copied.code, 0, "{copied:#?}");
+    for name in ["admin.token", "record-key", "record-salts", "log-key"] {
+        std::fs::copy(first.path().join(name), last.path().join("data").join(name)).expect("a file");
+    }
+    let server = Running::serve(&last.path().join("data"));
+    assert_eq!(look(&server), seen);
+    join(&server.client(), &open[1], "ben").ok();
+    stop(server);
+}
