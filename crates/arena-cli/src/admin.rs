@@ -91,9 +91,9 @@ pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> R
 fn copy(from: &str, to: &str, style: Style) -> Result<(), Failure> {
     let (source, target) = (place("--from", from)?, place("--to", to)?);
     if let StorePlace::Folder(folder) = &source
-        && !folder.is_dir()
+        && !folder.join("arena.sqlite3").is_file()
     {
-        let sentence = format_args!("there is no data folder {}", folder.display());
+        let sentence = format_args!("{} has no store, which would be the file arena.sqlite3", folder.display());
         return Err(Failure::new(Exit::StoreUnavailable, sentence));
     }
     let mut shown = Instant::now();

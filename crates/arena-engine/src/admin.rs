@@ -272,10 +272,15 @@ impl Inner {
         if live.committed.read().removed {
             return Err(EngineError::UnknownSession);
         }
-        self.leave_archive(live).await?;
-        let hidden = self.hide_stored(by, Some(live), channel, index).await;
-        live.forget_tails();
-        hidden
+        loop {
+            self.leave_archive(live).await?;
+            let hidden = self.hide_stored(by, Some(live), channel, index).await;
+            live.forget_tails();
+            // Another node may have archived the session in between.
+            if !matches!(hidden, Ok(None)) || self.store.find_archive(live.no).await?.is_none() {
+                return hidden;
+            }
+        }
     }
 
     async fn hide_stored(

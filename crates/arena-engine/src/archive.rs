@@ -1,18 +1,20 @@
 //! The archive: a folder with the messages of ended sessions, which then leave the store. Readers don't see a
 //! difference: what the store doesn't have is read from the archive.
 //!
-//! A session's file is `<first two digits of the id>/<id>.jsonl.gz`. Each line is a message as in an export, in the
+//! A session's file is `<first two digits of the id>/<id>.<archival>.jsonl.gz`. Each line is a message as in an export, in the
 //! order of the commits, with the inputs of the session, and with `commitment` if the message was hidden with one.
 
-use std::ffi::OsStr;
+use std::borrow::Cow;
+use std::fmt::Display;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arena_model::{Channel, ChatMessage, ContentHash, Record, SessionId, Timestamp, read_record};
-use arena_store::{ArchivedChannel, ArchivedMessage, CommitError, EndingNo, NewArchive, SessionNo};
+use arena_store::{ArchivedChannel, ArchivedMessage, CommitError, EndingNo, NewArchive, SessionNo, StoreError};
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
@@ -20,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use crate::admin::Administrator;
 use crate::completion::Completion;
@@ -34,6 +37,15 @@ const PAGE: usize = 100;
 
 /// The maximum number of files that are read at the same time, because decompression takes a whole core.
 const READERS: usize = 2;
+
+/// The longest wait for the end of another read.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// The number of attempts to read messages that move between the store and the archive.
+const ATTEMPTS: usize = 5;
+
+/// The age at which a file that belongs to no session is removed.
+const UNUSED_FOR: Duration = Duration::from_secs(60 * 60);
 
 /// The number of sessions that a pass has archived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -90,6 +102,14 @@ impl Line<'_> {
     }
 }
 
+/// The place of a line's message.
+#[derive(Deserialize)]
+struct LinePlace<'l> {
+    #[serde(borrow)]
+    channel: Cow<'l, str>,
+    index: u64,
+}
+
 /// The field of a line that a message of an export doesn't have.
 #[derive(Deserialize)]
 struct Commitment {
@@ -109,7 +129,8 @@ impl Engine {
     /// it, for the audit; `None` if the arena does it by itself.
     ///
     /// # Errors
-    /// If the store can't be read or write, or a file can't be written. The sessions before stay archived.
+    /// If the store can't be read or write, a file can't be written, or the arena has no archive. The sessions before stay
+    /// archived.
     pub async fn archive_ended(
         &self,
         by: Option<Administrator>,
@@ -122,11 +143,12 @@ impl Engine {
     /// Moves the messages of an archived session back into the store. Returns false if the session isn't archived.
     ///
     /// # Errors
-    /// If there is no such session, its file can't be read, or the store can't write.
+    /// If there is no such session, its file can't be read, the store can't write, or the arena has no archive.
     pub async fn restore(&self, by: Administrator, id: SessionId) -> Result<bool, EngineError> {
         let inner = Arc::clone(&self.inner);
         Completion::new(async move {
             let live = inner.live.find(id, &inner.store).await?.ok_or(EngineError::UnknownSession)?;
+            inner.archive.get().ok_or(EngineError::NoArchive)?;
             inner.restore(Some(by), live.no, id).await
         })
         .await
@@ -135,10 +157,12 @@ impl Engine {
     /// Restores all archived sessions, and returns their number.
     ///
     /// # Errors
-    /// If a file can't be read, or the store can't be read or write. The sessions before stay restored.
+    /// If a file can't be read, the store can't be read or write, or the arena has no archive. The sessions before stay
+    /// restored.
     pub async fn restore_all(&self, by: Administrator) -> Result<u64, EngineError> {
         let inner = Arc::clone(&self.inner);
         Completion::new(async move {
+            inner.archive.get().ok_or(EngineError::NoArchive)?;
             let (mut after, mut restored) = (SessionNo::default(), 0);
             loop {
                 let page = inner.store.list_archived(after, PAGE).await?;
@@ -151,11 +175,28 @@ impl Engine {
         })
         .await
     }
+
+    /// Removes files that belong to no archived session: those that a crash has left, before or after a commit. Files of
+    /// the last hour stay, because another node may be about to commit.
+    ///
+    /// # Errors
+    /// If the folder or the store can't be read.
+    pub async fn remove_unused_archives(&self) -> Result<(), EngineError> {
+        let Some(archive) = self.inner.archive.get() else { return Ok(()) };
+        for shard in 0..=u8::MAX {
+            for file in archive.list_old(format!("{shard:02x}")).await? {
+                if !self.inner.store.has_archive(&file).await? {
+                    archive.remove(file).await;
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Inner {
     async fn archive_ended(&self, by: Option<Administrator>, before: Timestamp) -> Result<ArchivedCount, EngineError> {
-        let Some(archive) = self.archive.get() else { return Ok(ArchivedCount::default()) };
+        let archive = self.archive.get().ok_or(EngineError::NoArchive)?;
         let _archiving = archive.archiving.lock().await;
         let (mut after, mut count) = (EndingNo::default(), ArchivedCount::default());
         loop {
@@ -170,6 +211,8 @@ impl Inner {
                     }
                     None => count.left_out += 1,
                 }
+                // Old sessions don't take the place of those that are played.
+                self.live.forget(id);
             }
         }
         if let Some(by) = by {
@@ -183,18 +226,24 @@ impl Inner {
 
     /// Archives a session and returns the number of its messages, or `None` if it stays in the store.
     async fn archive_session(&self, archive: &Archive, id: SessionId) -> Result<Option<u64>, EngineError> {
-        let Some(live) = self.live.find(id, &self.store).await? else { return Ok(None) };
-        // Nobody hides a message of the session at this node until it is archived.
-        let _deciding = live.deciding.lock().await;
+        let damaged = |error: StoreError| match error {
+            StoreError::Damaged { .. } => {
+                tracing::warn!(session = %id, %error, "the session {id} isn't archived: {error}");
+                Ok(None)
+            }
+            error => Err(error.into()),
+        };
+        let live = match self.live.find(id, &self.store).await {
+            Ok(Some(live)) => live,
+            Ok(None) => return Ok(None),
+            Err(error) => return damaged(error),
+        };
         if self.store.session_bytes(live.no).await? > MOST_BYTES {
             return Ok(None);
         }
         let messages = match list_stored(&self.store, live.no, id).await {
             Ok(messages) => messages,
-            Err(error) => {
-                tracing::warn!(session = %id, %error, "the session {id} isn't archived: {error}");
-                return Ok(None);
-            }
+            Err(error) => return damaged(error),
         };
         let of = |wanted: Channel| {
             let mut channel = ArchivedChannel::default();
@@ -203,22 +252,29 @@ impl Inner {
             }
             channel
         };
+        let at = self.environment.now();
+        let file = file_of(id, self.environment.uuid(at));
         let new = NewArchive {
             session: live.no,
-            at: self.environment.now(),
+            file: file.clone(),
+            at,
             chat: of(Channel::Chat(id)),
             operator: of(Channel::Operator(id)),
             messages: messages.len() as u64,
             hidden: messages.iter().filter(|(message, _)| message.hidden.is_some()).count() as u64,
         };
-        let draft = format!("{id}.{}.new", self.environment.uuid(new.at));
-        if !archive.write(id, draft, messages).await? {
-            tracing::warn!(session = %id, "the session {id} isn't archived: the archive can't hold one of its messages");
+        let count = new.messages;
+        if !archive.write(file.clone(), messages).await? {
+            tracing::warn!(session = %id, "the session {id} isn't archived: a file can't hold one of its messages");
             return Ok(None);
         }
         match self.store.archive_session(new).await {
-            Ok(()) => Ok(Some(new.messages)),
-            Err(CommitError::Conflict | CommitError::Answered(_)) => Ok(None),
+            Ok(()) => Ok(Some(count)),
+            Err(CommitError::Conflict | CommitError::Answered(_)) => {
+                archive.remove(file).await;
+                Ok(None)
+            }
+            // The commit may have happened, so the file stays.
             Err(error) => Err(unwritten(error)),
         }
     }
@@ -226,46 +282,54 @@ impl Inner {
     /// Moves the messages of an archived session back into the store. Returns false if the session isn't archived.
     async fn restore(&self, by: Option<Administrator>, no: SessionNo, id: SessionId) -> Result<bool, EngineError> {
         let Some(archive) = self.archive.get() else { return Ok(false) };
-        if !self.store.is_archived(no).await? {
-            return Ok(false);
-        }
-        let messages = archive.read_all(id).await?.ok_or_else(|| missing(id))?;
+        let Some(file) = self.store.find_archive(no).await? else { return Ok(false) };
+        let Some(messages) = archive.read_all(file.clone()).await? else {
+            return self.check_replaced(no, &file).await.map(|()| false);
+        };
         let audit = by.map(|by| self.audit(by, "restore", json!({ "session": id, "messages": messages.len() })));
-        let restored = self.store.restore_session(no, id, messages, audit).await.map_err(unwritten)?;
-        archive.remove(id).await?;
+        let restored = self.store.restore_session(no, id, file.clone(), messages, audit).await.map_err(unwritten)?;
+        if restored {
+            archive.remove(file).await;
+        }
         Ok(restored)
     }
 
-    /// Makes sure that the archive has no copy of a session's messages before one of them is erased.
-    pub(crate) async fn leave_archive(&self, live: &LiveRef) -> Result<(), EngineError> {
+    /// Moves the messages of a session back into the store before one of them is erased. Returns false if they are there
+    /// already.
+    pub(crate) async fn leave_archive(&self, live: &LiveRef) -> Result<bool, EngineError> {
         let id = live.committed.read().session.facts.id;
-        self.restore(None, live.no, id).await?;
-        self.remove_archived(id).await
+        self.restore(None, live.no, id).await
     }
 
-    /// Removes the file of a session that isn't archived, if there is one.
-    pub(crate) async fn remove_archived(&self, id: SessionId) -> Result<(), EngineError> {
-        match self.archive.get() {
-            Some(archive) => archive.remove(id).await,
-            None => Ok(()),
+    /// Removes the file of a removed session.
+    pub(crate) async fn remove_archive(&self, file: Option<String>) {
+        if let (Some(archive), Some(file)) = (self.archive.get(), file) {
+            archive.remove(file).await;
         }
     }
 
-    /// Returns all messages of a session that isn't whole in the store: those of the archive, then those of the store.
-    pub(crate) async fn list_archived(
-        &self,
-        no: SessionNo,
-        id: SessionId,
-    ) -> Result<Vec<ArchivedMessage>, EngineError> {
-        let mut messages = match self.archive.get() {
-            Some(archive) if self.store.is_archived(no).await? => match archive.read_all(id).await? {
-                Some(messages) => messages,
-                None => self.restored(no, id).await.map(|()| Vec::new())?,
-            },
-            _ => Vec::new(),
-        };
-        messages.extend(list_stored(&self.store, no, id).await?);
-        Ok(messages)
+    /// Returns all messages of a session: those of the archive, then those of the store.
+    pub(crate) async fn list_all(&self, no: SessionNo, id: SessionId) -> Result<Vec<ArchivedMessage>, EngineError> {
+        for _ in 0..ATTEMPTS {
+            let file = self.store.find_archive(no).await?;
+            let mut messages = match (self.archive.get(), &file) {
+                (Some(archive), Some(file)) => match archive.read_all(file.clone()).await? {
+                    Some(messages) => messages,
+                    None => {
+                        self.check_replaced(no, file).await?;
+                        continue;
+                    }
+                },
+                (None, Some(_)) => return Err(EngineError::NoArchive),
+                (_, None) => Vec::new(),
+            };
+            messages.extend(list_stored(&self.store, no, id).await?);
+            // Between the two reads, the messages may have moved.
+            if self.store.find_archive(no).await? == file {
+                return Ok(messages);
+            }
+        }
+        Err(EngineError::Contended)
     }
 
     /// Returns messages of a channel as [`Store::list_messages_within`] does. The archive fills a gap at the beginning.
@@ -278,126 +342,157 @@ impl Inner {
         most_bytes: usize,
     ) -> Result<Vec<ChatMessage>, EngineError> {
         let from = from.max(1);
-        let stored = || self.store.list_messages_within(no, channel, from, limit, most_bytes);
-        let messages = stored().await?;
-        let (Channel::Chat(id) | Channel::Operator(id) | Channel::Inputs(id)) = channel else { return Ok(messages) };
-        let (Some(no), Some(archive)) = (no, self.archive.get()) else { return Ok(messages) };
-        let is_whole = limit == 0 || messages.first().is_some_and(|first| first.index == from);
-        if is_whole || !self.store.is_archived(no).await? {
-            return Ok(messages);
-        }
-        match archive.read_channel(id, channel, from, limit, most_bytes).await? {
-            Some(mut archived) => {
-                let mut bytes: usize = archived.iter().map(|message| message.content.len()).sum();
-                // The messages in the store follow those of the archive.
-                for message in messages {
-                    let is_next = archived.last().is_none_or(|last| last.index + 1 == message.index);
-                    if !is_next || archived.len() >= limit || bytes >= most_bytes {
-                        break;
+        let mut is_in_store = false;
+        for _ in 0..ATTEMPTS {
+            let messages = self.store.list_messages_within(no, channel, from, limit, most_bytes).await?;
+            let is_whole = limit == 0 || messages.first().is_some_and(|first| first.index == from);
+            let Some(no) = no.filter(|_| !is_whole && !is_in_store) else { return Ok(messages) };
+            let file = self.store.find_archive(no).await?;
+            match (self.archive.get(), file) {
+                (Some(archive), Some(file)) => {
+                    let read = archive.read_channel(file.clone(), channel, from, limit, most_bytes).await?;
+                    match read {
+                        Some(archived) => return Ok(followed_by(archived, messages, limit, most_bytes)),
+                        None => self.check_replaced(no, &file).await?,
                     }
-                    bytes += message.content.len();
-                    archived.push(message);
                 }
-                Ok(archived)
-            }
-            None => {
-                self.restored(no, id).await?;
-                Ok(stored().await?)
+                (None, Some(_)) => return Err(EngineError::NoArchive),
+                // The messages may have been restored since the read, so the next read is final.
+                (_, None) => is_in_store = true,
             }
         }
+        Err(EngineError::Contended)
     }
 
-    /// Checks that a session whose file is missing has been restored.
-    async fn restored(&self, no: SessionNo, id: SessionId) -> Result<(), EngineError> {
-        if self.store.is_archived(no).await? { Err(missing(id)) } else { Ok(()) }
+    /// Checks that a session whose file is missing was restored or archived again meanwhile.
+    async fn check_replaced(&self, no: SessionNo, file: &str) -> Result<(), EngineError> {
+        match self.store.find_archive(no).await? {
+            Some(current) if current == file => Err(unavailable(file, "the file is missing")),
+            _ => Ok(()),
+        }
     }
 }
 
-fn missing(id: SessionId) -> EngineError {
-    EngineError::Archive { reason: format!("the file of session {id} is missing") }
+/// Adds the messages of the store to those of the archive, up to the limits of one read.
+fn followed_by(
+    mut archived: Vec<ChatMessage>,
+    stored: Vec<ChatMessage>,
+    limit: usize,
+    most_bytes: usize,
+) -> Vec<ChatMessage> {
+    let mut bytes: usize = archived.iter().map(|message| message.content.len()).sum();
+    for message in stored {
+        let is_next = archived.last().is_none_or(|last| last.index + 1 == message.index);
+        if !is_next || archived.len() >= limit || bytes >= most_bytes {
+            break;
+        }
+        bytes += message.content.len();
+        archived.push(message);
+    }
+    archived
+}
+
+/// Returns the path of a file in the archive's folder. Each archival has a file of its own, so that the removal of an old
+/// one can't hit a new one.
+fn file_of(id: SessionId, archival: uuid::Uuid) -> String {
+    let id = id.to_string();
+    format!("{}/{id}.{archival}.jsonl.gz", &id[..2])
+}
+
+fn unavailable(file: &str, reason: impl Display) -> EngineError {
+    EngineError::Archive { reason: format!("{file}: {reason}") }
 }
 
 impl Archive {
-    fn path_of(&self, id: SessionId) -> (PathBuf, String) {
-        let id = id.to_string();
-        (self.folder.join(&id[..2]), format!("{id}.jsonl.gz"))
-    }
-
-    /// Runs file operations on another thread.
+    /// Runs file operations on another thread, with the path of the file.
     async fn run<T: Send + 'static>(
         &self,
-        id: SessionId,
-        work: impl FnOnce(&Path, &str) -> io::Result<T> + Send + 'static,
+        file: String,
+        work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
     ) -> Result<T, EngineError> {
-        let (folder, name) = self.path_of(id);
-        let path = folder.join(&name);
-        let done = spawn_blocking(move || work(&folder, &name)).await.unwrap_or_else(|panic| Err(panic.into()));
-        done.map_err(|error| EngineError::Archive { reason: format!("{}: {error}", path.display()) })
+        let path = self.folder.join(&file);
+        let done = spawn_blocking(move || work(&path)).await.unwrap_or_else(|panic| Err(panic.into()));
+        done.map_err(|error| unavailable(&file, error))
     }
 
-    /// Writes the file of a session so that it survives a power failure, and replaces an existing one. Returns false if a
-    /// file can't hold one of the messages.
-    async fn write(&self, id: SessionId, draft: String, messages: Vec<ArchivedMessage>) -> Result<bool, EngineError> {
+    /// Writes a file so that it survives a power failure. Returns false if it can't hold one of the messages.
+    async fn write(&self, file: String, messages: Vec<ArchivedMessage>) -> Result<bool, EngineError> {
         let root = self.folder.clone();
-        self.run(id, move |folder, name| {
+        self.run(file, move |path| {
+            let folder = path.parent().unwrap_or(&root);
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-            let draft = folder.join(draft);
-            let written = write_file(&draft, &messages).and_then(|()| fs::rename(&draft, folder.join(name)));
-            if written.is_err() {
-                // The first error is the one that matters.
-                let _ = fs::remove_file(&draft);
+            match write_file(path, &messages) {
+                Ok(()) => {}
+                Err(error) => {
+                    // The first error is the one that matters.
+                    let _ = fs::remove_file(path);
+                    return if error.kind() == io::ErrorKind::InvalidData { Ok(false) } else { Err(error) };
+                }
             }
-            match written {
-                Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(false),
-                written => written?,
+            for folder in [folder, &root, root.parent().filter(|parent| *parent != Path::new("")).unwrap_or(&root)] {
+                File::open(folder)?.sync_all()?;
             }
-            File::open(folder)?.sync_all()?;
-            File::open(root)?.sync_all()?;
             Ok(true)
         })
         .await
     }
 
-    /// Removes the file of a session, and drafts of it that a crash has left.
-    async fn remove(&self, id: SessionId) -> Result<(), EngineError> {
-        self.run(id, move |folder, _| {
+    /// Removes a file that no session has any more. A failure is logged, because the change that it follows is made.
+    async fn remove(&self, file: String) {
+        let removed = self.run(file, |path| match fs::remove_file(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        });
+        if let Err(EngineError::Archive { reason }) = removed.await {
+            tracing::error!("cannot remove a file of the archive that isn't used any more: {reason}");
+        }
+    }
+
+    /// Lists the files of a folder that are older than an hour, as paths in the archive's folder.
+    async fn list_old(&self, shard: String) -> Result<Vec<String>, EngineError> {
+        let name = shard.clone();
+        self.run(shard, move |folder| {
             let entries = match fs::read_dir(folder) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
                 entries => entries?,
             };
-            let id = id.to_string();
+            let mut files = Vec::new();
             for entry in entries {
                 let entry = entry?;
-                if is_of(&entry.file_name(), &id) {
-                    fs::remove_file(entry.path())?;
+                let age = entry.metadata()?.modified()?.elapsed().unwrap_or_default();
+                if age > UNUSED_FOR {
+                    files.extend(entry.file_name().to_str().map(|file| format!("{name}/{file}")));
                 }
             }
-            File::open(folder)?.sync_all()
+            Ok(files)
         })
         .await
     }
 
-    /// Returns all messages of a session's file, or `None` if there is no file.
-    async fn read_all(&self, id: SessionId) -> Result<Option<Vec<ArchivedMessage>>, EngineError> {
-        self.read(id, |lines| lines.map(|line| read_line(&line?)).collect()).await
+    /// Returns all messages of a file, or `None` if there is no file.
+    async fn read_all(&self, file: String) -> Result<Option<Vec<ArchivedMessage>>, EngineError> {
+        self.read(file, |lines| lines.map(|line| read_line(&line?)).collect()).await
     }
 
     /// Returns messages of a channel as [`Store::list_messages_within`] does, or `None` if there is no file.
     async fn read_channel(
         &self,
-        id: SessionId,
+        file: String,
         channel: Channel,
         from: u64,
         limit: usize,
         most_bytes: usize,
     ) -> Result<Option<Vec<ChatMessage>>, EngineError> {
-        self.read(id, move |lines| {
+        let name = channel.to_string();
+        self.read(file, move |lines| {
             let (mut messages, mut bytes) = (Vec::new(), 0);
             for line in lines {
-                let (message, _) = read_line(&line?)?;
-                if message.channel != channel || message.index < from {
+                let line = line?;
+                let LinePlace { channel, index } = serde_json::from_str(&line)?;
+                if channel != name || index < from {
                     continue;
                 }
+                let (message, _) = read_line(&line)?;
                 bytes += message.content.len();
                 messages.push(message);
                 if messages.len() >= limit || bytes >= most_bytes {
@@ -411,12 +506,14 @@ impl Archive {
 
     async fn read<T: Send + 'static>(
         &self,
-        id: SessionId,
+        file: String,
         read: impl FnOnce(&mut dyn Iterator<Item = io::Result<String>>) -> io::Result<T> + Send + 'static,
     ) -> Result<Option<T>, EngineError> {
-        let _reader = self.readers.acquire().await;
-        self.run(id, move |folder, name| {
-            let file = match File::open(folder.join(name)) {
+        let _reader = timeout(LONGEST_WAIT, self.readers.acquire())
+            .await
+            .map_err(|_| unavailable(&file, "too many files are being read"))?;
+        self.run(file, move |path| {
+            let file = match File::open(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 file => file?,
             };
@@ -425,11 +522,6 @@ impl Archive {
         })
         .await
     }
-}
-
-/// Returns true for the file of a session and for its drafts.
-fn is_of(file: &OsStr, id: &str) -> bool {
-    file.to_str().and_then(|name| name.strip_prefix(id)).is_some_and(|rest| rest.starts_with('.'))
 }
 
 fn write_file(path: &Path, messages: &[ArchivedMessage]) -> io::Result<()> {

@@ -143,10 +143,7 @@ impl Engine {
             let posted = messages.iter().filter(|(message, _)| !message.channel.is_inputs() && is_known(message));
             posted.count() as u64 == chat_len + operator_len
         };
-        let mut found = list_stored(store, live.no, id).await?;
-        if !is_whole(&found) {
-            found = self.inner.list_archived(live.no, id).await?;
-        }
+        let mut found = self.inner.list_all(live.no, id).await?;
         if !is_whole(&found) {
             // The session was removed in the meantime.
             return Err(EngineError::UnknownSession);

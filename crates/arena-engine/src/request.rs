@@ -206,11 +206,14 @@ pub enum EngineError {
     #[error("the store is unavailable; {}", advice(.0))]
     Unavailable(#[source] StoreError),
     /// A file of the archive can't be read or written.
-    #[error("the archive is unavailable; nothing was changed")]
+    #[error("the archive is unavailable; try again later")]
     Archive {
         /// The file and the system's error.
         reason: String,
     },
+    /// The arena has no archive.
+    #[error("this arena has no archive: nodes that share a database need retention.folder")]
+    NoArchive,
     /// The stored state of the session can't be read.
     #[error("the session cannot be continued")]
     Damaged(#[source] RestoreError),

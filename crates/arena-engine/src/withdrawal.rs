@@ -89,7 +89,6 @@ impl Inner {
     async fn withdraw(&self, by: Administrator, live: &LiveRef, withdrawal: Withdrawal) -> Result<(), EngineError> {
         let _deciding = live.deciding.lock().await;
         let begun = Instant::now();
-        let id = live.committed.read().session.facts.id;
         for attempt in 0.. {
             if live.is_stale() {
                 live.reload(&self.store).await?;
@@ -113,12 +112,7 @@ impl Inner {
                 }
             };
             match committed {
-                Ok(()) => {
-                    if live.committed.read().removed {
-                        self.remove_archived(id).await?;
-                    }
-                    return Ok(());
-                }
+                Ok(()) => return Ok(()),
                 Err(CommitError::Unavailable(error)) => {
                     // After a store failure, the result of the commit is unknown: reload before the next decision.
                     live.mark_stale();
@@ -147,9 +141,10 @@ impl Inner {
         let id = session.facts.id;
         let detail = json!({ "session": id, "type": session.facts.challenge, "status": session.status().as_str() });
         let audit = self.audit(by, action, detail);
-        self.store.remove_session_for(live.no, session, reason, audit).await?;
+        let archived = self.store.remove_session_for(live.no, session, reason, audit).await?;
         live.show_removed();
         self.live.evict(id);
+        self.remove_archive(archived).await;
         Ok(())
     }
 

@@ -147,6 +147,7 @@ impl From<EngineError> for ApiError {
                 ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", message)
                     .retry_after(Duration::from_secs(1))
             }
+            EngineError::NoArchive => ApiError::new(StatusCode::CONFLICT, "NO_ARCHIVE", message),
             EngineError::Archive { reason } => {
                 tracing::error!("a request failed at the archive: {reason}");
                 ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "ARCHIVE_UNAVAILABLE", message)

@@ -211,7 +211,9 @@ impl Server {
         let sandbox = scripts::sandbox(&settings.scripts);
         let engine =
             Engine::with_scripts(store, challenges, scripts::revive(sandbox.clone()), limits, environment).await?;
-        engine.set_archive(archive);
+        if let Some(folder) = archive {
+            engine.set_archive(folder);
+        }
         let scripts = start_scripts(&settings, sandbox, &engine).await?;
         // Nodes must sign with equal keys. They have equal tokens, and their data folders differ.
         let shared = is_shared.then(|| ServerSecret::new(admin_token.reveal().as_bytes()).ok()).flatten();
@@ -307,9 +309,14 @@ impl Server {
             tokio::join!(
                 keep_running(&house.restarting, "runs housekeeping", || house.engine.run_eviction()),
                 keep_running(&house.restarting, "forgets addresses", forget_addresses),
-                keep_running(&house.restarting, "archives sessions", || house.keep_archiving()),
             );
         });
+        let keep_archiving = {
+            let arena = arena.clone();
+            tokio::spawn(async move {
+                keep_running(&arena.restarting, "archives sessions", || arena.keep_archiving()).await;
+            })
+        };
         let keep_derived = tokio::spawn(async move {
             keep_running(&derived.restarting, "checks derived tables", || derived.engine.keep_derived()).await;
         });
@@ -368,6 +375,7 @@ impl Server {
         let (connections, _lanes) = acceptor.close().await;
         run_deadlines.abort();
         housekeeping.abort();
+        keep_archiving.abort();
         keep_derived.abort();
         follow_others.abort();
         for task in [keep_log, watching, keep_certificate].into_iter().flatten() {

@@ -623,16 +623,17 @@ impl Settings {
         }
     }
 
-    /// Returns the folder of the archive.
+    /// Returns the folder of the archive. Nodes that share a database have none without the setting.
     ///
     /// # Errors
-    /// If nodes share the database, and the folder isn't given.
-    pub(crate) fn archive(&self) -> Result<PathBuf, SettingsError> {
+    /// If these nodes need it.
+    pub(crate) fn archive(&self) -> Result<Option<PathBuf>, SettingsError> {
         let RetentionSettings { archive_after_days, folder } = &self.retention;
         match folder {
-            Some(folder) => Ok(folder.clone()),
-            None if *archive_after_days > 0 && self.is_shared()? => Err(SettingsError::ArchiveOfNodes),
-            None => Ok(self.data.join("archive")),
+            Some(folder) => Ok(Some(folder.clone())),
+            None if !self.is_shared()? => Ok(Some(self.data.join("archive"))),
+            None if *archive_after_days > 0 => Err(SettingsError::ArchiveOfNodes),
+            None => Ok(None),
         }
     }
 
@@ -714,6 +715,26 @@ mod tests {
         let scoring = |name: &str| &hosted.iter().find(|challenge| challenge.name == name).expect("hosted").scoring;
         assert_eq!(*scoring("psi"), ["win-rate", "red-team", "consecutive"]);
         assert_eq!(*scoring("chess"), ["win-rate", "consecutive"]);
+    }
+
+    #[test]
+    fn nodes_need_one_folder_for_the_archive() {
+        let archive = |text: &str| {
+            let settings = read("arena.toml", text).expect("it is good");
+            settings.archive().map_err(|error| error.to_string())
+        };
+        let shared = "shared = true\ndatabase_url = 'postgres://arena@db/arena'\n";
+        let error = "retention.folder is missing: nodes that share a database need one folder for the archive, which all of them can reach";
+        for (text, expected) in [
+            ("", Ok(Some("arena-data/archive"))),
+            ("data = 'd'\n[retention]\narchive_after_days = 3", Ok(Some("d/archive"))),
+            ("[retention]\nfolder = 'f'", Ok(Some("f"))),
+            (shared, Ok(None)),
+            (&format!("{shared}[retention]\nfolder = 'f'\narchive_after_days = 3"), Ok(Some("f"))),
+            (&format!("{shared}[retention]\narchive_after_days = 3"), Err(error.to_owned())),
+        ] {
+            assert_eq!(archive(text), expected.map(|folder| folder.map(PathBuf::from)), "{text}");
+        }
     }
 
     #[test]

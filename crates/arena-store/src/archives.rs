@@ -1,10 +1,11 @@
 //! Archival: the messages of ended sessions leave the store. The caller keeps them elsewhere, and returns them to
 //! restore a session. All other data of a session stays, so lists, pages, boards and the log don't change.
 
-use arena_model::{ChatMessage, ContentHash, SessionId, Timestamp};
+use arena_model::{ChatMessage, ContentHash, SessionId, Status, Timestamp};
 
 use crate::audit::record;
 use crate::dialect::{Table, columns};
+use crate::hiding::set_secure_delete;
 use crate::job::{WriteError, Writing};
 use crate::store::read_id;
 use crate::tables::{Messages, read_commitment, read_message, session_channel};
@@ -28,10 +29,12 @@ pub struct ArchivedChannel {
 }
 
 /// A session to archive, as its archive has it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct NewArchive {
     /// The session.
     pub session: SessionNo,
+    /// The path of the file in the archive's folder. Each archival has a file of its own.
+    pub file: String,
     /// The time of the archival.
     pub at: Timestamp,
     /// The chat.
@@ -65,7 +68,10 @@ impl Store {
                  WHERE e.n > $1 AND s.ended_at < $2 AND NOT EXISTS (SELECT 1 FROM archives a WHERE a.session = s.no)
                  ORDER BY e.n LIMIT $3";
             let read = |row: &dyn Columns| Ok((EndingNo(row.integer(0)?), read_id(row, 1)?));
-            Box::pin(async move { db.list(sql, &values.map(Value::from), read).await })
+            Box::pin(async move {
+                db.read_whole_tables().await?;
+                db.list(sql, &values.map(Value::from), read).await
+            })
         })
         .await
     }
@@ -85,12 +91,21 @@ impl Store {
         self.list(sql, &[after.0.into(), count(limit as u64).into()], read).await
     }
 
-    /// Returns true if the messages of a session were removed from the store.
+    /// Returns the file of an archived session, or `None` if all messages are in the store.
     ///
     /// # Errors
     /// If the store can't be read.
-    pub async fn is_archived(&self, no: SessionNo) -> Result<bool, StoreError> {
-        Ok(self.number("SELECT count(*) FROM archives WHERE session = $1", &[no.0.into()]).await? > 0)
+    pub async fn find_archive(&self, no: SessionNo) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT file FROM archives WHERE session = $1";
+        self.find(sql, &[no.0.into()], |row| Ok(row.text(0)?.to_owned())).await
+    }
+
+    /// Returns true if a file belongs to an archived session.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn has_archive(&self, file: &str) -> Result<bool, StoreError> {
+        Ok(self.number("SELECT count(*) FROM archives WHERE file = $1", &[file.into()]).await? > 0)
     }
 
     /// Removes the messages of an ended session. The caller has them in an archive that survives a power failure.
@@ -99,10 +114,10 @@ impl Store {
     /// [`CommitError::Conflict`] if the store has other messages than the archive, or the session is archived already.
     /// Also if the store can't write.
     pub async fn archive_session(&self, archive: NewArchive) -> Result<(), CommitError> {
-        self.write(archive, |archive, writing| Box::pin(remove_messages(writing, *archive))).await
+        self.write(archive, |archive, writing| Box::pin(remove_messages(writing, archive))).await
     }
 
-    /// Adds the messages of an archived session again. Returns false if the session isn't archived.
+    /// Adds the messages of an archived session again. Returns false if the session isn't archived in `file`.
     ///
     /// # Errors
     /// If the store can't write.
@@ -110,13 +125,15 @@ impl Store {
         &self,
         no: SessionNo,
         id: SessionId,
+        file: String,
         messages: Vec<ArchivedMessage>,
         audit: Option<AuditEntry>,
     ) -> Result<bool, CommitError> {
-        self.write((messages, audit), move |(messages, audit), writing| {
+        self.write((file, messages, audit), move |(file, messages, audit), writing| {
             Box::pin(async move {
-                let archived = "DELETE FROM archives WHERE session = $1";
-                if writing.db.execute(archived, &[no.0.into()]).await? == 0 {
+                lock_session(writing, no).await?;
+                let archived = "DELETE FROM archives WHERE session = $1 AND file = $2";
+                if writing.db.execute(archived, &[no.0.into(), file.as_str().into()]).await? == 0 {
                     return Ok(false);
                 }
                 // Messages that were added after the archival get new numbers, so that they still follow the others.
@@ -133,24 +150,36 @@ impl Store {
     }
 }
 
-async fn remove_messages(writing: &mut Writing, archive: NewArchive) -> Result<(), WriteError> {
-    let NewArchive { session, at, chat, operator, messages, hidden } = archive;
-    let sql = "INSERT INTO archives (session, at, chat_len, chat_at, operator_len, operator_at)
-         SELECT no, CAST($1 AS bigint), CAST($2 AS bigint), CAST($3 AS bigint), CAST($4 AS bigint), CAST($5 AS bigint)
-         FROM sessions WHERE no = $6 AND status = 'ended'";
-    let values = [at.0, count(chat.len), chat.last_at.0, count(operator.len), operator.last_at.0, session.0];
-    if writing.db.execute(sql, &values.map(Value::from)).await? == 0 {
+/// Locks a session until the commit, so that no other node removes it or adds messages. Returns its status, or `None` if
+/// there is no such session.
+async fn lock_session(writing: &mut Writing, no: SessionNo) -> Result<Option<String>, WriteError> {
+    let sql = format!("SELECT status FROM sessions WHERE no = $1{}", writing.db.dialect().for_update());
+    Ok(writing.db.find(&sql, &[no.0.into()], |row| Ok(row.text(0)?.to_owned())).await?)
+}
+
+async fn remove_messages(writing: &mut Writing, archive: &NewArchive) -> Result<(), WriteError> {
+    let NewArchive { session, file, at, chat, operator, messages, hidden } = archive;
+    if lock_session(writing, *session).await?.as_deref() != Some(Status::Ended.as_str()) {
         return Err(CommitError::Conflict.into());
     }
+    let sql = "INSERT INTO archives (session, file, at, chat_len, chat_at, operator_len, operator_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    let [at, chat_len, chat_at, operator_len, operator_at] =
+        [at.0, count(chat.len), chat.last_at.0, count(operator.len), operator.last_at.0].map(Value::from);
+    let values = [session.0.into(), file.as_str().into(), at, chat_len, chat_at, operator_len, operator_at];
+    writing.db.execute(sql, &values).await?;
+    // A message that is hidden later must not be left in unused pages of the database.
+    set_secure_delete(writing, true)?;
     let place = [session.0, count(chat.len), count(operator.len)].map(Value::from);
     // A message that was hidden since the archive was written isn't removed as a visible one, so the counts differ.
-    for (condition, expected) in [("hidden IS NULL", messages - hidden), ("hidden IS NOT NULL", hidden)] {
+    for (condition, expected) in [("hidden IS NULL", messages - hidden), ("hidden IS NOT NULL", *hidden)] {
         let sql = format!("DELETE FROM messages WHERE {ARCHIVED} AND {condition}");
         if writing.db.execute(&sql, &place).await? != expected {
+            set_secure_delete(writing, false)?;
             return Err(CommitError::Conflict.into());
         }
     }
-    Ok(())
+    set_secure_delete(writing, false)
 }
 
 /// Removes all messages of a session, and returns them in the order of their commits.
@@ -168,7 +197,9 @@ async fn take_messages(
         Ok((read_message(row, channel)?, read_commitment(row, Messages::COLUMNS.len(), id)?))
     };
     let messages = writing.db.list(&sql, &[no.0.into()], read).await?;
+    set_secure_delete(writing, true)?;
     writing.db.execute("DELETE FROM messages WHERE session = $1", &[no.0.into()]).await?;
+    set_secure_delete(writing, false)?;
     Ok(messages)
 }
 

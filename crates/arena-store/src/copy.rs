@@ -218,6 +218,7 @@ const TABLES: &[CopiedTable] = &[
         1,
         &[
             ("session", Integer),
+            ("file", Text),
             ("at", Integer),
             ("chat_len", Integer),
             ("chat_at", Integer),
@@ -442,4 +443,37 @@ async fn set_sequences(writing: &mut Writing) -> Result<(), WriteError> {
         writing.db.number(&sql, &[]).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::tables::SQLITE;
+
+    #[test]
+    fn all_columns_are_copied() {
+        let database = rusqlite::Connection::open_in_memory().expect("a database");
+        SQLITE.iter().for_each(|migration| database.execute_batch(migration).expect("a migration"));
+        let sql = "SELECT t.name, c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'";
+        let mut statement = database.prepare(sql).expect("a statement");
+        let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)));
+        let mut existing: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for row in rows.expect("rows") {
+            let (table, column) = row.expect("a row");
+            if !table.starts_with("league") && (table.as_str(), column.as_str()) != ("messages", "no") {
+                existing.entry(table).or_default().push(column);
+            }
+        }
+        existing.values_mut().for_each(|columns| columns.sort());
+        let mut copied: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for table in TABLES.iter().chain([&MESSAGES]) {
+            let column = |(name, _): (&'static str, Content)| Dialect::Sqlite.column(name).to_owned();
+            let mut columns: Vec<String> = table.columns().into_iter().map(column).collect();
+            columns.sort();
+            copied.insert(table.name.to_owned(), columns);
+        }
+        assert_eq!(copied, existing);
+    }
 }

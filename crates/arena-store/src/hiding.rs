@@ -77,7 +77,8 @@ pub(crate) fn end_erasing(writing: &mut Writing) -> Result<(), WriteError> {
     set_secure_delete(writing, false)
 }
 
-fn set_secure_delete(writing: &mut Writing, secure: bool) -> Result<(), WriteError> {
+/// Lets SQLite overwrite deleted content in the database file, or not. The write-ahead log may keep it until it is emptied.
+pub(crate) fn set_secure_delete(writing: &mut Writing, secure: bool) -> Result<(), WriteError> {
     match &writing.db {
         Db::Sqlite(connection) => Ok(connection.pragma_update(None, "secure_delete", secure)?),
         Db::Postgres(_) | Db::Reader(_) => Ok(()),

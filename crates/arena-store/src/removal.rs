@@ -26,11 +26,12 @@ impl Store {
         session: Arc<Session>,
         audit: AuditEntry,
     ) -> Result<(), CommitError> {
-        self.remove_session_for(no, session, RemovedSession::ADMINISTRATOR, audit).await
+        self.remove_session_for(no, session, RemovedSession::ADMINISTRATOR, audit).await.map(drop)
     }
 
     /// Removes a session in any state, for a reason such as [`RemovedSession::CREATOR`]. If it has ended, the histories,
-    /// standings and totals of its players are recomputed without it, which reads all their other games.
+    /// standings and totals of its players are recomputed without it, which reads all their other games. Returns the file
+    /// with its messages if it was archived.
     ///
     /// # Errors
     /// [`CommitError::Conflict`] if the session has a newer version. Also if the store can't write.
@@ -40,20 +41,20 @@ impl Store {
         session: Arc<Session>,
         reason: &'static str,
         audit: AuditEntry,
-    ) -> Result<(), CommitError> {
+    ) -> Result<Option<String>, CommitError> {
         self.write((session, audit), move |(session, audit), writing| {
             Box::pin(async move {
                 begin_to_erase(writing)?;
                 let removed = remove(writing, no, session).await;
                 end_erasing(writing)?;
-                removed?;
+                let archived = removed?;
                 record(writing, audit).await?;
                 // The node has its turn to commit since the audit entry, so the numbers of removals follow the order of
                 // commits.
                 let sql = "INSERT INTO removed_sessions (id, at, reason) VALUES ($1, $2, $3)";
                 let values = [session.facts.id.to_string().into(), audit.at.0.into(), reason.into()];
                 writing.db.execute(sql, &values).await?;
-                Ok(())
+                Ok(archived)
             })
         })
         .await
@@ -114,7 +115,7 @@ async fn unlist(
     Ok(())
 }
 
-async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Result<(), WriteError> {
+async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Result<Option<String>, WriteError> {
     let (key, version) = (Value::from(no.0), session.version.cast_signed().into());
     let sql = "DELETE FROM sessions WHERE no = $1 AND version = $2";
     if writing.db.execute(sql, &[key.clone(), version]).await? == 0 {
@@ -122,7 +123,8 @@ async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Resu
     }
     let key = [key];
     writing.db.execute("DELETE FROM messages WHERE session = $1", &key).await?;
-    writing.db.execute("DELETE FROM archives WHERE session = $1", &key).await?;
+    let sql = "DELETE FROM archives WHERE session = $1 RETURNING file";
+    let archived = writing.db.find(sql, &key, |row| Ok(row.text(0)?.to_owned())).await?;
     forget_all_of(writing, session.facts.id).await?;
     let forget = format!("DELETE FROM invites AS i WHERE {}", writing.db.dialect().by_code());
     for invite in &session.facts.invites {
@@ -130,10 +132,10 @@ async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Resu
     }
     writing.effects.delta.add_session(no.0, &session.facts, session.status(), -1);
     writing.journal_entry.add_session(session.facts.id);
-    let Phase::Ended { ending, .. } = session.phase else { return Ok(()) };
+    let Phase::Ended { ending, .. } = session.phase else { return Ok(archived) };
     writing.db.execute("UPDATE endings SET session = 0 WHERE session = $1", &key).await?;
     if session.facts.is_unlisted {
-        return Ok(());
+        return Ok(archived);
     }
     if ending == Ending::Completed {
         writing.effects.delta.add_total(&games_of(&session.facts.challenge), -1);
@@ -153,7 +155,7 @@ async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Resu
             writing.effects.delta.add_total(PARTICIPANTS, -1);
         }
     }
-    Ok(())
+    Ok(archived)
 }
 
 /// Removes a session from a user's history and closes the gap. Returns true if the history contained it.

@@ -2,7 +2,8 @@
 
 use arena_model::{Channel, ChatMessage, ContentHash, Ending, GameCategory, Phase, Session, Timestamp};
 use arena_store::{
-    ArchivedChannel, ArchivedMessage, Commit, CommitError, EndingNo, NewArchive, SessionChange, SessionNo, Store,
+    ArchivedChannel, ArchivedMessage, Commit, CommitError, EndingNo, NewArchive, RemovedSession, SessionChange,
+    SessionNo, Store,
 };
 
 use crate::storage::{TestStorage, stories};
@@ -52,17 +53,23 @@ async fn messages(store: &Store, no: SessionNo, session: &Session) -> Vec<Archiv
     found.into_iter().map(|(_, message)| (message.clone(), of(&message))).collect()
 }
 
+/// Returns the file of a session's archive.
+fn file_of(no: SessionNo) -> String {
+    format!("{no:?}.jsonl.gz")
+}
+
 /// Returns the archive of a session with these messages.
 fn archive_of(no: SessionNo, messages: &[ArchivedMessage]) -> NewArchive {
     let of = |is_wanted: fn(&Channel) -> bool| {
         let channel = messages.iter().filter(|(message, _)| is_wanted(&message.channel));
         ArchivedChannel {
             len: channel.clone().count() as u64,
-            last_at: channel.last().map(|(message, _)| message.at).unwrap_or_default(),
+            last_at: channel.next_back().map(|(message, _)| message.at).unwrap_or_default(),
         }
     };
     NewArchive {
         session: no,
+        file: file_of(no),
         at: Timestamp(9000),
         chat: of(|channel| matches!(channel, Channel::Chat(_))),
         operator: of(|channel| matches!(channel, Channel::Operator(_))),
@@ -87,7 +94,10 @@ async fn an_archived_session_comes_back_as_it_was(storage: TestStorage) {
     assert_eq!(messages(&store, no, &played).await, []);
     assert_eq!(messages(&store, other, &others).await, rest);
     assert_eq!(store.session_bytes(no).await.expect("readable"), 0);
-    assert!(store.is_archived(no).await.expect("readable") && !store.is_archived(other).await.expect("readable"));
+    assert_eq!(store.find_archive(no).await.expect("readable"), Some(file_of(no)));
+    assert_eq!(store.find_archive(other).await.expect("readable"), None);
+    assert!(store.has_archive(&file_of(no)).await.expect("readable"));
+    assert!(!store.has_archive("other").await.expect("readable"));
     // Twice is an error that changes nothing.
     assert!(matches!(store.archive_session(archive_of(no, &all)).await, Err(CommitError::Conflict)));
     drop(store);
@@ -103,8 +113,10 @@ async fn an_archived_session_comes_back_as_it_was(storage: TestStorage) {
     assert_eq!((stored.chat_len, stored.last_activity), (3, Timestamp(7000)));
 
     let expected: Vec<ArchivedMessage> = all.iter().cloned().chain([(late, None)]).collect();
+    let other_file = store.restore_session(no, id, "other".to_owned(), all.clone(), None).await;
+    assert!(!other_file.expect("the store can write"), "the archive that it was read from is outdated");
     for expected_restored in [true, false] {
-        let restored = store.restore_session(no, id, all.clone(), Some(audit("restore"))).await;
+        let restored = store.restore_session(no, id, file_of(no), all.clone(), Some(audit("restore"))).await;
         assert_eq!(restored.expect("the store can write"), expected_restored);
         assert_eq!(messages(&store, no, &played).await, expected);
     }
@@ -122,7 +134,7 @@ async fn only_what_the_archive_has_is_removed(storage: TestStorage) {
     hidden.expect("the store can write").expect("it exists");
     let refused = store.archive_session(archive_of(no, &written)).await;
     assert!(matches!(refused, Err(CommitError::Conflict)));
-    assert!(!store.is_archived(no).await.expect("readable"));
+    assert_eq!(store.find_archive(no).await.expect("readable"), None);
     // A message that comes after the archive was written stays in the store.
     let written = messages(&store, no, &played).await;
     let late = said(Channel::Chat(id), 3, "late");
@@ -133,8 +145,9 @@ async fn only_what_the_archive_has_is_removed(storage: TestStorage) {
     let running = create(&store, &session(2)).await;
     assert!(matches!(store.archive_session(archive_of(running, &[])).await, Err(CommitError::Conflict)));
     // A removed session leaves nothing.
-    store.remove_session(no, played.into(), audit("remove")).await.expect("the removal succeeds");
-    assert!(!store.is_archived(no).await.expect("readable"));
+    let removed = store.remove_session_for(no, played.into(), RemovedSession::CREATOR, audit("remove")).await;
+    assert_eq!(removed.expect("the removal succeeds"), Some(file_of(no)));
+    assert_eq!(store.find_archive(no).await.expect("readable"), None);
 }
 
 async fn old_sessions_are_listed_until_they_are_archived(storage: TestStorage) {

@@ -82,6 +82,7 @@ async fn fill(store: &Store) {
     let of = |len| arena_store::ArchivedChannel { len, last_at: Timestamp(2000) };
     let archive = NewArchive {
         session: archived.no,
+        file: "a.jsonl.gz".to_owned(),
         at: Timestamp(9),
         chat: of(chat),
         operator: of(operator),
@@ -101,7 +102,7 @@ async fn content(store: &Store) -> Vec<String> {
         content.push(format!("{found:?} {:?}", store.find_invite(session.facts.invites[0]).await));
         content.push(format!("{:?}", store.list_session_messages(found.no, id, 0, 999).await));
         content.push(format!("{:?}", store.list_commitments(found.no, id).await));
-        content.push(format!("{:?}", store.is_archived(found.no).await));
+        content.push(format!("{:?}", store.find_archive(found.no).await));
     }
     content.push(format!("{:?}", store.list_ended(EndingNo::default(), 99).await));
     content.push(format!("{:?}", store.list_messages(None, Channel::Invites, 1, 99).await));
