@@ -61,7 +61,7 @@ fn file_of(no: SessionNo) -> String {
 /// Returns the archive of a session with these messages.
 fn archive_of(no: SessionNo, messages: &[ArchivedMessage]) -> NewArchive {
     let of = |is_wanted: fn(&Channel) -> bool| {
-        let channel = messages.iter().filter(|(message, _)| is_wanted(&message.channel));
+        let mut channel = messages.iter().filter(|(message, _)| is_wanted(&message.channel));
         ArchivedChannel {
             len: channel.clone().count() as u64,
             last_at: channel.next_back().map(|(message, _)| message.at).unwrap_or_default(),
