@@ -44,9 +44,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// The number of attempts to read messages that move between the store and the archive.
 const ATTEMPTS: usize = 5;
 
-/// The age at which a file that belongs to no session is removed.
-const UNUSED_FOR: Duration = Duration::from_secs(60 * 60);
-
 /// The number of sessions that a pass has archived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ArchivedCount {
@@ -174,23 +171,6 @@ impl Engine {
             }
         })
         .await
-    }
-
-    /// Removes files that belong to no archived session: those that a crash has left, before or after a commit. Files of
-    /// the last hour stay, because another node may be about to commit.
-    ///
-    /// # Errors
-    /// If the folder or the store can't be read.
-    pub async fn remove_unused_archives(&self) -> Result<(), EngineError> {
-        let Some(archive) = self.inner.archive.get() else { return Ok(()) };
-        for shard in 0..=u8::MAX {
-            for file in archive.list_old(format!("{shard:02x}")).await? {
-                if !self.inner.store.has_archive(&file).await? {
-                    archive.remove(file).await;
-                }
-            }
-        }
-        Ok(())
     }
 }
 
@@ -446,27 +426,6 @@ impl Archive {
         if let Err(EngineError::Archive { reason }) = removed.await {
             tracing::error!("cannot remove a file of the archive that isn't used any more: {reason}");
         }
-    }
-
-    /// Lists the files of a folder that are older than an hour, as paths in the archive's folder.
-    async fn list_old(&self, shard: String) -> Result<Vec<String>, EngineError> {
-        let name = shard.clone();
-        self.run(shard, move |folder| {
-            let entries = match fs::read_dir(folder) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-                entries => entries?,
-            };
-            let mut files = Vec::new();
-            for entry in entries {
-                let entry = entry?;
-                let age = entry.metadata()?.modified()?.elapsed().unwrap_or_default();
-                if age > UNUSED_FOR {
-                    files.extend(entry.file_name().to_str().map(|file| format!("{name}/{file}")));
-                }
-            }
-            Ok(files)
-        })
-        .await
     }
 
     /// Returns all messages of a file, or `None` if there is no file.

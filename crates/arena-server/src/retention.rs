@@ -28,9 +28,6 @@ pub struct RetentionSettings {
 impl Arena {
     /// Archives sessions of the age from the settings, now and then.
     pub(crate) async fn keep_archiving(&self) {
-        if let Err(error) = self.engine.remove_unused_archives().await {
-            tracing::warn!(%error, "cannot look for unused files of the archive: {error}");
-        }
         loop {
             let days = self.settings.retention.archive_after_days;
             if days > 0 {

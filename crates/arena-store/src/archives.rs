@@ -4,7 +4,7 @@
 use arena_model::{ChatMessage, ContentHash, SessionId, Status, Timestamp};
 
 use crate::audit::record;
-use crate::dialect::{Table, columns};
+use crate::dialect::{INSERTED, Table, columns, tuples};
 use crate::hiding::set_secure_delete;
 use crate::job::{WriteError, Writing};
 use crate::store::read_id;
@@ -15,9 +15,6 @@ use crate::{AuditEntry, CommitError, EndingNo, SessionNo, Store, StoreError};
 /// The condition of the messages in an archive. The parameters are the session, and the numbers of archived messages in
 /// the chat and in the operator channel.
 const ARCHIVED: &str = "session = $1 AND (channel = 0 AND idx <= $2 OR channel = 1 AND idx <= $3 OR channel = 3)";
-
-/// The number of messages that one statement inserts.
-const INSERTED: usize = 100;
 
 /// The messages of a channel in an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -98,14 +95,6 @@ impl Store {
     pub async fn find_archive(&self, no: SessionNo) -> Result<Option<String>, StoreError> {
         let sql = "SELECT file FROM archives WHERE session = $1";
         self.find(sql, &[no.0.into()], |row| Ok(row.text(0)?.to_owned())).await
-    }
-
-    /// Returns true if a file belongs to an archived session.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn has_archive(&self, file: &str) -> Result<bool, StoreError> {
-        Ok(self.number("SELECT count(*) FROM archives WHERE file = $1", &[file.into()]).await? > 0)
     }
 
     /// Removes the messages of an ended session. The caller has them in an archive that survives a power failure.
@@ -204,14 +193,9 @@ async fn take_messages(
 }
 
 async fn insert_messages(writing: &mut Writing, no: SessionNo, messages: &[ArchivedMessage]) -> Result<(), WriteError> {
-    let width = Messages::COLUMNS.len() + 1;
     for part in messages.chunks(INSERTED) {
-        let row = |row: usize| {
-            let parameters: Vec<String> = (1..=width).map(|column| format!("${}", row * width + column)).collect();
-            format!("({})", parameters.join(", "))
-        };
-        let rows: Vec<String> = (0..part.len()).map(row).collect();
-        let sql = format!("INSERT INTO messages ({}, commitment) VALUES {}", columns::<Messages>(""), rows.join(", "));
+        let tuples = tuples(part.len(), Messages::COLUMNS.len() + 1);
+        let sql = format!("INSERT INTO messages ({}, commitment) VALUES {tuples}", columns::<Messages>(""));
         let values = part.iter().flat_map(|(message, commitment)| {
             let mut row: Vec<Value<'_>> = Messages::values(&(no.0, message)).collect();
             row.push(commitment.map(|commitment| commitment.to_string()).into());

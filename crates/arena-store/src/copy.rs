@@ -8,7 +8,7 @@ use std::fmt::{self, Display};
 use std::path::PathBuf;
 
 use crate::db::at_once;
-use crate::dialect::{Dialect, Kind, Table};
+use crate::dialect::{Column, Dialect, INSERTED, Kind, Table, tuples};
 use crate::job::{WriteError, Writing};
 use crate::tables::Sessions;
 use crate::value::{Columns, Value};
@@ -17,9 +17,6 @@ use crate::{CommitError, DatabaseUrl, PostgresStore, SqliteStore, Store, StoreEr
 /// The number of rows in one read and one commit, and the size of their texts at which a commit ends.
 const ROWS: i64 = 1000;
 const BYTES: usize = 4 * 1024 * 1024;
-
-/// The number of rows that one statement inserts.
-const INSERTED: usize = 100;
 
 /// The row of `notes` that a store has while it is the target of a copy.
 const COPYING: &str = "copying";
@@ -293,7 +290,7 @@ type Row = Vec<Cell>;
 impl CopiedTable {
     fn columns(&self) -> Vec<(&'static str, Content)> {
         // The table of sessions is described elsewhere.
-        let of_session = |column: &crate::dialect::Column| {
+        let of_session = |column: &Column| {
             let content = match column.kind {
                 Kind::Integer | Kind::Small => Integer,
                 Kind::Text => Text,
@@ -416,13 +413,8 @@ async fn insert_rows(writing: &mut Writing, table: &CopiedTable, rows: &[Row]) -
         _ => "",
     };
     for part in rows.chunks(INSERTED) {
-        let row = |row: usize| {
-            let parameters: Vec<String> = (1..=names.len()).map(|n| format!("${}", row * names.len() + n)).collect();
-            format!("({})", parameters.join(", "))
-        };
-        let tuples: Vec<String> = (0..part.len()).map(row).collect();
-        let sql =
-            format!("INSERT INTO {} ({}) {overriding} VALUES {}", table.name, names.join(", "), tuples.join(", "));
+        let tuples = tuples(part.len(), names.len());
+        let sql = format!("INSERT INTO {} ({}) {overriding} VALUES {tuples}", table.name, names.join(", "));
         let values: Vec<Value<'_>> = part.iter().flat_map(|row| written.iter().map(|at| row[*at].value())).collect();
         writing.db.execute(&sql, &values).await?;
     }

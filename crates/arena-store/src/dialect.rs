@@ -180,6 +180,18 @@ pub(crate) fn insert<T: Table>(dialect: Dialect, conflict: &str) -> String {
     }
 }
 
+/// The number of rows that a statement with [`tuples`] inserts at once.
+pub(crate) const INSERTED: usize = 100;
+
+/// Returns the parameters of rows that are inserted by one statement of both databases: `($1, $2), ($3, $4)`.
+pub(crate) fn tuples(rows: usize, columns: usize) -> String {
+    let tuple = |row: usize| {
+        let parameters: Vec<String> = (1..=columns).map(|column| format!("${}", row * columns + column)).collect();
+        format!("({})", parameters.join(", "))
+    };
+    (0..rows).map(tuple).collect::<Vec<_>>().join(", ")
+}
+
 /// Returns the indexes of the columns of `sessions` that an update writes. If `indexed` is true, the
 /// [`ColumnWrites::Indexed`] columns are included.
 pub(crate) fn updated(indexed: bool) -> impl Iterator<Item = usize> {

@@ -96,8 +96,6 @@ async fn an_archived_session_comes_back_as_it_was(storage: TestStorage) {
     assert_eq!(store.session_bytes(no).await.expect("readable"), 0);
     assert_eq!(store.find_archive(no).await.expect("readable"), Some(file_of(no)));
     assert_eq!(store.find_archive(other).await.expect("readable"), None);
-    assert!(store.has_archive(&file_of(no)).await.expect("readable"));
-    assert!(!store.has_archive("other").await.expect("readable"));
     // Twice is an error that changes nothing.
     assert!(matches!(store.archive_session(archive_of(no, &all)).await, Err(CommitError::Conflict)));
     drop(store);
