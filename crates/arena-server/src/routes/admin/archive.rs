@@ -13,12 +13,16 @@ use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::request::Post;
 
+/// The maximum age of sessions in a request.
+const MOST_DAYS: u32 = 36_500;
+
 /// The sessions to archive.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({ "olderThanDays": 90 }))]
 struct ArchiveRequest {
     /// The age of the sessions: the number of days since their end.
+    #[schema(maximum = 36500)]
     older_than_days: u32,
 }
 
@@ -41,6 +45,10 @@ pub(super) async fn archive(
     request: Post,
 ) -> ApiResult {
     let ArchiveRequest { older_than_days } = request.body()?;
+    if older_than_days > MOST_DAYS {
+        let text = format!("olderThanDays is more than {MOST_DAYS}, which are a hundred years");
+        return Err(ApiError::bad_request("INVALID_FIELD", text));
+    }
     let ArchivedCount { sessions, messages, left_out } = arena.archive(Some(by), older_than_days).await?;
     Ok(json(to_text(&Archived { sessions, messages, left_out })))
 }
