@@ -33,6 +33,9 @@ pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> R
             let folder = args.data.unwrap_or_else(|| Settings::default().data);
             return rotate_key(&folder, key, style);
         }
+        AdminVerb::CopyStore { .. } if args.data.is_some() => {
+            return Err(Failure::new(Exit::Usage, "copy-store has no --data: --from and --to are the places"));
+        }
         AdminVerb::CopyStore { from, to } => return copy(&from, &to, style),
         _ => {}
     }
@@ -90,12 +93,6 @@ pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> R
 /// Copies the store of a server that isn't running.
 fn copy(from: &str, to: &str, style: Style) -> Result<(), Failure> {
     let (source, target) = (place("--from", from)?, place("--to", to)?);
-    if let StorePlace::Folder(folder) = &source
-        && !folder.join("arena.sqlite3").is_file()
-    {
-        let sentence = format_args!("{} has no store, which would be the file arena.sqlite3", folder.display());
-        return Err(Failure::new(Exit::StoreUnavailable, sentence));
-    }
     let mut shown = Instant::now();
     let progress = |copied: CopiedRows| {
         if shown.elapsed() > PROGRESS {
@@ -104,7 +101,7 @@ fn copy(from: &str, to: &str, style: Style) -> Result<(), Failure> {
         }
     };
     let copied = runtime()?.block_on(copy_store(&source, &target, progress)).map_err(|error| match error {
-        CopyError::Store(_) => Failure::caused(Exit::StoreUnavailable, &error),
+        CopyError::Store(_) | CopyError::NoStore(_) => Failure::caused(Exit::StoreUnavailable, &error),
         CopyError::NotEmpty(_) => Failure::new(Exit::Usage, error),
     })?;
     if style == Style::Json {

@@ -272,8 +272,10 @@ impl Inner {
         if live.committed.read().removed {
             return Err(EngineError::UnknownSession);
         }
+        let id = live.committed.read().session.facts.id;
         loop {
-            self.leave_archive(live).await?;
+            // The archive keeps no content that is erased.
+            self.restore(None, live.no, id).await?;
             let hidden = self.hide_stored(by, Some(live), channel, index).await;
             live.forget_tails();
             // Another node may have archived the session in between.

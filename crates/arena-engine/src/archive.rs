@@ -27,7 +27,6 @@ use tokio::time::timeout;
 use crate::admin::Administrator;
 use crate::completion::Completion;
 use crate::engine::{Engine, Inner};
-use crate::live::LiveRef;
 use crate::records::{MOST_BYTES, list_stored};
 use crate::request::EngineError;
 use crate::users::unwritten;
@@ -58,7 +57,7 @@ pub struct ArchivedCount {
 /// The archive of an engine.
 pub(crate) struct Archive {
     folder: PathBuf,
-    readers: Arc<Semaphore>,
+    readers: Semaphore,
     /// A lock that a pass holds, so that a node runs one at a time.
     archiving: tokio::sync::Mutex<()>,
 }
@@ -116,8 +115,7 @@ struct Commitment {
 impl Engine {
     /// Sets the folder of the archive. Nodes that share a store need the same folder. Later calls have no effect.
     pub fn set_archive(&self, folder: PathBuf) {
-        let archive =
-            Archive { folder, readers: Arc::new(Semaphore::new(READERS)), archiving: tokio::sync::Mutex::new(()) };
+        let archive = Archive { folder, readers: Semaphore::new(READERS), archiving: tokio::sync::Mutex::new(()) };
         // The error contains the archive of a later call.
         let _ = self.inner.archive.set(archive);
     }
@@ -181,18 +179,16 @@ impl Inner {
         let (mut after, mut count) = (EndingNo::default(), ArchivedCount::default());
         loop {
             let page = self.store.list_archivable(before, after, PAGE).await?;
-            let Some((last, _)) = page.last() else { break };
+            let Some((last, ..)) = page.last() else { break };
             after = *last;
-            for (_, id) in page {
-                match self.archive_session(archive, id).await? {
+            for (_, no, id) in page {
+                match self.archive_session(archive, no, id).await? {
                     Some(messages) => {
                         count.sessions += 1;
                         count.messages += messages;
                     }
                     None => count.left_out += 1,
                 }
-                // Old sessions don't take the place of those that are played.
-                self.live.forget(id);
             }
         }
         if let Some(by) = by {
@@ -205,25 +201,22 @@ impl Inner {
     }
 
     /// Archives a session and returns the number of its messages, or `None` if it stays in the store.
-    async fn archive_session(&self, archive: &Archive, id: SessionId) -> Result<Option<u64>, EngineError> {
-        let damaged = |error: StoreError| match error {
-            StoreError::Damaged { .. } => {
-                tracing::warn!(session = %id, %error, "the session {id} isn't archived: {error}");
-                Ok(None)
-            }
-            error => Err(error.into()),
-        };
-        let live = match self.live.find(id, &self.store).await {
-            Ok(Some(live)) => live,
-            Ok(None) => return Ok(None),
-            Err(error) => return damaged(error),
-        };
-        if self.store.session_bytes(live.no).await? > MOST_BYTES {
+    async fn archive_session(
+        &self,
+        archive: &Archive,
+        no: SessionNo,
+        id: SessionId,
+    ) -> Result<Option<u64>, EngineError> {
+        if self.store.session_bytes(no).await? > MOST_BYTES {
             return Ok(None);
         }
-        let messages = match list_stored(&self.store, live.no, id).await {
+        let messages = match list_stored(&self.store, no, id).await {
             Ok(messages) => messages,
-            Err(error) => return damaged(error),
+            Err(error @ StoreError::Damaged { .. }) => {
+                tracing::warn!(session = %id, %error, "the session {id} isn't archived: {error}");
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
         };
         let of = |wanted: Channel| {
             let mut channel = ArchivedChannel::default();
@@ -235,7 +228,7 @@ impl Inner {
         let at = self.environment.now();
         let file = file_of(id, self.environment.uuid(at));
         let new = NewArchive {
-            session: live.no,
+            session: no,
             file: file.clone(),
             at,
             chat: of(Channel::Chat(id)),
@@ -250,17 +243,25 @@ impl Inner {
         }
         match self.store.archive_session(new).await {
             Ok(()) => Ok(Some(count)),
-            Err(CommitError::Conflict | CommitError::Answered(_)) => {
-                archive.remove(file).await;
-                Ok(None)
-            }
             // The commit may have happened, so the file stays.
-            Err(error) => Err(unwritten(error)),
+            Err(error @ CommitError::Unavailable(StoreError::Unsure)) => Err(unwritten(error)),
+            Err(error) => {
+                archive.remove(file).await;
+                match error {
+                    CommitError::Conflict | CommitError::Answered(_) => Ok(None),
+                    error @ CommitError::Unavailable(_) => Err(unwritten(error)),
+                }
+            }
         }
     }
 
     /// Moves the messages of an archived session back into the store. Returns false if the session isn't archived.
-    async fn restore(&self, by: Option<Administrator>, no: SessionNo, id: SessionId) -> Result<bool, EngineError> {
+    pub(crate) async fn restore(
+        &self,
+        by: Option<Administrator>,
+        no: SessionNo,
+        id: SessionId,
+    ) -> Result<bool, EngineError> {
         let Some(archive) = self.archive.get() else { return Ok(false) };
         let Some(file) = self.store.find_archive(no).await? else { return Ok(false) };
         let Some(messages) = archive.read_all(file.clone()).await? else {
@@ -272,13 +273,6 @@ impl Inner {
             archive.remove(file).await;
         }
         Ok(restored)
-    }
-
-    /// Moves the messages of a session back into the store before one of them is erased. Returns false if they are there
-    /// already.
-    pub(crate) async fn leave_archive(&self, live: &LiveRef) -> Result<bool, EngineError> {
-        let id = live.committed.read().session.facts.id;
-        self.restore(None, live.no, id).await
     }
 
     /// Removes the file of a removed session.
@@ -401,18 +395,17 @@ impl Archive {
         self.run(file, move |path| {
             let folder = path.parent().unwrap_or(&root);
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-            match write_file(path, &messages) {
-                Ok(()) => {}
-                Err(error) => {
-                    // The first error is the one that matters.
-                    let _ = fs::remove_file(path);
-                    return if error.kind() == io::ErrorKind::InvalidData { Ok(false) } else { Err(error) };
-                }
+            let parent = root.parent().filter(|parent| *parent != Path::new("")).unwrap_or(&root);
+            let written = write_file(path, &messages)
+                .and_then(|()| [folder, &root, parent].iter().try_for_each(|folder| File::open(folder)?.sync_all()));
+            if written.is_err() {
+                // The first error is the one that matters.
+                let _ = fs::remove_file(path);
             }
-            for folder in [folder, &root, root.parent().filter(|parent| *parent != Path::new("")).unwrap_or(&root)] {
-                File::open(folder)?.sync_all()?;
+            match written {
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(false),
+                written => written.map(|()| true),
             }
-            Ok(true)
         })
         .await
     }

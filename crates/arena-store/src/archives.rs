@@ -58,13 +58,14 @@ impl Store {
         before: Timestamp,
         after: EndingNo,
         limit: usize,
-    ) -> Result<Vec<(EndingNo, SessionId)>, StoreError> {
+    ) -> Result<Vec<(EndingNo, SessionNo, SessionId)>, StoreError> {
         let values = [after.0, before.0, count(limit as u64)];
         self.aside(values, |values, db| {
-            let sql = "SELECT e.n, s.id FROM endings e JOIN sessions s ON s.no = e.session
+            let sql = "SELECT e.n, s.no, s.id FROM endings e JOIN sessions s ON s.no = e.session
                  WHERE e.n > $1 AND s.ended_at < $2 AND NOT EXISTS (SELECT 1 FROM archives a WHERE a.session = s.no)
                  ORDER BY e.n LIMIT $3";
-            let read = |row: &dyn Columns| Ok((EndingNo(row.integer(0)?), read_id(row, 1)?));
+            let read =
+                |row: &dyn Columns| Ok((EndingNo(row.integer(0)?), SessionNo(row.integer(1)?), read_id(row, 2)?));
             Box::pin(async move {
                 db.read_whole_tables().await?;
                 db.list(sql, &values.map(Value::from), read).await

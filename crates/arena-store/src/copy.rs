@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::path::PathBuf;
 
-use crate::db::at_once;
 use crate::dialect::{Column, Dialect, INSERTED, Kind, Table, tuples};
 use crate::job::{WriteError, Writing};
 use crate::tables::Sessions;
@@ -56,6 +55,9 @@ pub enum CopyError {
     /// A store can't be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// There is no store to copy.
+    #[error("{0} has no store to copy")]
+    NoStore(String),
     /// The target has data.
     #[error("{0} isn't empty; copy into a new folder or a new database")]
     NotEmpty(String),
@@ -82,6 +84,11 @@ pub async fn copy_store(
     to: &StorePlace,
     mut progress: impl FnMut(CopiedRows),
 ) -> Result<CopiedRows, CopyError> {
+    if let StorePlace::Folder(folder) = from
+        && !SqliteStore::is_in(folder)
+    {
+        return Err(CopyError::NoStore(from.to_string()));
+    }
     let source = open(from).await?;
     let target = open(to).await?;
     for table in TABLES {
@@ -132,11 +139,6 @@ impl Store {
             0 => Ok(()),
             _ => Err(StoreError::Unfinished { place }),
         }
-    }
-
-    /// Refuses a store of SQLite like [`Store::check_whole`].
-    pub(crate) fn check_whole_at_once(&self, place: String) -> Result<(), StoreError> {
-        at_once(self.check_whole(place))
     }
 }
 

@@ -89,6 +89,11 @@ impl SqliteStore {
         SqliteStore::open_counted(folder, Scoring::default(), |connection, _| Ok(connection))
     }
 
+    /// Returns true if the folder has a store.
+    pub(crate) fn is_in(folder: &Path) -> bool {
+        folder.join(FILE).is_file()
+    }
+
     fn open_counted(
         folder: &Path,
         scoring: Scoring,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arena_model::{Channel, ChatMessage, ContentHash, InviteCode, Scoring, Session, SessionId, Timestamp};
 use futures_util::future::BoxFuture;
 
-use crate::db::{Db, Failure};
+use crate::db::{Db, Failure, at_once};
 use crate::dialect::{Dialect, Table, columns};
 use crate::job::{WriteError, Writing};
 use crate::mirror::Mirror;
@@ -42,7 +42,7 @@ impl Store {
     /// If the folder can't be used, another process uses it, or a newer program created the store.
     pub fn open(folder: &Path, scoring: Scoring) -> Result<Store, StoreError> {
         let store = Store::Sqlite(SqliteStore::open(folder, scoring)?);
-        store.check_whole_at_once(folder.display().to_string())?;
+        at_once(store.check_whole(folder.display().to_string()))?;
         Ok(store)
     }
 

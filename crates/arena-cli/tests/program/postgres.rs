@@ -196,7 +196,11 @@ fn a_running_game_goes_on_in_another_store_and_comes_back() {
     let again = copy(from, &url);
     assert_eq!(again.code, 2, "{again:#?}");
     assert!(again.stderr.contains("isn't empty; copy into a new folder or a new database"), "{again:#?}");
-    assert_eq!(copy("nowhere", &to).code, 6);
+    let nowhere = copy("nowhere", &to);
+    assert_eq!((nowhere.code, nowhere.stderr.as_str()), (6, "error: nowhere has no store to copy\n"));
+    assert!(!std::path::Path::new("nowhere").exists());
+    let data = run_with(&["admin", "copy-store", "--from", from, "--to", &to, "--data", from], &[]);
+    assert_eq!(data.code, 2, "{data:#?}");
     assert_eq!(copy("mysql://arena", &to).code, 2);
 
     let server = serve(&first, &url);

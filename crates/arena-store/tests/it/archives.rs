@@ -159,9 +159,9 @@ async fn old_sessions_are_listed_until_they_are_archived(storage: TestStorage) {
         let (mut after, mut found) = (EndingNo::default(), Vec::new());
         loop {
             let page = store.list_archivable(Timestamp(before), after, 2).await.expect("readable");
-            let Some((last, _)) = page.last() else { return found };
+            let Some((last, ..)) = page.last() else { return found };
             after = *last;
-            found.extend(page.into_iter().map(|(_, id)| id));
+            found.extend(page.into_iter().map(|(_, _, id)| id));
         }
     };
     let ids: Vec<_> = played.iter().map(|(_, session)| session.facts.id).collect();
