@@ -34,7 +34,7 @@ impl Arena {
                 match self.archive(None, days).await {
                     Ok(ArchivedCount { sessions: 0, .. }) => {}
                     Ok(ArchivedCount { sessions, messages, .. }) => {
-                        tracing::info!(sessions, messages, "archived {sessions} sessions with {messages} messages");
+                        tracing::info!(sessions, messages, "messages of ended sessions moved to the archive");
                     }
                     Err(EngineError::Archive { reason }) => {
                         tracing::error!("cannot archive sessions, which stay in the store: {reason}");

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::program::{Running, file, folder, run};
+use crate::program::{Running, eventually, file, folder, run};
 
 /// Runs `serve` with arguments with which it can't start, and returns its error message.
 #[track_caller]
@@ -252,4 +252,38 @@ fn log_can_be_json_lines() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         assert!(line["level"].is_string() && line["message"].is_string(), "{line}");
     }
+}
+
+#[test]
+fn old_games_are_archived_by_their_age_and_stay_readable() {
+    let folder = folder();
+    let data = folder.path().join("data");
+    let settings = file(folder.path(), "arena.toml", "[retention]\narchive_after_days = 2\n");
+    let server = Running::serve(&data);
+    let client = server.client();
+    let [old, young] = [(); 2].map(|()| {
+        let (session, invites) = client.create("psi");
+        invites.iter().for_each(|invite| drop(client.join(invite).ok()));
+        client.chat(&session, &invites[0], "well met").ok();
+        invites.iter().for_each(|invite| drop(client.act(&session, invite, "guess", "1").ok()));
+        session
+    });
+    server.stop();
+    // Nobody waits for days: the end of one game is moved into the past.
+    let database = rusqlite::Connection::open(data.join("arena.sqlite3")).unwrap();
+    let age = "UPDATE sessions SET ended_at = ended_at - 3 * 24 * 3600 * 1000 WHERE id = ?1";
+    assert_eq!(database.execute(age, [&old]).unwrap(), 1);
+    let stored = |session: &str| -> i64 {
+        let sql = "SELECT count(*) FROM messages m JOIN sessions s ON s.no = m.session WHERE s.id = ?1";
+        database.query_row(sql, [session], |row| row.get(0)).unwrap()
+    };
+    let listen = ["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap(), "--config", &settings];
+    let server = Running::start(&listen);
+    eventually("the old game is archived", || (stored(&old) == 0).then_some(()));
+    assert!(stored(&young) > 0);
+    for session in [&old, &young] {
+        let chat = server.client().get(&format!("/api/chat/sync?channel={session}")).ok();
+        assert_eq!(chat["messages"][0]["content"], "well met");
+    }
+    server.stop();
 }

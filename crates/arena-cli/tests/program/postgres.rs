@@ -156,12 +156,6 @@ fn an_unusable_database_is_refused_in_a_sentence_without_its_password() {
     assert!(said.contains("is in use by another arena (connected from 127.0.0.1"), "{said}");
 }
 
-/// Stops a server and waits for its end.
-fn stop(mut server: Running) {
-    server.signal(Signal::TERM);
-    assert_eq!(server.ended().code(), Some(0));
-}
-
 #[test]
 fn a_running_game_goes_on_in_another_store_and_comes_back() {
     let (first, last) = (folder(), folder());
@@ -188,7 +182,7 @@ fn a_running_game_goes_on_in_another_store_and_comes_back() {
     let busy = copy(from, &url);
     assert_eq!(busy.code, 6, "{busy:#?}");
     assert!(busy.stderr.contains("is in use by another arena"), "{busy:#?}");
-    stop(server);
+    server.stop();
 
     let copied = copy(from, &url);
     assert_eq!((copied.code, copied.stderr.as_str()), (0, ""), "{copied:#?}");
@@ -222,7 +216,7 @@ fn a_running_game_goes_on_in_another_store_and_comes_back() {
     };
     let seen = look(&server);
     assert!(seen[4].contains(r#""end":"completed""#), "{}", seen[4]);
-    stop(server);
+    server.stop();
     let copied = copy(&url, &to);
     assert_eq!(copied.code, 0, "{copied:#?}");
     for name in ["admin.token", "record-key", "record-salts", "log-key"] {
@@ -231,5 +225,5 @@ fn a_running_game_goes_on_in_another_store_and_comes_back() {
     let server = Running::serve(&last.path().join("data"));
     assert_eq!(look(&server), seen);
     join(&server.client(), &open[1], "ben").ok();
-    stop(server);
+    server.stop();
 }

@@ -159,6 +159,13 @@ impl Running {
         kill_process(pid, signal).unwrap();
     }
 
+    /// Stops a server, which must end without an error.
+    #[track_caller]
+    pub fn stop(mut self) {
+        self.signal(Signal::TERM);
+        assert_eq!(self.ended().code(), Some(0));
+    }
+
     /// Returns an HTTP client of the server.
     pub fn client(&self) -> Client {
         Client::new(self.url.strip_prefix("http://").expect("an http address").parse().expect("an address"))
