@@ -38,7 +38,7 @@ Commands:
   rules            Check the house rules, including the language of texts and the links (seconds)
   setup [PART...]  Install programs that tests need: python, node, postgres, nats, faketime, sqlite3, engines, browser
                    [default: all]
-  soak [NAME...]   Run long forms of tests: rules, crash, faults, eval, docs, properties, fuzz
+  soak [NAME...]   Run long forms of tests: rules, crash, faults, siege, eval, docs, properties, fuzz
                    [default: all, which takes hours]
   screenshots      Take the pictures of pages in docs/screens again
   test [TIER]      Run the tests of a tier: quick (needs Rust only), http, slow, services, program, browser,

@@ -18,7 +18,7 @@ struct Long {
     tests: &'static [&'static str],
 }
 
-const LONG: [Long; 7] = [
+const LONG: [Long; 8] = [
     Long {
         name: "rules",
         variables: &[("ARENA_RULES_STATES", "200000")],
@@ -32,7 +32,14 @@ const LONG: [Long; 7] = [
     Long {
         name: "faults",
         variables: &[("ARENA_FAULT_SECONDS", "60")],
-        tests: &["-p", "arena-cli", "--test", "cluster"],
+        tests: &["-p", "arena-cli", "--test", "cluster", "--", "--skip", "siege::"],
+    },
+    // `ARENA_PREVIOUS_PROGRAM` names the release from which the nodes are upgraded; without it, they are replaced by
+    // nodes of the same build.
+    Long {
+        name: "siege",
+        variables: &[("ARENA_FAULT_SECONDS", "3600")],
+        tests: &["-p", "arena-cli", "--test", "cluster", "siege::"],
     },
     Long {
         name: "eval",
@@ -80,7 +87,8 @@ pub fn soak(root: &Path, names: &[&str]) -> anyhow::Result<()> {
         match LONG.iter().find(|long| long.name == name) {
             Some(long) => {
                 let mut test = cargo(root, &["test", "--locked"]);
-                test.args(long.tests).args(["--", "--nocapture"]).envs(long.variables.iter().copied());
+                let separator = ["--"].into_iter().filter(|_| !long.tests.contains(&"--"));
+                test.args(long.tests).args(separator).arg("--nocapture").envs(long.variables.iter().copied());
                 run(test)?;
             }
             None if name == SEASON => season(root)?,

@@ -282,14 +282,12 @@ fn budgets(Budgets { budgets, addresses, total }: Budgets) -> String {
     }
     let table = table.right([1, 2, 3]);
     let shown = addresses.len();
-    let mut by_address =
-        Table::new(&["address", "connections", "waiting bytes", "stored in a day", "refusals in a day"]);
-    for AddressUse { address, connections, waiting_bytes, stored_bytes, refusals } in addresses {
-        let [connections, waiting, stored, refusals] =
-            [connections, waiting_bytes, stored_bytes, refusals].map(|number| number.to_string());
-        by_address.row([address, connections, waiting, stored, refusals]);
+    let mut by_address = Table::new(&["address", "refusals in a day", "uses"]);
+    for AddressUse { address, used, refusals } in addresses {
+        let used: Vec<String> = used.iter().map(|(name, amount)| format!("{name} {amount}")).collect();
+        by_address.row([address, refusals.to_string(), used.join(", ")]);
     }
-    format!("{table}\n\n{}\n{shown} of {}", by_address.right([1, 2, 3, 4]), counted(total, "address", "addresses"))
+    format!("{table}\n\n{}\n{shown} of {}", by_address.right([1]), counted(total, "address", "addresses"))
 }
 
 /// Writes an export to stdout, or to a file that appears once it is complete.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arena_model::{
     ActError, ChallengeType, Channel, ChatMessage, InviteCode, JoinError, Party, Script, Seed, Session, SessionFacts,
@@ -14,7 +14,7 @@ use arena_store::{
 };
 use parking_lot::RwLock;
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
 
 use crate::archive::Archive;
 use crate::bans::{Actor, Bans};
@@ -76,6 +76,8 @@ pub(crate) struct Inner {
     pub(crate) archive: OnceLock<Archive>,
     /// The runtime on which scripts decide, if it has several threads.
     pub(crate) workers: Option<Handle>,
+    /// The places for slow challenges that decide at the same time, one for each core.
+    pub(crate) computing: Semaphore,
 }
 
 /// The public channel, on which players offer invites. Transitions that post nothing on it don't take the `posting`
@@ -152,6 +154,7 @@ impl Engine {
             commit: OnceLock::new(),
             archive: OnceLock::new(),
             workers: workers(),
+            computing: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
         };
         Ok(Engine { inner: Arc::new(inner) })
     }
@@ -318,6 +321,14 @@ impl Engine {
         self.inner.request(&live, actor, once, respond, Box::new(decide)).await
     }
 
+    /// Returns those of these sessions that haven't ended and weren't removed.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn find_running(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>, EngineError> {
+        Ok(self.inner.store.find_running(&sessions).await?)
+    }
+
     /// Returns the last committed state of a session.
     ///
     /// # Errors
@@ -389,22 +400,23 @@ impl Inner {
         if let Some(answer) = self.answered(once).await? {
             return Ok(answer);
         }
-        let opened = self.open(request, move |written, now| {
-            let body = respond(written);
+        let format = |written: &Written<'_>, now| {
+            let body = respond.format(written);
             let answers = once.map(|once| new_answer(once, &body, now)).into_iter().collect();
             (body, answers)
-        });
-        match opened.await? {
+        };
+        match self.open(request, |computed| respond.count(computed), format).await? {
             Ok(body) => Ok(body),
             Err(answer) => repeat(answer, once),
         }
     }
 
     /// Creates a session, together with the answers from `respond`. Returns the value from `respond`, or the stored
-    /// answer if there is one under a key of the new answers.
+    /// answer if there is one under a key of the new answers. `computed` gets the time for which the rules have computed.
     pub(crate) async fn open<T>(
         &self,
         request: Create,
+        computed: impl FnOnce(Duration),
         respond: impl FnOnce(&Written<'_>, Timestamp) -> (T, Vec<NewAnswer>),
     ) -> Result<Result<T, StoredAnswer>, EngineError> {
         let challenge = &*self.catalogue.find(&request.challenge)?;
@@ -425,8 +437,12 @@ impl Inner {
             invites: (0..seats).map(|_| self.draw_invite(now)).collect(),
         };
         let inactivity = self.limits.inactivity;
-        let session =
-            decide_by(challenge, || arena_model::open(facts, challenge, inactivity)).map_err(EngineError::Failed)?;
+        let place = self.place_to_compute(challenge).await;
+        let begun = Instant::now();
+        let opened = decide_by(challenge, || arena_model::open(facts, challenge, inactivity));
+        computed(begun.elapsed());
+        drop(place);
+        let session = opened.map_err(EngineError::Failed)?;
         self.catalogue.keep(challenge, &self.store).await?;
         let (value, answers) = respond(&Written { session: &session, challenge, messages: &[] }, now);
         let (id, wake_at) = (session.facts.id, session.wake_at);
@@ -455,6 +471,13 @@ impl Inner {
             Err(CommitError::Conflict) => Err(EngineError::Contended),
             Err(CommitError::Unavailable(error)) => Err(error.into()),
         }
+    }
+
+    /// Waits until a slow challenge may decide. As many decide at once as the machine has cores; the others wait in the
+    /// order of their requests. Fast challenges don't wait.
+    pub(crate) async fn place_to_compute(&self, challenge: &dyn ChallengeType) -> Option<SemaphorePermit<'_>> {
+        // The semaphore is never closed.
+        if challenge.is_slow() { self.computing.acquire().await.ok() } else { None }
     }
 
     pub(crate) fn publish_public(&self, messages: &[ChatMessage]) {
@@ -506,7 +529,7 @@ impl Inner {
     /// Wakes a due session: applies its deadline or its time limits.
     pub(crate) async fn wake_session(self: &Arc<Self>, id: SessionId) -> Result<(), EngineError> {
         let Some(live) = self.live.find(id, &self.store).await? else { return Ok(()) };
-        let no_answer = Box::new(|_: &Written<'_>| String::new());
+        let no_answer = Respond::new(|_| String::new());
         let decide = |moment: &Moment<'_>| {
             let Moment { session, challenge, policy, last_activity, now } = *moment;
             Ok(arena_model::wake(session, challenge, policy, last_activity, now)?)

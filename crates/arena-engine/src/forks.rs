@@ -93,7 +93,7 @@ impl Inner {
         let created = created_input(&self.catalogue.all_terms_of(&*challenge), &session.facts);
         let mut messages = vec![draft.at(0, session.facts.created_at), created];
         messages.extend(past);
-        let body = respond(&Written { session: &session, challenge: &*challenge, messages: &[] });
+        let body = respond.format(&Written { session: &session, challenge: &*challenge, messages: &[] });
         let answers = once.map(|once| new_answer(once, &body, now)).into_iter().collect();
         let count =
             |is_of: fn(Channel) -> bool| messages.iter().filter(|message| is_of(message.channel)).count() as u64;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arena_model::{ContentHash, InviteCode, SessionId, Timestamp};
-use arena_store::{CommitError, NewAnswer, QueueLimits, QueuedTicket};
+use arena_store::{CommitError, NewAnswer, QueueLimits, QueuedTicket, TicketRefusal};
 use serde_json::Map;
 
 use crate::completion::Completion;
 use crate::engine::{Inner, new_answer};
-use crate::{Create, Engine, EngineError, Once};
+use crate::{Create, Engine, EngineError, Once, Written};
 
 /// Time without a poll after which a ticket is dropped.
 const STALE_MS: i64 = 60_000;
@@ -137,15 +137,16 @@ impl TicketResult {
 
 impl Engine {
     /// Puts a caller into the queue of a challenge, and matches the waiting callers. A repeated request returns the same
-    /// ticket. Returns `None` if a queue is full.
+    /// ticket.
     ///
     /// # Errors
-    /// If the type is unknown, or the store can't be read or written.
-    pub async fn enqueue(&self, request: Enqueue, once: Option<Once>) -> Result<Option<Ticket>, EngineError> {
+    /// If the type is unknown, the queue is full, the network has too many tickets, or the store can't be read or
+    /// written.
+    pub async fn enqueue(&self, request: Enqueue, once: Option<Once>) -> Result<Ticket, EngineError> {
         let Enqueue { challenge, network, per_network, house_after } = request;
         self.inner.catalogue.find(&challenge)?;
         if let Some(known) = self.known_ticket(once).await? {
-            return Ok(Some(known));
+            return Ok(known);
         }
         let ticket = Ticket(format!("{}{}", Ticket::PREFIX, self.draw_seed().reveal()));
         let now = self.now();
@@ -154,14 +155,23 @@ impl Engine {
         let answer = once.map(|once| new_answer(once, &ticket.0, now));
         let limits = QueueLimits { per_challenge: PER_CHALLENGE, per_network };
         match self.inner.store.add_ticket(queued, answer, limits, stale(now)).await {
-            Ok(false) => return Ok(None),
-            Ok(true) => {}
+            Ok(Ok(())) => {}
+            Ok(Err(TicketRefusal::QueueFull)) => return Err(EngineError::QueueFull),
+            Ok(Err(TicketRefusal::NetworkFull { limit })) => return Err(EngineError::TooManyTickets { limit }),
             // The same request was repeated in the meantime.
-            Err(CommitError::Conflict) => return self.known_ticket(once).await,
+            Err(CommitError::Conflict) => return self.known_ticket(once).await?.ok_or(EngineError::Contended),
             Err(error) => return Err(failed(error)),
         }
         self.match_waiting(&challenge).await?;
-        Ok(Some(ticket))
+        Ok(ticket)
+    }
+
+    /// Returns the number of tickets of each network that has some.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn count_tickets(&self) -> Result<Vec<(String, u64)>, EngineError> {
+        Ok(self.inner.store.count_tickets(stale(self.now())).await?)
     }
 
     async fn known_ticket(&self, once: Option<Once>) -> Result<Option<Ticket>, EngineError> {
@@ -290,15 +300,16 @@ impl Inner {
     ) -> Result<Option<Vec<InviteCode>>, EngineError> {
         let create = Create { challenge: challenge.to_owned(), options: Map::new(), is_rated, is_unlisted: false };
         let hashes: Vec<[u8; 32]> = tickets.iter().map(|queued| queued.hash).collect();
-        let opened = self.open(create, |written, now| {
+        let format = |written: &Written<'_>, now| {
             let facts = &written.session.facts;
             let seated = hashes.iter().zip(&facts.invites);
             let answer =
                 |(hash, invite): (&[u8; 32], &InviteCode)| TicketResult::Seat(facts.id, *invite).answer(*hash, now);
             let answers = seated.map(answer).collect();
             (facts.invites.iter().skip(hashes.len()).copied().collect(), answers)
-        });
-        let left: Option<Vec<InviteCode>> = opened.await?.ok();
+        };
+        // No caller pays for a match, since it has several.
+        let left: Option<Vec<InviteCode>> = self.open(create, |_| {}, format).await?.ok();
         let mut done = Vec::new();
         for hash in hashes {
             if left.is_some() || self.store.find_answer(&hash).await?.is_some() {

@@ -1,5 +1,7 @@
 //! The engine's requests and errors.
 
+use std::time::Duration;
+
 use arena_model::{
     ActError, ChallengeType, Channel, ChatError, ChatMessage, InactivityLimits, InviteCode, OptionsError, Party,
     Rejection, RestoreError, ScriptVersion, Session, SessionId, UsageRefusal, UsageReport, UsageTotal, UserId,
@@ -199,6 +201,18 @@ pub enum EngineError {
     /// The idempotency key was used for a different request.
     #[error("the Idempotency-Key was used for a different request")]
     KeyReused,
+    /// The queue is full.
+    #[error("too many callers wait for opponents; try later")]
+    QueueFull,
+    /// The network has too many tickets.
+    #[error(
+        "this address already waits with {limit} tickets; it can wait with another when one of them has an opponent or \
+         leaves its queue"
+    )]
+    TooManyTickets {
+        /// The maximum number of its tickets.
+        limit: i64,
+    },
     /// Too many concurrent changes of the session.
     #[error("the session is changing too fast; try again")]
     Contended,
@@ -239,6 +253,31 @@ impl From<RestoreError> for EngineError {
     }
 }
 
-/// A function that formats the answer to a write. The engine calls it before the commit, so that the commit can store
-/// the answer.
-pub type Respond = Box<dyn Fn(&Written<'_>) -> String + Send>;
+/// The functions that format the answer to a write, and that learn the write's cost.
+pub struct Respond {
+    format: Box<dyn Fn(&Written<'_>) -> String + Send + Sync>,
+    computed: Option<Box<dyn Fn(Duration) + Send + Sync>>,
+}
+
+impl Respond {
+    /// The engine calls `format` before the commit, so that the commit can store the answer.
+    pub fn new(format: impl Fn(&Written<'_>) -> String + Send + Sync + 'static) -> Respond {
+        Respond { format: Box::new(format), computed: None }
+    }
+
+    /// Adds a function that gets the time for which the rules have computed, also if they refuse the write. The engine
+    /// calls it for each decision; a conflict with another node leads to a further one.
+    pub fn metered(self, computed: impl Fn(Duration) + Send + Sync + 'static) -> Respond {
+        Respond { computed: Some(Box::new(computed)), ..self }
+    }
+
+    pub(crate) fn format(&self, written: &Written<'_>) -> String {
+        (self.format)(written)
+    }
+
+    pub(crate) fn count(&self, computed: Duration) {
+        if let Some(count) = &self.computed {
+            count(computed);
+        }
+    }
+}

@@ -322,6 +322,8 @@ impl Inner {
             Err(refusal) => return self.refuse(group, request, refusal).await,
         };
         let Limits { inactivity, self_play, .. } = self.limits;
+        let place = self.place_to_compute(&*challenge).await;
+        let begun = Instant::now();
         let decided = catch_unwind(AssertUnwindSafe(|| {
             decide_by(&*challenge, || {
                 let benchmarks = self.benchmarks.read();
@@ -330,6 +332,8 @@ impl Inner {
                 (request.decide)(&Moment { session, challenge: &*challenge, policy: &policy, last_activity, now })
             })
         }));
+        request.respond.count(begun.elapsed());
+        drop(place);
         let Transition { after, drafts } = match decided {
             Ok(Ok(transition)) => transition,
             Ok(Err(refusal)) => return self.refuse(group, request, refusal).await,
@@ -368,7 +372,7 @@ impl Inner {
             _ => &messages[..],
         };
         let written = Written { session, challenge: &*challenge, messages: shown };
-        let body = match catch_unwind(AssertUnwindSafe(|| (request.respond)(&written))) {
+        let body = match catch_unwind(AssertUnwindSafe(|| request.respond.format(&written))) {
             Ok(body) => body,
             Err(panic) => {
                 group.decided.push((request, Err(panic)));

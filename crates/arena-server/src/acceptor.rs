@@ -412,7 +412,9 @@ impl ClientAnswering {
                 }
             }
         };
-        arena.ledger.count_refusal(client, response.status());
+        if arena.ledger.count_refusal(client, response.status()) {
+            arena.metrics.refused(response.extensions().get());
+        }
         answered(memory::count(response, &budget, is_read), connections, connection)
     }
 }

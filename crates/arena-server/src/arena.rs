@@ -42,7 +42,7 @@ pub(crate) struct ArenaState {
     pub(crate) connections: Arc<Connections>,
     /// The way to other nodes; `None` if requests aren't passed on.
     pub(crate) passing: Option<Passing>,
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: Arc<Ledger>,
     pub(crate) metrics: Metrics,
     /// The OpenAPI description, built on first use.
     pub(crate) description: OnceLock<Description>,
@@ -66,6 +66,7 @@ impl Arena {
     pub(crate) fn new(
         engine: Engine,
         settings: Settings,
+        ledger: Arc<Ledger>,
         auth: Option<Auth>,
         tournaments: Option<Tournaments>,
         records: Records,
@@ -75,13 +76,13 @@ impl Arena {
         let records = Arc::new(records);
         records.keep_commitments(&engine);
         let rates = Rates::new(&settings.limits);
-        let ledger = Ledger::new(&settings.limits);
         let connections = Arc::new(Connections::new(
             &settings.limits,
             &settings.network.trusted_proxies,
             settings.limits.connections,
         ));
-        let metrics = Metrics::new(engine.clone(), Arc::clone(&connections), &settings.data, certificates);
+        let metrics =
+            Metrics::new(engine.clone(), Arc::clone(&connections), Arc::clone(&ledger), &settings.data, certificates);
         Arena(Arc::new(ArenaState {
             engine,
             settings,

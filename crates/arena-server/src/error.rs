@@ -34,6 +34,10 @@ pub(crate) struct Refusal<'e> {
     retry_after_ms: Option<u64>,
 }
 
+/// The code of an error response, among the extensions of the response.
+#[derive(Debug, Clone)]
+pub(crate) struct RefusalCode(pub(crate) String);
+
 pub(crate) type ApiResult<T = Response> = Result<T, ApiError>;
 
 impl ApiError {
@@ -83,6 +87,7 @@ impl IntoResponse for ApiError {
         let body = Refusal { error: &self.message, code: &self.code, retry_after_ms };
         let body = serde_json::to_string(&body).expect("texts are JSON");
         let mut response = crate::answer::json_with(self.status, body);
+        response.extensions_mut().insert(RefusalCode(self.code));
         if let Some(ms) = retry_after_ms {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(ms.div_ceil(1000)));
         }
@@ -132,6 +137,12 @@ impl From<EngineError> for ApiError {
             }
             EngineError::KeyReused => {
                 ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED", message)
+            }
+            EngineError::QueueFull => ApiError::new(StatusCode::CONFLICT, "QUEUE_FULL", message),
+            EngineError::TooManyTickets { .. } => {
+                let message = format!("{message} (limits.tickets_per_address)");
+                ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_TICKETS", message)
+                    .retry_after(Duration::from_secs(1))
             }
             EngineError::Contended => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "CONTENDED", message)
                 .retry_after(Duration::from_millis(50)),

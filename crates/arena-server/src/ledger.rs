@@ -1,11 +1,12 @@
-//! The ledger of addresses: the bytes that each has stored within a day, and the refusals that it got.
+//! The ledger of addresses: the bytes that each has stored within a day, the time that rules have computed for it, its
+//! streams and its running sessions, and the refusals that it got.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
 use arena_engine::{Once, Respond, Written};
-use arena_model::{ChatMessage, Party, Session};
+use arena_model::{ChatMessage, Party, Session, SessionId};
 use axum::http::StatusCode;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -32,22 +33,82 @@ const MESSAGE: u64 = 100;
 /// The bytes that a session occupies besides its state and messages.
 pub(crate) const SESSION: u64 = 1024;
 
+/// The minimum time between two queries for the ended sessions of an address, so that refusals stay cheap.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The number of sessions in one query for the ended ones.
+const SESSIONS_AT_ONCE: usize = 1000;
+
 /// The ledger of a node. Its days begin with an address's first entry.
+#[derive(Debug)]
 pub(crate) struct Ledger {
-    /// The number of bytes that an address may store within a day.
-    limit: u64,
+    limits: AddressLimits,
     limit_loopback: bool,
     addresses: Mutex<HashMap<IpAddr, AddressEntry>>,
 }
 
+/// The limits of each address. 0 means no limit.
+#[derive(Debug)]
+struct AddressLimits {
+    /// The bytes that it may store within a day.
+    stored: u64,
+    /// The computing time that it may have after a pause, and the part of each second that it gets from then on.
+    computed: Duration,
+    computed_per_second: Duration,
+    streams: u64,
+    sessions: u64,
+}
+
 /// The entry of an address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AddressEntry {
+#[derive(Debug, Clone)]
+struct AddressEntry {
     begun: Instant,
     /// The number of bytes that the address has stored.
-    pub(crate) stored: u64,
+    stored: u64,
     /// The number of requests of the address that were refused because of a limit.
+    refusals: u64,
+    /// The computing time that counted against the limit at `computed_at`. It becomes less with time.
+    computed: Duration,
+    computed_at: Instant,
+    /// The number of open streams.
+    streams: u64,
+    /// Sessions that the address has created. Some may have ended since the last look.
+    sessions: HashSet<SessionId>,
+    /// The time of the last query for the ended ones.
+    looked_at: Option<Instant>,
+}
+
+/// The resources that an address uses, and the refusals that it got within a day.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct LedgerUse {
+    pub(crate) stored: u64,
+    pub(crate) computed_ms: u64,
+    pub(crate) streams: u64,
+    pub(crate) sessions: u64,
     pub(crate) refusals: u64,
+}
+
+impl LedgerUse {
+    pub(crate) const STORED: &str = "storedBytes";
+    pub(crate) const COMPUTED: &str = "computingMs";
+    pub(crate) const STREAMS: &str = "streams";
+    pub(crate) const SESSIONS: &str = "runningSessions";
+
+    /// Returns the amounts with the names of their budgets.
+    pub(crate) fn by_budget(self) -> [(&'static str, u64); 4] {
+        let LedgerUse { stored, computed_ms, streams, sessions, .. } = self;
+        [(Self::STORED, stored), (Self::COMPUTED, computed_ms), (Self::STREAMS, streams), (Self::SESSIONS, sessions)]
+    }
+
+    pub(crate) fn plus(self, other: LedgerUse) -> LedgerUse {
+        LedgerUse {
+            stored: self.stored + other.stored,
+            computed_ms: self.computed_ms + other.computed_ms,
+            streams: self.streams + other.streams,
+            sessions: self.sessions + other.sessions,
+            refusals: self.refusals + other.refusals,
+        }
+    }
 }
 
 /// The parts of an address's budget.
@@ -55,105 +116,224 @@ pub(crate) struct AddressEntry {
 enum Share {
     /// New sessions, tickets, tournaments and uploads may use the budget.
     New,
-    /// Moves and chat may use twice the budget, so that games that have begun can end.
+    /// Joins, moves and chat may use twice the budget, so that games that have begun can end.
     Play,
+}
+
+impl AddressEntry {
+    /// True if the address has open streams or running sessions.
+    fn holds_something(&self) -> bool {
+        self.streams > 0 || !self.sessions.is_empty()
+    }
+
+    fn new(now: Instant) -> AddressEntry {
+        AddressEntry {
+            begun: now,
+            stored: 0,
+            refusals: 0,
+            computed: Duration::ZERO,
+            computed_at: now,
+            streams: 0,
+            sessions: HashSet::new(),
+            looked_at: None,
+        }
+    }
+
+    /// Returns the computing time that counts against the limit now.
+    fn computed(&self, now: Instant, limits: &AddressLimits) -> Duration {
+        let earned = limits.computed_per_second.mul_f64((now - self.computed_at).as_secs_f64());
+        self.computed.saturating_sub(earned)
+    }
 }
 
 impl Ledger {
     pub(crate) fn new(limits: &LimitSettings) -> Ledger {
-        let limit = limits.stored_bytes_per_address;
-        Ledger { limit, limit_loopback: limits.limit_loopback, addresses: Mutex::default() }
-    }
-
-    /// Returns the number of bytes that an address may store within a day; `None` for no limit.
-    pub(crate) fn limit(&self) -> Option<u64> {
-        (self.limit > 0).then_some(self.limit)
+        let per_address = AddressLimits {
+            stored: limits.stored_bytes_per_address,
+            computed: Duration::from_millis(limits.computing_burst_ms.into()),
+            computed_per_second: Duration::from_millis(limits.computing_ms_per_second.into()),
+            streams: limits.streams_per_address as u64,
+            sessions: limits.running_sessions_per_address as u64,
+        };
+        Ledger { limits: per_address, limit_loopback: limits.limit_loopback, addresses: Mutex::default() }
     }
 
     /// Returns the number of bytes below which an address has stored little.
     fn little(&self) -> u64 {
-        self.limit().map_or(LITTLE, |limit| limit.min(LITTLE))
+        if self.limits.stored == 0 { LITTLE } else { self.limits.stored.min(LITTLE) }
     }
 
-    /// Returns the entries of the last day.
-    pub(crate) fn entries(&self) -> Vec<(IpAddr, AddressEntry)> {
+    /// Returns the resources that addresses use, and the refusals of the last day.
+    pub(crate) fn uses(&self) -> Vec<(IpAddr, LedgerUse)> {
         let now = Instant::now();
         let addresses = self.addresses.lock();
-        addresses
-            .iter()
-            .filter(|(_, entry)| now - entry.begun < DAY)
-            .map(|(address, entry)| (*address, *entry))
-            .collect()
+        let to_use = |(address, entry): (&IpAddr, &AddressEntry)| {
+            let (stored, refusals) = if now - entry.begun < DAY { (entry.stored, entry.refusals) } else { (0, 0) };
+            let computed_ms = u64::try_from(entry.computed(now, &self.limits).as_millis()).unwrap_or(u64::MAX);
+            let (streams, sessions) = (entry.streams, entry.sessions.len() as u64);
+            (*address, LedgerUse { stored, computed_ms, streams, sessions, refusals })
+        };
+        addresses.iter().map(to_use).filter(|(_, used)| *used != LedgerUse::default()).collect()
     }
 
     /// Counts bytes that an address has stored. The address is unknown only in tests that call the router without a
     /// socket.
     pub(crate) fn charge(&self, address: impl Into<Option<IpAddr>>, bytes: u64) {
-        if let Some(address) = address.into() {
-            self.enter(address, |entry| entry.stored += bytes);
-        }
+        self.enter(address, |entry, _| entry.stored += bytes);
     }
 
-    /// Counts a refusal, if the status means that a limit was exceeded.
-    pub(crate) fn count_refusal(&self, address: IpAddr, status: StatusCode) {
+    /// Counts the time for which rules, or matches, have computed for an address.
+    pub(crate) fn charge_computing(&self, address: Option<IpAddr>, computed: Duration) {
+        self.enter(address, |entry, now| {
+            entry.computed = entry.computed(now, &self.limits).saturating_add(computed);
+            entry.computed_at = now;
+        });
+    }
+
+    /// Counts a refusal, if the status means that a limit was exceeded. Returns true if it does.
+    pub(crate) fn count_refusal(&self, address: IpAddr, status: StatusCode) -> bool {
         let refusals = [
             StatusCode::PAYLOAD_TOO_LARGE,
             StatusCode::TOO_MANY_REQUESTS,
             StatusCode::SERVICE_UNAVAILABLE,
             StatusCode::INSUFFICIENT_STORAGE,
         ];
-        if refusals.contains(&status) {
-            self.enter(address, |entry| entry.refusals += 1);
+        let is_refusal = refusals.contains(&status);
+        if is_refusal {
+            self.enter(address, |entry, _| entry.refusals += 1);
         }
+        is_refusal
     }
 
-    fn enter(&self, address: IpAddr, change: impl FnOnce(&mut AddressEntry)) {
+    /// Notes a session that an address has created. Addresses without limits aren't noted.
+    pub(crate) fn note_session(&self, address: Option<IpAddr>, session: SessionId) {
+        self.enter(self.limited(address), |entry, _| entry.sessions.insert(session));
+    }
+
+    /// Returns the network of an address to which the limits apply.
+    pub(crate) fn limited(&self, address: Option<IpAddr>) -> Option<IpAddr> {
+        address.filter(|address| !is_exempt(*address, self.limit_loopback)).map(network_of)
+    }
+
+    /// Changes the entry of an address; `None` if the address is unknown.
+    fn enter<T>(
+        &self,
+        address: impl Into<Option<IpAddr>>,
+        change: impl FnOnce(&mut AddressEntry, Instant) -> T,
+    ) -> Option<T> {
+        let address = network_of(address.into()?);
         let now = Instant::now();
         let mut addresses = self.addresses.lock();
-        let address = network_of(address);
         if addresses.len() >= MANY && !addresses.contains_key(&address) {
-            addresses.retain(|_, entry| entry.stored >= self.little());
+            addresses.retain(|_, entry| entry.stored >= self.little() || entry.holds_something());
         }
-        let fresh = AddressEntry { begun: now, stored: 0, refusals: 0 };
-        let entry = addresses.entry(address).or_insert(fresh);
+        let entry = addresses.entry(address).or_insert_with(|| AddressEntry::new(now));
         if now - entry.begun >= DAY {
-            *entry = fresh;
+            (entry.begun, entry.stored, entry.refusals) = (now, 0, 0);
         }
-        change(entry);
+        Some(change(entry, now))
     }
 
-    /// Checks that an address may store more.
+    /// Checks that an address may store more, and that rules may compute for it.
     ///
     /// # Errors
-    /// 429 if it has used its budget of the day.
-    fn check(&self, address: impl Into<Option<IpAddr>>, share: Share) -> ApiResult<()> {
-        let limited = address.into().filter(|address| !is_exempt(*address, self.limit_loopback));
-        let (Some(address), Some(limit)) = (limited, self.limit()) else { return Ok(()) };
-        let Some(entry) = self.addresses.lock().get(&network_of(address)).copied() else { return Ok(()) };
-        let (most, what) = match share {
-            Share::New => (limit, "may begin nothing new"),
-            Share::Play => (limit.saturating_mul(2), "may write nothing"),
+    /// 429 if it has used its budget of stored bytes for the day, or its computing time.
+    fn check(&self, address: Option<IpAddr>, share: Share) -> ApiResult<()> {
+        let (times, consequence) = match share {
+            Share::New => (1, "may begin nothing new"),
+            Share::Play => (2, "may write nothing"),
         };
-        let left = DAY.saturating_sub(entry.begun.elapsed());
-        if entry.stored < most || left.is_zero() {
+        let limits = &self.limits;
+        let (stored, computed) = (limits.stored.saturating_mul(times.into()), limits.computed.saturating_mul(times));
+        let now = Instant::now();
+        let (day_left, above) = {
+            let addresses = self.addresses.lock();
+            let Some(entry) = self.limited(address).and_then(|address| addresses.get(&address)) else { return Ok(()) };
+            let has_stored = stored > 0 && entry.stored >= stored;
+            (
+                has_stored.then(|| DAY.saturating_sub(now - entry.begun)).unwrap_or_default(),
+                entry.computed(now, limits).saturating_sub(computed),
+            )
+        };
+        if !day_left.is_zero() {
+            let minutes = day_left.as_secs().div_ceil(60);
+            let text = format!(
+                "this address has stored more than {stored} bytes within a day and {consequence} for {minutes} minutes \
+                 (limits.stored_bytes_per_address)"
+            );
+            let refusal = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "STORAGE_BUDGET_USED", text);
+            return Err(refusal.retry_after(day_left));
+        }
+        if above.is_zero() || limits.computed_per_second.is_zero() {
             return Ok(());
         }
-        let minutes = left.as_secs().div_ceil(60);
+        let wait = Duration::from_secs_f64(above.as_secs_f64() / limits.computed_per_second.as_secs_f64());
         let text = format!(
-            "this address has stored more than {most} bytes within a day and {what} for {minutes} minutes \
-             (limits.stored_bytes_per_address)"
+            "this address has used its computing time and {consequence} for {} seconds \
+             (limits.computing_ms_per_second)",
+            wait.as_secs() + 1
         );
-        Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "STORAGE_BUDGET_USED", text).retry_after(left))
+        Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "COMPUTING_BUDGET_USED", text).retry_after(wait))
+    }
+
+    /// Returns the sessions of an address that must be looked up, because it has its maximum number; `None` if it has
+    /// fewer.
+    ///
+    /// # Errors
+    /// 429 if they were looked up a moment ago.
+    fn check_sessions(&self, address: Option<IpAddr>) -> ApiResult<Option<Vec<SessionId>>> {
+        let limit = self.limits.sessions;
+        let found = self.enter(self.limited(address), |entry, now| {
+            if limit == 0 || (entry.sessions.len() as u64) < limit {
+                return None;
+            }
+            if entry.looked_at.is_some_and(|looked_at| now - looked_at < LOOK_AGAIN) {
+                return Some(Err(()));
+            }
+            entry.looked_at = Some(now);
+            Some(Ok(entry.sessions.iter().copied().collect()))
+        });
+        found.flatten().transpose().map_err(|()| {
+            let text = format!(
+                "this address has created {limit} sessions that haven't ended; it may create another when one of them \
+                 ends (limits.running_sessions_per_address)"
+            );
+            ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_SESSIONS", text).retry_after(LOOK_AGAIN)
+        })
+    }
+
+    /// Forgets sessions that have ended.
+    fn forget_sessions(&self, looked_up: &[SessionId], running: &HashSet<SessionId>) {
+        let ended: HashSet<&SessionId> = looked_up.iter().filter(|session| !running.contains(session)).collect();
+        for entry in self.addresses.lock().values_mut().filter(|entry| !entry.sessions.is_empty()) {
+            entry.sessions.retain(|session| !ended.contains(session));
+        }
     }
 
     /// Forgets the entries of earlier days, and those of addresses that have stored little.
     pub(crate) fn forget_idle(&self) {
         let now = Instant::now();
-        let is_idle = |entry: &AddressEntry| entry.stored < self.little() && entry.refusals == 0;
-        let is_kept = |entry: &AddressEntry| now - entry.begun < if is_idle(entry) { HOUR } else { DAY };
+        let is_kept = |entry: &AddressEntry| {
+            let is_idle = entry.stored < self.little() && entry.refusals == 0;
+            now - entry.begun < if is_idle { HOUR } else { DAY }
+                || entry.holds_something()
+                || !entry.computed(now, &self.limits).is_zero()
+        };
         let mut addresses = self.addresses.lock();
         addresses.retain(|_, entry| is_kept(entry));
         addresses.shrink_to_fit();
+    }
+}
+
+/// A guard that counts a stream of an address until it is dropped.
+pub(crate) struct StreamPlace {
+    arena: Arena,
+    address: Option<IpAddr>,
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        self.arena.ledger.enter(self.address, |entry, _| entry.streams = entry.streams.saturating_sub(1));
     }
 }
 
@@ -162,9 +342,28 @@ impl Arena {
     /// because its first answer is stored already.
     ///
     /// # Errors
-    /// 429 if the address has used its budget of the day, 507 if the disk is almost full.
+    /// 429 if the address has used its budgets, 507 if the disk is almost full.
     pub(crate) async fn admit_new(&self, address: Option<IpAddr>, once: Option<Once>) -> ApiResult<()> {
         let admitted = self.ledger.check(address, Share::New).and_then(|()| self.check_disk());
+        self.unless_repeated(admitted, once).await
+    }
+
+    /// Checks that an address may create a session, like [`Arena::admit_new`].
+    ///
+    /// # Errors
+    /// As there, and 429 if too many of its sessions haven't ended.
+    pub(crate) async fn admit_session(&self, address: Option<IpAddr>, once: Option<Once>) -> ApiResult<()> {
+        self.admit_new(address, once).await?;
+        let mut checked = self.ledger.check_sessions(address);
+        if let Ok(Some(sessions)) = checked {
+            self.look_up(sessions).await?;
+            checked = self.ledger.check_sessions(address);
+        }
+        self.unless_repeated(checked.map(drop), once).await
+    }
+
+    /// Replaces a refusal by success if the request is a repetition.
+    async fn unless_repeated(&self, admitted: ApiResult<()>, once: Option<Once>) -> ApiResult<()> {
         let Err(refusal) = admitted else { return Ok(()) };
         match self.engine.find_answer(once).await? {
             Some(_) => Ok(()),
@@ -172,34 +371,94 @@ impl Arena {
         }
     }
 
+    async fn look_up(&self, sessions: Vec<SessionId>) -> ApiResult<()> {
+        for some in sessions.chunks(SESSIONS_AT_ONCE) {
+            let running = self.engine.find_running(some.to_vec()).await?.into_iter().collect();
+            self.ledger.forget_sessions(some, &running);
+        }
+        Ok(())
+    }
+
+    /// Forgets all sessions in the ledger that have ended.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub(crate) async fn forget_ended_sessions(&self) -> ApiResult<()> {
+        let sessions = {
+            let addresses = self.ledger.addresses.lock();
+            addresses.values().flat_map(|entry| &entry.sessions).copied().collect()
+        };
+        self.look_up(sessions).await
+    }
+
+    /// Checks that an address may play on.
+    ///
+    /// # Errors
+    /// 429 if it has used twice its budgets.
+    pub(crate) fn admit_play(&self, address: Option<IpAddr>) -> ApiResult<()> {
+        self.ledger.check(address, Share::Play)
+    }
+
     /// Counts a write against the limits of its player and its address.
     ///
     /// # Errors
     /// 429 if a limit is exceeded.
     pub(crate) fn admit_writer(&self, address: Option<IpAddr>, writer: &Party) -> ApiResult<()> {
-        self.ledger.check(address, Share::Play)?;
+        self.admit_play(address)?;
         self.rates.admit_writer(address, writer)
     }
 
-    /// Returns a function that formats the answer to a write and counts what it stores.
+    /// Counts a stream of an address until the guard is dropped.
+    ///
+    /// # Errors
+    /// 429 if the address has its maximum number of streams.
+    pub(crate) fn open_stream(&self, address: Option<IpAddr>) -> ApiResult<StreamPlace> {
+        let limit = self.ledger.limits.streams;
+        let is_limited = limit > 0 && self.ledger.limited(address).is_some();
+        let is_full = self.ledger.enter(address, |entry, _| {
+            let is_full = is_limited && entry.streams >= limit;
+            entry.streams += u64::from(!is_full);
+            is_full
+        });
+        if is_full == Some(true) {
+            let text = format!(
+                "this address has {limit} open streams; it can open another when one of them ends \
+                 (limits.streams_per_address)"
+            );
+            let refusal = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", text);
+            return Err(refusal.retry_after(Duration::from_secs(1)));
+        }
+        Ok(StreamPlace { arena: self.clone(), address })
+    }
+
+    /// Returns the functions that format the answer to a write and count what it costs.
     pub(crate) fn charging(
         &self,
         address: Option<IpAddr>,
-        respond: impl Fn(&Written<'_>) -> String + Send + 'static,
+        respond: impl Fn(&Written<'_>) -> String + Send + Sync + 'static,
     ) -> Respond {
-        let arena = self.clone();
-        Box::new(move |written| {
+        let (arena, metered) = (self.clone(), self.clone());
+        let respond = Respond::new(move |written| {
             arena.ledger.charge(address, stored_bytes(written));
+            if is_new(written) {
+                arena.ledger.note_session(address, written.session.facts.id);
+            }
             respond(written)
-        })
+        });
+        respond.metered(move |computed| metered.ledger.charge_computing(address, computed))
     }
+}
+
+/// True if the write has created the session. Chat before the first join has messages.
+fn is_new(written: &Written<'_>) -> bool {
+    written.session.version == 1 && written.messages.is_empty()
 }
 
 /// Returns about the number of bytes that a write adds to the store.
 fn stored_bytes(written: &Written<'_>) -> u64 {
-    match written.session.version {
-        1 => bytes_of(written.session, written.messages),
-        _ => bytes_of_messages(written.messages),
+    match is_new(written) {
+        true => bytes_of(written.session, written.messages),
+        false => bytes_of_messages(written.messages),
     }
 }
 
@@ -228,7 +487,7 @@ mod tests {
     fn an_address_begins_nothing_new_above_its_budget_and_plays_on_until_twice() {
         let ledger = ledger(1000);
         let [ada, bob] = ["192.0.2.1", "192.0.2.2"].map(address);
-        let may = |who| [Share::New, Share::Play].map(|share| ledger.check(who, share).is_ok());
+        let may = |who| [Share::New, Share::Play].map(|share| ledger.check(Some(who), share).is_ok());
         assert_eq!(may(ada), [true, true]);
         ledger.charge(ada, 999);
         assert_eq!(may(ada), [true, true]);
@@ -247,8 +506,7 @@ mod tests {
     fn a_budget_of_0_is_no_limit() {
         let ledger = ledger(0);
         ledger.charge(address("192.0.2.1"), u64::MAX / 2);
-        assert!(ledger.check(address("192.0.2.1"), Share::New).is_ok());
-        assert_eq!(ledger.limit(), None);
+        assert!(ledger.check(Some(address("192.0.2.1")), Share::New).is_ok());
     }
 
     #[tokio::test(start_paused = true)]
@@ -261,7 +519,7 @@ mod tests {
             ledger.count_refusal(refused, status);
         }
         let entries = || {
-            let mut entries: Vec<_> = ledger.entries();
+            let mut entries: Vec<_> = ledger.uses();
             entries.sort_by_key(|(address, _)| *address);
             entries.into_iter().map(|(address, entry)| (address, entry.stored, entry.refusals)).collect::<Vec<_>>()
         };
@@ -271,11 +529,11 @@ mod tests {
         ledger.forget_idle();
         assert_eq!(entries(), [(large, LITTLE, 0), (refused, 0, 1)]);
         tokio::time::advance(DAY - HOUR - Duration::from_secs(90)).await;
-        let refusal = ledger.check(large, Share::New).expect_err("the budget is used");
+        let refusal = ledger.check(Some(large), Share::New).expect_err("the budget is used");
         let refusal = format!("{refusal:?}");
         assert!(refusal.contains("for 2 minutes (limits.stored_bytes_per_address)"), "{refusal}");
         tokio::time::advance(Duration::from_secs(90)).await;
-        assert!(ledger.check(large, Share::New).is_ok() && entries().is_empty());
+        assert!(ledger.check(Some(large), Share::New).is_ok() && entries().is_empty());
         ledger.charge(large, 1);
         assert_eq!(entries(), [(large, 1, 0)]);
     }
@@ -288,7 +546,67 @@ mod tests {
         for n in 0..MANY as u32 + 10 {
             ledger.charge(IpAddr::from(n.to_be_bytes()), 1);
         }
-        let entries = ledger.entries();
+        let entries = ledger.uses();
         assert!(entries.len() <= MANY && entries.iter().any(|(address, _)| *address == large), "{}", entries.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn computing_time_is_limited_in_bursts_and_comes_back() {
+        let limits =
+            LimitSettings { computing_ms_per_second: 100, computing_burst_ms: 1_000, ..LimitSettings::default() };
+        let ledger = Ledger::new(&limits);
+        let ada = Some(address("192.0.2.1"));
+        let may = || [Share::New, Share::Play].map(|share| ledger.check(ada, share).is_ok());
+        ledger.charge_computing(ada, Duration::from_millis(1_000));
+        assert_eq!(may(), [true, true]);
+        ledger.charge_computing(ada, Duration::from_millis(600));
+        assert_eq!(may(), [false, true]);
+        let refusal = format!("{:?}", ledger.check(ada, Share::New).expect_err("the time is used"));
+        assert!(refusal.contains("may begin nothing new for 7 seconds (limits.computing_ms_per_second)"), "{refusal}");
+        assert!(refusal.contains("COMPUTING_BUDGET_USED") && refusal.contains("retry_after: Some(6s)"), "{refusal}");
+        ledger.charge_computing(ada, Duration::from_millis(401));
+        assert_eq!(may(), [false, false]);
+        tokio::time::advance(Duration::from_millis(5)).await;
+        assert_eq!(may(), [false, false]);
+        tokio::time::advance(Duration::from_millis(5)).await;
+        assert_eq!(may(), [false, true]);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!(may(), [true, true]);
+        // The ledger keeps the address until all of its time has come back.
+        tokio::time::advance(Duration::from_secs(9)).await;
+        assert_eq!(ledger.uses(), [(address("192.0.2.1"), LedgerUse { computed_ms: 100, ..LedgerUse::default() })]);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(ledger.uses(), []);
+        // Without a limit, and on this machine, no time is refused.
+        ledger.charge_computing(Some(address("127.0.0.1")), HOUR);
+        assert!(ledger.check(Some(address("127.0.0.1")), Share::New).is_ok());
+        let unlimited = Ledger::new(&LimitSettings { computing_ms_per_second: 0, ..limits });
+        unlimited.charge_computing(ada, HOUR);
+        assert!(unlimited.check(ada, Share::New).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sessions_are_looked_up_once_a_second_and_forgotten_when_they_have_ended() {
+        let ledger = Ledger::new(&LimitSettings { running_sessions_per_address: 2, ..LimitSettings::default() });
+        let ada = Some(address("192.0.2.1"));
+        let sessions = [1, 2].map(|n| format!("00000000-0000-7000-8000-00000000000{n}").parse().expect("an id"));
+        ledger.note_session(ada, sessions[0]);
+        assert_eq!(ledger.check_sessions(ada).expect("it may"), None);
+        ledger.note_session(ada, sessions[1]);
+        ledger.note_session(Some(address("127.0.0.1")), sessions[0]);
+        let mut looked_up = ledger.check_sessions(ada).expect("a look").expect("they are looked up");
+        looked_up.sort_unstable();
+        assert_eq!(looked_up, sessions);
+        ledger.forget_sessions(&looked_up, &HashSet::from(sessions));
+        let refusal = format!("{:?}", ledger.check_sessions(ada).expect_err("both are running"));
+        assert!(refusal.contains("TOO_MANY_SESSIONS"), "{refusal}");
+        tokio::time::advance(LOOK_AGAIN).await;
+        assert!(ledger.check_sessions(ada).expect("a look").is_some());
+        ledger.forget_sessions(&looked_up, &HashSet::from([sessions[1]]));
+        assert_eq!(ledger.check_sessions(ada).expect("it may"), None);
+        // An address with a running session is kept for longer than an hour.
+        tokio::time::advance(HOUR).await;
+        ledger.forget_idle();
+        assert_eq!(ledger.uses(), [(address("192.0.2.1"), LedgerUse { sessions: 1, ..LedgerUse::default() })]);
     }
 }

@@ -22,6 +22,8 @@ use prometheus_client::registry::Registry;
 
 use crate::connections::Connections;
 use crate::disk::free_bytes;
+use crate::error::RefusalCode;
+use crate::ledger::{Ledger, LedgerUse};
 use crate::tls::Certificates;
 
 /// Upper bounds of the buckets of request durations, in seconds: from a fast read to a long poll.
@@ -44,6 +46,11 @@ struct RouteLabels {
     route: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CodeLabels {
+    code: String,
+}
+
 /// The metrics of one server.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -57,6 +64,8 @@ pub(crate) struct Metrics {
     pub(crate) connections: Gauge,
     /// Number of connections refused because a limit of connections was reached.
     pub(crate) refused_connections: Counter<u64, AtomicU64>,
+    /// Number of requests refused because of a limit, by the error's code.
+    refusals: Family<CodeLabels, Counter<u64, AtomicU64>>,
     /// Number of requests in progress, including long polls.
     pub(crate) in_flight: Gauge,
     /// Number of requests that other nodes have answered for this one.
@@ -104,6 +113,7 @@ impl Metrics {
     pub(crate) fn new(
         engine: Engine,
         open: Arc<Connections>,
+        ledger: Arc<Ledger>,
         data: &Path,
         certificates: Option<Arc<Certificates>>,
     ) -> Metrics {
@@ -146,7 +156,10 @@ impl Metrics {
         let build = Family::<VersionLabels, Gauge>::default();
         build.get_or_create(&VersionLabels { version: env!("CARGO_PKG_VERSION") }).set(1);
         registry.register("build_info", "1, with the version of the program", build);
+        let refusals = Family::default();
+        registry.register("refusals", "Requests refused because of a limit, by the error's code", refusals.clone());
         registry.register_collector(Box::new(Waiting(open)));
+        registry.register_collector(Box::new(BudgetCollector(ledger)));
         registry.register_collector(Box::new(DiskCollector(data.to_owned())));
         registry.register_collector(Box::new(SessionCollector(engine)));
         if let Some(certificates) = certificates {
@@ -161,6 +174,7 @@ impl Metrics {
             subscribers,
             connections,
             refused_connections,
+            refusals,
             in_flight,
             passed_on,
             failed_passes,
@@ -189,6 +203,13 @@ impl Metrics {
             let count = self.requests.get_or_create(&labels).clone();
             count.inc();
             metrics.counters.write().push(ResponseCounter { method, status, count });
+        }
+    }
+
+    /// Counts a request that was refused because of a limit. The error has no code if the server is stopping.
+    pub(crate) fn refused(&self, code: Option<&RefusalCode>) {
+        if let Some(RefusalCode(code)) = code {
+            self.refusals.get_or_create(&CodeLabels { code: code.clone() }).inc();
         }
     }
 
@@ -231,6 +252,25 @@ impl Collector for Waiting {
         let bytes = ConstGauge::new(i64::try_from(self.0.memory().held()).unwrap_or(i64::MAX));
         let help = "Memory held by large responses and requests of slow clients, in bytes";
         bytes.encode(encoder.encode_descriptor("waiting_bytes", help, None, bytes.metric_type())?)
+    }
+}
+
+/// A collector of the budgets in the ledger of addresses.
+#[derive(Debug)]
+struct BudgetCollector(Arc<Ledger>);
+
+impl Collector for BudgetCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let used = self.0.uses().into_iter().fold(LedgerUse::default(), |all, (_, used)| all.plus(used));
+        let gauge = ConstGauge::<i64>::new(0);
+        let help =
+            "Use of a budget by all addresses: bytes stored in a day, milliseconds of computing, streams and sessions";
+        let mut family = encoder.encode_descriptor("budget_used", help, None, EncodeMetric::metric_type(&gauge))?;
+        for (budget, amount) in used.by_budget() {
+            let gauge = ConstGauge::new(i64::try_from(amount).unwrap_or(i64::MAX));
+            gauge.encode(family.encode_family(&[("budget", budget)])?)?;
+        }
+        Ok(())
     }
 }
 

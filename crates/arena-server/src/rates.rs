@@ -18,12 +18,11 @@ const BYTES: usize = 16 * 1024;
 /// Number of requests that a fork counts as. It plays a whole game again, which takes about that many requests.
 const FORK: u32 = 20;
 
-/// Maximum number of tickets in queues per network.
-const TICKETS: i64 = 16;
-
 pub(crate) struct Rates {
     requests: Limiter<IpAddr>,
     writes: Limiter<Party>,
+    /// Maximum number of tickets in queues per network; `None` for no limit.
+    tickets: Option<i64>,
     limit_loopback: bool,
 }
 
@@ -41,6 +40,7 @@ impl Rates {
                     "more than {per_second} actions and messages per second from this player (limits.writes_per_second)"
                 )
             }),
+            tickets: Some(limits.tickets_per_address.into()).filter(|most| *most > 0),
             limit_loopback: limits.limit_loopback,
         }
     }
@@ -93,7 +93,7 @@ impl Rates {
     pub(crate) fn tickets_of(&self, address: Option<IpAddr>) -> (String, Option<i64>) {
         let network = address.map_or_else(String::new, |address| network_of(address).to_string());
         let is_limited = address.is_some_and(|address| !self.is_exempt(address));
-        (network, is_limited.then_some(TICKETS))
+        (network, self.tickets.filter(|_| is_limited))
     }
 
     fn is_exempt(&self, address: IpAddr) -> bool {

@@ -391,7 +391,7 @@ async fn answer_at<F: Future<Output = Response>>(
 mod tests {
     use super::*;
 
-    use arena_engine::{Administrator, Chat, Create, Engine, Environment, Join, Limits, Written};
+    use arena_engine::{Administrator, Chat, Create, Engine, Environment, Join, Limits, Respond, Written};
     use arena_model::{Party, SessionId};
     use arena_store::{BanSubject, Store};
     use axum::body::Body;
@@ -399,6 +399,7 @@ mod tests {
     use tempfile::TempDir;
     use tower::ServiceExt;
 
+    use crate::ledger::Ledger;
     use crate::records::Records;
     use crate::request::ClientAddress;
     use crate::settings::Settings;
@@ -433,13 +434,14 @@ mod tests {
                 let facts = &written.session.facts;
                 format!("{} {}", facts.id, facts.invites[0])
             };
-            let created = engine.create(create, None, Box::new(respond)).await.expect("a session");
+            let created = engine.create(create, None, Respond::new(respond)).await.expect("a session");
             let (session, invite) = created.split_once(' ').expect("an id and an invite");
             let (session, invite) = (session.parse().expect("an id"), invite.parse().expect("an invite"));
             let join = Join { invite, user: None };
-            engine.join(join, None, Box::new(|_| String::new())).await.expect("a seat");
+            engine.join(join, None, Respond::new(|_| String::new())).await.expect("a seat");
             let records = Records::start(&settings.records, folder.path(), None).expect("keys");
-            let arena = Arena::new(engine, settings, None, None, records, None, None);
+            let ledger = Ledger::new(&settings.limits).into();
+            let arena = Arena::new(engine, settings, ledger, None, None, records, None, None);
             Stage { app: app(arena.clone()), arena, session, player: Party::Player(invite), _folder: folder }
         }
 
@@ -526,7 +528,7 @@ mod tests {
         stage.ban("192.0.2.0/24").await;
         let from = stage.player.clone();
         let chat = Chat { session: stage.session, from, to: None, content: "who is still there?".to_owned() };
-        stage.arena.engine.chat(chat, None, Box::new(|_| String::new())).await.expect("it is said");
+        stage.arena.engine.chat(chat, None, Respond::new(|_| String::new())).await.expect("it is said");
         assert!(streams[0].frame().await.is_none());
         let frame = streams[1].frame().await.expect("one more event").expect("it is read");
         assert!(String::from_utf8_lossy(frame.data_ref().expect("text")).contains("who is still there?"));

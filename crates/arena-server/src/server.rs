@@ -22,6 +22,7 @@ use crate::arena::Arena;
 use crate::auth::{Auth, AuthError, secret};
 use crate::house::House;
 use crate::lanes::Lanes;
+use crate::ledger::Ledger;
 use crate::passing::Passing;
 use crate::records::{Records, RecordsError, Signer};
 use crate::scripts::{self, Scripts};
@@ -218,7 +219,8 @@ impl Server {
         // Nodes must sign with equal keys. They have equal tokens, and their data folders differ.
         let shared = is_shared.then(|| ServerSecret::new(admin_token.reveal().as_bytes()).ok()).flatten();
         let records = Records::start(&settings.records, &settings.data, shared.as_ref())?;
-        let (tournaments, runner) = start_tournaments(&settings, &engine, records.replay_signer())?.unzip();
+        let ledger = Arc::new(Ledger::new(&settings.limits));
+        let (tournaments, runner) = start_tournaments(&settings, &engine, &ledger, records.replay_signer())?.unzip();
         // These settings have the real port instead of port 0, and the loaded token instead of an unset one.
         let passing = node_address.and_then(|_| Passing::new(&admin_token, settings.nodes.name.as_ref()));
         let settings = Settings { listen: address, admin_token: Some(admin_token), ..settings };
@@ -227,7 +229,7 @@ impl Server {
             Settings { limits: LimitSettings { connections, ..settings.limits }, ..settings }
         };
         let certificates = listeners.tls.as_ref().map(|tls| tls.certificates());
-        let arena = Arena::new(engine, settings, auth, tournaments, records, passing, certificates);
+        let arena = Arena::new(engine, settings, ledger, auth, tournaments, records, passing, certificates);
         let lanes = Lanes::start().map_err(StartError::Threads)?;
         Ok(Server {
             listeners,
@@ -302,6 +304,9 @@ impl Server {
                 loop {
                     tokio::time::sleep(Duration::from_secs(60)).await;
                     house.rates.forget_idle();
+                    if let Err(error) = house.forget_ended_sessions().await {
+                        tracing::warn!("cannot look for ended sessions: {}", error.message());
+                    }
                     house.ledger.forget_idle();
                     house.connections.memory().forget_idle();
                 }
@@ -450,6 +455,7 @@ async fn start_scripts(
 fn start_tournaments(
     settings: &Settings,
     engine: &Engine,
+    ledger: &Arc<Ledger>,
     signer: Option<Signer>,
 ) -> Result<Option<(Tournaments, Runner)>, StartError> {
     if !settings.tournaments.enabled {
@@ -458,7 +464,8 @@ fn start_tournaments(
     let launcher = settings.tournaments.launcher.clone().ok_or(SettingsError::NoLauncher)?;
     let secret = secret(settings)?;
     let terms = settings.tournaments.clone();
-    let started = Tournaments::start(&settings.data, terms, launcher, secret, engine.clone(), signer)?;
+    let started =
+        Tournaments::start(&settings.data, terms, launcher, secret, engine.clone(), Arc::clone(ledger), signer)?;
     Ok(Some(started))
 }
 

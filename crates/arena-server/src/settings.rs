@@ -210,6 +210,17 @@ pub struct LimitSettings {
     /// Maximum number of bytes that each address may store within a day. Moves and chat may use twice as many. 0 means no
     /// limit.
     pub stored_bytes_per_address: u64,
+    /// Computing time of rules and matches that each address gets per second, in milliseconds. Joins, moves and chat get
+    /// twice as much. 0 means no limit.
+    pub computing_ms_per_second: u32,
+    /// Computing time of an address in a burst, in milliseconds, after which `computing_ms_per_second` applies.
+    pub computing_burst_ms: u32,
+    /// Maximum number of sessions per address that the address has created and that haven't ended. 0 means no limit.
+    pub running_sessions_per_address: usize,
+    /// Maximum number of places in queues per address. 0 means no limit.
+    pub tickets_per_address: u32,
+    /// Maximum number of open streams per address, so that connections are left for moves. 0 means no limit.
+    pub streams_per_address: usize,
     /// Maximum number of connections.
     pub connections: usize,
     /// Maximum number of connections per address, at most a quarter of `connections`. 0 means no limit.
@@ -249,6 +260,11 @@ impl Default for LimitSettings {
             limit_loopback: false,
             disk_reserve_bytes: 256 * 1024 * 1024,
             stored_bytes_per_address: 4 * 1024 * 1024 * 1024,
+            computing_ms_per_second: 500,
+            computing_burst_ms: 10_000,
+            running_sessions_per_address: 1_000,
+            tickets_per_address: 16,
+            streams_per_address: 500,
             connections: 50_000,
             connections_per_address: 1_000,
             connections_reserved: 500,
@@ -260,6 +276,13 @@ impl Default for LimitSettings {
             drain_ms: 0,
             shutdown_ms: 10_000,
         }
+    }
+}
+
+impl LimitSettings {
+    /// Returns the maximum computing time of an address at once, in milliseconds; 0 if it has no limit.
+    pub(crate) fn computing_limit_ms(&self) -> u64 {
+        if self.computing_ms_per_second == 0 { 0 } else { self.computing_burst_ms.into() }
     }
 }
 

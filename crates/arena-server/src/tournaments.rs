@@ -16,9 +16,10 @@ mod settings;
 mod shown;
 mod unpack;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,6 +37,7 @@ use runner::Current;
 use shown::ReplayCache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::ledger::Ledger;
 use crate::records::Signer;
 
 pub(crate) use agents::{AgentSource, is_text_control};
@@ -78,6 +80,7 @@ struct TournamentsState {
     launcher: Launcher,
     secret: ServerSecret,
     engine: Engine,
+    ledger: Arc<Ledger>,
     /// The signer of replays, if they are signed.
     signer: Option<Signer>,
     /// Absolute path of the agents' folder.
@@ -102,6 +105,8 @@ struct State {
     tournaments: BTreeMap<TournamentId, Entry>,
     /// Agents and tournaments created with an `Idempotency-Key`, by key.
     created: HashMap<String, CreatedBy>,
+    /// The networks that have created agents and tournaments since the server's start, without the administrator's.
+    makers: HashMap<CreatedId, IpAddr>,
     queue: VecDeque<TournamentId>,
     current: Option<Current>,
     /// Cached records, each with the number of games at the time of reading.
@@ -130,7 +135,7 @@ pub(crate) struct TournamentSnapshot {
 }
 
 /// The agent or tournament that a request has created.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum CreatedId {
     Agent(AgentId),
     Tournament(TournamentId),
@@ -170,6 +175,7 @@ impl Tournaments {
         launcher: Launcher,
         secret: ServerSecret,
         engine: Engine,
+        ledger: Arc<Ledger>,
         signer: Option<Signer>,
     ) -> Result<(Tournaments, Runner), TournamentsError> {
         let open = |name: &str| {
@@ -190,6 +196,7 @@ impl Tournaments {
             agents: BTreeMap::new(),
             tournaments: BTreeMap::new(),
             created: HashMap::new(),
+            makers: HashMap::new(),
             queue: VecDeque::new(),
             current: None,
             records: LruCache::new(RECORDS),
@@ -221,6 +228,7 @@ impl Tournaments {
             launcher,
             secret,
             engine,
+            ledger,
             signer,
             agents,
             tournaments,
@@ -277,6 +285,23 @@ impl Tournaments {
         self.0.tournaments.join(id.to_string())
     }
 
+    /// Returns the numbers of agents and of unfinished tournaments that each network has created.
+    pub(crate) fn count_by_maker(&self) -> [Vec<(IpAddr, u64)>; 2] {
+        let state = self.state();
+        let count = |counts: fn(CreatedId) -> bool| {
+            let makers: BTreeSet<IpAddr> = state.makers.values().copied().collect();
+            let counted = makers.into_iter().map(|maker| (maker, state.count_made(maker, counts) as u64));
+            counted.filter(|(_, count)| *count > 0).collect()
+        };
+        [count(|id| matches!(id, CreatedId::Agent(_))), count(|id| matches!(id, CreatedId::Tournament(_)))]
+    }
+
+    /// Returns the numbers of agents and of unfinished tournaments.
+    pub(crate) fn totals(&self) -> [u64; 2] {
+        let state = self.state();
+        [state.agents.len() as u64, state.queue.len() as u64 + u64::from(state.current.is_some())]
+    }
+
     /// Returns the key of an agent's owner.
     pub(crate) fn key_of_agent(&self, id: AgentId) -> String {
         self.0.secret.owner_key(&format!("agent/{id}"))
@@ -299,7 +324,8 @@ impl Tournaments {
 
     // Agents.
 
-    /// Adds an agent. A repeated request returns the agent that the first request added.
+    /// Adds an agent. A repeated request returns the agent that the first request added. `maker` is the network whose
+    /// limit the agent counts against.
     ///
     /// # Errors
     /// If the source is invalid or not allowed, a limit is reached, or the files can't be written.
@@ -308,10 +334,11 @@ impl Tournaments {
         source: &AgentSource<'_>,
         name: Option<&str>,
         once: Option<Once>,
+        maker: Option<IpAddr>,
     ) -> Result<Arc<AgentFacts>, TournamentRefusal> {
         let shared = &*self.0;
         let once = once.as_ref().map(OnceFacts::of);
-        if let Some(facts) = self.agent_before(once.as_ref())? {
+        if let Some(facts) = self.agent_before(once.as_ref(), maker)? {
             return Ok(facts);
         }
         match source {
@@ -325,12 +352,14 @@ impl Tournaments {
         // concurrent request with the same key.
         let (draft, facts) = agents::draft(&shared.agents, id, source, name, made, shared.settings.unpacked_bytes)?;
         let _making = shared.making.lock();
-        if let Some(facts) = self.agent_before(facts.once.as_ref())? {
+        if let Some(facts) = self.agent_before(facts.once.as_ref(), maker)? {
             return Ok(facts);
         }
         draft.finish()?;
         tracing::info!(agent = %id, "added agent {id}");
-        Ok(self.state().add_agent(facts))
+        let mut state = self.state();
+        state.makers.extend(maker.map(|maker| (CreatedId::Agent(id), maker)));
+        Ok(state.add_agent(facts))
     }
 
     /// Finds the agent that an earlier request with the same key added. If there is none, checks that a new agent is
@@ -338,12 +367,24 @@ impl Tournaments {
     ///
     /// # Errors
     /// If the earlier request was different, its agent was removed, or a new agent would exceed the limit.
-    fn agent_before(&self, once: Option<&OnceFacts>) -> Result<Option<Arc<AgentFacts>>, TournamentRefusal> {
+    fn agent_before(
+        &self,
+        once: Option<&OnceFacts>,
+        maker: Option<IpAddr>,
+    ) -> Result<Option<Arc<AgentFacts>>, TournamentRefusal> {
         if let Some(CreatedId::Agent(id)) = self.created_before(once)? {
             return self.find_agent(id).map(Some).ok_or_else(|| TournamentRefusal::NoAgent(id.to_string()));
         }
-        let most = self.0.settings.agents;
-        if self.state().agents.len() >= most { Err(TournamentRefusal::TooManyAgents(most)) } else { Ok(None) }
+        let settings = &self.0.settings;
+        let state = self.state();
+        let own = maker.map_or(0, |maker| state.count_made(maker, |id| matches!(id, CreatedId::Agent(_))));
+        if state.agents.len() >= settings.agents {
+            return Err(TournamentRefusal::TooManyAgents(settings.agents));
+        }
+        if settings.agents_per_address > 0 && own >= settings.agents_per_address {
+            return Err(TournamentRefusal::TooManyOwnAgents(own));
+        }
+        Ok(None)
     }
 
     /// Checks that the sandbox with namespaces works.
@@ -378,6 +419,7 @@ impl Tournaments {
             return Err(TournamentRefusal::InUse);
         }
         state.agents.remove(&id);
+        state.makers.remove(&CreatedId::Agent(id));
         state.created.retain(|_, created| !matches!(created.id, CreatedId::Agent(created) if created == id));
         drop(state);
         folder::remove(&self.0.agents.join(id.to_string()))?;
@@ -386,11 +428,17 @@ impl Tournaments {
 
     // Tournaments.
 
-    /// Queues a tournament. A repeated request returns the tournament that the first request queued.
+    /// Queues a tournament. A repeated request returns the tournament that the first request queued. `maker` is the
+    /// network whose limits the tournament counts against.
     ///
     /// # Errors
     /// If the settings are invalid or a limit is reached.
-    pub(crate) fn create(&self, request: NewTournament, once: Option<Once>) -> Result<TournamentId, TournamentRefusal> {
+    pub(crate) fn create(
+        &self,
+        request: NewTournament,
+        once: Option<Once>,
+        maker: Option<IpAddr>,
+    ) -> Result<TournamentId, TournamentRefusal> {
         let shared = &*self.0;
         let _making = shared.making.lock();
         let once = once.as_ref().map(OnceFacts::of);
@@ -402,6 +450,11 @@ impl Tournaments {
             let waiting = state.queue.len() + usize::from(state.current.is_some());
             if waiting >= shared.settings.max_tournaments {
                 return Err(TournamentRefusal::QueueFull(waiting));
+            }
+            let own = maker.map_or(0, |maker| state.count_made(maker, |id| matches!(id, CreatedId::Tournament(_))));
+            let most_own = shared.settings.max_tournaments_per_address;
+            if most_own > 0 && own >= most_own {
+                return Err(TournamentRefusal::TooManyOwnTournaments(own));
             }
             if state.tournaments.len() >= shared.settings.tournaments {
                 return Err(TournamentRefusal::TooManyTournaments(state.tournaments.len()));
@@ -430,6 +483,7 @@ impl Tournaments {
         tracing::info!(tournament = %id, games, "queued tournament {id} of {games} games");
         let mut state = self.state();
         state.add_tournament(Entry { facts: Arc::new(facts), games_played: 0, games });
+        state.makers.extend(maker.map(|maker| (CreatedId::Tournament(id), maker)));
         state.queue.push_back(id);
         drop(state);
         shared.changed.notify_all();
@@ -524,6 +578,7 @@ impl Tournaments {
     /// Logs the end of a tournament and updates its facts in memory.
     fn note_end(&self, id: TournamentId, facts: Option<TournamentFacts>) {
         let mut state = self.state();
+        state.makers.remove(&CreatedId::Tournament(id));
         if let (Some(entry), Some(facts)) = (state.tournaments.get_mut(&id), facts) {
             let how = facts.ended.as_ref().map(|ended| &ended.how);
             tracing::info!(tournament = %id, "tournament {id} ended: {how:?}");
@@ -647,6 +702,11 @@ impl State {
         let id = entry.facts.id;
         self.note(entry.facts.once.as_ref(), CreatedId::Tournament(id));
         self.tournaments.insert(id, entry);
+    }
+
+    /// Returns the number of agents or unfinished tournaments that a network has created.
+    fn count_made(&self, maker: IpAddr, counts: impl Fn(CreatedId) -> bool) -> usize {
+        self.makers.iter().filter(|(id, by)| **by == maker && counts(**id)).count()
     }
 
     fn note(&mut self, once: Option<&OnceFacts>, id: CreatedId) {

@@ -133,6 +133,16 @@ impl Dialect {
         }
     }
 
+    /// Returns the condition that finds sessions by a list of ids, `$2`, with an index. `$1` is the list of the ids' last
+    /// twelve characters.
+    pub(crate) fn by_ids(self) -> String {
+        let end = match self {
+            Dialect::Sqlite => "substr(s.id, -12)",
+            Dialect::Postgres => "right(s.id, 12)",
+        };
+        format!("{end} {} AND s.id {}", self.any("$1"), self.any("$2"))
+    }
+
     /// Returns the condition that finds a session by its id, `$1`, with an index.
     pub(crate) fn by_id(self) -> &'static str {
         match self {

@@ -61,7 +61,7 @@ pub use postgres::{Changes, DatabaseUrl, DatabaseUrlError, PostgresStore};
 pub use reports::{ReportSelection, ReportedMessage, StoredReport};
 pub use sqlite::{FolderLock, SqliteStore};
 pub use store::Store;
-pub use tickets::{QueueLimits, QueuedTicket};
+pub use tickets::{QueueLimits, QueuedTicket, TicketRefusal};
 pub use users::{ProfileWrite, Recount, Totals};
 
 /// The internal number of a session. Numbers are small and follow the order of creation. The default is before all

@@ -34,6 +34,18 @@ pub struct QueueLimits {
     pub per_network: Option<i64>,
 }
 
+/// The reason for refusing a ticket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TicketRefusal {
+    /// The queue has its maximum number of tickets.
+    QueueFull,
+    /// The network has its maximum number of tickets.
+    NetworkFull {
+        /// The maximum.
+        limit: i64,
+    },
+}
+
 const COLUMNS: &str = "ticket, type, network, house_ms, at";
 
 fn read(row: &dyn Columns) -> Result<QueuedTicket, StoreError> {
@@ -52,8 +64,8 @@ fn key(hash: &[u8; 32]) -> Value<'static> {
 }
 
 impl Store {
-    /// Adds a ticket, and the answer to the request. Deletes all tickets that nobody has polled since `stale`. Returns
-    /// false if a queue is full.
+    /// Adds a ticket, and the answer to the request. Deletes all tickets that nobody has polled since `stale`. The
+    /// inner error means that there are too many tickets already.
     ///
     /// # Errors
     /// [`CommitError::Conflict`] if there is an answer under the key of `answer`; or if the store can't write.
@@ -63,7 +75,7 @@ impl Store {
         answer: Option<NewAnswer>,
         limits: QueueLimits,
         stale: Timestamp,
-    ) -> Result<bool, CommitError> {
+    ) -> Result<Result<(), TicketRefusal>, CommitError> {
         self.write((ticket, answer), move |(ticket, answer), writing| {
             Box::pin(async move {
                 let QueuedTicket { hash, challenge, network, house_ms, at } = ticket;
@@ -72,8 +84,11 @@ impl Store {
                 let waiting = writing.db.number(count, &[challenge.as_str().into()]).await?;
                 let count = "SELECT count(*) FROM queue WHERE network = $1";
                 let of_network = writing.db.number(count, &[network.as_str().into()]).await?;
-                if waiting >= limits.per_challenge || limits.per_network.is_some_and(|most| of_network >= most) {
-                    return Ok(false);
+                if waiting >= limits.per_challenge {
+                    return Ok(Err(TicketRefusal::QueueFull));
+                }
+                if let Some(limit) = limits.per_network.filter(|most| of_network >= *most) {
+                    return Ok(Err(TicketRefusal::NetworkFull { limit }));
                 }
                 if let Some(answer) = answer
                     && !insert_answer(writing, answer).await?
@@ -85,10 +100,20 @@ impl Store {
                 let (challenge, network) = (challenge.as_str().into(), network.as_str().into());
                 let values = [key(hash), challenge, network, (*house_ms).into(), at.0.into(), at.0.into()];
                 writing.db.execute(sql, &values).await?;
-                Ok(true)
+                Ok(Ok(()))
             })
         })
         .await
+    }
+
+    /// Returns the number of tickets of each network, without tickets that nobody has polled since `stale`.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn count_tickets(&self, stale: Timestamp) -> Result<Vec<(String, u64)>, StoreError> {
+        let sql = "SELECT network, count(*) FROM queue WHERE seen_at >= $1 GROUP BY network";
+        let read = |row: &dyn Columns| Ok((row.text(0)?.to_owned(), row.integer(1)?.unsigned_abs()));
+        self.list(sql, &[stale.0.into()], read).await
     }
 
     /// Records a poll of a waiting ticket, and returns the ticket. Returns `None` if it doesn't wait, or if its last poll

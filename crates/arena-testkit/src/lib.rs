@@ -1,7 +1,8 @@
 //! Shared tools of the arena's tests: a manual clock, seeded randomness, challenges with a replaced secret,
-//! players with keys, a server on a free port, an HTTP client, a checker of client histories, PostgreSQL and NATS
+//! players with keys, attacks, a server on a free port, an HTTP client, a checker of client histories, PostgreSQL and NATS
 //! servers, load balancers, and the locations of Node.js and Python packages.
 
+pub mod attacks;
 mod balancer;
 mod client;
 mod environment;

@@ -1,5 +1,7 @@
 //! The server's answers to administrators.
 
+use std::collections::BTreeMap;
+
 use arena_model::{Timestamp, UserId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -142,6 +144,9 @@ pub struct Budgets {
 }
 
 /// A resource of a node, and its limits.
+///
+/// `storedBytes` are those of the last day. `computingMs` is the time that rules and matches have computed, less the
+/// time that the limit has granted since.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Budget {
@@ -169,12 +174,9 @@ pub struct AddressLimit {
 #[serde(rename_all = "camelCase")]
 pub struct AddressUse {
     pub address: String,
-    pub connections: u64,
-    /// The bytes that wait for the address to read them. Addresses without a limit, such as this machine, have 0 here
-    /// and count in the total.
-    pub waiting_bytes: u64,
-    /// The bytes that the address has stored within a day.
-    pub stored_bytes: u64,
+    /// The amounts that the address uses, by the name of their budget. Of `waitingBytes`, addresses without a limit, such
+    /// as this machine, have none.
+    pub used: BTreeMap<String, u64>,
     /// The requests and connections of the address that were refused within a day because of a limit.
     pub refusals: u64,
 }

@@ -2,13 +2,14 @@
 //! same key until it receives a conclusive answer. All requests are recorded.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::TestRng;
 use arena_testkit::history::{Attempt, History, Moment, ObservedMessage, Read, RequestOutcome, Write, WriteOperation};
+use arena_testkit::{Client, TestRng};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -16,6 +17,9 @@ use crate::nodes::NodeHandle;
 
 /// The time limit for an operation, over all attempts. It is far longer than needed.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The number of addresses of clients.
+const ADDRESSES: u64 = 20;
 
 /// The pause before another attempt.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -88,16 +92,31 @@ pub struct Caller<'f> {
     pub key: Option<String>,
     /// The only node for the client's requests; `None` means that the client chooses nodes.
     pub only: Option<usize>,
+    /// The client's own address. Limits count per address, and so do keys of anonymous requests.
+    pub address: Ipv4Addr,
 }
 
 impl<'f> Caller<'f> {
-    pub fn new(field: &'f Field, rng: TestRng) -> Caller<'f> {
-        Caller { field, rng, key: None, only: None }
+    pub fn new(field: &'f Field, mut rng: TestRng) -> Caller<'f> {
+        let address = Ipv4Addr::new(127, 0, 0, 2 + u8::try_from(rng.below(ADDRESSES)).unwrap());
+        Caller { field, rng, key: None, only: None, address }
     }
 
     /// Returns another client with the same rights.
     pub fn fork(&mut self) -> Caller<'f> {
-        Caller { field: self.field, rng: self.rng.fork(), key: self.key.clone(), only: self.only }
+        Caller {
+            field: self.field,
+            rng: self.rng.fork(),
+            key: self.key.clone(),
+            only: self.only,
+            address: self.address,
+        }
+    }
+
+    /// Returns an HTTP client of a node.
+    pub fn client(&self, node: usize) -> Client {
+        let client = self.field.handles[node].client();
+        client.from_address(self.address.into()).patient_for(self.field.timeout)
     }
 
     /// Chooses a node for a request: usually a node that is marked as up, and not the node `not` if there are others.
@@ -167,7 +186,7 @@ impl<'f> Caller<'f> {
         let authorization = self.key.as_ref().map(|key| format!("Bearer {key}"));
         let mut headers = vec![("Idempotency-Key", key)];
         headers.extend(authorization.as_ref().map(|key| ("Authorization", key.as_str())));
-        let client = self.field.handles[node].client().patient_for(self.field.timeout);
+        let client = self.client(node);
         let answer = client.try_request("POST", path, &headers, body.to_string().as_bytes());
         let outcome = match answer {
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => RequestOutcome::Unsent,
@@ -232,8 +251,7 @@ impl<'f> Caller<'f> {
     fn get(&self, node: usize, path: &str) -> Option<Value> {
         let authorization = self.key.as_ref().map(|key| format!("Bearer {key}"));
         let headers: Vec<(&str, &str)> = authorization.iter().map(|key| ("Authorization", key.as_str())).collect();
-        let answer =
-            self.field.handles[node].client().patient_for(self.field.timeout).try_request("GET", path, &headers, b"");
+        let answer = self.client(node).try_request("GET", path, &headers, b"");
         let answer = answer.ok()?;
         match answer.status {
             // A long answer may be cut short.

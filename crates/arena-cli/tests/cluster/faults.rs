@@ -179,35 +179,38 @@ fn wrong_and_jumping_clocks_do_no_harm() {
 #[test]
 fn random_faults_in_sequence_do_no_harm() {
     let mut cluster = Cluster::start(Plan { proxied: true, ..Plan::THREE });
-    under_load(&mut cluster, false, |cluster, clock| {
-        let mut rng = rng();
-        let mut fates: Vec<String> = Vec::new();
-        while fates.len() < 4 || !clock.is_over() {
-            let node = rng.below(cluster.len() as u64) as usize;
-            let (fate, moment) = (rng.below(6), Duration::from_millis(rng.below(1_000)));
-            let output = ["killed", "stopped", "frozen", "cut off", "database crashed", "NATS gone"][fate as usize];
-            fates.push(format!("{output} {node}"));
-            match fate {
-                0 => cluster.kill(node),
-                1 => cluster.stop(node),
-                2 => cluster.freeze(node),
-                3 => cluster.proxy(node).cut_a_commit(),
-                4 => cluster.postgres().crash(),
-                _ => cluster.nats().stop(),
-            }
-            clock.pass(moment);
-            match fate {
-                0 | 1 => cluster.start_node(node),
-                2 => cluster.thaw(node),
-                3 => {}
-                4 => cluster.postgres().start_again(),
-                _ => cluster.nats().start_again(),
-            }
-            clock.pass(moment);
-        }
-        tell(&fates.join(", "));
-    });
+    under_load(&mut cluster, false, |cluster, clock| inject_faults(cluster, clock, 100));
     cluster.end();
+}
+
+/// Injects random faults in sequence, at least four, until this percentage of the load's time has passed.
+pub fn inject_faults(cluster: &mut Cluster, clock: &Clock, percent: u32) {
+    let mut rng = rng();
+    let mut fates: Vec<String> = Vec::new();
+    while fates.len() < 4 || !clock.is_past(percent) {
+        let node = rng.below(cluster.len() as u64) as usize;
+        let (fate, moment) = (rng.below(6), Duration::from_millis(rng.below(1_000)));
+        let output = ["killed", "stopped", "frozen", "cut off", "database crashed", "NATS gone"][fate as usize];
+        fates.push(format!("{output} {node}"));
+        match fate {
+            0 => cluster.kill(node),
+            1 => cluster.stop(node),
+            2 => cluster.freeze(node),
+            3 => cluster.proxy(node).cut_a_commit(),
+            4 => cluster.postgres().crash(),
+            _ => cluster.nats().stop(),
+        }
+        clock.pass(moment);
+        match fate {
+            0 | 1 => cluster.start_node(node),
+            2 => cluster.thaw(node),
+            3 => {}
+            4 => cluster.postgres().start_again(),
+            _ => cluster.nats().start_again(),
+        }
+        clock.pass(moment);
+    }
+    tell(&fates.join(", "));
 }
 
 /// Creates a game of chess without moves on `node`. Checks that all nodes report the missed deadline in time, and only

@@ -33,7 +33,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Returns the total duration of the load, from `ARENA_FAULT_SECONDS` or else [`SHORT`].
-fn length() -> Duration {
+pub fn length() -> Duration {
     number("ARENA_FAULT_SECONDS").map_or(SHORT, Duration::from_secs)
 }
 
@@ -79,9 +79,9 @@ impl Clock {
         self.length > Duration::from_secs(20)
     }
 
-    /// Returns true if the load's time has passed.
-    pub fn is_over(&self) -> bool {
-        self.began.elapsed() > self.length
+    /// Returns true if this percentage of the load's time has passed.
+    pub fn is_past(&self, percent: u32) -> bool {
+        self.began.elapsed() > self.length * percent / 100
     }
 }
 
@@ -89,6 +89,16 @@ impl Clock {
 /// nodes ready, because all are compared. Returns the number of requests without a conclusive answer, which clients
 /// have repeated.
 pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cluster, &Clock)) -> usize {
+    under_load_for(length(), cluster, races, fault)
+}
+
+/// Runs clients for another duration than [`under_load`].
+pub fn under_load_for(
+    length: Duration,
+    cluster: &mut Cluster,
+    races: bool,
+    fault: impl FnOnce(&mut Cluster, &Clock),
+) -> usize {
     let mut rng = rng();
     let manners = Manners { auth: cluster.auth(), races };
     let field = Field::new(cluster.handles(), cluster.timeout());
@@ -115,7 +125,7 @@ pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cl
 
         // A panic is caught, so that the clients are stopped after a failure as well.
         let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let clock = Clock { began, length: length() };
+            let clock = Clock { began, length };
             fault(cluster, &clock);
             clock.until_percent(100);
         }));

@@ -16,4 +16,5 @@ mod nodes;
 mod program;
 mod proxy;
 mod settle;
+mod siege;
 mod watch;

@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arena_testkit::attacks::write_costly_challenge;
 use arena_testkit::{Balancer, BalancerKind, Client, NatsServer, Postgres, known_admin_token};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::program::{Running, file, folder};
+use crate::program::{Running, arena_at, file, folder};
 use crate::proxy::Proxy;
 
 /// The database server of all tests. The holder of the lock may crash the server.
@@ -22,6 +23,27 @@ static POSTGRES: Mutex<Option<Postgres>> = Mutex::new(None);
 
 /// The address of a node that was never started.
 const NOWHERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1));
+
+/// The program under test.
+const THIS_PROGRAM: &str = env!("CARGO_BIN_EXE_arena");
+
+/// The settings of nodes that are attacked, besides those in `[limits]` of all nodes.
+const PUBLIC_HOST: &str = "limit_loopback = true
+requests_per_second = 300
+requests_burst = 1000
+writes_per_second = 100
+writes_burst = 1000
+connections = 400
+connections_per_address = 60
+waiting_bytes = 16777216
+waiting_bytes_per_address = 4194304
+stored_bytes_per_address = 8388608
+computing_ms_per_second = 200
+computing_burst_ms = 2000
+running_sessions_per_address = 50
+streams_per_address = 20
+stalled_ms = 5000
+";
 
 /// The time limit for a node to become ready.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -43,6 +65,9 @@ pub struct Plan {
     pub balancer: Option<BalancerKind>,
     /// The offset of each node's clock, in seconds. Nodes beyond the list use the system's clock.
     pub clocks_off_s: &'static [i64],
+    /// True if each node has the limits of a public host and hosts a costly challenge. `ARENA_PREVIOUS_PROGRAM` may then
+    /// name an earlier build of the program, with which the nodes start.
+    pub attacked: bool,
 }
 
 impl Plan {
@@ -56,6 +81,7 @@ impl Plan {
         timeout: Duration::from_secs(2),
         balancer: None,
         clocks_off_s: &[],
+        attacked: false,
     };
     /// Three nodes that notify each other over NATS.
     pub const THREE: Plan = Plan { nodes: 3, sharing: Sharing::Nats, ..Plan::ALONE };
@@ -82,6 +108,8 @@ pub struct Cluster {
     postgres: MutexGuard<'static, Option<Postgres>>,
     url: String,
     folder: TempDir,
+    /// The program of nodes that start.
+    program: PathBuf,
 }
 
 /// A node's address, for clients in other threads.
@@ -110,6 +138,7 @@ struct Node {
 
 /// The parts of a node's command line.
 struct Command {
+    program: PathBuf,
     args: Vec<String>,
     environment: Vec<(&'static str, String)>,
 }
@@ -117,9 +146,9 @@ struct Command {
 impl Command {
     fn start(&self) -> Running {
         let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
-        let environment: Vec<(&str, &str)> =
-            self.environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        Running::start_with(&args, &environment)
+        let mut command = arena_at(&self.program, &args);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        Running::start_command("arena listens on ", command)
     }
 }
 
@@ -140,7 +169,10 @@ impl Cluster {
             proxy: plan.proxied.then(|| Proxy::start(port)),
         };
         let nodes = (0..plan.nodes).map(node).collect();
-        let mut cluster = Cluster { plan, nodes, nats, balancer: None, postgres, url, folder: folder() };
+        let previous = std::env::var_os("ARENA_PREVIOUS_PROGRAM").filter(|_| plan.attacked);
+        let program = previous.map_or_else(|| PathBuf::from(THIS_PROGRAM), PathBuf::from);
+        let mut cluster = Cluster { plan, nodes, nats, balancer: None, postgres, url, folder: folder(), program };
+        write_costly_challenge(&cluster.challenges());
         // All nodes start at once, and one of them creates the tables.
         let commands: Vec<Command> = (0..cluster.len()).map(|node| cluster.command(node)).collect();
         let processes: Vec<Running> = thread::scope(|scope| {
@@ -226,6 +258,10 @@ impl Cluster {
             args.push("--auth".to_owned());
         }
         let mut settings = format!("[limits]\ndrain_ms = {}\n", self.plan.drain_ms);
+        if self.plan.attacked {
+            settings += if self.program == Path::new(THIS_PROGRAM) { PUBLIC_HOST } else { "" };
+            args.extend(["--challenges".to_owned(), self.challenges().to_str().unwrap().to_owned()]);
+        }
         settings += self.plan.balancer.map_or("", BalancerKind::node_settings);
         args.extend(["--config".to_owned(), file(self.folder.path(), "arena.toml", &settings)]);
         if let Some(off) = self.plan.clocks_off_s.get(node) {
@@ -239,7 +275,29 @@ impl Cluster {
                 ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
             ]);
         }
-        Command { args, environment }
+        Command { program: self.program.clone(), args, environment }
+    }
+
+    /// Returns the folder of scripted challenges.
+    fn challenges(&self) -> PathBuf {
+        self.folder.path().join("challenges")
+    }
+
+    /// Replaces all nodes one after the other by nodes of the program under test.
+    pub fn upgrade(&mut self) {
+        self.program = PathBuf::from(THIS_PROGRAM);
+        for node in 0..self.len() {
+            self.stop(node);
+            self.start_node(node);
+        }
+    }
+
+    /// Returns the largest memory that a node has used, in bytes.
+    pub fn memory(&self, node: usize) -> u64 {
+        let pid = self.nodes[node].process.as_ref().unwrap().pid();
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+        kib.unwrap().trim().parse::<u64>().unwrap() * 1024
     }
 
     /// Waits until a node reports that it is ready.

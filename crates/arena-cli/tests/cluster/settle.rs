@@ -31,6 +31,8 @@ pub fn compare(cluster: &Cluster, history: &History) {
     for node in 0..cluster.len() {
         let client = cluster.client(node);
         let mut final_state = stored(&client);
+        // Attackers play other challenges, and their sessions aren't in the history.
+        final_state.retain_challenges(&played);
         if node + 1 == cluster.len() {
             final_state.mended = mended(&client);
         }
@@ -71,7 +73,8 @@ fn take_counts(final_state: &mut FinalState, client: &Client, played: &[&String]
     }
     let total = |path: String| client.get(&path).ok()["total"].as_u64().expect("total is a number");
     for status in ["open", "active", "ended"] {
-        final_state.listed.insert(status.to_owned(), total(format!("/api/challenges?status={status}&limit=1")));
+        let of_type = |challenge: &&String| total(format!("/api/challenges/{challenge}?status={status}&limit=1"));
+        final_state.listed.insert(status.to_owned(), played.iter().map(of_type).sum());
     }
     let users: Vec<String> = final_state.right_histories().into_keys().collect();
     for user in users {

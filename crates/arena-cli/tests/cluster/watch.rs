@@ -55,7 +55,7 @@ fn connect(
     last_id: &mut Option<String>,
     is_over: &impl Fn(&Subscription) -> bool,
 ) {
-    let client = caller.field.handles[node].client().patient_for(SILENCE);
+    let client = caller.client(node).patient_for(SILENCE);
     let header = last_id.as_deref().map(|id| ("Last-Event-ID", id));
     let Ok(mut stream) = client.try_stream(&format!("/api/chat/ws/{}", subscription.channel), header) else { return };
     match stream.status {

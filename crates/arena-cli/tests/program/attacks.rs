@@ -8,7 +8,8 @@ use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::time::{Duration, Instant};
 
-use arena_testkit::Client;
+use arena_testkit::attacks::{ATTACKER, HELD, Target, write_costly_challenge};
+use arena_testkit::{Client, known_admin_token};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -36,15 +37,23 @@ struct AttackFixture {
 
 impl AttackFixture {
     fn with(limits: &str) -> AttackFixture {
+        // The limits of rates are so high that they have no effect on the tests.
+        let rates = "requests_per_second = 100000\nrequests_burst = 1000000\nwrites_per_second = 1000\nwrites_burst = 1000\n\
+             computing_ms_per_second = 0\n";
+        AttackFixture::start(&format!("[limits]\nlimit_loopback = true\n{rates}{limits}"))
+    }
+
+    /// Starts a server with these settings, which hosts a costly challenge too.
+    fn start(settings: &str) -> AttackFixture {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("arena.toml");
-        // The rate limits are so high that they have no effect on the tests.
-        let requests =
-            "requests_per_second = 100000\nrequests_burst = 1000000\nwrites_per_second = 1000\nwrites_burst = 1000\n";
-        std::fs::write(&file, format!("[limits]\nlimit_loopback = true\n{requests}{limits}")).unwrap();
+        std::fs::write(&file, settings).unwrap();
+        let challenges = folder.path().join("challenges");
+        write_costly_challenge(&challenges);
         let data = folder.path().join("data");
-        let [file, data] = [&file, &data].map(|path| path.to_str().unwrap());
-        let server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data, "--config", file]);
+        let [file, data, challenges] = [&file, &data, &challenges].map(|path| path.to_str().unwrap());
+        let args = ["serve", "--listen", "127.0.0.1:0", "--data", data, "--config", file, "--challenges", challenges];
+        let server = Running::start_with(&args, &[("ADMIN_TOKEN", known_admin_token().reveal())]);
         AttackFixture { server, _folder: folder }
     }
 
@@ -312,4 +321,90 @@ fn sessions_with_the_costliest_options_do_not_disturb_others() {
         }
     });
     play(&honest);
+}
+
+/// Limits of a small public host on which everybody may upload agents and start tournaments.
+const PUBLIC_HOST: &str = r#"
+[limits]
+limit_loopback = true
+connections = 400
+connections_per_address = 60
+waiting_bytes = 4194304
+waiting_bytes_per_address = 1048576
+stored_bytes_per_address = 8388608
+computing_ms_per_second = 100
+computing_burst_ms = 1000
+running_sessions_per_address = 30
+tickets_per_address = 8
+streams_per_address = 20
+stalled_ms = 1000
+
+[tournaments]
+enabled = true
+upload = "anyone"
+create = "anyone"
+agents_per_address = 3
+max_tournaments_per_address = 2
+"#;
+
+/// The codes of refusals by which the server protects itself. Their sentences name the setting.
+const PROTECTING: [&str; 9] = [
+    "BODY_TOO_LARGE",
+    "COMPUTING_BUDGET_USED",
+    "RATE_LIMITED",
+    "STORAGE_BUDGET_USED",
+    "TOO_MANY_OWN_AGENTS",
+    "TOO_MANY_OWN_TOURNAMENTS",
+    "TOO_MANY_SESSIONS",
+    "TOO_MANY_STREAMS",
+    "TOO_MANY_TICKETS",
+];
+
+#[test]
+fn all_attacks_at_once_harm_no_honest_player_and_each_refusal_is_explained() {
+    let fixture = AttackFixture::start(PUBLIC_HOST);
+    let [honest, admin] = [1, 3].map(|last| fixture.client(last));
+    let budgets = || admin.get_with(known_admin_token().reveal(), "/api/admin/budgets?limit=100").ok();
+    let row = |last: u8| {
+        let (budgets, address) = (budgets(), Ipv4Addr::new(127, 0, 0, last).to_string());
+        let rows = budgets["addresses"].as_array().unwrap();
+        rows.iter().find(|row| row["address"] == address).cloned().unwrap_or_default()
+    };
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    let attacker = fixture.client(ATTACKER[3]);
+    let target = Target::new(move || attacker);
+    let before = fixture.memory("VmRSS");
+    target.attack_during(|| {
+        let begun = Instant::now();
+        let mut games = 0;
+        while games < 10 || begun.elapsed() < Duration::from_secs(6) {
+            play(&honest);
+            games += 1;
+            // Below the limit of rates.
+            std::thread::sleep(Duration::from_millis(150));
+            let used = row(ATTACKER[3])["used"].clone();
+            assert!(number(&used["connections"]) <= HELD as u64, "{used}");
+            assert!(number(&used["waitingBytes"]) <= MIB, "{used}");
+            assert!(number(&used["streams"]) <= 20 && number(&used["tickets"]) <= 8, "{used}");
+            // Some sessions may be created at once.
+            assert!(number(&used["runningSessions"]) <= 30 + HELD as u64, "{used}");
+            assert!(number(&used["agents"]) <= 3 && number(&used["tournaments"]) <= 2, "{used}");
+        }
+    });
+    assert_eq!(row(1)["refusals"], 0, "{}", row(1));
+    let most = fixture.memory("VmHWM");
+    assert!(most < before + 4 * MIB + 400 * OF_CONNECTION + OTHERWISE, "{} MiB", most / MIB);
+    let refusals = target.refusals();
+    let protecting = refusals.iter().filter(|(_, refused)| [413, 429, 507].contains(&refused.status));
+    let codes: Vec<&str> = protecting.clone().map(|(code, _)| code.as_str()).collect();
+    assert_eq!(codes, PROTECTING, "{refusals:#?}");
+    for (code, refused) in protecting.clone() {
+        assert!(
+            ["(limits.", "(tournaments."].iter().any(|setting| refused.error.contains(setting)),
+            "{code}: {refused:?}"
+        );
+    }
+    // The ledger also counts refusals that the attacker didn't read.
+    let read: usize = protecting.map(|(_, refused)| refused.count).sum();
+    assert!(number(&row(ATTACKER[3])["refusals"]) >= read as u64, "{read} refusals: {}", row(ATTACKER[3]));
 }

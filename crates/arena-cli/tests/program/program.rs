@@ -17,7 +17,12 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns a command with these arguments, without environment variables that would change its behavior.
 pub fn arena(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_arena"));
+    arena_at(Path::new(env!("CARGO_BIN_EXE_arena")), args)
+}
+
+/// Returns a command of another build of the program, like [`arena`].
+pub fn arena_at(program: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
     let proxies = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
     let ours = [
         "ARENA_URL",
@@ -98,7 +103,13 @@ impl Running {
     /// Starts the binary, as [`Running::start_with`], with another text before the URL.
     pub fn start_saying(beginning: &str, args: &[&str], environment: &[(&str, &str)]) -> Running {
         let mut command = arena(args);
-        command.envs(environment.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.envs(environment.iter().copied());
+        Running::start_command(beginning, command)
+    }
+
+    /// Starts a command of the program, as [`Running::start_saying`].
+    pub fn start_command(beginning: &str, mut command: Command) -> Running {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let mut errors = child.stderr.take().unwrap();

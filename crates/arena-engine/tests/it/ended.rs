@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arena_engine::{Act, Administrator, Chat, Engine, Join, Limits, RecordSource, ReportUsage, Requester, Withdrawal};
+use arena_engine::{
+    Act, Administrator, Chat, Engine, Join, Limits, RecordSource, ReportUsage, Requester, Respond, Withdrawal,
+};
 use arena_model::{
     ChallengeType, Channel, InactivityLimits, InviteCode, Party, Scoring, SessionId, Status, UsageReport,
 };
@@ -28,25 +30,25 @@ async fn engine(environment: &TestEnvironment, folder: &TempDir) -> Engine {
 
 async fn join(engine: &Engine, invite: InviteCode, user: &str) {
     let join = Join { invite, user: Some(user.parse().expect("a user id")) };
-    engine.join(join, None, Box::new(|_| String::new())).await.expect("a seat");
+    engine.join(join, None, Respond::new(|_| String::new())).await.expect("a seat");
 }
 
 async fn say(engine: &Engine, session: SessionId, from: InviteCode, to: Option<InviteCode>, content: &str) {
     let chat = Chat { session, from: Party::Player(from), to: to.map(Party::Player), content: content.to_owned() };
-    engine.chat(chat, None, Box::new(|_| String::new())).await.expect("a player may chat");
+    engine.chat(chat, None, Respond::new(|_| String::new())).await.expect("a player may chat");
 }
 
 async fn act(engine: &Engine, session: SessionId, from: InviteCode, method: Option<&str>, content: &str) {
     let method = method.map(str::to_owned);
     let act = Act { session, from: Party::Player(from), method, content: content.to_owned() };
     // The rules may refuse it.
-    let _ = engine.act(act, None, Box::new(|_| String::new())).await;
+    let _ = engine.act(act, None, Respond::new(|_| String::new())).await;
 }
 
 /// Begins a session with users, chat, a usage report and an action.
 async fn begin(engine: &Engine, environment: &TestEnvironment, challenge: &str) -> (SessionId, Vec<InviteCode>) {
     let (id, invites) = create_of(engine, challenge).await;
-    engine.announce(invites[0], None, Box::new(|_| String::new())).await.expect("a free invite");
+    engine.announce(invites[0], None, Respond::new(|_| String::new())).await.expect("a free invite");
     for (seat, invite) in invites.iter().enumerate() {
         environment.advance_ms(7);
         join(engine, *invite, &format!("user-{seat}")).await;
@@ -64,7 +66,7 @@ async fn begin(engine: &Engine, environment: &TestEnvironment, challenge: &str) 
         estimated: false,
     };
     let report = ReportUsage { session: id, from: Party::Player(invites[0]), report };
-    engine.report_usage(report, None, Box::new(|_| String::new())).await.expect("a player may report");
+    engine.report_usage(report, None, Respond::new(|_| String::new())).await.expect("a player may report");
     environment.advance_ms(11);
     act(engine, id, invites[0], Some("guess"), "1").await;
     act(engine, id, invites[1], None, "{}").await;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use arena_engine::{Chat, Engine, EngineError, Join, Once, Written};
+use arena_engine::{Chat, Engine, EngineError, Join, Once, Respond};
 use arena_model::{Channel, ChatError, Party, SessionId};
 use arena_testkit::TestEnvironment;
 use tempfile::TempDir;
@@ -15,7 +15,7 @@ type Answer = JoinHandle<Result<String, EngineError>>;
 /// Starts a chat message. The answer is the message's index.
 fn say(engine: &Engine, session: SessionId, from: Party, content: &str, once: Option<Once>) -> Answer {
     let (engine, content) = (engine.clone(), content.to_owned());
-    let respond = Box::new(|written: &Written<'_>| {
+    let respond = Respond::new(|written| {
         assert!(!written.messages[0].content.starts_with("panic"), "the rules of this test panic here");
         written.messages[0].index.to_string()
     });
@@ -89,9 +89,9 @@ async fn one_of_many_concurrent_joins_takes_the_seat() {
     let joins: Vec<Answer> = (0..20)
         .map(|number| {
             let (engine, invite) = (engine.clone(), invites[number % 2]);
-            tokio::spawn(
-                async move { engine.join(Join { invite, user: None }, None, Box::new(|_| String::new())).await },
-            )
+            tokio::spawn(async move {
+                engine.join(Join { invite, user: None }, None, Respond::new(|_| String::new())).await
+            })
         })
         .collect();
     let mut seated = 0;

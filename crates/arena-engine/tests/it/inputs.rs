@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arena_engine::{
-    Act, Administrator, Chat, ContentPlace, Engine, EngineError, Join, RecordSource, ReportUsage, Withdrawal, Written,
+    Act, Administrator, Chat, ContentPlace, Engine, EngineError, Join, RecordSource, ReportUsage, Respond, Withdrawal,
 };
 use arena_model::{Channel, ContentHash, InviteCode, Party, SessionId, Status, UsageReport};
 use arena_testkit::TestEnvironment;
@@ -34,7 +34,7 @@ async fn described(engine: &Engine, id: SessionId) -> Vec<String> {
 
 /// Joins, and checks that the response can't show the input.
 async fn join(engine: &Engine, invite: InviteCode) {
-    let respond = Box::new(|written: &Written<'_>| {
+    let respond = Respond::new(|written| {
         assert!(written.messages.iter().all(|message| !message.channel.is_inputs()));
         String::new()
     });
@@ -43,7 +43,7 @@ async fn join(engine: &Engine, invite: InviteCode) {
 
 async fn say(engine: &Engine, session: SessionId, from: InviteCode, content: &str) {
     let chat = Chat { session, from: Party::Player(from), to: None, content: content.to_owned() };
-    engine.chat(chat, None, Box::new(|_| String::new())).await.expect("a player may chat");
+    engine.chat(chat, None, Respond::new(|_| String::new())).await.expect("a player may chat");
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn an_input_precedes_its_messages_and_has_the_version_after_it() {
         method: Some("tap".to_owned()),
         content: content.to_owned(),
     };
-    before.act(tap("1"), None, Box::new(|_| String::new())).await.expect("a player may tap");
+    before.act(tap("1"), None, Respond::new(|_| String::new())).await.expect("a player may tap");
     for _ in 0..2 {
         environment.advance_ms(1000);
         before.wake_due().await.expect("the store can be read");
@@ -96,7 +96,7 @@ async fn inputs_are_no_activity_and_have_no_readers() {
     let (environment, folder) = (TestEnvironment::new(52), TempDir::new().expect("a temp folder"));
     let engine = engine(&environment, &folder).await;
     let (id, invites) = create(&engine).await;
-    engine.announce(invites[0], None, Box::new(|_| String::new())).await.expect("it is offered");
+    engine.announce(invites[0], None, Respond::new(|_| String::new())).await.expect("it is offered");
     join(&engine, invites[0]).await;
     join(&engine, invites[1]).await;
     environment.advance_ms(1_700_000);
@@ -113,7 +113,7 @@ async fn inputs_are_no_activity_and_have_no_readers() {
         estimated: false,
     };
     let usage = ReportUsage { session: id, from: Party::Player(invites[1]), report: report.clone() };
-    let respond = Box::new(|written: &Written<'_>| {
+    let respond = Respond::new(|written| {
         assert!(written.messages.is_empty());
         String::new()
     });

@@ -10,7 +10,7 @@ mod services;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arena_engine::{Act, Create, Engine, Join, Limits};
+use arena_engine::{Act, Create, Engine, Join, Limits, Respond};
 use arena_games::challenge as builtin;
 use arena_model::{Builtin, ChallengeType, Channel, InactivityLimits, InviteCode, Party, Scoring, SessionId, Status};
 use arena_store::{SessionFilter, Store};
@@ -45,7 +45,7 @@ async fn create(engine: &Engine) -> (SessionId, Vec<InviteCode>) {
 
 pub(crate) async fn create_of(engine: &Engine, challenge: &str) -> (SessionId, Vec<InviteCode>) {
     let request = Create { challenge: challenge.to_owned(), options: Map::new(), is_rated: true, is_unlisted: false };
-    let respond = Box::new(|written: &arena_engine::Written<'_>| {
+    let respond = Respond::new(|written| {
         let invites: Vec<String> = written.session.facts.invites.iter().map(ToString::to_string).collect();
         format!("{} {}", written.session.facts.id, invites.join(" "))
     });
@@ -56,7 +56,7 @@ pub(crate) async fn create_of(engine: &Engine, challenge: &str) -> (SessionId, V
 }
 
 async fn join(engine: &Engine, invite: InviteCode) {
-    let respond = Box::new(|_: &arena_engine::Written<'_>| String::new());
+    let respond = Respond::new(|_| String::new());
     engine.join(Join { invite, user: None }, None, respond).await.expect("a seat");
 }
 
@@ -99,7 +99,7 @@ async fn an_idle_game_ends_as_abandoned_and_a_busy_one_goes_on() {
         to: None,
         content: "still here".to_owned(),
     };
-    engine.chat(chat, None, Box::new(|_| String::new())).await.expect("a player may chat");
+    engine.chat(chat, None, Respond::new(|_| String::new())).await.expect("a player may chat");
     environment.advance_ms(100_000);
     let next = engine.wake_due().await.expect("the store can be read");
     assert_eq!(status(&engine, idle).await, Some(Status::Ended));
@@ -148,7 +148,7 @@ async fn a_game_that_only_its_rules_go_on_with_ends_as_abandoned() {
             method: Some("tap".to_owned()),
             content: "x".repeat(2000),
         };
-        after.act(tap, None, Box::new(|_| String::new())).await.expect("a player may tap");
+        after.act(tap, None, Respond::new(|_| String::new())).await.expect("a player may tap");
     }
     let ended = operator_texts(&after, id).await;
     assert!(ended.iter().any(|text| text.starts_with("Game ended.\n\nScores")), "{ended:?}");

@@ -282,7 +282,7 @@ enum Condition {
 }
 
 /// Errors of the common request handling and of the store: condition, status, and line of the description.
-const COMMON: [(Condition, &str, &str); 21] = [
+const COMMON: [(Condition, &str, &str); 22] = [
     (Condition::Always, "400", "`INVALID_QUERY`: the query is not valid UTF-8."),
     (Condition::PathParameter, "400", "`INVALID_PATH`: the path is not valid UTF-8."),
     (Condition::Body, "400", "`INVALID_JSON`: the body is not a JSON object."),
@@ -307,6 +307,7 @@ const COMMON: [(Condition, &str, &str); 21] = [
     (Condition::Once, "422", "`IDEMPOTENCY_KEY_REUSED`: the key was used before with a different request."),
     (Condition::Always, "429", "`RATE_LIMITED`: too many requests from this address."),
     (Condition::Once, "429", "`STORAGE_BUDGET_USED`: this address has stored too many bytes within a day."),
+    (Condition::Once, "429", "`COMPUTING_BUDGET_USED`: the rules have computed for this address for too long."),
     (Condition::Body, "500", "`SESSION_DAMAGED`: the session's stored data can't be read."),
     (Condition::Api, "500", "`INTERNAL`: an error of the server."),
     (Condition::Body, "503", "`CONTENDED`: concurrent writes prevented the request; it had no effect."),

@@ -171,6 +171,7 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     };
     let place = tournaments.upload_place()?;
     let address = request.address;
+    let maker = arena.ledger.limited(address).filter(|_| by == Authority::Anonymous);
     let scope = by.scope(address);
     let (body, once) = request.read(limit, limited_by, limits, &scope).await?;
     if is_url {
@@ -199,7 +200,7 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
             Some(url) => AgentSource::Url(url),
             None => AgentSource::Files { body: &body, file_name: file_name.as_deref() },
         };
-        tournaments.add_agent(&source, name.as_deref(), once)
+        tournaments.add_agent(&source, name.as_deref(), once, maker)
     });
     let facts = added.await?;
     let owner_key = tournaments.key_of_agent(facts.id);

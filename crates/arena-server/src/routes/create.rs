@@ -45,7 +45,7 @@ pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) ->
     let wanted: Option<NewChallenge> = request.find_body()?;
     let (options, unlisted) = wanted.map_or((None, None), |wanted| (wanted.options, wanted.unlisted));
     let once = request.once_creating()?;
-    arena.admit_new(request.address, once).await?;
+    arena.admit_session(request.address, once).await?;
     let create = Create {
         challenge: request.param("name").to_owned(),
         options: options.unwrap_or_default(),

@@ -141,7 +141,7 @@ pub(crate) async fn fork_session(State(arena): State<Arena>, request: Post) -> A
     let sees_private_chat = matches!(by, Authority::Administrator(_)) || arena.settings.sessions.reveal_chat;
     let wanted = WantedFork { of: id, at, is_reseeded, sees_private_chat };
     arena.rates.admit_fork(request.address)?;
-    arena.admit_new(request.address, None).await?;
+    arena.admit_session(request.address, None).await?;
     let fork = match make_fork(&arena, wanted).await? {
         Ok(fork) => fork,
         Err(ForkFailure::Engine(error) | ForkFailure::Record(RecordFailure::Engine(error))) => {
@@ -177,8 +177,10 @@ pub(crate) async fn fork_session(State(arena): State<Arena>, request: Post) -> A
     });
     // The past of a fork isn't among the messages that the fork itself writes.
     let past = bytes_of(&fork.session, &fork.messages);
+    let fork_id = fork.session.facts.id;
     let answer = arena.engine.fork(fork, once, respond).await?;
     arena.ledger.charge(request.address, past);
+    arena.ledger.note_session(request.address, fork_id);
     forked(&arena, &answer)
 }
 

@@ -1,6 +1,6 @@
 //! `GET /api/invites/{invite}`: the session of an open invite. `POST /api/invites`: announces an invite to the public.
 
-use arena_engine::EngineError;
+use arena_engine::{EngineError, Respond};
 use arena_model::{InviteCode, SessionView, Status, Viewer, view};
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -56,7 +56,7 @@ struct Offered {
 pub(crate) async fn announce_invite(State(arena): State<Arena>, request: Post) -> ApiResult {
     let Offer { invite_id: Filled(text) } = request.body()?;
     let invite: InviteCode = text.parse().map_err(|_| unknown(&text))?;
-    let respond = Box::new(|_: &arena_engine::Written<'_>| to_text(&Offered { success: true }));
+    let respond = Respond::new(|_| to_text(&Offered { success: true }));
     let once = request.once_about(&invite.to_string());
     match arena.engine.announce(invite, once, respond).await {
         Ok(body) => Ok(json(body)),

@@ -85,7 +85,10 @@ struct LeftQueue {
         (status = 400, description = "
             `UNKNOWN_CHALLENGE`: this server doesn't host the challenge type.
             `CHALLENGE_FAILED`: the challenge's script failed."),
-        (status = 409, description = "`QUEUE_FULL`: too many callers wait, or too many from the caller's network."),
+        (status = 409, description = "`QUEUE_FULL`: too many callers wait."),
+        (status = 429, description = "
+            `TOO_MANY_TICKETS`: too many callers wait at this address.
+            `TOO_MANY_SESSIONS`: too many sessions of this address haven't ended."),
         (status = 507, description = "`DISK_ALMOST_FULL`: the server's disk is almost full; games that have begun go on.")))]
 pub(crate) async fn join_queue(State(arena): State<Arena>, request: Post) -> ApiResult {
     let wanted: Option<QueueRequest> = request.find_body()?;
@@ -94,6 +97,9 @@ pub(crate) async fn join_queue(State(arena): State<Arena>, request: Post) -> Api
     let house_after = house_after_s.map(|Whole(seconds)| Duration::from_secs(seconds));
     let ticket = enqueue(&arena, name, request.address, house_after, request.once_creating()?).await?;
     let state = poll(&arena, name, &ticket).await?;
+    if let QueueState::Matched { session, .. } = state {
+        arena.ledger.note_session(request.address, session);
+    }
     Ok(show(&ticket, &state))
 }
 
@@ -108,11 +114,10 @@ pub(crate) async fn enqueue(
     house_after: Option<Duration>,
     once: Option<Once>,
 ) -> ApiResult<Ticket> {
-    arena.admit_new(address, once).await?;
+    arena.admit_session(address, once).await?;
     let (network, per_network) = arena.rates.tickets_of(address);
     let enqueue = Enqueue { challenge: name.to_owned(), network, per_network, house_after };
-    let full = || ApiError::new(StatusCode::CONFLICT, "QUEUE_FULL", "too many callers wait for opponents; try later");
-    let ticket = arena.engine.enqueue(enqueue, once).await?.ok_or_else(full)?;
+    let ticket = arena.engine.enqueue(enqueue, once).await?;
     // Each ticket may lead to a session.
     arena.ledger.charge(address, SESSION);
     Ok(ticket)

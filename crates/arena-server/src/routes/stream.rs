@@ -24,6 +24,7 @@ use crate::answer::{to_text, with_kind};
 use crate::arena::Arena;
 use crate::connections::RequestConnection;
 use crate::error::{ApiError, ApiResult};
+use crate::ledger::StreamPlace;
 use crate::memory::{self, AddressBudget, FREE, Reservation};
 use crate::metrics::GaugeGuard;
 use crate::openapi::Sender;
@@ -99,7 +100,8 @@ enum StreamEvent {
     responses((status = 200, body = StreamEvent, content_type = "text/event-stream",
             description = "Events until the subscriber disconnects."),
         (status = 400, description = "`INVALID_LAST_EVENT_ID`: the value isn't an event id of this stream."),
-        (status = 404, description = "`CHANNEL_NOT_FOUND`: the channel doesn't exist.")))]
+        (status = 404, description = "`CHANNEL_NOT_FOUND`: the channel doesn't exist."),
+        (status = 429, description = "`TOO_MANY_STREAMS`: too many streams of this address are open.")))]
 pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, request: Get) -> ApiResult {
     let start = Start::of(&request.headers)?;
     let unknown = || ApiError::not_found("CHANNEL_NOT_FOUND", "channel not found");
@@ -114,8 +116,9 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
     }
     let body = match method {
         Method::GET => {
+            let place = arena.open_stream(request.address)?;
             let budget = request.request_connection.as_ref().and_then(RequestConnection::response_budget).cloned();
-            let reader = Reader::new(arena, request.address, budget, viewer, start, subscription);
+            let reader = Reader::new(arena, request.address, budget, viewer, start, subscription, place);
             Body::from_stream(stream::unfold(reader, Reader::next))
         }
         // A response to HEAD has headers only, so its events would never be read.
@@ -178,6 +181,7 @@ struct Reader {
     closed: bool,
     last_write: Instant,
     _counted: GaugeGuard,
+    _place: StreamPlace,
 }
 
 /// Progress of the event `initial`.
@@ -199,6 +203,7 @@ impl Reader {
         viewer: Viewer,
         start: Start,
         subscription: Subscription,
+        place: StreamPlace,
     ) -> Reader {
         let counted = GaugeGuard::by(&arena.metrics.subscribers);
         let (next, initial, end_sent) = match start {
@@ -218,6 +223,7 @@ impl Reader {
             closed: false,
             last_write,
             _counted: counted,
+            _place: place,
         }
     }
 

@@ -270,6 +270,7 @@ struct LimitsRequest {
         (status = 409, description = "
             `NO_SANDBOX`: the system can't sandbox agents.
             `TOO_MANY_TOURNAMENTS`: the server's limit of tournaments is reached."),
+        (status = 429, description = "`TOO_MANY_OWN_TOURNAMENTS`: too many tournaments of this address haven't ended."),
         (status = 503, description = "`QUEUE_FULL`: too many tournaments are queued."),
         (status = 507, description = "`DISK_ALMOST_FULL`: the server's disk is almost full; games that have begun go on.")))]
 pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post) -> ApiResult {
@@ -284,13 +285,14 @@ pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post)
     }
     arena.admit_new(request.address, None).await?;
     let once = request.once(&by.scope(request.address));
+    let maker = arena.ledger.limited(request.address).filter(|_| by == Authority::Anonymous);
     by.record_audit(
         &arena,
         "create tournament",
         json!({ "game": new_tournament.game.name, "agents": new_tournament.agents }),
     )
     .await?;
-    let created = tournaments.run_blocking(move |tournaments| tournaments.create(new_tournament, once)).await;
+    let created = tournaments.run_blocking(move |tournaments| tournaments.create(new_tournament, once, maker)).await;
     let id = created.map_err(|refusal| match refusal {
         // An unknown agent in the body is a bad request. A 404 would mean that the route's resource is missing.
         TournamentRefusal::NoAgent(_) => ApiError::bad_request("AGENT_NOT_FOUND", refusal.to_string()),

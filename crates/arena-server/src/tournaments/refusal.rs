@@ -32,6 +32,13 @@ pub(crate) enum TournamentRefusal {
     NoSandbox(String),
     #[error("the limit of {0} agents is reached (tournaments.agents); remove an agent first")]
     TooManyAgents(usize),
+    #[error("{0} agents of this address are stored already (tournaments.agents_per_address); remove one first")]
+    TooManyOwnAgents(usize),
+    #[error(
+        "{0} tournaments of this address haven't ended (tournaments.max_tournaments_per_address); it can create another \
+         when one of them ends"
+    )]
+    TooManyOwnTournaments(usize),
     #[error("the limit of {0} tournaments is reached (tournaments.tournaments); remove a tournament first")]
     TooManyTournaments(usize),
     #[error(
@@ -59,6 +66,9 @@ impl From<TournamentRefusal> for ApiError {
     fn from(refusal: TournamentRefusal) -> ApiError {
         let text = refusal.to_string();
         let later = |code, wait| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, text.clone()).retry_after(wait);
+        let too_many = |code| {
+            ApiError::new(StatusCode::TOO_MANY_REQUESTS, code, text.clone()).retry_after(Duration::from_secs(60))
+        };
         let conflict = |code| ApiError::new(StatusCode::CONFLICT, code, text.clone());
         let forbidden = |code| ApiError::new(StatusCode::FORBIDDEN, code, text.clone());
         match &refusal {
@@ -72,6 +82,8 @@ impl From<TournamentRefusal> for ApiError {
             TournamentRefusal::UrlsOff => forbidden("URLS_OFF"),
             TournamentRefusal::NoSandbox(_) => conflict("NO_SANDBOX"),
             TournamentRefusal::TooManyAgents(_) => conflict("TOO_MANY_AGENTS"),
+            TournamentRefusal::TooManyOwnAgents(_) => too_many("TOO_MANY_OWN_AGENTS"),
+            TournamentRefusal::TooManyOwnTournaments(_) => too_many("TOO_MANY_OWN_TOURNAMENTS"),
             TournamentRefusal::TooManyTournaments(_) => conflict("TOO_MANY_TOURNAMENTS"),
             TournamentRefusal::QueueFull(_) => later("QUEUE_FULL", Duration::from_secs(60)),
             TournamentRefusal::Busy => later("UPLOADS_BUSY", Duration::from_secs(1)),

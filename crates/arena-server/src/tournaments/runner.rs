@@ -16,7 +16,7 @@ use arena_runner::{Executor, LocalExecutor, RunError};
 
 use super::facts::Ending;
 use super::id::TournamentId;
-use super::{Tournaments, TournamentsState};
+use super::{CreatedId, Tournaments, TournamentsState};
 
 /// The running tournament.
 pub(super) struct Current {
@@ -158,7 +158,16 @@ impl TournamentsState {
             called_off: &signals.end,
             sign_key: self.signer.as_ref().map(|signer| &**signer as &(dyn Sign + Sync)),
         };
+        let maker = tournaments.state().makers.get(&CreatedId::Tournament(id)).copied();
+        let mut charged = Instant::now();
+        // The time that the cores spend on the matches counts against the limits of the tournament's maker.
+        let mut charge = || {
+            let computed = charged.elapsed().saturating_mul(self.settings.concurrency.get().into());
+            self.ledger.charge_computing(maker, computed);
+            charged = Instant::now();
+        };
         let on_event = |journal: &Journal, _| -> Result<(), Infallible> {
+            charge();
             let schedule = &journal.record().schedule;
             if let Some(entry) = self.state.lock().tournaments.get_mut(&id) {
                 (entry.games_played, entry.games) = (schedule.games_played(), schedule.games());

@@ -28,6 +28,8 @@ pub struct TournamentSettings {
     pub max_seconds: u64,
     /// Maximum number of queued and running tournaments.
     pub max_tournaments: usize,
+    /// Maximum number of queued and running tournaments per address, without the administrator's. 0 means no limit.
+    pub max_tournaments_per_address: usize,
     /// Maximum number of stored tournaments, including queued ones.
     pub tournaments: usize,
     /// Number of concurrent matches.
@@ -38,6 +40,9 @@ pub struct TournamentSettings {
     pub unpacked_bytes: u64,
     /// Maximum number of stored agents.
     pub agents: usize,
+    /// Maximum number of stored agents per address, without the administrator's. 0 means no limit. A restart of the
+    /// server restarts the count.
+    pub agents_per_address: usize,
     /// True if replays and agents' stderr are kept.
     pub keep_replays: bool,
     /// Maximum size of a kept replay, in bytes.
@@ -81,11 +86,13 @@ impl Default for TournamentSettings {
             max_games: 2_000,
             max_seconds: 24 * 60 * 60,
             max_tournaments: 20,
+            max_tournaments_per_address: 5,
             tournaments: 1_000,
             concurrency: const { NonZeroU16::new(1).expect("not 0") },
             upload_bytes: 8 * 1024 * 1024,
             unpacked_bytes: 32 * 1024 * 1024,
             agents: 200,
+            agents_per_address: 20,
             keep_replays: true,
             replay_bytes: 64 * 1024 * 1024,
             launcher: None,

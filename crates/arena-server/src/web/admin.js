@@ -185,19 +185,24 @@ function show(audit, bans, { budgets, addresses }, reported, active, all, ready)
         return [text(who), text(each.reason), dated(each.at), button("Lift", () => act("/api/admin/bans/lift", { [kind]: who }, "Ban lifted"))];
     };
     at("bans").replaceChildren(table(["Banned", "Reason", "Since", ""], bans.bans.map(ban)));
-    const amount = (name, value) => (value === undefined ? "none" : name.endsWith("Bytes") ? bytes(value) : String(value));
-    const budget = ({ name, used, limit, setting, ofAddress }) => [make("code", "", setting), amount(name, used), amount(name, limit), amount(name, ofAddress?.limit)];
+    const budget = ({ name, used, limit, setting, ofAddress }) => [make("code", "", setting), amountText(name, used), amountText(name, limit), amountText(name, ofAddress?.limit)];
     at("budgets").replaceChildren(table(["Budget", "Used", "Limit", "Per address"], budgets.map(budget), 1));
     at("addresses").replaceChildren(table(["Address", "Use"], addresses.map((each) => [text(each.address), useText(each)])));
     const entry = (each) => [String(each.no), dated(each.at), text(each.address), text(each.action), text(detailText(each.detail))];
     at("audit").replaceChildren(table(["#", "Time", "Address", "Action", "Details"], audit.entries.map(entry)));
 }
 
+/** Formats the amount of a budget. */
+function amountText(name, value) {
+    return value === undefined ? "none" : name.endsWith("Bytes") ? bytes(value) : name.endsWith("Ms") ? `${value} ms` : String(value);
+}
+
 /** Formats the resources of an address, such as `3 connections, 2 refusals in a day`. */
-function useText({ connections, waitingBytes, storedBytes, refusals }) {
-    const parts = [[connections, `${connections} ${connections === 1 ? "connection" : "connections"}`], [waitingBytes, `${bytes(waitingBytes)} waiting`],
-        [storedBytes, `${bytes(storedBytes)} stored in a day`], [refusals, `${refusals} ${refusals === 1 ? "refusal" : "refusals"} in a day`]];
-    return parts.filter(([amount]) => amount > 0).map(([, part]) => part).join(", ");
+function useText({ used, refusals }) {
+    const words = (name) => name.replace(/(Bytes|Ms)$/, "").replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+    const parts = Object.entries(used).map(([name, value]) => `${amountText(name, value)} ${words(name)}`);
+    if (refusals > 0) parts.push(`${refusals} ${refusals === 1 ? "refusal" : "refusals"} in a day`);
+    return parts.join(", ");
 }
 
 /** Formats the details of an action, such as `user: ada, reason: spam`. */

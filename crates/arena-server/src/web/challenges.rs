@@ -299,7 +299,7 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
         Some("true") => true,
         Some(_) => return Err(ApiError::bad_request("INVALID_FIELD", "unlisted must be `true`").into()),
     };
-    arena.admit_new(form.address, None).await?;
+    arena.admit_session(form.address, None).await?;
     let create = Create { challenge: name.to_owned(), options, is_rated: house.is_none(), is_unlisted };
     let respond = arena.charging(form.address, |written| to_text(&arena_model::view(written.session, Viewer::Creator)));
     let view = arena.engine.create(create, None, respond).await?;
@@ -406,7 +406,7 @@ pub(super) async fn start_against_house(
     if !leave.await? {
         return Ok(None);
     }
-    arena.admit_new(address, None).await?;
+    arena.admit_session(address, None).await?;
     let create = Create { challenge: name.to_owned(), options, is_rated: false, is_unlisted: false };
     let respond = arena.charging(address, |written| to_text(&arena_model::view(written.session, Viewer::Creator)));
     let view = arena.engine.create(create, None, respond).await?;

@@ -1,253 +1,29 @@
-//! Abuse: attacks from one address while others play. Honest players' games end right and nobody refuses them, and the
-//! ledger explains all refusals of the attacker.
+//! Budgets of addresses: each refuses new work with an error that names it, and leaves games that have begun alone.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use arena_server::Settings;
+use arena_testkit::attacks::ATTACKER;
 use arena_testkit::{Client, Host, known_admin_token};
 use serde_json::{Value, json};
 
 use super::refusals::ends_well;
 
-const ATTACKER: [u8; 4] = [127, 0, 0, 66];
-
 const HONEST: [u8; 4] = [127, 0, 0, 2];
 
-/// Limits of a small public host. They apply to this machine too.
-const CONNECTIONS_PER_ADDRESS: usize = 60;
-const WAITING_BYTES: usize = 4 * 1024 * 1024;
-const STORED_BYTES: u64 = 2 * 1024 * 1024;
-
+/// Limits of a small public host, which apply to this machine too. There are no limits of rates.
 fn public_host(settings: &mut Settings) {
     settings.admin_token = Some(known_admin_token());
     let limits = &mut settings.limits;
     limits.limit_loopback = true;
-    limits.connections = 400;
-    limits.connections_per_address = CONNECTIONS_PER_ADDRESS;
-    limits.waiting_bytes = WAITING_BYTES;
-    limits.waiting_bytes_per_address = WAITING_BYTES / 4;
-    limits.stored_bytes_per_address = STORED_BYTES;
-    limits.stalled_ms = 1_000;
-}
-
-/// An attack: one round of it with a client at the attacker's address. Rounds are repeated while others play.
-type Attack = fn(&Target);
-
-struct Target {
-    client: Client,
-    /// A session with a long channel, and the invite of a seat that the attacker holds.
-    session: String,
-    invite: String,
-    /// All paths of the API description, with their methods.
-    routes: Vec<(String, String)>,
-}
-
-const ATTACKS: [(&str, Attack); 11] = [
-    ("answers that nobody reads", unread_answers),
-    ("connections without requests", idle_connections),
-    ("heads that arrive byte by byte", slow_heads),
-    ("bodies that don't arrive", missing_bodies),
-    ("streams", streams),
-    ("new sessions", new_sessions),
-    ("tickets in queues", tickets),
-    ("joins with wrong invites", joins),
-    ("deep and large JSON", deep_json),
-    ("long messages", long_messages),
-    ("nonsense to all routes", all_routes),
-];
-
-/// Opens connections, sends the beginning of a request on each, and keeps them for a moment.
-fn hold(target: &Target, begin: &str) {
-    let open = || {
-        let mut stream = target.client.connect().ok()?;
-        stream.write_all(begin.as_bytes()).ok()?;
-        Some(stream)
-    };
-    let held: Vec<TcpStream> = (0..CONNECTIONS_PER_ADDRESS).filter_map(|_| open()).collect();
-    thread::sleep(Duration::from_millis(200));
-    drop(held);
-}
-
-fn unread_answers(target: &Target) {
-    let Target { session, invite, .. } = target;
-    let one = format!("GET /api/chat/sync?channel={session}&from={invite} HTTP/1.1\r\nHost: arena\r\n\r\n");
-    hold(target, &one.repeat(5));
-}
-
-fn idle_connections(target: &Target) {
-    hold(target, "");
-}
-
-fn slow_heads(target: &Target) {
-    hold(target, "GET /api/metadata HTTP/1.1\r\nHost: ar");
-}
-
-fn missing_bodies(target: &Target) {
-    hold(target, "POST /api/challenges/psi HTTP/1.1\r\nHost: arena\r\nContent-Length: 1000000\r\n\r\n{\"options\": ");
-}
-
-fn streams(target: &Target) {
-    let Target { session, invite, .. } = target;
-    hold(target, &format!("GET /api/chat/ws/{session}?from={invite} HTTP/1.1\r\nHost: arena\r\n\r\n"));
-}
-
-/// Sends a request that may be refused or cut off.
-fn send(target: &Target, method: &str, path: &str, body: &[u8]) {
-    let _ = target.client.try_request(method, path, &[], body);
-}
-
-fn new_sessions(target: &Target) {
-    for _ in 0..50 {
-        send(target, "POST", "/api/challenges/psi", br#"{"options": {"size": 1000}}"#);
-    }
-}
-
-fn tickets(target: &Target) {
-    for _ in 0..50 {
-        send(target, "POST", "/api/queue/ultimatum", b"{}");
-    }
-}
-
-fn joins(target: &Target) {
-    for n in 0..50 {
-        let body = json!({
-            "invite": format!("inv_00000000-0000-7000-8000-{n:012}"),
-            "publicKey": "00".repeat(44),
-            "signature": "11".repeat(64),
-            "timestamp": 1,
-        });
-        send(target, "POST", "/api/arena/join", body.to_string().as_bytes());
-    }
-}
-
-fn deep_json(target: &Target) {
-    let deep = "[".repeat(100_000);
-    let wide = format!("{{{}\"a\": 1}}", "\"b\": [1, 2, 3, null], ".repeat(40_000));
-    for body in [deep, wide] {
-        send(target, "POST", "/api/challenges/psi", body.as_bytes());
-    }
-}
-
-fn long_messages(target: &Target) {
-    let Target { session, invite, .. } = target;
-    let body = json!({ "channel": session, "from": invite, "content": "x".repeat(100_000) }).to_string();
-    for _ in 0..10 {
-        send(target, "POST", "/api/chat/send", body.as_bytes());
-    }
-}
-
-fn all_routes(target: &Target) {
-    for (method, path) in &target.routes {
-        let path = path.replace(['{', '}'], "");
-        for path in [path.clone(), format!("{path}?limit=9999999999&offset=9999999999&from=%00&wait=1")] {
-            send(target, &method.to_uppercase(), &path, br#"{"content": "\u0000", "limit": -1e999}"#);
-        }
-    }
-}
-
-fn routes_of(client: &Client) -> Vec<(String, String)> {
-    let description = client.get("/openapi.json").ok();
-    let paths = description["paths"].as_object().expect("paths");
-    let methods = |(path, item): (&String, &Value)| {
-        let methods = item.as_object().expect("methods").keys().cloned();
-        methods.map(|method| (method, path.clone())).collect::<Vec<_>>()
-    };
-    // A stream would be read to its end.
-    paths.iter().flat_map(methods).filter(|(_, path)| !path.contains("/ws/")).collect()
-}
-
-/// Returns a row of the ledger, and the row of a budget.
-fn ledger(client: &Client, address: [u8; 4], budget: &str) -> (Value, Value) {
-    let page = client.get_with(known_admin_token().reveal(), "/api/admin/budgets?limit=100").ok();
-    let find = |list: &str, key: &str, value: &str| {
-        let rows = page[list].as_array().expect("a list");
-        rows.iter().find(|row| row[key] == value).cloned().unwrap_or_default()
-    };
-    (find("addresses", "address", &IpAddr::from(address).to_string()), find("budgets", "name", budget))
-}
-
-#[test]
-fn honest_players_are_not_harmed_by_any_attack() {
-    let host = Host::start_with(public_host);
-    let at = |address: [u8; 4]| host.client().from_address(address.into());
-    let [honest, admin] = [HONEST, [127, 0, 0, 3]].map(at);
-    let attacker = at(ATTACKER).patient_for(Duration::from_secs(5));
-    let (session, invites) = attacker.create("psi");
-    for invite in &invites {
-        attacker.join(invite).ok();
-    }
-    for _ in 0..5 {
-        attacker.chat(&session, &invites[0], &"x".repeat(100_000)).ok();
-    }
-    let routes = routes_of(&admin);
-    assert!(routes.len() > 50, "{routes:?}");
-    let target = Target { client: attacker, session, invite: invites[0].clone(), routes };
-
-    let (over, rounds) = (AtomicBool::new(false), ATTACKS.map(|_| AtomicUsize::new(0)));
-    thread::scope(|scope| {
-        for ((_, attack), rounds) in ATTACKS.iter().zip(&rounds) {
-            let (target, over) = (&target, &over);
-            scope.spawn(move || {
-                while !over.load(Ordering::Relaxed) {
-                    attack(target);
-                    rounds.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-        }
-        // If an assertion fails, the attacks end as well.
-        let end = EndOnDrop(&over);
-        let begun = Instant::now();
-        let mut games = 0;
-        while games < 10
-            || begun.elapsed() < Duration::from_secs(6)
-            || rounds.iter().any(|rounds| rounds.load(Ordering::Relaxed) == 0)
-        {
-            assert!(begun.elapsed() < Duration::from_secs(60), "rounds: {rounds:?}");
-            let (session, players) = honest.create("psi");
-            for player in &players {
-                honest.join(player).ok();
-                honest.chat(&session, player, "good luck").ok();
-            }
-            ends_well(&honest, &session, &players);
-            games += 1;
-            // Below the rate limit.
-            thread::sleep(Duration::from_millis(150));
-            let (own, waiting) = ledger(&admin, ATTACKER, "waitingBytes");
-            let number = |value: &Value| value.as_u64().expect("a number");
-            assert!(number(&waiting["used"]) <= WAITING_BYTES as u64, "{waiting}");
-            assert!(number(&own["connections"]) <= CONNECTIONS_PER_ADDRESS as u64, "{own}");
-        }
-        drop(end);
-    });
-    let (own, _) = ledger(&admin, HONEST, "storedBytes");
-    assert_eq!(own["refusals"], 0, "{own}");
-    let (own, stored) = ledger(&admin, ATTACKER, "storedBytes");
-    assert!(own["refusals"].as_u64().expect("a number") > 10, "{own}");
-    // Writes at the same time may each exceed the limit by one message.
-    let most = 2 * STORED_BYTES + ATTACKS.len() as u64 * 200_000;
-    assert!(own["storedBytes"].as_u64().expect("a number") < most, "{own}");
-    assert_eq!(stored["ofAddress"]["limit"], STORED_BYTES);
-}
-
-struct EndOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for EndOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
+    limits.stored_bytes_per_address = 2 * 1024 * 1024;
+    limits.requests_per_second = 0;
+    limits.writes_per_second = 0;
 }
 
 #[test]
 fn an_address_that_has_stored_much_begins_nothing_new_and_plays_on() {
-    let host = Host::start_with(|settings| {
-        public_host(settings);
-        settings.limits.requests_per_second = 0;
-        settings.limits.writes_per_second = 0;
-    });
+    let host = Host::start_with(public_host);
     let client = host.client().from_address(ATTACKER.into());
     let other = host.client().from_address(HONEST.into());
     let (session, players) = client.create("psi");
@@ -285,4 +61,106 @@ fn an_address_that_has_stored_much_begins_nothing_new_and_plays_on() {
         stream.read_to_string(&mut text)
     });
     assert!(page.is_ok() && text.contains("429"), "{text}");
+}
+
+/// Returns the sentence of a refusal with this code and a time to wait.
+#[track_caller]
+fn refused(answer: &arena_testkit::Answer, code: &str) -> String {
+    assert_eq!(answer.refusal(), (429, code.to_owned()));
+    assert!(answer.header("retry-after").is_some(), "{}", answer.text());
+    answer.json()["error"].as_str().expect("a text").to_owned()
+}
+
+/// Returns the amounts that an address uses, from the list of budgets.
+fn used_by(host: &Host, address: [u8; 4]) -> Value {
+    let page = host.client().get_with(known_admin_token().reveal(), "/api/admin/budgets?limit=100").ok();
+    let address = std::net::IpAddr::from(address).to_string();
+    let rows = page["addresses"].as_array().expect("a list");
+    rows.iter().find(|row| row["address"] == address).map_or(Value::Null, |row| row["used"].clone())
+}
+
+#[test]
+fn an_address_with_many_running_sessions_creates_none_until_one_ends() {
+    let host = Host::start_with(|settings| {
+        public_host(settings);
+        settings.limits.running_sessions_per_address = 2;
+    });
+    let client = host.client().from_address(ATTACKER.into());
+    let (first, players) = client.create("psi");
+    client.create("psi");
+    for player in &players {
+        client.join(player).ok();
+    }
+    assert_eq!(used_by(&host, ATTACKER)["runningSessions"], 2);
+    let create = || client.post("/api/challenges/psi", &json!({}));
+    let error = refused(&create(), "TOO_MANY_SESSIONS");
+    assert_eq!(
+        error,
+        "this address has created 2 sessions that haven't ended; it may create another when one of them ends \
+         (limits.running_sessions_per_address)"
+    );
+    refused(&client.post("/api/queue/ultimatum", &json!({})), "TOO_MANY_SESSIONS");
+    host.client().from_address(HONEST.into()).create("psi");
+    ends_well(&client, &first, &players);
+    // Ended sessions are looked up once a second.
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    create().ok();
+    assert_eq!(used_by(&host, ATTACKER)["runningSessions"], 2);
+}
+
+#[test]
+fn an_address_has_a_number_of_streams_and_of_places_in_queues() {
+    let host = Host::start_with(|settings| {
+        public_host(settings);
+        settings.limits.streams_per_address = 2;
+        settings.limits.tickets_per_address = 1;
+    });
+    let client = host.client().from_address(ATTACKER.into());
+    let (session, players) = client.create("psi");
+    for player in &players {
+        client.join(player).ok();
+    }
+    let path = format!("/api/chat/ws/{session}");
+    let open: Vec<_> = (0..2).map(|_| client.stream(&path, None)).collect();
+    assert!(open.iter().all(|stream| stream.status == 200));
+    let error = refused(&client.get(&path), "TOO_MANY_STREAMS");
+    let sentence = "this address has 2 open streams; it can open another when one of them ends";
+    assert_eq!(error, format!("{sentence} (limits.streams_per_address)"));
+    assert_eq!(used_by(&host, ATTACKER)["streams"], 2);
+    assert_eq!(host.client().from_address(HONEST.into()).stream(&path, None).status, 200);
+
+    client.post("/api/queue/ultimatum", &json!({})).ok();
+    assert_eq!(used_by(&host, ATTACKER)["tickets"], 1);
+    let error = refused(&client.post("/api/queue/psi", &json!({})), "TOO_MANY_TICKETS");
+    assert!(error.ends_with("(limits.tickets_per_address)"), "{error}");
+
+    // The game goes on, and a closed stream leaves its place.
+    ends_well(&client, &session, &players);
+    drop(open);
+    super::refusals::until("a stream has ended", || client.stream(&path, None).status == 200);
+}
+
+#[test]
+fn an_address_that_has_computed_for_long_begins_nothing_new_for_a_while() {
+    let host = Host::start_with(|settings| {
+        public_host(settings);
+        settings.limits.computing_ms_per_second = 1;
+        settings.limits.computing_burst_ms = 20;
+    });
+    let client = host.client().from_address(ATTACKER.into());
+    let (session, players) = client.create("psi");
+    for player in &players {
+        client.join(player).ok();
+    }
+    // A deal of the largest sets takes some milliseconds.
+    let costly = json!({ "options": { "range": [1, 3000], "setSize": 1000, "intersectionSize": 1000 } });
+    let answers = std::iter::repeat_with(|| client.post("/api/challenges/psi", &costly));
+    let answer = answers.take(1_000).find(|answer| answer.status != 200).expect("the time is limited");
+    let error = refused(&answer, "COMPUTING_BUDGET_USED");
+    assert!(error.starts_with("this address has used its computing time and may begin nothing new for "), "{error}");
+    assert!(error.ends_with(" seconds (limits.computing_ms_per_second)"), "{error}");
+    assert!(used_by(&host, ATTACKER)["computingMs"].as_u64() >= Some(20));
+    // Games that have begun go on, and others aren't concerned.
+    ends_well(&client, &session, &players);
+    host.client().from_address(HONEST.into()).create("psi");
 }

@@ -189,7 +189,7 @@ fn the_budgets_show_the_addresses_that_use_most() {
     });
     let of = |last: u8, connections: u64| {
         let address = format!("127.0.0.{last}");
-        json!({ "address": address, "connections": connections, "waitingBytes": 0, "storedBytes": 0, "refusals": 0 })
+        json!({ "address": address, "used": { "connections": connections }, "refusals": 0 })
     };
     // The server accepts a connection after its client sees it as open, and drops one after its
     // client has read the answer: here the connection that asked before.
@@ -204,15 +204,20 @@ fn the_budgets_show_the_addresses_that_use_most() {
         }
     };
     let page = page_with("", &json!([of(2, 3), of(1, 1), of(3, 1)]));
-    let per_address = json!({ "limit": 10, "setting": "limits.connections_per_address" });
-    let stored = "limits.stored_bytes_per_address";
-    let four_gib = 4_u64 << 30;
+    let per_address =
+        |limit: u64, name: &str| json!({ "limit": limit, "setting": format!("limits.{name}_per_address") });
+    let unused = |name: &str, setting: &str, limit: u64| json!({ "name": name, "used": 0, "setting": format!("limits.{setting}_per_address"), "ofAddress": per_address(limit, setting) });
+    let burst = json!({ "limit": 10_000, "setting": "limits.computing_burst_ms" });
     assert_eq!(
         page["budgets"],
         json!([
-            { "name": "connections", "used": 5, "limit": 80, "setting": "limits.connections", "ofAddress": per_address },
+            { "name": "connections", "used": 5, "limit": 80, "setting": "limits.connections", "ofAddress": per_address(10, "connections") },
             { "name": "waitingBytes", "used": 0, "limit": 1024 * 1024, "setting": "limits.waiting_bytes" },
-            { "name": "storedBytes", "used": 0, "setting": stored, "ofAddress": { "limit": four_gib, "setting": stored } },
+            unused("storedBytes", "stored_bytes", 4 << 30),
+            { "name": "computingMs", "used": 0, "setting": "limits.computing_ms_per_second", "ofAddress": burst },
+            unused("streams", "streams", 500),
+            unused("runningSessions", "running_sessions", 1000),
+            unused("tickets", "tickets", 16),
         ])
     );
     assert_eq!(page_with("?limit=1&offset=1", &json!([of(1, 1)]))["total"], 3);

@@ -120,6 +120,16 @@ impl FinalState {
         final_state
     }
 
+    /// Removes the sessions of all other challenges, with their channels.
+    pub fn retain_challenges(&mut self, challenges: &[&String]) {
+        let (kept, others) = std::mem::take(&mut self.sessions)
+            .into_iter()
+            .partition(|(_, session)| challenges.contains(&&session.challenge));
+        self.sessions = kept;
+        let others: BTreeMap<String, FinalSession> = others;
+        self.channels.retain(|channel, _| !others.contains_key(channel.strip_prefix("challenge_").unwrap_or(channel)));
+    }
+
     /// Adds the response of `GET /api/scoring/{challenge}`.
     ///
     /// # Panics

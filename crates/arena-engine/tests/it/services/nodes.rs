@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use arena_engine::{
     Act, Administrator, Chat, Create, Engine, EngineError, Enqueue, Join, NatsUrl, Once, Posted, QueueState, Respond,
-    Subscription, Ticket, Withdrawal, Written,
+    Subscription, Ticket, Withdrawal,
 };
 use arena_games::challenge as builtin;
 use arena_model::{
@@ -48,7 +48,7 @@ async fn nodes<const N: usize>(environment: &TestEnvironment) -> [Engine; N] {
 }
 
 fn told_nothing() -> Respond {
-    Box::new(|_: &Written<'_>| String::new())
+    Respond::new(|_| String::new())
 }
 
 async fn create(engine: &Engine, challenge: &str) -> (SessionId, Vec<InviteCode>) {
@@ -322,7 +322,7 @@ async fn one_invite_seats_one_player_and_one_key_answers_once() {
             let asked = n.to_string();
             tokio::spawn(async move {
                 node.catch_up().await.expect("the store can be read");
-                let respond = Box::new(move |written: &Written<'_>| format!("{asked} {}", written.session.seats.len()));
+                let respond = Respond::new(move |written| format!("{asked} {}", written.session.seats.len()));
                 node.join(Join { invite, user: None }, Some(once), respond).await.expect("granted, or granted before")
             })
         });
@@ -337,7 +337,7 @@ async fn one_invite_seats_one_player_and_one_key_answers_once() {
         let creations = nodes.iter().map(|node| {
             let (challenge, options) = ("psi".to_owned(), Map::new());
             let request = Create { challenge, options, is_rated: true, is_unlisted: false };
-            let respond = Box::new(|written: &Written<'_>| written.session.facts.id.to_string());
+            let respond = Respond::new(|written| written.session.facts.id.to_string());
             node.create(request, Some(once), respond)
         });
         let mut creations = creations.collect::<Vec<_>>().into_iter();
@@ -742,7 +742,7 @@ async fn enqueue(engine: Engine, number: u8) -> Ticket {
         let (challenge, network) = ("psi".to_owned(), number.to_string());
         let request = Enqueue { challenge, network, per_network: Some(1), house_after: None };
         match engine.enqueue(request, Some(once)).await {
-            Ok(ticket) => return ticket.expect("the queue isn't full"),
+            Ok(ticket) => return ticket,
             Err(error) => assert!(Instant::now() < until, "{error}"),
         }
     }

@@ -1,7 +1,7 @@
 //! `GET /api/admin/budgets`: the resources that clients use, in total and by address.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use arena_wire::{AddressLimit, AddressUse, Budget, Budgets};
@@ -10,6 +10,7 @@ use axum::extract::State;
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::ApiResult;
+use crate::ledger::LedgerUse;
 use crate::openapi::Paging;
 use crate::request::Get;
 
@@ -18,76 +19,115 @@ use crate::request::Get;
     responses((status = 200, body = Budgets, description = "A page of addresses, of 20 by default.")))]
 pub(super) async fn list_budgets(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (offset, limit) = request.query::<Paging>()?.page(20);
-    let (connections, memory) = (arena.connections.in_use(), arena.connections.memory());
-    let (waiting_bytes, waiting_bytes_of_address) = memory.limits();
-    let setting = |name: &str| format!("limits.{name}");
-    let per_address = |limit: u64, name: &str| AddressLimit { limit, setting: setting(&format!("{name}_per_address")) };
-    let entries = arena.ledger.entries();
-    let budgets = vec![
-        Budget {
-            name: "connections".to_owned(),
-            used: connections.open as u64,
-            limit: Some(connections.most as u64),
-            setting: setting("connections"),
-            of_address: connections.most_of_address.map(|most| per_address(most as u64, "connections")),
-        },
-        Budget {
-            name: "waitingBytes".to_owned(),
-            used: memory.held(),
-            limit: Some(waiting_bytes),
-            setting: setting("waiting_bytes"),
-            of_address: waiting_bytes_of_address.map(|limit| per_address(limit, "waiting_bytes")),
-        },
-        // The limit of all addresses together is the free disk space.
-        Budget {
-            name: "storedBytes".to_owned(),
-            used: entries.iter().map(|(_, entry)| entry.stored).sum(),
-            limit: None,
-            setting: setting("stored_bytes_per_address"),
-            of_address: arena.ledger.limit().map(|limit| per_address(limit, "stored_bytes")),
-        },
-    ];
+    arena.forget_ended_sessions().await?;
+    let ledger = arena.ledger.uses();
+    let resources = list_resources(&arena, &ledger).await?;
 
-    let mut used: HashMap<IpAddr, Used> = HashMap::new();
-    for (address, open) in connections.addresses {
-        used.entry(address).or_default().connections = open as u64;
+    let mut uses: HashMap<IpAddr, AddressUses> = HashMap::new();
+    for Resource { budget, addresses } in &resources {
+        // The order of addresses is by the greatest share of a budget.
+        let most = budget.of_address.as_ref().map(|of_address| of_address.limit).or(budget.limit).unwrap_or(u64::MAX);
+        for (address, used) in addresses {
+            let entry = uses.entry(*address).or_default();
+            entry.used.insert(budget.name.clone(), *used);
+            entry.share = entry.share.max(u128::from(*used) * 1_000_000_000 / u128::from(most.max(1)));
+        }
     }
-    for (address, bytes) in memory.held_by_address() {
-        used.entry(address).or_default().waiting = bytes;
+    for (address, LedgerUse { refusals, .. }) in ledger {
+        uses.entry(address).or_default().refusals = refusals;
     }
-    for (address, entry) in entries {
-        let used = used.entry(address).or_default();
-        (used.stored, used.refusals) = (entry.stored, entry.refusals);
-    }
-    let total = used.len() as u64;
-    let mut used: Vec<_> = used.into_iter().collect();
-    // The order is by the greatest share of a budget. The whole ledger has no limit, so the shares are of what an address
-    // may store.
-    let stored_limit = arena.ledger.limit().unwrap_or(u64::MAX);
-    let share = |Used { connections: open, waiting, stored, .. }: Used| {
-        let share = |used: u64, limit: u64| u128::from(used) * 1_000_000_000 / u128::from(limit.max(1));
-        let shares = [(open, connections.most as u64), (waiting, waiting_bytes), (stored, stored_limit)];
-        shares.map(|(used, limit)| share(used, limit)).into_iter().max()
-    };
-    used.sort_by_key(|(address, used)| (Reverse(share(*used)), Reverse(used.refusals), *address));
-    let page = used.into_iter().skip(usize::try_from(offset).unwrap_or(usize::MAX)).take(limit);
-    let to_wire = |(address, used): (IpAddr, Used)| AddressUse {
+    uses.retain(|_, entry| entry.refusals > 0 || !entry.used.is_empty());
+    let total = uses.len() as u64;
+    let mut uses: Vec<(IpAddr, AddressUses)> = uses.into_iter().collect();
+    uses.sort_by_key(|(address, entry)| (Reverse(entry.share), Reverse(entry.refusals), *address));
+    let page = uses.into_iter().skip(usize::try_from(offset).unwrap_or(usize::MAX)).take(limit);
+    let to_wire = |(address, AddressUses { used, refusals, .. }): (IpAddr, AddressUses)| AddressUse {
         address: address.to_string(),
-        connections: used.connections,
-        waiting_bytes: used.waiting,
-        stored_bytes: used.stored,
-        refusals: used.refusals,
+        used,
+        refusals,
     };
+    let budgets = resources.into_iter().map(|resource| resource.budget).collect();
     Ok(json(to_text(&Budgets { budgets, addresses: page.map(to_wire).collect(), total })))
 }
 
-/// The resources that an address uses.
-#[derive(Debug, Clone, Copy, Default)]
-struct Used {
-    connections: u64,
-    waiting: u64,
-    /// The bytes that it has stored within a day.
-    stored: u64,
-    /// The refusals that it got within a day.
+/// The uses of an address.
+#[derive(Default)]
+struct AddressUses {
+    used: BTreeMap<String, u64>,
     refusals: u64,
+    /// The greatest share of a budget that the address uses, in billionths.
+    share: u128,
+}
+
+/// A budget, and its use by each address that uses some of it.
+struct Resource {
+    budget: Budget,
+    addresses: Vec<(IpAddr, u64)>,
+}
+
+impl Resource {
+    /// Creates a budget without limits. `addresses` has the use of each address.
+    fn new(name: &str, setting: &str, used: u64, addresses: Vec<(IpAddr, u64)>) -> Resource {
+        let budget = Budget { name: name.to_owned(), used, limit: None, setting: setting.to_owned(), of_address: None };
+        Resource { budget, addresses: addresses.into_iter().filter(|(_, used)| *used > 0).collect() }
+    }
+
+    fn within(mut self, limit: u64) -> Resource {
+        self.budget.limit = Some(limit);
+        self
+    }
+
+    /// Sets the limit per address with its setting. 0 means no limit.
+    fn per_address(mut self, limit: u64, setting: &str) -> Resource {
+        self.budget.of_address = Some(AddressLimit { limit, setting: setting.to_owned() }).filter(|_| limit > 0);
+        self
+    }
+}
+
+/// Returns all budgets. A new one is one more entry here.
+async fn list_resources(arena: &Arena, ledger: &[(IpAddr, LedgerUse)]) -> ApiResult<Vec<Resource>> {
+    let limits = &arena.settings.limits;
+    let (connections, memory) = (arena.connections.in_use(), arena.connections.memory());
+    let (waiting, waiting_of_address) = memory.limits();
+    let in_ledger = |name, setting: &str, of: fn(&LedgerUse) -> u64| {
+        let addresses: Vec<_> = ledger.iter().map(|(address, used)| (*address, of(used))).collect();
+        Resource::new(name, setting, addresses.iter().map(|(_, used)| used).sum(), addresses)
+    };
+    let queued = arena.engine.count_tickets().await?;
+    let waiting_callers = queued.iter().map(|(_, tickets)| tickets).sum();
+    // A ticket of a caller without a network belongs to no address.
+    let callers = queued.into_iter().filter_map(|(network, tickets)| Some((network.parse().ok()?, tickets))).collect();
+    let open = connections.addresses.into_iter().map(|(address, open)| (address, open as u64)).collect();
+    let mut resources = vec![
+        Resource::new("connections", "limits.connections", connections.open as u64, open)
+            .within(connections.most as u64)
+            .per_address(connections.most_of_address.unwrap_or(0) as u64, "limits.connections_per_address"),
+        Resource::new("waitingBytes", "limits.waiting_bytes", memory.held(), memory.held_by_address())
+            .within(waiting)
+            .per_address(waiting_of_address.unwrap_or(0), "limits.waiting_bytes_per_address"),
+        // The limit of all addresses together is the free disk space.
+        in_ledger(LedgerUse::STORED, "limits.stored_bytes_per_address", |used| used.stored)
+            .per_address(limits.stored_bytes_per_address, "limits.stored_bytes_per_address"),
+        in_ledger(LedgerUse::COMPUTED, "limits.computing_ms_per_second", |used| used.computed_ms)
+            .per_address(limits.computing_limit_ms(), "limits.computing_burst_ms"),
+        in_ledger(LedgerUse::STREAMS, "limits.streams_per_address", |used| used.streams)
+            .per_address(limits.streams_per_address as u64, "limits.streams_per_address"),
+        in_ledger(LedgerUse::SESSIONS, "limits.running_sessions_per_address", |used| used.sessions)
+            .per_address(limits.running_sessions_per_address as u64, "limits.running_sessions_per_address"),
+        Resource::new("tickets", "limits.tickets_per_address", waiting_callers, callers)
+            .per_address(limits.tickets_per_address.into(), "limits.tickets_per_address"),
+    ];
+    if let Some(tournaments) = &arena.tournaments {
+        let ([agents, unfinished], [agents_by, unfinished_by]) = (tournaments.totals(), tournaments.count_by_maker());
+        let settings = tournaments.settings();
+        resources.extend([
+            Resource::new("agents", "tournaments.agents", agents, agents_by)
+                .within(settings.agents as u64)
+                .per_address(settings.agents_per_address as u64, "tournaments.agents_per_address"),
+            Resource::new("tournaments", "tournaments.max_tournaments", unfinished, unfinished_by)
+                .within(settings.max_tournaments as u64)
+                .per_address(settings.max_tournaments_per_address as u64, "tournaments.max_tournaments_per_address"),
+        ]);
+    }
+    Ok(resources)
 }
