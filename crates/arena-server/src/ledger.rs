@@ -33,7 +33,7 @@ const MESSAGE: u64 = 100;
 /// The bytes that a session occupies besides its state and messages.
 pub(crate) const SESSION: u64 = 1024;
 
-/// The minimum time between two queries for the ended sessions of an address, so that refusals stay cheap.
+/// The time for which an address is refused new sessions without another look at those that it has.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The number of sessions in one query for the ended ones.
@@ -74,8 +74,8 @@ struct AddressEntry {
     streams: u64,
     /// Sessions that the address has created. Some may have ended since the last look.
     sessions: HashSet<SessionId>,
-    /// The time of the last query for the ended ones.
-    looked_at: Option<Instant>,
+    /// The time of the last look, if the address had its maximum number of them.
+    full_at: Option<Instant>,
 }
 
 /// The resources that an address uses, and the refusals that it got within a day.
@@ -135,7 +135,7 @@ impl AddressEntry {
             computed_at: now,
             streams: 0,
             sessions: HashSet::new(),
-            looked_at: None,
+            full_at: None,
         }
     }
 
@@ -280,26 +280,33 @@ impl Ledger {
     /// fewer.
     ///
     /// # Errors
-    /// 429 if they were looked up a moment ago.
-    fn check_sessions(&self, address: Option<IpAddr>) -> ApiResult<Option<Vec<SessionId>>> {
+    /// 429 if all of them were running a moment ago.
+    fn sessions_to_look_up(&self, address: Option<IpAddr>) -> ApiResult<Option<Vec<SessionId>>> {
         let limit = self.limits.sessions;
         let found = self.enter(self.limited(address), |entry, now| {
             if limit == 0 || (entry.sessions.len() as u64) < limit {
-                return None;
+                return Ok(None);
             }
-            if entry.looked_at.is_some_and(|looked_at| now - looked_at < LOOK_AGAIN) {
-                return Some(Err(()));
+            if entry.full_at.is_some_and(|full_at| now - full_at < LOOK_AGAIN) {
+                return Err(too_many_sessions(limit));
             }
-            entry.looked_at = Some(now);
-            Some(Ok(entry.sessions.iter().copied().collect()))
+            Ok(Some(entry.sessions.iter().copied().collect()))
         });
-        found.flatten().transpose().map_err(|()| {
-            let text = format!(
-                "this address has created {limit} sessions that haven't ended; it may create another when one of them \
-                 ends (limits.running_sessions_per_address)"
-            );
-            ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_SESSIONS", text).retry_after(LOOK_AGAIN)
-        })
+        found.unwrap_or(Ok(None))
+    }
+
+    /// Checks that an address whose sessions were looked up has fewer than its maximum number.
+    ///
+    /// # Errors
+    /// 429 if it has as many.
+    fn check_sessions(&self, address: Option<IpAddr>) -> ApiResult<()> {
+        let limit = self.limits.sessions;
+        let is_full = self.enter(self.limited(address), |entry, now| {
+            let is_full = entry.sessions.len() as u64 >= limit;
+            entry.full_at = is_full.then_some(now);
+            is_full
+        });
+        if is_full == Some(true) { Err(too_many_sessions(limit)) } else { Ok(()) }
     }
 
     /// Forgets sessions that have ended.
@@ -323,6 +330,14 @@ impl Ledger {
         addresses.retain(|_, entry| is_kept(entry));
         addresses.shrink_to_fit();
     }
+}
+
+fn too_many_sessions(limit: u64) -> ApiError {
+    let text = format!(
+        "this address has created {limit} sessions that haven't ended; it may create another when one of them ends \
+         (limits.running_sessions_per_address)"
+    );
+    ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_SESSIONS", text).retry_after(LOOK_AGAIN)
 }
 
 /// A guard that counts a stream of an address until it is dropped.
@@ -354,12 +369,15 @@ impl Arena {
     /// As there, and 429 if too many of its sessions haven't ended.
     pub(crate) async fn admit_session(&self, address: Option<IpAddr>, once: Option<Once>) -> ApiResult<()> {
         self.admit_new(address, once).await?;
-        let mut checked = self.ledger.check_sessions(address);
-        if let Ok(Some(sessions)) = checked {
-            self.look_up(sessions).await?;
-            checked = self.ledger.check_sessions(address);
-        }
-        self.unless_repeated(checked.map(drop), once).await
+        let checked = match self.ledger.sessions_to_look_up(address) {
+            Ok(None) => Ok(()),
+            Ok(Some(sessions)) => {
+                self.look_up(sessions).await?;
+                self.ledger.check_sessions(address)
+            }
+            Err(refusal) => Err(refusal),
+        };
+        self.unless_repeated(checked, once).await
     }
 
     /// Replaces a refusal by success if the request is a repetition.
@@ -591,19 +609,25 @@ mod tests {
         let ada = Some(address("192.0.2.1"));
         let sessions = [1, 2].map(|n| format!("00000000-0000-7000-8000-00000000000{n}").parse().expect("an id"));
         ledger.note_session(ada, sessions[0]);
-        assert_eq!(ledger.check_sessions(ada).expect("it may"), None);
+        assert_eq!(ledger.sessions_to_look_up(ada).expect("it may"), None);
         ledger.note_session(ada, sessions[1]);
         ledger.note_session(Some(address("127.0.0.1")), sessions[0]);
-        let mut looked_up = ledger.check_sessions(ada).expect("a look").expect("they are looked up");
-        looked_up.sort_unstable();
-        assert_eq!(looked_up, sessions);
-        ledger.forget_sessions(&looked_up, &HashSet::from(sessions));
-        let refusal = format!("{:?}", ledger.check_sessions(ada).expect_err("both are running"));
-        assert!(refusal.contains("TOO_MANY_SESSIONS"), "{refusal}");
+        let look = || ledger.sessions_to_look_up(ada).map(|found| found.map(|sessions| sessions.len()));
+        let is_refused = |refusal: ApiError| format!("{refusal:?}").contains("TOO_MANY_SESSIONS");
+        assert_eq!(look().expect("a look"), Some(2));
+        ledger.forget_sessions(&sessions, &HashSet::from(sessions));
+        assert!(is_refused(ledger.check_sessions(ada).expect_err("both are running")));
+        assert!(is_refused(look().expect_err("both were running a moment ago")));
         tokio::time::advance(LOOK_AGAIN).await;
-        assert!(ledger.check_sessions(ada).expect("a look").is_some());
-        ledger.forget_sessions(&looked_up, &HashSet::from([sessions[1]]));
-        assert_eq!(ledger.check_sessions(ada).expect("it may"), None);
+        // A look that finds an ended session leaves room, and the next look may follow at once.
+        for _ in 0..2 {
+            assert_eq!(look().expect("a look"), Some(2));
+            ledger.forget_sessions(&sessions, &HashSet::from([sessions[1]]));
+            ledger.check_sessions(ada).expect("one has ended");
+            assert_eq!(look().expect("it may"), None);
+            ledger.note_session(ada, sessions[0]);
+        }
+        ledger.forget_sessions(&sessions, &HashSet::from([sessions[1]]));
         // An address with a running session is kept for longer than an hour.
         tokio::time::advance(HOUR).await;
         ledger.forget_idle();

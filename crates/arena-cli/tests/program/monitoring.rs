@@ -40,12 +40,17 @@ fn promtool(args: &[&str], input: &str) -> Output {
 type Values = (&'static str, &'static str);
 
 /// The name of an alert, series without its cause, and series with it. After 1,500 minutes only the latter fire it.
-const CAUSES: [(&str, &[Values], &[Values]); 13] = [
+const CAUSES: [(&str, &[Values], &[Values]); 14] = [
     ("ArenaDown", &[(r#"up{job="arena"}"#, "1x1500")], &[(r#"up{job="arena"}"#, "1x1490 0x10")]),
     (
         "ArenaStoreRefuses",
         &[(r#"arena_http_requests_total{status="503"}"#, "5x1500")],
         &[(r#"arena_http_requests_total{status="503"}"#, "0+1x1500")],
+    ),
+    (
+        "ArenaRefusals",
+        &[(r#"arena_refusals_total{code="RATE_LIMITED"}"#, "0+50x1500")],
+        &[(r#"arena_refusals_total{code="RATE_LIMITED"}"#, "0+70x1500")],
     ),
     (
         "ArenaFaults",
@@ -227,6 +232,12 @@ fn prometheus_shows_a_healthy_arena_and_tells_when_it_stops() {
     }
     // A slow scrape of a busy machine may look like an alert for a moment.
     eventually("no alert fires", || prometheus.firing().is_empty().then_some(()));
+
+    let too_large = json!({ "options": "x".repeat(1_100_000) });
+    eventually("refused clients are noticed", || {
+        assert_eq!(client.post("/api/challenges/psi", &too_large).refusal(), (413, "BODY_TOO_LARGE".to_owned()));
+        prometheus.firing().contains("ArenaRefusals").then_some(())
+    });
 
     // A stopping server refuses checks of its readiness.
     server.signal(Signal::TERM);
