@@ -287,7 +287,7 @@ fn deep_json(target: &Target) {
     let deep = "[".repeat(100_000);
     let wide = format!("{{{}\"a\": 1}}", "\"b\": [1, 2, 3, null], ".repeat(40_000));
     for body in [deep, wide] {
-        target.send("POST", "/api/challenges/psi", &[], body.as_bytes());
+        target.send("POST", &format!("/api/challenges/{CHALLENGE}"), &[], body.as_bytes());
     }
 }
 
@@ -325,7 +325,8 @@ fn uploads(target: &Target) {
     for (name, body) in [("noise", &[7; 100_000][..]), ("large", &bomb), ("computes.py", computes)] {
         let key = target.fresh_key();
         let path = format!("/api/agents?name={name}&filename={name}");
-        target.send("POST", &path, &[("Idempotency-Key", &key)], body);
+        let headers = [("Idempotency-Key", key.as_str()), ("Content-Type", "application/octet-stream")];
+        target.send("POST", &path, &headers, body);
     }
 }
 

@@ -129,7 +129,10 @@ impl Client {
             let _ = write!(head, "{name}: {value}\r\n");
         }
         if method == "POST" {
-            let _ = write!(head, "Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+            if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+                head.push_str("Content-Type: application/json\r\n");
+            }
+            let _ = write!(head, "Content-Length: {}\r\n", body.len());
         }
         head.push_str("\r\n");
         self.raw(&[head.as_bytes(), body].concat())

@@ -52,7 +52,7 @@ fn play_a_round(length: Duration) {
         }
     }
     tell(&format!("refusals of the attacker: {}", codes.join(", ")));
-    assert!(codes.len() >= 4, "{codes:?}");
+    assert!(!codes.is_empty(), "the attacker was refused nothing");
     for node in 0..cluster.len() {
         let memory = cluster.memory(node);
         assert!(memory < MEMORY, "node {node} has used {memory} bytes");
