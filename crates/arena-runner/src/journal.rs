@@ -33,8 +33,6 @@ pub struct Journal {
     lines: usize,
     /// The number of the last pairing that [`Competition::next`] has returned.
     begun: usize,
-    /// The lock of the folder. It is held until the journal is dropped or the process ends.
-    _lock: File,
 }
 
 /// An error for a journal that can't be used. The text is shown to the user.
@@ -94,7 +92,11 @@ impl Journal {
         let path = folder.join(FILE);
         let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
         fs::create_dir_all(folder).map_err(|source| JournalError::Write { path: folder.to_owned(), source })?;
-        let lock = lock(folder)?;
+        // Some shared file systems can't lock a folder. There, two programs must not create the same journal at once.
+        let creating = File::open(folder).map_err(cannot)?;
+        if matches!(creating.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Err(JournalError::Locked(folder.to_owned()));
+        }
         if path.exists() {
             return Err(JournalError::Exists(folder.to_owned()));
         }
@@ -105,17 +107,10 @@ impl Journal {
         // In append mode, a write after the removal of an incomplete line starts at the new end of the file.
         let _ = fs::remove_file(&draft);
         let mut file = OpenOptions::new().append(true).create_new(true).open(&draft).map_err(cannot)?;
+        lock(&file, folder)?;
         file.write_all(&first).and_then(|()| file.sync_all()).map_err(cannot)?;
-        fs::rename(&draft, &path).and_then(|()| lock.sync_all()).map_err(cannot)?;
-        Ok(Journal {
-            record,
-            folder: folder.to_owned(),
-            file,
-            length: first.len() as u64,
-            lines: 1,
-            begun: 0,
-            _lock: lock,
-        })
+        fs::rename(&draft, &path).and_then(|()| creating.sync_all()).map_err(cannot)?;
+        Ok(Journal { record, folder: folder.to_owned(), file, length: first.len() as u64, lines: 1, begun: 0 })
     }
 
     /// Opens the journal in a folder to resume the tournament. Removes an incomplete last line; [`Record::cut_off`] is
@@ -129,17 +124,39 @@ impl Journal {
         if !path.exists() {
             return Err(JournalError::Absent(folder.to_owned()));
         }
-        let lock = lock(folder)?;
+        let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
+        let file = OpenOptions::new().append(true).open(&path).map_err(cannot)?;
+        lock(&file, folder)?;
         let Content { record, length, lines } = read(&path)?;
         if !record.schedule.is_complete() {
             record.plan.check_rules()?;
         }
-        let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
-        let file = OpenOptions::new().append(true).open(&path).map_err(cannot)?;
         if record.cut_off > 0 {
             file.set_len(length).and_then(|()| file.sync_all()).map_err(cannot)?;
         }
-        Ok(Journal { record, folder: folder.to_owned(), file, length, lines, begun: 0, _lock: lock })
+        Ok(Journal { record, folder: folder.to_owned(), file, length, lines, begun: 0 })
+    }
+
+    /// Locks the journal in a folder without reading it, until the file is closed. Returns `None` if another process has
+    /// locked it.
+    ///
+    /// # Errors
+    /// If there is no journal, or it can't be opened.
+    pub fn try_lock(folder: &Path) -> io::Result<Option<File>> {
+        let file = OpenOptions::new().append(true).open(folder.join(FILE))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Returns the size of the journal in a folder, in bytes. It grows with each line.
+    ///
+    /// # Errors
+    /// If there is no journal.
+    pub fn size(folder: &Path) -> io::Result<u64> {
+        Ok(fs::metadata(folder.join(FILE))?.len())
     }
 
     /// Reads the journal in a folder without locking it. Another process may append at the same time.
@@ -344,21 +361,20 @@ pub fn read_pgn(replay: &Path) -> Result<Option<String>, ReplayError> {
     Ok(Some(String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// The longest wait for the lock of a folder. A child process that is just starting an agent inherits the lock, and may
+/// The longest wait for the lock of a journal. A child process that is just starting an agent inherits the lock, and may
 /// hold it for a moment after the runner has ended.
 const WAIT_FOR_LOCK: Duration = Duration::from_secs(1);
 
-/// Locks a folder for this process.
-fn lock(folder: &Path) -> Result<File, JournalError> {
-    let cannot = |source: io::Error| JournalError::Read { path: folder.to_owned(), source };
-    let lock = File::open(folder).map_err(cannot)?;
+/// Locks the file of a journal for this process, until the file is closed or the process ends. The lock is of the file
+/// and not of the folder, because not all shared file systems can lock folders.
+fn lock(file: &File, folder: &Path) -> Result<(), JournalError> {
     let until = Instant::now() + WAIT_FOR_LOCK;
     loop {
-        match lock.try_lock() {
-            Ok(()) => return Ok(lock),
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(Duration::from_millis(10)),
             Err(TryLockError::WouldBlock) => return Err(JournalError::Locked(folder.to_owned())),
-            Err(TryLockError::Error(error)) => return Err(cannot(error)),
+            Err(TryLockError::Error(source)) => return Err(JournalError::Write { path: folder.join(FILE), source }),
         }
     }
 }

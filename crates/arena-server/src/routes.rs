@@ -45,7 +45,7 @@ use utoipa_axum::routes;
 
 use crate::arena::Arena;
 use crate::connections::RequestConnection;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::mcp::{self, Endpoint, ToolSet};
 use crate::metrics::GaugeGuard;
 use crate::openapi::Description;
@@ -53,6 +53,7 @@ use crate::origin::{check_host, check_origin};
 use crate::passing::{KeptRequest, pass_on};
 use crate::request::{accepts, address_of};
 use crate::request_id::{REQUEST_ID, RequestId};
+use crate::tournaments::TournamentRefusal;
 use crate::web;
 pub(crate) use agents::{AgentView, id_of as id_of_agent};
 pub(crate) use queue::{enqueue, poll_ticket};
@@ -325,6 +326,20 @@ async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Res
     answer_at(&arena, route, request, |request| next.run(request)).await
 }
 
+/// Reads the changes of other nodes that the route may show.
+async fn catch_up(arena: &Arena, route: &str) -> ApiResult<()> {
+    arena.engine.catch_up().await?;
+    let place = route.strip_prefix("/api/v1").or_else(|| route.strip_prefix("/api")).unwrap_or(route);
+    let is_of_tournaments = OF_TOURNAMENTS.iter().any(|first| place.trim_start_matches('/').starts_with(first));
+    match arena.tournaments.as_ref().filter(|tournaments| is_of_tournaments && tournaments.is_shared()) {
+        Some(tournaments) => {
+            let read = tournaments.read(|tournaments| tournaments.read_changes()).await;
+            Ok(read.map_err(TournamentRefusal::from)?)
+        }
+        None => Ok(()),
+    }
+}
+
 /// Answers a request to a route by `next`, as [`attend`] describes.
 async fn answer_at<F: Future<Output = Response>>(
     arena: &Arena,
@@ -338,7 +353,7 @@ async fn answer_at<F: Future<Output = Response>>(
     let id = request.extensions().get::<RequestId>().cloned().unwrap_or_else(RequestId::new);
     let address = client.filter(|_| route != OPEN_TO_ALL);
     let _in_flight = GaugeGuard::by(&arena.metrics.in_flight);
-    let current = if OF_THIS_PROCESS.contains(&route) { Ok(()) } else { arena.engine.catch_up().await };
+    let current = if OF_THIS_PROCESS.contains(&route) { Ok(()) } else { catch_up(arena, route).await };
     // The registry may close an idle connection just as a request arrives on it. The request is refused before it has
     // any effect.
     let request_connection = RequestConnection::of(request.extensions());
@@ -354,11 +369,10 @@ async fn answer_at<F: Future<Output = Response>>(
             Err(ApiError::not_found("NOT_FOUND", "administration and metrics are at the server's private address"))
         }
     };
-    let admitted = current.and_then(|()| address.map_or(Ok(()), |address| arena.engine.admit_address(address)));
-    let refused =
-        check_host(request.version(), request.headers()).and_then(|()| Ok(admitted?)).and(found).and_then(|()| {
-            check_origin(arena, &method, request.headers(), OF_OWN_ORIGIN.iter().any(|path| route.ends_with(path)))
-        });
+    let admitted = current.and_then(|()| Ok(address.map_or(Ok(()), |address| arena.engine.admit_address(address))?));
+    let refused = check_host(request.version(), request.headers()).and_then(|()| admitted).and(found).and_then(|()| {
+        check_origin(arena, &method, request.headers(), OF_OWN_ORIGIN.iter().any(|path| route.ends_with(path)))
+    });
     let response = match refused {
         Ok(()) => next(request).await,
         Err(error) => error.into_response(),

@@ -220,7 +220,8 @@ impl Server {
         let shared = is_shared.then(|| ServerSecret::new(admin_token.reveal().as_bytes()).ok()).flatten();
         let records = Records::start(&settings.records, &settings.data, shared.as_ref())?;
         let ledger = Arc::new(Ledger::new(&settings.limits));
-        let (tournaments, runner) = start_tournaments(&settings, &engine, &ledger, records.replay_signer())?.unzip();
+        let signer = records.replay_signer();
+        let (tournaments, runner) = start_tournaments(&settings, &engine, &ledger, signer, shared)?.unzip();
         // These settings have the real port instead of port 0, and the loaded token instead of an unset one.
         let passing = node_address.and_then(|_| Passing::new(&admin_token, settings.nodes.name.as_ref()));
         let settings = Settings { listen: address, admin_token: Some(admin_token), ..settings };
@@ -457,15 +458,29 @@ fn start_tournaments(
     engine: &Engine,
     ledger: &Arc<Ledger>,
     signer: Option<Signer>,
+    shared: Option<ServerSecret>,
 ) -> Result<Option<(Tournaments, Runner)>, StartError> {
     if !settings.tournaments.enabled {
         return Ok(None);
     }
     let launcher = settings.tournaments.launcher.clone().ok_or(SettingsError::NoLauncher)?;
-    let secret = secret(settings)?;
+    let is_shared = shared.is_some();
+    // All nodes must know the owners' keys.
+    let secret = match (&settings.auth.secret, shared) {
+        (None, Some(shared)) => shared,
+        _ => secret(settings)?,
+    };
     let terms = settings.tournaments.clone();
-    let started =
-        Tournaments::start(&settings.data, terms, launcher, secret, engine.clone(), Arc::clone(ledger), signer)?;
+    let started = Tournaments::start(
+        &settings.data,
+        terms,
+        launcher,
+        secret,
+        engine.clone(),
+        Arc::clone(ledger),
+        signer,
+        is_shared,
+    )?;
     Ok(Some(started))
 }
 

@@ -507,11 +507,9 @@ pub enum SettingsError {
     /// `node_listen` is an address of all interfaces, at which other nodes can't reach this one.
     #[error("--node-listen {0}: give the address at which the other nodes reach this one")]
     Unreachable(SocketAddr),
-    /// Tournaments on a node of a shared database. Tournaments are stored in the data folder, which other nodes can't
-    /// read.
+    /// Tournaments in a folder that the other nodes couldn't read.
     #[error(
-        "tournaments are not available on nodes that share a database, since they are stored in the data folder; run them on a separate \
-         arena"
+        "tournaments.folder is missing: nodes that share a database need one folder for tournaments, which all of them can reach"
     )]
     TournamentsOfNodes,
     /// An archive that the other nodes couldn't read.
@@ -624,11 +622,13 @@ impl Settings {
     /// True if the store is shared with other nodes.
     ///
     /// # Errors
-    /// If there is no database to share, or tournaments are enabled.
+    /// If there is no database to share, or no folder for tournaments.
     pub(crate) fn is_shared(&self) -> Result<bool, SettingsError> {
         match self.nodes.shared || self.nodes.nats.is_some() {
             true if self.database.is_none() => Err(SettingsError::NothingToShare),
-            true if self.tournaments.enabled => Err(SettingsError::TournamentsOfNodes),
+            true if self.tournaments.enabled && self.tournaments.folder.is_none() => {
+                Err(SettingsError::TournamentsOfNodes)
+            }
             shared => Ok(shared),
         }
     }

@@ -1,7 +1,7 @@
 //! Tournaments of agents, played by this server in the background: the agents, the queue, and the running tournament.
 //!
 //! The data is on disk: a folder per agent, and a folder with a journal per tournament. A summary of each is also in
-//! memory, for lists. Functions that read or write files block, so handlers call them on blocking threads.
+//! memory, for lists. Nodes of one arena may share the folders ([`shared`]). Functions that read or write files block, so handlers call them on blocking threads.
 
 mod agents;
 mod facts;
@@ -13,6 +13,7 @@ mod redact;
 mod refusal;
 mod runner;
 mod settings;
+mod shared;
 mod shown;
 mod unpack;
 
@@ -22,6 +23,7 @@ use std::io::{self, BufRead, BufReader};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use arena_engine::{Engine, Once};
@@ -34,6 +36,7 @@ use facts::OnceFacts;
 use hashlink::LruCache;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use runner::Current;
+use shared::Shared;
 use shown::ReplayCache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -68,6 +71,12 @@ const AT_ONCE: usize = 2;
 /// Size in bytes at which a piece of a replay is sent.
 const READ_BYTES: usize = 64 * 1024;
 
+/// The age of an unfinished folder at which no node is creating it anymore.
+const UNFINISHED_FOR: Duration = Duration::from_secs(60 * 60);
+
+/// Interval at which a node looks for changes of other nodes.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// Maximum wait for a canceled match to end.
 const LET_GO_WITHIN: Duration = Duration::from_secs(10);
 
@@ -90,6 +99,8 @@ struct TournamentsState {
     /// The lock that is held while an agent or tournament is created or removed. Without it, concurrent requests could
     /// exceed a limit or create the same thing twice.
     making: Mutex<()>,
+    /// The sharing of the folders with other nodes, if they are shared.
+    shared: Option<Shared>,
     state: Mutex<State>,
     /// Notified when the queue or the running tournament changes, or the server stops.
     changed: Condvar,
@@ -107,7 +118,10 @@ struct State {
     created: HashMap<String, CreatedBy>,
     /// The networks that have created agents and tournaments since the server's start, without the administrator's.
     makers: HashMap<CreatedId, IpAddr>,
+    /// The unfinished tournaments, except for the running one. Other nodes may play some of them.
     queue: VecDeque<TournamentId>,
+    /// Those that other nodes play.
+    elsewhere: BTreeSet<TournamentId>,
     current: Option<Current>,
     /// Cached records, each with the number of games at the time of reading.
     records: LruCache<TournamentId, (usize, Arc<Record>)>,
@@ -123,6 +137,8 @@ pub(crate) struct Entry {
     pub(crate) games_played: usize,
     /// Number of planned games. Tie-breaks may add more.
     pub(crate) games: usize,
+    /// The size of the journal when its games were counted, if other nodes may play them.
+    journal_bytes: u64,
 }
 
 /// A snapshot of a tournament.
@@ -177,11 +193,15 @@ impl Tournaments {
         engine: Engine,
         ledger: Arc<Ledger>,
         signer: Option<Signer>,
+        is_shared: bool,
     ) -> Result<(Tournaments, Runner), TournamentsError> {
+        let root = settings.folder.as_deref().unwrap_or(data);
         let open = |name: &str| {
-            let refuse = |source| TournamentsError::Folder { folder: data.join(name).display().to_string(), source };
-            let folder = data.join(name);
-            let prepared = folder::prepare(&folder).and_then(|()| {
+            let folder = root.join(name);
+            let refuse = |source| TournamentsError::Folder { folder: folder.display().to_string(), source };
+            // Other nodes may be creating what looks unfinished.
+            let age = if is_shared { UNFINISHED_FOR } else { Duration::ZERO };
+            let prepared = folder::prepare(&folder, age).and_then(|()| {
                 // Results contain canonical paths of agents' files, so redaction needs the canonical path of the
                 // folder.
                 let folder = folder.canonicalize()?;
@@ -190,6 +210,8 @@ impl Tournaments {
             prepared.map_err(refuse)
         };
         let ((agents, kept_agents), (tournaments, kept)) = (open(AGENTS)?, open(TOURNAMENTS)?);
+        let unusable = |source| TournamentsError::Folder { folder: root.display().to_string(), source };
+        let shared = is_shared.then(|| Shared::open(root)).transpose().map_err(unusable)?;
         let replay_cache = ReplayCache::open(data.join(SHOWN))
             .map_err(|source| TournamentsError::Folder { folder: data.join(SHOWN).display().to_string(), source })?;
         let mut state = State {
@@ -198,6 +220,7 @@ impl Tournaments {
             created: HashMap::new(),
             makers: HashMap::new(),
             queue: VecDeque::new(),
+            elsewhere: BTreeSet::new(),
             current: None,
             records: LruCache::new(RECORDS),
             outcomes: LruCache::new(OUTCOMES),
@@ -233,6 +256,7 @@ impl Tournaments {
             agents,
             tournaments,
             making: Mutex::new(()),
+            shared,
             state: Mutex::new(state),
             changed: Condvar::new(),
             replay_cache,
@@ -351,7 +375,7 @@ impl Tournaments {
         // Unpacking is slow, so it happens before the lock is taken. The second lookup below finds the agent of a
         // concurrent request with the same key.
         let (draft, facts) = agents::draft(&shared.agents, id, source, name, made, shared.settings.unpacked_bytes)?;
-        let _making = shared.making.lock();
+        let _making = self.begin_making()?;
         if let Some(facts) = self.agent_before(facts.once.as_ref(), maker)? {
             return Ok(facts);
         }
@@ -408,7 +432,7 @@ impl Tournaments {
     /// # Errors
     /// If the agent is unknown, an unfinished tournament uses it, or its files can't be removed.
     pub(crate) fn remove_agent(&self, id: AgentId) -> Result<(), TournamentRefusal> {
-        let _making = self.0.making.lock();
+        let _making = self.begin_making()?;
         let mut state = self.state();
         if !state.agents.contains_key(&id) {
             return Err(TournamentRefusal::NoAgent(id.to_string()));
@@ -418,11 +442,10 @@ impl Tournaments {
         if state.tournaments.values().any(needs) {
             return Err(TournamentRefusal::InUse);
         }
-        state.agents.remove(&id);
-        state.makers.remove(&CreatedId::Agent(id));
-        state.created.retain(|_, created| !matches!(created.id, CreatedId::Agent(created) if created == id));
-        drop(state);
+        // The lock is held meanwhile, so that nothing begins to use the agent.
         folder::remove(&self.0.agents.join(id.to_string()))?;
+        state.agents.remove(&id);
+        state.forget_created(CreatedId::Agent(id));
         Ok(())
     }
 
@@ -440,7 +463,7 @@ impl Tournaments {
         maker: Option<IpAddr>,
     ) -> Result<TournamentId, TournamentRefusal> {
         let shared = &*self.0;
-        let _making = shared.making.lock();
+        let _making = self.begin_making()?;
         let once = once.as_ref().map(OnceFacts::of);
         if let Some(CreatedId::Tournament(id)) = self.created_before(once.as_ref())? {
             return Ok(id);
@@ -482,9 +505,12 @@ impl Tournaments {
         draft.finish()?;
         tracing::info!(tournament = %id, games, "queued tournament {id} of {games} games");
         let mut state = self.state();
-        state.add_tournament(Entry { facts: Arc::new(facts), games_played: 0, games });
+        state.add_tournament(Entry { facts: Arc::new(facts), games_played: 0, games, journal_bytes: 0 });
         state.makers.extend(maker.map(|maker| (CreatedId::Tournament(id), maker)));
-        state.queue.push_back(id);
+        // A read of the folder may have found it already.
+        if !state.queue.contains(&id) && state.current.as_ref().is_none_or(|current| current.id != id) {
+            state.queue.push_back(id);
+        }
         drop(state);
         shared.changed.notify_all();
         Ok(id)
@@ -545,12 +571,16 @@ impl Tournaments {
             }
             return Ok(());
         }
-        let before = state.queue.len();
-        state.queue.retain(|queued| *queued != id);
-        if state.queue.len() == before {
+        if !state.queue.contains(&id) {
             return Ok(());
         }
         drop(state);
+        // Nobody begins to play a tournament whose journal is locked.
+        let lock = if self.is_shared() { self.lock_journal(id)? } else { None };
+        if self.is_shared() && lock.is_none() {
+            return self.stop_elsewhere(id);
+        }
+        self.state().queue.retain(|queued| *queued != id);
         let (facts, written) = self.end(id, Ending::Stopped);
         match written {
             Ok(()) => self.note_end(id, facts),
@@ -564,11 +594,22 @@ impl Tournaments {
         Ok(())
     }
 
+    /// Stops a tournament that another node plays, and waits for its end, for at most [`LET_GO_WITHIN`].
+    fn stop_elsewhere(&self, id: TournamentId) -> Result<(), TournamentRefusal> {
+        self.request_stop(id)?;
+        let until = Instant::now() + LET_GO_WITHIN;
+        while !self.has_ended_elsewhere(id) && Instant::now() < until {
+            thread::sleep(LOOK);
+        }
+        self.read_changes()?;
+        Ok(())
+    }
+
     /// Writes the end of a tournament to its folder. Returns the changed facts, `None` for an unknown tournament, and
     /// the result of writing.
     fn end(&self, id: TournamentId, how: Ending) -> (Option<TournamentFacts>, io::Result<()>) {
         let Some(entry) = self.state().tournaments.get(&id).cloned() else { return (None, Ok(())) };
-        let Entry { facts, games_played, games } = entry;
+        let Entry { facts, games_played, games, .. } = entry;
         let ended = facts::Ended { how, at: self.0.engine.now().0, games_played, games };
         let facts = TournamentFacts { ended: Some(ended), ..(*facts).clone() };
         let written = folder::write_facts(&self.folder_of(id), &facts);
@@ -592,18 +633,18 @@ impl Tournaments {
     /// If the tournament is unknown, doesn't stop, or can't be removed.
     pub(crate) fn remove(&self, id: TournamentId) -> Result<(), TournamentRefusal> {
         self.stop(id)?;
-        let _making = self.0.making.lock();
-        let mut state = self.state();
-        if state.current.as_ref().is_some_and(|current| current.id == id) {
+        let _making = self.begin_making()?;
+        let state = self.state();
+        if state.current.as_ref().is_some_and(|current| current.id == id) || state.elsewhere.contains(&id) {
             return Err(TournamentRefusal::Running);
         }
-        state.tournaments.remove(&id).ok_or_else(|| TournamentRefusal::NoTournament(id.to_string()))?;
-        state.records.remove(&id);
-        state.outcomes.remove(&id);
-        state.created.retain(|_, created| !matches!(created.id, CreatedId::Tournament(created) if created == id));
+        if !state.tournaments.contains_key(&id) {
+            return Err(TournamentRefusal::NoTournament(id.to_string()));
+        }
         drop(state);
-        self.0.replay_cache.forget(id);
         folder::remove(&self.folder_of(id))?;
+        self.0.replay_cache.forget(id);
+        self.state().forget_tournament(id);
         Ok(())
     }
 
@@ -709,6 +750,20 @@ impl State {
         self.makers.iter().filter(|(id, by)| **by == maker && counts(**id)).count()
     }
 
+    fn forget_tournament(&mut self, id: TournamentId) {
+        self.tournaments.remove(&id);
+        self.queue.retain(|queued| *queued != id);
+        self.elsewhere.remove(&id);
+        self.records.remove(&id);
+        self.outcomes.remove(&id);
+        self.forget_created(CreatedId::Tournament(id));
+    }
+
+    fn forget_created(&mut self, id: CreatedId) {
+        self.makers.remove(&id);
+        self.created.retain(|_, created| created.id != id);
+    }
+
     fn note(&mut self, once: Option<&OnceFacts>, id: CreatedId) {
         if let Some(OnceFacts { key, request }) = once {
             self.created.insert(key.clone(), CreatedBy { request: request.clone(), id });
@@ -718,7 +773,8 @@ impl State {
     fn snapshot(&self, entry: &Entry) -> TournamentSnapshot {
         let current = self.current.as_ref().filter(|current| current.id == entry.facts.id);
         let rate = current.and_then(|current| current.rate(entry.games_played));
-        TournamentSnapshot { entry: entry.clone(), is_running: current.is_some() && entry.facts.ended.is_none(), rate }
+        let is_played = current.is_some() || self.elsewhere.contains(&entry.facts.id);
+        TournamentSnapshot { entry: entry.clone(), is_running: is_played && entry.facts.ended.is_none(), rate }
     }
 }
 
@@ -746,5 +802,6 @@ fn load(folder: &Path) -> io::Result<Entry> {
             (record.schedule.games_played(), record.schedule.games())
         }
     };
-    Ok(Entry { facts: Arc::new(facts), games_played, games })
+    let journal_bytes = Journal::size(folder)?;
+    Ok(Entry { facts: Arc::new(facts), games_played, games, journal_bytes })
 }

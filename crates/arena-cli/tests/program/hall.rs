@@ -8,11 +8,11 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::{Answer, Client, known_admin_token};
+use arena_testkit::{Answer, Client, Postgres, known_admin_token};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::{Running, file, folder, run};
+use crate::program::{Running, file, folder, run, run_with};
 
 /// The time limit for any step.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -45,13 +45,24 @@ struct TournamentServerFixture {
 
 impl TournamentServerFixture {
     fn start(data: &Path) -> TournamentServerFixture {
-        let settings = "[tournaments]\nenabled = true\nconcurrency = 2\n";
-        let config = file(data, "arena.toml", settings);
-        let store = data.join("store");
-        let args = ["serve", "--listen", "127.0.0.1:0", "--data", store.to_str().unwrap(), "--config", &config];
-        let server = Running::start_with(&args, &[("ADMIN_TOKEN", known_admin_token().reveal())]);
+        TournamentServerFixture::start_with(data, "", &[])
+    }
+
+    /// Starts a server with more settings in `[tournaments]`. With the URL of a database in the environment, it is one of
+    /// several nodes.
+    fn start_with(data: &Path, more: &str, environment: &[(&str, &str)]) -> TournamentServerFixture {
+        let (config, store) = settings(data, more);
+        let mut args = vec!["serve", "--listen", "127.0.0.1:0", "--data", &store, "--config", &config];
+        args.extend(["--shared"].iter().filter(|_| !environment.is_empty()));
+        let token = known_admin_token();
+        let server = Running::start_with(&args, &[&[("ADMIN_TOKEN", token.reveal())], environment].concat());
         let address: SocketAddr = server.url.strip_prefix("http://").unwrap().parse().unwrap();
         TournamentServerFixture { server, client: Client::new(address) }
+    }
+
+    fn delete(&self, path: &str) -> Answer {
+        let bearer = format!("Bearer {}", known_admin_token().reveal());
+        self.client.request("DELETE", path, &[("Authorization", &bearer)], b"")
     }
 
     fn post(&self, path: &str, kind: &str, body: &[u8]) -> Answer {
@@ -111,6 +122,12 @@ impl TournamentServerFixture {
         }
         (standings, matches.as_array().unwrap().clone())
     }
+}
+
+/// Writes the settings of a server. Returns the paths of the file and of the store.
+fn settings(data: &Path, more: &str) -> (String, String) {
+    let settings = format!("[tournaments]\nenabled = true\nconcurrency = 2\n{more}");
+    (file(data, "arena.toml", &settings), data.join("store").to_str().unwrap().to_owned())
 }
 
 #[track_caller]
@@ -202,25 +219,35 @@ fn uploaded_agents_play_in_the_sandbox_and_keep_their_secrets() {
     assert_eq!(run(&["replay", "verify", &kept]).code, 0);
 }
 
+/// Uploads three agents.
+fn upload_three(fixture: &TournamentServerFixture) -> Vec<Value> {
+    let upload = |salt| fixture.upload(&format!("filename=bot{salt}.py"), bot(salt).as_bytes());
+    (1..=3).map(upload).collect()
+}
+
+/// The settings of a tournament between three agents, of 18 games.
+fn of_three() -> Value {
+    json!({ "rounds": 3, "format": "round-robin" })
+}
+
+/// Returns the results of such a tournament on a server of its own.
+fn undisturbed_results() -> (Value, Vec<Value>) {
+    let data = folder();
+    let fixture = TournamentServerFixture::start(data.path());
+    let id = fixture.create(&order(&upload_three(&fixture), of_three()));
+    fixture.wait(&id, |outcome| outcome["state"] == "complete");
+    let results = fixture.results(&id);
+    assert_eq!(results.1.len(), 18);
+    results
+}
+
 #[test]
 fn a_server_that_was_killed_or_stopped_gets_the_same_standings() {
-    let salts = [1, 2, 3];
-    let more = json!({ "rounds": 3, "format": "round-robin" });
-    let whole = folder();
-    let fixture = TournamentServerFixture::start(whole.path());
-    let agents: Vec<Value> =
-        salts.iter().map(|salt| fixture.upload(&format!("filename=bot{salt}.py"), bot(*salt).as_bytes())).collect();
-    let id = fixture.create(&order(&agents, more.clone()));
-    fixture.wait(&id, |outcome| outcome["state"] == "complete");
-    let expected = fixture.results(&id);
-    assert_eq!(expected.1.len(), 18);
-    drop(fixture);
-
+    let expected = undisturbed_results();
     let broken = folder();
     let mut fixture = TournamentServerFixture::start(broken.path());
-    let agents: Vec<Value> =
-        salts.iter().map(|salt| fixture.upload(&format!("filename=bot{salt}.py"), bot(*salt).as_bytes())).collect();
-    let id = fixture.create(&order(&agents, more));
+    let agents = upload_three(&fixture);
+    let id = fixture.create(&order(&agents, of_three()));
     let fourth = fixture.upload("filename=bot4.py", bot(4).as_bytes());
     let failing = fixture.create(&order(&[agents[0].clone(), fourth.clone()], json!({})));
     let last = fixture.create(&order(&agents[..2], json!({})));
@@ -251,4 +278,66 @@ fn a_server_that_was_killed_or_stopped_gets_the_same_standings() {
     );
     assert_eq!(outcome["reason"], reason);
     fixture.wait(&last, |outcome| outcome["state"] == "complete");
+}
+
+#[test]
+fn nodes_share_tournaments_and_play_on_when_one_is_killed() {
+    let expected = undisturbed_results();
+    let (shared, data, url) = (folder(), [folder(), folder()], Postgres::shared().schema());
+    let place = shared.path().join("tournaments");
+    let more = format!("folder = \"{}\"\n", place.display());
+    let environment = [("DATABASE_URL", url.as_str())];
+    let start = |node: usize| TournamentServerFixture::start_with(data[node].path(), &more, &environment);
+    let mut nodes = [start(0), start(1)];
+    let agents = upload_three(&nodes[0]);
+    assert_eq!(nodes[1].client.get("/api/agents").ok()["total"], 3);
+    let id = nodes[1].create(&order(&agents, of_three()));
+    assert_eq!(nodes[0].find(&id)["games"], 18);
+
+    // One of the two kills hits the node that plays.
+    for killed in [0, 1] {
+        let games = 3 + 5 * killed as u64;
+        nodes[1 - killed].wait(&id, |outcome| outcome["gamesPlayed"].as_u64() >= Some(games));
+        nodes[killed].server.signal(Signal::KILL);
+        nodes[killed].server.ended();
+        nodes[1 - killed].wait(&id, |outcome| outcome["gamesPlayed"].as_u64() >= Some(games + 2));
+        nodes[killed] = start(killed);
+        assert!(nodes[killed].find(&id)["gamesPlayed"].as_u64() >= Some(games + 2));
+    }
+    for node in &nodes {
+        node.wait(&id, |outcome| outcome["state"] == "complete");
+        assert_eq!(node.results(&id), expected);
+    }
+
+    // Each node plays one of these, and one of them stops both.
+    let long = || nodes[0].create(&order(&agents[..2], json!({ "rounds": 500 })));
+    let both = [long(), long()];
+    for id in &both {
+        nodes[1].wait(id, |outcome| outcome["state"] == "running");
+        assert_eq!(nodes[0].find(id)["state"], "running");
+    }
+    let in_use = nodes[1].delete(&format!("/api/agents/{}", agents[0]["id"].as_str().unwrap()));
+    assert_eq!(in_use.refusal(), (409, "AGENT_IN_USE".to_owned()));
+    for id in &both {
+        let stopped = nodes[1].post(&format!("/api/tournaments/{id}/stop"), "application/json", b"{}").ok();
+        assert_eq!(stopped["state"], "stopped", "{stopped}");
+        assert_eq!(nodes[0].find(id)["state"], "stopped");
+        assert_eq!(nodes[0].delete(&format!("/api/tournaments/{id}")).status, 200);
+        assert_eq!(nodes[1].client.get(&format!("/api/tournaments/{id}")).status, 404);
+    }
+    let agent = format!("/api/agents/{}", agents[0]["id"].as_str().unwrap());
+    assert_eq!(nodes[1].delete(&agent).status, 200);
+    assert_eq!(nodes[0].client.get(&agent).status, 404);
+    drop(nodes);
+
+    // Journals have paths, so all nodes must see the folder at one path.
+    let elsewhere = shared.path().join("elsewhere");
+    fs::rename(&place, &elsewhere).unwrap();
+    let (config, store) = settings(data[0].path(), &format!("folder = \"{}\"\n", elsewhere.display()));
+    let args = ["serve", "--shared", "--listen", "127.0.0.1:0", "--data", &store, "--config", &config];
+    let run = run_with(&args, &[("ADMIN_TOKEN", known_admin_token().reveal()), environment[0]]);
+    assert_ne!(run.code, 0);
+    let reason =
+        format!("the other nodes see this folder as {}, and this node as {}", place.display(), elsewhere.display());
+    assert!(run.stderr.contains(&reason), "{}", run.stderr);
 }

@@ -57,7 +57,7 @@ fn invalid_nodes_are_refused_with_a_reason() {
         &[("DATABASE_URL", &url)],
         2,
         expect![[r#"
-        error: tournaments are not available on nodes that share a database, since they are stored in the data folder; run them on a separate arena
+        error: tournaments.folder is missing: nodes that share a database need one folder for tournaments, which all of them can reach
     "#]],
     );
     refuses(

@@ -6,6 +6,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,12 +17,15 @@ const UNFINISHED: char = '.';
 /// Name of the file of facts.
 const FACTS: &str = "facts.json";
 
-/// Creates the parent folder, which only the server's user can read, and removes unfinished folders from it.
-pub(super) fn prepare(folder: &Path) -> io::Result<()> {
+/// Creates the parent folder, which only the server's user can read, and removes unfinished folders of at least this age
+/// from it.
+pub(super) fn prepare(folder: &Path, age: Duration) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+        // A time in the future is no age.
+        let is_old = entry.metadata()?.modified()?.elapsed().map_or(age.is_zero(), |since| since >= age);
+        if is_old && entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
             remove_all(&entry.path())?;
         }
     }
@@ -132,7 +136,7 @@ mod tests {
     fn a_folder_is_there_as_a_whole_or_not_at_all() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("agents");
-        prepare(&folder).unwrap();
+        prepare(&folder, Duration::ZERO).unwrap();
         drop(Draft::begin(&folder, "a").unwrap());
         let draft = Draft::begin(&folder, "b").unwrap();
         write_facts(draft.path(), &1).unwrap();
@@ -140,7 +144,9 @@ mod tests {
         draft.finish().unwrap();
         // A leftover of a crash.
         std::mem::forget(Draft::begin(&folder, "c").unwrap());
-        prepare(&folder).unwrap();
+        prepare(&folder, Duration::from_secs(60)).unwrap();
+        assert_eq!(list(&folder).unwrap().len(), 2);
+        prepare(&folder, Duration::ZERO).unwrap();
         assert_eq!(list(&folder).unwrap(), [folder.join("b")]);
         assert_eq!(read_facts::<u8>(&folder.join("b")).unwrap(), 1);
         remove(&folder.join("b")).unwrap();

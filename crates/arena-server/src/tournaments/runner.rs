@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use arena_match::cores;
 use arena_record::Sign;
-use arena_runner::{Ended, Journal, causes};
+use arena_runner::{Ended, Journal, JournalError, causes};
 use arena_runner::{Executor, LocalExecutor, RunError};
 
 use super::facts::Ending;
 use super::id::TournamentId;
-use super::{CreatedId, Tournaments, TournamentsState};
+use super::{CreatedId, LOOK, Tournaments, TournamentsState};
 
 /// The running tournament.
 pub(super) struct Current {
@@ -46,8 +46,14 @@ impl Current {
     }
 
     pub(super) fn stop_for_good(&self) {
-        self.signals.permanent.store(true, Ordering::Relaxed);
-        self.signals.end.store(true, Ordering::Relaxed);
+        self.signals.stop_for_good();
+    }
+}
+
+impl Signals {
+    fn stop_for_good(&self) {
+        self.permanent.store(true, Ordering::Relaxed);
+        self.end.store(true, Ordering::Relaxed);
     }
 }
 
@@ -96,6 +102,7 @@ impl Tournaments {
             tracing::info!(tournament = %id, "playing tournament {id}");
             let played = catch_unwind(AssertUnwindSafe(|| self.0.play(self, id, &signals)));
             let ending = played.unwrap_or_else(|_| Some(Ending::Failed("internal error of the server".to_owned())));
+            let is_over = ending.is_some();
             if let Some(ending) = ending {
                 let (facts, written) = self.end(id, ending);
                 // If the end can't be written, the next start resumes the tournament.
@@ -104,38 +111,58 @@ impl Tournaments {
                 }
                 self.note_end(id, facts);
             }
-            self.state().current = None;
+            let mut state = self.state();
+            state.current = None;
+            // Another node may play it. If it has ended, the next look takes it out of the queue.
+            if !is_over && state.tournaments.contains_key(&id) {
+                state.queue.push_back(id);
+            }
+            drop(state);
             self.0.changed.notify_all();
         }
     }
 
     /// Waits for the next tournament; `None` when the server stops.
     fn next(&self) -> Option<(TournamentId, Arc<Signals>)> {
-        let mut state = self.state();
         loop {
+            if self.is_shared() {
+                self.try_read_changes();
+            }
+            let mut state = self.state();
             if state.is_stopping {
                 return None;
             }
-            if let Some(id) = state.queue.pop_front() {
+            let free = state.queue.iter().position(|id| !state.elsewhere.contains(id));
+            if let Some(id) = free.and_then(|place| state.queue.remove(place)) {
                 let signals = Arc::<Signals>::default();
                 let played_before = state.tournaments.get(&id).map_or(0, |entry| entry.games_played);
                 state.current =
                     Some(Current { id, began: Instant::now(), played_before, signals: Arc::clone(&signals) });
                 return Some((id, signals));
             }
-            self.0.changed.wait(&mut state);
+            // Nothing announces the changes of other nodes.
+            match self.is_shared() {
+                true => drop(self.0.changed.wait_for(&mut state, LOOK)),
+                false => self.0.changed.wait(&mut state),
+            }
         }
     }
 }
 
 impl TournamentsState {
-    /// Plays or resumes a tournament. Returns `None` if the server's stop interrupted it, so the next start resumes it.
+    /// Plays or resumes a tournament. Returns `None` if the server's stop interrupted it, so the next start resumes it, or
+    /// if another node plays it or has ended it.
     fn play(&self, tournaments: &Tournaments, id: TournamentId, signals: &Signals) -> Option<Ending> {
         let failed =
             |error: &dyn std::fmt::Display| Some(Ending::Failed(tournaments.redacted(&error.to_string()).into_owned()));
         let folder = tournaments.folder_of(id);
         let mut journal = match Journal::open(&folder) {
+            Ok(journal) if tournaments.has_ended_elsewhere(id) => {
+                drop(journal);
+                return None;
+            }
             Ok(journal) => journal,
+            Err(JournalError::Locked(_) | JournalError::Absent(_)) if tournaments.is_shared() => return None,
             Err(error) => return failed(&error),
         };
         let changed: Vec<String> = match journal.changed() {
@@ -178,9 +205,15 @@ impl TournamentsState {
             let (done, is_done) = mpsc::channel::<()>();
             let patience = Duration::from_secs(self.settings.max_seconds);
             scope.spawn(move || {
-                if is_done.recv_timeout(patience) == Err(mpsc::RecvTimeoutError::Timeout) {
-                    signals.too_long.store(true, Ordering::Relaxed);
-                    signals.end.store(true, Ordering::Relaxed);
+                let began = Instant::now();
+                while is_done.recv_timeout(LOOK.min(patience)) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    if tournaments.is_stop_requested(id) {
+                        signals.stop_for_good();
+                    }
+                    if began.elapsed() >= patience {
+                        signals.too_long.store(true, Ordering::Relaxed);
+                        signals.end.store(true, Ordering::Relaxed);
+                    }
                 }
             });
             let played = executor.play(&mut journal, on_event);

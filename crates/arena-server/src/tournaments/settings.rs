@@ -1,6 +1,7 @@
 //! Settings of tournaments.
 
 use std::num::NonZeroU16;
+use std::path::PathBuf;
 
 use arena_match::Launcher;
 use serde::Deserialize;
@@ -11,6 +12,9 @@ use serde::Deserialize;
 pub struct TournamentSettings {
     /// True if this server plays tournaments.
     pub enabled: bool,
+    /// The folder of agents and tournaments. Nodes that share a database need one that all of them reach at the same path.
+    /// Default: the data folder.
+    pub folder: Option<PathBuf>,
     /// Clients that may create tournaments.
     pub create: Creators,
     /// Clients that may upload agents, which run on this server.
@@ -78,6 +82,7 @@ impl Default for TournamentSettings {
     fn default() -> Self {
         TournamentSettings {
             enabled: false,
+            folder: None,
             create: Creators::Admin,
             upload: Uploaders::Admin,
             urls: false,

@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arena_match::{ChainRepair, HeaderLine, Replay, Summary, index};
 use hashlink::LruCache;
@@ -54,7 +55,7 @@ impl ReplayCache {
     pub(super) fn open(folder: PathBuf) -> io::Result<ReplayCache> {
         match fs::remove_dir_all(&folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => super::folder::prepare(&folder)?,
+            _ => super::folder::prepare(&folder, Duration::ZERO)?,
         }
         Ok(ReplayCache { folder, ready: Mutex::new(LruCache::new(READY)) })
     }

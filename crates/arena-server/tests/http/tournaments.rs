@@ -194,6 +194,40 @@ fn without_being_asked_for_there_are_none() {
 }
 
 #[test]
+fn an_address_has_a_number_of_agents_and_of_unfinished_tournaments() {
+    let fixture = TournamentFixture::with(|settings| {
+        settings.limits.limit_loopback = true;
+        settings.tournaments.agents_per_address = 2;
+        settings.tournaments.max_tournaments_per_address = 1;
+    });
+    let bot = Bot::start(0);
+    let [ada, bob] = ["ada", "bob"].map(|name| fixture.add(name, &bot).0);
+    let third = json!({ "url": bot.url, "name": "cid" });
+    let refused = |answer: &Answer, code: &str, setting: &str| {
+        assert_eq!(answer.refusal(), (429, code.to_owned()));
+        assert!(answer.header("retry-after").is_some() && answer.text().contains(setting), "{}", answer.text());
+    };
+    refused(&fixture.client.post("/api/agents", &third), "TOO_MANY_OWN_AGENTS", "(tournaments.agents_per_address)");
+    let (id, key) = fixture.create(&[&ada, &bob], json!({}));
+    let again = || fixture.client.post("/api/tournaments", &order(&[&ada, &bob], json!({})));
+    refused(&again(), "TOO_MANY_OWN_TOURNAMENTS", "(tournaments.max_tournaments_per_address)");
+    // Another address has limits of its own, and the administrator has none.
+    let other = fixture.host.client().from_address([127, 0, 0, 2].into());
+    made(&other.post("/api/agents", &third));
+    let bearer = format!("Bearer {}", known_admin_token().reveal());
+    let token = [("Authorization", bearer.as_str())];
+    made(&fixture.client.request("POST", "/api/agents", &token, third.to_string().as_bytes()));
+    let page = fixture.ask("GET", "/api/admin/budgets", known_admin_token().reveal()).ok();
+    let rows = page["addresses"].as_array().expect("a list");
+    let own = rows.iter().find(|row| row["address"] == "127.0.0.1").expect("a row");
+    assert_eq!((&own["used"]["agents"], &own["used"]["tournaments"]), (&json!(2), &json!(1)));
+
+    assert_eq!(fixture.ask("POST", &format!("/api/tournaments/{id}/stop"), &key).status, 200);
+    bot.let_all_begin();
+    made(&again());
+}
+
+#[test]
 fn a_tournament_is_played_and_reported() {
     let fixture = TournamentFixture::open();
     let bot = Bot::start(usize::MAX);
