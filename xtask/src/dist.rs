@@ -1,5 +1,6 @@
-//! `cargo xtask dist`: builds a release in `dist`. The release is an archive with the program, its man pages, licenses
-//! and documents, and two Python wheels: one with the program, and the package `clients/python` with the rules.
+//! `cargo xtask dist`: builds a release in `dist`. The release is an archive with the program, its man pages, licenses,
+//! documents and bill of materials, and two Python wheels: one with the program, and the package `clients/python` with
+//! the rules.
 
 use std::fs;
 use std::path::Path;
@@ -8,12 +9,16 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 use crate::cargo::{cargo, metadata, run, say};
+use crate::sbom::sbom;
 
 /// The folder of the release, in the workspace.
 const FOLDER: &str = "dist";
 
 /// The platform in the names of wheels.
 const PLATFORM: &str = "linux_x86_64";
+
+/// The name of the bill of materials in the archive.
+const BILL: &str = "sbom.cdx.json";
 
 /// The workspace's files and folders that the archive contains.
 const DOCUMENTS: [&str; 5] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "docs"];
@@ -44,6 +49,8 @@ pub fn dist(root: &Path) -> anyhow::Result<()> {
     let packed = folder.join(&name);
     fs::create_dir_all(&packed).with_context(|| format!("cannot create {}", packed.display()))?;
     fs::copy(&program, packed.join("arena")).with_context(|| format!("cannot copy {}", program.display()))?;
+    let bill = serde_json::to_string_pretty(&sbom(root)?)?;
+    fs::write(packed.join(BILL), bill).with_context(|| format!("cannot write {BILL}"))?;
     let mut man = Command::new(&program);
     man.arg("man").arg(packed.join("man/man1"));
     run(man)?;

@@ -14,6 +14,7 @@ mod postgres;
 mod prose;
 mod python;
 mod rules;
+mod sbom;
 mod setup;
 mod soak;
 mod symbols;

@@ -15,6 +15,11 @@ pub fn run(args: WorkerArgs, style: Style) -> Result<(), Failure> {
     if let Some(name) = &args.name {
         check_name("a worker's name", name)?;
     }
+    if rustix::process::geteuid().is_root() && !args.allow_root {
+        let reason = "a worker doesn't run as root, because it starts programs of others; run it as another user, such \
+             as examples/deploy/arena-worker.service does, or use --allow-root";
+        return Err(Failure::new(Exit::Usage, reason));
+    }
     let [stop, called_off] = interrupt::flags([
         "finishing the games in progress; press Ctrl-C again to return them to the queue and stop at once",
         "returning the games in progress to the queue; press Ctrl-C again to kill this program",
@@ -26,6 +31,7 @@ pub fn run(args: WorkerArgs, style: Style) -> Result<(), Failure> {
         shares_core: args.affinity == Affinity::Share,
         confinement: confinement(&args.sandbox)?,
         search: search_path(),
+        programs: args.programs,
     };
     let on_event = move |event: WorkerEvent| {
         // Errors of stdout are ignored, since the worker continues to play even if stdout has no reader.

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::ops::{Deref, RangeInclusive};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use arena_model::{Channel, ChatMessage, Scoring, Session, Status};
@@ -74,6 +74,14 @@ pub(crate) struct Reach {
     pub(crate) ended: Arc<RwLock<Option<StoreError>>>,
     /// The size of the store in bytes, as last measured.
     pub(crate) bytes: Arc<AtomicU64>,
+    /// The place of the writer's server in the URL.
+    pub(crate) server: Arc<AtomicUsize>,
+}
+
+impl Reach {
+    fn of(holder: &Holder) -> Reach {
+        Reach { server: Arc::new(holder.primary.server.into()), ..Reach::default() }
+    }
 }
 
 /// The data for reading the commits of the other nodes of a shared database.
@@ -141,8 +149,8 @@ impl PostgresStore {
         let suspicion = Arc::<Suspicion>::default();
         let counts = read_counts(&holder.client, &suspicion).await?;
         let mirror = Mirror::of(counts, scoring, Rankings::default(), suspicion);
-        let (numbers, reach) = (read_numbers(&holder.client).await?, Reach::default());
-        let readers = PostgresReaders::of(&database, Arc::clone(&reach.ended))?;
+        let (numbers, reach) = (read_numbers(&holder.client).await?, Reach::of(&holder));
+        let readers = PostgresReaders::of(&database, &reach)?;
         let writer = PostgresWriter::start(database, holder, numbers, mirror.clone(), reach.clone(), None);
         Ok(PostgresStore { readers, writer, mirror, reach, shared: None })
     }
@@ -156,8 +164,8 @@ impl PostgresStore {
     /// those of the others.
     pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &NodeTerms) -> Result<PostgresStore, StoreError> {
         let (holder, node) = Holder::join(&database, &scoring, terms).await?;
-        let (suspicion, reach) = (Arc::<Suspicion>::default(), Reach::default());
-        let readers = PostgresReaders::of(&database, Arc::clone(&reach.ended))?;
+        let (suspicion, reach) = (Arc::<Suspicion>::default(), Reach::of(&holder));
+        let readers = PostgresReaders::of(&database, &reach)?;
         let mut connection = readers.connection().await?;
         let (counts, position) = read_counts_and_position(&mut connection, &suspicion).await?;
         drop(connection);
@@ -167,7 +175,7 @@ impl PostgresStore {
         let shared = Shared {
             nodes: Arc::clone(&nodes),
             holder: holder.name.clone(),
-            journal_reader: PostgresReaders::for_journal(&database, Arc::clone(&reach.ended))?,
+            journal_reader: PostgresReaders::for_journal(&database, &reach)?,
             database: database.clone(),
             followed: tokio::sync::Mutex::new(JournalProgress { position, unreported: Changes::default() }),
         };

@@ -58,15 +58,9 @@ impl Postgres {
 
     fn start_as(has_certificate: bool) -> Postgres {
         crate::tier::need_service("PostgreSQL");
-        let folder = tempfile::Builder::new().prefix("arena-postgres-").tempdir().expect("a temp folder").keep();
-        let programs = programs();
+        let (folder, programs) = (new_folder(), programs());
         let (data, password) = (folder.join("data"), folder.join("password"));
         fs::write(&password, USER.1).expect("a file");
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("a folder of this process");
-        if is_root() {
-            // Postgres refuses to run as root.
-            run(Command::new("chown").args(["-R", "postgres"]).arg(&folder));
-        }
         let mut initdb = as_postgres(&programs.join("initdb"));
         initdb.args(["--auth-local=trust", "--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync"]);
         initdb.args(["--username", USER.0]).arg("--pwfile").arg(&password).arg("--pgdata").arg(&data);
@@ -111,6 +105,47 @@ impl Postgres {
     pub fn crash(&mut self) {
         self.signal("-QUIT");
         self.end(true);
+    }
+
+    /// Kills the server's main process. Committed data stays.
+    pub fn kill(&mut self) {
+        self.signal("-KILL");
+        self.end(true);
+    }
+
+    /// Starts a synchronous standby of the server, by `examples/deploy/standby.sh`. Its schemas are those of the server.
+    pub fn start_standby(&self) -> Postgres {
+        let folder = new_folder();
+        self.run_sample(&["allow"]);
+        self.run_sample(&["copy", "127.0.0.1", folder.join("data").to_str().expect("a path in UTF-8")]);
+        let schemas = AtomicU32::new(self.schemas.load(Ordering::Relaxed));
+        let programs = self.programs.clone();
+        let mut standby =
+            Postgres { folder, programs, port: free_port(), watcher: None, schemas, has_certificate: false };
+        standby.start_again();
+        self.run_sample(&["require"]);
+        standby
+    }
+
+    /// Makes a standby the primary, by `examples/deploy/standby.sh`.
+    pub fn promote(&self) {
+        self.run_sample(&["promote"]);
+    }
+
+    /// Runs the example that operators run, with this server as the one that its programs use.
+    fn run_sample(&self, args: &[&str]) {
+        let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/deploy/standby.sh");
+        let path = format!("{}:{}", self.programs.display(), std::env::var("PATH").unwrap_or_default());
+        let mut shell = as_postgres(Path::new("sh"));
+        shell.arg("-s").args(args).stdin(fs::File::open(sample).expect("a sample")).env("PATH", path);
+        shell.envs([("PGHOST", "127.0.0.1"), ("PGUSER", USER.0), ("PGPASSWORD", USER.1)]);
+        run(shell.env("PGPORT", self.port.to_string()).env("STANDBY_PASSWORD", "closed sesame"));
+    }
+
+    /// Returns `url`, a URL of this server, with a standby as the second host.
+    pub fn with_standby(&self, url: &str, standby: &Postgres) -> String {
+        let own = format!("127.0.0.1:{}", self.port);
+        url.replace(&own, &format!("{own},127.0.0.1:{}", standby.port))
     }
 
     /// Copies all stored data, to simulate a backup or a lagging standby. The server must not be running.
@@ -253,6 +288,8 @@ impl Drop for Pooler {
 impl Drop for Postgres {
     fn drop(&mut self) {
         self.end(false);
+        // The folder of a server that was stopped before still exists.
+        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -270,6 +307,17 @@ fn programs() -> PathBuf {
     let all = versions.into_iter().rev().map(|(_, folder)| folder).chain(in_path);
     let found = all.into_iter().find(|folder| folder.join("initdb").exists());
     found.expect("tests need PostgreSQL: `cargo xtask setup` installs it; by hand it is Debian's package postgresql")
+}
+
+/// Creates a folder that Postgres's user owns.
+fn new_folder() -> PathBuf {
+    let folder = tempfile::Builder::new().prefix("arena-postgres-").tempdir().expect("a temp folder").keep();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("a folder of this process");
+    if is_root() {
+        // Postgres refuses to run as root.
+        run(Command::new("chown").arg("postgres").arg(&folder));
+    }
+    folder
 }
 
 fn is_root() -> bool {

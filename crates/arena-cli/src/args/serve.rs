@@ -15,7 +15,8 @@ pub struct ServeArgs {
     /// Data folder for the store, secrets and tournaments [default: arena-data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// Postgres database for the store: postgres://user:password@host:port/database?sslmode=require
+    /// Postgres database for the store: postgres://user:password@host:port/database?sslmode=require; commas separate the
+    /// hosts of a primary and its standbys
     #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
     pub database_url: Option<String>,
     /// Share the database with other nodes started the same way; any node serves any request.

@@ -23,6 +23,12 @@ pub struct WorkerArgs {
     /// CPU placement of a game and its agents.
     #[arg(long, value_enum, default_value_t = Affinity::Share)]
     pub affinity: Affinity,
+    /// Program in PATH that jobs may start, besides python3 and node; may be repeated.
+    #[arg(long = "program", value_name = "NAME")]
+    pub programs: Vec<String>,
+    /// Run as root too.
+    #[arg(long)]
+    pub allow_root: bool,
     /// Sandbox of the agents; a tournament can't change it.
     #[command(flatten)]
     pub sandbox: SandboxArgs,

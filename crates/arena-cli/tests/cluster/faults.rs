@@ -107,6 +107,25 @@ fn the_database_is_stopped_for_a_while() {
 }
 
 #[test]
+fn a_standby_takes_over_from_a_killed_primary() {
+    // The test runs with one node that has exclusive use of the database, and with two that share it.
+    for plan in [Plan::ALONE, Plan { nodes: 2, ..Plan::THREE }] {
+        let mut cluster = Cluster::start(Plan { standby: true, ..plan });
+        under_load(&mut cluster, false, |cluster, clock| {
+            clock.until_percent(40);
+            cluster.fail_over();
+            let promoted = Instant::now();
+            for node in 0..cluster.len() {
+                cluster.until_ready(node);
+            }
+            tell(&format!("all nodes use the standby after {:?}", promoted.elapsed()));
+            clock.a_moment();
+        });
+        cluster.end();
+    }
+}
+
+#[test]
 fn nats_is_restarted_and_is_stopped_for_a_while() {
     let mut cluster = Cluster::start(Plan::THREE);
     under_load(&mut cluster, false, |cluster, clock| {

@@ -57,6 +57,8 @@ pub struct Plan {
     pub auth: bool,
     /// True if each node connects to the database through a proxy.
     pub proxied: bool,
+    /// True if the database has a synchronous standby, which all nodes know.
+    pub standby: bool,
     /// The drain period of a stopping node, in milliseconds.
     pub drain_ms: u64,
     /// The time after which a client without an answer tries another node.
@@ -77,6 +79,7 @@ impl Plan {
         sharing: Sharing::Exclusive,
         auth: false,
         proxied: false,
+        standby: false,
         drain_ms: 0,
         timeout: Duration::from_secs(2),
         balancer: None,
@@ -106,6 +109,7 @@ pub struct Cluster {
     /// The load balancer, with its address for clients.
     balancer: Option<(Balancer, Arc<NodeHandle>)>,
     postgres: MutexGuard<'static, Option<Postgres>>,
+    standby: Option<Postgres>,
     url: String,
     folder: TempDir,
     /// The program of nodes that start.
@@ -161,7 +165,11 @@ impl Cluster {
             // A previous test has failed while Postgres was stopped.
             server.start_again();
         }
-        let (url, port) = (server.schema(), server.port());
+        let (mut url, port) = (server.schema(), server.port());
+        let standby = plan.standby.then(|| server.start_standby());
+        if let Some(standby) = &standby {
+            url = server.with_standby(&url, standby);
+        }
         let nats = (plan.sharing == Sharing::Nats).then(NatsServer::start_plain);
         let node = |_| Node {
             process: None,
@@ -171,7 +179,8 @@ impl Cluster {
         let nodes = (0..plan.nodes).map(node).collect();
         let previous = std::env::var_os("ARENA_PREVIOUS_PROGRAM").filter(|_| plan.attacked);
         let program = previous.map_or_else(|| PathBuf::from(THIS_PROGRAM), PathBuf::from);
-        let mut cluster = Cluster { plan, nodes, nats, balancer: None, postgres, url, folder: folder(), program };
+        let balancer = None;
+        let mut cluster = Cluster { plan, nodes, nats, balancer, postgres, standby, url, folder: folder(), program };
         write_costly_challenge(&cluster.challenges());
         // All nodes start at once, and one of them creates the tables.
         let commands: Vec<Command> = (0..cluster.len()).map(|node| cluster.command(node)).collect();
@@ -382,6 +391,14 @@ impl Cluster {
         self.postgres.as_mut().unwrap()
     }
 
+    /// Kills the primary and promotes its standby, which the cluster then uses as its database server.
+    pub fn fail_over(&mut self) {
+        self.postgres().kill();
+        let standby = self.standby.take().unwrap();
+        standby.promote();
+        *self.postgres = Some(standby);
+    }
+
     /// Removes all but the newest entries of the change feed, as nodes do after a while.
     pub fn forget_changes(&self) {
         let last = "DELETE FROM journal WHERE n < (SELECT max(n) FROM journal)";
@@ -398,6 +415,15 @@ impl Cluster {
             if self.nodes[node].process.is_some() {
                 self.stop(node);
             }
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if self.plan.standby {
+            // The next test starts a server that has no standby.
+            *self.postgres = None;
         }
     }
 }

@@ -129,7 +129,11 @@ impl FleetFixture {
         // Workers use the fixture's folder for temporary files, so that the remains of killed workers are removed with it.
         let (url, folder) = (nats.url(), self.text(""));
         let environment = [environment, &[("TMPDIR", &*folder)]].concat();
-        Running::start_saying("worker ", &[&["worker", "--nats-url", &url], args].concat(), &environment)
+        Running::start_saying(
+            "worker ",
+            &[&["worker", "--allow-root", "--nats-url", &url], args].concat(),
+            &environment,
+        )
     }
 
     pub fn workers(&self, nats: &NatsServer, names: &[&str]) -> Vec<Running> {

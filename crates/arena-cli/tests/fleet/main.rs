@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
 mod fixture;
+mod hostile;
 mod liar;
 #[path = "../program/program.rs"]
 #[allow(dead_code, reason = "the other tests of the binary use more of it")]

@@ -148,8 +148,11 @@ fn a_worker_waits_for_a_server_that_is_not_running() {
     let mut nats = NatsServer::start();
     let url = nats.url();
     nats.stop();
-    let mut worker =
-        arena(&["worker", "--nats-url", &url]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut worker = arena(&["worker", "--allow-root", "--nats-url", &url])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut stderr = BufReader::new(worker.stderr.take().unwrap());
     let mut summary = String::new();
     stderr.read_line(&mut summary).unwrap();

@@ -250,12 +250,13 @@ fn prometheus_shows_a_healthy_arena_and_tells_when_it_stops() {
 }
 
 #[test]
-fn the_unit_for_systemd_is_confined() {
-    let unit = example("arena.service");
-    let run = Command::new("systemd-analyze")
-        .args(["--offline=true", "security", "--threshold=30"])
-        .arg(&unit)
-        .output()
-        .expect("systemd-analyze is installed by `cargo xtask setup monitoring`");
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
+fn the_units_for_systemd_are_confined() {
+    for name in ["arena.service", "arena-worker.service"] {
+        let run = Command::new("systemd-analyze")
+            .args(["--offline=true", "security", "--threshold=30"])
+            .arg(example(name))
+            .output()
+            .expect("systemd-analyze is installed by `cargo xtask setup monitoring`");
+        assert!(run.status.success(), "{name}: {}", String::from_utf8_lossy(&run.stdout));
+    }
 }

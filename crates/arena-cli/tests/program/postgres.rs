@@ -118,6 +118,59 @@ fn a_game_is_played_to_its_end_although_both_processes_are_killed() {
     assert_eq!(counted, "1\n1\n");
 }
 
+#[test]
+fn a_game_goes_on_at_the_standby_although_the_old_primary_comes_back() {
+    let mut primary = Postgres::start();
+    let mut standby = primary.start_standby();
+    let schema = primary.schema();
+    let (url, folder) = (primary.with_standby(&schema, &standby), folder());
+    let at_standby = schema.replace(&primary.port().to_string(), &standby.port().to_string());
+    let mut server = serve(&folder, &url);
+    let client = server.client();
+    let (session, invites) = client.create("psi");
+    let join = |seat: usize, name: &str| {
+        insist(&client, "/api/arena/join", name, &json!({ "invite": invites[seat], "userId": name }))
+    };
+    let chat = |content: &str| json!({ "channel": session, "from": invites[0], "content": content });
+    join(0, "ada");
+    assert_eq!(insist(&client, "/api/chat/send", "before", &chat("before"))["index"], 1);
+
+    primary.kill();
+    assert_away(&client.post_once("/api/chat/send", "after", &chat("after")));
+    standby.promote();
+    assert_eq!(insist(&client, "/api/chat/send", "after", &chat("after"))["index"], 2);
+    join(1, "ben");
+
+    // The old primary is first in the URL and accepts writes, but it lacks all commits since the promotion.
+    primary.start_again();
+    standby.run_sql(
+        &at_standby,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'arena'",
+    );
+    let guess = |seat: usize| {
+        let set: Vec<String> = set_of(&client, &session, &invites[seat]).iter().map(u64::to_string).collect();
+        let content = set.join(", ");
+        json!({ "challengeId": session, "from": invites[seat], "messageType": "guess", "content": content })
+    };
+    insist(&client, "/api/arena/message", "ada guesses", &guess(0));
+    standby.crash();
+    assert_away(&client.post_once("/api/chat/send", "between", &chat("between")));
+    standby.start_again();
+    insist(&client, "/api/arena/message", "ben guesses", &guess(1));
+    assert_eq!(client.get("/api/challenges?status=ended").ok()["total"], 1);
+    let chat = client.get(&format!("/api/chat/sync?channel={session}")).ok();
+    assert_eq!(chat["messages"].as_array().expect("a list").len(), 2);
+    let count = "SELECT count(*) FROM messages WHERE channel = 0; SELECT count(*) FROM endings";
+    assert_eq!(standby.run_sql(&at_standby, count), "2\n1\n");
+    assert_eq!(primary.run_sql(&schema, count), "1\n0\n");
+    server.signal(Signal::TERM);
+    server.ended();
+    let said = server.said();
+    let [new, old] = [&standby, &primary].map(|server| format!("127.0.0.1:{}", server.port()));
+    let old = format!("the primary is {new}; {old}: it isn't the primary any more, but accepts writes");
+    assert!(said.contains(&old), "{said}");
+}
+
 #[track_caller]
 fn refuses(url: &str, code: i32, expected: Expect) {
     let folder = folder();

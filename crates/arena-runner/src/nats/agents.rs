@@ -15,7 +15,8 @@ use crate::nats::wire::{CommandWord, JobAgent};
 /// The largest unpacked size of an agent's folder, in bytes.
 pub const MAX_BYTES: u64 = 64 << 20;
 
-/// Interpreters of scripts. Workers find these programs by name in `PATH`.
+/// Interpreters of scripts. Workers find these programs by name in `PATH`. Jobs may start no other programs of a
+/// worker's machine, except those that the worker's command line names.
 const INTERPRETERS: [&str; 2] = ["python3", "node"];
 
 /// An error for an agent that workers can't play. The text is shown to the user.
@@ -140,7 +141,7 @@ fn describe(entrant: &Entrant, search: &str) -> Result<JobAgent, TravelError> {
         (false, true) => CommandWord::Text(file_name),
         (false, false) => return Err(TravelError::Program { name: name(), program: program.clone() }),
     };
-    let arg = |arg: &String| match Path::new(arg).is_absolute() && is_own(Path::new(arg)) {
+    let arg = |arg: &String| match Path::new(arg).is_absolute() {
         true => below(Path::new(arg)).map(CommandWord::Own),
         false => Ok(CommandWord::Text(arg.clone())),
     };
@@ -160,12 +161,12 @@ fn describe(entrant: &Entrant, search: &str) -> Result<JobAgent, TravelError> {
     })
 }
 
-/// Converts a job's agent into an agent that the worker can start. `folder` contains the unpacked archive, and `search`
-/// is the worker's `PATH`.
+/// Converts a job's agent into an agent that the worker can start. `folder` contains the unpacked archive, `search` is
+/// the worker's `PATH`, and `programs` are the names of the programs in it that agents may be, besides interpreters.
 ///
 /// # Errors
-/// The reason, in one sentence, if the worker can't start the agent.
-pub fn unpacked(agent: &JobAgent, folder: Option<&Path>, search: &str) -> Result<Agent, String> {
+/// The reason, in one sentence, if the worker can't start the agent or doesn't allow it.
+pub fn unpacked(agent: &JobAgent, folder: Option<&Path>, search: &str, programs: &[String]) -> Result<Agent, String> {
     let own = |below: &String| match folder {
         Some(folder) if below.is_empty() => Ok(folder.to_owned()),
         Some(folder) if is_below(below) => Ok(folder.join(below)),
@@ -173,11 +174,21 @@ pub fn unpacked(agent: &JobAgent, folder: Option<&Path>, search: &str) -> Result
     };
     let program = match &agent.program {
         CommandWord::Own(below) => own(below)?,
+        CommandWord::Text(text) if !INTERPRETERS.contains(&text.as_str()) && !programs.contains(text) => {
+            return Err(format!(
+                "{} needs the program `{text}`, which this worker doesn't allow; to allow it, start the worker with \
+                 --program",
+                agent.name
+            ));
+        }
         CommandWord::Text(text) => which(text, search)
             .ok_or_else(|| format!("{} needs the program `{text}`, which isn't in PATH", agent.name))?,
     };
     let arg = |word: &CommandWord| match word {
         CommandWord::Own(below) => own(below).map(PathBuf::into_os_string),
+        CommandWord::Text(text) if text.starts_with('/') => {
+            Err(format!("{} names {text}, a path of the worker's machine", agent.name))
+        }
         CommandWord::Text(text) => Ok(text.into()),
     };
     let command = Command {
@@ -244,7 +255,7 @@ mod tests {
                     archive::unpack(&packed.archives[sha256], there.path(), MAX_BYTES).unwrap();
                 }
                 let folder = agent.archive.as_ref().map(|_| there.path());
-                let arrived = unpacked(agent, folder, search).unwrap();
+                let arrived = unpacked(agent, folder, search, &["tool".to_owned()]).unwrap();
                 let Channel::Stdio(command) = arrived.channel else { panic!("a server") };
                 let mut files: Vec<String> = fs::read_dir(there.path())
                     .unwrap()
@@ -307,6 +318,10 @@ mod tests {
             expect!["error: bot needs ROOT/folder/agent, but workers get only its folder ROOT/files"],
         );
         check(
+            "-- python3 ROOT/files/bot.py ROOT/bin",
+            expect!["error: bot needs ROOT/bin, but workers get only its folder ROOT/files"],
+        );
+        check(
             "-- ROOT/folder/agent ROOT/files/bot.py",
             expect!["error: bot needs ROOT/folder/agent, but workers get only its folder ROOT/files"],
         );
@@ -320,8 +335,33 @@ mod tests {
         let packed = pack(&[entrant], Path::new("/nowhere"), &search).unwrap();
         for path in ["../bin/tool", "/bin/sh", "a/../../b"] {
             let agent = JobAgent { program: CommandWord::Own(path.to_owned()), ..packed.agents[0].clone() };
-            let error = unpacked(&agent, Some(&root), &search).unwrap_err();
+            let error = unpacked(&agent, Some(&root), &search, &[]).unwrap_err();
             assert_eq!(error, format!("native names the file {path}, which is outside of its archive"));
         }
+        let agent = JobAgent { args: vec![CommandWord::Text("/etc/passwd".to_owned())], ..packed.agents[0].clone() };
+        let error = unpacked(&agent, Some(&root), &search, &[]).unwrap_err();
+        assert_eq!(error, "native names /etc/passwd, a path of the worker's machine");
+    }
+
+    #[test]
+    fn programs_of_the_machine_need_permission() {
+        let (_kit, root, search) = kit();
+        let agent = |program: &str| JobAgent {
+            name: "bot".to_owned(),
+            version: None,
+            path: program.to_owned(),
+            dialect: arena_match::Dialect::default(),
+            program: CommandWord::Text(program.to_owned()),
+            args: Vec::new(),
+            own: Vec::new(),
+            archive: None,
+        };
+        let sh = root.join("bin/tool");
+        for program in ["tool", "../bin/tool", sh.to_str().unwrap(), "http://127.0.0.1/"] {
+            let error = unpacked(&agent(program), None, &search, &["other".to_owned()]).unwrap_err();
+            assert!(error.contains("which this worker doesn't allow"), "{error}");
+        }
+        unpacked(&agent("tool"), None, &search, &["tool".to_owned()]).unwrap();
+        unpacked(&agent("python3"), None, &search, &[]).unwrap();
     }
 }

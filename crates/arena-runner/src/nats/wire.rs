@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+/// The maximum length of an id. Ids of matches are the longest: two other ids and a number.
+const MAX_ID: usize = 128;
+
 /// A request to a worker to play a match.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Job {
@@ -29,6 +32,22 @@ pub struct Job {
     pub setup: MatchSetup,
     /// True if the worker must return the logs of agents' stderr.
     pub logs: bool,
+}
+
+impl Job {
+    /// Parses a job. Returns `None` if it isn't one, or if an id of it can't be a part of a subject or a header: then
+    /// it would make the worker write to other subjects of the NATS server.
+    pub fn parse(bytes: &[u8]) -> Option<Job> {
+        let job: Job = serde_json::from_slice(bytes).ok()?;
+        let archives = job.setup.seats.iter().filter_map(|agent| agent.archive.as_ref());
+        let is_valid = [&job.tournament, &job.job, &job.match_id].into_iter().chain(archives).all(|id| is_id(id));
+        is_valid.then_some(job)
+    }
+}
+
+/// Returns true if a text has the form of ids: letters, digits and hyphens.
+fn is_id(text: &str) -> bool {
+    (1..=MAX_ID).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 /// Everything that a match depends on.

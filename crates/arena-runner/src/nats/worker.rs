@@ -71,6 +71,8 @@ pub struct Worker {
     pub confinement: Confinement,
     /// The search path for programs, as in `PATH`.
     pub search: String,
+    /// The names of programs in the search path that agents may be, besides the interpreters of scripts.
+    pub programs: Vec<String>,
 }
 
 /// An event that a worker reports to its caller.
@@ -291,7 +293,7 @@ impl RunningWorker {
 
     /// Handles a job from the queue: plays the match and publishes the result, or returns the job to the queue.
     async fn handle(self: Arc<RunningWorker>, nats: Nats, message: Message, permit: OwnedSemaphorePermit) {
-        let Ok(job) = serde_json::from_slice::<Job>(&message.payload) else {
+        let Some(job) = Job::parse(&message.payload) else {
             self.note("dropped an invalid job");
             let _ = message.ack_with(AckKind::Term).await;
             return;
@@ -399,6 +401,11 @@ impl RunningWorker {
             return Err(cannot(format!("the job is from arena {}, but this worker is {own}", job.generation)));
         }
         let game = arena_games::game(&job.setup.game).ok_or_else(|| cannot(unknown_game(&job.setup)))?;
+        // The check comes before the agents are fetched, so that their number and size are bounded.
+        let seats = job.setup.seats.len();
+        if !game.seats.contains(&seats) {
+            return Err(cannot(format!("{} can't be played by {seats} agents", game.name)));
+        }
         let seed = Seed::from_revealed(&job.setup.seed);
         let seed = seed.ok_or_else(|| cannot("the job's seed isn't 64 hexadecimal digits".to_owned()))?;
         let mut folders = Vec::new();
@@ -409,7 +416,7 @@ impl RunningWorker {
                 None => None,
             };
             let path = folder.as_deref().map(tempfile::TempDir::path);
-            agents.push(unpacked(agent, path, &self.worker.search).map_err(cannot)?);
+            agents.push(unpacked(agent, path, &self.worker.search, &self.worker.programs).map_err(cannot)?);
             // The references keep the agents' folders on disk until the match has ended.
             folders.push(folder);
         }

@@ -9,7 +9,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, SimpleQueryMessage, Statement};
 
 use super::journal::{JournalPosition, NOW_MS};
-use super::url::DatabaseUrl;
+use super::url::{DatabaseServer, DatabaseUrl};
 use crate::StoreError;
 use crate::counts::{Counts, Delta};
 use crate::db::{Db, Failure};
@@ -109,7 +109,7 @@ impl From<tokio_postgres::Error> for StoreError {
 }
 
 /// Returns the error for a failed attempt to connect.
-pub(crate) fn unreachable(database: &DatabaseUrl, error: &tokio_postgres::Error) -> StoreError {
+pub(crate) fn unreachable(database: &DatabaseServer, error: &tokio_postgres::Error) -> StoreError {
     let database = database.to_string();
     let reason = reason(error);
     // An error code comes from a Postgres server that refuses. Without a code, no server answered, or it isn't
@@ -121,12 +121,12 @@ pub(crate) fn unreachable(database: &DatabaseUrl, error: &tokio_postgres::Error)
 }
 
 /// Returns the error for a server that accepts connections but doesn't answer.
-pub(crate) fn silent(database: &DatabaseUrl) -> StoreError {
+pub(crate) fn silent(database: &DatabaseServer) -> StoreError {
     let reason = "the server at this address doesn't answer as Postgres does".to_owned();
     StoreError::Unreachable { database: database.to_string(), reason }
 }
 
-async fn connect(database: &DatabaseUrl, settings: &Settings) -> Result<Client, StoreError> {
+async fn connect(database: &DatabaseServer, settings: &Settings) -> Result<Client, StoreError> {
     let (config, tls) = (database.config(), database.tls()?);
     let connected = tokio::time::timeout(ANSWER_WITHIN, config.connect(tls)).await;
     let connected = connected.map_err(|_| silent(database))?;
@@ -140,11 +140,56 @@ async fn connect(database: &DatabaseUrl, settings: &Settings) -> Result<Client, 
     Ok(client)
 }
 
+/// The server of a database that accepts writes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Primary {
+    /// The server's place in the URL.
+    pub(crate) server: usize,
+    /// The number of the server's timeline, which grows with each promotion of a standby; 0 if the URL has one host.
+    timeline: i64,
+}
+
+/// Connects to the first server that accepts writes. A server whose timeline is older than that of the `last` primary
+/// is refused: it is a former primary, which lacks the commits since a promotion.
+async fn connect_to_primary<'d>(
+    database: &'d DatabaseUrl,
+    settings: &Settings,
+    last: Primary,
+) -> Result<(Client, &'d DatabaseServer, Primary), StoreError> {
+    if let [only] = database.servers() {
+        return Ok((connect(only, settings).await?, only, Primary::default()));
+    }
+    let mut failures = Vec::new();
+    for (place, server) in database.servers().iter().enumerate() {
+        let found = async {
+            let client = connect(server, settings).await?;
+            let timeline = client.query_one(TIMELINE, &[]).await?.try_get(0)?;
+            Ok((client, Primary { server: place, timeline }))
+        };
+        let failure = match found.await {
+            Ok((client, primary)) if primary.timeline >= last.timeline => {
+                if !failures.is_empty() {
+                    tracing::info!("the primary is {}; {}", server.host(), failures.join("; "));
+                }
+                return Ok((client, server, primary));
+            }
+            Ok(_) => "it isn't the primary any more, but accepts writes; stop it, and make it a standby".to_owned(),
+            Err(StoreError::Unreachable { reason, .. } | StoreError::Refused { reason, .. }) => reason,
+            Err(error) => error.to_string(),
+        };
+        failures.push(format!("{}: {failure}", server.host()));
+    }
+    Err(StoreError::Unreachable { database: database.to_string(), reason: failures.join("; ") })
+}
+
+/// Reads the server's timeline, which is the beginning of the name of the current file of its write-ahead log.
+const TIMELINE: &str = "SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint";
+
 /// Applies settings to a connection and verifies them.
 ///
 /// # Errors
 /// [`StoreError::Refused`] if the database, or a pooler in front of it, doesn't apply a setting.
-pub(crate) async fn set(database: &DatabaseUrl, client: &Client, settings: &Settings) -> Result<(), StoreError> {
+pub(crate) async fn set(database: &DatabaseServer, client: &Client, settings: &Settings) -> Result<(), StoreError> {
     let wanted = database.settings(settings);
     if wanted.is_empty() {
         return Ok(());
@@ -185,7 +230,7 @@ fn values(said: &[SimpleQueryMessage]) -> Vec<Option<String>> {
 
 /// Checks that each connection has its own session, because locks belong to sessions. A second connection must be
 /// served by another server process.
-async fn check_sessions(database: &DatabaseUrl, client: &Client) -> Result<(), StoreError> {
+async fn check_sessions(database: &DatabaseServer, client: &Client) -> Result<(), StoreError> {
     let process = "SELECT pg_backend_pid()";
     let second = connect(database, READING).await?;
     // A simple query leaves nothing in progress, so a pooler without sessions can give the first connection's server
@@ -213,6 +258,8 @@ pub(crate) struct Holder {
     /// The id of this start of the arena, as stored in the database. In a shared database, it is the id of the first
     /// node's start.
     pub(crate) name: String,
+    /// The server at the other end.
+    pub(crate) primary: Primary,
 }
 
 /// The kind of access to a database.
@@ -241,7 +288,8 @@ impl Holder {
     /// # Errors
     /// If the database can't be reached or used, another arena uses it, or a newer program created the store in it.
     pub(crate) async fn take(database: &DatabaseUrl) -> Result<Holder, StoreError> {
-        let client = connect(database, &Access::Alone.settings()).await?;
+        let (client, database, primary) =
+            connect_to_primary(database, &Access::Alone.settings(), Primary::default()).await?;
         check_server(database, &client).await?;
         check_sessions(database, &client).await?;
         lock(database, &client, Access::Alone).await?;
@@ -254,7 +302,7 @@ impl Holder {
             )
             .await?
             .try_get(0)?;
-        Holder::of(Arc::new(client), name, None).await
+        Holder::of(Arc::new(client), name, None, primary).await
     }
 
     /// Locks the database for shared use. The first node updates the schema and the scoring, and stores the `terms`.
@@ -268,7 +316,9 @@ impl Holder {
         scoring: &Scoring,
         terms: &NodeTerms,
     ) -> Result<(Holder, String), StoreError> {
-        let client = Arc::new(connect(database, &Access::Shared.settings()).await?);
+        let (client, database, primary) =
+            connect_to_primary(database, &Access::Shared.settings(), Primary::default()).await?;
+        let client = Arc::new(client);
         check_server(database, &client).await?;
         check_sessions(database, &client).await?;
         // Nodes start one at a time, so that a node that finds no other is the first.
@@ -300,10 +350,11 @@ impl Holder {
         let name = holder_of(&client).await?.unwrap_or_default();
         client.execute("SELECT pg_advisory_unlock($1, hashtext(current_schema()))", &[&START_LOCK]).await?;
         let node: String = client.query_one("SELECT gen_random_uuid()::text", &[]).await?.try_get(0)?;
-        Ok((Holder::of(client, name, Some(&node)).await?, node))
+        Ok((Holder::of(client, name, Some(&node), primary).await?, node))
     }
 
-    /// Locks the database again after a lost connection. `node` is the node's id if the database is shared.
+    /// Locks the database again after a lost connection. `node` is the node's id if the database is shared, and `last`
+    /// the primary of the lost connection.
     ///
     /// # Errors
     /// [`StoreError::Superseded`] if another arena has used the database in between, so that this process's memory is
@@ -312,9 +363,10 @@ impl Holder {
         database: &DatabaseUrl,
         name: &str,
         node: Option<&str>,
+        last: Primary,
     ) -> Result<Holder, StoreError> {
         let access = Access::of(node);
-        let client = connect(database, &access.settings()).await?;
+        let (client, database, primary) = connect_to_primary(database, &access.settings(), last).await?;
         let superseded = || StoreError::Superseded { database: database.to_string() };
         if holder_of(&client).await?.as_deref() != Some(name) {
             return Err(superseded());
@@ -324,10 +376,10 @@ impl Holder {
         if holder_of(&client).await?.as_deref() != Some(name) {
             return Err(superseded());
         }
-        Holder::of(Arc::new(client), name.to_owned(), node).await
+        Holder::of(Arc::new(client), name.to_owned(), node, primary).await
     }
 
-    async fn of(client: Arc<Client>, name: String, node: Option<&str>) -> Result<Holder, StoreError> {
+    async fn of(client: Arc<Client>, name: String, node: Option<&str>, primary: Primary) -> Result<Holder, StoreError> {
         let statements = Statements::prepare(&client).await?;
         let sharing = match node {
             Some(node) => {
@@ -336,7 +388,7 @@ impl Holder {
             }
             None => None,
         };
-        Ok(Holder { client, statements, sharing, name })
+        Ok(Holder { client, statements, sharing, name, primary })
     }
 }
 
@@ -371,7 +423,7 @@ async fn set_terms(client: &Client, terms: &NodeTerms) -> Result<(), StoreError>
 
 /// Checks that this node's schema, scoring and [`NodeTerms`] equal the stored ones.
 async fn check_terms(
-    database: &DatabaseUrl,
+    database: &DatabaseServer,
     client: &Arc<Client>,
     scoring: &Scoring,
     terms: &NodeTerms,
@@ -406,7 +458,7 @@ pub(crate) async fn arena_id(client: &Client) -> Result<String, StoreError> {
 }
 
 /// Checks that the server can contain a store and that its commits are durable.
-async fn check_server(database: &DatabaseUrl, client: &Client) -> Result<(), StoreError> {
+async fn check_server(database: &DatabaseServer, client: &Client) -> Result<(), StoreError> {
     let row = client
         .query_one(
             "SELECT current_setting('server_encoding'), current_setting('fsync'), current_setting('synchronous_commit'),
@@ -447,7 +499,7 @@ async fn wait_for(client: &Client, try_lock: &str, lock: i32, patience: Duration
     }
 }
 
-async fn lock(database: &DatabaseUrl, client: &Client, access: Access) -> Result<(), StoreError> {
+async fn lock(database: &DatabaseServer, client: &Client, access: Access) -> Result<(), StoreError> {
     let try_lock = match access {
         Access::Alone => "pg_try_advisory_lock",
         Access::Shared => "pg_try_advisory_lock_shared",

@@ -1,18 +1,19 @@
-//! A small pool of connections for reading. Each connection has its own prepared statements.
+//! A small pool of connections for reading, for each server of the database. Each connection has its own prepared statements.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use deadpool_postgres::{
     ClientWrapper, Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
     TimeoutType,
 };
-use parking_lot::RwLock;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use super::Reach;
 use super::connection::{ANSWER_WITHIN, READING, failed, set, silent, unreachable};
-use super::url::DatabaseUrl;
+use super::url::{DatabaseServer, DatabaseUrl};
 use crate::StoreError;
 
 /// The maximum number of connections for reading. One of them handles thousands of short reads per second; the others
@@ -29,69 +30,70 @@ const READ_TIMEOUT: Duration = Duration::from_secs(40);
 /// The time limit for a read of the journal. Every request waits for such a read, which takes about a millisecond.
 const JOURNAL_READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A pool of connections. Clones share the pool.
+/// Creates a pool, which connects on demand.
+fn pool_of(server: &DatabaseServer, connections: usize) -> Result<Pool, StoreError> {
+    let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let manager = Manager::from_config(server.config(), server.tls()?, config);
+    let set_by = server.clone();
+    let settle = Hook::async_fn(move |client: &mut ClientWrapper, _| {
+        let server = set_by.clone();
+        Box::pin(
+            async move { set(&server, client, READING).await.map_err(|error| HookError::message(error.to_string())) },
+        )
+    });
+    Pool::builder(manager)
+        .post_create(settle)
+        .max_size(connections)
+        .wait_timeout(Some(WAIT))
+        .create_timeout(Some(ANSWER_WITHIN))
+        .runtime(Runtime::Tokio1)
+        .build()
+        .map_err(|error| StoreError::Database(error.to_string()))
+}
+
+/// Pools of connections, of which the pool of the writer's server is used. So readers follow the writer to a promoted
+/// standby, and don't read from a former primary. Clones share the pools.
 #[derive(Clone)]
 pub(crate) struct PostgresReaders {
-    pool: Pool,
+    pools: Arc<[(DatabaseServer, Pool)]>,
     timeout: Duration,
-    database: DatabaseUrl,
-    ended: Arc<RwLock<Option<StoreError>>>,
+    reach: Reach,
 }
 
 impl PostgresReaders {
-    /// Creates a pool, which connects on demand.
-    pub(crate) fn of(
-        database: &DatabaseUrl,
-        ended: Arc<RwLock<Option<StoreError>>>,
-    ) -> Result<PostgresReaders, StoreError> {
-        PostgresReaders::with(database, ended, CONNECTIONS, READ_TIMEOUT)
+    /// Creates the pools, which connect on demand.
+    pub(crate) fn of(database: &DatabaseUrl, reach: &Reach) -> Result<PostgresReaders, StoreError> {
+        PostgresReaders::with(database, reach, CONNECTIONS, READ_TIMEOUT)
     }
 
-    /// Creates a pool of one connection for reads of the journal. With their own connection, these reads never wait for
+    /// Creates pools of one connection for reads of the journal. With their own connection, these reads never wait for
     /// long reads.
-    pub(crate) fn for_journal(
-        database: &DatabaseUrl,
-        ended: Arc<RwLock<Option<StoreError>>>,
-    ) -> Result<PostgresReaders, StoreError> {
-        PostgresReaders::with(database, ended, 1, JOURNAL_READ_TIMEOUT)
+    pub(crate) fn for_journal(database: &DatabaseUrl, reach: &Reach) -> Result<PostgresReaders, StoreError> {
+        PostgresReaders::with(database, reach, 1, JOURNAL_READ_TIMEOUT)
     }
 
     fn with(
         database: &DatabaseUrl,
-        ended: Arc<RwLock<Option<StoreError>>>,
+        reach: &Reach,
         connections: usize,
         timeout: Duration,
     ) -> Result<PostgresReaders, StoreError> {
-        let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = Manager::from_config(database.config(), database.tls()?, config);
-        let set_by = database.clone();
-        let settle = Hook::async_fn(move |client: &mut ClientWrapper, _| {
-            let database = set_by.clone();
-            Box::pin(async move {
-                set(&database, client, READING).await.map_err(|error| HookError::message(error.to_string()))
-            })
-        });
-        let pool = Pool::builder(manager)
-            .post_create(settle)
-            .max_size(connections)
-            .wait_timeout(Some(WAIT))
-            .create_timeout(Some(ANSWER_WITHIN))
-            .runtime(Runtime::Tokio1)
-            .build()
-            .map_err(|error| StoreError::Database(error.to_string()))?;
-        Ok(PostgresReaders { pool, timeout, database: database.clone(), ended })
+        let pool = |server: &DatabaseServer| Ok((server.clone(), pool_of(server, connections)?));
+        let pools = database.servers().iter().map(pool).collect::<Result<_, StoreError>>()?;
+        Ok(PostgresReaders { pools, timeout, reach: reach.clone() })
     }
 
     /// Returns a connection for a series of reads that belong together.
     pub(crate) async fn connection(&self) -> Result<Object, StoreError> {
-        if let Some(error) = &*self.ended.read() {
+        if let Some(error) = &*self.reach.ended.read() {
             return Err(error.clone());
         }
-        self.pool.get().await.map_err(|error| match error {
-            PoolError::Backend(error) => unreachable(&self.database, &error),
-            PoolError::Timeout(TimeoutType::Create) => silent(&self.database),
+        let (server, pool) = &self.pools[self.reach.server.load(Ordering::SeqCst)];
+        pool.get().await.map_err(|error| match error {
+            PoolError::Backend(error) => unreachable(server, &error),
+            PoolError::Timeout(TimeoutType::Create) => silent(server),
             PoolError::Timeout(_) => {
-                let all = self.pool.status().max_size;
+                let all = pool.status().max_size;
                 StoreError::Database(format!("all {all} connections for reading are in use"))
             }
             PoolError::PostCreateHook(HookError::Message(reason)) => StoreError::Database(reason.into_owned()),

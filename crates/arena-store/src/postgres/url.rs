@@ -1,4 +1,4 @@
-//! The connection URL of a database, with a display form that contains no secrets.
+//! The connection URL of a database and its servers, with display forms that contain no secrets.
 
 use std::fmt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -21,6 +21,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The time for which sent data may stay unacknowledged until the connection is treated as lost.
 const LOST_AFTER: Duration = Duration::from_secs(15);
+
+/// The time between two probes of an idle connection whose server has stopped answering.
+const PROBE_AGAIN: Duration = Duration::from_secs(5);
 
 /// Settings that Postgres accepts only in a connection's startup packet (`context` in `pg_settings` is `backend` or
 /// `superuser-backend`). Poolers refuse them, because a pooler connects before it has its client's settings.
@@ -39,8 +42,18 @@ const START_ONLY: [&str; 6] = [
 /// `sslrootcert` names a file with the trusted certificates, instead of the usual ones. `sslmode` is `disable` (the
 /// default), `require` or `verify-full`. Both `require` and `verify-full` demand a certificate that is trusted and
 /// matches the host, because encryption without this check doesn't protect against impostors.
+///
+/// Several hosts, as in `postgres://user@db1,db2:5433/database`, are a primary and its standbys. Only the host that
+/// accepts writes is used, as with `target_session_attrs=read-write` (`docs/decisions/0093`).
 #[derive(Clone, PartialEq)]
 pub struct DatabaseUrl {
+    servers: Vec<DatabaseServer>,
+}
+
+/// A server of a database, with everything that a connection to it needs.
+#[derive(Clone, PartialEq)]
+pub(crate) struct DatabaseServer {
+    /// The configuration, with one host.
     config: tokio_postgres::Config,
     /// Settings from the parameter `options`, which are applied after connecting.
     settings: Vec<(String, String)>,
@@ -48,22 +61,23 @@ pub struct DatabaseUrl {
 }
 
 impl fmt::Display for DatabaseUrl {
-    /// Shows database, host and port, without password or other secrets.
+    /// Shows database, hosts and ports, without password or other secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let host = match self.config.get_hosts().first() {
-            Some(Host::Tcp(host)) if host.contains(':') => format!("[{host}]"),
-            Some(Host::Tcp(host)) => host.clone(),
-            Some(Host::Unix(folder)) => folder.display().to_string(),
-            None => "localhost".to_owned(),
-        };
-        let port = self.config.get_ports().first().copied().unwrap_or(5432);
-        write!(f, "{} at {host}:{port}", self.config.get_dbname().or(self.config.get_user()).unwrap_or("postgres"))
+        let hosts: Vec<String> = self.servers.iter().map(DatabaseServer::host).collect();
+        write!(f, "{} at {}", self.servers[0].name(), hosts.join(","))
     }
 }
 
 impl fmt::Debug for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "DatabaseUrl({self})")
+    }
+}
+
+impl fmt::Display for DatabaseServer {
+    /// Shows database, host and port, without password or other secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}", self.name(), self.host())
     }
 }
 
@@ -87,12 +101,18 @@ impl FromStr for DatabaseUrl {
             // Otherwise the part after the first @ would count as the host and be shown in messages.
             return Err(refuse("it has more than one @: write @ in a password as %40, and / as %2F"));
         }
+        let bases = split_hosts(base);
         let (mut mode, mut roots, mut settings, mut kept) = (SslMode::Disable, None, Vec::new(), Vec::new());
+        let mut target = if bases.len() > 1 { TargetSessionAttrs::ReadWrite } else { TargetSessionAttrs::Any };
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             match parameter.split_once('=') {
                 Some(("sslmode", "disable")) => mode = SslMode::Disable,
                 Some(("sslmode", "require" | "verify-full")) => mode = SslMode::Require,
                 Some(("sslmode", _)) => return Err(refuse("sslmode can be disable, require or verify-full")),
+                Some(("target_session_attrs", "read-write")) => target = TargetSessionAttrs::ReadWrite,
+                Some(("target_session_attrs", _)) => {
+                    return Err(refuse("target_session_attrs can only be read-write, because the arena writes"));
+                }
                 Some(("sslrootcert", file)) => roots = Some(read_roots(&percent_decode_str(file).decode_utf8_lossy())?),
                 Some(("options", options)) => match read_settings(&percent_decode_str(options).decode_utf8_lossy()) {
                     Some(own) => settings.extend(own),
@@ -102,35 +122,49 @@ impl FromStr for DatabaseUrl {
                 _ => kept.push(parameter),
             }
         }
-        let url = if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) };
-        let mut config: tokio_postgres::Config =
-            url.parse().map_err(|error: tokio_postgres::Error| DatabaseUrlError {
-                // The error itself only states that the configuration is invalid. Its source has the reason.
-                reason: std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string),
-            })?;
-        if config.get_hosts().is_empty() {
-            return Err(refuse("it names no host"));
-        }
-        if config.get_hosts().len() > 1 {
-            return Err(refuse("it names several hosts, but only one is supported"));
-        }
-        config.ssl_mode(mode);
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT_TIMEOUT);
-        }
-        if config.get_application_name().is_none() {
-            config.application_name("arena");
-        }
-        config.tcp_user_timeout(LOST_AFTER).keepalives_idle(LOST_AFTER);
         let (first, settings): (Vec<_>, Vec<_>) =
             settings.into_iter().partition(|(name, _): &(String, String)| START_ONLY.contains(&name.as_str()));
-        if !first.is_empty() {
-            let kept = config.get_options().map(str::to_owned);
-            let all: Vec<String> = kept.into_iter().chain(first.iter().map(write_setting)).collect();
-            config.options(all.join(" "));
+        let mut servers = Vec::new();
+        for base in &bases {
+            let url = if kept.is_empty() { base.clone() } else { format!("{base}?{}", kept.join("&")) };
+            let mut config: tokio_postgres::Config =
+                url.parse().map_err(|error: tokio_postgres::Error| DatabaseUrlError {
+                    // The error itself only states that the configuration is invalid. Its source has the reason.
+                    reason: std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string),
+                })?;
+            if config.get_hosts().is_empty() {
+                return Err(refuse("it names no host"));
+            }
+            if config.get_hosts().len() > 1 || (bases.len() > 1 && !config.get_hostaddrs().is_empty()) {
+                return Err(refuse(
+                    "write several hosts as postgres://user@db1,db2/arena, without host= and hostaddr=",
+                ));
+            }
+            config.ssl_mode(mode).target_session_attrs(target);
+            if config.get_connect_timeout().is_none() {
+                config.connect_timeout(CONNECT_TIMEOUT);
+            }
+            if config.get_application_name().is_none() {
+                config.application_name("arena");
+            }
+            config.tcp_user_timeout(LOST_AFTER).keepalives_idle(LOST_AFTER).keepalives_interval(PROBE_AGAIN);
+            if !first.is_empty() {
+                let kept = config.get_options().map(str::to_owned);
+                let all: Vec<String> = kept.into_iter().chain(first.iter().map(write_setting)).collect();
+                config.options(all.join(" "));
+            }
+            servers.push(DatabaseServer { config, settings: settings.clone(), roots: roots.clone() });
         }
-        Ok(DatabaseUrl { config, settings, roots })
+        Ok(DatabaseUrl { servers })
     }
+}
+
+/// Splits a URL without parameters, such as `postgres://user@db1,db2/arena`, into URLs of one host each.
+fn split_hosts(base: &str) -> Vec<String> {
+    let scheme = base.find("://").map_or(0, |at| at + 3);
+    let (before, rest) = base.split_at(base.find('@').map_or(scheme, |at| at + 1));
+    let (hosts, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    hosts.split(',').map(|host| format!("{before}{host}{path}")).collect()
 }
 
 /// Parses an `options` parameter: `-c name=value` or `--name=value`, with a backslash before spaces in a value.
@@ -181,6 +215,28 @@ fn read_roots(file: &str) -> Result<Vec<CertificateDer<'static>>, DatabaseUrlErr
 }
 
 impl DatabaseUrl {
+    /// Returns the servers in the order of the URL. There is at least one.
+    pub(crate) fn servers(&self) -> &[DatabaseServer] {
+        &self.servers
+    }
+}
+
+impl DatabaseServer {
+    /// Returns the host and port, for messages.
+    pub(crate) fn host(&self) -> String {
+        let host = match self.config.get_hosts().first() {
+            Some(Host::Tcp(host)) if host.contains(':') => format!("[{host}]"),
+            Some(Host::Tcp(host)) => host.clone(),
+            Some(Host::Unix(folder)) => folder.display().to_string(),
+            None => "localhost".to_owned(),
+        };
+        format!("{host}:{}", self.config.get_ports().first().copied().unwrap_or(5432))
+    }
+
+    fn name(&self) -> &str {
+        self.config.get_dbname().or(self.config.get_user()).unwrap_or("postgres")
+    }
+
     pub(crate) fn config(&self) -> tokio_postgres::Config {
         self.config.clone()
     }
@@ -238,7 +294,10 @@ mod tests {
 
     fn check(url: &str, expected: Expect) {
         let shown = match url.parse::<DatabaseUrl>() {
-            Ok(url) => format!("{url} {:?}", url.config.get_ssl_mode()),
+            Ok(url) => {
+                let config = url.servers[0].config();
+                format!("{url} {:?} {:?}", config.get_ssl_mode(), config.get_target_session_attrs())
+            }
             Err(error) => error.to_string(),
         };
         expected.assert_eq(&shown);
@@ -246,10 +305,21 @@ mod tests {
 
     #[test]
     fn a_url_says_where_a_database_is_and_shows_no_password() {
-        check("postgres://ada:secret@db.example.org/arena", expect!["arena at db.example.org:5432 Disable"]);
-        check("postgresql://ada:secret@[::1]:6000/arena?sslmode=verify-full", expect!["arena at [::1]:6000 Require"]);
-        check("postgres://ada@%2Frun%2Fpostgresql/arena", expect!["arena at /run/postgresql:5432 Disable"]);
-        check("postgres://ada@localhost", expect!["ada at localhost:5432 Disable"]);
+        check("postgres://ada:secret@db.example.org/arena", expect!["arena at db.example.org:5432 Disable Any"]);
+        check(
+            "postgresql://ada:secret@[::1]:6000/arena?sslmode=verify-full",
+            expect!["arena at [::1]:6000 Require Any"],
+        );
+        check("postgres://ada@%2Frun%2Fpostgresql/arena", expect!["arena at /run/postgresql:5432 Disable Any"]);
+        check(
+            "postgres://ada:a,b@db1,db2:5433,[::1]/arena",
+            expect!["arena at db1:5432,db2:5433,[::1]:5432 Disable ReadWrite"],
+        );
+        check(
+            "postgres://ada@db1/arena?target_session_attrs=read-write",
+            expect!["arena at db1:5432 Disable ReadWrite"],
+        );
+        check("postgres://ada@localhost", expect!["ada at localhost:5432 Disable Any"]);
     }
 
     #[test]
@@ -268,12 +338,13 @@ mod tests {
             check(other, None);
         }
         let url: DatabaseUrl = "postgres://a/arena?options=-cjit%3Don".parse().expect("a URL");
-        let set = url.settings(&[("jit", "off"), ("lock_timeout", "1s"), ("lock_timeout", "2s")]);
+        let server = &url.servers()[0];
+        let set = server.settings(&[("jit", "off"), ("lock_timeout", "1s"), ("lock_timeout", "2s")]);
         assert_eq!(
             set,
             [("lock_timeout", "2s"), ("jit", "on")].map(|(name, value)| (name.to_owned(), value.to_owned()))
         );
-        assert_eq!(url.config().get_options(), None);
+        assert_eq!(server.config().get_options(), None);
     }
 
     #[test]
@@ -281,20 +352,32 @@ mod tests {
         let text = "postgres://a/arena?options=-cjit%3Don%20-B%205&options=-cwork_mem%3D4MB%20--post-auth-delay%3D0\
              &options=-cignore_system_indexes%3Da%5C%20b%5C%5C";
         let url: DatabaseUrl = text.parse().expect("a URL");
+        let server = &url.servers()[0];
         assert_eq!(
-            url.config().get_options(),
+            server.config().get_options(),
             Some(r"-cjit=on -B 5 -c post_auth_delay=0 -c ignore_system_indexes=a\ b\\")
         );
-        assert_eq!(url.settings(&[]), [("work_mem".to_owned(), "4MB".to_owned())]);
+        assert_eq!(server.settings(&[]), [("work_mem".to_owned(), "4MB".to_owned())]);
     }
 
     #[test]
     fn what_is_no_url_is_refused() {
         check("mysql://localhost/x", expect!["not a URL of a Postgres database: it doesn't begin with postgres://"]);
         check("postgres:///arena", expect!["not a URL of a Postgres database: it names no host"]);
+        check("postgres://a,,b/arena", expect!["not a URL of a Postgres database: it names no host"]);
+        for url in ["postgres://a/arena?host=b", "postgres://a,b/arena?hostaddr=127.0.0.1"] {
+            check(
+                url,
+                expect![
+                    "not a URL of a Postgres database: write several hosts as postgres://user@db1,db2/arena, without host= and hostaddr="
+                ],
+            );
+        }
         check(
-            "postgres://a,b/arena",
-            expect!["not a URL of a Postgres database: it names several hosts, but only one is supported"],
+            "postgres://a,b/arena?target_session_attrs=any",
+            expect![
+                "not a URL of a Postgres database: target_session_attrs can only be read-write, because the arena writes"
+            ],
         );
         check(
             "postgres://a/arena?sslmode=prefer",

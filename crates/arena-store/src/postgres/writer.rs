@@ -17,7 +17,7 @@ use tokio_postgres::Error;
 
 use super::Reach;
 use super::batch::{add_delta, result_of, write_batch};
-use super::connection::{Holder, measure, read_counts, read_numbers};
+use super::connection::{Holder, Primary, measure, read_counts, read_numbers};
 use super::journal::{self, JournalEntry, NOW_MS};
 use super::url::DatabaseUrl;
 use crate::counts::Counts;
@@ -83,11 +83,12 @@ impl PostgresWriter {
     ) -> PostgresWriter {
         let (jobs, waiting) = mpsc::unbounded_channel();
         let handle = mirror.clone();
-        let name = holder.name.clone();
+        let (name, primary) = (holder.name.clone(), holder.primary);
         let link = Some(Arc::new(holder));
         let state = PostgresWriterState {
             database,
             name,
+            primary,
             link,
             numbers,
             mirror,
@@ -130,6 +131,8 @@ impl PostgresWriter {
 struct PostgresWriterState {
     database: DatabaseUrl,
     name: String,
+    /// The primary of the last connection.
+    primary: Primary,
     /// The connection that holds the lock on the database; `None` after the connection was lost.
     link: Option<Arc<Holder>>,
     numbers: Numbers,
@@ -279,12 +282,14 @@ impl PostgresWriterState {
 
     async fn reconnect(&mut self) -> Result<Arc<Holder>, StoreError> {
         let node = self.nodes.as_ref().map(|nodes| nodes.node());
-        let taken = Holder::reconnect(&self.database, &self.name, node).await;
+        let taken = Holder::reconnect(&self.database, &self.name, node, self.primary).await;
         let holder = taken.inspect_err(|error| {
             if let StoreError::Superseded { .. } = error {
                 *self.reach.ended.write() = Some(error.clone());
             }
         })?;
+        self.primary = holder.primary;
+        self.reach.server.store(holder.primary.server, Ordering::SeqCst);
         // It is unknown if the database has stored the commit in progress. In a shared database, the journal shows the
         // result.
         if self.nodes.is_none() {

@@ -88,6 +88,16 @@ async fn what_cannot_be_a_store_is_refused_in_a_sentence() {
         format!("the database arena at {nobody} cannot be reached: Connection refused (os error 111)")
     );
     let right = postgres.url("");
+    let wrong = right.replace("open%20sesame", "wrong").replace('@', &format!("@{nobody},"));
+    let none = connect(&wrong).await.map(drop).expect_err("no host can be used").to_string();
+    let own = format!("127.0.0.1:{}", postgres.port());
+    assert_eq!(
+        none,
+        format!(
+            "the database postgres at {nobody},{own} cannot be reached: {nobody}: Connection refused (os error 111); \
+             {own}: password authentication failed for user \"arena\""
+        )
+    );
     check(
         &right.replace("open%20sesame", "wrong"),
         expect![[
@@ -158,6 +168,22 @@ async fn a_server_that_is_no_postgres_is_refused() {
         refused.to_string().starts_with(&format!("the database arena at {address} cannot be reached: ")),
         "{refused}"
     );
+}
+
+#[tokio::test]
+async fn a_host_that_does_not_answer_is_passed_over() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = silent.local_addr().expect("an address");
+    let url = Postgres::shared().schema().replace('@', &format!("@{address},"));
+    let began = Instant::now();
+    let store = connect(&url).await.expect("the second host answers");
+    assert!(began.elapsed() < Duration::from_secs(15), "after {:?}", began.elapsed());
+    create(&store, &session(1)).await;
+    // Readers connect to the host of the writer at once.
+    let began = Instant::now();
+    assert!(store.find_session(session(1).facts.id).await.expect("readable").is_some());
+    assert!(began.elapsed() < Duration::from_secs(5), "after {:?}", began.elapsed());
+    drop(silent);
 }
 
 #[tokio::test]

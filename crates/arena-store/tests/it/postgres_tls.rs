@@ -34,6 +34,12 @@ async fn what_is_encrypted_is_so_on_all_connections_and_to_the_right_server() {
     );
     assert_eq!(connections, "t|t\n");
     drop(store);
+    // Of several hosts, each must have a certificate for its own name.
+    let hosts = format!("127.0.0.1:{0},localhost:{0}", postgres.port());
+    let both = postgres
+        .url(&format!("?sslmode=verify-full&sslrootcert={own}"))
+        .replace(&format!("127.0.0.1:{}", postgres.port()), &hosts);
+    drop(connect(&both).await.expect("the second host has the name in the certificate"));
 
     check_refusal(
         &postgres,
