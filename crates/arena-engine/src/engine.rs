@@ -175,6 +175,11 @@ impl Engine {
         self.inner.catalogue.change(|hosted| drop(hosted.remove(id)));
     }
 
+    /// True if other nodes share the store.
+    pub fn is_shared(&self) -> bool {
+        self.inner.store.nodes().is_some()
+    }
+
     /// Returns the current time of the engine's clock.
     pub fn now(&self) -> Timestamp {
         self.inner.environment.now()

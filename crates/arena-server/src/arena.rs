@@ -66,7 +66,6 @@ impl Arena {
     pub(crate) fn new(
         engine: Engine,
         settings: Settings,
-        ledger: Arc<Ledger>,
         auth: Option<Auth>,
         tournaments: Option<Tournaments>,
         records: Records,
@@ -76,6 +75,8 @@ impl Arena {
         let records = Arc::new(records);
         records.keep_commitments(&engine);
         let rates = Rates::new(&settings.limits);
+        let new_ledger = || Arc::new(Ledger::new(&settings.limits));
+        let ledger = tournaments.as_ref().map_or_else(new_ledger, Tournaments::ledger);
         let connections = Arc::new(Connections::new(
             &settings.limits,
             &settings.network.trusted_proxies,

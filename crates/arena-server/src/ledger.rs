@@ -251,7 +251,7 @@ impl Ledger {
             let Some(entry) = self.limited(address).and_then(|address| addresses.get(&address)) else { return Ok(()) };
             let has_stored = stored > 0 && entry.stored >= stored;
             (
-                has_stored.then(|| DAY.saturating_sub(now - entry.begun)).unwrap_or_default(),
+                if has_stored { DAY.saturating_sub(now - entry.begun) } else { Duration::ZERO },
                 entry.computed(now, limits).saturating_sub(computed),
             )
         };

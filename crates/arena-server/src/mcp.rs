@@ -351,7 +351,6 @@ mod tests {
     use tempfile::TempDir;
     use tokio::sync::mpsc;
 
-    use crate::ledger::Ledger;
     use crate::records::Records;
     use crate::settings::Settings;
 
@@ -377,8 +376,7 @@ mod tests {
         let store = Store::open(folder.path(), arena_model::Scoring::default()).expect("a store");
         let engine = Engine::new(store, Vec::new(), limits, Environment::system()).await.expect("an engine");
         let records = Records::start(&settings.records, folder.path(), None).expect("keys");
-        let ledger = Ledger::new(&settings.limits).into();
-        (Endpoint::new(tools, Arena::new(engine, settings, ledger, None, None, records, None, None), rest), folder)
+        (Endpoint::new(tools, Arena::new(engine, settings, None, None, records, None, None), rest), folder)
     }
 
     /// Builds a tool call as a client sends it. If `handshake` is true, its protocol revision is one with a handshake.

@@ -370,7 +370,7 @@ async fn answer_at<F: Future<Output = Response>>(
         }
     };
     let admitted = current.and_then(|()| Ok(address.map_or(Ok(()), |address| arena.engine.admit_address(address))?));
-    let refused = check_host(request.version(), request.headers()).and_then(|()| admitted).and(found).and_then(|()| {
+    let refused = check_host(request.version(), request.headers()).and(admitted).and(found).and_then(|()| {
         check_origin(arena, &method, request.headers(), OF_OWN_ORIGIN.iter().any(|path| route.ends_with(path)))
     });
     let response = match refused {
@@ -413,7 +413,6 @@ mod tests {
     use tempfile::TempDir;
     use tower::ServiceExt;
 
-    use crate::ledger::Ledger;
     use crate::records::Records;
     use crate::request::ClientAddress;
     use crate::settings::Settings;
@@ -454,8 +453,7 @@ mod tests {
             let join = Join { invite, user: None };
             engine.join(join, None, Respond::new(|_| String::new())).await.expect("a seat");
             let records = Records::start(&settings.records, folder.path(), None).expect("keys");
-            let ledger = Ledger::new(&settings.limits).into();
-            let arena = Arena::new(engine, settings, ledger, None, None, records, None, None);
+            let arena = Arena::new(engine, settings, None, None, records, None, None);
             Stage { app: app(arena.clone()), arena, session, player: Party::Player(invite), _folder: folder }
         }
 

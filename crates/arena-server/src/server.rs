@@ -219,9 +219,8 @@ impl Server {
         // Nodes must sign with equal keys. They have equal tokens, and their data folders differ.
         let shared = is_shared.then(|| ServerSecret::new(admin_token.reveal().as_bytes()).ok()).flatten();
         let records = Records::start(&settings.records, &settings.data, shared.as_ref())?;
-        let ledger = Arc::new(Ledger::new(&settings.limits));
         let signer = records.replay_signer();
-        let (tournaments, runner) = start_tournaments(&settings, &engine, &ledger, signer, shared)?.unzip();
+        let (tournaments, runner) = start_tournaments(&settings, &engine, signer, shared)?.unzip();
         // These settings have the real port instead of port 0, and the loaded token instead of an unset one.
         let passing = node_address.and_then(|_| Passing::new(&admin_token, settings.nodes.name.as_ref()));
         let settings = Settings { listen: address, admin_token: Some(admin_token), ..settings };
@@ -230,7 +229,7 @@ impl Server {
             Settings { limits: LimitSettings { connections, ..settings.limits }, ..settings }
         };
         let certificates = listeners.tls.as_ref().map(|tls| tls.certificates());
-        let arena = Arena::new(engine, settings, ledger, auth, tournaments, records, passing, certificates);
+        let arena = Arena::new(engine, settings, auth, tournaments, records, passing, certificates);
         let lanes = Lanes::start().map_err(StartError::Threads)?;
         Ok(Server {
             listeners,
@@ -456,7 +455,6 @@ async fn start_scripts(
 fn start_tournaments(
     settings: &Settings,
     engine: &Engine,
-    ledger: &Arc<Ledger>,
     signer: Option<Signer>,
     shared: Option<ServerSecret>,
 ) -> Result<Option<(Tournaments, Runner)>, StartError> {
@@ -464,7 +462,6 @@ fn start_tournaments(
         return Ok(None);
     }
     let launcher = settings.tournaments.launcher.clone().ok_or(SettingsError::NoLauncher)?;
-    let is_shared = shared.is_some();
     // All nodes must know the owners' keys.
     let secret = match (&settings.auth.secret, shared) {
         (None, Some(shared)) => shared,
@@ -477,9 +474,8 @@ fn start_tournaments(
         launcher,
         secret,
         engine.clone(),
-        Arc::clone(ledger),
+        Arc::new(Ledger::new(&settings.limits)),
         signer,
-        is_shared,
     )?;
     Ok(Some(started))
 }

@@ -193,8 +193,8 @@ impl Tournaments {
         engine: Engine,
         ledger: Arc<Ledger>,
         signer: Option<Signer>,
-        is_shared: bool,
     ) -> Result<(Tournaments, Runner), TournamentsError> {
+        let is_shared = engine.is_shared();
         let root = settings.folder.as_deref().unwrap_or(data);
         let open = |name: &str| {
             let folder = root.join(name);
@@ -265,6 +265,11 @@ impl Tournaments {
         }));
         let runner = Runner::start(tournaments.clone()).map_err(TournamentsError::Thread)?;
         Ok((tournaments, runner))
+    }
+
+    /// Returns the ledger that counts the computing time of matches.
+    pub(crate) fn ledger(&self) -> Arc<Ledger> {
+        Arc::clone(&self.0.ledger)
     }
 
     pub(crate) fn settings(&self) -> &TournamentSettings {

@@ -87,6 +87,9 @@ fn metrics_are_those_of_the_server() {
     let host = Host::start_with(|_| {});
     // Metrics of requests exist only after the first response.
     host.client().get("/health");
+    // Refusals have no entry before the first.
+    let too_large = "x".repeat(2_000_000);
+    assert_eq!(host.client().request("POST", "/api/challenges/psi", &[], too_large.as_bytes()).status, 413);
     let answer = host.client().get("/metrics");
     assert_eq!(answer.status, 200);
     let text = answer.text();
