@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
-use crate::{Client, Endpoint, Fault, FaultClass, Pacer, Received};
+use crate::{Client, Endpoint, Fault, FaultClass, Pacer, Received, trace_call};
 
 /// The first and the longest pause between two attempts. Each pause is twice as long as the one before. An endpoint may
 /// request longer pauses.
@@ -30,6 +30,17 @@ pub struct Retry {
 /// # Errors
 /// If the fault is lasting or the patience is over: the last fault.
 pub async fn ask(
+    client: &Client,
+    endpoint: &Endpoint,
+    pacer: &Arc<Pacer>,
+    body: &[u8],
+    patience: Duration,
+    on_retry: &mut (dyn FnMut(&Retry) + Send),
+) -> Result<Received, Fault> {
+    trace_call(endpoint, body, retry(client, endpoint, pacer, body, patience, on_retry)).await
+}
+
+async fn retry(
     client: &Client,
     endpoint: &Endpoint,
     pacer: &Arc<Pacer>,

@@ -40,6 +40,7 @@ mod socket;
 mod supervision;
 mod tls;
 mod tournaments;
+mod traces;
 mod verifier;
 mod web;
 
@@ -58,4 +59,5 @@ pub use settings::{
 };
 pub use tls::{TlsError, TlsFiles};
 pub use tournaments::{Creators, TournamentSettings, TournamentsError, Uploaders};
+pub use traces::TraceContext;
 pub use web::{SiteLink, SiteSettings};

@@ -22,6 +22,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
+use tracing::{Instrument, Span};
 use uuid::Uuid;
 
 use crate::admin_token::AdminToken;
@@ -33,6 +34,7 @@ use crate::request::{BodyLimit, ClientAddress, address_of, read_body};
 use crate::request_id::{REQUEST_ID, RequestId};
 use crate::routes::DirectRoute;
 use crate::settings::NodeName;
+use crate::traces::{TraceContext, record_error, record_status};
 
 /// The header with the secret that nodes have in common.
 const SECRET: HeaderName = HeaderName::from_static("arena-node-key");
@@ -140,7 +142,7 @@ impl Passing {
 
 /// Passes a request of play on to its session's preferred node, and returns the response. Returns the request if this
 /// node has to answer it itself.
-pub(crate) async fn pass_on(arena: &Arena, request: Request) -> Result<Response, KeptRequest> {
+pub(crate) async fn pass_on(arena: &Arena, route: &str, request: Request) -> Result<Response, KeptRequest> {
     let Some((passing, client)) = arena.passing.as_ref().zip(address_of(request.extensions())) else {
         return Err(KeptRequest::elsewhere(request));
     };
@@ -165,12 +167,15 @@ pub(crate) async fn pass_on(arena: &Arena, request: Request) -> Result<Response,
         let is_preferred = subject.is_some() && node.is_none();
         return Err(KeptRequest { request: Request::from_parts(parts, Body::from(body)), is_preferred });
     };
-    match passing.send(arena, node, client, &parts, body.clone()).await {
+    let span = arena.settings.traces.map_or_else(Span::none, |traces| traces.pass_span(&parts.method, route, node));
+    match passing.send(arena, node, client, &parts, body.clone()).instrument(span.clone()).await {
         Ok(response) => {
+            record_status(&span, response.status(), response.status().as_u16() >= 400);
             arena.metrics.passed_on.inc();
             Ok(response)
         }
         Err(SendFailure { may_have_run }) => {
+            record_error(&span, "not_answered");
             arena.metrics.failed_passes.inc();
             if may_have_run && !is_repeatable(&parts) {
                 return Ok(ApiError::from(EngineError::from(StoreError::Unsure)).into_response());
@@ -201,7 +206,7 @@ impl Passing {
         body: Bytes,
     ) -> Result<Response, SendFailure> {
         let failed = |may_have_run| SendFailure { may_have_run };
-        let request = self.request_to(node, client, parts, body).ok_or(failed(false))?;
+        let request = self.request_to(node, client, parts, body, arena.settings.traces).ok_or(failed(false))?;
         let sent = tokio::select! {
             sent = HTTP_CLIENT.with(|client| client.request(request)) => sent,
             // A node that hangs gives no sign of life.
@@ -230,7 +235,14 @@ impl Passing {
         }
     }
 
-    fn request_to(&self, node: SocketAddr, client: IpAddr, parts: &Parts, body: Bytes) -> Option<Request> {
+    fn request_to(
+        &self,
+        node: SocketAddr,
+        client: IpAddr,
+        parts: &Parts,
+        body: Bytes,
+        traces: Option<TraceContext>,
+    ) -> Option<Request> {
         let mut request = Request::new(Body::from(body));
         *request.method_mut() = parts.method.clone();
         let place = parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
@@ -246,6 +258,9 @@ impl Passing {
             headers.insert(REQUEST_ID, id.header());
         }
         headers.insert(CLIENT, HeaderValue::from_str(&client.to_string()).ok()?);
+        if let Some(traces) = traces {
+            (traces.inject)(&Span::current(), headers);
+        }
         Some(request)
     }
 }
@@ -292,7 +307,7 @@ pub(crate) async fn answer(arena: Arena, request: Request<Incoming>) -> Response
     request.extensions_mut().insert(id);
     request.extensions_mut().insert(ClientAddress(client));
     match DirectRoute::of(&request) {
-        Some(route) => arena.name_node(route.answer_here(request, arena.clone()).await),
+        Some(route) => arena.name_node(route.answer_passed(request, arena.clone()).await),
         None => ApiError::not_found("NOT_FOUND", "nodes pass only requests of play on").into_response(),
     }
 }

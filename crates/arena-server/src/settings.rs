@@ -23,6 +23,7 @@ use crate::proxies::{ClientHeader, TrustedProxies};
 use crate::retention::RetentionSettings;
 use crate::tls::TlsFiles;
 use crate::tournaments::TournamentSettings;
+use crate::traces::TraceContext;
 use crate::web::SiteSettings;
 
 /// The settings of a server.
@@ -67,6 +68,8 @@ pub struct Settings {
     pub records: RecordSettings,
     /// Archival of ended sessions.
     pub retention: RetentionSettings,
+    /// The way between spans and other programs' traces. Without it, the server makes no spans.
+    pub traces: Option<TraceContext>,
 }
 
 impl Default for Settings {
@@ -91,6 +94,7 @@ impl Default for Settings {
             house: HouseSettings::default(),
             records: RecordSettings::default(),
             retention: RetentionSettings::default(),
+            traces: None,
         }
     }
 }
@@ -616,6 +620,7 @@ impl Settings {
             house: parsed.house.unwrap_or_default(),
             records: parsed.records.unwrap_or_default(),
             retention: parsed.retention.unwrap_or_default(),
+            traces: None,
         })
     }
 
