@@ -326,12 +326,12 @@ impl Engine {
         self.inner.request(&live, actor, once, respond, Box::new(decide)).await
     }
 
-    /// Returns those of these sessions that haven't ended and weren't removed.
+    /// Returns those of these sessions that exist, each with true if it has ended.
     ///
     /// # Errors
     /// If the store can't be read.
-    pub async fn find_running(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>, EngineError> {
-        Ok(self.inner.store.find_running(&sessions).await?)
+    pub async fn find_ended(&self, sessions: Vec<SessionId>) -> Result<Vec<(SessionId, bool)>, EngineError> {
+        Ok(self.inner.store.find_ended(&sessions).await?)
     }
 
     /// Returns the last committed state of a session.
@@ -410,18 +410,18 @@ impl Inner {
             let answers = once.map(|once| new_answer(once, &body, now)).into_iter().collect();
             (body, answers)
         };
-        match self.open(request, |computed| respond.count(computed), format).await? {
+        match self.open(request, Some(&respond), format).await? {
             Ok(body) => Ok(body),
             Err(answer) => repeat(answer, once),
         }
     }
 
     /// Creates a session, together with the answers from `respond`. Returns the value from `respond`, or the stored
-    /// answer if there is one under a key of the new answers. `computed` gets the time for which the rules have computed.
+    /// answer if there is one under a key of the new answers. The time for which the rules compute counts for `payer`.
     pub(crate) async fn open<T>(
         &self,
         request: Create,
-        computed: impl FnOnce(Duration),
+        payer: Option<&Respond>,
         respond: impl FnOnce(&Written<'_>, Timestamp) -> (T, Vec<NewAnswer>),
     ) -> Result<Result<T, StoredAnswer>, EngineError> {
         let challenge = &*self.catalogue.find(&request.challenge)?;
@@ -442,10 +442,12 @@ impl Inner {
             invites: (0..seats).map(|_| self.draw_invite(now)).collect(),
         };
         let inactivity = self.limits.inactivity;
-        let place = self.place_to_compute(challenge).await;
+        let place = self.place_to_compute(challenge, payer).await;
         let begun = Instant::now();
         let opened = decide_by(challenge, || arena_model::open(facts, challenge, inactivity));
-        computed(begun.elapsed());
+        if let Some(payer) = payer {
+            payer.count(begun.elapsed());
+        }
         drop(place);
         let session = opened.map_err(EngineError::Failed)?;
         self.catalogue.keep(challenge, &self.store).await?;
@@ -478,11 +480,17 @@ impl Inner {
         }
     }
 
-    /// Waits until a slow challenge may decide. As many decide at once as the machine has cores; the others wait in the
-    /// order of their requests. Fast challenges don't wait.
-    pub(crate) async fn place_to_compute(&self, challenge: &dyn ChallengeType) -> Option<SemaphorePermit<'_>> {
+    /// Waits until a slow challenge may decide a metered write. As many decide at once as the machine has cores; the
+    /// others wait in the order of their requests. Fast challenges don't wait, and neither do deadlines and matches of
+    /// queues, because others wait for these.
+    pub(crate) async fn place_to_compute(
+        &self,
+        challenge: &dyn ChallengeType,
+        respond: Option<&Respond>,
+    ) -> Option<SemaphorePermit<'_>> {
+        let waits = challenge.is_slow() && respond.is_some_and(Respond::is_metered);
         // The semaphore is never closed.
-        if challenge.is_slow() { self.computing.acquire().await.ok() } else { None }
+        if waits { self.computing.acquire().await.ok() } else { None }
     }
 
     pub(crate) fn publish_public(&self, messages: &[ChatMessage]) {

@@ -271,6 +271,10 @@ impl Respond {
         Respond { computed: Some(Box::new(computed)), ..self }
     }
 
+    pub(crate) fn is_metered(&self) -> bool {
+        self.computed.is_some()
+    }
+
     pub(crate) fn format(&self, written: &Written<'_>) -> String {
         (self.format)(written)
     }

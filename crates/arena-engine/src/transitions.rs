@@ -322,7 +322,7 @@ impl Inner {
             Err(refusal) => return self.refuse(group, request, refusal).await,
         };
         let Limits { inactivity, self_play, .. } = self.limits;
-        let place = self.place_to_compute(&*challenge).await;
+        let place = self.place_to_compute(&*challenge, Some(&request.respond)).await;
         let begun = Instant::now();
         let decided = catch_unwind(AssertUnwindSafe(|| {
             decide_by(&*challenge, || {

@@ -30,6 +30,7 @@ use tower_http::cors::{Any, Cors, CorsLayer};
 use crate::arena::Arena;
 use crate::connections::{Connection, ConnectionGuard, ConnectionRefusal, Connections, RequestConnection};
 use crate::lanes::Lanes;
+use crate::ledger::Ledger;
 use crate::memory;
 use crate::metrics::GaugeGuard;
 use crate::passing::{self, NODE};
@@ -207,7 +208,7 @@ impl Acceptor {
 
     fn count_refused(&self, peer: SocketAddr) {
         self.arena.metrics.refused_connections.inc();
-        self.arena.ledger.count_refusal(peer.ip(), StatusCode::TOO_MANY_REQUESTS);
+        self.arena.ledger.count_refusal(peer.ip());
     }
 
     /// Serves a connection on one of the threads. `guard` is `None` for connections of other nodes, which have no limits.
@@ -412,7 +413,8 @@ impl ClientAnswering {
                 }
             }
         };
-        if arena.ledger.count_refusal(client, response.status()) {
+        if Ledger::is_refusal(response.status()) {
+            arena.ledger.count_refusal(client);
             arena.metrics.refused(response.extensions().get());
         }
         answered(memory::count(response, &budget, is_read), connections, connection)

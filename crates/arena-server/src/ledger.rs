@@ -1,7 +1,7 @@
 //! The ledger of addresses: the bytes that each has stored within a day, the time that rules have computed for it, its
 //! streams and its running sessions, and the refusals that it got.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -36,6 +36,12 @@ pub(crate) const SESSION: u64 = 1024;
 /// The time for which an address is refused new sessions without another look at those that it has.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
+/// The time after which a new session is in the store, if it will ever be.
+const STORED_WITHIN: Duration = Duration::from_secs(10);
+
+/// The minimum time between two searches for addresses to forget, when there are too many.
+const SEARCH_AGAIN: Duration = Duration::from_secs(1);
+
 /// The number of sessions in one query for the ended ones.
 const SESSIONS_AT_ONCE: usize = 1000;
 
@@ -44,7 +50,14 @@ const SESSIONS_AT_ONCE: usize = 1000;
 pub(crate) struct Ledger {
     limits: AddressLimits,
     limit_loopback: bool,
-    addresses: Mutex<HashMap<IpAddr, AddressEntry>>,
+    addresses: Mutex<Addresses>,
+}
+
+#[derive(Debug, Default)]
+struct Addresses {
+    by_address: HashMap<IpAddr, AddressEntry>,
+    /// The time of the last search for addresses to forget.
+    searched_at: Option<Instant>,
 }
 
 /// The limits of each address. 0 means no limit.
@@ -72,8 +85,8 @@ struct AddressEntry {
     computed_at: Instant,
     /// The number of open streams.
     streams: u64,
-    /// Sessions that the address has created. Some may have ended since the last look.
-    sessions: HashSet<SessionId>,
+    /// Sessions that the address has created, with the times of their notes. Some may have ended since the last look.
+    sessions: HashMap<SessionId, Instant>,
     /// The time of the last look, if the address had its maximum number of them.
     full_at: Option<Instant>,
 }
@@ -121,9 +134,9 @@ enum Share {
 }
 
 impl AddressEntry {
-    /// True if the address has open streams or running sessions.
-    fn holds_something(&self) -> bool {
-        self.streams > 0 || !self.sessions.is_empty()
+    /// True if the address has open streams, running sessions, or computing time that counts.
+    fn holds_something(&self, now: Instant, limits: &AddressLimits) -> bool {
+        self.streams > 0 || !self.sessions.is_empty() || !self.computed(now, limits).is_zero()
     }
 
     fn new(now: Instant) -> AddressEntry {
@@ -134,7 +147,7 @@ impl AddressEntry {
             computed: Duration::ZERO,
             computed_at: now,
             streams: 0,
-            sessions: HashSet::new(),
+            sessions: HashMap::new(),
             full_at: None,
         }
     }
@@ -173,7 +186,7 @@ impl Ledger {
             let (streams, sessions) = (entry.streams, entry.sessions.len() as u64);
             (*address, LedgerUse { stored, computed_ms, streams, sessions, refusals })
         };
-        addresses.iter().map(to_use).filter(|(_, used)| *used != LedgerUse::default()).collect()
+        addresses.by_address.iter().map(to_use).filter(|(_, used)| *used != LedgerUse::default()).collect()
     }
 
     /// Counts bytes that an address has stored. The address is unknown only in tests that call the router without a
@@ -182,7 +195,18 @@ impl Ledger {
         self.enter(address, |entry, _| entry.stored += bytes);
     }
 
-    /// Counts the time for which rules, or matches, have computed for an address.
+    /// Counts the time for which matches have computed for the address that has created their tournament. It may prevent
+    /// new things, but no moves.
+    pub(crate) fn charge_matches(&self, address: Option<IpAddr>, computed: Duration) {
+        self.enter(address, |entry, now| {
+            let before = entry.computed(now, &self.limits);
+            let most = self.limits.computed.saturating_mul(3) / 2;
+            entry.computed = before.saturating_add(computed).min(most.max(before));
+            entry.computed_at = now;
+        });
+    }
+
+    /// Counts the time for which rules have computed for an address.
     pub(crate) fn charge_computing(&self, address: Option<IpAddr>, computed: Duration) {
         self.enter(address, |entry, now| {
             entry.computed = entry.computed(now, &self.limits).saturating_add(computed);
@@ -190,24 +214,25 @@ impl Ledger {
         });
     }
 
-    /// Counts a refusal, if the status means that a limit was exceeded. Returns true if it does.
-    pub(crate) fn count_refusal(&self, address: IpAddr, status: StatusCode) -> bool {
+    /// True if the status of a response means that a limit was exceeded.
+    pub(crate) fn is_refusal(status: StatusCode) -> bool {
         let refusals = [
             StatusCode::PAYLOAD_TOO_LARGE,
             StatusCode::TOO_MANY_REQUESTS,
             StatusCode::SERVICE_UNAVAILABLE,
             StatusCode::INSUFFICIENT_STORAGE,
         ];
-        let is_refusal = refusals.contains(&status);
-        if is_refusal {
-            self.enter(address, |entry, _| entry.refusals += 1);
-        }
-        is_refusal
+        refusals.contains(&status)
+    }
+
+    /// Counts a response that is a refusal.
+    pub(crate) fn count_refusal(&self, address: IpAddr) {
+        self.enter(address, |entry, _| entry.refusals += 1);
     }
 
     /// Notes a session that an address has created. Addresses without limits aren't noted.
     pub(crate) fn note_session(&self, address: Option<IpAddr>, session: SessionId) {
-        self.enter(self.limited(address), |entry, _| entry.sessions.insert(session));
+        self.enter(self.limited(address), |entry, now| entry.sessions.insert(session, now));
     }
 
     /// Returns the network of an address to which the limits apply.
@@ -224,10 +249,14 @@ impl Ledger {
         let address = network_of(address.into()?);
         let now = Instant::now();
         let mut addresses = self.addresses.lock();
-        if addresses.len() >= MANY && !addresses.contains_key(&address) {
-            addresses.retain(|_, entry| entry.stored >= self.little() || entry.holds_something());
+        let Addresses { by_address, searched_at } = &mut *addresses;
+        let may_search = searched_at.is_none_or(|searched_at| now - searched_at >= SEARCH_AGAIN);
+        if by_address.len() >= MANY && may_search && !by_address.contains_key(&address) {
+            *searched_at = Some(now);
+            let little = self.little();
+            by_address.retain(|_, entry| entry.stored >= little || entry.holds_something(now, &self.limits));
         }
-        let entry = addresses.entry(address).or_insert_with(|| AddressEntry::new(now));
+        let entry = by_address.entry(address).or_insert_with(|| AddressEntry::new(now));
         if now - entry.begun >= DAY {
             (entry.begun, entry.stored, entry.refusals) = (now, 0, 0);
         }
@@ -248,7 +277,8 @@ impl Ledger {
         let now = Instant::now();
         let (day_left, above) = {
             let addresses = self.addresses.lock();
-            let Some(entry) = self.limited(address).and_then(|address| addresses.get(&address)) else { return Ok(()) };
+            let entry = self.limited(address).and_then(|address| addresses.by_address.get(&address));
+            let Some(entry) = entry else { return Ok(()) };
             let has_stored = stored > 0 && entry.stored >= stored;
             (
                 if has_stored { DAY.saturating_sub(now - entry.begun) } else { Duration::ZERO },
@@ -290,7 +320,7 @@ impl Ledger {
             if entry.full_at.is_some_and(|full_at| now - full_at < LOOK_AGAIN) {
                 return Err(too_many_sessions(limit));
             }
-            Ok(Some(entry.sessions.iter().copied().collect()))
+            Ok(Some(entry.sessions.keys().copied().collect()))
         });
         found.unwrap_or(Ok(None))
     }
@@ -309,11 +339,20 @@ impl Ledger {
         if is_full == Some(true) { Err(too_many_sessions(limit)) } else { Ok(()) }
     }
 
-    /// Forgets sessions that have ended.
-    fn forget_sessions(&self, looked_up: &[SessionId], running: &HashSet<SessionId>) {
-        let ended: HashSet<&SessionId> = looked_up.iter().filter(|session| !running.contains(session)).collect();
-        for entry in self.addresses.lock().values_mut().filter(|entry| !entry.sessions.is_empty()) {
-            entry.sessions.retain(|session| !ended.contains(session));
+    /// Forgets sessions that have ended or were removed. `found` has those of `looked_up` that exist, with true for those
+    /// that have ended. A session that was noted a moment ago may not be in the store yet.
+    fn forget_sessions(&self, looked_up: &[SessionId], found: &HashMap<SessionId, bool>) {
+        let now = Instant::now();
+        for entry in self.addresses.lock().by_address.values_mut().filter(|entry| !entry.sessions.is_empty()) {
+            for session in looked_up {
+                let is_over = |noted: &Instant| match found.get(session) {
+                    Some(has_ended) => *has_ended,
+                    None => now - *noted >= STORED_WITHIN,
+                };
+                if entry.sessions.get(session).is_some_and(is_over) {
+                    entry.sessions.remove(session);
+                }
+            }
         }
     }
 
@@ -322,13 +361,11 @@ impl Ledger {
         let now = Instant::now();
         let is_kept = |entry: &AddressEntry| {
             let is_idle = entry.stored < self.little() && entry.refusals == 0;
-            now - entry.begun < if is_idle { HOUR } else { DAY }
-                || entry.holds_something()
-                || !entry.computed(now, &self.limits).is_zero()
+            now - entry.begun < if is_idle { HOUR } else { DAY } || entry.holds_something(now, &self.limits)
         };
-        let mut addresses = self.addresses.lock();
-        addresses.retain(|_, entry| is_kept(entry));
-        addresses.shrink_to_fit();
+        let by_address = &mut self.addresses.lock().by_address;
+        by_address.retain(|_, entry| is_kept(entry));
+        by_address.shrink_to_fit();
     }
 }
 
@@ -391,8 +428,8 @@ impl Arena {
 
     async fn look_up(&self, sessions: Vec<SessionId>) -> ApiResult<()> {
         for some in sessions.chunks(SESSIONS_AT_ONCE) {
-            let running = self.engine.find_running(some.to_vec()).await?.into_iter().collect();
-            self.ledger.forget_sessions(some, &running);
+            let found = self.engine.find_ended(some.to_vec()).await?.into_iter().collect();
+            self.ledger.forget_sessions(some, &found);
         }
         Ok(())
     }
@@ -404,7 +441,7 @@ impl Arena {
     pub(crate) async fn forget_ended_sessions(&self) -> ApiResult<()> {
         let sessions = {
             let addresses = self.ledger.addresses.lock();
-            addresses.values().flat_map(|entry| &entry.sessions).copied().collect()
+            addresses.by_address.values().flat_map(|entry| entry.sessions.keys()).copied().collect()
         };
         self.look_up(sessions).await
     }
@@ -533,9 +570,8 @@ mod tests {
         let [small, large, refused] = ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(address);
         ledger.charge(small, LITTLE - 1);
         ledger.charge(large, LITTLE);
-        for status in [StatusCode::OK, StatusCode::NOT_FOUND, StatusCode::TOO_MANY_REQUESTS] {
-            ledger.count_refusal(refused, status);
-        }
+        let statuses = [StatusCode::OK, StatusCode::NOT_FOUND, StatusCode::TOO_MANY_REQUESTS];
+        statuses.into_iter().filter(|status| Ledger::is_refusal(*status)).for_each(|_| ledger.count_refusal(refused));
         let entries = || {
             let mut entries: Vec<_> = ledger.uses();
             entries.sort_by_key(|(address, _)| *address);
@@ -615,19 +651,19 @@ mod tests {
         let look = || ledger.sessions_to_look_up(ada).map(|found| found.map(|sessions| sessions.len()));
         let is_refused = |refusal: ApiError| format!("{refusal:?}").contains("TOO_MANY_SESSIONS");
         assert_eq!(look().expect("a look"), Some(2));
-        ledger.forget_sessions(&sessions, &HashSet::from(sessions));
+        ledger.forget_sessions(&sessions, &HashMap::from(sessions.map(|session| (session, false))));
         assert!(is_refused(ledger.check_sessions(ada).expect_err("both are running")));
         assert!(is_refused(look().expect_err("both were running a moment ago")));
         tokio::time::advance(LOOK_AGAIN).await;
         // A look that finds an ended session leaves room, and the next look may follow at once.
         for _ in 0..2 {
             assert_eq!(look().expect("a look"), Some(2));
-            ledger.forget_sessions(&sessions, &HashSet::from([sessions[1]]));
+            ledger.forget_sessions(&sessions, &HashMap::from([(sessions[0], true), (sessions[1], false)]));
             ledger.check_sessions(ada).expect("one has ended");
             assert_eq!(look().expect("it may"), None);
             ledger.note_session(ada, sessions[0]);
         }
-        ledger.forget_sessions(&sessions, &HashSet::from([sessions[1]]));
+        ledger.forget_sessions(&sessions, &HashMap::from([(sessions[0], true), (sessions[1], false)]));
         // An address with a running session is kept for longer than an hour.
         tokio::time::advance(HOUR).await;
         ledger.forget_idle();

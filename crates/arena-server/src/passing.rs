@@ -29,6 +29,7 @@ use crate::admin_token::AdminToken;
 use crate::arena::Arena;
 use crate::connections::RequestConnection;
 use crate::error::ApiError;
+use crate::ledger::Ledger;
 use crate::memory::FREE;
 use crate::request::{BodyLimit, ClientAddress, address_of, read_body};
 use crate::request_id::{REQUEST_ID, RequestId};
@@ -307,7 +308,13 @@ pub(crate) async fn answer(arena: Arena, request: Request<Incoming>) -> Response
     request.extensions_mut().insert(id);
     request.extensions_mut().insert(ClientAddress(client));
     match DirectRoute::of(&request) {
-        Some(route) => arena.name_node(route.answer_passed(request, arena.clone()).await),
+        Some(route) => {
+            let response = route.answer_passed(request, arena.clone()).await;
+            if Ledger::is_refusal(response.status()) {
+                arena.metrics.refused(response.extensions().get());
+            }
+            arena.name_node(response)
+        }
         None => ApiError::not_found("NOT_FOUND", "nodes pass only requests of play on").into_response(),
     }
 }

@@ -571,10 +571,10 @@ impl Tournaments {
             let until = Instant::now() + LET_GO_WITHIN;
             while state.current.as_ref().is_some_and(|current| current.id == id) {
                 if self.0.changed.wait_until(&mut state, until).timed_out() {
-                    break;
+                    return Ok(());
                 }
             }
-            return Ok(());
+            // This node may only have tried to play what another one plays.
         }
         if !state.queue.contains(&id) {
             return Ok(());
@@ -584,6 +584,9 @@ impl Tournaments {
         let lock = if self.is_shared() { self.lock_journal(id)? } else { None };
         if self.is_shared() && lock.is_none() {
             return self.stop_elsewhere(id);
+        }
+        if self.has_ended_elsewhere(id) {
+            return Ok(self.read_changes()?);
         }
         self.state().queue.retain(|queued| *queued != id);
         let (facts, written) = self.end(id, Ending::Stopped);
@@ -625,6 +628,7 @@ impl Tournaments {
     fn note_end(&self, id: TournamentId, facts: Option<TournamentFacts>) {
         let mut state = self.state();
         state.makers.remove(&CreatedId::Tournament(id));
+        state.elsewhere.remove(&id);
         if let (Some(entry), Some(facts)) = (state.tournaments.get_mut(&id), facts) {
             let how = facts.ended.as_ref().map(|ended| &ended.how);
             tracing::info!(tournament = %id, "tournament {id} ended: {how:?}");
@@ -640,11 +644,10 @@ impl Tournaments {
         self.stop(id)?;
         let _making = self.begin_making()?;
         let state = self.state();
-        if state.current.as_ref().is_some_and(|current| current.id == id) || state.elsewhere.contains(&id) {
+        let entry = state.tournaments.get(&id).ok_or_else(|| TournamentRefusal::NoTournament(id.to_string()))?;
+        let is_elsewhere = entry.facts.ended.is_none() && state.elsewhere.contains(&id);
+        if is_elsewhere || state.current.as_ref().is_some_and(|current| current.id == id) {
             return Err(TournamentRefusal::Running);
-        }
-        if !state.tournaments.contains_key(&id) {
-            return Err(TournamentRefusal::NoTournament(id.to_string()));
         }
         drop(state);
         folder::remove(&self.folder_of(id))?;
@@ -807,6 +810,7 @@ fn load(folder: &Path) -> io::Result<Entry> {
             (record.schedule.games_played(), record.schedule.games())
         }
     };
-    let journal_bytes = Journal::size(folder)?;
+    // The journal of a tournament that failed may be missing.
+    let journal_bytes = Journal::size(folder).unwrap_or(0);
     Ok(Entry { facts: Arc::new(facts), games_played, games, journal_bytes })
 }

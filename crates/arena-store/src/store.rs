@@ -313,16 +313,17 @@ impl Store {
         .await
     }
 
-    /// Returns those of these sessions that exist and haven't ended.
+    /// Returns those of these sessions that exist, each with true if it has ended.
     ///
     /// # Errors
     /// If the store can't be read.
-    pub async fn find_running(&self, sessions: &[SessionId]) -> Result<Vec<SessionId>, StoreError> {
+    pub async fn find_ended(&self, sessions: &[SessionId]) -> Result<Vec<(SessionId, bool)>, StoreError> {
         let ids: Vec<String> = sessions.iter().map(SessionId::to_string).collect();
         let ends = ids.iter().map(|id| Value::from(&id[id.len() - 12..])).collect();
-        let sql = format!("SELECT s.id FROM sessions s WHERE {} AND s.status <> 'ended'", self.dialect().by_ids());
+        let sql = format!("SELECT s.id, s.status FROM sessions s WHERE {}", self.dialect().by_ids());
         let ids = ids.iter().map(|id| Value::from(id.as_str())).collect();
-        self.list(&sql, &[Value::List(ends), Value::List(ids)], |row| read_id(row, 0)).await
+        let read = |row: &dyn Columns| Ok((read_id(row, 0)?, row.text(1)? == "ended"));
+        self.list(&sql, &[Value::List(ends), Value::List(ids)], read).await
     }
 
     /// Returns the session of an invite.

@@ -139,6 +139,7 @@ struct Names {
         (status = 409, description = "
             `NO_SANDBOX`: the system can't sandbox agents.
             `TOO_MANY_AGENTS`: the server's limit of agents is reached."),
+        (status = 429, description = "`TOO_MANY_OWN_AGENTS`: too many agents of this address are stored."),
         (status = 503, description = "`UPLOADS_BUSY`: too many other uploads are in progress."),
         (status = 507, description = "`DISK_ALMOST_FULL`: the server's disk is almost full; games that have begun go on.")))]
 pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> ApiResult {

@@ -40,6 +40,7 @@ struct NewChallenge {
             `INVALID_OPTIONS`: the options are invalid.
             `CHALLENGE_FAILED`: the challenge's script failed.
             `…`: any other code comes from the challenge."),
+        (status = 429, description = "`TOO_MANY_SESSIONS`: too many sessions of this address haven't ended."),
         (status = 507, description = "`DISK_ALMOST_FULL`: the server's disk is almost full; games that have begun go on.")))]
 pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) -> ApiResult {
     let wanted: Option<NewChallenge> = request.find_body()?;

@@ -124,6 +124,7 @@ struct ForkedSession {
             `CANNOT_FORK`: the session can't be continued from this event.
             `SCRIPT_MISSING`: the session uses a version of a script that this server doesn't have."),
         (status = 422, description = "`RECORD_TOO_LONG`: the session's messages have more than 128 MiB."),
+        (status = 429, description = "`TOO_MANY_SESSIONS`: too many sessions of this address haven't ended."),
         (status = 503, description = "
             `SERVER_BUSY`: the server is making other forks.
             `SIGNER_UNAVAILABLE`: the program that holds the record key doesn't sign now.

@@ -24,9 +24,15 @@ pub(super) fn prepare(folder: &Path, age: Duration) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         // A time in the future is no age.
-        let is_old = entry.metadata()?.modified()?.elapsed().map_or(age.is_zero(), |since| since >= age);
-        if is_old && entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
-            remove_all(&entry.path())?;
+        let is_old = |entry: &fs::DirEntry| -> io::Result<bool> {
+            Ok(entry.metadata()?.modified()?.elapsed().map_or(age.is_zero(), |since| since >= age))
+        };
+        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            match is_old(&entry).and_then(|is_old| if is_old { remove_all(&entry.path()) } else { Ok(()) }) {
+                // Another node has removed or finished it.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                done => done?,
+            }
         }
     }
     Ok(())

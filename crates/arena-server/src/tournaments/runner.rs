@@ -100,7 +100,8 @@ impl Tournaments {
     fn work(&self) {
         while let Some((id, signals)) = self.next() {
             tracing::info!(tournament = %id, "playing tournament {id}");
-            let played = catch_unwind(AssertUnwindSafe(|| self.0.play(self, id, &signals)));
+            let mut journal = None;
+            let played = catch_unwind(AssertUnwindSafe(|| self.0.play(self, id, &signals, &mut journal)));
             let ending = played.unwrap_or_else(|_| Some(Ending::Failed("internal error of the server".to_owned())));
             let is_over = ending.is_some();
             if let Some(ending) = ending {
@@ -111,14 +112,19 @@ impl Tournaments {
                 }
                 self.note_end(id, facts);
             }
+            // Until the end is written, no other node may play on.
+            drop(journal);
             let mut state = self.state();
             state.current = None;
-            // Another node may play it. If it has ended, the next look takes it out of the queue.
-            if !is_over && state.tournaments.contains_key(&id) {
+            let is_unfinished = state.tournaments.get(&id).is_some_and(|entry| entry.facts.ended.is_none());
+            if !is_over && is_unfinished && !state.queue.contains(&id) {
                 state.queue.push_back(id);
             }
-            drop(state);
             self.0.changed.notify_all();
+            // Another node plays it or has ended it, or its folder can't be read now.
+            if !is_over && !state.is_stopping {
+                self.0.changed.wait_for(&mut state, LOOK);
+            }
         }
     }
 
@@ -134,6 +140,7 @@ impl Tournaments {
             }
             let free = state.queue.iter().position(|id| !state.elsewhere.contains(id));
             if let Some(id) = free.and_then(|place| state.queue.remove(place)) {
+                state.elsewhere.remove(&id);
                 let signals = Arc::<Signals>::default();
                 let played_before = state.tournaments.get(&id).map_or(0, |entry| entry.games_played);
                 state.current =
@@ -152,16 +159,21 @@ impl Tournaments {
 impl TournamentsState {
     /// Plays or resumes a tournament. Returns `None` if the server's stop interrupted it, so the next start resumes it, or
     /// if another node plays it or has ended it.
-    fn play(&self, tournaments: &Tournaments, id: TournamentId, signals: &Signals) -> Option<Ending> {
+    ///
+    /// The opened journal is in `opened` after the call. Its lock keeps other nodes away.
+    fn play(
+        &self,
+        tournaments: &Tournaments,
+        id: TournamentId,
+        signals: &Signals,
+        opened: &mut Option<Journal>,
+    ) -> Option<Ending> {
         let failed =
             |error: &dyn std::fmt::Display| Some(Ending::Failed(tournaments.redacted(&error.to_string()).into_owned()));
         let folder = tournaments.folder_of(id);
-        let mut journal = match Journal::open(&folder) {
-            Ok(journal) if tournaments.has_ended_elsewhere(id) => {
-                drop(journal);
-                return None;
-            }
-            Ok(journal) => journal,
+        let journal = match Journal::open(&folder) {
+            Ok(_) if tournaments.has_ended_elsewhere(id) => return None,
+            Ok(journal) => opened.insert(journal),
             Err(JournalError::Locked(_) | JournalError::Absent(_)) if tournaments.is_shared() => return None,
             Err(error) => return failed(&error),
         };
@@ -190,7 +202,7 @@ impl TournamentsState {
         // The time that the cores spend on the matches counts against the limits of the tournament's maker.
         let mut charge = || {
             let computed = charged.elapsed().saturating_mul(self.settings.concurrency.get().into());
-            self.ledger.charge_computing(maker, computed);
+            self.ledger.charge_matches(maker, computed);
             charged = Instant::now();
         };
         let on_event = |journal: &Journal, _| -> Result<(), Infallible> {
@@ -216,7 +228,7 @@ impl TournamentsState {
                     }
                 }
             });
-            let played = executor.play(&mut journal, on_event);
+            let played = executor.play(journal, on_event);
             drop(done);
             played
         });

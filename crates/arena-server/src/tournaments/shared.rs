@@ -5,7 +5,7 @@
 //! and another node plays on. A node that creates or removes something holds the lock of the whole folder.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,6 +27,9 @@ const STOP: &str = "stop";
 
 /// Maximum wait for the lock of a journal. A node that only looks if another plays the tournament holds it for a moment.
 const LOCK_WITHIN: Duration = Duration::from_millis(200);
+
+/// Maximum wait for the lock of the folder. A node holds it while it creates or removes something.
+const FOLDER_LOCK_WITHIN: Duration = Duration::from_secs(10);
 
 /// The sharing of a folder.
 pub(super) struct Shared {
@@ -64,8 +67,14 @@ impl Shared {
 
     fn lock(&self) -> io::Result<File> {
         let file = OpenOptions::new().append(true).open(&self.lock)?;
-        file.lock()?;
-        Ok(file)
+        let until = Instant::now() + FOLDER_LOCK_WITHIN;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(Duration::from_millis(10)),
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 }
 
@@ -150,6 +159,10 @@ impl Tournaments {
             (entry.games_played, entry.games) = (record.schedule.games_played(), record.schedule.games());
         }
         let mut state = self.state();
+        // This node may have begun to play it.
+        if state.current.as_ref().is_some_and(|current| current.id == id) {
+            return;
+        }
         let has_ended = entry.facts.ended.is_some();
         if has_ended {
             state.queue.retain(|queued| *queued != id);
@@ -159,10 +172,7 @@ impl Tournaments {
             true => state.elsewhere.insert(id),
             false => state.elsewhere.remove(&id),
         };
-        // This node may have begun to play it, or removed it.
-        if state.current.as_ref().is_none_or(|current| current.id != id)
-            && let Some(known) = state.tournaments.get_mut(&id)
-        {
+        if let Some(known) = state.tournaments.get_mut(&id) {
             *known = entry;
         }
     }
