@@ -21,8 +21,10 @@ use crate::server::{ArenaFolder, Server};
 
 const NAME: &str = "attacks";
 
-/// A configuration in which the limits also apply to loopback addresses, without rate limits.
-const CONFIG: &str = "[limits]\nlimit_loopback = true\nrequests_per_second = 0\nwrites_per_second = 0\n";
+/// A configuration in which the limits also apply to loopback addresses, without those of rates and of games. All players
+/// have one address.
+const CONFIG: &str = "[limits]\nlimit_loopback = true\nrequests_per_second = 0\nwrites_per_second = 0\n\
+    computing_ms_per_second = 0\nrunning_sessions_per_address = 0\nstreams_per_address = 0\n";
 
 /// The number of connections of honest players.
 const PLAYERS: usize = 8;
