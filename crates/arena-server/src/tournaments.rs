@@ -437,8 +437,9 @@ impl Tournaments {
     /// # Errors
     /// If the agent is unknown, an unfinished tournament uses it, or its files can't be removed.
     pub(crate) fn remove_agent(&self, id: AgentId) -> Result<(), TournamentRefusal> {
+        // Nothing begins to use the agent while this lock is held.
         let _making = self.begin_making()?;
-        let mut state = self.state();
+        let state = self.state();
         if !state.agents.contains_key(&id) {
             return Err(TournamentRefusal::NoAgent(id.to_string()));
         }
@@ -447,8 +448,9 @@ impl Tournaments {
         if state.tournaments.values().any(needs) {
             return Err(TournamentRefusal::InUse);
         }
-        // The lock is held meanwhile, so that nothing begins to use the agent.
+        drop(state);
         folder::remove(&self.0.agents.join(id.to_string()))?;
+        let mut state = self.state();
         state.agents.remove(&id);
         state.forget_created(CreatedId::Agent(id));
         Ok(())
