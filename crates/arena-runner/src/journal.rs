@@ -98,7 +98,9 @@ impl Journal {
             return Err(JournalError::Locked(folder.to_owned()));
         }
         if path.exists() {
-            return Err(JournalError::Exists(folder.to_owned()));
+            let is_running = matches!(Journal::try_lock(folder), Ok(None));
+            let refuse = if is_running { JournalError::Locked } else { JournalError::Exists };
+            return Err(refuse(folder.to_owned()));
         }
         let mut first = serde_json::to_vec(&record.plan).map_err(|error| cannot(error.into()))?;
         first.push(b'\n');
