@@ -195,21 +195,22 @@ impl Ledger {
         self.enter(address, |entry, _| entry.stored += bytes);
     }
 
+    /// Counts the time for which rules have computed for an address.
+    pub(crate) fn charge_computing(&self, address: Option<IpAddr>, computed: Duration) {
+        self.charge_up_to(address, computed, Duration::MAX);
+    }
+
     /// Counts the time for which matches have computed for the address that has created their tournament. It may prevent
     /// new things, but no moves.
     pub(crate) fn charge_matches(&self, address: Option<IpAddr>, computed: Duration) {
-        self.enter(address, |entry, now| {
-            let before = entry.computed(now, &self.limits);
-            let most = self.limits.computed.saturating_mul(3) / 2;
-            entry.computed = before.saturating_add(computed).min(most.max(before));
-            entry.computed_at = now;
-        });
+        self.charge_up_to(address, computed, self.limits.computed.saturating_mul(3) / 2);
     }
 
-    /// Counts the time for which rules have computed for an address.
-    pub(crate) fn charge_computing(&self, address: Option<IpAddr>, computed: Duration) {
+    /// Adds computing time, until it is `most` in total.
+    fn charge_up_to(&self, address: Option<IpAddr>, computed: Duration, most: Duration) {
         self.enter(address, |entry, now| {
-            entry.computed = entry.computed(now, &self.limits).saturating_add(computed);
+            let before = entry.computed(now, &self.limits);
+            entry.computed = before.saturating_add(computed).min(most.max(before));
             entry.computed_at = now;
         });
     }
@@ -311,16 +312,17 @@ impl Ledger {
     ///
     /// # Errors
     /// 429 if all of them were running a moment ago.
-    fn sessions_to_look_up(&self, address: Option<IpAddr>) -> ApiResult<Option<Vec<SessionId>>> {
+    fn sessions_to_look_up(&self, address: Option<IpAddr>) -> ApiResult<Option<Vec<(IpAddr, SessionId)>>> {
         let limit = self.limits.sessions;
-        let found = self.enter(self.limited(address), |entry, now| {
+        let Some(address) = self.limited(address) else { return Ok(None) };
+        let found = self.enter(address, |entry, now| {
             if limit == 0 || (entry.sessions.len() as u64) < limit {
                 return Ok(None);
             }
             if entry.full_at.is_some_and(|full_at| now - full_at < LOOK_AGAIN) {
                 return Err(too_many_sessions(limit));
             }
-            Ok(Some(entry.sessions.keys().copied().collect()))
+            Ok(Some(entry.sessions.keys().map(|session| (address, *session)).collect()))
         });
         found.unwrap_or(Ok(None))
     }
@@ -341,17 +343,17 @@ impl Ledger {
 
     /// Forgets sessions that have ended or were removed. `found` has those of `looked_up` that exist, with true for those
     /// that have ended. A session that was noted a moment ago may not be in the store yet.
-    fn forget_sessions(&self, looked_up: &[SessionId], found: &HashMap<SessionId, bool>) {
+    fn forget_sessions(&self, looked_up: &[(IpAddr, SessionId)], found: &HashMap<SessionId, bool>) {
         let now = Instant::now();
-        for entry in self.addresses.lock().by_address.values_mut().filter(|entry| !entry.sessions.is_empty()) {
-            for session in looked_up {
-                let is_over = |noted: &Instant| match found.get(session) {
-                    Some(has_ended) => *has_ended,
-                    None => now - *noted >= STORED_WITHIN,
-                };
-                if entry.sessions.get(session).is_some_and(is_over) {
-                    entry.sessions.remove(session);
-                }
+        let by_address = &mut self.addresses.lock().by_address;
+        for (address, session) in looked_up {
+            let Some(entry) = by_address.get_mut(address) else { continue };
+            let is_over = |noted: &Instant| match found.get(session) {
+                Some(has_ended) => *has_ended,
+                None => now - *noted >= STORED_WITHIN,
+            };
+            if entry.sessions.get(session).is_some_and(is_over) {
+                entry.sessions.remove(session);
             }
         }
     }
@@ -426,9 +428,10 @@ impl Arena {
         }
     }
 
-    async fn look_up(&self, sessions: Vec<SessionId>) -> ApiResult<()> {
+    async fn look_up(&self, sessions: Vec<(IpAddr, SessionId)>) -> ApiResult<()> {
         for some in sessions.chunks(SESSIONS_AT_ONCE) {
-            let found = self.engine.find_ended(some.to_vec()).await?.into_iter().collect();
+            let ids = some.iter().map(|(_, session)| *session).collect();
+            let found = self.engine.find_ended(ids).await?.into_iter().collect();
             self.ledger.forget_sessions(some, &found);
         }
         Ok(())
@@ -441,7 +444,10 @@ impl Arena {
     pub(crate) async fn forget_ended_sessions(&self) -> ApiResult<()> {
         let sessions = {
             let addresses = self.ledger.addresses.lock();
-            addresses.by_address.values().flat_map(|entry| entry.sessions.keys()).copied().collect()
+            let of_address = |(address, entry): (&IpAddr, &AddressEntry)| {
+                entry.sessions.keys().map(|session| (*address, *session)).collect::<Vec<_>>()
+            };
+            addresses.by_address.iter().flat_map(of_address).collect()
         };
         self.look_up(sessions).await
     }
@@ -631,6 +637,9 @@ mod tests {
         assert_eq!(ledger.uses(), [(address("192.0.2.1"), LedgerUse { computed_ms: 100, ..LedgerUse::default() })]);
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(ledger.uses(), []);
+        // Matches prevent new things only, however long they take.
+        ledger.charge_matches(ada, HOUR);
+        assert_eq!(may(), [false, true]);
         // Without a limit, and on this machine, no time is refused.
         ledger.charge_computing(Some(address("127.0.0.1")), HOUR);
         assert!(ledger.check(Some(address("127.0.0.1")), Share::New).is_ok());
@@ -648,22 +657,23 @@ mod tests {
         assert_eq!(ledger.sessions_to_look_up(ada).expect("it may"), None);
         ledger.note_session(ada, sessions[1]);
         ledger.note_session(Some(address("127.0.0.1")), sessions[0]);
+        let noted = sessions.map(|session| (address("192.0.2.1"), session));
         let look = || ledger.sessions_to_look_up(ada).map(|found| found.map(|sessions| sessions.len()));
         let is_refused = |refusal: ApiError| format!("{refusal:?}").contains("TOO_MANY_SESSIONS");
         assert_eq!(look().expect("a look"), Some(2));
-        ledger.forget_sessions(&sessions, &HashMap::from(sessions.map(|session| (session, false))));
+        ledger.forget_sessions(&noted, &HashMap::from(sessions.map(|session| (session, false))));
         assert!(is_refused(ledger.check_sessions(ada).expect_err("both are running")));
         assert!(is_refused(look().expect_err("both were running a moment ago")));
         tokio::time::advance(LOOK_AGAIN).await;
         // A look that finds an ended session leaves room, and the next look may follow at once.
         for _ in 0..2 {
             assert_eq!(look().expect("a look"), Some(2));
-            ledger.forget_sessions(&sessions, &HashMap::from([(sessions[0], true), (sessions[1], false)]));
+            ledger.forget_sessions(&noted, &HashMap::from([(sessions[0], true), (sessions[1], false)]));
             ledger.check_sessions(ada).expect("one has ended");
             assert_eq!(look().expect("it may"), None);
             ledger.note_session(ada, sessions[0]);
         }
-        ledger.forget_sessions(&sessions, &HashMap::from([(sessions[0], true), (sessions[1], false)]));
+        ledger.forget_sessions(&noted, &HashMap::from([(sessions[0], true), (sessions[1], false)]));
         // An address with a running session is kept for longer than an hour.
         tokio::time::advance(HOUR).await;
         ledger.forget_idle();

@@ -283,13 +283,6 @@ impl Default for LimitSettings {
     }
 }
 
-impl LimitSettings {
-    /// Returns the maximum computing time of an address at once, in milliseconds; 0 if it has no limit.
-    pub(crate) fn computing_limit_ms(&self) -> u64 {
-        if self.computing_ms_per_second == 0 { 0 } else { u64::from(self.computing_burst_ms).max(1) }
-    }
-}
-
 /// Time limits and rules of sessions: `[sessions]` in `arena.toml`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]

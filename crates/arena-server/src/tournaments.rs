@@ -380,7 +380,7 @@ impl Tournaments {
         // Unpacking is slow, so it happens before the lock is taken. The second lookup below finds the agent of a
         // concurrent request with the same key.
         let (draft, facts) = agents::draft(&shared.agents, id, source, name, made, shared.settings.unpacked_bytes)?;
-        let _making = self.begin_making()?;
+        let _lock = self.lock_creation()?;
         if let Some(facts) = self.agent_before(facts.once.as_ref(), maker)? {
             return Ok(facts);
         }
@@ -438,7 +438,7 @@ impl Tournaments {
     /// If the agent is unknown, an unfinished tournament uses it, or its files can't be removed.
     pub(crate) fn remove_agent(&self, id: AgentId) -> Result<(), TournamentRefusal> {
         // Nothing begins to use the agent while this lock is held.
-        let _making = self.begin_making()?;
+        let _lock = self.lock_creation()?;
         let state = self.state();
         if !state.agents.contains_key(&id) {
             return Err(TournamentRefusal::NoAgent(id.to_string()));
@@ -470,7 +470,7 @@ impl Tournaments {
         maker: Option<IpAddr>,
     ) -> Result<TournamentId, TournamentRefusal> {
         let shared = &*self.0;
-        let _making = self.begin_making()?;
+        let _lock = self.lock_creation()?;
         let once = once.as_ref().map(OnceFacts::of);
         if let Some(CreatedId::Tournament(id)) = self.created_before(once.as_ref())? {
             return Ok(id);
@@ -644,7 +644,7 @@ impl Tournaments {
     /// If the tournament is unknown, doesn't stop, or can't be removed.
     pub(crate) fn remove(&self, id: TournamentId) -> Result<(), TournamentRefusal> {
         self.stop(id)?;
-        let _making = self.begin_making()?;
+        let _lock = self.lock_creation()?;
         let state = self.state();
         let entry = state.tournaments.get(&id).ok_or_else(|| TournamentRefusal::NoTournament(id.to_string()))?;
         let is_elsewhere = entry.facts.ended.is_none() && state.elsewhere.contains(&id);

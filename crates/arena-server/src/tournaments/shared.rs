@@ -1,5 +1,5 @@
 //! A folder of agents and tournaments that several nodes share. Each node keeps the facts of all in memory, and reads
-//! what others have changed before it answers a request.
+//! the changes of the others before it answers a request.
 //!
 //! The lock of a tournament's journal belongs to the node that plays it. If that node ends, the system releases the lock,
 //! and another node plays on. A node that creates or removes something holds the lock of the whole folder.
@@ -39,7 +39,7 @@ pub(super) struct Shared {
 }
 
 /// The lock that is held while an agent or tournament is created or removed.
-pub(super) struct Making<'t> {
+pub(super) struct CreationLock<'t> {
     _of_node: MutexGuard<'t, ()>,
     _of_nodes: Option<File>,
 }
@@ -79,18 +79,18 @@ impl Shared {
 }
 
 impl Tournaments {
-    /// Takes the lock for creating and removing, and reads what other nodes have created and removed.
+    /// Takes the lock for creating and removing, and reads the changes of other nodes.
     ///
     /// # Errors
     /// If the folder can't be locked or read.
-    pub(super) fn begin_making(&self) -> io::Result<Making<'_>> {
+    pub(super) fn lock_creation(&self) -> io::Result<CreationLock<'_>> {
         let of_node = self.0.making.lock();
         let of_nodes = self.0.shared.as_ref().map(Shared::lock).transpose()?;
         self.read_changes()?;
-        Ok(Making { _of_node: of_node, _of_nodes: of_nodes })
+        Ok(CreationLock { _of_node: of_node, _of_nodes: of_nodes })
     }
 
-    /// Reads what other nodes have changed in a shared folder. This call blocks.
+    /// Reads the changes of other nodes in a shared folder. This call blocks.
     ///
     /// # Errors
     /// If the folder can't be read.
@@ -102,7 +102,7 @@ impl Tournaments {
             let current = state.current.as_ref().map(|current| current.id);
             (keys(&state.agents), keys(&state.tournaments), current)
         };
-        // What this node adds after the look at its memory isn't known here, so it can't be taken for removed.
+        // An entry that this node adds from here on isn't among the known ones, so it can't be taken for removed.
         let agents: BTreeSet<AgentId> = ids(&self.0.agents)?;
         let tournaments: BTreeSet<TournamentId> = ids(&self.0.tournaments)?;
         // A folder that another node removes meanwhile can't be read, and isn't there at the next read.

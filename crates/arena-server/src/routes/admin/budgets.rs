@@ -89,6 +89,8 @@ async fn list_resources(arena: &Arena, ledger: &[(IpAddr, LedgerUse)]) -> ApiRes
     let limits = &arena.settings.limits;
     let (connections, memory) = (arena.connections.in_use(), arena.connections.memory());
     let (waiting, waiting_of_address) = memory.limits();
+    // Without a limit per second there is none at once.
+    let computing_limit = if limits.computing_ms_per_second == 0 { 0 } else { limits.computing_burst_ms.max(1) }.into();
     let in_ledger = |name, setting: &str, of: fn(&LedgerUse) -> u64| {
         let addresses: Vec<_> = ledger.iter().map(|(address, used)| (*address, of(used))).collect();
         Resource::new(name, setting, addresses.iter().map(|(_, used)| used).sum(), addresses)
@@ -109,7 +111,7 @@ async fn list_resources(arena: &Arena, ledger: &[(IpAddr, LedgerUse)]) -> ApiRes
         in_ledger(LedgerUse::STORED, "limits.stored_bytes_per_address", |used| used.stored)
             .per_address(limits.stored_bytes_per_address, "limits.stored_bytes_per_address"),
         in_ledger(LedgerUse::COMPUTED, "limits.computing_ms_per_second", |used| used.computed_ms)
-            .per_address(limits.computing_limit_ms(), "limits.computing_burst_ms"),
+            .per_address(computing_limit, "limits.computing_burst_ms"),
         in_ledger(LedgerUse::STREAMS, "limits.streams_per_address", |used| used.streams)
             .per_address(limits.streams_per_address as u64, "limits.streams_per_address"),
         in_ledger(LedgerUse::SESSIONS, "limits.running_sessions_per_address", |used| used.sessions)
