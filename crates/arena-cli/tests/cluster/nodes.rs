@@ -303,10 +303,7 @@ impl Cluster {
 
     /// Returns the largest memory that a node has used, in bytes.
     pub fn memory(&self, node: usize) -> u64 {
-        let pid = self.nodes[node].process.as_ref().unwrap().pid();
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
-        kib.unwrap().trim().parse::<u64>().unwrap() * 1024
+        self.nodes[node].process.as_ref().unwrap().memory("VmHWM")
     }
 
     /// Waits until a node reports that it is ready.

@@ -62,14 +62,6 @@ impl AttackFixture {
         Client::new(address).from_address(IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)))
     }
 
-    /// Returns a value from the process's status, in bytes.
-    fn memory(&self, name: &str) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.pid())).unwrap();
-        let kib =
-            status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().strip_suffix(" kB"));
-        kib.unwrap().trim().parse::<u64>().unwrap() * KIB
-    }
-
     fn gauge(&self, name: &str) -> u64 {
         let metrics = self.client(9).get("/metrics");
         let value = metrics.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
@@ -167,7 +159,7 @@ fn unread_answers_and_unfinished_requests_take_bounded_memory() {
     let [honest, stranger] = [1, 2].map(|last| fixture.client(last));
     play(&honest);
     let (session, player) = long_chat(&stranger, 12);
-    let before = fixture.memory("VmRSS");
+    let before = fixture.server.memory("VmRSS");
     let call = json!({
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": { "name": "sync", "arguments": { "channel": session, "from": player } },
@@ -197,7 +189,7 @@ fn unread_answers_and_unfinished_requests_take_bounded_memory() {
         held.push(sockets);
     }
     let bound = before + OF_ADDRESS + 500 * OF_CONNECTION + OTHERWISE;
-    let most = fixture.memory("VmHWM");
+    let most = fixture.server.memory("VmHWM");
     assert!(most < bound, "{} MiB, more than the limit of {}", most / MIB, bound / MIB);
     // The server disconnects clients that don't read. The clients keep their sockets open.
     until("slow readers are disconnected", || fixture.gauge("arena_stream_subscribers") == 0);
@@ -360,7 +352,7 @@ fn all_attacks_at_once_harm_no_honest_player_and_each_refusal_is_explained() {
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     let attacker = fixture.client(ATTACKER[3]);
     let target = Target::new(move || attacker);
-    let before = fixture.memory("VmRSS");
+    let before = fixture.server.memory("VmRSS");
     target.attack_during(|| {
         let begun = Instant::now();
         let mut games = 0;
@@ -382,7 +374,7 @@ fn all_attacks_at_once_harm_no_honest_player_and_each_refusal_is_explained() {
         }
     });
     assert_eq!(row(1)["refusals"], 0, "{}", row(1));
-    let most = fixture.memory("VmHWM");
+    let most = fixture.server.memory("VmHWM");
     assert!(most < before + 4 * MIB + 400 * OF_CONNECTION + OTHERWISE, "{} MiB", most / MIB);
     let refusals = target.refusals();
     let protecting = refusals.iter().filter(|(_, refused)| [413, 429, 507].contains(&refused.status));

@@ -167,6 +167,14 @@ impl Running {
         self.child.id()
     }
 
+    /// Returns a value from the process's status, such as `VmHWM`, in bytes.
+    pub fn memory(&self, name: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let kib =
+            status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().strip_suffix(" kB"));
+        kib.unwrap().trim().parse::<u64>().unwrap() * 1024
+    }
+
     pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
         kill_process(pid, signal).unwrap();
