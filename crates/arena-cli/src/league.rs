@@ -5,14 +5,14 @@ mod add;
 mod run;
 mod tables;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use arena_engine::Environment;
 use arena_model::{TimeLimits, Timestamp};
 use arena_report::season;
 use arena_runner::league::{RulesError, Sandbox, Season, check_rules, report};
 use arena_server::Settings;
-use arena_store::{CommitError, League, LeagueRules, Leagues, NewLeague, SqliteStore, StoreError};
+use arena_store::{CommitError, League, LeagueRules, Leagues, NewLeague, Store, StoreError, StorePlace};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
@@ -24,8 +24,15 @@ use crate::serve;
 use crate::tournament::entrants::check_name;
 
 pub fn run(verb: LeagueVerb, data: &DataArgs, style: Style) -> Result<(), Failure> {
-    let data = data.data.clone().unwrap_or_else(|| Settings::default().data);
-    let context = LeagueContext { data, runtime: serve::runtime()? };
+    let folder = data.data.clone().unwrap_or_else(|| Settings::default().data);
+    let place = match &data.database_url {
+        Some(url) => {
+            let refuse = |error| Failure::new(Exit::Usage, format_args!("--database-url: {error}"));
+            StorePlace::Database(Box::new(url.parse().map_err(refuse)?))
+        }
+        None => StorePlace::Folder(folder.clone()),
+    };
+    let context = LeagueContext { data: folder, place, runtime: serve::runtime()? };
     match verb {
         LeagueVerb::Create(args) => create(&context, args, style),
         LeagueVerb::Add(args) => add::add(&context, &args, style),
@@ -37,22 +44,24 @@ pub fn run(verb: LeagueVerb, data: &DataArgs, style: Style) -> Result<(), Failur
     }
 }
 
-/// The data folder of the leagues, and the runtime for the store.
+/// The place of the leagues' store, and the runtime for the store.
 struct LeagueContext {
+    /// The data folder. It isn't part of any agent, also if the store is in a database.
     data: PathBuf,
+    place: StorePlace,
     runtime: Runtime,
 }
 
 impl LeagueContext {
     /// Opens the store and finds the league `name`. Fails if another process has the store open.
-    fn open(&self, name: &str) -> Result<(SqliteStore, League), Failure> {
+    fn open(&self, name: &str) -> Result<(Store, League), Failure> {
         // Opening the store would create it, so a missing folder is refused first.
-        if self.find_leagues()?.is_none() && !self.data.exists() {
+        if matches!(&self.place, StorePlace::Folder(folder) if !folder.exists()) {
             return Err(self.unknown(name));
         }
-        let store = SqliteStore::open_as_counted(&self.data).map_err(|error| match error {
+        let store = self.wait(Store::open_as_counted(&self.place)).map_err(|error| match error {
             // The other process may run for days, so the error also names the command that can read the leagues.
-            StoreError::InUse { .. } => {
+            StoreError::InUse { .. } | StoreError::Taken { .. } => {
                 let sentence = format!(
                     "{error}; end that process first (Ctrl-C ends `arena league run` after the games in progress); \
                      `arena league show` works meanwhile"
@@ -70,7 +79,7 @@ impl LeagueContext {
 
     /// Opens the store for reading, even if another process has it open; `None` if there is no store.
     fn find_leagues(&self) -> Result<Option<Leagues>, Failure> {
-        Leagues::beside_others(&self.data).map_err(unavailable)
+        self.wait(Leagues::beside_others(&self.place)).map_err(unavailable)
     }
 
     fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
@@ -80,17 +89,30 @@ impl LeagueContext {
     fn unknown(&self, name: &str) -> Failure {
         let sentence = format!(
             "there is no league {name} in {}; use `arena league list` to list leagues, or `arena league create` to create one",
-            self.data.display()
+            self.place
         );
         Failure::new(Exit::BadTournament, sentence)
     }
 
     fn empty(&self) -> Failure {
         let sentence = format!(
-            "there is no league in {}; create one with `arena league create`, or give another folder with --data",
-            self.data.display()
+            "there is no league in {}; create one with `arena league create`, or give another place with --data or \
+             --database-url",
+            self.place
         );
         Failure::new(Exit::BadTournament, sentence)
+    }
+
+    /// Returns the command that resumes a league.
+    fn run_line(&self, name: &str) -> String {
+        let place = match &self.place {
+            StorePlace::Folder(folder) if *folder == Settings::default().data => String::new(),
+            StorePlace::Folder(folder) => format!(" --data {}", quoted(&folder.display().to_string())),
+            // The URL may have a password.
+            StorePlace::Database(_) => " --database-url URL".to_owned(),
+        };
+        let dashes = if name.starts_with('-') { "-- " } else { "" };
+        format!("arena league run{place} {dashes}{}", quoted(name))
     }
 }
 
@@ -123,10 +145,10 @@ fn create(context: &LeagueContext, args: CreateArgs, style: Style) -> Result<(),
         Some(seed) => seed,
         None => settings::draw_seed()?,
     };
-    let store = SqliteStore::open_as_counted(&context.data).map_err(unavailable)?;
+    let store = context.wait(Store::open_as_counted(&context.place)).map_err(unavailable)?;
     let new = NewLeague { name: args.name.clone(), rules, rules_version, seed, at: now() };
     if context.wait(store.create_league(new)).map_err(unwritten)?.is_none() {
-        let sentence = format!("league {} already exists in {}", args.name, context.data.display());
+        let sentence = format!("league {} already exists in {}", args.name, context.place);
         return Err(Failure::new(Exit::BadTournament, sentence));
     }
     let name = &args.name;
@@ -216,7 +238,7 @@ fn find_to_show(context: &LeagueContext, name: Option<&str>) -> Result<(Leagues,
     let league = match name {
         Some(name) => context.wait(leagues.find(name)).map_err(unavailable)?.ok_or_else(|| context.unknown(name))?,
         None => {
-            let mut all = context.wait(leagues.list()).map_err(unavailable)?;
+            let mut all = context.wait(leagues.list_leagues()).map_err(unavailable)?;
             match (all.pop(), all.len()) {
                 (Some(only), 0) => only,
                 (None, _) => {
@@ -237,7 +259,7 @@ fn list(context: &LeagueContext, style: Style) -> Result<(), Failure> {
     let mut table = Table::new(&["league", "game", "seats", "agents", "season", "games in season", "created"]);
     let mut entries = Vec::new();
     if let Some(leagues) = context.find_leagues()? {
-        for league in context.wait(leagues.list()).map_err(unavailable)? {
+        for league in context.wait(leagues.list_leagues()).map_err(unavailable)? {
             let agents = context.wait(leagues.count_present(league.no)).map_err(unavailable)?;
             let seasons = context.wait(leagues.list_seasons(league.no)).map_err(unavailable)?;
             let games = seasons.last().map_or(0, |season| season.games);
@@ -253,7 +275,7 @@ fn list(context: &LeagueContext, style: Style) -> Result<(), Failure> {
     match style {
         Style::Json => print(&json!(entries).to_string()),
         Style::Pretty | Style::Compact if entries.is_empty() => {
-            print(&format!("there is no league in {}", context.data.display()))
+            print(&format!("there is no league in {}", context.place))
         }
         Style::Pretty | Style::Compact => print(&table.right(2..=5).to_string()),
     }
@@ -275,19 +297,11 @@ fn unplayable(error: &RulesError) -> Failure {
     Failure::caused(Exit::Usage, error)
 }
 
-/// Returns the command that resumes a league.
-fn run_line(data: &Path, name: &str) -> String {
-    let quoted = |text: &str| {
-        let is_plain = text.chars().all(|char| char.is_alphanumeric() || "/._-+,:@".contains(char));
-        match is_plain && !text.starts_with('-') {
-            true => text.to_owned(),
-            false => format!("'{}'", text.replace('\'', r"'\''")),
-        }
-    };
-    let data = match data == Settings::default().data {
-        true => String::new(),
-        false => format!(" --data {}", quoted(&data.display().to_string())),
-    };
-    let dashes = if name.starts_with('-') { "-- " } else { "" };
-    format!("arena league run{data} {dashes}{}", quoted(name))
+/// Quotes a text for a shell if necessary.
+fn quoted(text: &str) -> String {
+    let is_plain = text.chars().all(|char| char.is_alphanumeric() || "/._-+,:@".contains(char));
+    match is_plain && !text.starts_with('-') {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
 }

@@ -199,7 +199,9 @@ fn play_rest(
             "waiting for the workers' games in progress; press Ctrl-C again to stop at once",
             "stopping; `resume` collects the workers' games in progress",
         ])?;
-        let executor = NatsExecutor { prepared, options: NatsOptions { check, stop, called_off, sign_key } };
+        let sign_key = sign_key.map(|key| key as &(dyn Sign + Sync));
+        let options = NatsOptions { check, stop, called_off, replay_bytes: u64::MAX, sign_key };
+        let executor = NatsExecutor { prepared, options };
         return play(journal, executor, table_every, style);
     }
     let [stop, called_off] = &interrupt::flags([

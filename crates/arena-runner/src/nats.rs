@@ -24,6 +24,9 @@ pub use connect::NatsError;
 pub use executor::{NatsExecutor, NatsOptions, PrepareError, Prepared, prepare};
 pub use worker::{WorkError, Worker, WorkerEvent, work};
 
+/// The default share of matches that two workers play for comparison.
+pub const CROSS_CHECK: f64 = 0.05;
+
 /// Returns a random id, in hexadecimal, for a tournament or for one start of a worker.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! Copies of a whole store into an empty one, between SQLite and Postgres in any direction.
 //!
 //! Rows are copied as they are, with the tables that are derived from others. Only the numbers that order the messages
-//! of all sessions are new. Leagues aren't copied, because Postgres doesn't have them.
+//! of all sessions are new.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
@@ -89,8 +89,8 @@ pub async fn copy_store(
     {
         return Err(CopyError::NoStore(from.to_string()));
     }
-    let source = open(from).await?;
-    let target = open(to).await?;
+    let source = Store::open_as_counted(from).await?;
+    let target = Store::open_as_counted(to).await?;
     for table in TABLES {
         let sql =
             format!("SELECT count(*) FROM (SELECT 1 FROM {} {} LIMIT 1) rows", table.name, table.condition("WHERE"));
@@ -121,18 +121,23 @@ pub async fn copy_store(
     Ok(copied)
 }
 
-async fn open(place: &StorePlace) -> Result<Store, StoreError> {
-    let store = match place {
-        StorePlace::Folder(folder) => Store::Sqlite(SqliteStore::open_as_counted(folder)?),
-        StorePlace::Database(database) => {
-            Store::Postgres(Box::new(PostgresStore::connect_as_counted((**database).clone()).await?))
-        }
-    };
-    store.check_whole(place.to_string()).await?;
-    Ok(store)
-}
-
 impl Store {
+    /// Opens a store for exclusive use without a check of the scoring of the stored standings. This is for callers that
+    /// neither end sessions nor read standings, and therefore have no scoring.
+    ///
+    /// # Errors
+    /// As [`Store::open`] and [`Store::connect`].
+    pub async fn open_as_counted(place: &StorePlace) -> Result<Store, StoreError> {
+        let store = match place {
+            StorePlace::Folder(folder) => Store::Sqlite(SqliteStore::open_as_counted(folder)?),
+            StorePlace::Database(database) => {
+                Store::Postgres(Box::new(PostgresStore::connect_as_counted((**database).clone()).await?))
+            }
+        };
+        store.check_whole(place.to_string()).await?;
+        Ok(store)
+    }
+
     /// Refuses a store that is the target of an unfinished copy.
     pub(crate) async fn check_whole(&self, place: String) -> Result<(), StoreError> {
         match self.number("SELECT count(*) FROM notes WHERE name = $1", &[COPYING.into()]).await? {
@@ -157,6 +162,7 @@ async fn note(target: &Store, sql: &'static str) -> Result<(), CommitError> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Content {
     Integer,
+    Real,
     /// A text that this program creates.
     Text,
     /// A text from a user, which Postgres stores encoded.
@@ -164,7 +170,7 @@ enum Content {
     Bytes,
 }
 
-use Content::{Bytes, Integer, Prose, Text};
+use Content::{Bytes, Integer, Prose, Real, Text};
 
 /// A table to copy.
 struct CopiedTable {
@@ -230,6 +236,95 @@ const TABLES: &[CopiedTable] = &[
         numbered: Some("n"),
         ..table("removed_sessions", 1, &[("n", Integer), ("id", Text), ("at", Integer), ("reason", Text)])
     },
+    CopiedTable {
+        numbered: Some("no"),
+        ..table(
+            "leagues",
+            1,
+            &[
+                ("no", Integer),
+                ("name", Prose),
+                ("game", Text),
+                ("options", Text),
+                ("seats", Integer),
+                ("paired", Integer),
+                ("step_ms", Integer),
+                ("bank_ms", Integer),
+                ("sandbox", Text),
+                ("seed", Bytes),
+                ("created_at", Integer),
+            ],
+        )
+    },
+    table(
+        "league_seasons",
+        2,
+        &[
+            ("league", Integer),
+            ("number", Integer),
+            ("began_at", Integer),
+            ("ended_at", Integer),
+            ("rules_version", Integer),
+        ],
+    ),
+    CopiedTable {
+        numbered: Some("no"),
+        ..table(
+            "league_agents",
+            1,
+            &[
+                ("no", Integer),
+                ("league", Integer),
+                ("name", Prose),
+                ("generation", Integer),
+                ("version", Prose),
+                ("path", Prose),
+                ("dialect", Text),
+                ("reach", Text),
+                ("files", Text),
+                ("sha256", Text),
+                ("added_at", Integer),
+                ("removed_at", Integer),
+            ],
+        )
+    },
+    CopiedTable {
+        numbered: Some("no"),
+        ..table(
+            "league_games",
+            1,
+            &[
+                ("no", Integer),
+                ("league", Integer),
+                ("number", Integer),
+                ("season", Integer),
+                ("meeting", Integer),
+                ("leg", Integer),
+                ("seed", Bytes),
+                ("epochs", Integer),
+                ("termination", Text),
+                ("winner", Prose),
+                ("ended_at", Integer),
+                ("took_ms", Real),
+            ],
+        )
+    },
+    table(
+        "league_seats",
+        2,
+        &[
+            ("game", Integer),
+            ("seat", Integer),
+            ("agent", Integer),
+            ("rank", Integer),
+            ("score", Real),
+            ("verdict", Text),
+            ("detail", Prose),
+            ("faults", Integer),
+            ("waited_ms", Real),
+            ("longest_step_ms", Real),
+        ],
+    ),
 ];
 
 /// The messages of a session; the key is the place in a channel.
@@ -254,6 +349,7 @@ const MESSAGES: CopiedTable = table(
 #[derive(Clone)]
 enum Cell {
     Integer(Option<i64>),
+    Real(f64),
     Text(Option<String>),
     Prose(Option<String>),
     Bytes(Vec<u8>),
@@ -263,6 +359,7 @@ impl Cell {
     fn read(row: &dyn Columns, column: usize, content: Content) -> Result<Cell, StoreError> {
         Ok(match content {
             Integer => Cell::Integer(row.integer_or_null(column)?),
+            Real => Cell::Real(row.real(column)?),
             Text => Cell::Text(row.text_or_null(column)?.map(str::to_owned)),
             Prose => Cell::Prose(row.prose_or_null(column)?.map(Cow::into_owned)),
             Bytes => Cell::Bytes(row.bytes(column)?.to_owned()),
@@ -272,6 +369,7 @@ impl Cell {
     fn value(&self) -> Value<'_> {
         match self {
             Cell::Integer(number) => Value::Integer(*number),
+            Cell::Real(number) => Value::Real(*number),
             Cell::Text(text) => Value::Text(text.as_deref().map(Cow::Borrowed)),
             Cell::Prose(text) => Value::Prose(text.as_deref().map(Cow::Borrowed)),
             Cell::Bytes(bytes) => Value::Bytes(bytes),
@@ -280,7 +378,7 @@ impl Cell {
 
     fn bytes(&self) -> usize {
         match self {
-            Cell::Integer(_) => 8,
+            Cell::Integer(_) | Cell::Real(_) => 8,
             Cell::Text(text) | Cell::Prose(text) => text.as_ref().map_or(0, String::len),
             Cell::Bytes(bytes) => bytes.len(),
         }
@@ -456,7 +554,7 @@ mod tests {
         let mut existing: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for row in rows.expect("rows") {
             let (table, column) = row.expect("a row");
-            if !table.starts_with("league") && (table.as_str(), column.as_str()) != ("messages", "no") {
+            if (table.as_str(), column.as_str()) != ("messages", "no") {
                 existing.entry(table).or_default().push(column);
             }
         }

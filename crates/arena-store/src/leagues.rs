@@ -1,16 +1,19 @@
 //! Storage of leagues with their agents, seasons and games. The runner, not the store, decides pairings and ratings.
 
-use std::path::Path;
+use std::num::TryFromIntError;
 
 use arena_model::{MatchOutcome, MatchResult, SeatResult, Seed, TimeLimits, Timestamp, Verdict};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Map;
 
+use crate::copy::StorePlace;
+use crate::db::{Db, Failure};
 use crate::job::WriteError;
+use crate::postgres::PostgresReaders;
 use crate::sqlite::SqliteReaders;
 use crate::tables::to_json;
-use crate::{CommitError, SqliteStore, StoreError};
+use crate::value::{Columns, Value, count};
+use crate::{CommitError, Store, StoreError};
 
 /// The internal number of a league.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,7 +44,7 @@ pub struct LeagueRules {
     /// The name of the game.
     pub game: String,
     /// Options of the game that differ from the defaults.
-    pub options: Map<String, Value>,
+    pub options: Map<String, serde_json::Value>,
     /// The number of agents in a game.
     pub seats: usize,
     /// True if a pairing has one game for each seat, all with the same seed, in which the agents rotate through the
@@ -50,7 +53,7 @@ pub struct LeagueRules {
     /// The time limits of agents.
     pub limits: TimeLimits,
     /// The sandbox of agents, as a JSON object that the runner defines.
-    pub sandbox: Value,
+    pub sandbox: serde_json::Value,
 }
 
 /// A league.
@@ -99,7 +102,7 @@ pub struct NewLeagueAgent {
     /// The name of the wire dialect in which the agent receives the state.
     pub dialect: String,
     /// The command or address of the agent, as a JSON object that the runner defines.
-    pub reach: Value,
+    pub reach: serde_json::Value,
     /// The agent's files and folders.
     pub files: Vec<String>,
     /// The SHA-256 of the files, in hex. `None` for an agent on a server.
@@ -138,10 +141,13 @@ pub struct LeagueGame {
     pub result: MatchResult<LeagueAgentNo>,
 }
 
-impl SqliteStore {
+impl Store {
     /// Returns a reader of the store's leagues.
     pub fn leagues(&self) -> Leagues {
-        Leagues(self.readers.clone())
+        Leagues(match self {
+            Store::Sqlite(store) => Readers::Sqlite(store.readers.clone()),
+            Store::Postgres(store) => Readers::Postgres(store.readers.clone()),
+        })
     }
 
     /// Creates a league and its first season. Returns `None` if the name is taken.
@@ -149,33 +155,30 @@ impl SqliteStore {
     /// # Errors
     /// If the store can't write.
     pub async fn create_league(&self, new: NewLeague) -> Result<Option<LeagueNo>, CommitError> {
-        self.writer
-            .write_directly(move |connection| {
-                let NewLeague { name, rules, rules_version, seed, at } = &new;
-                let inserted = connection.execute(
-                    "INSERT INTO leagues (name, game, options, seats, paired, step_ms, bank_ms, sandbox, seed, created_at)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
-                    params![
-                        name,
-                        rules.game,
-                        to_json(&rules.options),
-                        number(rules.seats as u64),
-                        rules.paired,
-                        number(rules.limits.step_ms),
-                        number(rules.limits.bank_ms),
-                        to_json(&rules.sandbox),
-                        seed.0,
-                        at.0
-                    ],
-                )?;
-                if inserted == 0 {
-                    return Ok(None);
-                }
-                let no = connection.last_insert_rowid();
-                begin_season(connection, no, 1, *rules_version, *at)?;
+        self.write(new, |new, writing| {
+            Box::pin(async move {
+                let NewLeague { name, rules, rules_version, seed, at } = new;
+                let sql = "INSERT INTO leagues
+                     (name, game, options, seats, paired, step_ms, bank_ms, sandbox, seed, created_at)
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING no";
+                let values = [
+                    Value::prose(&**name),
+                    rules.game.as_str().into(),
+                    to_json(&rules.options).into(),
+                    count(rules.seats as u64).into(),
+                    i64::from(rules.paired).into(),
+                    count(rules.limits.step_ms).into(),
+                    count(rules.limits.bank_ms).into(),
+                    to_json(&rules.sandbox).into(),
+                    seed.0[..].into(),
+                    at.0.into(),
+                ];
+                let Some(no) = writing.db.find(sql, &values, |row| row.integer(0)).await? else { return Ok(None) };
+                begin_season(&mut writing.db, LeagueNo(no), 1, *rules_version, *at).await?;
                 Ok(Some(LeagueNo(no)))
             })
-            .await
+        })
+        .await
     }
 
     /// Ends the current season of a league and begins the next one with this version of the game's rules. Returns the
@@ -189,17 +192,18 @@ impl SqliteStore {
         rules_version: u32,
         at: Timestamp,
     ) -> Result<u32, CommitError> {
-        self.writer
-            .write_directly(move |connection| {
-                let number = present_season(connection, league)?;
-                connection.execute(
-                    "UPDATE league_seasons SET ended_at = ?2 WHERE league = ?1 AND ended_at IS NULL",
-                    [league.0, at.0],
-                )?;
-                begin_season(connection, league.0, number + 1, rules_version, at)?;
-                Ok(number + 1)
+        self.write((), move |(), writing| {
+            Box::pin(async move {
+                let sql =
+                    "UPDATE league_seasons SET ended_at = $1 WHERE league = $2 AND ended_at IS NULL RETURNING number";
+                let ended = writing.db.find(sql, &[at.0.into(), league.0.into()], |row| small(row, 0)).await?;
+                let ended = ended
+                    .ok_or_else(|| StoreError::damaged(format!("league {}", league.0), "it has no current season"))?;
+                begin_season(&mut writing.db, league, ended + 1, rules_version, at).await?;
+                Ok(ended + 1)
             })
-            .await
+        })
+        .await
     }
 
     /// Adds an agent to a league and returns it. If another version with the same name is a member, it leaves in the
@@ -214,42 +218,7 @@ impl SqliteStore {
         facts: NewLeagueAgent,
         at: Timestamp,
     ) -> Result<LeagueAgent, CommitError> {
-        self.writer
-            .write_directly(move |connection| {
-                let versions: Vec<LeagueAgent> = read_agents(connection, league)?
-                    .into_iter()
-                    .filter(|agent| agent.facts.name == facts.name)
-                    .collect();
-                let known = versions.iter().find(|agent| agent.facts == facts);
-                if let Some(known) = known.filter(|known| known.removed_at.is_none()) {
-                    return Ok(known.clone());
-                }
-                remove_agent(connection, league, &facts.name, at)?;
-                if let Some(known) = known {
-                    connection.execute("UPDATE league_agents SET removed_at = NULL WHERE no = ?1", [known.no.0])?;
-                    return Ok(LeagueAgent { removed_at: None, ..known.clone() });
-                }
-                let generation = versions.last().map_or(1, |last| last.generation + 1);
-                connection.execute(
-                    "INSERT INTO league_agents (league, name, generation, version, path, dialect, reach, files, sha256, added_at)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-                    params![
-                        league.0,
-                        facts.name,
-                        generation,
-                        facts.version,
-                        facts.path,
-                        facts.dialect,
-                        to_json(&facts.reach),
-                        to_json(&facts.files),
-                        facts.sha256,
-                        at.0
-                    ],
-                )?;
-                let no = LeagueAgentNo(connection.last_insert_rowid());
-                Ok(LeagueAgent { no, generation, facts: facts.clone(), added_at: at, removed_at: None })
-            })
-            .await
+        self.write(facts, move |facts, writing| Box::pin(enter_agent(&mut writing.db, league, facts, at))).await
     }
 
     /// Removes the agent with this name from a league and keeps its results. Returns true if the agent was a member.
@@ -262,7 +231,10 @@ impl SqliteStore {
         name: String,
         at: Timestamp,
     ) -> Result<bool, CommitError> {
-        self.writer.write_directly(move |connection| Ok(remove_agent(connection, league, &name, at)?)).await
+        self.write(name, move |name, writing| {
+            Box::pin(async move { Ok(remove_agent(&mut writing.db, league, name, at).await?) })
+        })
+        .await
     }
 
     /// Stores a game that has ended; on return it is durable. The store assigns the game's number and ignores the
@@ -271,84 +243,160 @@ impl SqliteStore {
     /// # Errors
     /// [`CommitError::Conflict`] if the store already has this game of this pairing. Also if the store can't write.
     pub async fn add_league_game(&self, league: LeagueNo, game: LeagueGame) -> Result<LeagueGame, CommitError> {
-        self.writer
-            .write_directly(move |connection| {
-                let last: i64 = connection
-                    .prepare_cached("SELECT coalesce(max(number), 0) FROM league_games WHERE league = ?1")?
-                    .query_row([league.0], |row| row.get(0))?;
-                connection
-                    .prepare_cached(
-                        "INSERT INTO league_games
-                         (league, number, season, meeting, leg, seed, epochs, termination, winner, ended_at, took_ms)
-                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-                    )?
-                    .execute(params![
-                        league.0,
-                        last + 1,
-                        game.season,
-                        number(game.meeting),
-                        number(game.leg as u64),
-                        game.result.seed.0,
-                        number(game.result.epochs),
-                        game.result.outcome.termination,
-                        game.result.outcome.winner,
-                        game.ended_at.0,
-                        game.result.took_ms
-                    ])?;
-                let no = connection.last_insert_rowid();
-                let mut insert = connection.prepare_cached(
-                    "INSERT INTO league_seats
-                     (game, seat, agent, rank, score, verdict, detail, faults, waited_ms, longest_step_ms)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-                )?;
-                for (at, seat) in (0_i64..).zip(&game.result.seats) {
-                    insert.execute(params![
-                        no,
-                        at,
-                        seat.agent.0,
-                        number(seat.rank as u64),
-                        seat.score,
-                        seat.verdict.map(Verdict::name),
-                        seat.detail,
-                        seat.faults,
-                        seat.waited_ms,
-                        seat.longest_step_ms
-                    ])?;
-                }
-                Ok(LeagueGame { number: last.unsigned_abs() + 1, ..game.clone() })
-            })
-            .await
+        self.write(game, move |game, writing| Box::pin(add_game(&mut writing.db, league, game))).await
     }
+}
+
+async fn enter_agent(
+    db: &mut Db,
+    league: LeagueNo,
+    facts: &NewLeagueAgent,
+    at: Timestamp,
+) -> Result<LeagueAgent, WriteError> {
+    let mut versions = db.list(SELECT_AGENTS, &[league.0.into()], read_agent).await?;
+    versions.retain(|agent| agent.facts.name == facts.name);
+    let known = versions.iter().find(|agent| agent.facts == *facts);
+    if let Some(known) = known.filter(|known| known.removed_at.is_none()) {
+        return Ok(known.clone());
+    }
+    remove_agent(db, league, &facts.name, at).await?;
+    if let Some(known) = known {
+        db.execute("UPDATE league_agents SET removed_at = NULL WHERE no = $1", &[known.no.0.into()]).await?;
+        return Ok(LeagueAgent { removed_at: None, ..known.clone() });
+    }
+    let generation = versions.last().map_or(1, |last| last.generation + 1);
+    let sql = "INSERT INTO league_agents
+         (league, name, generation, version, path, dialect, reach, files, sha256, added_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING no";
+    let values = [
+        league.0.into(),
+        Value::prose(&*facts.name),
+        i64::from(generation).into(),
+        Value::Prose(facts.version.as_deref().map(Into::into)),
+        Value::prose(&*facts.path),
+        facts.dialect.as_str().into(),
+        to_json(&facts.reach).into(),
+        to_json(&facts.files).into(),
+        facts.sha256.as_deref().into(),
+        at.0.into(),
+    ];
+    let no = LeagueAgentNo(db.number(sql, &values).await?);
+    Ok(LeagueAgent { no, generation, facts: facts.clone(), added_at: at, removed_at: None })
+}
+
+async fn add_game(db: &mut Db, league: LeagueNo, game: &LeagueGame) -> Result<LeagueGame, WriteError> {
+    let (meeting, leg) = (count(game.meeting), count(game.leg as u64));
+    let same = "SELECT count(*) FROM league_games WHERE league = $1 AND meeting = $2 AND leg = $3";
+    if db.number(same, &[league.0.into(), meeting.into(), leg.into()]).await? > 0 {
+        return Err(CommitError::Conflict.into());
+    }
+    let last = "SELECT coalesce(max(number), 0) FROM league_games WHERE league = $1";
+    let number = db.number(last, &[league.0.into()]).await? + 1;
+    let sql = "INSERT INTO league_games
+         (league, number, season, meeting, leg, seed, epochs, termination, winner, ended_at, took_ms)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING no";
+    let MatchResult { seats, outcome, seed, epochs, took_ms, moves: _ } = &game.result;
+    let values = [
+        league.0.into(),
+        number.into(),
+        i64::from(game.season).into(),
+        meeting.into(),
+        leg.into(),
+        seed.0[..].into(),
+        count(*epochs).into(),
+        (&*outcome.termination).into(),
+        Value::prose(&*outcome.winner),
+        game.ended_at.0.into(),
+        (*took_ms).into(),
+    ];
+    let no = db.number(sql, &values).await?;
+    for (at, seat) in (0_i64..).zip(seats) {
+        let sql = "INSERT INTO league_seats
+             (game, seat, agent, rank, score, verdict, detail, faults, waited_ms, longest_step_ms)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+        let values = [
+            no.into(),
+            at.into(),
+            seat.agent.0.into(),
+            count(seat.rank as u64).into(),
+            seat.score.into(),
+            seat.verdict.map(Verdict::name).into(),
+            Value::Prose(seat.detail.as_deref().map(Into::into)),
+            i64::from(seat.faults).into(),
+            seat.waited_ms.into(),
+            seat.longest_step_ms.into(),
+        ];
+        db.execute(sql, &values).await?;
+    }
+    Ok(LeagueGame { number: number.unsigned_abs(), ..game.clone() })
+}
+
+async fn begin_season(
+    db: &mut Db,
+    league: LeagueNo,
+    number: u32,
+    rules_version: u32,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    let sql = "INSERT INTO league_seasons (league, number, began_at, rules_version) VALUES ($1, $2, $3, $4)";
+    let values = [league.0, number.into(), at.0, rules_version.into()];
+    db.execute(sql, &values.map(Value::from)).await.map(drop)
+}
+
+async fn remove_agent(db: &mut Db, league: LeagueNo, name: &str, at: Timestamp) -> Result<bool, Failure> {
+    let sql = "UPDATE league_agents SET removed_at = $1 WHERE league = $2 AND name = $3 AND removed_at IS NULL";
+    Ok(db.execute(sql, &[at.0.into(), league.0.into(), Value::prose(name)]).await? > 0)
 }
 
 /// A reader of a store's leagues. Each call reads their latest state.
 #[derive(Clone)]
-pub struct Leagues(SqliteReaders);
+pub struct Leagues(Readers);
+
+#[derive(Clone)]
+enum Readers {
+    Sqlite(SqliteReaders),
+    Postgres(PostgresReaders),
+}
 
 impl Leagues {
-    /// Opens the store in a folder for reading its leagues, even while another process has the store open. Returns
-    /// `None` if there is no store, or if an older program without leagues created it.
+    /// Opens a store for reading its leagues, even while another process uses the store. Returns `None` if there is no
+    /// store, or if an older program created it, whose store a program that writes updates first.
     ///
     /// # Errors
     /// If the store can't be read, or a newer program created it.
-    pub fn beside_others(folder: &Path) -> Result<Option<Leagues>, StoreError> {
-        Ok(SqliteReaders::beside_others(folder)?.map(Leagues))
+    pub async fn beside_others(place: &StorePlace) -> Result<Option<Leagues>, StoreError> {
+        let readers = match place {
+            StorePlace::Folder(folder) => SqliteReaders::beside_others(folder)?.map(Readers::Sqlite),
+            StorePlace::Database(database) => PostgresReaders::beside_others(database).await?.map(Readers::Postgres),
+        };
+        Ok(readers.map(Leagues))
+    }
+
+    async fn list<T>(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        read: impl FnMut(&dyn Columns) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        match &self.0 {
+            Readers::Sqlite(readers) => readers.list(sql, values, read),
+            Readers::Postgres(readers) => readers.list(sql, values, read).await,
+        }
+    }
+
+    async fn number(&self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError> {
+        Ok(self.list(sql, values, |row| number(row, 0)).await?.first().copied().unwrap_or(0))
     }
 
     /// Returns all leagues, ordered by name.
     ///
     /// # Errors
     /// If the store can't be read, or a league is damaged.
-    pub async fn list(&self) -> Result<Vec<League>, StoreError> {
-        self.0.read(|connection| {
-            let mut statement = connection.prepare_cached(&format!("{SELECT_LEAGUE} ORDER BY name"))?;
-            let mut rows = statement.query([])?;
-            let mut leagues = Vec::new();
-            while let Some(row) = rows.next()? {
-                leagues.push(read_league(row)?);
-            }
-            Ok(leagues)
-        })
+    pub async fn list_leagues(&self) -> Result<Vec<League>, StoreError> {
+        let mut leagues = self.list(SELECT_LEAGUE, &[], read_league).await?;
+        // Postgres orders texts by its locale.
+        leagues.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(leagues)
     }
 
     /// Returns the league with this name.
@@ -356,11 +404,8 @@ impl Leagues {
     /// # Errors
     /// If the store can't be read, or the league is damaged.
     pub async fn find(&self, name: &str) -> Result<Option<League>, StoreError> {
-        self.0.read(|connection| {
-            let mut statement = connection.prepare_cached(&format!("{SELECT_LEAGUE} WHERE name = ?1"))?;
-            let mut rows = statement.query([name])?;
-            rows.next()?.map(read_league).transpose()
-        })
+        let sql = format!("{SELECT_LEAGUE} WHERE name = $1");
+        Ok(self.list(&sql, &[Value::prose(name)], read_league).await?.pop())
     }
 
     /// Returns the seasons of a league, in order.
@@ -368,23 +413,19 @@ impl Leagues {
     /// # Errors
     /// If the store can't be read.
     pub async fn list_seasons(&self, league: LeagueNo) -> Result<Vec<LeagueSeason>, StoreError> {
-        self.0.read(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT number, began_at, ended_at, rules_version,
-                        (SELECT count(*) FROM league_games g WHERE g.league = s.league AND g.season = s.number)
-                 FROM league_seasons s WHERE league = ?1 ORDER BY number",
-            )?;
-            let seasons = statement.query_map([league.0], |row| {
-                Ok(LeagueSeason {
-                    number: row.get(0)?,
-                    began_at: Timestamp(row.get(1)?),
-                    ended_at: row.get::<_, Option<i64>>(2)?.map(Timestamp),
-                    rules_version: row.get(3)?,
-                    games: row.get::<_, i64>(4)?.unsigned_abs(),
-                })
-            })?;
-            Ok(seasons.collect::<Result<_, _>>()?)
-        })
+        let sql = "SELECT number, began_at, ended_at, rules_version,
+                    (SELECT count(*) FROM league_games g WHERE g.league = s.league AND g.season = s.number)
+             FROM league_seasons s WHERE league = $1 ORDER BY number";
+        let read = |row: &dyn Columns| {
+            Ok(LeagueSeason {
+                number: small(row, 0)?,
+                began_at: Timestamp(row.integer(1)?),
+                ended_at: row.integer_or_null(2)?.map(Timestamp),
+                rules_version: small(row, 3)?,
+                games: number(row, 4)?,
+            })
+        };
+        self.list(sql, &[league.0.into()], read).await
     }
 
     /// Returns every version of every agent that a league has ever had, in the order of entry.
@@ -392,7 +433,7 @@ impl Leagues {
     /// # Errors
     /// If the store can't be read, or an agent is damaged.
     pub async fn list_agents(&self, league: LeagueNo) -> Result<Vec<LeagueAgent>, StoreError> {
-        self.0.read(|connection| read_agents(connection, league))
+        self.list(SELECT_AGENTS, &[league.0.into()], read_agent).await
     }
 
     /// Returns the number of agents that are in a league.
@@ -400,12 +441,8 @@ impl Leagues {
     /// # Errors
     /// If the store can't be read.
     pub async fn count_present(&self, league: LeagueNo) -> Result<u64, StoreError> {
-        self.0.read(|connection| {
-            let count: i64 = connection
-                .prepare_cached("SELECT count(*) FROM league_agents WHERE league = ?1 AND removed_at IS NULL")?
-                .query_row([league.0], |row| row.get(0))?;
-            Ok(count.unsigned_abs())
-        })
+        let sql = "SELECT count(*) FROM league_agents WHERE league = $1 AND removed_at IS NULL";
+        self.number(sql, &[league.0.into()]).await
     }
 
     /// Returns the games of a season, in the order in which they ended.
@@ -413,7 +450,26 @@ impl Leagues {
     /// # Errors
     /// If the store can't be read, or a game is damaged.
     pub async fn list_games(&self, league: LeagueNo, season: u32) -> Result<Vec<LeagueGame>, StoreError> {
-        self.0.read(|connection| read_games(connection, league, season))
+        let sql = "SELECT g.number, g.meeting, g.leg, g.seed, g.epochs, g.termination, g.winner, g.ended_at, g.took_ms,
+                    s.agent, s.rank, s.score, s.verdict, s.detail, s.faults, s.waited_ms, s.longest_step_ms
+             FROM league_games g JOIN league_seats s ON s.game = g.no
+             WHERE g.league = $1 AND g.season = $2 ORDER BY g.no, s.seat";
+        let mut games: Vec<LeagueGame> = Vec::new();
+        let mut read = |row: &dyn Columns| {
+            let of = number(row, 0)?;
+            if games.last().is_none_or(|last| last.number != of) {
+                games.push(read_game(row, season)?);
+            }
+            let seat = read_seat(row, of)?;
+            if let Some(game) = games.last_mut() {
+                let outcome = &mut game.result.outcome;
+                outcome.tainted_reason = outcome.tainted_reason.or(seat.verdict);
+                game.result.seats.push(seat);
+            }
+            Ok(())
+        };
+        self.list(sql, &[league.0.into(), i64::from(season).into()], &mut read).await?;
+        Ok(games)
     }
 
     /// Returns the number of the last pairing with a stored game, in any season. Returns 0 if no game is stored.
@@ -421,12 +477,7 @@ impl Leagues {
     /// # Errors
     /// If the store can't be read.
     pub async fn find_last_meeting(&self, league: LeagueNo) -> Result<u64, StoreError> {
-        self.0.read(|connection| {
-            let last: i64 = connection
-                .prepare_cached("SELECT coalesce(max(meeting), 0) FROM league_games WHERE league = ?1")?
-                .query_row([league.0], |row| row.get(0))?;
-            Ok(last.unsigned_abs())
-        })
+        self.number("SELECT coalesce(max(meeting), 0) FROM league_games WHERE league = $1", &[league.0.into()]).await
     }
 }
 
@@ -435,156 +486,113 @@ const SELECT_LEAGUE: &str =
     (SELECT number FROM league_seasons WHERE league = no AND ended_at IS NULL),
     (SELECT rules_version FROM league_seasons WHERE league = no AND ended_at IS NULL) FROM leagues";
 
-fn read_league(row: &Row<'_>) -> Result<League, StoreError> {
-    let name: String = row.get(1)?;
-    let json = |column: usize| read_json(row, column, &format!("league {name}"));
-    let Value::Object(options) = json(3)? else {
-        return Err(StoreError::damaged(format!("league {name}"), "its options aren't a JSON object"));
+fn read_league(row: &dyn Columns) -> Result<League, StoreError> {
+    let name = row.prose(1)?.into_owned();
+    let subject = format!("league {name}");
+    let serde_json::Value::Object(options) = read_json(row, 3, &subject)? else {
+        return Err(StoreError::damaged(subject, "its options aren't a JSON object"));
     };
-    let count = |column: usize| -> Result<u64, rusqlite::Error> { Ok(row.get::<_, i64>(column)?.unsigned_abs()) };
+    let seed = row.bytes(9)?.try_into().map_err(|_| StoreError::damaged(&subject, "its seed hasn't 32 bytes"))?;
     Ok(League {
-        no: LeagueNo(row.get(0)?),
+        no: LeagueNo(row.integer(0)?),
         rules: LeagueRules {
-            game: row.get(2)?,
+            game: row.text(2)?.to_owned(),
             options,
-            seats: count(4)? as usize,
-            paired: row.get(5)?,
-            limits: TimeLimits { step_ms: count(6)?, bank_ms: count(7)? },
-            sandbox: json(8)?,
+            seats: number(row, 4)? as usize,
+            paired: row.integer(5)? != 0,
+            limits: TimeLimits { step_ms: number(row, 6)?, bank_ms: number(row, 7)? },
+            sandbox: read_json(row, 8, &subject)?,
         },
-        seed: Seed(row.get(9)?),
-        created_at: Timestamp(row.get(10)?),
-        season: row.get(11)?,
-        rules_version: row.get(12)?,
+        seed: Seed(seed),
+        created_at: Timestamp(row.integer(10)?),
+        season: small(row, 11)?,
+        rules_version: small(row, 12)?,
         name,
     })
 }
 
-fn read_agents(connection: &Connection, league: LeagueNo) -> Result<Vec<LeagueAgent>, StoreError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT no, name, generation, version, path, dialect, reach, files, sha256, added_at, removed_at
-         FROM league_agents WHERE league = ?1 ORDER BY no",
-    )?;
-    let mut rows = statement.query([league.0])?;
-    let mut agents = Vec::new();
-    while let Some(row) = rows.next()? {
-        let name: String = row.get(1)?;
-        let what = format!("agent {name} of a league");
-        agents.push(LeagueAgent {
-            no: LeagueAgentNo(row.get(0)?),
-            generation: row.get(2)?,
-            facts: NewLeagueAgent {
-                version: row.get(3)?,
-                path: row.get(4)?,
-                dialect: row.get(5)?,
-                reach: read_json(row, 6, &what)?,
-                files: serde_json::from_value(read_json(row, 7, &what)?)
-                    .map_err(|error| StoreError::damaged(what, error))?,
-                sha256: row.get(8)?,
-                name,
+const SELECT_AGENTS: &str =
+    "SELECT no, name, generation, version, path, dialect, reach, files, sha256, added_at, removed_at
+     FROM league_agents WHERE league = $1 ORDER BY no";
+
+fn read_agent(row: &dyn Columns) -> Result<LeagueAgent, StoreError> {
+    let name = row.prose(1)?.into_owned();
+    let subject = format!("agent {name} of a league");
+    Ok(LeagueAgent {
+        no: LeagueAgentNo(row.integer(0)?),
+        generation: small(row, 2)?,
+        facts: NewLeagueAgent {
+            version: row.prose_or_null(3)?.map(Into::into),
+            path: row.prose(4)?.into_owned(),
+            dialect: row.text(5)?.to_owned(),
+            reach: read_json(row, 6, &subject)?,
+            files: serde_json::from_value(read_json(row, 7, &subject)?)
+                .map_err(|error| StoreError::damaged(subject, error))?,
+            sha256: row.text_or_null(8)?.map(str::to_owned),
+            name,
+        },
+        added_at: Timestamp(row.integer(9)?),
+        removed_at: row.integer_or_null(10)?.map(Timestamp),
+    })
+}
+
+/// Reads a game without its seats.
+fn read_game(row: &dyn Columns, season: u32) -> Result<LeagueGame, StoreError> {
+    let of = number(row, 0)?;
+    let seed = row.bytes(3)?.try_into();
+    Ok(LeagueGame {
+        number: of,
+        season,
+        meeting: number(row, 1)?,
+        leg: number(row, 2)? as usize,
+        ended_at: Timestamp(row.integer(7)?),
+        result: MatchResult {
+            seats: Vec::new(),
+            outcome: MatchOutcome {
+                termination: row.text(5)?.to_owned().into(),
+                winner: row.prose(6)?.into_owned(),
+                result: None,
+                tainted_reason: None,
             },
-            added_at: Timestamp(row.get(9)?),
-            removed_at: row.get::<_, Option<i64>>(10)?.map(Timestamp),
-        });
-    }
-    Ok(agents)
+            seed: Seed(seed.map_err(|_| StoreError::damaged(game_of(of), "its seed hasn't 32 bytes"))?),
+            epochs: number(row, 4)?,
+            moves: None,
+            took_ms: row.real(8)?,
+        },
+    })
 }
 
-fn read_games(connection: &Connection, league: LeagueNo, season: u32) -> Result<Vec<LeagueGame>, StoreError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT g.number, g.meeting, g.leg, g.seed, g.epochs, g.termination, g.winner, g.ended_at, g.took_ms,
-                s.agent, s.rank, s.score, s.verdict, s.detail, s.faults, s.waited_ms, s.longest_step_ms
-         FROM league_games g JOIN league_seats s ON s.game = g.no
-         WHERE g.league = ?1 AND g.season = ?2 ORDER BY g.no, s.seat",
-    )?;
-    let mut rows = statement.query(params![league.0, season])?;
-    let mut games: Vec<LeagueGame> = Vec::new();
-    while let Some(row) = rows.next()? {
-        let count = |column: usize| -> Result<u64, rusqlite::Error> { Ok(row.get::<_, i64>(column)?.unsigned_abs()) };
-        let number = count(0)?;
-        if games.last().is_none_or(|last| last.number != number) {
-            games.push(LeagueGame {
-                number,
-                season,
-                meeting: count(1)?,
-                leg: count(2)? as usize,
-                ended_at: Timestamp(row.get(7)?),
-                result: MatchResult {
-                    seats: Vec::new(),
-                    outcome: MatchOutcome {
-                        termination: row.get::<_, String>(5)?.into(),
-                        winner: row.get(6)?,
-                        result: None,
-                        tainted_reason: None,
-                    },
-                    seed: Seed(row.get(3)?),
-                    epochs: count(4)?,
-                    moves: None,
-                    took_ms: row.get(8)?,
-                },
-            });
-        }
-        let verdict: Option<String> = row.get(12)?;
-        let verdict = verdict.map(|name| {
-            let known = Verdict::ALL.into_iter().find(|verdict| verdict.name() == name);
-            known.ok_or_else(|| {
-                StoreError::damaged(format!("game {number} of a league"), format_args!("unknown verdict {name}"))
-            })
-        });
-        let seat = SeatResult {
-            agent: LeagueAgentNo(row.get(9)?),
-            rank: count(10)? as usize,
-            score: row.get(11)?,
-            challenge_score: None,
-            verdict: verdict.transpose()?,
-            detail: row.get(13)?,
-            faults: row.get(14)?,
-            waited_ms: row.get(15)?,
-            longest_step_ms: row.get(16)?,
-        };
-        if let Some(game) = games.last_mut() {
-            let outcome = &mut game.result.outcome;
-            outcome.tainted_reason = outcome.tainted_reason.or(seat.verdict);
-            game.result.seats.push(seat);
-        }
-    }
-    Ok(games)
+fn read_seat(row: &dyn Columns, of: u64) -> Result<SeatResult<LeagueAgentNo>, StoreError> {
+    let verdict = row.text_or_null(12)?.map(|name| {
+        let known = Verdict::ALL.into_iter().find(|verdict| verdict.name() == name);
+        known.ok_or_else(|| StoreError::damaged(game_of(of), format_args!("unknown verdict {name}")))
+    });
+    Ok(SeatResult {
+        agent: LeagueAgentNo(row.integer(9)?),
+        rank: number(row, 10)? as usize,
+        score: row.real(11)?,
+        challenge_score: None,
+        verdict: verdict.transpose()?,
+        detail: row.prose_or_null(13)?.map(Into::into),
+        faults: small(row, 14)?,
+        waited_ms: row.real(15)?,
+        longest_step_ms: row.real(16)?,
+    })
 }
 
-fn present_season(connection: &Connection, league: LeagueNo) -> Result<u32, WriteError> {
-    let number: Option<u32> = connection
-        .query_row("SELECT number FROM league_seasons WHERE league = ?1 AND ended_at IS NULL", [league.0], |row| {
-            row.get(0)
-        })
-        .optional()?;
-    number.ok_or_else(|| StoreError::damaged(format!("league {}", league.0), "it has no current season").into())
+fn game_of(number: u64) -> String {
+    format!("game {number} of a league")
 }
 
-fn begin_season(
-    connection: &Connection,
-    league: i64,
-    number: u32,
-    rules_version: u32,
-    at: Timestamp,
-) -> Result<(), rusqlite::Error> {
-    connection.execute(
-        "INSERT INTO league_seasons (league, number, began_at, rules_version) VALUES (?1, ?2, ?3, ?4)",
-        params![league, number, at.0, rules_version],
-    )?;
-    Ok(())
+fn read_json(row: &dyn Columns, column: usize, subject: &str) -> Result<serde_json::Value, StoreError> {
+    serde_json::from_str(row.text(column)?).map_err(|error| StoreError::damaged(subject, error))
 }
 
-fn remove_agent(connection: &Connection, league: LeagueNo, name: &str, at: Timestamp) -> Result<bool, rusqlite::Error> {
-    let sql = "UPDATE league_agents SET removed_at = ?3 WHERE league = ?1 AND name = ?2 AND removed_at IS NULL";
-    Ok(connection.execute(sql, params![league.0, name, at.0])? > 0)
+fn number(row: &dyn Columns, column: usize) -> Result<u64, StoreError> {
+    Ok(row.integer(column)?.unsigned_abs())
 }
 
-fn read_json(row: &Row<'_>, column: usize, what: &str) -> Result<Value, StoreError> {
-    let text = row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?;
-    serde_json::from_str(text).map_err(|error| StoreError::damaged(what, error))
-}
-
-/// Converts a count to SQLite's type of integers.
-fn number(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
+fn small(row: &dyn Columns, column: usize) -> Result<u32, StoreError> {
+    let found = row.integer(column)?;
+    found.try_into().map_err(|error: TryFromIntError| StoreError::damaged(format!("the number {found}"), error))
 }

@@ -4,7 +4,7 @@
 //! returns only when the commit would survive a power failure. Concurrent commits of several sessions share one fsync.
 //!
 //! [`Store`] has two backends: SQLite in the data folder, and Postgres over a network. Both use the same code to decide
-//! commits (docs/decisions/0070). Only [`SqliteStore`] supports leagues.
+//! commits (docs/decisions/0070).
 
 mod archives;
 mod audit;

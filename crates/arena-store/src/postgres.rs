@@ -34,11 +34,11 @@ use self::connection::{Holder, arena_id, read_counts, read_counts_and_position, 
 pub use self::journal::Changes;
 pub(crate) use self::journal::{JournalEntry, take_turn};
 use self::journal::{JournalPosition, JournalRead, NOW_MS, select_entries, select_from_entry};
-use self::reading::PostgresReaders;
+pub(crate) use self::reading::PostgresReaders;
 pub use self::url::{DatabaseUrl, DatabaseUrlError};
 pub(crate) use self::writer::PostgresWriter;
 use crate::counts::PagePlan;
-use crate::db::{Db, Failure, parameters};
+use crate::db::{Db, Failure};
 use crate::derived::Suspicion;
 use crate::dialect::columns;
 use crate::mirror::Mirror;
@@ -56,7 +56,7 @@ const FORGET_PEERS_MS: i64 = 60 * 60 * 1000;
 /// The store in one schema of a Postgres database. Either one process uses the store exclusively, or several nodes
 /// share it.
 pub struct PostgresStore {
-    readers: PostgresReaders,
+    pub(crate) readers: PostgresReaders,
     pub(crate) writer: PostgresWriter,
     mirror: Mirror,
     reach: Reach,
@@ -306,10 +306,9 @@ impl PostgresStore {
         &self,
         sql: &str,
         values: &[Value<'_>],
-        mut read: impl FnMut(&dyn Columns) -> Result<T, StoreError>,
+        read: impl FnMut(&dyn Columns) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
-        let rows = self.readers.query(sql, &parameters(values)).await?;
-        rows.iter().map(|row| read(row)).collect()
+        self.readers.list(sql, values, read).await
     }
 
     /// Runs long reads in one snapshot, on a separate connection.

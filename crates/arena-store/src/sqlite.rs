@@ -128,16 +128,9 @@ impl SqliteStore {
         &self,
         sql: &str,
         values: &[Value<'_>],
-        mut read: impl FnMut(&dyn Columns) -> Result<T, StoreError>,
+        read: impl FnMut(&dyn Columns) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
-        let mut list = Vec::new();
-        self.read(|connection| {
-            Ok(each_of_sqlite(connection, &Dialect::Sqlite.sql(sql), values, &mut |row| {
-                list.push(read(row)?);
-                Ok(())
-            })?)
-        })?;
-        Ok(list)
+        self.readers.list(sql, values, read)
     }
 
     /// Runs long reads in one snapshot, on a thread for blocking work.
@@ -256,6 +249,22 @@ impl SqliteReaders {
         let result = read(&connection);
         self.give_back(connection);
         result
+    }
+
+    pub(crate) fn list<T>(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        mut read: impl FnMut(&dyn Columns) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut list = Vec::new();
+        self.read(|connection| {
+            Ok(each_of_sqlite(connection, &Dialect::Sqlite.sql(sql), values, &mut |row| {
+                list.push(read(row)?);
+                Ok(())
+            })?)
+        })?;
+        Ok(list)
     }
 
     fn take(&self) -> Result<Connection, StoreError> {

@@ -57,7 +57,12 @@ pub(crate) const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0013_peers.sql"),
     include_str!("../migrations/0014_reports.sql"),
     include_str!("../migrations/0015_archives.sql"),
+    include_str!("../migrations/postgres/0016_leagues.sql"),
 ];
+
+/// The schema version of Postgres after which migrations only add tables that older programs don't use. While nodes of
+/// an older program run, a newer node may apply these.
+pub(crate) const COMPATIBLE: i64 = 12;
 
 /// A session to insert or update.
 pub(crate) struct SessionRow<'r> {

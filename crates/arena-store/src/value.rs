@@ -13,6 +13,7 @@ use crate::postgres::text::{decode, encode};
 #[derive(Debug, Clone)]
 pub(crate) enum Value<'v> {
     Integer(Option<i64>),
+    Real(f64),
     /// A text that this program creates, such as JSON, an id or a keyword.
     Text(Option<Cow<'v, str>>),
     /// A text from a user. It may contain any character, so Postgres stores it encoded.
@@ -31,7 +32,7 @@ impl<'v> Value<'v> {
     fn text_or_null(&self) -> Option<&str> {
         match self {
             Value::Text(text) | Value::Prose(text) => text.as_deref(),
-            Value::Integer(_) | Value::Bytes(_) | Value::List(_) => None,
+            Value::Integer(_) | Value::Real(_) | Value::Bytes(_) | Value::List(_) => None,
         }
     }
 
@@ -39,6 +40,7 @@ impl<'v> Value<'v> {
     fn json(&self) -> serde_json::Value {
         match self {
             Value::Integer(number) => (*number).into(),
+            Value::Real(number) => (*number).into(),
             Value::List(values) => values.iter().map(Value::json).collect(),
             value => value.text_or_null().into(),
         }
@@ -54,6 +56,12 @@ impl From<i64> for Value<'_> {
 impl From<Option<i64>> for Value<'_> {
     fn from(number: Option<i64>) -> Self {
         Value::Integer(number)
+    }
+}
+
+impl From<f64> for Value<'_> {
+    fn from(number: f64) -> Self {
+        Value::Real(number)
     }
 }
 
@@ -96,6 +104,7 @@ impl rusqlite::ToSql for Value<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
             Value::Integer(number) => number.map_or(ValueRef::Null, ValueRef::Integer),
+            Value::Real(number) => ValueRef::Real(*number),
             Value::Text(_) | Value::Prose(_) => {
                 self.text_or_null().map_or(ValueRef::Null, |text| ValueRef::Text(text.as_bytes()))
             }
@@ -111,6 +120,7 @@ impl tokio_postgres::types::ToSql for Value<'_> {
             Value::Integer(None) | Value::Text(None) | Value::Prose(None) => Ok(IsNull::Yes),
             Value::Integer(Some(number)) if *ty == Type::INT2 => i16::try_from(*number)?.to_sql(ty, out),
             Value::Integer(Some(number)) => number.to_sql(ty, out),
+            Value::Real(number) => number.to_sql(ty, out),
             Value::Text(Some(text)) => text.as_ref().to_sql(ty, out),
             Value::Prose(Some(text)) => encode(text).as_ref().to_sql(ty, out),
             Value::Bytes(bytes) => bytes.to_sql(ty, out),
@@ -119,7 +129,7 @@ impl tokio_postgres::types::ToSql for Value<'_> {
     }
 
     fn accepts(ty: &Type) -> bool {
-        const SINGLE: [Type; 4] = [Type::INT2, Type::INT8, Type::TEXT, Type::BYTEA];
+        const SINGLE: [Type; 5] = [Type::INT2, Type::INT8, Type::FLOAT8, Type::TEXT, Type::BYTEA];
         const LISTS: [Type; 3] = [Type::INT8_ARRAY, Type::TEXT_ARRAY, Type::BYTEA_ARRAY];
         SINGLE.contains(ty) || LISTS.contains(ty)
     }
@@ -135,6 +145,8 @@ pub(crate) trait Columns {
     }
 
     fn integer_or_null(&self, column: usize) -> Result<Option<i64>, StoreError>;
+
+    fn real(&self, column: usize) -> Result<f64, StoreError>;
 
     /// Returns a text that this program created.
     fn text(&self, column: usize) -> Result<&str, StoreError> {
@@ -162,6 +174,10 @@ impl Columns for rusqlite::Row<'_> {
         Ok(self.get(column)?)
     }
 
+    fn real(&self, column: usize) -> Result<f64, StoreError> {
+        Ok(self.get(column)?)
+    }
+
     fn text_or_null(&self, column: usize) -> Result<Option<&str>, StoreError> {
         Ok(self.get_ref(column)?.as_str_or_null().map_err(rusqlite::Error::from)?)
     }
@@ -181,6 +197,10 @@ impl Columns for tokio_postgres::Row {
         if self.columns().get(column).is_some_and(|column| *column.type_() == Type::INT2) {
             return Ok(self.try_get::<_, Option<i16>>(column)?.map(i64::from));
         }
+        Ok(self.try_get(column)?)
+    }
+
+    fn real(&self, column: usize) -> Result<f64, StoreError> {
         Ok(self.try_get(column)?)
     }
 

@@ -213,8 +213,8 @@ Examples:
   arena admin copy-store --from postgres://arena@db.example/arena --to new-data
 
 Stop the arena first. A place is a data folder or the URL of a database. Running games go on after the next start, and all \
-invites, keys, bans and audit entries stay valid. Leagues aren't copied. The store in --from keeps its data; if an older \
-release wrote it, it is upgraded.
+invites, keys, bans, audit entries and leagues stay valid. The store in --from keeps its data; if an older release wrote \
+it, it is upgraded.
 
 The command copies the store alone. Copy the data folder's other files too: the secrets, tournaments and the archive.")]
     CopyStore {

@@ -10,12 +10,15 @@ use serde_json::Value;
 
 use super::matches::{Affinity, SandboxArgs, dialect, game_help, games, option, seed};
 
-/// The data folder of the leagues.
+/// The place of the leagues.
 #[derive(Debug, Args)]
 pub struct DataArgs {
     /// Data folder [default: arena-data]
     #[arg(long, value_name = "DIR", global = true)]
     pub data: Option<PathBuf>,
+    /// Postgres database for the leagues, instead of the data folder.
+    #[arg(long, value_name = "URL", env = "LEAGUE_DATABASE_URL", hide_env_values = true, global = true)]
+    pub database_url: Option<String>,
 }
 
 /// Subcommands of `arena league`.

@@ -6,11 +6,11 @@ use arena_match::cores;
 use arena_report::season;
 use arena_runner::league::{Change, LeagueRun, Season, Until, check_agents, check_season, line, report};
 use arena_runner::{Ended, Event, Executor, LocalExecutor};
-use arena_store::{League, SqliteStore};
+use arena_store::{League, Store};
 use serde_json::{Value, json};
 
 use super::add::version_of;
-use super::{LeagueContext, now, run_line, tables, unavailable, unplayable};
+use super::{LeagueContext, now, tables, unavailable, unplayable};
 use crate::args::{Affinity, RunLeagueArgs};
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
@@ -59,14 +59,14 @@ pub fn run(context: &LeagueContext, args: &RunLeagueArgs, style: Style) -> Resul
     match played.map_err(failed)? {
         Ended::Complete => check_enough(season),
         Ended::Stopped => {
-            let (games, line) = (counted(games as u64, "game", "games"), run_line(&context.data, &args.name));
+            let (games, line) = (counted(games as u64, "game", "games"), context.run_line(&args.name));
             Err(Failure::new(Exit::Interrupted, format_args!("stopped after {games}; to resume: {line}")))
         }
     }
 }
 
 /// Checks the agents' files and loads the current season. Prints a note for each agent that has changed or can't play.
-fn ready(context: &LeagueContext, store: &SqliteStore, league: League) -> Result<Season, Failure> {
+fn ready(context: &LeagueContext, store: &Store, league: League) -> Result<Season, Failure> {
     let checked = context.wait(check_agents(store, league.no, &context.data, &search_path(), now()));
     let changes = checked.map_err(|error| Failure::caused(Exit::StoreUnavailable, &error))?;
     let number = league.season;

@@ -2,15 +2,12 @@
 
 use std::path::Path;
 
-use arena_runner::nats::{PrepareError, Prepared, prepare as pack};
+use arena_runner::nats::{CROSS_CHECK, PrepareError, Prepared, prepare as pack};
 use arena_tournament::TournamentPlan;
 
 use crate::args::{Affinity, ResumeArgs, Sandbox, TournamentArgs, WorkerPoolArgs};
 use crate::exit::{Exit, Failure};
 use crate::matches::settings::search_path;
-
-/// The default fraction of games that two workers play for comparison.
-const CROSS_CHECK: f64 = 0.05;
 
 /// A tournament that is prepared for workers, and the fraction of its games that two workers play for comparison.
 pub type WorkerPool = (Prepared, f64);

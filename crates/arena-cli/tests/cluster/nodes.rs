@@ -228,6 +228,10 @@ impl Cluster {
 
     /// Starts a stopped node, and waits until it is ready. Without a balancer, the node has another port.
     pub fn start_node(&mut self, node: usize) {
+        // A node whose connection fails during its start ends, as it should.
+        if let Some(proxy) = &self.nodes[node].proxy {
+            proxy.disturb_nothing();
+        }
         let process = self.command(node).start();
         self.take(node, process);
     }

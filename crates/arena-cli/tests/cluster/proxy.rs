@@ -53,6 +53,12 @@ impl Proxy {
         self.orders.to_cut.store(1, Ordering::SeqCst);
     }
 
+    /// Withdraws the orders that haven't been carried out.
+    pub fn disturb_nothing(&self) {
+        self.orders.to_cut.store(0, Ordering::SeqCst);
+        self.orders.to_silence.store(0, Ordering::SeqCst);
+    }
+
     /// Silences the connection after the start of the next transaction, like a network failure without notice. The
     /// transaction and its locks stay until Postgres times out.
     pub fn silence_a_transaction(&self) {

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::{Answer, Client, Postgres, known_admin_token};
+use arena_testkit::{Answer, Client, NatsServer, Postgres, known_admin_token};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -278,6 +278,53 @@ fn a_server_that_was_killed_or_stopped_gets_the_same_standings() {
     );
     assert_eq!(outcome["reason"], reason);
     fixture.wait(&last, |outcome| outcome["state"] == "complete");
+}
+
+#[test]
+fn workers_play_a_servers_tournaments_and_neither_is_missed_when_killed() {
+    let expected = undisturbed_results();
+    let (data, nats) = (folder(), NatsServer::start_guarded("tok3n"));
+    let more = format!("nats_url = \"{}\"\ncross_check = 1.0\n", nats.url());
+    let start = || TournamentServerFixture::start_with(data.path(), &more, &[]);
+    let worker = || {
+        let (url, folder) = (nats.url(), data.path().to_str().unwrap().to_owned());
+        let args = ["worker", "--allow-root", "--nats-url", &url, "--concurrency", "2"];
+        Running::start_saying("worker ", &args, &[("TMPDIR", &folder)])
+    };
+    let mut fixture = start();
+    let agents = upload_three(&fixture);
+    let id = fixture.create(&order(&agents, of_three()));
+    fixture.wait(&id, |outcome| outcome["state"] == "running");
+    // No worker is there yet.
+    thread::sleep(Duration::from_millis(500));
+    assert_eq!(fixture.find(&id)["gamesPlayed"], 0);
+    let mut first = worker();
+    fixture.wait(&id, |outcome| outcome["gamesPlayed"].as_u64() >= Some(2));
+    first.signal(Signal::KILL);
+    first.ended();
+    fixture.server.signal(Signal::KILL);
+    fixture.server.ended();
+    fixture = start();
+    let played = fixture.find(&id)["gamesPlayed"].as_u64();
+    assert!((Some(2)..Some(18)).contains(&played), "{played:?}");
+    let _workers = [worker(), worker()];
+    fixture.wait(&id, |outcome| outcome["state"] == "complete");
+    let results = fixture.results(&id);
+    assert_eq!(results.0, expected.0);
+    assert_eq!(results.1, expected.1);
+    let replay = fixture.client.get(&format!("/api/tournaments/{id}/matches/1/replay"));
+    assert_eq!(replay.status, 200, "{}", replay.text());
+    let journal = fs::read_to_string(data.path().join("store/tournaments").join(&id).join("tournament.jsonl")).unwrap();
+    assert!(journal.contains(r#"{"type":"checked""#), "{journal}");
+
+    // Without NATS, a tournament waits. It is stopped as any other.
+    drop(nats);
+    let waiting = fixture.create(&order(&agents, json!({})));
+    thread::sleep(Duration::from_millis(500));
+    let state = fixture.find(&waiting)["state"].clone();
+    assert!(["queued", "running"].map(Value::from).contains(&state), "{state}");
+    let stopped = fixture.post(&format!("/api/tournaments/{waiting}/stop"), "application/json", b"{}").ok();
+    assert_eq!(stopped["state"], "stopped");
 }
 
 #[test]

@@ -4,11 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use arena_store::{LeagueGame, Leagues};
+use arena_store::{LeagueGame, Leagues, StorePlace};
+use arena_testkit::Postgres;
 use expect_test::{Expect, expect};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -20,13 +22,19 @@ use crate::tournament::{AgentFolder, signal};
 struct LeagueFixture {
     agent_folder: AgentFolder,
     data: String,
+    /// The URL of the league's database; `None` if the store is in the data folder.
+    url: Option<String>,
 }
 
 impl LeagueFixture {
     /// Creates a league `ladder` with short games of snake.
     fn founded(more: &[&str]) -> LeagueFixture {
+        LeagueFixture::founded_in(None, more)
+    }
+
+    fn founded_in(url: Option<String>, more: &[&str]) -> LeagueFixture {
         let agent_folder = AgentFolder::new();
-        let fixture = LeagueFixture { data: agent_folder.text("data"), agent_folder };
+        let fixture = LeagueFixture { data: agent_folder.text("data"), agent_folder, url };
         let create = ["create", "ladder", "--game", "snake", "--seed", "3", "--set", "n_epochs=12"];
         let output = fixture.ask(&[&create, more].concat());
         assert_eq!(output.code, 0, "{output:#?}");
@@ -34,7 +42,8 @@ impl LeagueFixture {
     }
 
     fn args<'a>(&'a self, args: &[&'a str]) -> Vec<&'a str> {
-        [&["league"], args, &["--data", &self.data]].concat()
+        let url: Vec<&str> = self.url.iter().flat_map(|url| ["--database-url", url]).collect();
+        [&["league"], args, &["--data", &self.data], &url].concat()
     }
 
     fn ask(&self, args: &[&str]) -> Run {
@@ -60,9 +69,13 @@ impl LeagueFixture {
 
     /// Returns the games of a season from the store.
     fn games(&self, season: u32) -> Vec<LeagueGame> {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let leagues = Leagues::beside_others(self.agent_folder.path("data").as_path()).unwrap().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
+            let place = match &self.url {
+                Some(url) => StorePlace::Database(Box::new(url.parse().unwrap())),
+                None => StorePlace::Folder(self.agent_folder.path("data")),
+            };
+            let leagues = Leagues::beside_others(&place).await.unwrap().unwrap();
             let league = leagues.find("ladder").await.unwrap().unwrap();
             leagues.list_games(league.no, season).await.unwrap()
         })
@@ -197,7 +210,11 @@ fn a_league_from_its_founding_to_its_second_season() {
 
 #[test]
 fn a_league_that_was_killed_at_random_loses_no_game_and_doubles_none() {
-    let fixture = LeagueFixture::founded(&[]);
+    check_random_kills(&LeagueFixture::founded(&[]), 10);
+    check_random_kills(&LeagueFixture::founded_in(Some(Postgres::shared().schema()), &[]), 5);
+}
+
+fn check_random_kills(fixture: &LeagueFixture, rounds: usize) {
     for salt in 1..=4 {
         let bot = fixture.agent_folder.bot(&format!("bot{salt}"), salt, 0.0);
         assert_eq!(fixture.ask(&["add", "ladder", &bot]).code, 0);
@@ -205,7 +222,7 @@ fn a_league_that_was_killed_at_random_loses_no_game_and_doubles_none() {
     // The random numbers are derived from the folder's name, which is random.
     let mut random = fixture.data.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let mut output = BTreeMap::new();
-    for round in 0..10 {
+    for round in 0..rounds {
         let concurrency = if round % 2 == 0 { "1" } else { "3" };
         let mut child = fixture.start(&["run", "ladder", "--concurrency", concurrency, "--table-every", "0"]);
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -398,6 +415,29 @@ fn one_process_writes_and_others_may_read() {
     assert_eq!((refused.code, refused.stderr.contains("is in use by another arena")), (6, true), "{refused:#?}");
     assert_eq!(fixture.ask(&["list"]).code, 0);
     drop(server);
+}
+
+#[test]
+fn a_league_in_a_database_is_taken_over_from_a_killed_process() {
+    let url = Postgres::shared().schema();
+    let fixture = LeagueFixture::founded_in(Some(url), &[]);
+    let (a, b) = (fixture.agent_folder.bot("a", 1, 0.02), fixture.agent_folder.bot("b", 2, 0.02));
+    assert_eq!(fixture.ask(&["add", "ladder", &a, &b]).code, 0);
+    let mut child = fixture.start(&["run", "ladder"]);
+    fixture.wait_for(2);
+    let refused = fixture.ask(&["run", "ladder", "--games", "1"]);
+    assert_eq!((refused.code, refused.stderr.contains("is in use by another arena")), (6, true), "{refused:#?}");
+    assert!(refused.stderr.contains("`arena league show` works meanwhile"), "{refused:#?}");
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    let before = fixture.games(1).len();
+    let end = fixture.ask(&["run", "ladder", "--games", "4"]);
+    assert_eq!(end.code, 0, "{end:#?}");
+    assert!(fixture.games(1).len() >= before + 4);
+    assert_eq!(fixture.show("1")["games_played"], fixture.games(1).len());
+    assert!(!Path::new(&fixture.data).exists(), "the league uses no data folder");
+    let known = fixture.ask(&["list", "--json"]).json();
+    assert_eq!((&known[0]["name"], &known[0]["agents"]), (&"ladder".into(), &2.into()), "{known}");
 }
 
 #[test]

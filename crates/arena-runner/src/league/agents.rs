@@ -4,7 +4,7 @@ use std::path::Path;
 
 use arena_match::Agent;
 use arena_model::Timestamp;
-use arena_store::{CommitError, LeagueAgent, LeagueNo, NewLeagueAgent, SqliteStore, StoreError};
+use arena_store::{CommitError, LeagueAgent, LeagueNo, NewLeagueAgent, Store, StoreError};
 use arena_tournament::Entrant;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -77,7 +77,7 @@ pub fn entrant_of(agent: &LeagueAgent) -> Result<Entrant, StoreError> {
 /// # Errors
 /// [`AgentError`] if the store can't be read or written.
 pub async fn check_agents(
-    store: &SqliteStore,
+    store: &Store,
     league: LeagueNo,
     data: &Path,
     search: &str,

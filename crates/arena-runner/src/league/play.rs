@@ -8,7 +8,7 @@ use arena_match::{Agent, Confinement, Launcher, OutputPath, SeatedAgent, private
 use arena_model::{GameType, Limits, MatchResult, SandboxMode, Timestamp};
 use arena_ratings::AgentIndex;
 use arena_ratings::bradley_terry::Fit;
-use arena_store::{League, LeagueGame, LeagueRules, SqliteStore, StoreError};
+use arena_store::{League, LeagueGame, LeagueRules, Store, StoreError};
 use arena_tournament::{Entrant, Pairing, PlanError, check_game};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
@@ -103,7 +103,7 @@ pub struct Until {
 
 /// A run of a season, as a [`Competition`].
 pub struct LeagueRun<'a> {
-    store: &'a SqliteStore,
+    store: &'a Store,
     /// The runtime on which the run awaits the store. The executor must not run on this runtime.
     runtime: &'a Handle,
     season: Season,
@@ -122,7 +122,7 @@ impl<'a> LeagueRun<'a> {
     /// Creates a run of a season. `data` is the folder of the store. The run awaits the store on `runtime`, so the
     /// executor must not run on it.
     pub fn new(
-        store: &'a SqliteStore,
+        store: &'a Store,
         runtime: &'a Handle,
         season: Season,
         until: Until,

@@ -429,7 +429,8 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
                 let line = seal_line(replay_hash(&audited.replay), key).map_err(RunError::System)?;
                 audited.replay.extend_from_slice(line.as_bytes());
             }
-            let files = std::iter::once((path.clone(), &audited.replay));
+            let is_kept = audited.replay.len() as u64 <= self.options.replay_bytes;
+            let files = is_kept.then(|| (path.clone(), &audited.replay)).into_iter();
             let files = files.chain(audited.logs.iter().enumerate().map(|(seat, log)| (logs::path(&path, seat), log)));
             for (path, bytes) in files {
                 arena_match::write(&path, bytes).map_err(|source| RunError::Write { path, source })?;

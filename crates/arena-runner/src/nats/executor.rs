@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arena_model::Seed;
 use arena_nats::NatsUrl;
-use arena_record::RecordKey;
+use arena_record::Sign;
 use arena_tournament::{JournalLine, PlanError, SpreadLine, TournamentPlan};
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use tokio::runtime::Runtime;
@@ -26,7 +26,6 @@ use crate::nats::{draw_id, names};
 const LAST: Duration = Duration::from_millis(250);
 
 /// An executor that distributes a tournament's matches to workers.
-#[derive(Debug)]
 pub struct NatsExecutor<'a> {
     /// The packed agents and the connection to the NATS server.
     pub prepared: Prepared,
@@ -35,7 +34,6 @@ pub struct NatsExecutor<'a> {
 }
 
 /// The options of a [`NatsExecutor`].
-#[derive(Debug)]
 pub struct NatsOptions<'a> {
     /// The share of matches that two workers play for comparison, from 0 to 1.
     pub check: f64,
@@ -43,8 +41,10 @@ pub struct NatsOptions<'a> {
     pub stop: &'a AtomicBool,
     /// A flag: once true, the run ends without waiting for matches.
     pub called_off: &'a AtomicBool,
+    /// The largest size of a replay that is kept, in bytes.
+    pub replay_bytes: u64,
     /// The key that signs the replays.
-    pub sign_key: Option<&'a RecordKey>,
+    pub sign_key: Option<&'a (dyn Sign + Sync)>,
 }
 
 /// An error for a tournament that workers can't play. No job has been published.

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use arena_match::cores;
 use arena_record::Sign;
-use arena_runner::{Ended, Journal, JournalError, causes};
-use arena_runner::{Executor, LocalExecutor, RunError};
+use arena_runner::nats::{NatsExecutor, NatsOptions, PrepareError, prepare};
+use arena_runner::{Ended, Event, Executor, Journal, JournalError, LocalExecutor, RunError, causes};
 
 use super::facts::Ending;
 use super::id::TournamentId;
@@ -187,26 +187,36 @@ impl TournamentsState {
                 changed.join(" and ")
             ));
         }
-        let (concurrency, cores) = (self.settings.concurrency.get().into(), cores());
-        let executor = LocalExecutor {
-            launcher: &self.launcher,
-            concurrency,
-            cores: &cores,
-            replay_bytes: self.settings.replay_bytes,
-            stop: &signals.end,
-            called_off: &signals.end,
-            sign_key: self.signer.as_ref().map(|signer| &**signer as &(dyn Sign + Sync)),
+        let (stop, replay_bytes) = (&signals.end, self.settings.replay_bytes);
+        let sign_key = self.signer.as_ref().map(|signer| &**signer as &(dyn Sign + Sync));
+        let plan = &journal.record().plan;
+        // Workers play only built-in games.
+        let workers = match self.settings.nats_url.as_ref().filter(|_| plan.script.is_none()) {
+            Some(url) => match prepare(plan, &folder, url, &std::env::var("PATH").unwrap_or_default()) {
+                Ok(prepared) => Some(prepared),
+                Err(PrepareError::Nats(error)) => {
+                    tracing::warn!(tournament = %id, %error, "tournament {id} waits: {error}");
+                    return None;
+                }
+                Err(error) => return failed(&error),
+            },
+            None => None,
         };
+        // Workers' computing time isn't this server's.
+        let used = if workers.is_some() { 0 } else { self.settings.concurrency.get().into() };
         let maker = tournaments.state().makers.get(&CreatedId::Tournament(id)).copied();
         let mut charged = Instant::now();
         // The time that the cores spend on the matches counts against the limits of the tournament's maker.
         let mut charge = || {
-            let computed = charged.elapsed().saturating_mul(self.settings.concurrency.get().into());
+            let computed = charged.elapsed().saturating_mul(used);
             self.ledger.charge_matches(maker, computed);
             charged = Instant::now();
         };
-        let on_event = |journal: &Journal, _| -> Result<(), Infallible> {
+        let on_event = |journal: &Journal, event| -> Result<(), Infallible> {
             charge();
+            if let Event::Note(note) = event {
+                tracing::info!(tournament = %id, "tournament {id}: {note}");
+            }
             let schedule = &journal.record().schedule;
             if let Some(entry) = self.state.lock().tournaments.get_mut(&id) {
                 (entry.games_played, entry.games) = (schedule.games_played(), schedule.games());
@@ -228,7 +238,27 @@ impl TournamentsState {
                     }
                 }
             });
-            let played = executor.play(journal, on_event);
+            let played = match workers {
+                Some(prepared) => {
+                    let check = self.settings.cross_check;
+                    let options = NatsOptions { check, stop, called_off: stop, replay_bytes, sign_key };
+                    NatsExecutor { prepared, options }.play(journal, on_event)
+                }
+                None => {
+                    let (launcher, cores) = (&self.launcher, cores());
+                    let concurrency = self.settings.concurrency.get().into();
+                    LocalExecutor {
+                        launcher,
+                        concurrency,
+                        cores: &cores,
+                        replay_bytes,
+                        stop,
+                        called_off: stop,
+                        sign_key,
+                    }
+                    .play(journal, on_event)
+                }
+            };
             drop(done);
             played
         });
@@ -240,6 +270,10 @@ impl TournamentsState {
                 failed(&format_args!("the tournament took longer than {seconds} s (tournaments.max_seconds)"))
             }
             Ok(Ended::Stopped) => None,
+            Err(RunError::Nats(error)) => {
+                tracing::warn!(tournament = %id, %error, "tournament {id} is interrupted: {error}");
+                None
+            }
             Err(RunError::Match { number, source }) => failed(&format_args!("game {number}: {}", causes(&source))),
             Err(error) => failed(&error),
         }

@@ -3,8 +3,11 @@
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 
+use arena_engine::NatsUrl;
 use arena_match::Launcher;
-use serde::Deserialize;
+use arena_runner::nats::CROSS_CHECK;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 /// Settings of tournaments: `[tournaments]` in `arena.toml`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -36,8 +39,14 @@ pub struct TournamentSettings {
     pub max_tournaments_per_address: usize,
     /// Maximum number of stored tournaments, including queued ones.
     pub tournaments: usize,
-    /// Number of concurrent matches.
+    /// Number of concurrent matches on this server.
     pub concurrency: NonZeroU16,
+    /// The NATS server whose workers play the matches. Default: this server plays them.
+    #[serde(deserialize_with = "read_url")]
+    pub nats_url: Option<NatsUrl>,
+    /// The share of matches that two workers play for comparison, from 0 to 1.
+    #[serde(deserialize_with = "read_share")]
+    pub cross_check: f64,
     /// Maximum size of an upload, in bytes.
     pub upload_bytes: usize,
     /// Maximum size of an unpacked agent, in bytes.
@@ -94,6 +103,8 @@ impl Default for TournamentSettings {
             max_tournaments_per_address: 5,
             tournaments: 1_000,
             concurrency: const { NonZeroU16::new(1).expect("not 0") },
+            nats_url: None,
+            cross_check: CROSS_CHECK,
             upload_bytes: 8 * 1024 * 1024,
             unpacked_bytes: 32 * 1024 * 1024,
             agents: 200,
@@ -103,4 +114,19 @@ impl Default for TournamentSettings {
             launcher: None,
         }
     }
+}
+
+fn read_share<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let share = f64::deserialize(from)?;
+    match (0.0..=1.0).contains(&share) {
+        true => Ok(share),
+        false => Err(D::Error::custom("cross_check must be a share from 0 to 1")),
+    }
+}
+
+/// Reads the URL of a NATS server. An error doesn't contain the URL, which may have a password.
+fn read_url<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NatsUrl>, D::Error> {
+    let text = String::deserialize(from)?;
+    let url = text.parse().map_err(|error| D::Error::custom(format_args!("invalid nats_url: {error}")))?;
+    Ok(Some(url))
 }

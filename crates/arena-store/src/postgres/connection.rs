@@ -18,7 +18,9 @@ use crate::dialect::{Dialect, insert, update_sessions};
 use crate::nodes::NodeTerms;
 use crate::plan::Numbers;
 use crate::standings::{counted_by, follow_scoring};
-use crate::tables::{Answers, Boards, Careers, Endings, Invites, Messages, POSTGRES, RemovedSessions, Sessions, Users};
+use crate::tables::{
+    Answers, Boards, COMPATIBLE, Careers, Endings, Invites, Messages, POSTGRES, RemovedSessions, Sessions, Users,
+};
 
 /// The advisory lock of arenas, held exclusively or shared. Its key is this number with the hash of the schema's
 /// name, so that arenas in two schemas of a database are independent.
@@ -151,7 +153,7 @@ pub(crate) struct Primary {
 
 /// Connects to the first server that accepts writes. A server whose timeline is older than that of the `last` primary
 /// is refused: it is a former primary, which lacks the commits since a promotion.
-async fn connect_to_primary<'d>(
+pub(crate) async fn connect_to_primary<'d>(
     database: &'d DatabaseUrl,
     settings: &Settings,
     last: Primary,
@@ -306,7 +308,7 @@ impl Holder {
     }
 
     /// Locks the database for shared use. The first node updates the schema and the scoring, and stores the `terms`.
-    /// Later nodes must have the same schema, scoring and `terms`. Returns the writing connection and the random id of
+    /// Later nodes must have the same scoring and `terms`, and a schema that suits the nodes that run. Returns the writing connection and the random id of
     /// this node.
     ///
     /// # Errors
@@ -346,6 +348,7 @@ impl Holder {
             client.execute("SELECT pg_advisory_unlock($1, hashtext(current_schema()))", &[&LOCK]).await?;
         } else {
             check_terms(database, &client, scoring, terms).await?;
+            migrate(&client).await?;
         }
         let name = holder_of(&client).await?.unwrap_or_default();
         client.execute("SELECT pg_advisory_unlock($1, hashtext(current_schema()))", &[&START_LOCK]).await?;
@@ -421,7 +424,8 @@ async fn set_terms(client: &Client, terms: &NodeTerms) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Checks that this node's schema, scoring and [`NodeTerms`] equal the stored ones.
+/// Checks that this node's scoring and [`NodeTerms`] equal the stored ones, and that its schema suits nodes of the stored
+/// one.
 async fn check_terms(
     database: &DatabaseServer,
     client: &Arc<Client>,
@@ -433,7 +437,7 @@ async fn check_terms(
         return Err(StoreError::Newer { found, known });
     }
     let differs = |what: &str| StoreError::Differs { database: database.to_string(), what: what.to_owned() };
-    if found < known {
+    if found < known && found < COMPATIBLE {
         return Err(differs("program version (this one is newer and would change the tables)"));
     }
     if counted_by(&mut Db::Postgres(Arc::clone(client))).await?.as_deref() != Some(&*scoring.describe()) {
@@ -530,6 +534,15 @@ async fn lock(database: &DatabaseServer, client: &Client, access: Access) -> Res
     })
 }
 
+/// Returns true if the database has a store of this program's version, and false if it has an older one or none.
+///
+/// # Errors
+/// If a newer program created the store.
+pub(crate) async fn is_current(client: &Client) -> Result<bool, StoreError> {
+    let (found, known) = (schema_version(client).await?, POSTGRES.len() as i64);
+    if found > known { Err(StoreError::Newer { found, known }) } else { Ok(found == known) }
+}
+
 /// Returns the version of the database's schema; 0 if it has none.
 async fn schema_version(client: &Client) -> Result<i64, StoreError> {
     let there: bool = client.query_one("SELECT to_regclass('arena_schema') IS NOT NULL", &[]).await?.try_get(0)?;
@@ -539,7 +552,7 @@ async fn schema_version(client: &Client) -> Result<i64, StoreError> {
     Ok(client.query_one("SELECT coalesce(max(version), 0) FROM arena_schema", &[]).await?.try_get(0)?)
 }
 
-/// Updates the schema. The caller holds the lock exclusively.
+/// Updates the schema. No other program starts meanwhile, because the caller holds a lock.
 async fn migrate(client: &Client) -> Result<(), StoreError> {
     client.batch_execute("CREATE TABLE IF NOT EXISTS arena_schema (version BIGINT NOT NULL)").await?;
     let (found, known) = (schema_version(client).await?, POSTGRES.len() as i64);

@@ -12,9 +12,13 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::Reach;
-use super::connection::{ANSWER_WITHIN, READING, failed, set, silent, unreachable};
+use super::connection::{
+    ANSWER_WITHIN, Primary, READING, connect_to_primary, failed, is_current, set, silent, unreachable,
+};
 use super::url::{DatabaseServer, DatabaseUrl};
 use crate::StoreError;
+use crate::db::parameters;
+use crate::value::{Columns, Value};
 
 /// The maximum number of connections for reading. One of them handles thousands of short reads per second; the others
 /// allow long reads at the same time.
@@ -64,6 +68,14 @@ impl PostgresReaders {
     /// Creates the pools, which connect on demand.
     pub(crate) fn of(database: &DatabaseUrl, reach: &Reach) -> Result<PostgresReaders, StoreError> {
         PostgresReaders::with(database, reach, CONNECTIONS, READ_TIMEOUT)
+    }
+
+    /// Opens a database for reading while other processes may use it. Returns `None` if it has no store of this
+    /// program's version.
+    pub(crate) async fn beside_others(database: &DatabaseUrl) -> Result<Option<PostgresReaders>, StoreError> {
+        let (client, _, primary) = connect_to_primary(database, READING, Primary::default()).await?;
+        let reach = Reach { server: Arc::new(primary.server.into()), ..Reach::default() };
+        Ok(if is_current(&client).await? { Some(PostgresReaders::of(database, &reach)?) } else { None })
     }
 
     /// Creates pools of one connection for reads of the journal. With their own connection, these reads never wait for
@@ -119,5 +131,15 @@ impl PostgresReaders {
                 }
             }
         }
+    }
+
+    pub(crate) async fn list<T>(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        mut read: impl FnMut(&dyn Columns) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let rows = self.query(sql, &parameters(values)).await?;
+        rows.iter().map(|row| read(row)).collect()
     }
 }

@@ -10,7 +10,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::batch::{Applied, Statements, write_delta, write_transitions};
@@ -71,40 +70,24 @@ impl SqliteWriter {
     }
 
     pub(super) async fn check(&self) -> Result<(), CommitError> {
-        let write = "INSERT INTO notes (name, value) VALUES ('probe', '1')
+        const WRITE: &str = "INSERT INTO notes (name, value) VALUES ('probe', '1')
              ON CONFLICT DO UPDATE SET value = CASE value WHEN '1' THEN '2' ELSE '1' END";
         // The writer's transactions begin as write transactions, so a read-only file refuses them.
-        let begin = "SELECT count(*) FROM notes";
+        const BEGIN: &str = "SELECT count(*) FROM notes";
         self.mirror
             .health
             .check(|verdict| {
-                self.write_directly(move |connection| {
-                    match verdict {
-                        Verdict::AskToWrite => connection.execute(write, []).map(drop)?,
-                        _ => connection.query_row(begin, [], |_| Ok(()))?,
-                    }
-                    Ok(())
+                self.queue.write(verdict, |verdict, writing| {
+                    Box::pin(async move {
+                        match verdict {
+                            Verdict::AskToWrite => writing.db.execute(WRITE, &[]).await.map(drop)?,
+                            _ => writing.db.number(BEGIN, &[]).await.map(drop)?,
+                        }
+                        Ok(())
+                    })
                 })
             })
             .await
-    }
-
-    /// Runs a write that is specific to SQLite, like [`JobQueue::write`].
-    pub(crate) fn write_directly<T, F>(
-        &self,
-        write: F,
-    ) -> impl Future<Output = Result<T, CommitError>> + Send + use<T, F>
-    where
-        T: Send + 'static,
-        F: FnMut(&Connection) -> Result<T, WriteError> + Send + 'static,
-    {
-        self.queue.write(Mutex::new(write), |write, writing| {
-            let result = match &writing.db {
-                Db::Sqlite(connection) => (write.get_mut())(connection),
-                Db::Postgres(_) | Db::Reader(_) => Err(CommitError::Unavailable(StoreError::Closed).into()),
-            };
-            Box::pin(std::future::ready(result))
-        })
     }
 }
 

@@ -3,22 +3,13 @@
 use std::path::Path;
 
 use arena_model::{Channel, ChatMessage, ContentHash, Ending, GameCategory, Occupant, Phase, Score, Timestamp};
-use arena_store::{
-    Ban, BanSubject, CopyError, EndingNo, NewArchive, NewLeaf, SessionChange, StoreError, StorePlace, copy_store,
-};
+use arena_store::{Ban, BanSubject, CopyError, EndingNo, NewArchive, NewLeaf, SessionChange, StoreError, copy_store};
 use arena_store::{Commit, LogCursor, NewAnswer, SessionFilter, SessionNo, Store, StoredReport};
 
 use crate::storage::{TestStorage, stories};
 use crate::{audit, create, open, said, session, update};
 
 stories!(a_copy_of_a_copy_is_the_original, a_copy_needs_an_empty_target_and_an_unfinished_one_is_not_opened,);
-
-fn place(storage: &TestStorage) -> StorePlace {
-    match storage {
-        TestStorage::Folder(folder) => StorePlace::Folder(folder.path().to_owned()),
-        TestStorage::Schema(url) => StorePlace::Database(Box::new(url.parse().expect("a URL"))),
-    }
-}
 
 /// Creates a storage of the other kind.
 fn other(storage: &TestStorage) -> TestStorage {
@@ -90,6 +81,7 @@ async fn fill(store: &Store) {
         hidden: 0,
     };
     store.archive_session(archive).await.expect("archived");
+    crate::leagues::fill(store).await;
 }
 
 /// Returns all that a store's readers can ask for, as text.
@@ -112,6 +104,15 @@ async fn content(store: &Store) -> Vec<String> {
     content.push(format!("{:?} {:?}", store.list_removed(0, 99).await, store.log_cursor().await));
     content.push(format!("{:?} {:?}", store.list_created(SessionNo::default(), 99).await, store.read_totals().await));
     content.push(format!("{:?}", store.find_answer(&[1; 32]).await));
+    let leagues = store.leagues();
+    for league in leagues.list_leagues().await.expect("readable") {
+        content.push(format!("{league:?} {:?}", leagues.list_seasons(league.no).await));
+        content.push(format!(
+            "{:?} {:?}",
+            leagues.list_agents(league.no).await,
+            leagues.list_games(league.no, 1).await
+        ));
+    }
     content
 }
 
@@ -123,10 +124,10 @@ async fn a_copy_of_a_copy_is_the_original(storage: TestStorage) {
     let there = other(&storage);
     let back = storage.another();
     let mut steps = 0;
-    let copied = copy_store(&place(&storage), &place(&there), |_| steps += 1).await.expect("it is copied");
+    let copied = copy_store(&storage.place(), &there.place(), |_| steps += 1).await.expect("it is copied");
     assert!(steps > 2, "{steps}");
     assert_eq!((copied.sessions, copied.users), (39, 2));
-    let again = copy_store(&place(&there), &place(&back), |_| {}).await.expect("it is copied");
+    let again = copy_store(&there.place(), &back.place(), |_| {}).await.expect("it is copied");
     assert_eq!(again, copied);
     for copy in [&there, &back, &storage] {
         let store = open(copy).await;
@@ -141,6 +142,7 @@ async fn a_copy_of_a_copy_is_the_original(storage: TestStorage) {
         let removed = store.find_session(session(4).facts.id).await.expect("readable").expect("it exists");
         store.remove_session(removed.no, removed.session.into(), audit("remove")).await.expect("removed");
         assert_eq!(store.list_removed(0, 9).await.expect("readable").len(), 2);
+        crate::leagues::play_on(&store).await;
     }
 }
 
@@ -152,14 +154,14 @@ async fn a_copy_needs_an_empty_target_and_an_unfinished_one_is_not_opened(storag
     let store = open(&target).await;
     create(&store, &session(1)).await;
     drop(store);
-    let refused = copy_store(&place(&storage), &place(&target), |_| {}).await;
+    let refused = copy_store(&storage.place(), &target.place(), |_| {}).await;
     assert!(matches!(refused, Err(CopyError::NotEmpty(_))), "{refused:?}");
     // The same store is in use by its other role.
-    assert!(copy_store(&place(&storage), &place(&storage), |_| {}).await.is_err());
+    assert!(copy_store(&storage.place(), &storage.place(), |_| {}).await.is_err());
     let target = other(&storage);
     drop(open(&target).await);
     target.change("INSERT INTO notes (name, value) VALUES ('copying', '1')");
-    let refused = copy_store(&place(&storage), &place(&target), |_| {}).await;
+    let refused = copy_store(&storage.place(), &target.place(), |_| {}).await;
     assert!(matches!(refused, Err(CopyError::Store(StoreError::Unfinished { .. }))), "{refused:?}");
     let refused = match &target {
         TestStorage::Folder(folder) => Store::open(Path::new(folder.path()), arena_model::Scoring::default()).map(drop),

@@ -77,7 +77,7 @@ fn make_older(storage: &TestStorage) {
              DROP TABLE archives; DROP TABLE reports; DROP TABLE queue; ALTER TABLE sessions DROP COLUMN unlisted;
              DROP TABLE log_leaves; DROP TABLE removed_sessions; ALTER TABLE messages DROP COLUMN commitment;
              ALTER TABLE messages DROP COLUMN no; DROP SEQUENCE message_numbers;
-             DROP TABLE peers;
+             DROP TABLE peers; DROP TABLE leagues, league_seasons, league_agents, league_games, league_seats;
              UPDATE arena_schema SET version = 3"
         }
     });

@@ -1,20 +1,24 @@
 //! Leagues in the store: stored games exist once and survive a restart, and versions of agents have separate results.
 
 use std::fmt::Write;
-use std::path::Path;
 
-use arena_model::{MatchOutcome, MatchResult, Scoring, SeatResult, Seed, TimeLimits, Timestamp, Verdict};
+use arena_model::{MatchOutcome, MatchResult, SeatResult, Seed, TimeLimits, Timestamp, Verdict};
 use arena_store::{
     CommitError, LeagueAgent, LeagueAgentNo, LeagueGame, LeagueNo, LeagueRules, Leagues, NewLeague, NewLeagueAgent,
-    SqliteStore, StoreError,
+    Store, StoreError,
 };
 use expect_test::expect;
 use serde_json::json;
 
-/// Opens a data folder, since only data folders support leagues.
-fn open(folder: &Path) -> SqliteStore {
-    SqliteStore::open(folder, Scoring::default()).expect("the store opens")
-}
+use crate::open;
+use crate::storage::{TestStorage, stories};
+
+stories!(
+    a_league_is_there_after_a_restart_with_all_that_was_played,
+    another_version_is_another_agent_and_one_that_returns_goes_on,
+    seasons_follow_each_other_and_games_stay_with_theirs,
+    leagues_are_read_beside_the_process_that_has_the_store,
+);
 
 fn new_league(name: &str) -> NewLeague {
     let rules = LeagueRules {
@@ -47,7 +51,7 @@ fn game(meeting: u64, leg: usize, agents: [LeagueAgentNo; 2]) -> LeagueGame {
         score: 0.1 + 0.2 - storage as f64,
         challenge_score: None,
         verdict: (storage == 1).then_some(Verdict::Timeout),
-        detail: (storage == 1).then(|| "took \"long\"".to_owned()),
+        detail: (storage == 1).then(|| "took \"long\" \u{10ffff}0".to_owned()),
         faults: 3,
         waited_ms: 1.5,
         longest_step_ms: 0.75,
@@ -62,7 +66,7 @@ fn game(meeting: u64, leg: usize, agents: [LeagueAgentNo; 2]) -> LeagueGame {
             seats: agents.into_iter().enumerate().map(seat).collect(),
             outcome: MatchOutcome {
                 termination: "TAINTED".into(),
-                winner: "somebody".to_owned(),
+                winner: "somebody \u{10ffff}".to_owned(),
                 result: None,
                 tainted_reason: Some(Verdict::Timeout),
             },
@@ -74,16 +78,37 @@ fn game(meeting: u64, leg: usize, agents: [LeagueAgentNo; 2]) -> LeagueGame {
     }
 }
 
-async fn found(store: &SqliteStore, name: &str) -> LeagueNo {
+async fn found(store: &Store, name: &str) -> LeagueNo {
     store.create_league(new_league(name)).await.expect("the store can write").expect("the name is free")
 }
 
-async fn enter(store: &SqliteStore, league: LeagueNo, facts: NewLeagueAgent, at: i64) -> LeagueAgent {
+async fn enter(store: &Store, league: LeagueNo, facts: NewLeagueAgent, at: i64) -> LeagueAgent {
     store.enter_league_agent(league, facts, Timestamp(at)).await.expect("the store can write")
 }
 
+/// Adds a league with a game.
+pub(crate) async fn fill(store: &Store) {
+    let league = found(store, "ladder \u{10ffff}").await;
+    let (a, b) = (enter(store, league, facts("a", "1"), 10).await, enter(store, league, facts("b", "2"), 20).await);
+    assert!(store.remove_league_agent(league, "b".to_owned(), Timestamp(60)).await.expect("the store can write"));
+    store.add_league_game(league, game(1, 1, [a.no, b.no])).await.expect("the store can write");
+}
+
+/// Adds another agent and game to the league, and another league.
+pub(crate) async fn play_on(store: &Store) {
+    let league = store.leagues().find("ladder \u{10ffff}").await.expect("readable").expect("it exists").no;
+    let before = store.leagues().list_agents(league).await.expect("readable");
+    let c = enter(store, league, facts("c", "3"), 30).await;
+    let played = game(2, 1, [before[0].no, c.no]);
+    assert_eq!(store.add_league_game(league, played).await.expect("the store can write").number, 2);
+    let seats =
+        store.leagues().list_games(league, 1).await.expect("readable").into_iter().map(|game| game.result.seats.len());
+    assert_eq!(seats.collect::<Vec<_>>(), [2, 2]);
+    assert_ne!(found(store, "another").await, league);
+}
+
 /// Describes all versions of all agents, one per line.
-async fn listing(store: &SqliteStore, league: LeagueNo) -> String {
+async fn listing(store: &Store, league: LeagueNo) -> String {
     let mut listing = String::new();
     for agent in store.leagues().list_agents(league).await.expect("readable") {
         let NewLeagueAgent { name, version, sha256, .. } = &agent.facts;
@@ -93,11 +118,9 @@ async fn listing(store: &SqliteStore, league: LeagueNo) -> String {
     listing
 }
 
-#[tokio::test]
-async fn a_league_is_there_after_a_restart_with_all_that_was_played() {
-    let folder = tempfile::tempdir().expect("a temp folder");
+async fn a_league_is_there_after_a_restart_with_all_that_was_played(storage: TestStorage) {
     let (league, kept) = {
-        let store = open(folder.path());
+        let store = open(&storage).await;
         let league = found(&store, "ladder").await;
         assert_eq!(
             store.create_league(new_league("ladder")).await.expect("the store can write"),
@@ -113,7 +136,7 @@ async fn a_league_is_there_after_a_restart_with_all_that_was_played() {
         (league, kept)
     };
     assert_eq!(kept.iter().map(|game| game.number).collect::<Vec<_>>(), [1, 2, 3]);
-    let store = open(folder.path());
+    let store = open(&storage).await;
     let leagues = store.leagues();
     let known = leagues.find("ladder").await.expect("readable").expect("it exists");
     let NewLeague { name, rules, rules_version, seed, at } = new_league("ladder");
@@ -130,14 +153,13 @@ async fn a_league_is_there_after_a_restart_with_all_that_was_played() {
     // Another league has its own numbers.
     let other = found(&store, "other").await;
     assert_eq!(leagues.list_games(other, 1).await.expect("readable"), []);
-    let names: Vec<String> = leagues.list().await.expect("readable").into_iter().map(|league| league.name).collect();
+    let names: Vec<String> =
+        leagues.list_leagues().await.expect("readable").into_iter().map(|league| league.name).collect();
     assert_eq!(names, ["ladder", "other"]);
 }
 
-#[tokio::test]
-async fn another_version_is_another_agent_and_one_that_returns_goes_on() {
-    let folder = tempfile::tempdir().expect("a temp folder");
-    let store = open(folder.path());
+async fn another_version_is_another_agent_and_one_that_returns_goes_on(storage: TestStorage) {
+    let store = open(&storage).await;
     let league = found(&store, "ladder").await;
     let first = enter(&store, league, facts("a", "1"), 10).await;
     assert_eq!(enter(&store, league, facts("a", "1"), 11).await, first, "the version is in the league already");
@@ -165,10 +187,8 @@ async fn another_version_is_another_agent_and_one_that_returns_goes_on() {
     assert_eq!(store.leagues().count_present(league).await.expect("readable"), 1);
 }
 
-#[tokio::test]
-async fn seasons_follow_each_other_and_games_stay_with_theirs() {
-    let folder = tempfile::tempdir().expect("a temp folder");
-    let store = open(folder.path());
+async fn seasons_follow_each_other_and_games_stay_with_theirs(storage: TestStorage) {
+    let store = open(&storage).await;
     let league = found(&store, "ladder").await;
     let (a, b) = (enter(&store, league, facts("a", "1"), 10).await, enter(&store, league, facts("b", "2"), 20).await);
     store.add_league_game(league, game(1, 1, [a.no, b.no])).await.expect("the store can write");
@@ -185,25 +205,29 @@ async fn seasons_follow_each_other_and_games_stay_with_theirs() {
     assert_eq!(leagues.list_games(league, 2).await.expect("readable"), [second]);
 }
 
-#[tokio::test]
-async fn leagues_are_read_beside_the_process_that_has_the_store() {
-    let folder = tempfile::tempdir().expect("a temp folder");
-    assert!(Leagues::beside_others(&folder.path().join("absent")).expect("readable").is_none());
-    let store = open(folder.path());
+async fn leagues_are_read_beside_the_process_that_has_the_store(storage: TestStorage) {
+    let beside = async || Leagues::beside_others(&storage.place()).await;
+    assert!(beside().await.expect("readable").is_none(), "there is no store");
+    let store = open(&storage).await;
     let league = found(&store, "ladder").await;
-    assert!(matches!(SqliteStore::open_as_counted(folder.path()), Err(StoreError::InUse { .. })));
-    let beside = Leagues::beside_others(folder.path()).expect("readable").expect("it exists");
+    let refused = Store::open_as_counted(&storage.place()).await.err();
+    assert!(matches!(refused, Some(StoreError::InUse { .. } | StoreError::Taken { .. })), "{refused:?}");
+    let leagues = beside().await.expect("readable").expect("it exists");
     enter(&store, league, facts("a", "1"), 10).await;
-    assert_eq!(beside.count_present(league).await.expect("readable"), 1);
+    assert_eq!(leagues.count_present(league).await.expect("readable"), 1);
     drop(store);
     // Now no other process has the store open.
-    let alone = Leagues::beside_others(folder.path()).expect("readable").expect("it exists");
-    assert_eq!(alone.list().await.expect("readable").len(), 1);
-    drop(alone);
-    let schema = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
-    let set = |version: i64| schema.pragma_update(None, "user_version", version).expect("the store can write");
+    let leagues = beside().await.expect("readable").expect("it exists");
+    assert_eq!(leagues.list_leagues().await.expect("readable").len(), 1);
+    drop(leagues);
+    let set = |version: i64| {
+        storage.change(&match storage {
+            TestStorage::Folder(_) => format!("PRAGMA user_version = {version}"),
+            TestStorage::Schema(_) => format!("UPDATE arena_schema SET version = {version}"),
+        });
+    };
     set(2);
-    assert!(Leagues::beside_others(folder.path()).expect("readable").is_none(), "the schema is older than leagues");
+    assert!(beside().await.expect("readable").is_none(), "an older program created the store");
     set(1000);
-    assert!(matches!(Leagues::beside_others(folder.path()), Err(StoreError::Newer { found: 1000, .. })));
+    assert!(matches!(beside().await, Err(StoreError::Newer { found: 1000, .. })));
 }

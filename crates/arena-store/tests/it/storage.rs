@@ -1,7 +1,7 @@
 //! The kinds of storage: each test runs with both.
 
 use arena_model::Scoring;
-use arena_store::Store;
+use arena_store::{Store, StorePlace};
 use arena_testkit::Postgres;
 use tempfile::TempDir;
 
@@ -20,6 +20,13 @@ impl TestStorage {
 
     pub(crate) fn schema() -> TestStorage {
         TestStorage::Schema(Postgres::shared().schema())
+    }
+
+    pub(crate) fn place(&self) -> StorePlace {
+        match self {
+            TestStorage::Folder(folder) => StorePlace::Folder(folder.path().to_owned()),
+            TestStorage::Schema(url) => StorePlace::Database(Box::new(url.parse().expect("a URL"))),
+        }
     }
 
     /// Creates another storage of the same kind.
