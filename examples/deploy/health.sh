@@ -5,16 +5,15 @@
 #   health.sh PATH [PORT]     PATH is /health or /ready; the default port is 3001
 
 port=${2:-3001}
-
-request() {
-    printf 'GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' "$1"
-}
+# `<<<` adds the last line break. It also lets `cat` write the request at once: a server with TLS answers the first bytes
+# of another protocol, and closes the connection.
+request="GET $1 HTTP/1.1"$'\r\nHost: localhost\r\nConnection: close\r\n\r'
 
 exec 3<>"/dev/tcp/127.0.0.1/$port" || exit 1
-request "$1" >&3
+cat <<<"$request" >&3
 answer=$(cat <&3)
 if [[ $answer == *TLS_REQUIRED* ]]; then
     # The certificate is for the public name, so its name isn't checked here.
-    answer=$(request "$1" | openssl s_client -quiet -connect "127.0.0.1:$port" 2>/dev/null)
+    answer=$(openssl s_client -quiet -connect "127.0.0.1:$port" <<<"$request" 2>/dev/null)
 fi
 [[ $answer == "HTTP/1.1 200 "* ]]
