@@ -4,6 +4,8 @@
 #   standby.sh allow             at the primary: creates the role `standby`, with the password STANDBY_PASSWORD
 #   standby.sh copy HOST FOLDER  at the standby, as the user postgres: copies the primary into an empty data folder
 #   standby.sh require           at the primary, while the standby runs: from now on, each commit waits for it
+#   standby.sh forget            at the primary, when the standby is lost: commits don't wait for it, until `copy` and
+#                                `require` follow
 #   standby.sh promote           at the standby, after the primary was stopped for good: makes it the primary
 #
 # The programs take the server and its superuser from PGHOST, PGPORT, PGUSER and PGPASSWORD. Before `copy`, add this
@@ -31,6 +33,14 @@ require)
     query <<'SQL'
 ALTER SYSTEM SET synchronous_standby_names = 'standby';
 SELECT pg_reload_conf();
+SQL
+    ;;
+forget)
+    # The slot of a lost standby would keep the log for it, and stand in the way of another copy.
+    query <<'SQL'
+ALTER SYSTEM RESET synchronous_standby_names;
+SELECT pg_reload_conf();
+SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = 'standby';
 SQL
     ;;
 promote)

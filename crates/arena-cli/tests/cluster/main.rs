@@ -15,6 +15,7 @@ mod nodes;
 #[allow(dead_code, reason = "the other tests of the binary use more of it")]
 mod program;
 mod proxy;
+mod sample;
 mod settle;
 mod siege;
 mod watch;

@@ -67,7 +67,7 @@ const COMMANDS: [&str; 26] = [
 ];
 
 /// All pages of the documentation, with or without commands.
-const PAGES: [&str; 28] = [
+const PAGES: [&str; 29] = [
     "README.md",
     "clients/python/README.md",
     "docs/README.md",
@@ -76,6 +76,7 @@ const PAGES: [&str; 28] = [
     "docs/authentication.md",
     "docs/challenge-reference.md",
     "docs/chess.md",
+    "docs/cluster.md",
     "docs/coming-from.md",
     "docs/command-line-agents.md",
     "docs/environments.md",
@@ -555,6 +556,7 @@ pages! {
     agents: "docs/agents.md",
     authentication: "docs/authentication.md",
     chess: "docs/chess.md",
+    cluster: "docs/cluster.md",
     coming_from: "docs/coming-from.md",
     command_line_agents: "docs/command-line-agents.md",
     environments: "docs/environments.md",
@@ -599,19 +601,30 @@ fn every_page_is_run_or_has_no_commands() {
 
 /// Runs the health check of the Docker image, without building the image.
 #[test]
-fn the_health_check_of_the_image_requests_the_health_route() {
+fn the_health_check_of_the_image_follows_the_settings() {
     let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();
-    let check = dockerfile.lines().map(str::trim).find_map(|line| line.strip_prefix("CMD [\"bash\"")).unwrap();
-    let words: Vec<String> = serde_json::from_str(&format!("[\"bash\"{check}")).unwrap();
+    assert!(dockerfile.contains("CMD [\"arena-health\", \"/health\"]"), "{dockerfile}");
+    let check = |server: &Running, path: &str| {
+        let port = server.url.rsplit_once(':').unwrap().1.trim_end_matches('/').to_owned();
+        let script = root().join("examples/deploy/health.sh");
+        Command::new("bash").arg(script).args([path, &port]).output().unwrap().status.success()
+    };
     let data = tempfile::tempdir().unwrap();
-    let server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data.path().to_str().unwrap()]);
-    let port = server.url.rsplit_once(':').unwrap().1.trim_end_matches('/').to_owned();
-    let ask = || Command::new(&words[0]).arg(&words[1]).arg(words[2].replace("3001", &port)).output().unwrap();
-    let answer = ask();
-    assert!(answer.status.success(), "{answer:?}");
-    assert!(words[2].contains("GET /health "), "{words:?}");
-    drop(server);
-    assert!(!ask().status.success());
+    let file = |name: &str| root().join("crates/arena-cli/tests/tls").join(name).display().to_string();
+    let tls =
+        format!("[network]\ntls = {{ certificate = {:?}, key = {:?} }}\n", file("server.pem"), file("server.key"));
+    for (name, settings) in [("plain", ""), ("tls", &*tls)] {
+        let config = data.path().join(format!("{name}.toml"));
+        fs::write(&config, settings).unwrap();
+        let folder = data.path().join(name);
+        let args = ["serve", "--listen", "127.0.0.1:0", "--config", config.to_str().unwrap(), "--data"];
+        let mut server = Running::start(&[&args[..], &[folder.to_str().unwrap()]].concat());
+        assert!(check(&server, "/health") && check(&server, "/ready"), "{name}");
+        assert!(!check(&server, "/nowhere"), "{name}");
+        server.signal(Signal::KILL);
+        server.ended();
+        assert!(!check(&server, "/health"), "{name}");
+    }
 }
 
 #[test]

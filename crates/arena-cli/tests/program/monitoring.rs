@@ -134,9 +134,11 @@ fn prometheus_accepts_the_metrics_and_the_configuration() {
     let metrics = server.client().request("GET", "/metrics", &[("Accept", "text/plain")], b"");
     let run = promtool(&["check", "metrics"], metrics.text());
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-    let configuration = example("prometheus.yaml");
-    let run = promtool(&["check", "config", configuration.to_str().unwrap()], "");
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    for name in ["prometheus.yaml", "cluster/prometheus.yaml"] {
+        let configuration = example(name);
+        let run = promtool(&["check", "config", configuration.to_str().unwrap()], "");
+        assert!(run.status.success(), "{name}: {}", String::from_utf8_lossy(&run.stderr));
+    }
     for name in ["process_cpu_seconds_total", "process_open_fds", "process_resident_memory_bytes"] {
         let value =
             metrics.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok());
@@ -250,14 +252,26 @@ fn prometheus_shows_a_healthy_arena_and_tells_when_it_stops() {
 }
 
 #[test]
-fn the_units_for_systemd_are_confined() {
-    for name in ["arena.service", "arena-worker.service"] {
-        let run = Command::new("systemd-analyze")
-            .args(["--offline=true", "security", "--threshold=30"])
-            .arg(example(name))
-            .output()
-            .expect("systemd-analyze is installed by `cargo xtask setup monitoring`");
-        assert!(run.status.success(), "{name}: {}", String::from_utf8_lossy(&run.stdout));
+fn the_units_for_systemd_are_valid_and_confined() {
+    let analyze = |args: &[&str], unit: &str| {
+        let run = Command::new("systemd-analyze").args(args).arg(unit).output();
+        let run = run.expect("systemd-analyze is installed by `cargo xtask setup monitoring`");
+        let said = String::from_utf8_lossy(&run.stdout) + String::from_utf8_lossy(&run.stderr);
+        assert!(run.status.success(), "{unit}: {said}");
+    };
+    for (name, addition) in
+        [("arena.service", None), ("arena.service", Some("cluster/shared.conf")), ("arena-worker.service", None)]
+    {
+        let folder = folder();
+        let program = env!("CARGO_BIN_EXE_arena");
+        let unit = file(folder.path(), name, &read_example(name).replace("/usr/local/bin/arena", program));
+        if let Some(addition) = addition {
+            let additions = folder.path().join(format!("{name}.d"));
+            fs::create_dir(&additions).unwrap();
+            file(&additions, "shared.conf", &read_example(addition));
+        }
+        analyze(&["--offline=true", "security", "--threshold=30"], &unit);
+        analyze(&["verify"], &unit);
     }
 }
 
