@@ -117,6 +117,8 @@ impl Bucket {
             .fold(AmazonS3Builder::new(), |builder, (key, value)| builder.with_config(*key, value.as_str()))
             .with_http_connector(Connector)
             .with_retry(retries())
+            // A bulk deletion of one object would be a request to the bucket, with another permission.
+            .with_disable_bulk_delete(true)
             .with_bucket_name(name)
             .with_region(region);
         if let Some(endpoint) = endpoint {
