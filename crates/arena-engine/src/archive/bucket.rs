@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::transport::Connector;
 
 /// The time for reading or deleting an object, with all retries.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The time for writing an object, with all retries. A file can have a hundred megabytes.
 const PATIENCE_TO_WRITE: Duration = Duration::from_secs(60);

@@ -11,6 +11,7 @@ use std::time::Duration;
 use arena_engine::BucketCredentials;
 use arena_server::Settings;
 use arena_testkit::python;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::admin::AdminFixture;
@@ -53,6 +54,11 @@ impl S3 {
         writeln!(self.input.borrow_mut(), "{command}").expect("the server reads");
         let line = self.output.borrow_mut().next().expect("the server answers").expect("text");
         serde_json::from_str(&line).expect("JSON")
+    }
+
+    fn signal(&self, signal: Signal) {
+        let id = self.child.id().try_into().expect("a process id");
+        kill_process(Pid::from_raw(id).expect("not 0"), signal).expect("the process exists");
     }
 
     /// Starts an arena with its archive in the bucket, after a change of its settings.
@@ -149,6 +155,25 @@ fn sessions_stay_in_the_store_if_the_bucket_refuses_them() {
         assert_eq!(s3.list(), [] as [String; 0], "{mistake}");
         fixture.play(["ada", "bob"], 1);
     }
+}
+
+#[test]
+fn a_bucket_that_does_not_answer_delays_its_own_sessions_only() {
+    let s3 = S3::start();
+    let fixture = s3.arena(|_| {});
+    let archived = fixture.play(["ada", "bob"], 0);
+    std::thread::sleep(Duration::from_millis(5));
+    assert_eq!(fixture.post("/archive", json!({ "olderThanDays": 0 })).ok()["sessions"], 1);
+    let record = format!("/api/sessions/{archived}/record");
+    s3.signal(Signal::STOP);
+    std::thread::scope(|scope| {
+        let read = scope.spawn(|| fixture.client.get(&record).refusal());
+        fixture.play(["ada", "bob"], 1);
+        assert!(!read.is_finished(), "the arena waits for the bucket");
+        assert_eq!(read.join().expect("it ends"), (503, "ARCHIVE_UNAVAILABLE".to_owned()));
+    });
+    s3.signal(Signal::CONT);
+    assert_eq!(fixture.client.get(&record).status, 200);
 }
 
 #[test]
