@@ -1,20 +1,22 @@
-//! The archive: a folder with the messages of ended sessions, which then leave the store. Readers don't see a
-//! difference: what the store doesn't have is read from the archive.
+//! The archive: files with the messages of ended sessions, which then leave the store. Readers don't see a difference:
+//! what the store doesn't have is read from the archive. The files are in a folder or a bucket.
 //!
 //! A session's file is `<first two digits of the id>/<id>.<archival>.jsonl.gz`. Each line is a message as in an export, in the
 //! order of the commits, with the inputs of the session, and with `commitment` if the message was hidden with one.
 
+mod bucket;
+mod place;
+mod transport;
+
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, BufWriter};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufRead, BufReader, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
 use arena_model::{Channel, ChatMessage, ContentHash, Record, SessionId, Timestamp, read_record};
 use arena_store::{ArchivedChannel, ArchivedMessage, CommitError, EndingNo, NewArchive, SessionNo, StoreError};
+use bytes::Bytes;
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
@@ -30,6 +32,9 @@ use crate::engine::{Engine, Inner};
 use crate::records::{MOST_BYTES, list_stored};
 use crate::request::EngineError;
 use crate::users::unwritten;
+
+pub use bucket::{Bucket, BucketCredentials, BucketError};
+pub use place::ArchivePlace;
 
 /// The number of sessions in one read of the store.
 const PAGE: usize = 100;
@@ -56,7 +61,7 @@ pub struct ArchivedCount {
 
 /// The archive of an engine.
 pub(crate) struct Archive {
-    folder: PathBuf,
+    place: ArchivePlace,
     readers: Semaphore,
     /// A lock that a pass holds, so that a node runs one at a time.
     archiving: tokio::sync::Mutex<()>,
@@ -113,11 +118,25 @@ struct Commitment {
 }
 
 impl Engine {
-    /// Sets the folder of the archive. Nodes that share a store need the same folder. Later calls have no effect.
-    pub fn set_archive(&self, folder: PathBuf) {
-        let archive = Archive { folder, readers: Semaphore::new(READERS), archiving: tokio::sync::Mutex::new(()) };
+    /// Sets the place of the archive. Nodes that share a store need the same place. Later calls have no effect.
+    pub fn set_archive(&self, place: ArchivePlace) {
+        let archive = Archive { place, readers: Semaphore::new(READERS), archiving: tokio::sync::Mutex::new(()) };
         // The error contains the archive of a later call.
         let _ = self.inner.archive.set(archive);
+    }
+
+    /// Checks that objects in the archive's bucket can be written, read and deleted, and returns the bucket's URL.
+    /// Returns `None` if the archive isn't a bucket.
+    ///
+    /// # Errors
+    /// With the reason.
+    pub async fn check_bucket(&self) -> Result<Option<String>, EngineError> {
+        let Some(ArchivePlace::Bucket(bucket)) = self.inner.archive.get().map(|archive| &archive.place) else {
+            return Ok(None);
+        };
+        let key = format!("check/{}", self.inner.environment.uuid(self.now()));
+        bucket.check(&key).await.map_err(|reason| unavailable(&key, reason))?;
+        Ok(Some(bucket.to_string()))
     }
 
     /// Archives the sessions that ended before `before`. Games go on meanwhile. `by` is the administrator who asks for
@@ -237,7 +256,7 @@ impl Inner {
             hidden: messages.iter().filter(|(message, _)| message.hidden.is_some()).count() as u64,
         };
         let count = new.messages;
-        if !archive.write(file.clone(), messages).await? {
+        if !archive.write(&file, messages).await? {
             tracing::warn!(session = %id, "the session {id} isn't archived: a file can't hold one of its messages");
             return Ok(None);
         }
@@ -246,7 +265,7 @@ impl Inner {
             // The commit may have happened, so the file stays.
             Err(error @ CommitError::Unavailable(StoreError::Unsure)) => Err(unwritten(error)),
             Err(error) => {
-                archive.remove(file).await;
+                archive.remove(&file).await;
                 match error {
                     CommitError::Conflict | CommitError::Answered(_) => Ok(None),
                     error @ CommitError::Unavailable(_) => Err(unwritten(error)),
@@ -264,13 +283,14 @@ impl Inner {
     ) -> Result<bool, EngineError> {
         let Some(archive) = self.archive.get() else { return Ok(false) };
         let Some(file) = self.store.find_archive(no).await? else { return Ok(false) };
-        let Some(messages) = archive.read_all(file.clone()).await? else {
-            return self.check_replaced(no, &file).await.map(|()| false);
+        let messages = match archive.read_all(&file).await {
+            Ok(messages) => messages,
+            Err(error) => return self.check_replaced(no, &file, error).await.map(|()| false),
         };
         let audit = by.map(|by| self.audit(by, "restore", json!({ "session": id, "messages": messages.len() })));
         let restored = self.store.restore_session(no, id, file.clone(), messages, audit).await.map_err(unwritten)?;
         if restored {
-            archive.remove(file).await;
+            archive.remove(&file).await;
         }
         Ok(restored)
     }
@@ -278,7 +298,7 @@ impl Inner {
     /// Removes the file of a removed session.
     pub(crate) async fn remove_archive(&self, file: Option<String>) {
         if let (Some(archive), Some(file)) = (self.archive.get(), file) {
-            archive.remove(file).await;
+            archive.remove(&file).await;
         }
     }
 
@@ -287,10 +307,10 @@ impl Inner {
         for _ in 0..ATTEMPTS {
             let file = self.store.find_archive(no).await?;
             let mut messages = match (self.archive.get(), &file) {
-                (Some(archive), Some(file)) => match archive.read_all(file.clone()).await? {
-                    Some(messages) => messages,
-                    None => {
-                        self.check_replaced(no, file).await?;
+                (Some(archive), Some(file)) => match archive.read_all(file).await {
+                    Ok(messages) => messages,
+                    Err(error) => {
+                        self.check_replaced(no, file, error).await?;
                         continue;
                     }
                 },
@@ -324,10 +344,9 @@ impl Inner {
             let file = self.store.find_archive(no).await?;
             match (self.archive.get(), file) {
                 (Some(archive), Some(file)) => {
-                    let read = archive.read_channel(file.clone(), channel, from, limit, most_bytes).await?;
-                    match read {
-                        Some(archived) => return Ok(followed_by(archived, messages, limit, most_bytes)),
-                        None => self.check_replaced(no, &file).await?,
+                    match archive.read_channel(&file, channel, from, limit, most_bytes).await {
+                        Ok(archived) => return Ok(followed_by(archived, messages, limit, most_bytes)),
+                        Err(error) => self.check_replaced(no, &file, error).await?,
                     }
                 }
                 (None, Some(_)) => return Err(EngineError::NoArchive),
@@ -338,10 +357,10 @@ impl Inner {
         Err(EngineError::Contended)
     }
 
-    /// Checks that a session whose file is missing was restored or archived again meanwhile.
-    async fn check_replaced(&self, no: SessionNo, file: &str) -> Result<(), EngineError> {
+    /// Returns the error of reading a session's file, unless the session was restored or archived again meanwhile.
+    async fn check_replaced(&self, no: SessionNo, file: &str, error: EngineError) -> Result<(), EngineError> {
         match self.store.find_archive(no).await? {
-            Some(current) if current == file => Err(unavailable(file, "the file is missing")),
+            Some(current) if current == file => Err(error),
             _ => Ok(()),
         }
     }
@@ -366,7 +385,7 @@ fn followed_by(
     archived
 }
 
-/// Returns the path of a file in the archive's folder. Each archival has a file of its own, so that the removal of an old
+/// Returns the key of a file: its path in the folder or the bucket. Each archival has a file of its own, so that the removal of an old
 /// one can't hit a new one.
 fn file_of(id: SessionId, archival: uuid::Uuid) -> String {
     let id = id.to_string();
@@ -378,63 +397,41 @@ fn unavailable(file: &str, reason: impl Display) -> EngineError {
 }
 
 impl Archive {
-    /// Runs file operations on another thread, with the path of the file.
-    async fn run<T: Send + 'static>(
-        &self,
-        file: String,
-        work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
-    ) -> Result<T, EngineError> {
-        let path = self.folder.join(&file);
-        let done = spawn_blocking(move || work(&path)).await.unwrap_or_else(|panic| Err(panic.into()));
-        done.map_err(|error| unavailable(&file, error))
-    }
-
     /// Writes a file so that it survives a power failure. Returns false if it can't hold one of the messages.
-    async fn write(&self, file: String, messages: Vec<ArchivedMessage>) -> Result<bool, EngineError> {
-        let root = self.folder.clone();
-        self.run(file, move |path| {
-            let folder = path.parent().unwrap_or(&root);
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-            let parent = root.parent().filter(|parent| *parent != Path::new("")).unwrap_or(&root);
-            let written = write_file(path, &messages)
-                .and_then(|()| [folder, &root, parent].iter().try_for_each(|folder| File::open(folder)?.sync_all()));
-            if written.is_err() {
-                // The first error is the one that matters.
-                let _ = fs::remove_file(path);
-            }
-            match written {
-                Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(false),
-                written => written.map(|()| true),
-            }
-        })
-        .await
+    async fn write(&self, file: &str, messages: Vec<ArchivedMessage>) -> Result<bool, EngineError> {
+        let compressed = match run(move || compress(&messages)).await {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(false),
+            compressed => compressed.map_err(|error| unavailable(file, error))?,
+        };
+        let written = self.place.put(file, compressed).await;
+        if written.is_err() {
+            // The first error is the one that matters.
+            let _ = self.place.delete(file).await;
+        }
+        written.map(|()| true).map_err(|reason| unavailable(file, reason))
     }
 
     /// Removes a file that no session has any more. A failure is logged, because the change that it follows is made.
-    async fn remove(&self, file: String) {
-        let removed = self.run(file, |path| match fs::remove_file(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
-        });
-        if let Err(EngineError::Archive { reason }) = removed.await {
-            tracing::error!("cannot remove a file of the archive that isn't used any more: {reason}");
+    async fn remove(&self, file: &str) {
+        if let Err(reason) = self.place.delete(file).await {
+            tracing::error!("cannot remove a file of the archive that isn't used any more: {file}: {reason}");
         }
     }
 
-    /// Returns all messages of a file, or `None` if there is no file.
-    async fn read_all(&self, file: String) -> Result<Option<Vec<ArchivedMessage>>, EngineError> {
+    /// Returns all messages of a file.
+    async fn read_all(&self, file: &str) -> Result<Vec<ArchivedMessage>, EngineError> {
         self.read(file, |lines| lines.map(|line| read_line(&line?)).collect()).await
     }
 
-    /// Returns messages of a channel as [`Store::list_messages_within`] does, or `None` if there is no file.
+    /// Returns messages of a channel as [`Store::list_messages_within`] does.
     async fn read_channel(
         &self,
-        file: String,
+        file: &str,
         channel: Channel,
         from: u64,
         limit: usize,
         most_bytes: usize,
-    ) -> Result<Option<Vec<ChatMessage>>, EngineError> {
+    ) -> Result<Vec<ChatMessage>, EngineError> {
         let name = channel.to_string();
         self.read(file, move |lines| {
             let (mut messages, mut bytes) = (Vec::new(), 0);
@@ -458,38 +455,36 @@ impl Archive {
 
     async fn read<T: Send + 'static>(
         &self,
-        file: String,
+        file: &str,
         read: impl FnOnce(&mut dyn Iterator<Item = io::Result<String>>) -> io::Result<T> + Send + 'static,
-    ) -> Result<Option<T>, EngineError> {
+    ) -> Result<T, EngineError> {
         let _reader = timeout(LONGEST_WAIT, self.readers.acquire())
             .await
-            .map_err(|_| unavailable(&file, "too many files are being read"))?;
-        self.run(file, move |path| {
-            let file = match File::open(path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                file => file?,
-            };
-            let mut lines = BufReader::new(GzDecoder::new(BufReader::new(file))).lines();
-            read(&mut lines).map(Some)
-        })
-        .await
+            .map_err(|_| unavailable(file, "too many files are being read"))?;
+        let content = self.place.get(file).await.map_err(|reason| unavailable(file, reason))?;
+        let content = content.ok_or_else(|| unavailable(file, "the file is missing"))?;
+        let lines = run(move || read(&mut BufReader::new(GzDecoder::new(content)).lines()));
+        lines.await.map_err(|error| unavailable(file, error))
     }
 }
 
-fn write_file(path: &Path, messages: &[ArchivedMessage]) -> io::Result<()> {
-    // Private messages are readable by the arena's user only, as in the store.
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    let mut lines = GzEncoder::new(BufWriter::new(file), Compression::default());
+/// Runs compression on another thread, because it takes a whole core.
+async fn run<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    spawn_blocking(work).await.unwrap_or_else(|panic| Err(panic.into()))
+}
+
+fn compress(messages: &[ArchivedMessage]) -> io::Result<Bytes> {
+    let mut lines = GzEncoder::new(Vec::new(), Compression::default());
     for archived in messages {
         let line = serde_json::to_string(&Line::of(archived))?;
         // The store removes its copy.
         if read_line(&line).ok().as_ref() != Some(archived) {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        io::Write::write_all(&mut lines, line.as_bytes())?;
-        io::Write::write_all(&mut lines, b"\n")?;
+        lines.write_all(line.as_bytes())?;
+        lines.write_all(b"\n")?;
     }
-    lines.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    lines.finish().map(Bytes::from)
 }
 
 fn read_line(line: &str) -> io::Result<ArchivedMessage> {

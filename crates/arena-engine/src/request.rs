@@ -222,11 +222,11 @@ pub enum EngineError {
     /// A file of the archive can't be read or written.
     #[error("the archive is unavailable; try again later")]
     Archive {
-        /// The file and the system's error.
+        /// The file and the error of its place.
         reason: String,
     },
     /// The arena has no archive.
-    #[error("this arena has no archive: nodes that share a database need retention.folder")]
+    #[error("this arena has no archive: nodes that share a database need retention.folder or retention.bucket")]
     NoArchive,
     /// The stored state of the session can't be read.
     #[error("the session cannot be continued")]

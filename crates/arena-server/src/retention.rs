@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use arena_engine::{Administrator, ArchivedCount, EngineError};
+use arena_engine::{Administrator, ArchivedCount, BucketCredentials, EngineError};
 use arena_model::Timestamp;
 use serde::Deserialize;
 
@@ -23,11 +23,28 @@ pub struct RetentionSettings {
     /// The folder of the archive. Default: `archive` in the data folder. Nodes that share a database need one folder
     /// that all of them can reach.
     pub folder: Option<PathBuf>,
+    /// The bucket of the archive instead of a folder: `s3://NAME/PREFIX`.
+    pub bucket: Option<String>,
+    /// The URL of the bucket's object store. Default: Amazon S3 in the region.
+    pub endpoint: Option<String>,
+    /// The region of the bucket. Default: `us-east-1`.
+    pub region: Option<String>,
+    /// The credentials for the bucket. The settings file has no such key, since it must not contain secrets.
+    #[serde(skip)]
+    pub credentials: BucketCredentials,
 }
 
 impl Arena {
     /// Archives sessions of the age from the settings, now and then.
     pub(crate) async fn keep_archiving(&self) {
+        match self.engine.check_bucket().await {
+            Ok(None) => {}
+            Ok(Some(bucket)) => tracing::info!(%bucket, "the archive is the bucket {bucket}"),
+            Err(EngineError::Archive { reason }) => {
+                tracing::error!("the archive's bucket can't be used, so ended sessions stay in the store: {reason}");
+            }
+            Err(error) => tracing::warn!(%error, "cannot check the archive's bucket now: {error}"),
+        }
         loop {
             let days = self.settings.retention.archive_after_days;
             if days > 0 {

@@ -212,8 +212,8 @@ impl Server {
         let sandbox = scripts::sandbox(&settings.scripts);
         let engine =
             Engine::with_scripts(store, challenges, scripts::revive(sandbox.clone()), limits, environment).await?;
-        if let Some(folder) = archive {
-            engine.set_archive(folder);
+        if let Some(place) = archive {
+            engine.set_archive(place);
         }
         let scripts = start_scripts(&settings, sandbox, &engine).await?;
         // Nodes must sign with equal keys. They have equal tokens, and their data folders differ.

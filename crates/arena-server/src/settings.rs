@@ -8,7 +8,7 @@ use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arena_engine::{NatsUrl, NatsUrlError};
+use arena_engine::{ArchivePlace, Bucket, BucketError, NatsUrl, NatsUrlError};
 use arena_identity::ServerSecret;
 use arena_model::{ChallengeType, InactivityLimits, Scoring, ScoringError};
 use arena_script::find_folders;
@@ -511,9 +511,18 @@ pub enum SettingsError {
     TournamentsOfNodes,
     /// An archive that the other nodes couldn't read.
     #[error(
-        "retention.folder is missing: nodes that share a database need one folder for the archive, which all of them can reach"
+        "retention.folder is missing: nodes that share a database need one folder for the archive, which all of them can reach, or retention.bucket"
     )]
     ArchiveOfNodes,
+    /// A folder and a bucket for the archive.
+    #[error("retention.folder and retention.bucket exclude each other: an archive has one place")]
+    TwoArchives,
+    /// `endpoint` or `region` without a bucket.
+    #[error("retention.{0} requires retention.bucket")]
+    NoBucket(&'static str),
+    /// The bucket of the archive is invalid.
+    #[error(transparent)]
+    Bucket(#[from] BucketError),
     /// Tournaments without a launcher.
     #[error("tournaments: no launcher program is configured")]
     NoLauncher,
@@ -644,17 +653,24 @@ impl Settings {
         }
     }
 
-    /// Returns the folder of the archive. Nodes that share a database have none without the setting.
+    /// Returns the place of the archive. Nodes that share a database have none without a setting.
     ///
     /// # Errors
-    /// If these nodes need it.
-    pub(crate) fn archive(&self) -> Result<Option<PathBuf>, SettingsError> {
-        let RetentionSettings { archive_after_days, folder } = &self.retention;
-        match folder {
-            Some(folder) => Ok(Some(folder.clone())),
-            None if !self.is_shared()? => Ok(Some(self.data.join("archive"))),
-            None if *archive_after_days > 0 => Err(SettingsError::ArchiveOfNodes),
-            None => Ok(None),
+    /// If these nodes need it, or a setting of the bucket is invalid.
+    pub(crate) fn archive(&self) -> Result<Option<ArchivePlace>, SettingsError> {
+        let RetentionSettings { archive_after_days, folder, bucket, endpoint, region, credentials } = &self.retention;
+        match (folder, bucket) {
+            (Some(_), Some(_)) => Err(SettingsError::TwoArchives),
+            (None, Some(bucket)) => {
+                let bucket = Bucket::new(bucket, endpoint.as_deref(), region.as_deref(), credentials)?;
+                Ok(Some(ArchivePlace::Bucket(bucket)))
+            }
+            (_, None) if endpoint.is_some() => Err(SettingsError::NoBucket("endpoint")),
+            (_, None) if region.is_some() => Err(SettingsError::NoBucket("region")),
+            (Some(folder), None) => Ok(Some(ArchivePlace::Folder(folder.clone()))),
+            (None, None) if !self.is_shared()? => Ok(Some(ArchivePlace::Folder(self.data.join("archive")))),
+            (None, None) if *archive_after_days > 0 => Err(SettingsError::ArchiveOfNodes),
+            (None, None) => Ok(None),
         }
     }
 
@@ -739,22 +755,41 @@ mod tests {
     }
 
     #[test]
-    fn nodes_need_one_folder_for_the_archive() {
+    fn an_archive_has_one_place_and_nodes_share_it() {
         let archive = |text: &str| {
             let settings = read("arena.toml", text).expect("it is good");
-            settings.archive().map_err(|error| error.to_string())
+            match settings.archive() {
+                Ok(Some(ArchivePlace::Folder(folder))) => folder.display().to_string(),
+                Ok(Some(ArchivePlace::Bucket(bucket))) => bucket.to_string(),
+                Ok(None) => "none".to_owned(),
+                Err(error) => error.to_string(),
+            }
         };
         let shared = "shared = true\ndatabase_url = 'postgres://arena@db/arena'\n";
-        let error = "retention.folder is missing: nodes that share a database need one folder for the archive, which all of them can reach";
         for (text, expected) in [
-            ("", Ok(Some("arena-data/archive"))),
-            ("data = 'd'\n[retention]\narchive_after_days = 3", Ok(Some("d/archive"))),
-            ("[retention]\nfolder = 'f'", Ok(Some("f"))),
-            (shared, Ok(None)),
-            (&format!("{shared}[retention]\nfolder = 'f'\narchive_after_days = 3"), Ok(Some("f"))),
-            (&format!("{shared}[retention]\narchive_after_days = 3"), Err(error.to_owned())),
+            ("", "arena-data/archive"),
+            ("data = 'd'\n[retention]\narchive_after_days = 3", "d/archive"),
+            ("[retention]\nfolder = 'f'", "f"),
+            ("[retention]\nbucket = 's3://arena/old'\nregion = 'eu-central-1'", "s3://arena/old"),
+            (shared, "none"),
+            (&format!("{shared}[retention]\nfolder = 'f'\narchive_after_days = 3"), "f"),
+            (&format!("{shared}[retention]\nbucket = 's3://arena'\narchive_after_days = 3"), "s3://arena"),
+            (
+                &format!("{shared}[retention]\narchive_after_days = 3"),
+                "retention.folder is missing: nodes that share a database need one folder for the archive, which all of them can reach, or retention.bucket",
+            ),
+            (
+                "[retention]\nfolder = 'f'\nbucket = 's3://arena'",
+                "retention.folder and retention.bucket exclude each other: an archive has one place",
+            ),
+            ("[retention]\nendpoint = 'https://minio'", "retention.endpoint requires retention.bucket"),
+            ("[retention]\nfolder = 'f'\nregion = 'auto'", "retention.region requires retention.bucket"),
+            (
+                "[retention]\nbucket = 's3://arena'\nregion = 'Europe, I think'",
+                "retention.region: `Europe, I think` isn't a region: expected letters, digits and `-`, such as eu-central-1",
+            ),
         ] {
-            assert_eq!(archive(text), expected.map(|folder| folder.map(PathBuf::from)), "{text}");
+            assert_eq!(archive(text), expected, "{text}");
         }
     }
 

@@ -22,7 +22,7 @@ impl AdminFixture {
         AdminFixture::with(|_| {})
     }
 
-    fn with(change: impl FnOnce(&mut Settings)) -> AdminFixture {
+    pub(super) fn with(change: impl FnOnce(&mut Settings)) -> AdminFixture {
         let host = Host::start_with(|settings| {
             settings.admin_token = Some(known_admin_token());
             change(settings);

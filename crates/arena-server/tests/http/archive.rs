@@ -1,9 +1,10 @@
 //! The archive of ended sessions, over real sockets.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use arena_testkit::{Answer, known_admin_token};
@@ -12,18 +13,63 @@ use serde_json::{Value, json};
 use super::admin::{AdminFixture, hash, shown};
 use super::refusals::messages;
 
-/// Returns the files of the archive by their names.
-fn archived_files(fixture: &AdminFixture) -> Vec<PathBuf> {
-    let folders = fs::read_dir(fixture.host.folder().join("archive")).into_iter().flatten();
-    let files = folders.flat_map(|folder| fs::read_dir(folder.expect("a folder").path()).expect("it is readable"));
-    let mut files: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
-    files.sort();
-    files
+/// The place of an archive's files, read and changed by a test.
+pub(super) trait Files {
+    /// Returns the names of all files, in order.
+    fn list(&self) -> Vec<String>;
+    fn read(&self, name: &str) -> Vec<u8>;
+    fn write(&self, name: &str, content: &[u8]);
+    fn remove(&self, name: &str);
+
+    /// Returns the lines of a file.
+    fn text(&self, name: &str) -> String {
+        gunzip(&self.read(name))
+    }
+}
+
+/// The folder of an archive.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn of(fixture: &AdminFixture) -> Folder {
+        Folder(fixture.host.folder().join("archive"))
+    }
+}
+
+impl Files for Folder {
+    fn list(&self) -> Vec<String> {
+        let folders = fs::read_dir(&self.0).into_iter().flatten();
+        let files = folders.flat_map(|folder| fs::read_dir(folder.expect("a folder").path()).expect("it is readable"));
+        let name = |path: PathBuf| path.strip_prefix(&self.0).expect("it is inside").display().to_string();
+        let mut names: Vec<String> = files.map(|file| name(file.expect("a file").path())).collect();
+        names.sort();
+        names
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        let path = self.0.join(name);
+        let mode = path.metadata().expect("it exists").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "the arena's user only");
+        fs::read(path).expect("it is readable")
+    }
+
+    fn write(&self, name: &str, content: &[u8]) {
+        let path = self.0.join(name);
+        fs::write(&path, content).expect("it is writable");
+        fs::set_permissions(path, Permissions::from_mode(0o600)).expect("it is the test's own");
+    }
+
+    fn remove(&self, name: &str) {
+        fs::remove_file(self.0.join(name)).expect("it exists");
+    }
 }
 
 /// Decompresses a file with the system's tool.
-fn gunzip(file: &Path) -> String {
-    let output = Command::new("gzip").args(["-dc", "--"]).arg(file).output().expect("gzip runs");
+fn gunzip(content: &[u8]) -> String {
+    let mut command = Command::new("gzip");
+    let mut gzip = command.arg("-dc").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("gzip runs");
+    gzip.stdin.take().expect("a pipe").write_all(content).expect("gzip reads");
+    let output = gzip.wait_with_output().expect("gzip ends");
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).expect("text")
 }
@@ -31,6 +77,11 @@ fn gunzip(file: &Path) -> String {
 #[test]
 fn readers_do_not_notice_that_a_session_is_archived() {
     let fixture = AdminFixture::open();
+    assert_archival_is_unnoticed(&fixture, &Folder::of(&fixture));
+}
+
+/// Archives and restores sessions, and compares all answers.
+pub(super) fn assert_archival_is_unnoticed(fixture: &AdminFixture, files: &dyn Files) {
     let client = &fixture.client;
     let (session, players) = fixture.begin(["ada", "bob"]);
     // More messages than a session in memory has.
@@ -82,16 +133,12 @@ fn readers_do_not_notice_that_a_session_is_archived() {
     assert_eq!(look(), before);
     assert_eq!(fixture.post("/archive", json!({ "olderThanDays": 0 })).ok()["sessions"], 0);
 
-    let files = archived_files(&fixture);
-    assert_eq!(files.len(), 2);
-    let lines: usize = files.iter().map(|file| gunzip(file).lines().count()).sum();
+    let names = files.list();
+    assert_eq!(names.len(), 2);
+    let lines: usize = names.iter().map(|name| files.text(name).lines().count()).sum();
     assert_eq!(archived["messages"], lines);
-    for file in &files {
-        let mode = file.metadata().expect("it exists").permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "the arena's user only");
-    }
-    let of_session = files.iter().find(|file| file.display().to_string().contains(&session)).expect("its file");
-    let text = gunzip(of_session);
+    let of_session = names.iter().find(|name| name.contains(&session)).expect("its file");
+    let text = files.text(of_session);
     assert_eq!(text.lines().filter(|line| line.contains(r#""content":"message "#)).count(), 149);
     assert!(text.contains(&hash("message 7")) && !text.contains(r#""message 7""#));
 
@@ -102,7 +149,7 @@ fn readers_do_not_notice_that_a_session_is_archived() {
     assert_eq!(late[late.len() - 1], "well played", "{late:?}");
     fixture.end(&running, &running_players, 0);
     assert_eq!(fixture.post("/restore", json!({})).ok()["restored"], 2);
-    assert_eq!(archived_files(&fixture), [] as [PathBuf; 0]);
+    assert_eq!(files.list(), [] as [String; 0]);
     let path = format!("/api/chat/sync?channel={session}");
     let texts: Vec<String> = messages(&client.get(&path)).iter().map(shown).collect();
     assert_eq!((texts.len(), texts[151].as_str()), (152, "well played"));
@@ -112,11 +159,16 @@ fn readers_do_not_notice_that_a_session_is_archived() {
 #[test]
 fn what_is_erased_leaves_the_archive_too() {
     let fixture = AdminFixture::open();
+    assert_erasure_is_whole(&fixture, &Folder::of(&fixture));
+}
+
+/// Hides a message of an archived session, removes one and damages the file of one.
+pub(super) fn assert_erasure_is_whole(fixture: &AdminFixture, files: &dyn Files) {
     let [hidden, removed, lost] = [0, 0, 1].map(|errs| fixture.play(["ada", "bob"], errs));
     let hide_later = fixture.client.get(&format!("/api/sessions/{hidden}/record"));
     std::thread::sleep(Duration::from_millis(5));
     assert_eq!(fixture.post("/archive", json!({ "olderThanDays": 0 })).ok()["sessions"], 3);
-    let all_text = || archived_files(&fixture).iter().map(|file| gunzip(file)).collect::<String>();
+    let all_text = || files.list().iter().map(|name| files.text(name)).collect::<String>();
     assert_eq!(all_text().matches("good luck").count(), 3);
 
     assert_eq!(fixture.hide(&hidden, 1).ok()["contentSha256"], hash("good luck"));
@@ -129,9 +181,8 @@ fn what_is_erased_leaves_the_archive_too() {
     assert!(!record.text().contains("good luck") && hide_later.text().contains("good luck"));
 
     fixture.remove(&removed).ok();
-    let names =
-        |id: &str| archived_files(&fixture).iter().filter(|file| file.display().to_string().contains(id)).count();
-    assert_eq!([&hidden, &removed, &lost].map(|id| names(id)), [1, 0, 1]);
+    let count = |id: &str| files.list().iter().filter(|name| name.contains(id)).count();
+    assert_eq!([&hidden, &removed, &lost].map(|id| count(id)), [1, 0, 1]);
     assert_eq!(
         fixture.post("/restore", json!({ "session": removed })).refusal(),
         (404, "CHALLENGE_NOT_FOUND".to_owned())
@@ -139,20 +190,20 @@ fn what_is_erased_leaves_the_archive_too() {
     assert_eq!(fixture.post("/restore", json!({ "session": "x" })).refusal(), (404, "CHALLENGE_NOT_FOUND".to_owned()));
 
     // A lost or damaged file is an error of this session only.
-    let file = archived_files(&fixture).into_iter().find(|file| file.display().to_string().contains(&lost));
-    let file = file.expect("its file");
-    let content = fs::read(&file).expect("it is readable");
+    let name = files.list().into_iter().find(|name| name.contains(&lost)).expect("its file");
+    let content = files.read(&name);
     let unavailable = (503, "ARCHIVE_UNAVAILABLE".to_owned());
     for damage in ["truncated", "missing"] {
         match damage {
-            "missing" => fs::remove_file(&file).expect("it exists"),
-            _ => fs::write(&file, &content[..content.len() / 2]).expect("it is writable"),
+            "missing" => files.remove(&name),
+            _ => files.write(&name, &content[..content.len() / 2]),
         }
         let record = format!("/api/sessions/{lost}/record");
         assert_eq!(fixture.client.get(&record).refusal(), unavailable, "{damage}");
         assert_eq!(fixture.post("/restore", json!({ "session": lost })).refusal(), unavailable, "{damage}");
+        assert_eq!(fixture.client.get(&format!("/api/sessions/{hidden}/record")).status, 200, "{damage}");
     }
-    fs::write(&file, content).expect("it is writable");
+    files.write(&name, &content);
     assert_eq!(fixture.post("/restore", json!({ "session": lost })).ok()["restored"], 1);
     assert_eq!(fixture.post("/restore", json!({ "session": lost })).ok()["restored"], 0);
     let actions: Vec<String> = fixture.audited().into_iter().map(|(action, _)| action).collect();

@@ -1,5 +1,6 @@
 //! Tests that need Python.
 
+mod bucket;
 mod deal;
 mod fuzz;
 mod mcp;
