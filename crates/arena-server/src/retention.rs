@@ -1,4 +1,4 @@
-//! Archival of ended sessions by their age.
+//! Archival of ended sessions, and removal of ended tournaments, by their age.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,12 +14,14 @@ const EVERY: Duration = Duration::from_secs(60 * 60);
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// Archival of ended sessions: `[retention]` in `arena.toml`.
+/// Archival of ended sessions and removal of ended tournaments: `[retention]` in `arena.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetentionSettings {
     /// Age in days at which the messages of an ended session move to the archive. 0 means never.
     pub archive_after_days: u32,
+    /// Age in days at which an ended tournament is removed with its replays. 0 means never.
+    pub remove_tournaments_after_days: u32,
     /// The folder of the archive. Default: `archive` in the data folder. Nodes that share a database need one folder
     /// that all of them can reach.
     pub folder: Option<PathBuf>,
@@ -35,8 +37,8 @@ pub struct RetentionSettings {
 }
 
 impl Arena {
-    /// Archives sessions of the age from the settings, now and then.
-    pub(crate) async fn keep_archiving(&self) {
+    /// Archives sessions and removes tournaments of the ages from the settings, now and then.
+    pub(crate) async fn keep_retention(&self) {
         match self.engine.check_bucket().await {
             Ok(None) => {}
             Ok(Some(bucket)) => tracing::info!(%bucket, "the archive is the bucket {bucket}"),
@@ -59,14 +61,28 @@ impl Arena {
                     Err(error) => tracing::warn!(%error, "cannot archive sessions now: {error}"),
                 }
             }
+            self.remove_old_tournaments().await;
             tokio::time::sleep(EVERY).await;
         }
     }
 
+    async fn remove_old_tournaments(&self) {
+        let days = self.settings.retention.remove_tournaments_after_days;
+        let Some(tournaments) = self.tournaments.as_ref().filter(|_| days > 0) else { return };
+        let before = self.days_ago(days);
+        let removed = tournaments.run_blocking(move |tournaments| tournaments.remove_ended(before)).await;
+        if removed > 0 {
+            tracing::info!(removed, "old tournaments removed");
+        }
+    }
+
+    fn days_ago(&self, days: u32) -> Timestamp {
+        Timestamp(self.engine.now().0 - i64::from(days) * DAY_MS)
+    }
+
     /// Archives the sessions that ended this many days ago or earlier.
     pub(crate) async fn archive(&self, by: Option<Administrator>, days: u32) -> Result<ArchivedCount, EngineError> {
-        let before = Timestamp(self.engine.now().0 - i64::from(days) * DAY_MS);
-        let count = self.engine.archive_ended(by, before).await?;
+        let count = self.engine.archive_ended(by, self.days_ago(days)).await?;
         self.metrics.archived_sessions.inc_by(count.sessions);
         Ok(count)
     }

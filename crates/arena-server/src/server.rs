@@ -316,10 +316,10 @@ impl Server {
                 keep_running(&house.restarting, "forgets addresses", forget_addresses),
             );
         });
-        let keep_archiving = {
+        let keep_retention = {
             let arena = arena.clone();
             tokio::spawn(async move {
-                keep_running(&arena.restarting, "archives sessions", || arena.keep_archiving()).await;
+                keep_running(&arena.restarting, "archives sessions and removes tournaments", || arena.keep_retention()).await;
             })
         };
         let keep_derived = tokio::spawn(async move {
@@ -380,7 +380,7 @@ impl Server {
         let (connections, _lanes) = acceptor.close().await;
         run_deadlines.abort();
         housekeeping.abort();
-        keep_archiving.abort();
+        keep_retention.abort();
         keep_derived.abort();
         follow_others.abort();
         for task in [keep_log, watching, keep_certificate].into_iter().flatten() {

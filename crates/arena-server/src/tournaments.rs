@@ -30,6 +30,7 @@ use arena_engine::{Engine, Once};
 use arena_identity::ServerSecret;
 use arena_match::process::try_sandbox;
 use arena_match::{ChainRepair, Launcher, logs};
+use arena_model::Timestamp;
 use arena_runner::{Journal, JournalError, REPLAYS};
 use arena_tournament::Record;
 use facts::OnceFacts;
@@ -656,6 +657,26 @@ impl Tournaments {
         self.0.replay_cache.forget(id);
         self.state().forget_tournament(id);
         Ok(())
+    }
+
+    /// Removes the tournaments that ended before this time. Returns their number.
+    pub(crate) fn remove_ended(&self, before: Timestamp) -> usize {
+        if self.is_shared() {
+            self.try_read_changes();
+        }
+        let has_ended = |entry: &&Entry| entry.facts.ended.as_ref().is_some_and(|ended| ended.at < before.0);
+        let old: Vec<TournamentId> =
+            self.state().tournaments.values().filter(has_ended).map(|entry| entry.facts.id).collect();
+        let remove = |id: &&TournamentId| match self.remove(**id) {
+            Ok(()) => true,
+            // Another node has removed it.
+            Err(TournamentRefusal::NoTournament(_)) => false,
+            Err(refusal) => {
+                tracing::warn!(tournament = %id, "cannot remove the old tournament {id}: {refusal}");
+                false
+            }
+        };
+        old.iter().filter(remove).count()
     }
 
     /// Returns a tournament's snapshot and the record of its journal.

@@ -281,6 +281,35 @@ fn a_server_that_was_killed_or_stopped_gets_the_same_standings() {
 }
 
 #[test]
+fn old_tournaments_are_removed_by_their_age() {
+    let data = folder();
+    let more = "[retention]\nremove_tournaments_after_days = 2\n";
+    let fixture = TournamentServerFixture::start_with(data.path(), more, &[]);
+    let agents = upload_three(&fixture);
+    let [old, young] = [(); 2].map(|()| {
+        let id = fixture.create(&order(&agents[..2], json!({ "rounds": 1 })));
+        fixture.wait(&id, |outcome| outcome["state"] == "complete");
+        id
+    });
+    fixture.server.stop();
+    // Nobody waits for days: the end of one tournament is moved into the past.
+    let path = data.path().join("store/tournaments").join(&old).join("facts.json");
+    let mut facts: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let ended = facts["ended"]["at"].as_i64().unwrap();
+    facts["ended"]["at"] = (ended - 3 * 24 * 3600 * 1000).into();
+    fs::write(&path, facts.to_string()).unwrap();
+    let fixture = TournamentServerFixture::start_with(data.path(), more, &[]);
+    let until = Instant::now() + TIMEOUT;
+    while fixture.client.get(&format!("/api/tournaments/{old}")).status != 404 {
+        assert!(Instant::now() < until, "the old tournament stays");
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!path.parent().unwrap().exists());
+    assert_eq!(fixture.find(&young)["state"], "complete");
+    assert_eq!(fixture.client.get("/api/agents").ok()["total"], 3);
+}
+
+#[test]
 fn workers_play_a_servers_tournaments_and_neither_is_missed_when_killed() {
     let expected = undisturbed_results();
     let (data, nats) = (folder(), NatsServer::start_guarded("tok3n"));
