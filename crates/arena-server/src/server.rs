@@ -319,7 +319,8 @@ impl Server {
         let keep_retention = {
             let arena = arena.clone();
             tokio::spawn(async move {
-                keep_running(&arena.restarting, "archives sessions and removes tournaments", || arena.keep_retention()).await;
+                keep_running(&arena.restarting, "archives sessions and removes tournaments", || arena.keep_retention())
+                    .await;
             })
         };
         let keep_derived = tokio::spawn(async move {

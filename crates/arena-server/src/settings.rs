@@ -658,7 +658,8 @@ impl Settings {
     /// # Errors
     /// If these nodes need it, or a setting of the bucket is invalid.
     pub(crate) fn archive(&self) -> Result<Option<ArchivePlace>, SettingsError> {
-        let RetentionSettings { archive_after_days, folder, bucket, endpoint, region, credentials, .. } = &self.retention;
+        let RetentionSettings { archive_after_days, folder, bucket, endpoint, region, credentials, .. } =
+            &self.retention;
         match (folder, bucket) {
             (Some(_), Some(_)) => Err(SettingsError::TwoArchives),
             (None, Some(bucket)) => {
