@@ -59,7 +59,17 @@ impl LeagueContext {
         if matches!(&self.place, StorePlace::Folder(folder) if !folder.exists()) {
             return Err(self.unknown(name));
         }
-        let store = self.wait(Store::open_as_counted(&self.place)).map_err(|error| match error {
+        let store = self.open_store()?;
+        let league = self.wait(store.leagues().find(name)).map_err(unavailable)?;
+        match league {
+            Some(league) => Ok((store, league)),
+            None => Err(self.unknown(name)),
+        }
+    }
+
+    /// Opens the store, and creates it if there is none.
+    fn open_store(&self) -> Result<Store, Failure> {
+        self.wait(Store::open_as_counted(&self.place)).map_err(|error| match error {
             // The other process may run for days, so the error also names the command that can read the leagues.
             StoreError::InUse { .. } | StoreError::Taken { .. } => {
                 let sentence = format!(
@@ -68,13 +78,15 @@ impl LeagueContext {
                 );
                 Failure::new(Exit::StoreUnavailable, sentence)
             }
+            StoreError::TakenByNodes { database, holder } => {
+                let sentence = format!(
+                    "nodes of an arena share the database {database} ({holder}); use another database, or another \
+                     schema of this one, for leagues"
+                );
+                Failure::new(Exit::StoreUnavailable, sentence)
+            }
             error => unavailable(error),
-        })?;
-        let league = self.wait(store.leagues().find(name)).map_err(unavailable)?;
-        match league {
-            Some(league) => Ok((store, league)),
-            None => Err(self.unknown(name)),
-        }
+        })
     }
 
     /// Opens the store for reading, even if another process has it open; `None` if there is no store.
@@ -145,7 +157,7 @@ fn create(context: &LeagueContext, args: CreateArgs, style: Style) -> Result<(),
         Some(seed) => seed,
         None => settings::draw_seed()?,
     };
-    let store = context.wait(Store::open_as_counted(&context.place)).map_err(unavailable)?;
+    let store = context.open_store()?;
     let new = NewLeague { name: args.name.clone(), rules, rules_version, seed, at: now() };
     if context.wait(store.create_league(new)).map_err(unwritten)?.is_none() {
         let sentence = format!("league {} already exists in {}", args.name, context.place);

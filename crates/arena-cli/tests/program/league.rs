@@ -436,6 +436,17 @@ fn a_league_in_a_database_is_taken_over_from_a_killed_process() {
     assert!(fixture.games(1).len() >= before + 4);
     assert_eq!(fixture.show("1")["games_played"], fixture.games(1).len());
     assert!(!Path::new(&fixture.data).exists(), "the league uses no data folder");
+    let data = fixture.agent_folder.text("server");
+    let url = fixture.url.as_deref().unwrap();
+    let args = ["serve", "--listen", "127.0.0.1:0", "--shared", "--data", &data];
+    let node = Running::start_with(&args, &[("DATABASE_URL", url), ("ADMIN_TOKEN", &"0".repeat(32))]);
+    let refused = fixture.ask(&["rm", "ladder", "a"]);
+    assert_eq!(
+        (refused.code, refused.stderr.contains("or another schema of this one, for leagues")),
+        (6, true),
+        "{refused:#?}"
+    );
+    drop(node);
     let known = fixture.ask(&["list", "--json"]).json();
     assert_eq!((&known[0]["name"], &known[0]["agents"]), (&"ladder".into(), &2.into()), "{known}");
 }
