@@ -82,7 +82,6 @@ pub enum BucketError {
 }
 
 /// A bucket of an S3-compatible object store, and a prefix of all keys.
-#[derive(Debug)]
 pub struct Bucket {
     url: String,
     prefix: Path,
@@ -183,6 +182,13 @@ impl Bucket {
             Ok(answer) => answer.map_err(|error| format!("{self}: {}", reason(&error))),
             Err(_) => Err(format!("{self}: no answer within {} s", patience.as_secs())),
         }
+    }
+}
+
+/// Shows the URL only, because the client has the credentials.
+impl fmt::Debug for Bucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bucket({self})")
     }
 }
 
