@@ -302,7 +302,8 @@ Examples:
 
 Agents may join or leave at any time; the agent with the most uncertain rating plays next.
 
-Leagues are kept in a data folder (--data) or a Postgres database (--database-url). Only one process at a time can write to it: a server or an `arena league` command. `show` and `list` can always read it.")]
+Leagues are kept in a data folder (--data) or a Postgres database (--database-url). Only one process at a \
+time can write to it: a server or an `arena league` command. `show` and `list` can always read it.")]
     League {
         /// The place of the leagues.
         #[command(flatten)]

@@ -25,9 +25,12 @@ use crate::tournament::entrants::check_name;
 
 pub fn run(verb: LeagueVerb, data: &DataArgs, style: Style) -> Result<(), Failure> {
     let folder = data.data.clone().unwrap_or_else(|| Settings::default().data);
-    let place = match &data.database_url {
+    // An empty environment variable counts as unset.
+    let place = match data.database_url.as_ref().filter(|url| !url.is_empty()) {
         Some(url) => {
-            let refuse = |error| Failure::new(Exit::Usage, format_args!("--database-url: {error}"));
+            let refuse = |error| {
+                Failure::new(Exit::Usage, format_args!("invalid --database-url (LEAGUE_DATABASE_URL): {error}"))
+            };
             StorePlace::Database(Box::new(url.parse().map_err(refuse)?))
         }
         None => StorePlace::Folder(folder.clone()),
@@ -46,7 +49,7 @@ pub fn run(verb: LeagueVerb, data: &DataArgs, style: Style) -> Result<(), Failur
 
 /// The place of the leagues' store, and the runtime for the store.
 struct LeagueContext {
-    /// The data folder. It isn't part of any agent, also if the store is in a database.
+    /// The data folder. Fingerprints of agents leave it out, even if the store is in a database.
     data: PathBuf,
     place: StorePlace,
     runtime: Runtime,

@@ -385,8 +385,8 @@ fn followed_by(
     archived
 }
 
-/// Returns the key of a file: its path in the folder or the bucket. Each archival has a file of its own, so that the removal of an old
-/// one can't hit a new one.
+/// Returns the key of a file: its path in the folder or the bucket. Each archival has a file of its own, so that the
+/// removal of an old one can't hit a new one.
 fn file_of(id: SessionId, archival: uuid::Uuid) -> String {
     let id = id.to_string();
     format!("{}/{id}.{archival}.jsonl.gz", &id[..2])

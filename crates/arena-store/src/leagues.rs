@@ -11,7 +11,7 @@ use crate::db::{Db, Failure};
 use crate::job::WriteError;
 use crate::postgres::PostgresReaders;
 use crate::sqlite::SqliteReaders;
-use crate::tables::to_json;
+use crate::tables::{read_bytes, to_json};
 use crate::value::{Columns, Value, count};
 use crate::{CommitError, Store, StoreError};
 
@@ -492,7 +492,6 @@ fn read_league(row: &dyn Columns) -> Result<League, StoreError> {
     let serde_json::Value::Object(options) = read_json(row, 3, &subject)? else {
         return Err(StoreError::damaged(subject, "its options aren't a JSON object"));
     };
-    let seed = row.bytes(9)?.try_into().map_err(|_| StoreError::damaged(&subject, "its seed hasn't 32 bytes"))?;
     Ok(League {
         no: LeagueNo(row.integer(0)?),
         rules: LeagueRules {
@@ -503,7 +502,7 @@ fn read_league(row: &dyn Columns) -> Result<League, StoreError> {
             limits: TimeLimits { step_ms: number(row, 6)?, bank_ms: number(row, 7)? },
             sandbox: read_json(row, 8, &subject)?,
         },
-        seed: Seed(seed),
+        seed: Seed(read_bytes(row, 9)?),
         created_at: Timestamp(row.integer(10)?),
         season: small(row, 11)?,
         rules_version: small(row, 12)?,
@@ -539,7 +538,6 @@ fn read_agent(row: &dyn Columns) -> Result<LeagueAgent, StoreError> {
 /// Reads a game without its seats.
 fn read_game(row: &dyn Columns, season: u32) -> Result<LeagueGame, StoreError> {
     let of = number(row, 0)?;
-    let seed = row.bytes(3)?.try_into();
     Ok(LeagueGame {
         number: of,
         season,
@@ -554,7 +552,7 @@ fn read_game(row: &dyn Columns, season: u32) -> Result<LeagueGame, StoreError> {
                 result: None,
                 tainted_reason: None,
             },
-            seed: Seed(seed.map_err(|_| StoreError::damaged(game_of(of), "its seed hasn't 32 bytes"))?),
+            seed: Seed(read_bytes(row, 3)?),
             epochs: number(row, 4)?,
             moves: None,
             took_ms: row.real(8)?,

@@ -7,7 +7,7 @@ use crate::db::Failure;
 use crate::dialect::{Dialect, Table, columns, insert};
 use crate::job::Writing;
 use crate::standings::pass_over;
-use crate::tables::{LogLeaves, RemovedSessions, read_ending, read_hash, read_seed, to_json};
+use crate::tables::{LogLeaves, RemovedSessions, read_bytes, read_ending, read_seed, to_json};
 use crate::value::{Columns, Value, count};
 use crate::{CommitError, EndingNo, SessionNo, Store, StoreError};
 
@@ -377,7 +377,7 @@ fn read_leaf(row: &dyn Columns) -> Result<StoredLeaf, StoreError> {
         session: id.map_err(|error| StoreError::damaged(format!("leaf {n} of the log"), error))?,
         kind: row.text(LogLeaves::Kind as usize)?.to_owned(),
         data: row.text(LogLeaves::Data as usize)?.to_owned(),
-        hash: read_hash(row, LogLeaves::Hash as usize)?,
+        hash: read_bytes(row, LogLeaves::Hash as usize)?,
     })
 }
 

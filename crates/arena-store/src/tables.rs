@@ -345,11 +345,12 @@ pub(crate) fn read_commitment(
 
 /// Reads an answer: the hash of the request, then the body.
 pub(crate) fn read_answer(row: &dyn Columns, first: usize) -> Result<StoredAnswer, StoreError> {
-    Ok(StoredAnswer { request: read_hash(row, first)?, body: row.text(first + 1)?.to_owned() })
+    Ok(StoredAnswer { request: read_bytes(row, first)?, body: row.text(first + 1)?.to_owned() })
 }
 
-pub(crate) fn read_hash(row: &dyn Columns, column: usize) -> Result<[u8; 32], StoreError> {
-    row.bytes(column)?.try_into().map_err(|_| StoreError::Database("a hash isn't 32 bytes".to_owned()))
+/// Reads 32 bytes: a hash or a seed.
+pub(crate) fn read_bytes(row: &dyn Columns, column: usize) -> Result<[u8; 32], StoreError> {
+    row.bytes(column)?.try_into().map_err(|_| StoreError::Database(format!("column {column} of a row isn't 32 bytes")))
 }
 
 impl KnownSession {

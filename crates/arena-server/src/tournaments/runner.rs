@@ -190,8 +190,7 @@ impl TournamentsState {
         let (stop, replay_bytes) = (&signals.end, self.settings.replay_bytes);
         let sign_key = self.signer.as_ref().map(|signer| &**signer as &(dyn Sign + Sync));
         let plan = &journal.record().plan;
-        // Workers play only built-in games.
-        let workers = match self.settings.nats_url.as_ref().filter(|_| plan.script.is_none()) {
+        let workers = match &self.settings.nats_url {
             Some(url) => match prepare(plan, &folder, url, &std::env::var("PATH").unwrap_or_default()) {
                 Ok(prepared) => Some(prepared),
                 Err(PrepareError::Nats(error)) => {

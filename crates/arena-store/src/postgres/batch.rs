@@ -20,7 +20,7 @@ use crate::plan::{
 use crate::standings::{Counting, read_career};
 use crate::tables::{
     Answers, Boards, CareerRow, Careers, Endings, Invites, Messages, RemovedSessions, SessionRow, Sessions, Users,
-    read_answer, read_hash,
+    read_answer, read_bytes,
 };
 use crate::value::{Columns, Value};
 use crate::{CommitError, NewAnswer, StoreError};
@@ -221,7 +221,7 @@ async fn read_known(holder: &Holder, wanted: &RowsWanted<'_>) -> Result<RowsFoun
         known.sessions.extend(KnownSession::read(&row, 1)?.map(|session| (no, session)));
     }
     for row in answers? {
-        known.answers.insert(read_hash(&row, 0)?, read_answer(&row, 1)?);
+        known.answers.insert(read_bytes(&row, 0)?, read_answer(&row, 1)?);
     }
     for row in users? {
         let no = row.integer(1)?;
