@@ -5,7 +5,7 @@ mod ending;
 pub mod entrants;
 pub mod tables;
 mod watch;
-mod workers;
+pub mod workers;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -262,9 +262,7 @@ pub fn failed(error: RunError<Failure>) -> Failure {
         RunError::Fit(error) => Failure::caused(Exit::BadTournament, &error),
         RunError::Match { source, .. } => explain(source),
         RunError::Write { path, source } => cannot_write(&path, &source),
-        RunError::Unplayable { number, what } => {
-            Failure::new(Exit::NoAgent, format_args!("no worker can play game {number}: {what}"))
-        }
+        error @ RunError::Unplayable { .. } => Failure::new(Exit::NoAgent, error),
         RunError::Changed(error) => Failure::new(Exit::BadTournament, error),
         RunError::ExposedOutput(error) => Failure::new(Exit::Usage, error),
         RunError::Nats(error) => Failure::new(Exit::Unreachable, error),

@@ -52,16 +52,16 @@ pub enum RunError<E> {
     /// A match that ended without a result.
     #[error("game {number} ended without a result")]
     Match {
-        /// The match's number; 0 in a league.
+        /// The match's number.
         number: usize,
         /// The reason.
         source: MatchError,
     },
     /// A match that no worker can play.
-    #[error("no worker can play game {number}: {what}")]
+    #[error("no worker can play {name}: {what}")]
     Unplayable {
-        /// The match's number.
-        number: usize,
+        /// The match's name in sentences.
+        name: String,
         /// The last worker's reason, in one sentence.
         what: String,
     },

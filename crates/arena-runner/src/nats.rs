@@ -1,5 +1,5 @@
-//! Matches over a work queue: a dispatcher publishes the matches of a tournament as jobs on NATS, and workers on other
-//! machines play them.
+//! Matches over a work queue: a dispatcher publishes the matches of a tournament or league as jobs on NATS, and workers
+//! on other machines play them.
 //!
 //! A job contains everything that a match depends on, and identifies agents by the hash of their content. A worker
 //! plays the job with the match loop of `arena-match`, publishes the result with its replay, and then acknowledges the
@@ -10,18 +10,19 @@
 mod agents;
 mod audit;
 mod cache;
+pub(crate) mod competition;
 mod connect;
 mod dispatcher;
 mod executor;
 mod names;
 mod publish;
-mod referee;
-mod wire;
+pub(crate) mod referee;
+pub(crate) mod wire;
 mod worker;
 
 pub use agents::TravelError;
 pub use connect::NatsError;
-pub use executor::{NatsExecutor, NatsOptions, PrepareError, Prepared, prepare};
+pub use executor::{NatsExecutor, NatsOptions, PrepareError, Prepared, prepare, prepare_league};
 pub use worker::{WorkError, Worker, WorkerEvent, work};
 
 /// The default share of matches that two workers play for comparison.

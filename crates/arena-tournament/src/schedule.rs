@@ -24,8 +24,8 @@ pub use sequential_test::SequentialTest;
 /// A scheduled game: its agents, their seats and its seed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pairing {
-    /// The game's number, from 1, in the order of play. In a league, the number is 0, because the store numbers games
-    /// when they end.
+    /// The game's number, from 1, in the order of play. In a league, the place among the games of all meetings; users
+    /// see the number that the store assigns when a game ends.
     pub number: usize,
     /// The round, from 1. In a league, the number of the season.
     pub round: usize,

@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use super::matches::{Affinity, SandboxArgs, dialect, game_help, games, option, seed};
+use super::tournament::WorkerPoolArgs;
 
 /// The place of the leagues.
 #[derive(Debug, Args)]
@@ -63,6 +64,7 @@ Examples:
   arena league run snakes --for 10m --concurrency 2
   arena league run snakes --games 100
   arena league run snakes --until-margin 50 --for 2h    stop at the first limit reached
+  arena league run snakes --nats-url nats://127.0.0.1   on every `arena worker` of that NATS server
 
 The agent with the most uncertain rating plays next, against the opponents that reduce this uncertainty most. A pairing that \
 has begun, or was interrupted earlier, is always played to its end.
@@ -167,6 +169,9 @@ pub struct RunLeagueArgs {
     /// Print the standings after every N games; 0: only at the end.
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub table_every: usize,
+    /// The workers.
+    #[command(flatten)]
+    pub pool: WorkerPoolArgs,
 }
 
 /// Options of `arena league show`.

@@ -134,7 +134,7 @@ pub struct TournamentArgs {
     pub play: PlayArgs,
 }
 
-/// Workers that play a tournament, and the checks of their results.
+/// Workers that play a tournament or league, and the checks of their results.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Workers")]
 pub struct WorkerPoolArgs {

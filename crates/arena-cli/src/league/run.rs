@@ -5,6 +5,7 @@ use std::time::Instant;
 use arena_match::cores;
 use arena_report::season;
 use arena_runner::league::{Change, LeagueRun, Season, Until, check_agents, check_season, line, report};
+use arena_runner::nats::{NatsExecutor, NatsOptions};
 use arena_runner::{Ended, Event, Executor, LocalExecutor};
 use arena_store::{League, Store};
 use serde_json::{Value, json};
@@ -17,44 +18,52 @@ use crate::interrupt;
 use crate::matches::files;
 use crate::matches::settings::{self, search_path};
 use crate::output::{Style, counted, note, print, printable};
-use crate::tournament::failed;
+use crate::tournament::{failed, workers};
 
 /// Plays a league.
 pub fn run(context: &LeagueContext, args: &RunLeagueArgs, style: Style) -> Result<(), Failure> {
     let began = Instant::now();
+    workers::check_league(args)?;
     let (store, league) = context.open(&args.name)?;
     check_season(&league).map_err(|error| unplayable(&error))?;
     files::allow(args.concurrency as usize, league.rules.seats)?;
     let season = ready(context, &store, league)?;
     check_enough(&season)?;
-    let [stop, called_off] = interrupt::flags([
-        "finishing the games in progress; press Ctrl-C again to stop at once",
-        "stopping; the games in progress are lost; press Ctrl-C again to kill this program",
-    ])?;
-    let places = match args.affinity {
-        Affinity::Share => cores(),
-        Affinity::Any => Vec::new(),
-    };
-    let launcher = settings::launcher()?;
-    let executor = LocalExecutor {
-        launcher: &launcher,
-        concurrency: args.concurrency as usize,
-        cores: &places,
-        replay_bytes: u64::MAX,
-        stop: &stop,
-        called_off: &called_off,
-        sign_key: None,
-    };
+    let pool = workers::prepare_league(&args.pool, &season, &context.data)?;
     let until = Until { games: args.games, at: args.time.map(|time| began + time), margin: args.until_margin };
     if style != Style::Json {
         print(&printable(&season::title(&report(&season))))?;
     }
     let before = season.games().len();
     let mut run = LeagueRun::new(&store, context.runtime.handle(), season, until, &now, &context.data);
-    let played =
-        executor.play(&mut run, |run, event| print_event(run.season(), &event, before, args.table_every, style));
+    let on_event =
+        |run: &LeagueRun<'_>, event: Event| print_event(run.season(), &event, before, args.table_every, style);
+    let played = match pool {
+        Some((prepared, check)) => {
+            let [stop, called_off] = &interrupt::flags([
+                "waiting for the workers' games in progress; press Ctrl-C again to stop at once",
+                "stopping; the next run collects the workers' games in progress",
+            ])?;
+            let options = NatsOptions { check, stop, called_off, replay_bytes: u64::MAX, sign_key: None };
+            NatsExecutor { prepared, options }.play(&mut run, on_event)
+        }
+        None => {
+            let [stop, called_off] = &interrupt::flags([
+                "finishing the games in progress; press Ctrl-C again to stop at once",
+                "stopping; the games in progress are lost; press Ctrl-C again to kill this program",
+            ])?;
+            let cores = match args.affinity {
+                Affinity::Share => cores(),
+                Affinity::Any => Vec::new(),
+            };
+            let (launcher, concurrency) = (&settings::launcher()?, args.concurrency as usize);
+            let (cores, replay_bytes, sign_key) = (&cores[..], u64::MAX, None);
+            LocalExecutor { launcher, concurrency, cores, replay_bytes, stop, called_off, sign_key }
+                .play(&mut run, on_event)
+        }
+    };
     let season = run.season();
-    let games = season.games().len() - before;
+    let games = season.games().len().saturating_sub(before);
     end(season, style)?;
     match played.map_err(failed)? {
         Ended::Complete => check_enough(season),
@@ -108,6 +117,10 @@ fn check_enough(season: &Season) -> Result<(), Failure> {
 
 fn print_event(season: &Season, event: &Event, before: usize, table_every: usize, style: Style) -> Result<(), Failure> {
     match (event, season.games().last(), style) {
+        (Event::Note(text), ..) => {
+            note(text);
+            Ok(())
+        }
         (Event::Changed(agent), ..) => {
             let name = &season.agents()[*agent].facts.name;
             note(&format!(
@@ -136,7 +149,7 @@ fn print_event(season: &Season, event: &Event, before: usize, table_every: usize
         }
         (Event::Played(_), Some(game), Style::Pretty | Style::Compact) => {
             print(&line(season, game))?;
-            let played = season.games().len() - before;
+            let played = season.games().len().saturating_sub(before);
             match table_every > 0 && played.is_multiple_of(table_every) {
                 true => print(&tables::standings(&report(season))),
                 false => Ok(()),

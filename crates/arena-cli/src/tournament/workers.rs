@@ -1,15 +1,16 @@
-//! Tournaments on workers: options and messages. `arena-runner` does the work.
+//! Tournaments and leagues on workers: options and messages. `arena-runner` does the work.
 
 use std::path::Path;
 
-use arena_runner::nats::{CROSS_CHECK, PrepareError, Prepared, prepare as pack};
+use arena_runner::league::Season;
+use arena_runner::nats::{self, CROSS_CHECK, PrepareError, Prepared};
 use arena_tournament::TournamentPlan;
 
-use crate::args::{Affinity, ResumeArgs, Sandbox, TournamentArgs, WorkerPoolArgs};
+use crate::args::{Affinity, ResumeArgs, RunLeagueArgs, Sandbox, TournamentArgs, WorkerPoolArgs};
 use crate::exit::{Exit, Failure};
 use crate::matches::settings::search_path;
 
-/// A tournament that is prepared for workers, and the fraction of its games that two workers play for comparison.
+/// A competition that is prepared for workers, and the fraction of its games that two workers play for comparison.
 pub type WorkerPool = (Prepared, f64);
 
 /// Refuses options that each worker sets for itself.
@@ -41,6 +42,11 @@ pub fn check_resume(args: &ResumeArgs) -> Result<(), Failure> {
     check(&args.pool, &[("--concurrency", args.concurrency.is_some())])
 }
 
+/// Refuses the options of a league's run that each worker sets for itself.
+pub fn check_league(args: &RunLeagueArgs) -> Result<(), Failure> {
+    check(&args.pool, &[("--concurrency", args.concurrency != 1), ("--affinity", args.affinity != Affinity::Share)])
+}
+
 fn check(args: &WorkerPoolArgs, options: &[(&str, bool)]) -> Result<(), Failure> {
     match options.iter().find(|(_, is_given)| *is_given && args.nats_url.is_some()) {
         None => Ok(()),
@@ -51,17 +57,28 @@ fn check(args: &WorkerPoolArgs, options: &[(&str, bool)]) -> Result<(), Failure>
     }
 }
 
-/// Prepares the files for the workers, but queues no games yet.
+/// Prepares a tournament's files for the workers, but queues no games yet.
 pub fn prepare(args: &WorkerPoolArgs, plan: &TournamentPlan, folder: &Path) -> Result<Option<WorkerPool>, Failure> {
     let Some(address) = &args.nats_url else { return Ok(None) };
-    let prepared = pack(plan, folder, address, &search_path()).map_err(|error| {
+    pool(args, nats::prepare(plan, folder, address, &search_path())).map(Some)
+}
+
+/// Prepares the files of a league's agents for the workers, but queues no games yet. `data` is the data folder.
+pub fn prepare_league(args: &WorkerPoolArgs, season: &Season, data: &Path) -> Result<Option<WorkerPool>, Failure> {
+    let Some(address) = &args.nats_url else { return Ok(None) };
+    pool(args, nats::prepare_league(season, data, address, &search_path())).map(Some)
+}
+
+fn pool(args: &WorkerPoolArgs, prepared: Result<Prepared, PrepareError>) -> Result<WorkerPool, Failure> {
+    let prepared = prepared.map_err(|error| {
         let exit = match error {
             PrepareError::Rules(_) => Exit::Usage,
             PrepareError::Travel(_) => Exit::NoAgent,
+            PrepareError::Store(_) => Exit::StoreUnavailable,
             PrepareError::Nats(_) => Exit::Unreachable,
             PrepareError::System(_) => Exit::Internal,
         };
         Failure::new(exit, error)
     })?;
-    Ok(Some((prepared, args.cross_check.unwrap_or(CROSS_CHECK))))
+    Ok((prepared, args.cross_check.unwrap_or(CROSS_CHECK)))
 }

@@ -1,9 +1,10 @@
-//! Tournaments with workers: real processes and a real NATS server, with kills, restarts and false results. The results
+//! Tournaments and leagues with workers: real processes and a real NATS server, with kills, restarts and false results. The results
 //! must equal those of a tournament on one machine.
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
 mod fixture;
 mod hostile;
+mod league;
 mod liar;
 #[path = "../program/program.rs"]
 #[allow(dead_code, reason = "the other tests of the binary use more of it")]

@@ -45,7 +45,7 @@ fn tournaments_that_workers_cannot_play_are_refused() {
         &url,
         "--agent LAB/bots-a/a.py --agent http://127.0.0.1:9/ --nats-url URL",
         expect![
-            "8: error: 127.0.0.1:9 isn't a local file or folder, but workers play only such agents; run the tournament without --nats-url"
+            "8: error: 127.0.0.1:9 isn't a local file or folder, but workers play only such agents; leave out --nats-url"
         ],
     );
     check(

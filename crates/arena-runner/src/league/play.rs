@@ -1,23 +1,32 @@
 //! The [`Competition`] implementation of leagues. The run chooses each pairing when a match can begin, and stores each
 //! result before the next choice.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use arena_match::{Agent, Confinement, Launcher, OutputPath, SeatedAgent, private};
-use arena_model::{GameType, Limits, MatchResult, SandboxMode, Timestamp};
+use arena_model::{GameType, Limits, MatchResult, SandboxMode, Seed, Timestamp, hex};
 use arena_ratings::AgentIndex;
 use arena_ratings::bradley_terry::Fit;
 use arena_store::{League, LeagueGame, LeagueRules, Store, StoreError};
-use arena_tournament::{Entrant, Pairing, PlanError, check_game};
+use arena_tournament::{CheckedLine, Entrant, GameLine, Pairing, PlanError, check_game};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
+use tokio::task::block_in_place;
 
 use crate::competition::{Competition, CompetitionTerms, Next};
 use crate::entrants::{FilesChanged, agent_of};
 use crate::executor::RunError;
 use crate::league::agents::entrant_of;
 use crate::league::season::Season;
+use crate::nats::competition::{WorkerCompetition, player_of};
+use crate::nats::referee::is_same;
+use crate::nats::wire::{JobAgent, MatchSetup, WorkerIdentity};
+
+/// The number of jobs per slot of the workers that may be on the queue or being played. With more, meetings would be
+/// chosen before the results on which they depend.
+const JOBS_PER_SLOT: usize = 2;
 
 /// The confinement of agents' processes, as stored with a league.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -104,7 +113,7 @@ pub struct Until {
 /// A run of a season, as a [`Competition`].
 pub struct LeagueRun<'a> {
     store: &'a Store,
-    /// The runtime on which the run awaits the store. The executor must not run on this runtime.
+    /// The runtime on which the run awaits the store.
     runtime: &'a Handle,
     season: Season,
     until: Until,
@@ -116,11 +125,24 @@ pub struct LeagueRun<'a> {
     fit: Option<(usize, Fit)>,
     /// The number of games that were started in this run and not given back.
     begun: u64,
+    /// The games that workers have played in this run, by match number.
+    by_workers: BTreeMap<usize, WorkerGame>,
+    /// The workers in quarantine.
+    quarantined: Vec<WorkerIdentity>,
+}
+
+/// A stored game that a worker has played.
+struct WorkerGame {
+    game: GameLine,
+    /// The number of the stored game.
+    stored: u64,
+    /// True if another worker has confirmed the result.
+    is_confirmed: bool,
 }
 
 impl<'a> LeagueRun<'a> {
-    /// Creates a run of a season. `data` is the folder of the store. The run awaits the store on `runtime`, so the
-    /// executor must not run on it.
+    /// Creates a run of a season. `data` is the folder of the store. The run awaits the store on `runtime`, which must have
+    /// several threads.
     pub fn new(
         store: &'a Store,
         runtime: &'a Handle,
@@ -129,12 +151,48 @@ impl<'a> LeagueRun<'a> {
         clock: &'a (dyn Fn() -> Timestamp + Sync),
         data: &'a Path,
     ) -> LeagueRun<'a> {
-        LeagueRun { store, runtime, season, until, clock, data, fit: None, begun: 0 }
+        let (by_workers, quarantined) = (BTreeMap::new(), Vec::new());
+        LeagueRun { store, runtime, season, until, clock, data, fit: None, begun: 0, by_workers, quarantined }
     }
 
     /// Returns the season.
     pub fn season(&self) -> &Season {
         &self.season
+    }
+
+    /// Returns the number of a match: its place among the games of all meetings, from 1. Users see the number that the
+    /// store assigns at the match's end.
+    fn number_of(&self, meeting: u64, leg: usize) -> usize {
+        let before = usize::try_from(meeting.saturating_sub(1)).unwrap_or(usize::MAX);
+        before.saturating_mul(self.season.legs()).saturating_add(leg)
+    }
+
+    /// Returns the meeting and the leg of the match with this number.
+    fn place_of(&self, number: usize) -> (u64, usize) {
+        let (before, legs) = (number.saturating_sub(1), self.season.legs());
+        ((before / legs) as u64 + 1, before % legs + 1)
+    }
+
+    /// Awaits the store, also within a runtime.
+    fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
+        block_in_place(|| self.runtime.block_on(answer))
+    }
+
+    /// Stores a result and adds it to the season. Returns the number of the stored game.
+    fn store_game<A, E>(&mut self, pairing: &Pairing, result: MatchResult<A>) -> Result<u64, RunError<E>> {
+        let game = LeagueGame {
+            // The store assigns the number.
+            number: 0,
+            season: self.season.number(),
+            meeting: pairing.meeting,
+            leg: pairing.leg,
+            ended_at: (self.clock)(),
+            result: result.with_agents(|seat, _| self.season.agents()[pairing.agents[seat]].no),
+        };
+        let kept = self.wait(self.store.add_league_game(self.season.league().no, game))?;
+        let number = kept.number;
+        self.season.add(kept)?;
+        Ok(number)
     }
 
     /// Starts another meeting, if the limits permit one. Returns true if a meeting was started.
@@ -191,23 +249,13 @@ impl Competition for LeagueRun<'_> {
             None => None,
         };
         self.begun += u64::from(pairing.is_some());
-        Ok(pairing.map_or(Next::Nothing, Next::Play))
+        let numbered = |pairing: Pairing| Pairing { number: self.number_of(pairing.meeting, pairing.leg), ..pairing };
+        Ok(pairing.map_or(Next::Nothing, |pairing| Next::Play(numbered(pairing))))
     }
 
     fn record<E>(&mut self, pairing: &Pairing, result: MatchResult<SeatedAgent>) -> Result<usize, RunError<E>> {
-        let game = LeagueGame {
-            // The store assigns the number.
-            number: 0,
-            season: self.season.number(),
-            meeting: pairing.meeting,
-            leg: pairing.leg,
-            ended_at: (self.clock)(),
-            result: result.with_agents(|seat, _| self.season.agents()[pairing.agents[seat]].no),
-        };
-        let kept = self.runtime.block_on(self.store.add_league_game(self.season.league().no, game))?;
-        let number = usize::try_from(kept.number).unwrap_or(usize::MAX);
-        self.season.add(kept)?;
-        Ok(number)
+        let number = self.store_game(pairing, result)?;
+        Ok(usize::try_from(number).unwrap_or(usize::MAX))
     }
 
     fn give_back(&mut self, pairing: &Pairing) {
@@ -226,6 +274,101 @@ impl Competition for LeagueRun<'_> {
 
     fn is_complete(&self) -> bool {
         false
+    }
+}
+
+impl WorkerCompetition for LeagueRun<'_> {
+    fn shared_id<E>(&mut self) -> Result<String, RunError<E>> {
+        // Nothing about the league's seed follows from a derived one.
+        let Seed(bytes) = self.season.league().seed.derive("workers");
+        Ok(hex::encode(&bytes[..8]))
+    }
+
+    fn check_seed<E>(&self) -> Result<Seed, RunError<E>> {
+        Ok(self.season.league().seed.clone())
+    }
+
+    fn replays(&self) -> Option<PathBuf> {
+        None
+    }
+
+    fn most_open(&self, slots: usize) -> usize {
+        slots.max(1) * JOBS_PER_SLOT
+    }
+
+    fn setup(&self, pairing: &Pairing, agents: Vec<JobAgent>) -> MatchSetup {
+        let rules = &self.season.league().rules;
+        MatchSetup {
+            game: rules.game.clone(),
+            options: rules.options.clone(),
+            limits: rules.limits,
+            seed: pairing.seed.reveal(),
+            seats: agents,
+        }
+    }
+
+    fn pairing(&self, number: usize) -> Option<Pairing> {
+        let (meeting, leg) = self.place_of(number);
+        self.season.pairing(meeting, leg).map(|pairing| Pairing { number, ..pairing })
+    }
+
+    fn match_name(&self, number: usize) -> String {
+        let (meeting, leg) = self.place_of(number);
+        match self.by_workers.get(&number) {
+            Some(played) => format!("game {}", played.stored),
+            None => format!("game {leg} of pairing {meeting}"),
+        }
+    }
+
+    fn has_result(&self, number: usize) -> bool {
+        let (meeting, leg) = self.place_of(number);
+        self.season.has_played(meeting, leg)
+    }
+
+    fn game(&self, number: usize) -> Option<&GameLine> {
+        self.by_workers.get(&number).map(|played| &played.game)
+    }
+
+    fn unconfirmed(&self) -> Vec<&GameLine> {
+        self.by_workers.values().filter(|played| !played.is_confirmed).map(|played| &played.game).collect()
+    }
+
+    fn record_game<E>(&mut self, game: GameLine) -> Result<usize, RunError<E>> {
+        let number = game.number;
+        let Some(pairing) = self.pairing(number) else {
+            return Err(RunError::System(format!("{} isn't in the season", self.match_name(number))));
+        };
+        let stored = self.store_game(&pairing, game.result.clone())?;
+        self.by_workers.insert(number, WorkerGame { game, stored, is_confirmed: false });
+        Ok(usize::try_from(stored).unwrap_or(usize::MAX))
+    }
+
+    fn confirm<E>(&mut self, checked: CheckedLine) -> Result<(), RunError<E>> {
+        if let Some(played) = self.by_workers.get_mut(&checked.fixture) {
+            played.is_confirmed = true;
+        }
+        Ok(())
+    }
+
+    fn quarantine<E>(&mut self, worker: &WorkerIdentity, _why: &str) -> Result<Vec<usize>, RunError<E>> {
+        self.quarantined.push(worker.clone());
+        let is_its = |played: &WorkerGame| {
+            !played.is_confirmed && player_of(&played.game).is_some_and(|player| is_same(&player, worker))
+        };
+        let void: Vec<usize> =
+            self.by_workers.iter().filter(|(_, played)| is_its(played)).map(|(number, _)| *number).collect();
+        let stored: Vec<u64> =
+            void.iter().filter_map(|number| self.by_workers.remove(number)).map(|played| played.stored).collect();
+        self.wait(self.store.remove_league_games(self.season.league().no, stored.clone()))?;
+        self.season.remove(&stored)?;
+        // The last fit is from the removed results.
+        self.fit = None;
+        self.begun = self.begun.saturating_sub(stored.len() as u64);
+        Ok(void)
+    }
+
+    fn is_quarantined(&self, worker: &WorkerIdentity) -> bool {
+        self.quarantined.iter().any(|known| is_same(known, worker))
     }
 }
 

@@ -216,10 +216,43 @@ impl Season {
         })?;
         let leg = meeting.legs.iter().position(|leg| *leg == Leg::Waiting)?;
         meeting.legs[leg] = Leg::UnderWay;
-        let mut agents = meeting.agents.clone();
-        agents.rotate_left(leg);
-        let seed = meeting_seed(&self.league, *number);
-        Some(Pairing { number: 0, round: self.number as usize, meeting: *number, leg: leg + 1, agents, seed })
+        let (number, agents) = (*number, meeting.agents.clone());
+        Some(self.pairing_of(number, agents, leg + 1))
+    }
+
+    /// Returns the pairing of a leg. `agents` are the agents of the meeting, by seat in the first leg.
+    fn pairing_of(&self, meeting: u64, mut agents: Vec<usize>, leg: usize) -> Pairing {
+        agents.rotate_left(leg - 1);
+        let seed = meeting_seed(&self.league, meeting);
+        Pairing { number: 0, round: self.number as usize, meeting, leg, agents, seed }
+    }
+
+    /// Returns the pairing of a leg, from 1, of a meeting that has begun; `None` if there is no such meeting in the
+    /// season.
+    pub fn pairing(&self, meeting: u64, leg: usize) -> Option<Pairing> {
+        let agents = match self.meetings.get(&meeting) {
+            Some(meeting) => meeting.agents.clone(),
+            // The last games are the most likely ones.
+            None => self.first_seats(self.games.iter().rev().find(|game| game.meeting == meeting)?)?,
+        };
+        (1..=self.legs()).contains(&leg).then(|| self.pairing_of(meeting, agents, leg))
+    }
+
+    /// Returns true if a game with this meeting and leg is stored.
+    pub fn has_played(&self, meeting: u64, leg: usize) -> bool {
+        match self.meetings.get(&meeting) {
+            Some(meeting) => meeting.legs.get(leg - 1) == Some(&Leg::Played),
+            None => self.games.iter().rev().any(|game| (game.meeting, game.leg) == (meeting, leg)),
+        }
+    }
+
+    /// Returns the agents of a stored game's meeting, by seat in the first leg; `None` if the season has no such agent.
+    fn first_seats(&self, game: &LeagueGame) -> Option<Vec<usize>> {
+        let agents: Option<Vec<usize>> = game.result.seats.iter().map(|seat| self.index_of(seat.agent)).collect();
+        agents.map(|mut agents| {
+            agents.rotate_right(game.leg - 1);
+            agents
+        })
     }
 
     /// Starts another meeting with at least one agent for which `is_wanted` returns true. `fit` must be the fit of the
@@ -291,6 +324,26 @@ impl Season {
     /// Takes back a game that ended without a result, so that it is played again.
     pub fn give_back(&mut self, game: &Pairing) {
         self.set_leg(game.meeting, game.leg, Leg::Waiting);
+    }
+
+    /// Removes games, by their numbers, so that they are played again.
+    ///
+    /// # Errors
+    /// As [`Season::add`].
+    pub fn remove(&mut self, numbers: &[u64]) -> Result<(), StoreError> {
+        let is_removed = |game: &LeagueGame| numbers.contains(&game.number);
+        let (removed, kept): (Vec<LeagueGame>, Vec<LeagueGame>) =
+            std::mem::take(&mut self.games).into_iter().partition(is_removed);
+        (self.results, self.connections) = (Results::new(self.agents.len()), Connections::of(self.agents.len()));
+        for game in removed {
+            // All games of a meeting that isn't under way have been played.
+            let (agents, legs) = (self.first_seats(&game), vec![Leg::Played; self.legs()]);
+            if let Some(agents) = agents {
+                self.meetings.entry(game.meeting).or_insert(Meeting { agents, legs });
+            }
+            self.set_leg(game.meeting, game.leg, Leg::Waiting);
+        }
+        kept.into_iter().try_for_each(|game| self.add(game))
     }
 
     /// Adds a stored game.

@@ -1,4 +1,4 @@
-//! Packing of a tournament's agents into archives for workers, and conversion of unpacked agents on a worker.
+//! Packing of a competition's agents into archives for workers, and conversion of unpacked agents on a worker.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,9 +23,7 @@ const INTERPRETERS: [&str; 2] = ["python3", "node"];
 #[derive(Debug, thiserror::Error)]
 pub enum TravelError {
     /// A remote agent.
-    #[error(
-        "{0} isn't a local file or folder, but workers play only such agents; run the tournament without --nats-url"
-    )]
+    #[error("{0} isn't a local file or folder, but workers play only such agents; leave out --nats-url")]
     Server(String),
     /// A program that is neither in the agent's folder nor in `PATH`.
     #[error("workers cannot start {name}: its program {} is neither in its folder nor in PATH", program.display())]
@@ -63,30 +61,30 @@ pub enum TravelError {
         /// The reason.
         what: String,
     },
-    /// Files that have changed since the start of the tournament.
-    #[error("the files of {0} have changed since the tournament began")]
+    /// Files that have changed since the start.
+    #[error("the files of {0} have changed since the start")]
     Changed(String),
 }
 
-/// The packed agents of a tournament.
+/// The packed agents of a competition.
 #[derive(Debug, Default)]
 pub struct PackedAgents {
-    /// The agents, by their number in the plan.
-    pub agents: Vec<JobAgent>,
+    /// The agents, by their number in the competition.
+    pub agents: BTreeMap<usize, JobAgent>,
     /// The archives, by their SHA-256.
     pub archives: BTreeMap<String, Vec<u8>>,
 }
 
-/// Packs the agents of a tournament. `folder` is the tournament's folder, which archives leave out. `search` is the
-/// value of `PATH`.
+/// Packs agents, given with their numbers in the competition. `folder` is the competition's folder, which archives leave
+/// out. `search` is the value of `PATH`.
 ///
 /// # Errors
 /// [`TravelError`] if workers can't play an agent.
-pub fn pack(entrants: &[Entrant], folder: &Path, search: &str) -> Result<PackedAgents, TravelError> {
+pub fn pack(entrants: &[(usize, &Entrant)], folder: &Path, search: &str) -> Result<PackedAgents, TravelError> {
     let mut packed = PackedAgents::default();
     // Agents in the same folder share an archive.
     let mut by_folder: BTreeMap<PathBuf, (String, tempfile::TempDir)> = BTreeMap::new();
-    for entrant in entrants {
+    for &(number, entrant) in entrants {
         let mut agent = describe(entrant, search)?;
         let AgentAddress::Command { folder: home, .. } = &entrant.reach else {
             unreachable!("remote agents were refused")
@@ -113,7 +111,7 @@ pub fn pack(entrants: &[Entrant], folder: &Path, search: &str) -> Result<PackedA
             }
             agent.archive = Some(sha256.clone());
         }
-        packed.agents.push(agent);
+        packed.agents.insert(number, agent);
     }
     Ok(packed)
 }

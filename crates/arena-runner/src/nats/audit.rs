@@ -54,7 +54,7 @@ pub fn is_by_machine(game: &GameLine) -> bool {
 /// Audits a worker's result of a match. `fixture` is the match's number in the schedule, and `round` its round.
 ///
 /// # Errors
-/// The evidence against the result, in one sentence that begins with the match's number.
+/// The evidence against the result, in one sentence.
 pub fn audit(
     setup: &MatchSetup,
     (fixture, round): (usize, usize),
@@ -62,13 +62,11 @@ pub fn audit(
     played: &PlayedJob,
     body: &[u8],
 ) -> Result<AuditedMatch, String> {
-    let wrong = |what: &str| format!("game {fixture}: {what}");
-    let (replay, logs) = unpack(played, body).ok_or_else(|| wrong("the replay or a log is damaged"))?;
-    let verified =
-        verified_result(&replay[..]).map_err(|error| wrong(&format!("the replay breaks the rules: {error}")))?;
+    let (replay, logs) = unpack(played, body).ok_or("the replay or a log is damaged")?;
+    let verified = verified_result(&replay[..]).map_err(|error| format!("the replay breaks the rules: {error}"))?;
     // Only the dispatcher signs replays, because it has checked them.
     if verified.is_sealed {
-        return Err(wrong("the worker has signed the replay"));
+        return Err("the worker has signed the replay".to_owned());
     }
     let header = &verified.header;
     let limits = json!(setup.limits);
@@ -81,12 +79,12 @@ pub fn audit(
         && header.agents.len() == setup.seats.len()
         && is_limited;
     if !is_asked_for {
-        return Err(wrong("the replay is of another match"));
+        return Err("the replay is of another match".to_owned());
     }
     let claimed = &played.game;
     let result = verified.result.with_agents(|seat, _| setup.seats[seat].name.clone());
     if (claimed.number, claimed.round) != (fixture, round) || !result.is_same(&claimed.result) {
-        return Err(wrong("the result differs from that of the replay"));
+        return Err("the result differs from that of the replay".to_owned());
     }
     // The audit has verified everything except the times, which only the worker can measure.
     let worker = WorkerPart { name: worker.name.clone(), id: worker.id.clone(), played: verified.played };

@@ -1,17 +1,18 @@
-//! The dispatcher of a tournament. It publishes jobs for workers, audits the results and records them in the journal.
+//! The dispatcher of a tournament or league. It publishes jobs for workers, audits the results and has the competition
+//! record them.
 
 mod checks;
 mod results;
 mod workers;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use arena_match::{logs, replay_hash, seal_line};
 use arena_model::Seed;
-use arena_tournament::{JournalLine, Pairing};
+use arena_tournament::Pairing;
 use async_nats::jetstream::Message;
 use async_nats::jetstream::object_store::ObjectStore;
 use futures_util::StreamExt;
@@ -21,11 +22,11 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use checks::first_play;
 use results::read_results;
 
-use crate::competition::{Ended, Event};
+use crate::competition::{Ended, Event, Next};
 use crate::executor::RunError;
-use crate::journal::Journal;
 use crate::nats::audit::audit;
 use crate::nats::cache::fetch;
+use crate::nats::competition::WorkerCompetition;
 use crate::nats::connect::{Nats, NatsError};
 use crate::nats::executor::NatsOptions;
 use crate::nats::names;
@@ -35,19 +36,16 @@ use crate::nats::wire::{
     Announcement, Job, JobAgent, JobEnd, JobReport, MatchSetup, PlayFailure, PlayedJob, WorkerIdentity, WorkerPresence,
 };
 
-/// The largest number of jobs that are on the queue or being played.
-const AHEAD: usize = 256;
-
 /// The interval of regular checks.
 const TICK: Duration = Duration::from_millis(250);
 
-/// The interval at which the dispatcher announces the tournament to workers.
+/// The interval at which the dispatcher announces the competition to workers.
 const ANNOUNCED: Duration = Duration::from_secs(2);
 
 /// The largest compressed size of a replay that is stored as an object, in bytes.
 const MAX_PACKED: u64 = 256 << 20;
 
-/// The check of a match that is in the journal: other workers play the match again.
+/// The check of a recorded match: other workers play the match again.
 #[derive(Debug, Default)]
 struct MatchCheck {
     plays: Vec<Play>,
@@ -63,23 +61,22 @@ struct LastPresence {
     at: Instant,
 }
 
-/// The dispatcher of one tournament.
-pub struct Dispatcher<'a, T> {
+/// The dispatcher of one competition.
+pub struct Dispatcher<'a, C, T> {
     nats: Nats,
     bucket: ObjectStore,
+    /// The id of the competition.
     tournament: String,
-    /// The id of this run, which distinguishes its jobs from those of earlier runs of the tournament.
+    /// The id of this run, which distinguishes its jobs from those of earlier runs of the competition.
     run: String,
     /// The number of published jobs.
     jobs: u64,
     seed: Seed,
-    agents: Vec<JobAgent>,
+    agents: BTreeMap<usize, JobAgent>,
     replays: Option<PathBuf>,
     options: &'a NatsOptions<'a>,
-    journal: &'a mut Journal,
+    competition: &'a mut C,
     on_event: T,
-    /// The matches without a published job, in the order of play.
-    queue: VecDeque<Pairing>,
     /// The matches with a job on the queue or in play, by number.
     open: BTreeMap<usize, Pairing>,
     /// The open matches that are reserved for one worker: the worker's id, by match number.
@@ -106,19 +103,19 @@ pub struct Dispatcher<'a, T> {
     remarks: BTreeSet<String>,
 }
 
-impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
+impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'a, C, T> {
     #[expect(clippy::too_many_arguments, reason = "the whole state at the start")]
     pub fn new(
         nats: Nats,
         bucket: ObjectStore,
         (tournament, run): (String, String),
         seed: Seed,
-        agents: Vec<JobAgent>,
-        replays: Option<PathBuf>,
+        agents: BTreeMap<usize, JobAgent>,
         options: &'a NatsOptions<'a>,
-        journal: &'a mut Journal,
+        competition: &'a mut C,
         on_event: T,
     ) -> Self {
+        let replays = competition.replays();
         Dispatcher {
             nats,
             bucket,
@@ -129,9 +126,8 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
             agents,
             replays,
             options,
-            journal,
+            competition,
             on_event,
-            queue: VecDeque::new(),
             open: BTreeMap::new(),
             reserved: BTreeMap::new(),
             checks: BTreeMap::new(),
@@ -148,7 +144,7 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         }
     }
 
-    /// Distributes matches to workers until the tournament is complete or the run is stopped.
+    /// Distributes matches to workers until the competition is complete or the run is stopped.
     pub async fn play(mut self, lost: mpsc::UnboundedReceiver<bool>) -> Result<Ended, RunError<E>> {
         let ended = self.play_on(lost).await;
         match ended {
@@ -197,8 +193,7 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
                 Some(since) if self.is_over(since) => break Ok(Ended::Stopped),
                 Some(_) => {}
                 None => {
-                    self.hand_out().await?;
-                    if self.journal.record().schedule.is_complete() && !self.is_checking() {
+                    if self.hand_out().await? && !self.is_checking() {
                         break Ok(Ended::Complete);
                     }
                 }
@@ -269,44 +264,49 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         Ok(())
     }
 
-    /// Publishes jobs until [`AHEAD`] matches are open or no match is left.
-    async fn hand_out(&mut self) -> Result<(), RunError<E>> {
-        let schedule = &self.journal.record().schedule;
-        if self.queue.is_empty() && self.open.is_empty() && !schedule.is_complete() {
-            // The next wave depends on all results before it.
-            self.queue = schedule.pending().cloned().collect();
+    /// Publishes jobs until enough matches are open. Returns true if no match is left to play.
+    async fn hand_out(&mut self) -> Result<bool, RunError<E>> {
+        if self.competition.is_complete() {
+            if !self.open.is_empty() {
+                // A stop condition has ended the tournament within a wave, so the open matches are dropped.
+                self.open.clear();
+                self.clear_queue().await?;
+            }
+            return Ok(true);
         }
-        if schedule.is_complete() && !self.open.is_empty() {
-            // A stop condition has ended the tournament within a wave, so the open matches are dropped.
-            self.open.clear();
-            self.queue.clear();
-            self.clear_queue().await?;
+        let slots = self.workers.values().map(|seen| seen.presence.slots).sum();
+        while self.open.len() < self.competition.most_open(slots) {
+            match self.competition.next()? {
+                // After a quarantine, the competition returns all pairings without a result again.
+                Next::Play(pairing) if self.open.contains_key(&pairing.number) => {}
+                Next::Play(pairing) => {
+                    let number = pairing.number;
+                    self.open.insert(number, pairing);
+                    self.publish(number, None).await?;
+                }
+                Next::Wait => break,
+                Next::Nothing => return Ok(self.open.is_empty()),
+            }
         }
-        while self.open.len() < AHEAD {
-            let Some(pairing) = self.queue.pop_front() else { break };
-            let number = pairing.number;
-            self.open.insert(number, pairing);
-            self.publish(number, None).await?;
-        }
-        Ok(())
+        Ok(false)
     }
 
-    /// Returns everything that a match depends on.
-    fn setup(&self, pairing: &Pairing) -> MatchSetup {
-        let plan = &self.journal.record().plan;
-        MatchSetup {
-            game: plan.game.clone(),
-            options: plan.options.clone(),
-            limits: plan.limits,
-            seed: pairing.seed.reveal(),
-            seats: pairing.agents.iter().map(|agent| self.agents[*agent].clone()).collect(),
-        }
+    /// Returns everything that a match depends on. `None` for an agent that doesn't take part in this run.
+    fn setup(&self, pairing: &Pairing) -> Option<MatchSetup> {
+        let agents = pairing.agents.iter().map(|agent| self.agents.get(agent).cloned()).collect::<Option<_>>()?;
+        Some(self.competition.setup(pairing, agents))
+    }
+
+    /// Returns the pairing with this number, and everything that its match depends on.
+    fn find_match(&self, number: usize) -> Option<(Pairing, MatchSetup)> {
+        let pairing = self.competition.pairing(number)?;
+        let setup = self.setup(&pairing)?;
+        Some((pairing, setup))
     }
 
     /// Publishes a job for a match: for the given worker, or else for any worker.
     async fn publish(&mut self, number: usize, worker: Option<&str>) -> Result<(), RunError<E>> {
-        let Some(pairing) = self.journal.record().schedule.pairing(number).cloned() else { return Ok(()) };
-        let setup = self.setup(&pairing);
+        let Some((pairing, setup)) = self.find_match(number) else { return Ok(()) };
         self.jobs += 1;
         let job = Job {
             generation: names::generation(),
@@ -330,7 +330,8 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
                 return Ok(());
             }
             if !std::mem::replace(&mut is_reported, true) {
-                self.note(format!("cannot queue game {number}: {what}; retrying"))?;
+                let name = self.competition.match_name(number);
+                self.note(format!("cannot queue {name}: {what}; retrying"))?;
             }
             sleep(TICK).await;
         }
@@ -350,8 +351,7 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
 
     async fn judge_outcome(&mut self, outcome: JobReport, body: &[u8], is_stopping: bool) -> Result<(), RunError<E>> {
         let JobReport { job, match_id, fixture: number, worker, ended, .. } = outcome;
-        let Some(pairing) = self.journal.record().schedule.pairing(number).cloned() else { return Ok(()) };
-        let setup = self.setup(&pairing);
+        let Some((pairing, setup)) = self.find_match(number) else { return Ok(()) };
         // The report is a duplicate, or belongs to another plan or to other versions of the agents.
         if setup.id(&self.tournament, number) != match_id || !self.seen.insert((job, worker.id.clone())) {
             return Ok(());
@@ -359,8 +359,8 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         if let Some(check) = self.checks.get_mut(&number) {
             check.asked.retain(|asked| *asked != worker.id);
         }
-        let is_kept = self.journal.record().game(number).is_some();
-        if self.is_quarantined(&worker) {
+        let is_kept = self.competition.has_result(number);
+        if self.competition.is_quarantined(&worker) {
             return if is_kept || is_stopping { Ok(()) } else { self.hand_to_others(number).await };
         }
         let played = match ended {
@@ -369,7 +369,9 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
                 self.unable.insert(worker.id);
                 return Ok(());
             }
-            JobEnd::Failed(what) => return Err(RunError::Unplayable { number, what }),
+            JobEnd::Failed(what) => {
+                return Err(RunError::Unplayable { name: self.competition.match_name(number), what });
+            }
         };
         let fetched;
         let body = match &played.object {
@@ -378,7 +380,8 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
                 fetched = match fetch(&self.nats, &self.tournament, object, MAX_PACKED).await {
                     Ok(bytes) => bytes,
                     Err(what) => {
-                        self.note(format!("the replay of game {number} by worker {} is lost: {what}", worker.name))?;
+                        let name = self.competition.match_name(number);
+                        self.note(format!("the replay of {name} by worker {} is lost: {what}", worker.name))?;
                         return if is_kept || is_stopping { Ok(()) } else { self.publish(number, None).await };
                     }
                 };
@@ -405,6 +408,7 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         let mut audited = match audit(setup, (number, pairing.round), &worker, played, body) {
             Ok(audited) => audited,
             Err(why) => {
+                let why = format!("{}: {why}", self.competition.match_name(number));
                 self.quarantine(&worker, why).await?;
                 return if is_kept || is_stopping { Ok(()) } else { self.hand_to_others(number).await };
             }
@@ -413,7 +417,7 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         let play = Play { worker, played: part.played, is_by_machine: audited.is_by_machine() };
         if is_kept {
             // If the match isn't being checked, a second result from the same worker comes from a duplicate job.
-            let first = self.journal.record().game(number).and_then(first_play);
+            let first = self.competition.game(number).and_then(first_play);
             let is_news = first.as_ref().is_some_and(|first| !is_same(&first.worker, &play.worker));
             if is_news && !self.checks.contains_key(&number) {
                 self.checks.insert(number, MatchCheck { plays: first.into_iter().collect(), ..MatchCheck::default() });
@@ -436,10 +440,10 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
                 arena_match::write(&path, bytes).map_err(|source| RunError::Write { path, source })?;
             }
         }
-        self.journal.append(JournalLine::Game(Box::new(audited.game)))?;
+        let shown = self.competition.record_game(audited.game)?;
         self.open.remove(&number);
         self.reserved.remove(&number);
-        (self.on_event)(self.journal, Event::Played(number)).map_err(RunError::Caller)?;
+        (self.on_event)(self.competition, Event::Played(shown)).map_err(RunError::Caller)?;
         if is_checked(&self.seed, number, self.options.check) {
             self.checks.insert(number, MatchCheck { plays: vec![play], ..MatchCheck::default() });
             if !is_stopping {
@@ -449,14 +453,14 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         Ok(())
     }
 
-    /// Removes the tournament's jobs from the queue. Workers still report the results of matches under way.
+    /// Removes the competition's jobs from the queue. Workers still report the results of matches under way.
     async fn clear_queue(&self) -> Result<(), NatsError> {
         let stream = self.nats.js.get_stream(names::JOBS).await.map_err(|error| self.nats.failed(&error))?;
         let purged = stream.purge().filter(names::jobs_of(&self.tournament)).await;
         purged.map(|_| ()).map_err(|error| self.nats.failed(&error))
     }
 
-    /// Removes all of the tournament's data from the server. If the removal fails, the server deletes the data when it
+    /// Removes all of the competition's data from the server. If the removal fails, the server deletes the data when it
     /// expires.
     async fn clean_up(&self) {
         let _ = self.clear_queue().await;
@@ -469,7 +473,7 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
     }
 
     fn note(&mut self, text: String) -> Result<(), RunError<E>> {
-        (self.on_event)(self.journal, Event::Note(text)).map_err(RunError::Caller)
+        (self.on_event)(self.competition, Event::Note(text)).map_err(RunError::Caller)
     }
 
     fn note_once(&mut self, text: String) -> Result<(), RunError<E>> {

@@ -1,22 +1,23 @@
-//! The executor for workers over NATS: packs the agents of a tournament, connects, and starts the dispatcher.
+//! The executor for workers over NATS: packs the agents of a competition, connects, and starts the dispatcher.
 
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use arena_model::Seed;
 use arena_nats::NatsUrl;
 use arena_record::Sign;
-use arena_tournament::{JournalLine, PlanError, SpreadLine, TournamentPlan};
+use arena_store::StoreError;
+use arena_tournament::{Entrant, TournamentPlan};
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use crate::competition::{Ended, Event};
 use crate::executor::{Executor, RunError};
-use crate::journal::{Journal, REPLAYS};
+use crate::league::{Season, entrant_of};
 use crate::nats::agents::{PackedAgents, TravelError, pack};
+use crate::nats::competition::WorkerCompetition;
 use crate::nats::connect::{Nats, NatsError, connect};
 use crate::nats::dispatcher::Dispatcher;
 use crate::nats::publish::put;
@@ -25,7 +26,7 @@ use crate::nats::{draw_id, names};
 /// The time to wait for background tasks at the end.
 const LAST: Duration = Duration::from_millis(250);
 
-/// An executor that distributes a tournament's matches to workers.
+/// An executor that distributes a competition's matches to workers.
 pub struct NatsExecutor<'a> {
     /// The packed agents and the connection to the NATS server.
     pub prepared: Prepared,
@@ -47,15 +48,18 @@ pub struct NatsOptions<'a> {
     pub sign_key: Option<&'a (dyn Sign + Sync)>,
 }
 
-/// An error for a tournament that workers can't play. No job has been published.
+/// An error for a competition that workers can't play. No job has been published.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     /// A challenge script as rules; workers support built-in games only.
-    #[error("workers play only built-in games, but {0} is a script; run the tournament without --nats-url")]
+    #[error("workers play only built-in games, but {0} is a script; leave out --nats-url")]
     Rules(String),
     /// An agent that workers can't play.
     #[error(transparent)]
     Travel(#[from] TravelError),
+    /// A damaged description of an agent in the store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// A NATS server that can't be used.
     #[error(transparent)]
     Nats(#[from] NatsError),
@@ -64,7 +68,7 @@ pub enum PrepareError {
     System(String),
 }
 
-/// A tournament's packed agents, with a connection to the NATS server.
+/// A competition's packed agents, with a connection to the NATS server.
 #[derive(Debug)]
 pub struct Prepared {
     runtime: Runtime,
@@ -87,42 +91,53 @@ pub fn prepare(
     if plan.script.is_some() {
         return Err(PrepareError::Rules(plan.game.clone()));
     }
-    let packed = pack(&plan.agents, folder, search)?;
+    prepare_agents(&plan.agents.iter().enumerate().collect::<Vec<_>>(), folder, address, search)
+}
+
+/// Packs the agents of a season that can play, and connects to the NATS server. `data` is the data folder, which the
+/// archives leave out, and `search` the value of `PATH`.
+///
+/// # Errors
+/// [`PrepareError`] if workers can't play the league.
+pub fn prepare_league(season: &Season, data: &Path, address: &NatsUrl, search: &str) -> Result<Prepared, PrepareError> {
+    let entrant = |agent: usize| Ok((agent, entrant_of(&season.agents()[agent])?));
+    let entrants: Vec<(usize, Entrant)> = season.ready().map(entrant).collect::<Result<_, StoreError>>()?;
+    let entrants: Vec<(usize, &Entrant)> = entrants.iter().map(|(agent, entrant)| (*agent, entrant)).collect();
+    prepare_agents(&entrants, data, address, search)
+}
+
+/// Packs agents, given with their numbers in the competition, and connects to the NATS server.
+fn prepare_agents(
+    entrants: &[(usize, &Entrant)],
+    folder: &Path,
+    address: &NatsUrl,
+    search: &str,
+) -> Result<Prepared, PrepareError> {
+    let packed = pack(entrants, folder, search)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| PrepareError::System(error.to_string()))?;
     let (lost_sender, lost) = mpsc::unbounded_channel();
-    let nats = runtime.block_on(connect(address, "arena tournament", lost_sender))?;
+    let nats = runtime.block_on(connect(address, "arena dispatcher", lost_sender))?;
     Ok(Prepared { runtime, nats, lost, packed })
 }
 
-impl Executor<Journal> for NatsExecutor<'_> {
+impl<C: WorkerCompetition + Send> Executor<C> for NatsExecutor<'_> {
     fn play<E: Send>(
         self,
-        journal: &mut Journal,
-        on_event: impl FnMut(&Journal, Event) -> Result<(), E> + Send,
+        competition: &mut C,
+        on_event: impl FnMut(&C, Event) -> Result<(), E> + Send,
     ) -> Result<Ended, RunError<E>> {
         let NatsExecutor { prepared: Prepared { runtime, nats, lost, packed }, options } = self;
-        let plan = &journal.record().plan;
-        let seed = Seed::from_revealed(&plan.seed).ok_or(PlanError::Seed)?;
-        let replays = plan.replays.then(|| journal.folder().join(REPLAYS));
-        if let Some(path) = &replays {
-            fs::create_dir_all(path).map_err(|source| RunError::Write { path: path.clone(), source })?;
+        let seed = competition.check_seed()?;
+        if let Some(path) = competition.replays() {
+            fs::create_dir_all(&path).map_err(|source| RunError::Write { path, source })?;
         }
-        let draw = || draw_id().map_err(|error| RunError::System(error.to_string()));
-        let run = draw()?;
-        let tournament = match &journal.record().spread {
-            Some(spread) => spread.id.clone(),
-            None => {
-                let id = draw()?;
-                journal.append(JournalLine::Spread(SpreadLine { id: id.clone() }))?;
-                id
-            }
-        };
+        let run = draw_id().map_err(|error| RunError::System(error.to_string()))?;
+        let id = competition.shared_id()?;
         let ended = runtime.block_on(async {
-            let bucket = upload(&nats, &tournament, &packed).await?;
-            let ids = (tournament, run);
-            let dispatcher =
-                Dispatcher::new(nats, bucket, ids, seed, packed.agents, replays, &options, journal, on_event);
+            let bucket = upload(&nats, &id, &packed).await?;
+            let ids = (id, run);
+            let dispatcher = Dispatcher::new(nats, bucket, ids, seed, packed.agents, &options, competition, on_event);
             dispatcher.play(lost).await
         });
         runtime.shutdown_timeout(LAST);
@@ -130,7 +145,7 @@ impl Executor<Journal> for NatsExecutor<'_> {
     }
 }
 
-/// Uploads the agents' archives to the tournament's bucket.
+/// Uploads the agents' archives to the competition's bucket.
 async fn upload(nats: &Nats, tournament: &str, packed: &PackedAgents) -> Result<ObjectStore, NatsError> {
     let name = names::bucket(tournament);
     let bucket = match nats.js.get_object_store(&name).await {

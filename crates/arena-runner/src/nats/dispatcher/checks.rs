@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use arena_tournament::{CheckedLine, GameLine, JournalLine, Pairing, QuarantinedLine};
+use arena_tournament::{CheckedLine, GameLine, Pairing};
 
 use super::{Dispatcher, LastPresence, MatchCheck};
 use crate::competition::Event;
 use crate::executor::RunError;
-use crate::journal::Journal;
 use crate::nats::audit::is_by_machine;
+use crate::nats::competition::{WorkerCompetition, player_of};
 use crate::nats::names;
 use crate::nats::publish::notify;
 use crate::nats::referee::{Finding, Play, is_checked, is_same, judge};
@@ -18,13 +18,13 @@ use crate::nats::wire::{QuarantineNotice, WorkerIdentity};
 /// The time after the start within which all running workers announce their presence.
 const INTRODUCTIONS: Duration = Duration::from_secs(3);
 
-impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
+impl<C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'_, C, T> {
     /// Continues the open check of a match: requests more plays, or acts on the referee's finding.
     pub(super) async fn continue_check(&mut self, number: usize) -> Result<(), RunError<E>> {
         let Some(check) = self.checks.get(&number).filter(|check| !check.is_closed) else { return Ok(()) };
+        let name = self.competition.match_name(number);
         let agents = self
-            .journal
-            .record()
+            .competition
             .game(number)
             .map(|game| game.result.names().into_iter().map(str::to_owned).collect::<Vec<_>>())
             .unwrap_or_default();
@@ -40,8 +40,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
             Finding::Agreed(worker) => {
                 self.close(number);
                 let checked = CheckedLine { fixture: number, worker: worker.name, id: worker.id };
-                self.journal.append(JournalLine::Checked(checked))?;
-                Ok(())
+                self.competition.confirm(checked)
             }
             Finding::Machine(worker) => {
                 self.close(number);
@@ -52,21 +51,21 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
                 self.close(number);
                 if self.unlike.insert(agents.clone()) {
                     self.note(format!(
-                        "{} don't play deterministically (game {number}), so their games are only checked against the rules",
+                        "{} don't play deterministically ({name}), so their games are only checked against the rules",
                         agents.join(" and ")
                     ))?;
                 }
                 Ok(())
             }
             Finding::Deviates(worker) => {
-                let why = format!("game {number}: its result differs from that of two other workers");
-                // The result in the journal may come from a confirmed worker; the quarantine then doesn't remove it.
+                let why = format!("{name}: its result differs from that of two other workers");
+                // The recorded result may come from a confirmed worker; the quarantine then doesn't remove it.
                 self.quarantine(&worker, why).await
             }
         }
     }
 
-    /// Requests plays of a match that is in the journal: from the workers in `again`, and from `others` further
+    /// Requests plays of a recorded match: from the workers in `again`, and from `others` further
     /// workers. Skips workers that aren't available.
     pub(super) async fn ask(&mut self, number: usize, again: Vec<String>, others: usize) -> Result<(), RunError<E>> {
         let Some(check) = self.checks.get(&number) else { return Ok(()) };
@@ -118,41 +117,22 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
     /// Quarantines a worker. The matches that only this worker has played, and those that depend on them, are played
     /// again.
     pub(super) async fn quarantine(&mut self, worker: &WorkerIdentity, why: String) -> Result<(), RunError<E>> {
-        let record = self.journal.record();
-        let is_its = |game: &GameLine| {
-            let identity = first_play(game).map(|play| play.worker);
-            let is_checked = record.checked.iter().any(|checked| checked.fixture == game.number);
-            identity.is_some_and(|identity| is_same(&identity, worker)) && !is_checked
-        };
-        let void = record.void_with(is_its);
+        let void = self.competition.quarantine(worker, &why)?;
         let consequence = match void.len() {
             0 => "none of its games counted yet".to_owned(),
             1 => "1 game is played again".to_owned(),
             games => format!("{games} games are played again"),
         };
         self.note(format!("worker {} is quarantined: {why}; {consequence}", worker.name))?;
-        let line = QuarantinedLine {
-            worker: worker.name.clone(),
-            id: worker.id.clone(),
-            why: why.clone(),
-            void: void.clone(),
-        };
-        self.journal.append(JournalLine::Quarantined(line))?;
         self.checks.retain(|number, _| !void.contains(number));
         for check in self.checks.values_mut() {
             check.plays.retain(|play| !is_same(&play.worker, worker));
             check.asked.retain(|id| *id != worker.id);
         }
         self.checks.retain(|_, check| !check.plays.is_empty());
-        if !void.is_empty() {
-            // The quarantine can change later pairings, so open matches that the schedule no longer contains are
-            // dropped.
-            let schedule = &self.journal.record().schedule;
-            let is_same_match = |open: &Pairing| schedule.pairing(open.number) == Some(open);
-            self.open.retain(|_, open| is_same_match(open));
-            self.queue =
-                schedule.pending().filter(|pairing| !self.open.contains_key(&pairing.number)).cloned().collect();
-        }
+        // Open matches that the competition no longer contains are dropped.
+        let competition = &*self.competition;
+        self.open.retain(|number, open| competition.pairing(*number).as_ref() == Some(open));
         let refusal = QuarantineNotice { tournament: self.tournament.clone(), why };
         notify(&self.nats, names::refusal(&worker.id), &refusal).await;
         Ok(())
@@ -160,11 +140,8 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
 
     /// Restores the checks that earlier runs of this tournament left open.
     pub(super) fn recall_checks(&mut self) {
-        let record = self.journal.record();
-        let open = record.games().filter(|game| {
-            let is_done = record.checked.iter().any(|checked| checked.fixture == game.number);
-            !is_done && is_checked(&self.seed, game.number, self.options.check)
-        });
+        let open = self.competition.unconfirmed().into_iter();
+        let open = open.filter(|game| is_checked(&self.seed, game.number, self.options.check));
         let checks = open.filter_map(|game| {
             let plays = vec![first_play(game)?];
             Some((game.number, MatchCheck { plays, ..MatchCheck::default() }))
@@ -191,7 +168,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         let alone = self.checks.values().filter(|check| !check.is_closed && check.plays.len() < 2).count();
         let disputed: Vec<String> = (self.checks.iter())
             .filter(|(_, check)| !check.is_closed && check.plays.len() > 1)
-            .map(|(number, _)| number.to_string())
+            .map(|(number, _)| self.competition.match_name(*number))
             .collect();
         if alone > 0 {
             let games = if alone == 1 { "1 game".to_owned() } else { format!("{alone} games") };
@@ -199,9 +176,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         }
         if !disputed.is_empty() {
             let games = disputed.join(", ");
-            self.note(format!(
-                "two workers disagree about these games, and there was no third worker to decide: {games}"
-            ))?;
+            self.note(format!("two workers disagree, and there was no third worker to decide: {games}"))?;
         }
         for (worker, games) in std::mem::take(&mut self.by_machine) {
             let games = if games == 1 { "1 game".to_owned() } else { format!("{games} games") };
@@ -213,9 +188,8 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
     }
 }
 
-/// Converts a game in the journal into a [`Play`]; `None` if no worker played the game.
+/// Converts a recorded game into a [`Play`]; `None` if no worker played the game.
 pub(super) fn first_play(game: &GameLine) -> Option<Play> {
-    let part = game.worker.as_ref()?;
-    let worker = WorkerIdentity { id: part.id.clone(), name: part.name.clone() };
+    let (part, worker) = (game.worker.as_ref()?, player_of(game)?);
     Some(Play { worker, played: part.played.clone(), is_by_machine: is_by_machine(game) })
 }

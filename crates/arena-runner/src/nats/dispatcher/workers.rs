@@ -1,13 +1,13 @@
-//! The worker pool of a tournament. Tracks which workers are present, lost, or unable to play.
+//! The worker pool of a competition. Tracks which workers are present, lost, or unable to play.
 
 use std::time::{Duration, Instant};
 
 use super::{Dispatcher, LastPresence};
 use crate::competition::Event;
 use crate::executor::RunError;
-use crate::journal::Journal;
+use crate::nats::competition::WorkerCompetition;
 use crate::nats::names;
-use crate::nats::wire::{WorkerIdentity, WorkerPresence};
+use crate::nats::wire::WorkerPresence;
 
 /// The time without a presence message after which a worker counts as lost.
 const GONE_AFTER: Duration = Duration::from_secs(10);
@@ -21,7 +21,7 @@ const QUIET: Duration = Duration::from_secs(20);
 /// The time to wait for results in transit after all workers have ended their matches.
 const LAST_RESULTS: Duration = Duration::from_millis(1500);
 
-impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
+impl<C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'_, C, T> {
     /// Detects lost workers and lost jobs, and continues open checks.
     pub(super) async fn check_workers(&mut self, is_stopping: bool, is_lost: bool) -> Result<(), RunError<E>> {
         let gone: Vec<String> = (self.workers.iter())
@@ -43,7 +43,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         }
         let playing = self.workers.values().map(|seen| self.playing(&seen.presence)).sum();
         let workers = self.workers.values().filter(|seen| self.is_welcome(&seen.presence)).count();
-        (self.on_event)(self.journal, Event::Workers { workers, playing }).map_err(RunError::Caller)?;
+        (self.on_event)(self.competition, Event::Workers { workers, playing }).map_err(RunError::Caller)?;
         let since = *self.alone_since.get_or_insert_with(Instant::now);
         if workers > 0 {
             (self.alone_since, self.complained) = (None, None);
@@ -52,7 +52,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
             self.complained = Some(Instant::now());
             let url = self.nats.url.clone();
             self.note(format!(
-                "no workers at {url}; start one with `arena worker --nats-url {url}` (Ctrl-C stops the tournament, `arena tournament resume` continues it)"
+                "no workers at {url}; start one with `arena worker --nats-url {url}` (Ctrl-C stops this run; it can be resumed)"
             ))?;
         }
         if self.heard_last.elapsed() > QUIET && !is_stopping && !is_lost && playing == 0 && !self.open.is_empty() {
@@ -71,9 +71,9 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
                 "worker {name} runs arena {theirs}, but this program is {ours}; the worker gets no games"
             ));
         }
-        if self.is_quarantined(&presence.worker) {
+        if self.competition.is_quarantined(&presence.worker) {
             self.workers.remove(&id);
-            return self.note_once(format!("worker {name} is quarantined in this tournament; its games don't count"));
+            return self.note_once(format!("worker {name} is quarantined; its games don't count"));
         }
         let is_new = !self.workers.contains_key(&id);
         if presence.leaving {
@@ -129,16 +129,11 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
     }
 
     pub(super) fn is_welcome(&self, presence: &WorkerPresence) -> bool {
-        !self.is_quarantined(&presence.worker)
+        !self.competition.is_quarantined(&presence.worker)
     }
 
     /// Returns true if jobs may be reserved for a worker: it is trusted, and hasn't reported that it can't play.
     pub(super) fn is_able(&self, presence: &WorkerPresence) -> bool {
         self.is_welcome(presence) && !self.unable.contains(&presence.worker.id)
-    }
-
-    pub(super) fn is_quarantined(&self, worker: &WorkerIdentity) -> bool {
-        let lines = &self.journal.record().quarantined;
-        lines.iter().any(|line| line.id == worker.id || line.worker == worker.name)
     }
 }
