@@ -167,10 +167,10 @@ impl<'a> LeagueRun<'a> {
         before.saturating_mul(self.season.legs()).saturating_add(leg)
     }
 
-    /// Returns the meeting and the leg of the match with this number.
-    fn place_of(&self, number: usize) -> (u64, usize) {
-        let (before, legs) = (number.saturating_sub(1), self.season.legs());
-        ((before / legs) as u64 + 1, before % legs + 1)
+    /// Returns the meeting and the leg of the match with this number; `None` for 0.
+    fn place_of(&self, number: usize) -> Option<(u64, usize)> {
+        let (before, legs) = (number.checked_sub(1)?, self.season.legs());
+        Some(((before / legs) as u64 + 1, before % legs + 1))
     }
 
     /// Awaits the store, also within a runtime.
@@ -308,21 +308,20 @@ impl WorkerCompetition for LeagueRun<'_> {
     }
 
     fn pairing(&self, number: usize) -> Option<Pairing> {
-        let (meeting, leg) = self.place_of(number);
+        let (meeting, leg) = self.place_of(number)?;
         self.season.pairing(meeting, leg).map(|pairing| Pairing { number, ..pairing })
     }
 
     fn match_name(&self, number: usize) -> String {
-        let (meeting, leg) = self.place_of(number);
-        match self.by_workers.get(&number) {
-            Some(played) => format!("game {}", played.stored),
-            None => format!("game {leg} of pairing {meeting}"),
+        match (self.by_workers.get(&number), self.place_of(number)) {
+            (Some(played), _) => format!("game {}", played.stored),
+            (None, Some((meeting, leg))) => format!("game {leg} of pairing {meeting}"),
+            (None, None) => "game 0".to_owned(),
         }
     }
 
     fn has_result(&self, number: usize) -> bool {
-        let (meeting, leg) = self.place_of(number);
-        self.season.has_played(meeting, leg)
+        self.place_of(number).is_some_and(|(meeting, leg)| self.season.has_played(meeting, leg))
     }
 
     fn game(&self, number: usize) -> Option<&GameLine> {

@@ -308,7 +308,7 @@ mod tests {
         check(
             "http://127.0.0.1:9/",
             expect![
-                "error: 127.0.0.1:9 isn't a local file or folder, but workers play only such agents; run the tournament without --nats-url"
+                "error: 127.0.0.1:9 isn't a local file or folder, but workers play only such agents; leave out --nats-url"
             ],
         );
         check(

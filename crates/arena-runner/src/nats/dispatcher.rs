@@ -274,7 +274,7 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
             }
             return Ok(true);
         }
-        let slots = self.workers.values().map(|seen| seen.presence.slots).sum();
+        let slots: usize = self.workers.values().map(|seen| seen.presence.slots).sum();
         while self.open.len() < self.competition.most_open(slots) {
             match self.competition.next()? {
                 // After a quarantine, the competition returns all pairings without a result again.

@@ -132,7 +132,7 @@ impl<C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'
         self.checks.retain(|_, check| !check.plays.is_empty());
         // Open matches that the competition no longer contains are dropped.
         let competition = &*self.competition;
-        self.open.retain(|number, open| competition.pairing(*number).as_ref() == Some(open));
+        self.open.retain(|number, open| competition.pairing(*number).is_some_and(|pairing| pairing == *open));
         let refusal = QuarantineNotice { tournament: self.tournament.clone(), why };
         notify(&self.nats, names::refusal(&worker.id), &refusal).await;
         Ok(())
