@@ -262,7 +262,9 @@ pub fn failed(error: RunError<Failure>) -> Failure {
         RunError::Fit(error) => Failure::caused(Exit::BadTournament, &error),
         RunError::Match { source, .. } => explain(source),
         RunError::Write { path, source } => cannot_write(&path, &source),
-        error @ RunError::Unplayable { .. } => Failure::new(Exit::NoAgent, error),
+        RunError::Unplayable { name, what } => {
+            Failure::new(Exit::NoAgent, format_args!("no worker can play {name}: {what}"))
+        }
         RunError::Changed(error) => Failure::new(Exit::BadTournament, error),
         RunError::ExposedOutput(error) => Failure::new(Exit::Usage, error),
         RunError::Nats(error) => Failure::new(Exit::Unreachable, error),

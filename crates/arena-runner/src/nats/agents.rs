@@ -243,10 +243,10 @@ mod tests {
 
     fn describe_agent(agent: &Agent, search: &str) -> String {
         let entrant = enter(agent, Path::new("")).unwrap();
-        match pack(std::slice::from_ref(&entrant), Path::new("/nowhere"), search) {
+        match pack(&[(0, &entrant)], Path::new("/nowhere"), search) {
             Err(error) => format!("error: {error}"),
             Ok(packed) => {
-                let agent = &packed.agents[0];
+                let agent = &packed.agents[&0];
                 // On the worker, the agent has the same command line, but with other paths.
                 let there = tempfile::tempdir().unwrap();
                 if let Some(sha256) = &agent.archive {
@@ -330,13 +330,13 @@ mod tests {
         let (_kit, root, search) = kit();
         let agent = Agent::find(root.join("files/native").to_str().unwrap(), &search).unwrap();
         let entrant = enter(&agent, Path::new("")).unwrap();
-        let packed = pack(&[entrant], Path::new("/nowhere"), &search).unwrap();
+        let packed = pack(&[(0, &entrant)], Path::new("/nowhere"), &search).unwrap();
         for path in ["../bin/tool", "/bin/sh", "a/../../b"] {
-            let agent = JobAgent { program: CommandWord::Own(path.to_owned()), ..packed.agents[0].clone() };
+            let agent = JobAgent { program: CommandWord::Own(path.to_owned()), ..packed.agents[&0].clone() };
             let error = unpacked(&agent, Some(&root), &search, &[]).unwrap_err();
             assert_eq!(error, format!("native names the file {path}, which is outside of its archive"));
         }
-        let agent = JobAgent { args: vec![CommandWord::Text("/etc/passwd".to_owned())], ..packed.agents[0].clone() };
+        let agent = JobAgent { args: vec![CommandWord::Text("/etc/passwd".to_owned())], ..packed.agents[&0].clone() };
         let error = unpacked(&agent, Some(&root), &search, &[]).unwrap_err();
         assert_eq!(error, "native names /etc/passwd, a path of the worker's machine");
     }

@@ -86,7 +86,7 @@ pub fn player_of(game: &GameLine) -> Option<WorkerIdentity> {
 
 impl WorkerCompetition for Journal {
     fn shared_id<E>(&mut self) -> Result<String, RunError<E>> {
-        if let Some(spread) = &self.record().spread {
+        if let Some(spread) = &Journal::record(self).spread {
             return Ok(spread.id.clone());
         }
         let id = draw_id().map_err(|error| RunError::System(error.to_string()))?;
@@ -152,7 +152,7 @@ impl WorkerCompetition for Journal {
     fn quarantine<E>(&mut self, worker: &WorkerIdentity, why: &str) -> Result<Vec<usize>, RunError<E>> {
         let is_its = |game: &&GameLine| player_of(game).is_some_and(|player| is_same(&player, worker));
         let its: Vec<usize> = self.unconfirmed().into_iter().filter(is_its).map(|game| game.number).collect();
-        let void = self.record().void_with(|game| its.contains(&game.number));
+        let void = Journal::record(self).void_with(|game| its.contains(&game.number));
         let (name, id) = (worker.name.clone(), worker.id.clone());
         let line = QuarantinedLine { worker: name, id, why: why.to_owned(), void: void.clone() };
         self.append(JournalLine::Quarantined(line))?;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use arena_tournament::{CheckedLine, GameLine, Pairing};
+use arena_tournament::{CheckedLine, GameLine};
 
 use super::{Dispatcher, LastPresence, MatchCheck};
 use crate::competition::Event;
