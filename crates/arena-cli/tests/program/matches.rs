@@ -135,7 +135,7 @@ pub struct Finished {
     /// The exit code and the output.
     pub run: Run,
     pub took: Duration,
-    /// The runner's peak resident memory.
+    /// The runner's peak resident memory without the pages of its file, which depend on the build and the system.
     pub peak_bytes: u64,
 }
 
@@ -160,8 +160,8 @@ impl Match {
     pub fn finish(mut self) -> Finished {
         let mut peak_bytes = 0;
         let status = loop {
-            // The peak only grows, so the last sample is close to the final value.
-            peak_bytes = peak_bytes.max(memory(self.pid(), "VmHWM"));
+            // Memory that grows with an agent's output is held for longer than the time between two samples.
+            peak_bytes = peak_bytes.max(memory(self.pid(), "RssAnon"));
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }

@@ -12,8 +12,8 @@ use super::{Finished, MatchFixture};
 /// The number of concurrent matches, which wait most of the time.
 const BESIDE_EACH_OTHER: usize = 4;
 
-/// The limit on the runner's resident memory in bytes. An idle runner takes about 20 MiB in a test build.
-const MEMORY_BYTES: u64 = 64 << 20;
+/// The limit on the runner's memory in bytes. A runner of a short game takes about 15 MiB.
+const MEMORY_BYTES: u64 = 48 << 20;
 
 /// A match of an agent with a behavior, on the first seat, against an honest agent.
 pub struct Row {
