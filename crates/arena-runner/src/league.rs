@@ -5,7 +5,7 @@
 //! that a league can be resumed at any point.
 //!
 //! `season.rs` chooses the next meeting and is pure; `agents.rs` checks the agents' files for changes; `play.rs`
-//! implements [`crate::Competition`] for a season. `arena-store` defines the tables, and `arena-report` writes the
+//! plays a season, as a competition for either executor. `arena-store` defines the tables, and `arena-report` writes the
 //! reports.
 
 mod agents;
@@ -13,7 +13,7 @@ mod play;
 mod report;
 mod season;
 
-pub use agents::{AgentError, Change, check_agents, entrant_of, facts_of};
+pub use agents::{AgentError, Change, check_agents, entrant_of, facts_of, prepare_for_workers};
 pub use play::{LeagueRun, RulesError, Sandbox, Until, check_rules, check_season};
 pub use report::{line, report};
 pub use season::Season;

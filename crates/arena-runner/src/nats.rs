@@ -22,7 +22,8 @@ mod worker;
 
 pub use agents::TravelError;
 pub use connect::NatsError;
-pub use executor::{NatsExecutor, NatsOptions, PrepareError, Prepared, prepare, prepare_league};
+pub(crate) use executor::prepare_agents;
+pub use executor::{NatsExecutor, NatsOptions, PrepareError, Prepared, prepare};
 pub use worker::{WorkError, Worker, WorkerEvent, work};
 
 /// The default share of matches that two workers play for comparison.

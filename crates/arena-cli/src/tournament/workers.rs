@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use arena_runner::league::Season;
+use arena_runner::league::{Season, prepare_for_workers};
 use arena_runner::nats::{self, CROSS_CHECK, PrepareError, Prepared};
 use arena_tournament::TournamentPlan;
 
@@ -66,7 +66,7 @@ pub fn prepare(args: &WorkerPoolArgs, plan: &TournamentPlan, folder: &Path) -> R
 /// Prepares the files of a league's agents for the workers, but queues no games yet. `data` is the data folder.
 pub fn prepare_league(args: &WorkerPoolArgs, season: &Season, data: &Path) -> Result<Option<WorkerPool>, Failure> {
     let Some(address) = &args.nats_url else { return Ok(None) };
-    pool(args, nats::prepare_league(season, data, address, &search_path())).map(Some)
+    pool(args, prepare_for_workers(season, data, address, &search_path())).map(Some)
 }
 
 fn pool(args: &WorkerPoolArgs, prepared: Result<Prepared, PrepareError>) -> Result<WorkerPool, Failure> {

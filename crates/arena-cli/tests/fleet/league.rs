@@ -105,6 +105,11 @@ fn workers_play_a_league_with_the_results_of_one_machine() {
     let (fleet, nats) = (FleetFixture::new(), NatsServer::start());
     let agents = [fleet.bot("a", 1, 0.0), fleet.bot("b", 2, 0.0), fleet.bot("c", 3, 0.0)];
     let league = LeagueFixture::new(&fleet, &nats, &agents);
+    for option in [["--concurrency", "2"], ["--affinity", "any"]] {
+        let refused = finish(league.start(&option));
+        assert_eq!(refused.code, 2, "{refused:#?}");
+        assert!(refused.stderr.contains(&format!("{} is an option of each worker", option[0])), "{}", refused.stderr);
+    }
     let _workers = fleet.workers(&nats, &["one", "two"]);
     let output = finish(league.start(&["--games", "12", "--cross-check", "0.5", "--table-every", "0"]));
     assert_eq!(output.code, 0, "{output:#?}");

@@ -1,15 +1,19 @@
-//! Agents of a league: conversion to and from their stored descriptions, and the check of their files for changes.
+//! Agents of a league: conversion to and from their stored descriptions, the check of their files for changes, and their
+//! preparation for workers.
 
 use std::path::Path;
 
 use arena_match::Agent;
 use arena_model::Timestamp;
+use arena_nats::NatsUrl;
 use arena_store::{CommitError, LeagueAgent, LeagueNo, NewLeagueAgent, Store, StoreError};
 use arena_tournament::Entrant;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::entrants::{EntrantError, enter, fingerprint_of};
+use crate::league::season::Season;
+use crate::nats::{PrepareError, Prepared, prepare_agents};
 
 /// A change of an agent that [`check_agents`] has found before a league is resumed.
 #[derive(Debug)]
@@ -127,4 +131,21 @@ fn reload(agent: &LeagueAgent, data: &Path, search: &str) -> Result<Option<NewLe
         return facts_of(&found, data).map(Some).map_err(|error| absent(&error));
     }
     Ok(Some(NewLeagueAgent { version: None, sha256, ..facts.clone() }))
+}
+
+/// Packs the agents of a season that can play, and connects to the NATS server. `data` is the data folder, which the
+/// archives leave out, and `search` the value of `PATH`.
+///
+/// # Errors
+/// [`PrepareError`] if workers can't play the league.
+pub fn prepare_for_workers(
+    season: &Season,
+    data: &Path,
+    address: &NatsUrl,
+    search: &str,
+) -> Result<Prepared, PrepareError> {
+    let entrant = |agent: usize| Ok((agent, entrant_of(&season.agents()[agent])?));
+    let entrants: Vec<(usize, Entrant)> = season.ready().map(entrant).collect::<Result<_, StoreError>>()?;
+    let entrants: Vec<(usize, &Entrant)> = entrants.iter().map(|(agent, entrant)| (*agent, entrant)).collect();
+    prepare_agents(&entrants, data, address, search)
 }

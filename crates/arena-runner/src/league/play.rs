@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use arena_match::{Agent, Confinement, Launcher, OutputPath, SeatedAgent, private};
-use arena_model::{GameType, Limits, MatchResult, SandboxMode, Seed, Timestamp, hex};
+use arena_model::{GameType, Limits, MatchResult, SandboxMode, Seed, TimeLimits, Timestamp, hex};
 use arena_ratings::AgentIndex;
 use arena_ratings::bradley_terry::Fit;
 use arena_store::{League, LeagueGame, LeagueRules, Store, StoreError};
 use arena_tournament::{CheckedLine, Entrant, GameLine, Pairing, PlanError, check_game};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 
@@ -22,7 +23,7 @@ use crate::league::agents::entrant_of;
 use crate::league::season::Season;
 use crate::nats::competition::{WorkerCompetition, player_of};
 use crate::nats::referee::is_same;
-use crate::nats::wire::{JobAgent, MatchSetup, WorkerIdentity};
+use crate::nats::wire::WorkerIdentity;
 
 /// The number of jobs per slot of the workers that may be on the queue or being played. With more, meetings would be
 /// chosen before the results on which they depend.
@@ -296,15 +297,9 @@ impl WorkerCompetition for LeagueRun<'_> {
         slots.max(1) * JOBS_PER_SLOT
     }
 
-    fn setup(&self, pairing: &Pairing, agents: Vec<JobAgent>) -> MatchSetup {
+    fn conditions(&self) -> (&str, &Map<String, Value>, TimeLimits) {
         let rules = &self.season.league().rules;
-        MatchSetup {
-            game: rules.game.clone(),
-            options: rules.options.clone(),
-            limits: rules.limits,
-            seed: pairing.seed.reveal(),
-            seats: agents,
-        }
+        (&rules.game, &rules.options, rules.limits)
     }
 
     fn pairing(&self, number: usize) -> Option<Pairing> {
@@ -316,7 +311,7 @@ impl WorkerCompetition for LeagueRun<'_> {
         match (self.by_workers.get(&number), self.place_of(number)) {
             (Some(played), _) => format!("game {}", played.stored),
             (None, Some((meeting, leg))) => format!("game {leg} of pairing {meeting}"),
-            (None, None) => "game 0".to_owned(),
+            (None, None) => format!("game {number}"),
         }
     }
 
@@ -332,13 +327,9 @@ impl WorkerCompetition for LeagueRun<'_> {
         self.by_workers.values().filter(|played| !played.is_confirmed).map(|played| &played.game).collect()
     }
 
-    fn record_game<E>(&mut self, game: GameLine) -> Result<usize, RunError<E>> {
-        let number = game.number;
-        let Some(pairing) = self.pairing(number) else {
-            return Err(RunError::System(format!("{} isn't in the season", self.match_name(number))));
-        };
-        let stored = self.store_game(&pairing, game.result.clone())?;
-        self.by_workers.insert(number, WorkerGame { game, stored, is_confirmed: false });
+    fn record_game<E>(&mut self, pairing: &Pairing, game: GameLine) -> Result<usize, RunError<E>> {
+        let stored = self.store_game(pairing, game.result.clone())?;
+        self.by_workers.insert(pairing.number, WorkerGame { game, stored, is_confirmed: false });
         Ok(usize::try_from(stored).unwrap_or(usize::MAX))
     }
 

@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
-use arena_model::Seed;
+use arena_model::{Seed, TimeLimits};
 use arena_tournament::{CheckedLine, GameLine, JournalLine, Pairing, QuarantinedLine, SpreadLine};
+use serde_json::{Map, Value};
 
 use crate::competition::Competition;
 use crate::executor::RunError;
 use crate::journal::{Journal, REPLAYS};
 use crate::nats::draw_id;
 use crate::nats::referee::is_same;
-use crate::nats::wire::{JobAgent, MatchSetup, WorkerIdentity};
+use crate::nats::wire::WorkerIdentity;
 
 /// The largest number of a tournament's jobs that are on the queue or being played.
 const AHEAD: usize = 256;
@@ -37,8 +38,8 @@ pub trait WorkerCompetition: Competition {
     /// `slots` matches at once.
     fn most_open(&self, slots: usize) -> usize;
 
-    /// Returns everything that a match depends on. `agents` contains the agents of its seats.
-    fn setup(&self, pairing: &Pairing, agents: Vec<JobAgent>) -> MatchSetup;
+    /// Returns the name of the game, the game's options that differ from the defaults, and the time limits of agents.
+    fn conditions(&self) -> (&str, &Map<String, Value>, TimeLimits);
 
     /// Returns the pairing with this number; `None` if the competition has no such pairing.
     fn pairing(&self, number: usize) -> Option<Pairing>;
@@ -55,11 +56,11 @@ pub trait WorkerCompetition: Competition {
     /// Returns the results by workers that no other worker has confirmed.
     fn unconfirmed(&self) -> Vec<&GameLine>;
 
-    /// Records a worker's result durably. Returns the number that users see.
+    /// Records a worker's result of a pairing durably. Returns the number that users see.
     ///
     /// # Errors
     /// If the result can't be written.
-    fn record_game<E>(&mut self, game: GameLine) -> Result<usize, RunError<E>>;
+    fn record_game<E>(&mut self, pairing: &Pairing, game: GameLine) -> Result<usize, RunError<E>>;
 
     /// Records that another worker has confirmed a result.
     ///
@@ -106,15 +107,9 @@ impl WorkerCompetition for Journal {
         AHEAD
     }
 
-    fn setup(&self, pairing: &Pairing, agents: Vec<JobAgent>) -> MatchSetup {
+    fn conditions(&self) -> (&str, &Map<String, Value>, TimeLimits) {
         let plan = &self.record().plan;
-        MatchSetup {
-            game: plan.game.clone(),
-            options: plan.options.clone(),
-            limits: plan.limits,
-            seed: pairing.seed.reveal(),
-            seats: agents,
-        }
+        (&plan.game, &plan.options, plan.limits)
     }
 
     fn pairing(&self, number: usize) -> Option<Pairing> {
@@ -139,10 +134,9 @@ impl WorkerCompetition for Journal {
         record.games().filter(|game| game.worker.is_some() && !is_confirmed(game)).collect()
     }
 
-    fn record_game<E>(&mut self, game: GameLine) -> Result<usize, RunError<E>> {
-        let number = game.number;
+    fn record_game<E>(&mut self, pairing: &Pairing, game: GameLine) -> Result<usize, RunError<E>> {
         self.append(JournalLine::Game(Box::new(game)))?;
-        Ok(number)
+        Ok(pairing.number)
     }
 
     fn confirm<E>(&mut self, checked: CheckedLine) -> Result<(), RunError<E>> {

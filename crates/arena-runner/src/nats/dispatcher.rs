@@ -293,8 +293,10 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
 
     /// Returns everything that a match depends on. `None` for an agent that doesn't take part in this run.
     fn setup(&self, pairing: &Pairing) -> Option<MatchSetup> {
-        let agents = pairing.agents.iter().map(|agent| self.agents.get(agent).cloned()).collect::<Option<_>>()?;
-        Some(self.competition.setup(pairing, agents))
+        let seats = pairing.agents.iter().map(|agent| self.agents.get(agent).cloned()).collect::<Option<_>>()?;
+        let (game, options, limits) = self.competition.conditions();
+        let (game, options, seed) = (game.to_owned(), options.clone(), pairing.seed.reveal());
+        Some(MatchSetup { game, options, limits, seed, seats })
     }
 
     /// Returns the pairing with this number, and everything that its match depends on.
@@ -440,7 +442,7 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
                 arena_match::write(&path, bytes).map_err(|source| RunError::Write { path, source })?;
             }
         }
-        let shown = self.competition.record_game(audited.game)?;
+        let shown = self.competition.record_game(pairing, audited.game)?;
         self.open.remove(&number);
         self.reserved.remove(&number);
         (self.on_event)(self.competition, Event::Played(shown)).map_err(RunError::Caller)?;

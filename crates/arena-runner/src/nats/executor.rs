@@ -15,7 +15,6 @@ use tokio::sync::mpsc;
 
 use crate::competition::{Ended, Event};
 use crate::executor::{Executor, RunError};
-use crate::league::{Season, entrant_of};
 use crate::nats::agents::{PackedAgents, TravelError, pack};
 use crate::nats::competition::WorkerCompetition;
 use crate::nats::connect::{Nats, NatsError, connect};
@@ -94,20 +93,12 @@ pub fn prepare(
     prepare_agents(&plan.agents.iter().enumerate().collect::<Vec<_>>(), folder, address, search)
 }
 
-/// Packs the agents of a season that can play, and connects to the NATS server. `data` is the data folder, which the
-/// archives leave out, and `search` the value of `PATH`.
+/// Packs agents, given with their numbers in the competition, and connects to the NATS server. The other arguments are
+/// those of [`prepare`].
 ///
 /// # Errors
-/// [`PrepareError`] if workers can't play the league.
-pub fn prepare_league(season: &Season, data: &Path, address: &NatsUrl, search: &str) -> Result<Prepared, PrepareError> {
-    let entrant = |agent: usize| Ok((agent, entrant_of(&season.agents()[agent])?));
-    let entrants: Vec<(usize, Entrant)> = season.ready().map(entrant).collect::<Result<_, StoreError>>()?;
-    let entrants: Vec<(usize, &Entrant)> = entrants.iter().map(|(agent, entrant)| (*agent, entrant)).collect();
-    prepare_agents(&entrants, data, address, search)
-}
-
-/// Packs agents, given with their numbers in the competition, and connects to the NATS server.
-fn prepare_agents(
+/// [`PrepareError`] if workers can't play the agents.
+pub(crate) fn prepare_agents(
     entrants: &[(usize, &Entrant)],
     folder: &Path,
     address: &NatsUrl,
