@@ -4,21 +4,17 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::cargo::{self, cargo, say};
-use crate::{python, rules, setup, tests, times};
+use crate::{python, rules, setup, times};
 
 /// A step's name and its action in the workspace at the given path.
 type Step = (&'static str, fn(&Path) -> anyhow::Result<()>);
 
 /// The steps in order. The first failure ends the run.
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 7] = [
     ("format", |root| cargo::run(cargo(root, &["fmt", "--all", "--check"]))),
     ("house rules", rules::check),
     ("lints", |root| {
-        // With the export of traces, which adds code and removes hardly any.
-        let features = ["--features", "arena-cli/otel"];
-        let mut clippy = cargo(root, &["clippy", "--workspace", "--all-targets", "--locked"]);
-        clippy.args(features).args(["--", "-D", "warnings"]);
-        cargo::run(clippy)
+        cargo::run(cargo(root, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))
     }),
     ("licenses, bans and sources of dependencies", |root| {
         say("advisories are not checked: their database needs the network (see deny.toml)");
@@ -29,7 +25,6 @@ const STEPS: [Step; 8] = [
     ("setup of test requirements", |root| setup::setup(root, &[])),
     ("spelling", python::check_spelling),
     ("tests", |root| cargo::run(cargo(root, &["test", "--workspace", "--locked", "--no-fail-fast"]))),
-    ("tests of traces", |root| tests::test(root, "traces")),
 ];
 
 /// Runs all steps, and prints and stores the duration of each.

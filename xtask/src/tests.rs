@@ -19,7 +19,7 @@ struct Tier {
     runs: &'static [&'static [&'static str]],
 }
 
-const TIERS: [Tier; 8] = [
+const TIERS: [Tier; 7] = [
     Tier {
         name: "quick",
         runs: &[&[
@@ -51,8 +51,6 @@ const TIERS: [Tier; 8] = [
     Tier { name: "program", runs: &[&["--test", "program"]] },
     Tier { name: "browser", runs: &[&["--test", "browser"]] },
     Tier { name: "cluster", runs: &[&["--test", "cluster"]] },
-    // The only tests of a build with a feature. Without `--workspace`, other crates would be built again.
-    Tier { name: "traces", runs: &[&["--features", "arena-cli/otel", "--test", "traces"]] },
 ];
 
 /// The variable that makes the test kit refuse to start services in tests that need Rust only.

@@ -38,7 +38,6 @@ mod session;
 mod sign;
 mod terminal;
 mod tournament;
-mod traces;
 mod uci;
 mod users;
 mod verify;
@@ -80,16 +79,6 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<(), Failure> {
     let style = cli.global.style();
-    // The calls of models are traced. Commands with servers start the export with their log.
-    let _export = match &cli.verb {
-        Verb::Eval { .. }
-        | Verb::League { .. }
-        | Verb::Match { .. }
-        | Verb::Play(_)
-        | Verb::Session { .. }
-        | Verb::Tournament { .. } => traces::start(Vec::new())?,
-        _ => None,
-    };
     match cli.verb {
         Verb::Serve(args) => serve::run(args),
         Verb::Demo(args) => demo::run(&args, style),

@@ -17,20 +17,20 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tracing::info;
 use tracing_subscriber::filter::{FilterExt, filter_fn};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::args::{ListenArgs, LogArgs, LogFormat, ServeArgs};
 use crate::exit::{Exit, Failure};
 use crate::house::HouseModel;
 use crate::matches::settings::launcher;
-use crate::traces::{self, Export};
 use crate::{house, notify, output, scripts};
 
 /// Runs a server until Ctrl-C or SIGTERM.
 pub fn run(args: ServeArgs) -> Result<(), Failure> {
-    let export = start_log(&args.log, "info")?;
-    let mut settings = settings(&args)?;
-    settings.traces = export.as_ref().map(Export::context);
+    start_log(&args.log, "info")?;
+    let settings = settings(&args)?;
     let data = settings.data.clone();
     let house = match settings.has_house() {
         true => Some((settings.auth.enabled, settings.house.seats, HouseModel::of(&settings.house)?)),
@@ -191,9 +191,8 @@ pub fn runtime() -> Result<Runtime, Failure> {
     Ok(runtime)
 }
 
-/// Starts the log on stderr, and the export of traces if the environment asks for it. The export ends when the result is
-/// dropped.
-pub fn start_log(args: &LogArgs, default_level: &str) -> Result<Option<Export>, Failure> {
+/// Starts the log on stderr.
+pub fn start_log(args: &LogArgs, default_level: &str) -> Result<(), Failure> {
     let level = args.level.as_deref().unwrap_or(default_level);
     let filter = EnvFilter::try_new(level)
         .map_err(|error| Failure::new(Exit::Usage, format_args!("invalid --log (ARENA_LOG) {level:?}: {error}")))?;
@@ -206,7 +205,8 @@ pub fn start_log(args: &LogArgs, default_level: &str) -> Result<Option<Export>, 
         LogFormat::Text => log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).boxed(),
         LogFormat::Json => log.json().flatten_event(true).boxed(),
     };
-    traces::start(vec![log.with_filter(filter.and(discreet)).boxed()])
+    tracing_subscriber::registry().with(log.with_filter(filter.and(discreet))).init();
+    Ok(())
 }
 
 /// Returns a future that resolves at the first Ctrl-C or SIGTERM. The second signal ends the process.

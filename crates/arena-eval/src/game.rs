@@ -6,7 +6,6 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use arena_house::Step;
-use tracing::Instrument;
 
 use crate::player::{Answer, Answering, Halt, Heard, Player, SeatEnd, StepResult};
 use crate::table::{Origin, PostedMessage, Table, TableError, is_public_state};
@@ -49,15 +48,10 @@ pub(crate) struct FinishedGame {
 /// # Errors
 /// [`Halt`] if the game can't go on in this invocation.
 pub(crate) async fn play(label: &GameLabel, table: Table, players: Vec<Box<dyn Player>>) -> Result<FinishedGame, Halt> {
-    // The calls of the game's models are in this span, if the program exports traces.
-    let span = tracing::trace_span!("game", arena.game = label.game, arena.challenge = label.challenge);
     let seats = players.into_iter().map(DrivenSeat::new).collect();
     let mut game = Game { table, seats, round: 0, quiet: Quiet::default() };
-    let playing = async {
-        let end = game.run().await?;
-        game.finish(label, end).await
-    };
-    playing.instrument(span).await
+    let end = game.run().await?;
+    game.finish(label, end).await
 }
 
 /// A player and its place in the game.

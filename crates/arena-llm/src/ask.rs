@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
-use crate::{Client, Endpoint, Fault, FaultClass, Pacer, Received, trace_call};
+use crate::{Client, Endpoint, Fault, FaultClass, Pacer, Received};
 
 /// The first and the longest pause between two attempts. Each pause is twice as long as the one before. An endpoint may
 /// request longer pauses.
@@ -37,38 +37,35 @@ pub async fn ask(
     patience: Duration,
     on_retry: &mut (dyn FnMut(&Retry) + Send),
 ) -> Result<Received, Fault> {
-    let call = async {
-        let mut usual = PAUSES.0;
-        let mut left = patience;
-        loop {
-            // Other requests may have learned of a pause that is too long.
-            let permit = pacer.permit_within(left).await.map_err(with_request)?;
-            let begun = Instant::now();
-            let fault = match client.send(endpoint, body).await {
-                Ok(received) => {
-                    permit.succeed();
-                    return Ok(received);
-                }
-                Err(fault) => fault,
-            };
-            permit.fail(&fault);
-            if fault.class.is_lasting() {
-                return Err(fault);
+    let mut usual = PAUSES.0;
+    let mut left = patience;
+    loop {
+        // Other requests may have learned of a pause that is too long.
+        let permit = pacer.permit_within(left).await.map_err(with_request)?;
+        let begun = Instant::now();
+        let fault = match client.send(endpoint, body).await {
+            Ok(received) => {
+                permit.succeed();
+                return Ok(received);
             }
-            left = left.saturating_sub(begun.elapsed());
-            // The pause has a minimum, since some endpoints always request a pause of 0.
-            let pause = fault.retry_after.map_or(usual, |pause| pause.max(usual / 10));
-            if pause >= left {
-                return Err(with_request(fault));
-            }
-            left -= pause;
-            usual = (usual * 2).min(PAUSES.1);
-            let pause_ms = pause.as_millis() as u64;
-            on_retry(&Retry { class: fault.class, sentence: fault.sentence, pause_ms });
-            sleep(pause).await;
+            Err(fault) => fault,
+        };
+        permit.fail(&fault);
+        if fault.class.is_lasting() {
+            return Err(fault);
         }
-    };
-    trace_call(endpoint, body, call).await
+        left = left.saturating_sub(begun.elapsed());
+        // The pause has a minimum, since some endpoints always request a pause of 0.
+        let pause = fault.retry_after.map_or(usual, |pause| pause.max(usual / 10));
+        if pause >= left {
+            return Err(with_request(fault));
+        }
+        left -= pause;
+        usual = (usual * 2).min(PAUSES.1);
+        let pause_ms = pause.as_millis() as u64;
+        on_retry(&Retry { class: fault.class, sentence: fault.sentence, pause_ms });
+        sleep(pause).await;
+    }
 }
 
 /// Adds the requested pause to a fault's sentence.

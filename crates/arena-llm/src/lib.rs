@@ -19,7 +19,6 @@ mod presets;
 mod prices;
 pub mod prompt;
 mod text_tools;
-mod traces;
 
 pub use address::{AddressError, ModelAddress};
 pub use api::{Api, UnknownApi, read_reply, request_body, request_bytes};
@@ -33,4 +32,3 @@ pub use history::{History, around};
 pub use pacer::{Pacer, Permit};
 pub use presets::{PRESETS, Preset};
 pub use prices::Prices;
-pub use traces::trace_call;

@@ -40,7 +40,6 @@ mod socket;
 mod supervision;
 mod tls;
 mod tournaments;
-mod traces;
 mod verifier;
 mod web;
 
@@ -59,5 +58,4 @@ pub use settings::{
 };
 pub use tls::{TlsError, TlsFiles};
 pub use tournaments::{Creators, TournamentSettings, TournamentsError, Uploaders};
-pub use traces::TraceContext;
 pub use web::{SiteLink, SiteSettings};

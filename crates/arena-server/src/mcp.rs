@@ -24,20 +24,18 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult, ErrorData, Implementation,
-    ListToolsResult, PaginatedRequestParams, RequestMetaObject, ServerCapabilities, ServerConfig,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{RoleServer, ServerHandler};
-use tracing::{Instrument, Span};
 use utoipa::{IntoResponses, ToSchema};
 
 use crate::arena::Arena;
 use crate::connections::RequestConnection;
 use crate::error::{ApiError, ApiResult, Refusal};
 use crate::request::{BodyLimit, JSON_WEIGHT, read_body};
-use crate::traces::record_error;
 use call::McpCaller;
 use plain::PlainCall;
 pub(crate) use tools::ToolSet;
@@ -206,8 +204,8 @@ impl Endpoint {
         let limits = &self.arena.settings.limits;
         let limit = BodyLimit { bytes: limits.body_bytes, setting: "limits.body_bytes", weight: JSON_WEIGHT };
         let body = read_body(body, limit, limits, RequestConnection::of(&parts.extensions).as_ref()).await?;
-        if let Some(PlainCall { params, meta, reply }) = PlainCall::of(&parts.headers, &body) {
-            return Ok(reply.with(self.server.call(caller, params, meta.as_ref()).await));
+        if let Some(PlainCall { params, reply }) = PlainCall::of(&parts.headers, &body) {
+            return Ok(reply.with(self.server.call(caller, params).await));
         }
         // The SDK parses nested values repeatedly and without a depth limit. `serde_json` has a depth limit, so this
         // parse rejects deeply nested bodies.
@@ -289,21 +287,8 @@ impl ToolServer {
         ToolServer { tools, rest, arena, config }
     }
 
-    async fn call(
-        &self,
-        caller: &McpCaller,
-        request: CallToolRequestParams,
-        meta: Option<&RequestMetaObject>,
-    ) -> CallToolResult {
-        let tool = self.tools.find(&request.name).map(|tool| tool.name);
-        let span =
-            self.arena.settings.traces.map_or_else(Span::none, |traces| traces.tool_span(caller.span(), tool, meta));
-        let call = call::call(&self.tools, &self.rest, caller, self.arena.engine.now(), request);
-        let result = call.instrument(span.clone()).await;
-        if result.is_error == Some(true) {
-            record_error(&span, "tool_error");
-        }
-        result
+    async fn call(&self, caller: &McpCaller, request: CallToolRequestParams) -> CallToolResult {
+        call::call(&self.tools, &self.rest, caller, self.arena.engine.now(), request).await
     }
 }
 
@@ -329,7 +314,7 @@ impl ServerHandler for ToolServer {
         let caller = parts.and_then(|parts| parts.extensions.get::<Arc<McpCaller>>());
         let caller = caller.ok_or_else(|| ErrorData::internal_error("the request has no caller", None))?;
         tokio::select! {
-            result = self.call(caller, request, Some(&context.meta)) => Ok(result.into()),
+            result = self.call(caller, request) => Ok(result.into()),
             // The caller has disconnected: a wait ends here. A write that the engine has accepted still completes.
             () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was canceled", None)),
         }

@@ -22,7 +22,6 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
-use tracing::{Instrument, Span};
 use uuid::Uuid;
 
 use crate::admin_token::AdminToken;
@@ -35,7 +34,6 @@ use crate::request::{BodyLimit, ClientAddress, address_of, read_body};
 use crate::request_id::{REQUEST_ID, RequestId};
 use crate::routes::DirectRoute;
 use crate::settings::NodeName;
-use crate::traces::{TraceContext, record_error, record_status};
 
 /// The header with the secret that nodes have in common.
 const SECRET: HeaderName = HeaderName::from_static("arena-node-key");
@@ -143,7 +141,7 @@ impl Passing {
 
 /// Passes a request of play on to its session's preferred node, and returns the response. Returns the request if this
 /// node has to answer it itself.
-pub(crate) async fn pass_on(arena: &Arena, route: &str, request: Request) -> Result<Response, KeptRequest> {
+pub(crate) async fn pass_on(arena: &Arena, request: Request) -> Result<Response, KeptRequest> {
     let Some((passing, client)) = arena.passing.as_ref().zip(address_of(request.extensions())) else {
         return Err(KeptRequest::elsewhere(request));
     };
@@ -168,15 +166,12 @@ pub(crate) async fn pass_on(arena: &Arena, route: &str, request: Request) -> Res
         let is_preferred = subject.is_some() && node.is_none();
         return Err(KeptRequest { request: Request::from_parts(parts, Body::from(body)), is_preferred });
     };
-    let span = arena.settings.traces.map_or_else(Span::none, |traces| traces.pass_span(&parts.method, route, node));
-    match passing.send(arena, node, client, &parts, body.clone()).instrument(span.clone()).await {
+    match passing.send(arena, node, client, &parts, body.clone()).await {
         Ok(response) => {
-            record_status(&span, response.status(), response.status().as_u16() >= 400);
             arena.metrics.passed_on.inc();
             Ok(response)
         }
         Err(SendFailure { may_have_run }) => {
-            record_error(&span, "not_answered");
             arena.metrics.failed_passes.inc();
             if may_have_run && !is_repeatable(&parts) {
                 return Ok(ApiError::from(EngineError::from(StoreError::Unsure)).into_response());
@@ -207,7 +202,7 @@ impl Passing {
         body: Bytes,
     ) -> Result<Response, SendFailure> {
         let failed = |may_have_run| SendFailure { may_have_run };
-        let request = self.request_to(node, client, parts, body, arena.settings.traces).ok_or(failed(false))?;
+        let request = self.request_to(node, client, parts, body).ok_or(failed(false))?;
         let sent = tokio::select! {
             sent = HTTP_CLIENT.with(|client| client.request(request)) => sent,
             // A node that hangs gives no sign of life.
@@ -236,14 +231,7 @@ impl Passing {
         }
     }
 
-    fn request_to(
-        &self,
-        node: SocketAddr,
-        client: IpAddr,
-        parts: &Parts,
-        body: Bytes,
-        traces: Option<TraceContext>,
-    ) -> Option<Request> {
+    fn request_to(&self, node: SocketAddr, client: IpAddr, parts: &Parts, body: Bytes) -> Option<Request> {
         let mut request = Request::new(Body::from(body));
         *request.method_mut() = parts.method.clone();
         let place = parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
@@ -259,9 +247,6 @@ impl Passing {
             headers.insert(REQUEST_ID, id.header());
         }
         headers.insert(CLIENT, HeaderValue::from_str(&client.to_string()).ok()?);
-        if let Some(traces) = traces {
-            (traces.inject)(&Span::current(), headers);
-        }
         Some(request)
     }
 }
@@ -309,7 +294,7 @@ pub(crate) async fn answer(arena: Arena, request: Request<Incoming>) -> Response
     request.extensions_mut().insert(ClientAddress(client));
     match DirectRoute::of(&request) {
         Some(route) => {
-            let response = route.answer_passed(request, arena.clone()).await;
+            let response = route.answer_here(request, arena.clone()).await;
             if Ledger::is_refusal(response.status()) {
                 arena.metrics.refused(response.extensions().get());
             }

@@ -54,14 +54,13 @@ use crate::passing::{KeptRequest, pass_on};
 use crate::request::{accepts, address_of};
 use crate::request_id::{REQUEST_ID, RequestId};
 use crate::tournaments::TournamentRefusal;
-use crate::traces::trace_request;
 use crate::web;
 pub(crate) use agents::{AgentView, id_of as id_of_agent};
 pub(crate) use queue::{enqueue, poll_ticket};
 pub(crate) use reports::{MAX_REASON, report};
 pub(crate) use rows::TOTAL;
 pub(crate) use scoring::orders;
-pub(crate) use skill::{base, scheme};
+pub(crate) use skill::base;
 pub(crate) use sync::MAX_WAIT_S;
 pub(crate) use tournaments::matches::MatchView;
 pub(crate) use tournaments::{Stage, TournamentView, id_of as id_of_tournament};
@@ -228,19 +227,10 @@ impl DirectRoute {
 
     /// Answers a request to this route, here or at the session's preferred node.
     pub(crate) async fn answer(&'static self, request: Request, arena: Arena) -> Response {
-        trace_request(arena.settings.traces, self.path, request, |request| self.answer_anywhere(request, arena)).await
-    }
-
-    /// Answers a request that another node has passed on.
-    pub(crate) async fn answer_passed(&'static self, request: Request, arena: Arena) -> Response {
-        trace_request(arena.settings.traces, self.path, request, |request| self.answer_here(request, arena)).await
-    }
-
-    async fn answer_anywhere(&'static self, request: Request, arena: Arena) -> Response {
         if arena.passing.is_none() {
             return self.answer_here(request, arena).await;
         }
-        match Box::pin(pass_on(&arena, self.path, request)).await {
+        match Box::pin(pass_on(&arena, request)).await {
             Ok(response) => response,
             Err(KeptRequest { request, is_preferred }) => {
                 let response = self.answer_here(request, arena.clone()).await;
@@ -250,7 +240,7 @@ impl DirectRoute {
     }
 
     /// Answers a request to this route at this node.
-    fn answer_here(&'static self, request: Request, arena: Arena) -> BoxFuture<'static, Response> {
+    pub(crate) fn answer_here(&'static self, request: Request, arena: Arena) -> BoxFuture<'static, Response> {
         Box::pin(async move {
             let handler = |request| (self.handler)(request, arena.clone());
             let mut response = answer_at(&arena, self.path, request, handler).await;
@@ -333,10 +323,7 @@ const OF_THIS_PROCESS: [&str; 3] = [OPEN_TO_ALL, "/metrics", "/ready"];
 async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("", MatchedPath::as_str);
-    trace_request(arena.settings.traces, route, request, |request| {
-        answer_at(&arena, route, request, |request| next.run(request))
-    })
-    .await
+    answer_at(&arena, route, request, |request| next.run(request)).await
 }
 
 /// Reads the changes of other nodes that the route may show.

@@ -23,7 +23,6 @@ use crate::proxies::{ClientHeader, TrustedProxies};
 use crate::retention::RetentionSettings;
 use crate::tls::TlsFiles;
 use crate::tournaments::TournamentSettings;
-use crate::traces::TraceContext;
 use crate::web::SiteSettings;
 
 /// The settings of a server.
@@ -68,8 +67,6 @@ pub struct Settings {
     pub records: RecordSettings,
     /// Archival of ended sessions.
     pub retention: RetentionSettings,
-    /// The way between spans and other programs' traces. Without it, the server makes no spans.
-    pub traces: Option<TraceContext>,
 }
 
 impl Default for Settings {
@@ -94,7 +91,6 @@ impl Default for Settings {
             house: HouseSettings::default(),
             records: RecordSettings::default(),
             retention: RetentionSettings::default(),
-            traces: None,
         }
     }
 }
@@ -622,7 +618,6 @@ impl Settings {
             house: parsed.house.unwrap_or_default(),
             records: parsed.records.unwrap_or_default(),
             retention: parsed.retention.unwrap_or_default(),
-            traces: None,
         })
     }
 

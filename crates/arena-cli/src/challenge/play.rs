@@ -16,7 +16,6 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::output::Style;
 use crate::play::{BotPlayer, PlayerSeat, Sitter, sit_down};
-use crate::traces::Export;
 use crate::{scripts, serve};
 
 /// The answer to the creation of a session.
@@ -39,7 +38,7 @@ pub fn run(args: &PlayChallengeArgs, style: Style) -> Result<(), Failure> {
         bots.push((*seat, BotPlayer::of(&bot_args(path, args))?));
     }
     // The log shows the faults of a script, since the player here is its author.
-    let export = serve::start_log(&LogArgs { log_format: LogFormat::Text, level: None }, "warn,arena_server=error")?;
+    serve::start_log(&LogArgs { log_format: LogFormat::Text, level: None }, "warn,arena_server=error")?;
     let folder = tempfile::Builder::new().prefix("arena-play-").tempdir();
     let folder = folder.map_err(|error| {
         Failure::new(Exit::StoreUnavailable, format_args!("cannot create a temporary folder: {error}"))
@@ -48,7 +47,6 @@ pub fn run(args: &PlayChallengeArgs, style: Style) -> Result<(), Failure> {
     let called_off = interrupt::flag()?;
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     settings.listen = listen;
-    settings.traces = export.as_ref().map(Export::context);
     settings.data = folder.path().to_owned();
     settings.scripts.worker = Some(scripts::worker()?);
     let server = runtime.block_on(serve::start(settings))?;

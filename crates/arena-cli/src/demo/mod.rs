@@ -29,13 +29,12 @@ use crate::exit::{Exit, Failure};
 use crate::house::{self, ENDING};
 use crate::output::{Style, note, print};
 use crate::serve;
-use crate::traces::Export;
 
 /// Runs the server and the house bots and prints their games. Ends at Ctrl-C or SIGTERM, or, with `--once`, after the
 /// first games.
 pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
     let started = Instant::now();
-    let export = serve::start_log(&args.log, "warn")?;
+    serve::start_log(&args.log, "warn")?;
     // The temporary folder is created first, so that it is removed last. After a second Ctrl-C the folder remains until
     // the system cleans up.
     let (data, _folder) = match &args.data {
@@ -55,8 +54,7 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
     };
     let listen = listen_address(args);
     let trust_network = args.listen.trust_network;
-    let traces = export.as_ref().map(Export::context);
-    let settings = Settings { listen, data, trust_network, traces, ..Settings::default() };
+    let settings = Settings { listen, data, trust_network, ..Settings::default() };
     let seats = settings.house.seats;
     let mut server = runtime.block_on(serve::start(settings))?;
     let url = format!("http://{}", server.address());

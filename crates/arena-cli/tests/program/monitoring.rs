@@ -274,16 +274,3 @@ fn the_units_for_systemd_are_valid_and_confined() {
         analyze(&["verify"], &unit);
     }
 }
-
-#[cfg(not(feature = "otel"))]
-#[test]
-fn a_build_without_traces_says_that_it_exports_none() {
-    let folder = folder();
-    let args = ["serve", "--listen", "127.0.0.1:0", "--data", folder.path().to_str().unwrap()];
-    let mut server = Running::start_with(&args, &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")]);
-    server.client().get("/ready").ok();
-    server.signal(Signal::TERM);
-    assert_eq!(server.ended().code(), Some(0));
-    let log = server.said();
-    assert_eq!(log.matches("OTEL_EXPORTER_OTLP_ENDPOINT is set, but this build").count(), 1, "{log}");
-}

@@ -37,8 +37,6 @@ pub fn arena_at(program: &Path, args: &[&str]) -> Command {
         "PORT",
         "DATABASE_URL",
         "NATS_URL",
-        "OTEL_EXPORTER_OTLP_ENDPOINT",
-        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     ];
     for name in ours.iter().chain(&proxies) {
         command.env_remove(name);

@@ -17,7 +17,6 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 use tower::ServiceExt;
-use tracing::Span;
 
 use super::tools::{Argument, ArgumentKind, Call, IDENTITY, KEY, Tool, ToolSet};
 use crate::connections::RequestConnection;
@@ -42,8 +41,6 @@ pub(super) struct McpCaller {
     once: Vec<HeaderValue>,
     /// True if the request was passed to REST, so the rate limit has counted it.
     counted: AtomicBool,
-    /// The span of the request. The SDK calls tools in tasks of its own.
-    span: Span,
 }
 
 impl McpCaller {
@@ -58,12 +55,7 @@ impl McpCaller {
             keys: keys.join("&"),
             once: parts.headers.get_all(IDEMPOTENCY_KEY).iter().cloned().collect(),
             counted: AtomicBool::new(false),
-            span: Span::current(),
         }
-    }
-
-    pub(super) fn span(&self) -> &Span {
-        &self.span
     }
 
     /// Returns the caller's address if no rate limit has counted this request yet.

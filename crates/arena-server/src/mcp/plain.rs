@@ -17,8 +17,6 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// A well-formed tool call.
 pub(super) struct PlainCall {
     pub(super) params: CallToolRequestParams,
-    /// The `_meta` of the request.
-    pub(super) meta: Option<RequestMetaObject>,
     pub(super) reply: Reply,
 }
 
@@ -34,9 +32,9 @@ impl PlainCall {
     pub(super) fn of(headers: &HeaderMap, body: &[u8]) -> Option<PlainCall> {
         let JsonRpcRequest { id, request, .. } =
             serde_json::from_slice::<JsonRpcRequest<CallToolRequest>>(body).ok()?;
-        let CallToolRequest { params, mut extensions, .. } = request;
-        let meta = extensions.remove::<RequestMetaObject>();
-        let handshake = match meta.as_ref().and_then(|meta| Some((meta, meta.protocol_version()?))) {
+        let CallToolRequest { params, extensions, .. } = request;
+        let meta = extensions.get::<RequestMetaObject>();
+        let handshake = match meta.and_then(|meta| Some((meta, meta.protocol_version()?))) {
             Some((meta, version)) => {
                 let complete = version == ProtocolVersion::V_2026_07_28 && meta.client_capabilities().is_some();
                 let headers_agree = sole(headers, &VERSION) == Some(version.as_str())
@@ -57,7 +55,7 @@ impl PlainCall {
                 true
             }
         };
-        Some(PlainCall { params, meta, reply: Reply { id, handshake } })
+        Some(PlainCall { params, reply: Reply { id, handshake } })
     }
 }
 

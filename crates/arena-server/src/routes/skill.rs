@@ -155,23 +155,15 @@ fn line(text: &str) -> String {
 }
 
 /// Returns the server's base URL: from the request's `Host` if that is valid, or else from the listening address. An
-/// invalid `Host` must not get into the text, since agents follow its URLs.
+/// invalid `Host` must not get into the text, since agents follow its URLs. A proxy reports TLS in `X-Forwarded-Proto`.
 pub(crate) fn base(headers: &HeaderMap, listen: SocketAddr) -> String {
-    let scheme = scheme(headers);
-    match text_of(headers, "host").filter(|host| is_host(host)) {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let first = text("x-forwarded-proto").and_then(|list| list.split(',').next()).unwrap_or_default();
+    let scheme = if first.trim().eq_ignore_ascii_case("https") { "https" } else { "http" };
+    match text("host").filter(|host| is_host(host)) {
         Some(host) => format!("{scheme}://{host}"),
         None => format!("{scheme}://{listen}"),
     }
-}
-
-/// Returns the scheme of a request's URL. A proxy reports TLS in `X-Forwarded-Proto`.
-pub(crate) fn scheme(headers: &HeaderMap) -> &'static str {
-    let first = text_of(headers, "x-forwarded-proto").and_then(|list| list.split(',').next()).unwrap_or_default();
-    if first.trim().eq_ignore_ascii_case("https") { "https" } else { "http" }
-}
-
-fn text_of<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 /// True if a text is a host name or an address, with an optional port.

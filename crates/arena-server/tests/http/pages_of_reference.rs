@@ -154,16 +154,6 @@ fn settings_page_shows_all_keys_with_their_defaults() {
     // These fields have other names in the file, or no key at all.
     assert_eq!(
         missing,
-        BTreeSet::from([
-            "admin_token",
-            "credentials",
-            "database",
-            "launcher",
-            "nats",
-            "nodes",
-            "secret",
-            "traces",
-            "worker"
-        ])
+        BTreeSet::from(["admin_token", "credentials", "database", "launcher", "nats", "nodes", "secret", "worker"])
     );
 }

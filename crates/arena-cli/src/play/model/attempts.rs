@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use arena_llm::{Client, Endpoint, Fault, FaultClass, Question, Received, request_bytes, trace_call};
+use arena_llm::{Client, Endpoint, Fault, FaultClass, Question, Received, request_bytes};
 use tokio::runtime::Runtime;
 
 use super::super::news::{self, Inbox};
@@ -130,7 +130,7 @@ impl Attempts {
     /// Sends the request once. `left` is the rest of the player's time.
     fn attempt(&self, body: &[u8], left: Option<Duration>, called_off: &AtomicBool) -> Attempt {
         self.runtime.block_on(async {
-            let mut sent = pin!(trace_call(&self.endpoint, body, self.client.send(&self.endpoint, body)));
+            let mut sent = pin!(self.client.send(&self.endpoint, body));
             let mut time_up = pin!(async {
                 match left {
                     Some(left) => tokio::time::sleep(left.max(LEAST)).await,
