@@ -43,7 +43,8 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     }
     say(&table(&times, result.is_ok()));
     let named = times.iter().map(|(name, time)| (format!("ci: {name}"), *time));
-    times::store(root, &named.collect::<Vec<_>>())?;
+    let total = result.is_ok().then(|| (times::CI.to_owned(), times.iter().map(|(_, time)| *time).sum()));
+    times::store(root, &named.chain(total).collect::<Vec<_>>())?;
     result
 }
 

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::budget;
 use crate::cargo::{cargo, metadata, run, say};
 use crate::sbom::sbom;
 
@@ -37,6 +38,8 @@ pub fn dist(root: &Path) -> anyhow::Result<()> {
     let target =
         metadata["target_directory"].as_str().context("the output of `cargo metadata` has no target_directory")?;
     let program = Path::new(target).join("release/arena");
+    let bytes = fs::metadata(&program).with_context(|| format!("cannot read {}", program.display()))?.len();
+    budget::record(root, "dist_megabytes", &budget::megabytes(bytes))?;
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let version =
         packages.filter(|package| package["name"] == "arena-cli").find_map(|package| package["version"].as_str());

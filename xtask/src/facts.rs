@@ -8,49 +8,45 @@ use anyhow::Context;
 use serde_json::Value;
 
 use crate::cargo::{metadata, say, target_folder};
-use crate::{duplicates, rules, symbols, times};
+use crate::{budget, duplicates, rules, symbols, times};
 
 /// The number of crates whose size in the program is printed.
 const LARGEST: usize = 25;
 
-/// Prints the lines of code of each crate, the number of locked dependencies, type names of several crates, duplicates,
-/// the files per guide, the durations of the last checks and tests, and the size of the program.
+/// Prints the lines of code of each package, the sizes that have a budget, type names of several crates, duplicates,
+/// the files per guide, the durations of the last checks and tests, and the size of the program. Writes the duration of
+/// the checks and the size of the program into the budget's file.
 ///
 /// # Errors
 /// If a source file can't be read, or a program with symbols exists and `nm` can't read it.
 pub fn print(root: &Path) -> anyhow::Result<()> {
-    let metadata = metadata(root)?;
-    print_lines(root, &metadata)?;
     let files = rules::files(root)?;
+    print_lines(root, &files)?;
     print_types(&files);
     print_duplicates(&files);
     print_guides(root)?;
-    let target = target_folder(&metadata)?;
-    for (name, seconds) in times::read(&target) {
+    let target = target_folder(&metadata(root)?)?;
+    let times = times::read(&target);
+    for (name, seconds) in &times {
         say(&format!("{:>7.1}  s  {name}, last run", seconds.as_f64().unwrap_or_default()));
     }
-    print_sizes(&target)
+    if let Some(seconds) = times.get(times::CI).and_then(Value::as_f64) {
+        budget::record(root, "ci_seconds", &format!("{seconds:.0}"))?;
+    }
+    print_sizes(root, &target)
 }
 
-fn print_lines(root: &Path, metadata: &Value) -> anyhow::Result<()> {
-    let (mut total, mut crates) = (0, Vec::new());
-    for package in metadata["packages"].as_array().into_iter().flatten() {
-        let manifest = Path::new(
-            package["manifest_path"]
-                .as_str()
-                .context("a package in the output of `cargo metadata` has no manifest_path")?,
-        );
-        let lines = lines_below(&manifest.with_file_name("src"))?;
-        crates.push((lines, package["name"].as_str().unwrap_or_default()));
-        total += lines;
+/// Prints the lines of code of each package, and the sizes that have a budget.
+fn print_lines(root: &Path, files: &[(String, String)]) -> anyhow::Result<()> {
+    let (code, _) = budget::lines(files);
+    let mut packages: Vec<(usize, &str)> = code.into_iter().map(|(package, lines)| (lines, package)).collect();
+    packages.sort_by(|a, b| b.cmp(a));
+    for (lines, package) in packages {
+        say(&format!("{lines:>7}  {package}"));
     }
-    crates.sort_by(|a, b| b.cmp(a));
-    for (lines, name) in &crates {
-        say(&format!("{lines:>7}  {name}"));
+    for size in budget::sizes(root, files)? {
+        say(&format!("{:>7}  {}, budget {}", size.now, size.unit, size.budget));
     }
-    say(&format!("{total:>7}  lines of code in {} crates, without blank lines, comments and tests", crates.len()));
-    let lock = fs::read_to_string(root.join("Cargo.lock")).context("cannot read Cargo.lock")?;
-    say(&format!("{:>7}  packages in Cargo.lock", lock.matches("[[package]]").count()));
     Ok(())
 }
 
@@ -104,9 +100,11 @@ fn guides(text: &str) -> Vec<(&str, Option<String>)> {
 }
 
 /// Prints the size of the release program, and the size of the largest crates in a program with symbols.
-fn print_sizes(target: &Path) -> anyhow::Result<()> {
+fn print_sizes(root: &Path, target: &Path) -> anyhow::Result<()> {
     if let Ok(program) = fs::metadata(target.join("release/arena")) {
-        say(&format!("{:>7.1}  MiB in target/release/arena", program.len() as f64 / f64::from(1 << 20)));
+        let size = budget::megabytes(program.len());
+        say(&format!("{size:>7}  MB in target/release/arena"));
+        budget::record(root, "install_megabytes", &size)?;
     }
     let program = target.join("profiling/arena");
     if !program.exists() {
@@ -120,29 +118,6 @@ fn print_sizes(target: &Path) -> anyhow::Result<()> {
         say(&format!("{:>16}  {name}", size >> 10));
     }
     Ok(())
-}
-
-/// Counts the lines of code in all source files below a folder.
-fn lines_below(folder: &Path) -> anyhow::Result<usize> {
-    let mut lines = 0;
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
-        let entry = entry?;
-        let (path, name) = (entry.path(), entry.file_name());
-        if entry.file_type()?.is_dir() {
-            lines += if name == "tests" { 0 } else { lines_below(&path)? };
-        } else if name != "tests.rs" && path.extension().is_some_and(|extension| extension == "rs") {
-            let source = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            lines += lines_of(&source);
-        }
-    }
-    Ok(lines)
-}
-
-/// Counts the lines that are neither blank nor comments. The count stops at the tests at the end of the file.
-fn lines_of(source: &str) -> usize {
-    let code = source.split_once("#[cfg(test)]\nmod tests {").map_or(source, |(code, _)| code);
-    let lines = code.lines().map(str::trim);
-    lines.filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Checks and tasks of the workspace. Every change must pass `cargo xtask ci`.
 
 mod browser;
+mod budget;
 mod cargo;
 mod ci;
 mod dist;
@@ -32,11 +33,11 @@ Usage: cargo xtask <COMMAND>
 Commands:
   ci               Run every check that a change must pass: format, house rules, lints, licenses, setup, all tests
   dist             Build a release in `dist`: an archive, and Python wheels with the program and the package
-  facts            Print lines of code by crate, number of dependencies, repeated type names, duplicates,
-                   files per guide, times of the last checks and tests, and size of the program by crate
+  facts            Print lines of code by package, the sizes in xtask/budget.toml, repeated type names,
+                   duplicates, files per guide, times of the last checks and tests, and size of the program
   fuzz [--long]    Send generated requests and check the answers against /openapi.json (--long: more
                    cases with a new seed, about half an hour)
-  rules            Check the house rules, including the language of texts and the links (seconds)
+  rules            Check the house rules, including the language of texts, the links and the budget (seconds)
   setup [PART...]  Install programs that tests need: python, node, postgres, nats, faketime, sqlite3, engines, browser
                    [default: all]
   soak [NAME...]   Run long forms of tests: rules, crash, faults, siege, eval, docs, properties, fuzz

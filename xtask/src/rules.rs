@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
+use crate::budget;
 use crate::cargo::{graph, metadata, say};
 
 /// The files that the repository must contain.
@@ -124,6 +125,7 @@ pub fn check(root: &Path) -> anyhow::Result<()> {
         complaints.extend(about_file(path, text));
     }
     complaints.extend(about_types(&files));
+    complaints.extend(budget::sizes(root, &files)?.iter().filter_map(budget::complaint));
     complaints.extend(about_packages(&packages(root)?));
     complaints.extend(about_purity(&dependencies(root)?));
     if complaints.is_empty() {

@@ -12,6 +12,9 @@ use crate::cargo::{metadata, target_folder};
 /// The file: a JSON object of names and seconds.
 const FILE: &str = "ci-times.json";
 
+/// The name of the total duration of the last `cargo xtask ci` that passed.
+pub const CI: &str = "ci total";
+
 /// Stores durations in the file. Other durations in it stay.
 ///
 /// # Errors
