@@ -1,5 +1,5 @@
-//! The browser for tests of the pages: Chromium and its driver from the system's packages, and the script axe, which
-//! finds accessibility problems.
+//! The browser for tests of the pages is Chromium from the system's packages. This module downloads the script axe, which
+//! finds accessibility problems, and takes pictures of the pages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 use crate::cargo::{cargo, run, say};
-use crate::packages;
-use crate::python;
+use crate::{python, setup};
 
 /// The Python package that contains axe's script. No other file of the package is used. The package is pinned by its
 /// hash, because the tests run the script.
@@ -19,19 +18,11 @@ const AXE: &str =
 /// The folder of the pictures in the README.
 const SCREENS: &str = "docs/screens";
 
-/// Installs `chromium`, `chromedriver` and axe if they are missing. Tests find axe at `tools/axe/axe.min.js` in the
-/// target folder.
+/// Downloads axe's script, unless it is there. Tests find it at `tools/axe/axe.min.js` in the target folder.
 ///
 /// # Errors
-/// If one of them is missing and can't be installed.
+/// If it is missing and can't be downloaded.
 pub fn prepare(root: &Path) -> anyhow::Result<()> {
-    packages::need("chromium", "chromium")?;
-    packages::need("chromedriver", "chromium-driver")?;
-    fetch_axe(root)
-}
-
-/// Writes axe's script into the target folder, unless it is there.
-fn fetch_axe(root: &Path) -> anyhow::Result<()> {
     let home = python::tools(root)?.join("axe");
     let (script, stamp) = (home.join("axe.min.js"), home.join("requirements.txt"));
     if script.is_file() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == AXE) {
@@ -47,7 +38,7 @@ fn fetch_axe(root: &Path) -> anyhow::Result<()> {
     let unpacked = home.join("package");
     let mut install = Command::new(python::interpreter(root)?);
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes"]);
-    install.arg("--target").arg(&unpacked).arg("--requirement").arg(&wanted);
+    install.args(python::IMPATIENT).arg("--target").arg(&unpacked).arg("--requirement").arg(&wanted);
     run(install)?;
     let from: PathBuf = unpacked.join("axe_playwright_python").join("axe.min.js");
     fs::rename(&from, &script).with_context(|| format!("cannot move {} out of the package", from.display()))?;
@@ -67,7 +58,7 @@ const MOST_BYTES: u64 = 1_500_000;
 /// # Errors
 /// If the test of the pages fails, a picture is missing, or the pictures are larger than [`MOST_BYTES`].
 pub fn screenshots(root: &Path) -> anyhow::Result<()> {
-    prepare(root)?;
+    setup::setup(root, &["browser"])?;
     let all = python::tools(root)?.with_file_name("screens");
     fs::create_dir_all(&all).with_context(|| format!("cannot create {}", all.display()))?;
     let mut test =

@@ -1,6 +1,7 @@
 //! Functions that run cargo and its tools. Each command is printed before it starts.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,6 +11,9 @@ use serde_json::Value;
 
 /// The version of cargo-deny for which `deny.toml` is written.
 const DENY_VERSION: &str = "^0.20";
+
+/// Cargo's settings for a failure in less than a minute without network.
+const IMPATIENT: [(&str, &str); 2] = [("CARGO_NET_RETRY", "1"), ("CARGO_HTTP_TIMEOUT", "10")];
 
 /// Prints a line on stderr, in order with the output of cargo.
 pub fn say(line: &str) {
@@ -73,34 +77,45 @@ pub fn need_components(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns a command for cargo-deny: the program on the path, or else a program in `target/tools`, which is built if
-/// necessary.
+/// Downloads the crates of Cargo.lock, unless they are there.
+pub fn fetch(root: &Path) -> anyhow::Result<()> {
+    let mut fetch = cargo(root, &["fetch", "--locked"]);
+    fetch.envs(IMPATIENT);
+    run(fetch)
+}
+
+/// Returns a command for cargo-deny, as [`tool`] does.
 pub fn deny(root: &Path) -> anyhow::Result<Command> {
+    tool(root, "deny", DENY_VERSION)
+}
+
+/// Returns a command for a subcommand of cargo in a version: the program on the path, or else a program in
+/// `target/tools`, which is built if necessary.
+pub fn tool(root: &Path, name: &str, version: &str) -> anyhow::Result<Command> {
+    let package = format!("cargo-{name}");
     let tools = root.join("target/tools");
-    let own = tools.join("bin").join(format!("cargo-deny{}", std::env::consts::EXE_SUFFIX));
-    let program = match [PathBuf::from("cargo-deny"), own.clone()].into_iter().find(|program| is_our_deny(program)) {
+    let own = tools.join("bin").join(format!("{package}{}", std::env::consts::EXE_SUFFIX));
+    let is_right = |program: &PathBuf| {
+        let said = Command::new(program).args([name, "--version"]).stderr(Stdio::null()).output();
+        let wanted = format!("{package} {}.", version.trim_start_matches('^'));
+        said.is_ok_and(|output| output.stdout.starts_with(wanted.as_bytes()))
+    };
+    let program = match [PathBuf::from(&package), own.clone()].into_iter().find(is_right) {
         Some(program) => program,
         None => {
-            say("cargo-deny is not installed; building it under target/tools (once, one or two minutes)");
-            let mut install = cargo(root, &["install", "--quiet", "--locked", "--debug", "--version", DENY_VERSION]);
+            say(&format!("{package} is not installed; building it under target/tools (once, one or two minutes)"));
+            let mut install = cargo(root, &["install", "--quiet", "--locked", "--debug", "--version", version]);
             let build = tools.join("build");
             // The build folder is ten times as large as the program, so it is removed afterwards.
-            install.arg("--root").arg(&tools).arg("--target-dir").arg(&build).arg("cargo-deny");
+            install.arg("--root").arg(&tools).arg("--target-dir").arg(&build).arg(&package).envs(IMPATIENT);
             run(install)?;
-            std::fs::remove_dir_all(&build).with_context(|| format!("cannot remove {}", build.display()))?;
+            fs::remove_dir_all(&build).with_context(|| format!("cannot remove {}", build.display()))?;
             own
         }
     };
     let mut command = Command::new(program);
-    command.current_dir(root);
+    command.current_dir(root).arg(name);
     Ok(command)
-}
-
-/// Returns true if `program` is a cargo-deny of [`DENY_VERSION`].
-fn is_our_deny(program: &Path) -> bool {
-    let version = Command::new(program).arg("--version").stderr(Stdio::null()).output();
-    let wanted = format!("cargo-deny {}.", DENY_VERSION.trim_start_matches('^'));
-    version.is_ok_and(|output| output.stdout.starts_with(wanted.as_bytes()))
 }
 
 fn shown(command: &Command) -> String {

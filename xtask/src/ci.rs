@@ -11,6 +11,8 @@ type Step = (&'static str, fn(&Path) -> anyhow::Result<()>);
 
 /// The steps in order. The first failure ends the run.
 const STEPS: [Step; 7] = [
+    // First, so that a machine without network or root permissions fails at once.
+    ("setup of requirements", |root| setup::setup(root, &[])),
     ("format", |root| cargo::run(cargo(root, &["fmt", "--all", "--check"]))),
     ("house rules", rules::check),
     ("lints", |root| {
@@ -22,7 +24,6 @@ const STEPS: [Step; 7] = [
         deny.args(["--locked", "check", "licenses", "bans", "sources"]);
         cargo::run(deny)
     }),
-    ("setup of test requirements", |root| setup::setup(root, &[])),
     ("spelling", python::check_spelling),
     ("tests", |root| cargo::run(cargo(root, &["test", "--workspace", "--locked", "--no-fail-fast"]))),
 ];

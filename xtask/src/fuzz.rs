@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
 use crate::cargo::{cargo, run, say};
-use crate::python;
+use crate::setup;
 
 /// The number of cases per route and kind of data in the long form, which takes about half an hour on two cores.
 const LONG_EXAMPLES: &str = "5000";
@@ -16,7 +16,7 @@ const LONG_EXAMPLES: &str = "5000";
 /// # Errors
 /// If an answer doesn't match the description, or the server fails.
 pub fn fuzz(root: &Path, long: bool) -> anyhow::Result<()> {
-    python::prepare(root)?;
+    setup::setup(root, &["python"])?;
     let filter = "fuzz::every_answer";
     let mut test =
         cargo(root, &["test", "--locked", "-p", "arena-server", "--test", "http", filter, "--", "--nocapture"]);

@@ -8,10 +8,8 @@ mod dist;
 mod duplicates;
 mod facts;
 mod fuzz;
-mod nats;
 mod node;
 mod packages;
-mod postgres;
 mod prose;
 mod python;
 mod rules;
@@ -31,15 +29,15 @@ const USAGE: &str = "\
 Usage: cargo xtask <COMMAND>
 
 Commands:
-  ci               Run every check that a change must pass: format, house rules, lints, licenses, setup, all tests
+  ci               Run every check that a change must pass: setup, format, house rules, lints, licenses, all tests
   dist             Build a release in `dist`: an archive, and Python wheels with the program and the package
   facts            Print lines of code by package, the sizes in xtask/budget.toml, repeated type names,
                    duplicates, files per guide, times of the last checks and tests, and size of the program
   fuzz [--long]    Send generated requests and check the answers against /openapi.json (--long: more
                    cases with a new seed, about half an hour)
   rules            Check the house rules, including the language of texts, the links and the budget (seconds)
-  setup [PART...]  Install programs that tests need: python, node, postgres, nats, faketime, sqlite3, engines, browser
-                   [default: all]
+  setup [PART...]  Install what checks and tests need: crates, cargo-deny, python, node, postgres, nats,
+                   faketime, sqlite3, engines, monitoring, balancers, browser [default: all]
   soak [NAME...]   Run long forms of tests: rules, crash, faults, siege, eval, docs, properties, fuzz
                    [default: all, which takes hours]
   screenshots      Take the pictures of pages in docs/screens again

@@ -1,61 +1,55 @@
-//! Installation of programs for tests from the system's packages. A missing program is installed with `apt-get`,
-//! which needs root permissions.
+//! Programs for tests from the system's packages. Missing ones are installed with `apt-get`, which needs root
+//! permissions.
 
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 
-use crate::cargo::say;
+use crate::cargo::run;
+use crate::python;
 
-/// Installs the system package `package` if `program` is missing.
-///
-/// # Errors
-/// If the program is missing and cannot be installed. The error names the package to install by hand.
-pub fn need(program: &str, package: &str) -> anyhow::Result<()> {
-    need_found(program, package, || version(program))
+/// A program, or [`python::VENV`], and the system package that contains it.
+pub type Program = (&'static str, &'static str);
+
+/// The folders of programs in Debian that most users don't have on their path.
+const FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/games"];
+
+/// The folder of PostgreSQL in Debian, with a folder `bin` for each version.
+const POSTGRES: &str = "/usr/lib/postgresql";
+
+/// Returns the programs that are neither on the path nor in the folders of Debian.
+pub fn missing<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Vec<Program> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let versions = fs::read_dir(POSTGRES).into_iter().flatten().filter_map(Result::ok);
+    let folders: Vec<PathBuf> = std::env::split_paths(&path)
+        .chain(FOLDERS.map(PathBuf::from))
+        .chain(versions.map(|version| version.path().join("bin")))
+        .collect();
+    let is_file = |name| folders.iter().any(|folder| folder.join(name).is_file());
+    let is_there =
+        |name| if name == python::VENV { python::has_venv() || is_file("virtualenv") } else { is_file(name) };
+    programs.into_iter().copied().filter(|(name, _)| !is_there(name)).collect()
 }
 
-/// Installs `package` if `find` returns no version of the program. Use this for programs that are not on the path.
+/// Installs the packages of `programs` together.
 ///
 /// # Errors
-/// As [`need`].
-pub fn need_found(program: &str, package: &str, find: impl Fn() -> Option<String>) -> anyhow::Result<()> {
-    if let Some(version) = find() {
-        say(&version);
-        return Ok(());
+/// If the user isn't root, or `apt-get` is missing or fails.
+pub fn install(programs: &[Program]) -> anyhow::Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        bail!("only root can install system packages");
     }
-    say(&format!("{program} is missing; installing the system package {package}"));
-    for args in [&["update", "-q"][..], &["install", "-y", "-q", "--no-install-recommends", package]] {
-        let status = Command::new("apt-get").args(args).env("DEBIAN_FRONTEND", "noninteractive").status();
-        let status = status.with_context(|| format!("{program} and apt-get are missing; install {package} by hand"))?;
-        if !status.success() {
-            bail!("{program} is missing and `apt-get {}` failed ({status}); install {package} by hand", args.join(" "));
-        }
-    }
-    say(&find().with_context(|| format!("{package} is installed, but {program} is still missing"))?);
-    Ok(())
-}
-
-/// Installs programs from packages of the same names. `folder` is the folder of the programs in Debian, which most users
-/// don't have on their path.
-///
-/// # Errors
-/// As [`need`].
-pub fn need_in(folder: &str, programs: &[&str]) -> anyhow::Result<()> {
-    for program in programs {
-        let find = || {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            let mut folders = std::env::split_paths(&path).chain([folder.into()]);
-            folders.any(|folder| folder.join(program).is_file()).then(|| (*program).to_owned())
-        };
-        need_found(program, program, find)?;
-    }
-    Ok(())
-}
-
-/// Returns the output of the program with `--version`.
-fn version(program: &str) -> Option<String> {
-    let output = Command::new(program).arg("--version").output().ok()?;
-    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    output.status.success().then(|| if said.starts_with('v') { format!("{program} {said}") } else { said })
+    // Without network, this fails in less than a minute.
+    let apt = |args: &[&str]| {
+        let mut apt = Command::new("apt-get");
+        apt.args(["-q", "-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=20"]).args(args);
+        apt.env("DEBIAN_FRONTEND", "noninteractive");
+        apt
+    };
+    run(apt(&["update"]))?;
+    let mut install = apt(&["install", "-y", "--no-install-recommends"]);
+    install.args(programs.iter().map(|(_, package)| package));
+    run(install)
 }

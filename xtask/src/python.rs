@@ -9,19 +9,28 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 
 use crate::cargo::{metadata, run, say};
+use crate::packages::Program;
 
 /// The list of packages with exact versions.
 const REQUIREMENTS: &str = "xtask/python-requirements.txt";
 
-/// The commands that create an environment; the folder is added as the last argument. On Debian, the module `venv` of
-/// the first command is in the package `python3-venv`.
+/// The name of Python's module for environments in lists of programs.
+pub const VENV: &str = "python3 -m venv";
+
+/// Python's programs and their packages in Debian.
+pub const PROGRAMS: [Program; 2] = [("python3", "python3"), (VENV, "python3-venv")];
+
+/// The arguments of pip for a quick failure without network.
+pub const IMPATIENT: [&str; 4] = ["--retries", "1", "--timeout", "10"];
+
+/// The commands that create an environment; the folder is added as the last argument.
 const MAKERS: [&[&str]; 3] = [&["python3", "-m", "venv"], &["python3", "-m", "virtualenv"], &["virtualenv"]];
 
 /// Creates the environment if it is missing or outdated. Tests find its interpreter at `tools/python/bin/python` in the
 /// target folder.
 ///
 /// # Errors
-/// If Python or its environment module is missing, or a package can't be downloaded.
+/// If no environment can be created, or a package can't be downloaded.
 pub fn prepare(root: &Path) -> anyhow::Result<()> {
     let home = tools(root)?.join("python");
     let wanted = fs::read_to_string(root.join(REQUIREMENTS)).with_context(|| format!("cannot read {REQUIREMENTS}"))?;
@@ -34,8 +43,8 @@ pub fn prepare(root: &Path) -> anyhow::Result<()> {
     }
     make(&home)?;
     let mut install = Command::new(&interpreter);
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--requirement"]);
-    install.current_dir(root).arg(REQUIREMENTS);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]);
+    install.args(IMPATIENT).current_dir(root).args(["--requirement", REQUIREMENTS]);
     run(install)?;
     fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
 }
@@ -63,6 +72,14 @@ pub fn tools(root: &Path) -> anyhow::Result<PathBuf> {
     Ok(folder.join("tools"))
 }
 
+/// Returns true if Python can create environments without another program. Debian's `venv` lacks `ensurepip` unless the
+/// package `python3-venv` is installed.
+pub fn has_venv() -> bool {
+    let mut command = Command::new("python3");
+    command.args(["-c", "import ensurepip"]).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
 /// Returns true if an interpreter starts. An environment's interpreter fails to start if the system's Python was
 /// replaced.
 fn runs(interpreter: &Path) -> bool {
@@ -71,17 +88,8 @@ fn runs(interpreter: &Path) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Creates an empty environment at `home` and removes an older one. If all commands
-/// fail and the user is root, the function installs Debian's package `python3-venv` and tries them again.
+/// Creates an empty environment at `home` with the first command of [`MAKERS`] that succeeds, and removes an older one.
 fn make(home: &Path) -> anyhow::Result<()> {
-    if try_makers(home)? || (rustix::process::geteuid().is_root() && install_venv() && try_makers(home)?) {
-        return Ok(());
-    }
-    bail!("cannot create a Python environment: install Python 3 and its venv module (Debian: package python3-venv)")
-}
-
-/// Tries the commands of [`MAKERS`] in order. Returns true if a command succeeds.
-fn try_makers(home: &Path) -> anyhow::Result<bool> {
     for maker in MAKERS {
         if home.exists() {
             fs::remove_dir_all(home).with_context(|| format!("cannot remove {}", home.display()))?;
@@ -89,15 +97,9 @@ fn try_makers(home: &Path) -> anyhow::Result<bool> {
         let mut command = Command::new(maker[0]);
         command.args(&maker[1..]).arg(home);
         match run(command) {
-            Ok(()) => return Ok(true),
+            Ok(()) => return Ok(()),
             Err(error) => say(&format!("{error:#}")),
         }
     }
-    Ok(false)
-}
-
-fn install_venv() -> bool {
-    let mut command = Command::new("apt-get");
-    command.args(["install", "--yes", "--no-install-recommends", "python3-venv"]);
-    run(command).inspect_err(|error| say(&format!("{error:#}"))).is_ok()
+    bail!("cannot create a Python environment")
 }

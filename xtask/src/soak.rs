@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 
 use crate::cargo::{cargo, metadata, run, say, target_folder};
-use crate::{fuzz, python};
+use crate::{fuzz, setup};
 
 /// A long form of tests: its name, the environment variables that lengthen the tests, and the arguments of
 /// `cargo test`.
@@ -80,7 +80,7 @@ pub fn soak(root: &Path, names: &[&str]) -> anyhow::Result<()> {
     if let Some(unknown) = names.iter().find(|name| !known().any(|known| known == **name)) {
         bail!("unknown long form {unknown}; choose from: {}", known().collect::<Vec<_>>().join(", "));
     }
-    python::prepare(root)?;
+    setup::setup(root, &["python"])?;
     for name in known().filter(|name| names.is_empty() || names.contains(name)) {
         say(&format!("\n== {name}"));
         let started = Instant::now();
