@@ -8,6 +8,7 @@ mod dist;
 mod duplicates;
 mod facts;
 mod fuzz;
+mod mutants;
 mod node;
 mod packages;
 mod prose;
@@ -35,6 +36,9 @@ Commands:
                    duplicates, files per guide, times of the last checks and tests, and size of the program
   fuzz [--long]    Send generated requests and check the answers against /openapi.json (--long: more
                    cases with a new seed, about half an hour)
+  mutants [--sample N] [--seed N]
+                   Change the rules at random places, and print the share of changes that quick tests
+                   notice [default: 300 changes, seed 1, which takes hours]
   rules            Check the house rules, including the language of texts, the links and the budget (seconds)
   setup [PART...]  Install what checks and tests need: crates, cargo-deny, python, node, postgres, nats,
                    faketime, sqlite3, engines, monitoring, balancers, browser [default: all]
@@ -52,6 +56,7 @@ fn main() -> ExitCode {
         ["facts"] => facts::print(&root),
         ["fuzz"] => fuzz::fuzz(&root, false),
         ["fuzz", "--long"] => fuzz::fuzz(&root, true),
+        ["mutants", ref options @ ..] => mutants::mutants(&root, options),
         ["rules"] => rules::check(&root),
         ["setup", ref names @ ..] => setup::setup(&root, names),
         ["soak", ref names @ ..] => soak::soak(&root, names),

@@ -46,7 +46,7 @@ const LAYERS: [&[&str]; 7] = [
 ];
 
 /// The pure crates: the same input gives the same bytes everywhere.
-const PURE: [&str; 11] = [
+pub const PURE: [&str; 11] = [
     "arena-check",
     "arena-house",
     "arena-model",
