@@ -108,7 +108,7 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
     settings.scripts.folders.extend(args.challenges.iter().cloned());
     settings.scripts.worker = Some(scripts::worker()?);
     if settings.tournaments.enabled {
-        settings.tournaments.launcher = Some(launcher()?);
+        settings.tournaments.launcher = Some(launcher());
     }
     if settings.auth.enabled || settings.tournaments.enabled {
         settings.auth.secret = secret_of_environment("AUTH_SECRET")?;

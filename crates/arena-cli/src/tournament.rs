@@ -210,7 +210,7 @@ fn play_rest(
     ])?;
     let plan = &journal.record().plan;
     let (concurrency, cores) = (plan.concurrency, if plan.shares_core { cores() } else { Vec::new() });
-    let (launcher, replay_bytes) = (&settings::launcher()?, u64::MAX);
+    let (launcher, replay_bytes) = (&settings::launcher(), u64::MAX);
     let sign_key = sign_key.map(|key| key as &(dyn Sign + Sync));
     let executor = LocalExecutor { launcher, concurrency, cores: &cores, replay_bytes, stop, called_off, sign_key };
     play(journal, executor, table_every, style)

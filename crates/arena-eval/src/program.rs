@@ -1,7 +1,6 @@
 //! Programs as baselines: their files, their identity and their sandbox.
 
 use std::env;
-use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -160,11 +159,10 @@ impl ProgramAgent {
 
     fn find(baseline: &BaselineSpec, dir: &Path, slots: &Arc<ProgramSlots>) -> Result<ProgramAgent, String> {
         let agent = find(baseline)?;
-        let program = env::current_exe().map_err(|error| format!("this program's file cannot be found: {error}"))?;
         let mode = SandboxMode::On;
         let hidden = private(std::slice::from_ref(&agent), &[], mode, &[OutputPath::Folder(dir)]);
         let confinement = Confinement {
-            launcher: Launcher { program, args: vec![OsString::from(LAUNCHER)] },
+            launcher: Launcher::this_program(LAUNCHER),
             mode,
             limits: Limits::default(),
             expose: Vec::new(),

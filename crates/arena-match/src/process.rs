@@ -12,7 +12,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::{self, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,10 @@ const GONE_WITHIN: Duration = Duration::from_secs(6);
 /// its start. A process that uses more memory than the agent's limit can't start a child with that limit.
 pub(crate) const LAUNCHER_ENV: [(&str, &str); 1] = [("MIMALLOC_ARENA_EAGER_COMMIT", "0")];
 
+/// The path of the running program. It works even if the program's file has been replaced or removed, or lies below a
+/// folder that the user can't enter, such as another user's home folder.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
 /// The command of the launcher. The program's `main` passes all arguments after `args` to
 /// [`crate::launcher::main`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +52,13 @@ pub struct Launcher {
     pub program: PathBuf,
     /// The arguments that make the program act as the launcher.
     pub args: Vec<OsString>,
+}
+
+impl Launcher {
+    /// Returns the running program as the launcher. `arg` makes it act as the launcher.
+    pub fn this_program(arg: &str) -> Launcher {
+        Launcher { program: PathBuf::from(THIS_PROGRAM), args: vec![OsString::from(arg)] }
+    }
 }
 
 /// The specification of an agent's process.
@@ -138,7 +149,12 @@ pub fn start(launcher: &Launcher, spec: &Spec) -> Result<Process, StartError> {
     }
     // The launcher gets no parent death signal, because the kernel would send it at the end of the calling
     // thread, not of the process. Instead, the launcher ends when this side of the control socket is closed.
-    let child = Command::new(&launcher.program)
+    let mut command = Command::new(&launcher.program);
+    if launcher.program == Path::new(THIS_PROGRAM) {
+        // Process lists show the program's own name.
+        command.arg0(env::args_os().next().unwrap_or_else(|| THIS_PROGRAM.into()));
+    }
+    let child = command
         .args(&launcher.args)
         .env_clear()
         .envs(LAUNCHER_ENV)

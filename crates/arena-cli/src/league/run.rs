@@ -56,7 +56,7 @@ pub fn run(context: &LeagueContext, args: &RunLeagueArgs, style: Style) -> Resul
                 Affinity::Share => cores(),
                 Affinity::Any => Vec::new(),
             };
-            let (launcher, concurrency) = (&settings::launcher()?, args.concurrency as usize);
+            let (launcher, concurrency) = (&settings::launcher(), args.concurrency as usize);
             let (cores, replay_bytes, sign_key) = (&cores[..], u64::MAX, None);
             LocalExecutor { launcher, concurrency, cores, replay_bytes, stop, called_off, sign_key }
                 .play(&mut run, on_event)

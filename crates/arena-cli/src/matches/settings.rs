@@ -141,10 +141,8 @@ pub fn draw_seed() -> Result<Seed, Failure> {
 }
 
 /// Returns this program as the launcher of agents.
-pub fn launcher() -> Result<Launcher, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot find this program's file: {error}")))?;
-    Ok(Launcher { program, args: vec![LAUNCH.into()] })
+pub fn launcher() -> Launcher {
+    Launcher::this_program(LAUNCH)
 }
 
 /// Returns the sandbox of agent processes.
@@ -155,7 +153,7 @@ pub fn confinement(args: &SandboxArgs) -> Result<Confinement, Failure> {
     }
     let expose: Vec<PathBuf> = args.expose.clone();
     Ok(Confinement {
-        launcher: launcher()?,
+        launcher: launcher(),
         mode: match args.sandbox {
             Sandbox::On => SandboxMode::On,
             Sandbox::NoNamespaces => SandboxMode::NoNamespaces,

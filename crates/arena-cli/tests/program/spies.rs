@@ -10,10 +10,13 @@ use rustix::process::geteuid;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::program::{Run, arena, finished};
+use crate::program::{Run, arena, arena_at, finished};
 
 const SPY: &str = include_str!("../hostile/spy.py");
 const SHELL_SPY: &str = include_str!("../hostile/spy.sh");
+
+/// The path of the arena, which may be below a folder that only the user of the tests can enter.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_arena");
 
 /// Texts that are only in replays, in journals and in the logs of spies.
 const MARKS: [&str; 3] = ["arena_replay", "arena_tournament", "whispered by a spy"];
@@ -58,7 +61,12 @@ impl SpyFixture {
 
     /// Runs the arena as the user, in the folder.
     fn run(&self, args: &[&str]) -> Run {
-        let plain = arena(args);
+        self.run_program(Path::new(PROGRAM), args)
+    }
+
+    /// Runs another file of the arena, as [`SpyFixture::run`].
+    fn run_program(&self, program: &Path, args: &[&str]) -> Run {
+        let plain = arena_at(program, args);
         let mut command = match self.user {
             None => plain,
             Some(id) => {
@@ -86,10 +94,15 @@ fn seeds_of(run: &Run) -> Vec<String> {
     results.map(|result| result["seed"].as_str().unwrap().to_owned()).collect()
 }
 
+/// Returns an agent that plays as a spy does, but doesn't search.
+fn quiet() -> String {
+    SPY.replace("def look():", "def look():\n    return\n\n\ndef dive():").replace(".start()", "")
+}
+
 /// Returns the seeds of this number of games, from a run with other agents.
 fn seeds(games: &str) -> Vec<String> {
     let lab = tempfile::tempdir().unwrap();
-    let quiet = SPY.replace("def look():", "def look():\n    return\n\n\ndef dive():").replace(".start()", "");
+    let quiet = quiet();
     for name in ["a.py", "b.py"] {
         fs::write(lab.path().join(name), &quiet).unwrap();
         fs::write(lab.path().join("needles.txt"), "").unwrap();
@@ -233,5 +246,27 @@ fn an_interpreter_in_the_tournaments_folder_is_refused_and_one_elsewhere_reveals
             let journal = fs::read_to_string(fixture.path("cup/tournament.jsonl")).unwrap();
             assert!(journal.lines().count() == 3 && !journal.contains("CRASHED"), "{mode} as {user:?}: {journal}");
         }
+    }
+}
+
+/// The arena and the tests may be installed below a home folder that other users can't enter.
+#[test]
+fn the_arena_starts_agents_from_a_folder_that_its_user_cannot_enter() {
+    if !geteuid().is_root() {
+        println!("not checked: another user's program, because the tests don't run as root");
+        return;
+    }
+    // A link is possible there, because the folder and the program are on the same file system.
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    fs::set_permissions(home.path(), Permissions::from_mode(0o700)).unwrap();
+    let program = home.path().join("arena");
+    fs::hard_link(PROGRAM, &program).unwrap();
+    for mode in MODES {
+        let fixture = SpyFixture::new(Some(ORDINARY), &[]);
+        for name in ["spy.py", "other.py"] {
+            fs::write(fixture.path(name), quiet()).unwrap();
+        }
+        let args = ["match", "run", "--json", "--sandbox", mode, "--agent", "spy.py", "--agent", "other.py"];
+        nothing_was_found(mode, &fixture.run_program(&program, &[&args[..], &GAME].concat()), 1);
     }
 }
