@@ -1,6 +1,7 @@
 //! Faults of nodes, database, network and clocks, with one test for each fault. After each fault, every acknowledged
 //! write must exist exactly once.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use arena_engine::Environment;
@@ -14,7 +15,7 @@ use crate::proxy::SILENCE;
 /// Returns the duration of an outage, which is longer than a client's timeout. In a long test, it is also longer than
 /// the timeouts between Postgres and nodes.
 fn gone(clock: &Clock) -> Duration {
-    if clock.is_long() { Duration::from_secs(30) } else { Duration::from_secs(5) }
+    if clock.is_long() { Duration::from_secs(30) } else { Duration::from_secs(3) }
 }
 
 #[test]
@@ -133,7 +134,7 @@ fn nats_is_restarted_and_is_stopped_for_a_while() {
         cluster.nats().restart();
         clock.until_percent(50);
         cluster.nats().stop();
-        clock.pass(Duration::from_secs(2));
+        clock.pass(Duration::from_secs(1));
         cluster.nats().start_again();
         clock.a_moment();
     });
@@ -189,24 +190,28 @@ fn wrong_and_jumping_clocks_do_no_harm() {
         clock.until_percent(30);
         cluster.set_clock(2, 3600);
     });
-    for node in 0..cluster.len() {
-        a_deadline_passes_once(&cluster, node);
-    }
+    let clients: Vec<Client> = (0..cluster.len()).map(|node| cluster.client(node)).collect();
+    thread::scope(|scope| {
+        for node in 0..clients.len() {
+            let clients = &clients;
+            scope.spawn(move || a_deadline_passes_once(clients, node));
+        }
+    });
     cluster.end();
 }
 
 #[test]
 fn random_faults_in_sequence_do_no_harm() {
     let mut cluster = Cluster::start(Plan { proxied: true, ..Plan::THREE });
-    under_load(&mut cluster, false, |cluster, clock| inject_faults(cluster, clock, 100));
+    under_load(&mut cluster, false, |cluster, clock| inject_faults(cluster, clock, 100, 4));
     cluster.end();
 }
 
-/// Injects random faults in sequence, at least four, until this percentage of the load's time has passed.
-pub fn inject_faults(cluster: &mut Cluster, clock: &Clock, percent: u32) {
+/// Injects random faults in sequence, at least `least`, until this percentage of the load's time has passed.
+pub fn inject_faults(cluster: &mut Cluster, clock: &Clock, percent: u32, least: usize) {
     let mut rng = rng();
     let mut fates: Vec<String> = Vec::new();
-    while fates.len() < 4 || !clock.is_past(percent) {
+    while fates.len() < least || !clock.is_past(percent) {
         let node = rng.below(cluster.len() as u64) as usize;
         let (fate, moment) = (rng.below(6), Duration::from_millis(rng.below(1_000)));
         let output = ["killed", "stopped", "frozen", "cut off", "database crashed", "NATS gone"][fate as usize];
@@ -232,11 +237,11 @@ pub fn inject_faults(cluster: &mut Cluster, clock: &Clock, percent: u32) {
     tell(&fates.join(", "));
 }
 
-/// Creates a game of chess without moves on `node`. Checks that all nodes report the missed deadline in time, and only
-/// once.
-fn a_deadline_passes_once(cluster: &Cluster, node: usize) {
+/// Creates a game of chess without moves on a node, the server of `clients[node]`. Checks that all nodes report the
+/// missed deadline in time, and only once.
+fn a_deadline_passes_once(clients: &[Client], node: usize) {
     const TURN: Duration = Duration::from_secs(2);
-    let begins = cluster.client(node);
+    let begins = clients[node];
     let created = begins.post("/api/challenges/chess", &json!({ "options": { "turnMs": 2_000 } })).ok();
     let session = created["id"].as_str().unwrap();
     let now = || Environment::system().now();
@@ -245,7 +250,7 @@ fn a_deadline_passes_once(cluster: &Cluster, node: usize) {
         let joined = begins.post("/api/arena/join", &Player::new(seat).signed_join(invite.as_str().unwrap(), now()));
         assert_eq!(joined.status, 200, "{}", joined.text());
     }
-    let asker = cluster.client((node + 1) % cluster.len());
+    let asker = clients[(node + 1) % clients.len()];
     let log = loop {
         let log = asker.get(&format!("/api/arena/sync?channel={session}&index=5&wait=20")).ok();
         if !log["messages"].as_array().unwrap().is_empty() {
@@ -263,7 +268,7 @@ fn a_deadline_passes_once(cluster: &Cluster, node: usize) {
         let log = client.get(&format!("/api/arena/sync?channel={session}")).ok();
         log["messages"].as_array().unwrap().clone()
     };
-    let logs: Vec<Vec<Value>> = (0..cluster.len()).map(|node| whole(&cluster.client(node))).collect();
+    let logs: Vec<Vec<Value>> = clients.iter().map(whole).collect();
     assert!(logs.iter().all(|log| *log == logs[0]), "{logs:#?}");
     let times =
         |text: &str| logs[0].iter().filter(|message| message["content"].as_str().unwrap().contains(text)).count();

@@ -410,12 +410,15 @@ impl Cluster {
         self.nats.as_mut().unwrap()
     }
 
-    /// Stops all nodes; they must end without an error, and their logs must be free of internal errors.
+    /// Stops all nodes at once; they must end without an error, and their logs must be free of internal errors.
     pub fn end(mut self) {
-        for node in 0..self.nodes.len() {
-            if self.nodes[node].process.is_some() {
-                self.stop(node);
-            }
+        let running: Vec<usize> = (0..self.len()).filter(|node| self.nodes[*node].process.is_some()).collect();
+        for node in &running {
+            self.signal(*node, Signal::TERM);
+        }
+        for node in running {
+            let code = self.bury(node);
+            assert_eq!(code, Some(0), "node {node} ended with an error");
         }
     }
 }

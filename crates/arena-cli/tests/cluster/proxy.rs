@@ -12,8 +12,9 @@ use std::time::Duration;
 const BEGUN: &[u8] = b"BEGIN\0";
 const COMMITTED: &[u8] = b"COMMIT\0";
 
-/// The time between the silencing of a connection and its end.
-pub const SILENCE: Duration = Duration::from_secs(8);
+/// The time between the silencing of a connection and its end. It is longer than Postgres's timeout for a silent
+/// transaction, which is five seconds.
+pub const SILENCE: Duration = Duration::from_secs(6);
 
 /// A proxy with its own port, which forwards data both ways.
 pub struct Proxy {

@@ -39,9 +39,9 @@ fn play_a_round(length: Duration) {
     });
     under_load_for(length, &mut cluster, false, |cluster, clock| {
         target.attack_during(|| {
-            inject_faults(cluster, clock, 40);
+            inject_faults(cluster, clock, 40, 2);
             cluster.upgrade();
-            inject_faults(cluster, clock, 100);
+            inject_faults(cluster, clock, 100, 2);
         });
     });
     let mut codes = Vec::new();
