@@ -5,6 +5,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -230,15 +231,18 @@ fn of_three() -> Value {
     json!({ "rounds": 3, "format": "round-robin" })
 }
 
-/// Returns the results of such a tournament on a server of its own.
-fn undisturbed_results() -> (Value, Vec<Value>) {
-    let data = folder();
-    let fixture = TournamentServerFixture::start(data.path());
-    let id = fixture.create(&order(&upload_three(&fixture), of_three()));
-    fixture.wait(&id, |outcome| outcome["state"] == "complete");
-    let results = fixture.results(&id);
-    assert_eq!(results.1.len(), 18);
-    results
+/// Returns the results of such a tournament on a server of its own. The tournament is played once for all tests.
+fn undisturbed_results() -> &'static (Value, Vec<Value>) {
+    static RESULTS: OnceLock<(Value, Vec<Value>)> = OnceLock::new();
+    RESULTS.get_or_init(|| {
+        let data = folder();
+        let fixture = TournamentServerFixture::start(data.path());
+        let id = fixture.create(&order(&upload_three(&fixture), of_three()));
+        fixture.wait(&id, |outcome| outcome["state"] == "complete");
+        let results = fixture.results(&id);
+        assert_eq!(results.1.len(), 18);
+        results
+    })
 }
 
 #[test]
@@ -269,7 +273,7 @@ fn a_server_that_was_killed_or_stopped_gets_the_same_standings() {
         assert!(fixture.find(&id)["gamesPlayed"].as_u64() >= Some(games));
     }
     fixture.wait(&id, |outcome| outcome["state"] == "complete");
-    assert_eq!(fixture.results(&id), expected);
+    assert_eq!(fixture.results(&id), *expected);
     let outcome = fixture.wait(&failing, |outcome| outcome["state"] != "queued" && outcome["state"] != "running");
     assert_eq!((&outcome["state"], &outcome["gamesPlayed"]), (&json!("failed"), &json!(0)));
     let reason = format!(
@@ -382,7 +386,7 @@ fn nodes_share_tournaments_and_play_on_when_one_is_killed() {
     }
     for node in &nodes {
         node.wait(&id, |outcome| outcome["state"] == "complete");
-        assert_eq!(node.results(&id), expected);
+        assert_eq!(node.results(&id), *expected);
     }
 
     // Each node plays one of these, and one of them stops both.

@@ -126,7 +126,7 @@ fn a_stopped_node_is_drained_and_the_other_node_continues() {
     let nats = NatsServer::start_with("authorization { user: ada, password: \"p@ss:w\" }");
     let url = Postgres::shared().schema();
     let (nats, folders) = (nats.url().replace("//", "//ada:p%40ss%3Aw@"), [folder(), folder()]);
-    let config = file(folders[0].path(), "arena.toml", "[limits]\ndrain_ms = 8000\n");
+    let config = file(folders[0].path(), "arena.toml", "[limits]\ndrain_ms = 4000\n");
     let environment = [("DATABASE_URL", url.as_str()), ("NATS_URL", nats.as_str())];
     let mut first = node(&folders[0], &["--config", &config], &environment);
     let second = node(&folders[1], &[], &environment);
