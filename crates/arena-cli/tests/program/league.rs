@@ -210,8 +210,8 @@ fn a_league_from_its_founding_to_its_second_season() {
 
 #[test]
 fn a_league_that_was_killed_at_random_loses_no_game_and_doubles_none() {
-    check_random_kills(&LeagueFixture::founded(&[]), 10);
-    check_random_kills(&LeagueFixture::founded_in(Some(Postgres::shared().schema()), &[]), 5);
+    check_random_kills(&LeagueFixture::founded(&[]), 6);
+    check_random_kills(&LeagueFixture::founded_in(Some(Postgres::shared().schema()), &[]), 4);
 }
 
 fn check_random_kills(fixture: &LeagueFixture, rounds: usize) {

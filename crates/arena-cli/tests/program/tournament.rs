@@ -134,12 +134,12 @@ fn a_tournament_that_was_killed_has_the_same_results() {
         (random >> 33) % n
     };
     let cases: [(&str, &[String], &[&str]); 7] = [
-        ("round-robin", &agents, &["--rounds", "2"]),
-        ("gauntlet", &agents, &["--format", "gauntlet", "--rounds", "2"]),
+        ("round-robin", &agents, &["--rounds", "1"]),
+        ("gauntlet", &agents, &["--format", "gauntlet", "--rounds", "1"]),
         ("swiss", &agents, &["--format", "swiss", "--rounds", "2"]),
         ("knockout", &agents, &["--format", "knockout", "--rounds", "2"]),
         ("sprt", &agents[..2], &["--sprt", "elo0=0", "elo1=300", "alpha=0.1", "beta=0.1"]),
-        ("adaptive", &agents, &["--format", "adaptive", "--games", "40"]),
+        ("adaptive", &agents, &["--format", "adaptive", "--games", "16"]),
         ("until-margin", &agents[..3], &["--format", "adaptive", "--until-margin", "250", "--games", "100"]),
     ];
     for (case, agents, more) in cases {
@@ -147,7 +147,7 @@ fn a_tournament_that_was_killed_has_the_same_results() {
         let output = run_all(&agent_folder.begin(agents, &whole, more));
         assert_eq!(output.code, 0, "{output:#?}");
         let mut args = agent_folder.begin(agents, &broken, &[more, &["--concurrency", "2"]].concat());
-        for _ in 0..8 {
+        for _ in 0..6 {
             let mut child = start(&args);
             thread::sleep(Duration::from_millis(30 + below(250)));
             signal(&child, Signal::KILL);
@@ -164,8 +164,10 @@ fn a_tournament_that_was_killed_has_the_same_results() {
         // The interrupted tournament may have more games, because concurrent games may be played beyond the end.
         let results = agent_folder.results(&whole);
         assert_eq!(results, agent_folder.results(&broken)[..results.len()], "{case}, {chance}");
-        for form in [&[][..], &["--json"], &["--csv"], &["--markdown"], &["--html"], &["--svg", "ratings"], &["--pgn"]]
-        {
+        let forms = [&[][..], &["--json"], &["--csv"], &["--markdown"], &["--html"], &["--svg", "ratings"], &["--pgn"]];
+        // The other forms have no fields that depend on the format.
+        let forms = if case == "round-robin" { &forms[..] } else { &forms[..2] };
+        for form in forms {
             assert_eq!(agent_folder.standings(&whole, form), agent_folder.standings(&broken, form), "{case}, {chance}");
         }
     }
