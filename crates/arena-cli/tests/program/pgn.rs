@@ -16,7 +16,7 @@ fn every_game_of_a_chess_tournament_is_exported_and_read_back() {
     let agents = ["a", "b", "c"].map(|name| format!("--agent={name}={TESTS}/random_bot.py"));
     let out = path("out");
     let played = run(&[
-        &["tournament", "run", "chess", "--seed", "7", "--rounds", "6", "--replays", "--out", &out][..],
+        &["tournament", "run", "chess", "--seed", "7", "--rounds", "3", "--replays", "--out", &out][..],
         &agents.each_ref().map(String::as_str),
     ]
     .concat());
@@ -30,7 +30,7 @@ fn every_game_of_a_chess_tournament_is_exported_and_read_back() {
     let read = read.arg(format!("{TESTS}/read.py")).args([&out, &pgn]).output().unwrap();
     assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
     let outcome: Value = serde_json::from_slice(&read.stdout).unwrap();
-    assert_eq!(outcome["games"], 36);
+    assert_eq!(outcome["games"], 18);
     // `quiet` is the largest halfmove clock in all games.
     assert!(outcome["quiet"].as_u64().unwrap() > 100, "{outcome}");
 
@@ -44,12 +44,12 @@ fn every_game_of_a_chess_tournament_is_exported_and_read_back() {
     let notes: Vec<&str> = damaged.stderr.lines().collect();
     assert!(notes[0].starts_with("note: game 3 is written without its moves: "), "{notes:#?}");
     assert!(notes[1].starts_with("note: game 9 is written without its moves: "), "{notes:#?}");
-    assert_eq!(notes[2..], ["error: wrote 36 games, 2 of them without moves because their replays are unreadable"]);
+    assert_eq!(notes[2..], ["error: wrote 18 games, 2 of them without moves because their replays are unreadable"]);
     let games = |text: &str| -> Vec<String> { text.split("[Event ").skip(1).map(str::to_owned).collect() };
     let (whole, rest) = (games(&exported.stdout), games(&damaged.stdout));
-    assert_eq!(rest.len(), 36);
-    let differing: Vec<usize> = (0..36).filter(|at| whole[*at] != rest[*at]).map(|at| at + 1).collect();
+    assert_eq!(rest.len(), 18);
+    let differing: Vec<usize> = (0..18).filter(|at| whole[*at] != rest[*at]).map(|at| at + 1).collect();
     assert_eq!(differing, [3, 9]);
     let result = |game: &str| game.lines().find(|line| line.starts_with("[Result ")).map(str::to_owned);
-    assert!((0..36).all(|at| result(&whole[at]) == result(&rest[at])));
+    assert!((0..18).all(|at| result(&whole[at]) == result(&rest[at])));
 }

@@ -75,7 +75,7 @@ fn standings_equal_those_of_an_independent_program() {
     let agent_folder = AgentFolder::new();
     let agents: Vec<String> = (1..=4).map(|salt| agent_folder.bot(&format!("bot{salt}"), salt, 0.0)).collect();
     for (out, more) in [
-        ("twos", &["--rounds", "3"][..]),
+        ("twos", &["--rounds", "2"][..]),
         ("threes", &["--seats", "3"]),
         ("swiss", &["--format", "swiss", "--rounds", "3", "--no-pairs"]),
     ] {
@@ -102,15 +102,15 @@ fn games_of_deterministic_bots_count_once_as_evidence() {
         assert_eq!(played.code, 0, "{played:#?}");
         (folder, played)
     };
-    let (long, played) = play("long", "20");
+    let (long, played) = play("long", "6");
     let (short, _) = play("short", "1");
     let ([outcome, rated], [once, _]) = [&long, &short].map(|folder| <[Value; 2]>::from(check(folder))).into();
     // Each of the two agents can have White, so there are two different games.
-    let sentence = "38 of 40 games repeat an earlier one move by move (game ";
-    assert_eq!((&outcome["games_played"], &outcome["games_repeated"]), (&40.into(), &38.into()));
+    let sentence = "10 of 12 games repeat an earlier one move by move (game ";
+    assert_eq!((&outcome["games_played"], &outcome["games_repeated"]), (&12.into(), &10.into()));
     assert_eq!(once["games_repeated"], 0);
     assert!(played.stdout.contains(sentence) && played.stdout.contains("repeats game "), "{}", played.stdout);
-    assert!(rated["remarks"].to_string().contains("38 games repeat an earlier one move by move"), "{rated}");
+    assert!(rated["remarks"].to_string().contains("10 games repeat an earlier one move by move"), "{rated}");
     let intervals = |outcome: &Value| -> Vec<Value> {
         let rows = outcome["standings"].as_array().unwrap();
         let mut rows: Vec<Value> = rows.iter().map(|row| serde_json::json!([row["name"], row["elo"]])).collect();
@@ -124,7 +124,7 @@ fn games_of_deterministic_bots_count_once_as_evidence() {
         pgn.lines().filter(|line| !line.starts_with("[Seed ")).map(|line| format!("{line}\n")).collect();
     fs::write(agent_folder.path("games.pgn"), seedless).unwrap();
     let of_pgn = run(&["rate", &agent_folder.text("games.pgn"), "--json"]).json();
-    assert_eq!((&of_pgn["games"], &of_pgn["games_repeated"]), (&40.into(), &38.into()));
+    assert_eq!((&of_pgn["games"], &of_pgn["games_repeated"]), (&12.into(), &10.into()));
 
     // An older journal has no fingerprints of games. It opens and can be resumed, and all its games count.
     let journal = PathBuf::from(&long).join("tournament.jsonl");
@@ -139,8 +139,8 @@ fn games_of_deterministic_bots_count_once_as_evidence() {
         .collect();
     fs::write(&journal, old).unwrap();
     let old = run(&["tournament", "standings", &long, "--json"]).json();
-    assert_eq!((&old["games_played"], &old["games_repeated"]), (&40.into(), &0.into()));
-    assert_eq!(run(&["rate", &long, "--json"]).json()["games"], 40);
+    assert_eq!((&old["games_played"], &old["games_repeated"]), (&12.into(), &0.into()));
+    assert_eq!(run(&["rate", &long, "--json"]).json()["games"], 12);
     assert_eq!(run(&["tournament", "resume", &long]).code, 0);
 }
 
