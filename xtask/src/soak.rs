@@ -18,11 +18,16 @@ struct Long {
     tests: &'static [&'static str],
 }
 
-const LONG: [Long; 8] = [
+const LONG: [Long; 9] = [
     Long {
         name: "rules",
         variables: &[("ARENA_RULES_STATES", "200000")],
         tests: &["-p", "arena-cli", "--test", "program", "rules::"],
+    },
+    Long {
+        name: "matches",
+        variables: &[("ARENA_SOAK_GAMES", "5000")],
+        tests: &["-p", "arena-cli", "--test", "program", "matches::soak::"],
     },
     Long {
         name: "crash",

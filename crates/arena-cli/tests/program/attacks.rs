@@ -358,7 +358,7 @@ fn all_attacks_at_once_harm_no_honest_player_and_each_refusal_is_explained() {
         let mut games = 0;
         // Moves of costly games keep the computing time at its limit, so other refusals depend on the order of requests.
         let has_computed = || target.refusals().contains_key("COMPUTING_BUDGET_USED");
-        while games < 10 || begun.elapsed() < Duration::from_secs(6) || !has_computed() {
+        while games < 10 || begun.elapsed() < Duration::from_secs(3) || !has_computed() {
             assert!(begun.elapsed() < Duration::from_secs(120), "{:#?}", target.refusals());
             play(&honest);
             games += 1;

@@ -9,12 +9,8 @@ use serde_json::Value;
 use crate::program::run;
 
 /// The games, and the number of epochs to play.
-const GAMES: [(&str, Option<&str>); 4] = [
-    ("snake", None),
-    ("chess", None),
-    ("food_catcher", Some("n_epochs=1500")),
-    ("cherry_picker", Some("n_epochs=1500")),
-];
+const GAMES: [(&str, Option<&str>); 4] =
+    [("snake", None), ("chess", None), ("food_catcher", Some("n_epochs=500")), ("cherry_picker", Some("n_epochs=500"))];
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/agents").canonicalize().unwrap()

@@ -18,6 +18,9 @@ use crate::program::{Running, run};
 /// The number of compared states of each game, unless `ARENA_RULES_STATES` is set.
 const STATES: u64 = 2000;
 
+/// The epochs of a long game, and of the same game in the short form.
+const EPOCHS: (&str, &str) = ("n_epochs=1000", "n_epochs=400");
+
 /// The sizes of games: the number of seats, and options. Small maps, cheap actors and bases make epochs with many
 /// events.
 const FOOD_CATCHER: &[&str] = &[
@@ -76,15 +79,16 @@ fn leaderboards_match_the_games() {
 #[track_caller]
 #[expect(clippy::print_stdout, reason = "shown with `--nocapture`: the long form tells what it has done")]
 fn compare(game: &str, sizes: &[&str]) {
-    let wanted = match std::env::var("ARENA_RULES_STATES") {
-        Ok(text) => text.parse().expect("ARENA_RULES_STATES is a number"),
-        Err(_) => STATES,
+    let (wanted, epochs) = match std::env::var("ARENA_RULES_STATES") {
+        Ok(text) => (text.parse().expect("ARENA_RULES_STATES is a number"), EPOCHS.0),
+        Err(_) => (STATES, EPOCHS.1),
     };
     let folder = tempfile::tempdir().unwrap();
     let bot = bot(folder.path(), game);
     let replay = folder.path().join("game.jsonl").to_str().unwrap().to_owned();
     let mut states = 0;
     for (seed, size) in (1..).zip(sizes.iter().cycle()) {
+        let size = &size.replace(EPOCHS.0, epochs);
         play(game, size, seed, &bot, &replay);
         states += check(&replay, &format!("{game} {size}, seed {seed}"));
         fs::remove_file(&replay).unwrap();

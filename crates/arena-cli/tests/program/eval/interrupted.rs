@@ -1,6 +1,6 @@
 //! Runs that are killed. A resumed run has the results of an uninterrupted one, and pays no stored call again.
 //!
-//! `ARENA_EVAL_SEEDS` is the number of deals of each challenge (default 3).
+//! `ARENA_EVAL_SEEDS` is the number of deals of each challenge (default 1).
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
@@ -24,7 +24,7 @@ const CHALLENGES: [&str; 4] = ["psi", "dining-cryptographers", "millionaire", "u
 
 #[test]
 fn a_killed_run_ends_like_an_uninterrupted_one() {
-    let seeds = std::env::var("ARENA_EVAL_SEEDS").map_or(3, |seeds| seeds.parse().unwrap());
+    let seeds = std::env::var("ARENA_EVAL_SEEDS").map_or(1, |seeds| seeds.parse().unwrap());
     let fixture = EvalFixture::new();
     let stand_in = CountingStandIn::start(&["--answer-ms", "10", "--seed", "3"]);
     let mut spec = RunSpec::new(&MODELS, &CHALLENGES, seeds);

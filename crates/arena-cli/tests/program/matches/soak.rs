@@ -8,7 +8,7 @@ use super::{MatchFixture, children, memory};
 use crate::program::arena;
 
 /// The number of matches. `ARENA_SOAK_GAMES` overrides it.
-const GAMES: usize = 300;
+const GAMES: usize = 180;
 
 /// The number of matches after which the runner's memory must not grow.
 const WARM: usize = 60;
