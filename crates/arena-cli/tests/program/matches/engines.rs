@@ -1,6 +1,8 @@
 //! Chess engines as agents: engines that misbehave, options, clocks, and facts about moves in replays.
 
 use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use serde_json::{Value, json};
 
@@ -8,6 +10,9 @@ use super::{Finished, MatchFixture};
 
 /// The engines of these tests.
 const ENGINES: &str = include_str!("../../hostile/uci.py");
+
+/// The number of concurrent games.
+const BESIDE_EACH_OTHER: usize = 3;
 
 /// The limit on the runner's resident memory in bytes, which is about 50 MiB with ordinary agents in a test build.
 const MEMORY_BYTES: u64 = 96 << 20;
@@ -60,31 +65,45 @@ fn seat(result: &Value, number: u64) -> Value {
     scores.iter().find(|score| score["seat"] == number).unwrap().clone()
 }
 
+/// Plays a game with the engine of a row, and checks the verdict.
+fn judge((behavior, expected): EngineRow) {
+    let fixture = MatchFixture::new();
+    let engine = engine(&fixture, behavior);
+    let step_ms = if expected.is_some_and(|(verdict, _)| verdict == "TIMEOUT") { SHORT_MS } else { LONG_MS };
+    let finished = play(&fixture, &engine, &["--step-ms", step_ms, "--bank-ms", "0"]);
+    let result = finished.result().unwrap();
+    fixture.check_nothing_remains();
+    let (own, other) = (seat(&result, 0), seat(&result, 1));
+    assert_eq!((&other["tainted"], &other["faults"]), (&json!(false), &json!(0)), "{behavior}: {result}");
+    match expected {
+        None => {
+            assert_eq!((&own["tainted"], &result["epochs"]), (&json!(false), &json!(100)), "{behavior}: {result}");
+            assert_eq!(own["name"], format!("Stand-in {behavior}"));
+        }
+        Some((verdict, detail)) => {
+            assert_eq!(own["tainted_reason"], verdict, "{behavior}: {result}");
+            let given = own["tainted_detail"].as_str().unwrap();
+            assert!(given.contains(detail), "{behavior}: {given}");
+            assert_eq!((&own["rank"], &other["rank"]), (&json!(2), &json!(1)), "{behavior}: {result}");
+        }
+    }
+    assert!(finished.peak_bytes < MEMORY_BYTES, "{behavior}: {} KiB", finished.peak_bytes >> 10);
+}
+
 #[test]
 fn engines_are_judged_like_other_agents_and_leave_nothing() {
-    for (behavior, expected) in ROWS {
-        let fixture = MatchFixture::new();
-        let engine = engine(&fixture, behavior);
-        let step_ms = if expected.is_some_and(|(verdict, _)| verdict == "TIMEOUT") { SHORT_MS } else { LONG_MS };
-        let finished = play(&fixture, &engine, &["--step-ms", step_ms, "--bank-ms", "0"]);
-        let result = finished.result().unwrap();
-        fixture.check_nothing_remains();
-        let (own, other) = (seat(&result, 0), seat(&result, 1));
-        assert_eq!((&other["tainted"], &other["faults"]), (&json!(false), &json!(0)), "{behavior}: {result}");
-        match expected {
-            None => {
-                assert_eq!((&own["tainted"], &result["epochs"]), (&json!(false), &json!(100)), "{behavior}: {result}");
-                assert_eq!(own["name"], format!("Stand-in {behavior}"));
-            }
-            Some((verdict, detail)) => {
-                assert_eq!(own["tainted_reason"], verdict, "{behavior}: {result}");
-                let given = own["tainted_detail"].as_str().unwrap();
-                assert!(given.contains(detail), "{behavior}: {given}");
-                assert_eq!((&own["rank"], &other["rank"]), (&json!(2), &json!(1)), "{behavior}: {result}");
-            }
+    // Some games wait for time limits, so a few are played at the same time.
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(row) = ROWS.get(next.fetch_add(1, Ordering::Relaxed)) {
+            judge(*row);
         }
-        assert!(finished.peak_bytes < MEMORY_BYTES, "{behavior}: {} KiB", finished.peak_bytes >> 10);
-    }
+    };
+    thread::scope(|scope| {
+        for _ in 0..BESIDE_EACH_OTHER {
+            scope.spawn(work);
+        }
+    });
 }
 
 #[test]
