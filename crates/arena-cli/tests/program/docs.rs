@@ -11,6 +11,7 @@
 //! | `run COMMAND` | runs a command in place of one that this test skips |
 //! | `skip REASON`, `skip "COMMAND" REASON` | skips the block, or the commands with this beginning, and prints the reason |
 //! | `add "COMMAND" ARGUMENTS` | adds arguments that shorten the commands with this beginning |
+//! | `replace "TEXT" OTHER` | replaces a text, such as a number of games, in the commands |
 //! | `input "COMMAND" LINES` | the input of a command, with `\n` between lines |
 //! | `exit CODE "COMMAND"` | the exit code, if it isn't 0 |
 //!
@@ -399,6 +400,8 @@ struct Notes {
     /// Beginnings of skipped commands, and the reasons.
     skips: Vec<(String, String)>,
     adds: Vec<(String, String)>,
+    /// Texts, and those in their place.
+    replacements: Vec<(String, String)>,
     inputs: Vec<(String, String)>,
     codes: Vec<(String, i32)>,
     beside: Vec<(String, ())>,
@@ -455,6 +458,7 @@ fn run_page(page: &'static str) {
                     ("skip", None) => notes.skip = Some(rest.to_owned()),
                     ("skip", Some(skip)) => notes.skips.push(skip),
                     ("add", Some(add)) => notes.adds.push(add),
+                    ("replace", Some(replacement)) => notes.replacements.push(replacement),
                     ("input", Some((command, lines))) => {
                         notes.inputs.push((command, lines.replace("\\n", "\n") + "\n"))
                     }
@@ -471,6 +475,9 @@ fn run_page(page: &'static str) {
                     newcomer.skipped.push(format!("{page}:{line}: {reason}"));
                     continue;
                 }
+                for (text, _) in &notes.replacements {
+                    assert!(commands.iter().any(|command| command.contains(text)), "{page}:{line}: no {text}");
+                }
                 outcome.clear();
                 for command in commands {
                     if let Some(reason) = of(&notes.skips, &command) {
@@ -479,6 +486,9 @@ fn run_page(page: &'static str) {
                     }
                     let mut filled = newcomer.fill_in(&command);
                     assert!(!filled.contains('…'), "{page}:{line}: no value for a placeholder in {filled}");
+                    for (text, other) in &notes.replacements {
+                        filled = filled.replace(text, other);
+                    }
                     if let Some(more) = of(&notes.adds, &command) {
                         filled = match filled.split_once(" -- ") {
                             Some((own, others)) => format!("{own} {more} -- {others}"),
