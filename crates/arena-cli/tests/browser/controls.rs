@@ -223,22 +223,6 @@ fn a_person_gives_orders_on_a_map_by_mouse_and_repeats_them() {
 }
 
 #[test]
-fn a_person_gives_orders_by_the_keyboard() {
-    let data = folder();
-    let world = World::start(data.path(), &[]);
-    let driver = Driver::start();
-    let person = driver.window();
-    let order = |window: &Window<'_>| {
-        window.enter("#controls .orders button");
-        window
-            .run("const target = document.getElementById('target'); target.selectedIndex = target.options.length - 1");
-        window.enter("#go");
-    };
-    let sent = forage(&world, &person, "cherry-picker", order, |window| window.enter("#send-orders"));
-    assert_eq!(sent.as_array().map(Vec::len), Some(4), "{sent}");
-}
-
-#[test]
 fn a_page_of_a_seat_shows_who_is_missing_and_whose_seat_it_is() {
     let data = folder();
     let world = World::start(data.path(), &[]);
