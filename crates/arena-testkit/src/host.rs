@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use crate::client::Client;
+use crate::data::data_folder;
 
 /// A running server. Dropping it stops the server gracefully.
 pub struct Host {
@@ -47,7 +48,7 @@ impl Host {
     where
         F: Future<Output = Server> + Send,
     {
-        let folder = tempfile::tempdir().expect("a temp folder");
+        let folder = data_folder();
         let mut settings = Settings::default();
         change(&mut settings);
         settings.listen = SocketAddr::from(([127, 0, 0, 1], 0));

@@ -1,10 +1,11 @@
 //! Shared tools of the arena's tests: a manual clock, seeded randomness, challenges with a replaced secret,
-//! players with keys, attacks, a server on a free port, an HTTP client, a checker of client histories, PostgreSQL and NATS
-//! servers, load balancers, and the locations of Node.js and Python packages.
+//! players with keys, attacks, a server on a free port, folders for data, an HTTP client, a checker of client
+//! histories, PostgreSQL and NATS servers, load balancers, and the locations of Node.js and Python packages.
 
 pub mod attacks;
 mod balancer;
 mod client;
+mod data;
 mod environment;
 pub mod history;
 mod host;
@@ -21,6 +22,7 @@ mod watcher;
 
 pub use balancer::{Balancer, BalancerKind};
 pub use client::{Answer, Client, EventStream};
+pub use data::data_folder;
 pub use environment::TestEnvironment;
 pub use host::Host;
 pub use nats::NatsServer;

@@ -1,4 +1,5 @@
-//! A Postgres cluster for tests, in a temporary folder and on a free port. The cluster ends with the test process.
+//! A Postgres cluster for tests, in a temporary folder ([`crate::data_folder`]) and on a free port. The cluster ends with
+//! the test process.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::data;
 use crate::port::free_port;
 use crate::watcher::Watcher;
 
@@ -86,6 +88,8 @@ impl Postgres {
         let mut server = as_postgres(&self.programs.join("postgres"));
         server.arg("-D").arg(self.folder.join("data")).arg("-k").arg(&self.folder).args(["-h", "127.0.0.1", "-p"]);
         server.arg(self.port.to_string()).args(["-c", "max_connections=400", "-c", "shared_buffers=32MB"]);
+        // The files may be in memory.
+        server.args(["-c", "max_wal_size=256MB"]);
         if self.has_certificate {
             server.args(["-c", "ssl=on"]);
         }
@@ -311,7 +315,7 @@ fn programs() -> PathBuf {
 
 /// Creates a folder that Postgres's user owns.
 fn new_folder() -> PathBuf {
-    let folder = tempfile::Builder::new().prefix("arena-postgres-").tempdir().expect("a temp folder").keep();
+    let folder = data::named("arena-postgres-").keep();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("a folder of this process");
     if is_root() {
         // Postgres refuses to run as root.

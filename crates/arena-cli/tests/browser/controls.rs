@@ -1,10 +1,10 @@
 //! The controls of a seat: a person plays each challenge to its end by mouse, keyboard or touch, against players that
 //! use the HTTP API. `play.rs` has private set intersection and snake.
 
+use arena_testkit::data_folder;
 use serde_json::{Value, json};
 
 use crate::driver::{Driver, Window};
-use crate::program::folder;
 use crate::world::World;
 
 /// Joins all seats, the first one as the person, and opens the person's page.
@@ -51,7 +51,7 @@ fn fits(window: &Window<'_>) {
 
 #[test]
 fn a_person_says_by_mouse_which_millionaire_is_richer() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let driver = Driver::start();
     let person = driver.window();
@@ -74,7 +74,7 @@ fn a_person_says_by_mouse_which_millionaire_is_richer() {
 
 #[test]
 fn a_person_bargains_by_touch_on_a_narrow_screen() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let driver = Driver::start();
     let person = driver.window();
@@ -103,7 +103,7 @@ fn a_person_bargains_by_touch_on_a_narrow_screen() {
 
 #[test]
 fn a_person_names_a_diner_or_none_by_the_keyboard() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let driver = Driver::start();
     let person = driver.window();
@@ -126,7 +126,7 @@ fn a_person_names_a_diner_or_none_by_the_keyboard() {
 
 #[test]
 fn a_pawn_is_promoted_by_a_choice_of_four_pieces() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let driver = Driver::start();
     // The server draws the colors, so both seats have a page.
@@ -204,7 +204,7 @@ fn forage(
 
 #[test]
 fn a_person_gives_orders_on_a_map_by_mouse_and_repeats_them() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let driver = Driver::start();
     let person = driver.window();
@@ -224,7 +224,7 @@ fn a_person_gives_orders_on_a_map_by_mouse_and_repeats_them() {
 
 #[test]
 fn a_page_of_a_seat_shows_who_is_missing_and_whose_seat_it_is() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let driver = Driver::start();
     let person = driver.window();

@@ -1,9 +1,10 @@
 //! The demo in the browser: a visitor watches a game, reads the meaning of the scores, and plays a game.
 
+use arena_testkit::data_folder;
 use serde_json::json;
 
 use crate::driver::{Driver, Window};
-use crate::program::{Running, folder};
+use crate::program::Running;
 
 const LEFT: char = '\u{e012}';
 const RIGHT: char = '\u{e014}';
@@ -28,7 +29,7 @@ fn states(window: &Window<'_>) -> u64 {
 
 #[test]
 fn three_clicks_lead_from_the_front_page_to_a_game_that_ends() {
-    let data = folder();
+    let data = data_folder();
     let server = Running::serve(data.path());
     let driver = Driver::start();
     let window = driver.window();

@@ -2,10 +2,10 @@
 //! narrow screen. By mouse, a person plays those that no other test plays by mouse. `controls.rs` tests the controls of
 //! single challenges in more detail.
 
+use arena_testkit::data_folder;
 use serde_json::json;
 
 use crate::driver::{Driver, Window};
-use crate::program::folder;
 use crate::world::World;
 
 /// Keys without a character, by their code points in the WebDriver standard.
@@ -275,7 +275,7 @@ const BY_MOUSE_ELSEWHERE: [&str; 5] = ["psi", "millionaire", "chess", "snake", "
 /// Plays these challenges, one after another.
 #[track_caller]
 fn play_all<'game>(games: impl IntoIterator<Item = &'game HouseGame>, device: Device, width: u32) {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let driver = Driver::start();
     let person = Person { window: driver.window(), device };

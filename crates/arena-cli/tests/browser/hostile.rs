@@ -1,9 +1,9 @@
 //! Hostile texts from strangers, which pages must show as plain text.
 
+use arena_testkit::data_folder;
 use serde_json::{Value, json};
 
 use crate::driver::Driver;
-use crate::program::folder;
 use crate::world::World;
 
 /// Texts that an unsafe page would run or render as code or markup.
@@ -34,7 +34,7 @@ fn texts() -> Vec<String> {
 
 #[test]
 fn texts_from_strangers_stay_text() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let driver = Driver::start();
     let window = driver.window();

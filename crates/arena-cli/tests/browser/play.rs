@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arena_testkit::data_folder;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::driver::{Driver, Window};
-use crate::program::{file, folder};
+use crate::program::file;
 use crate::world::{Bot, World, example, set_in};
 
 /// Keys without a character, by their code points in the WebDriver standard.
@@ -41,7 +42,7 @@ fn say(window: &Window<'_>, text: &str, is_private: bool) {
 
 #[test]
 fn strangers_meet_in_a_session_and_play_it_to_its_end_while_a_third_watches() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let driver = Driver::start();
     let (ada, ben, watcher) = (driver.window(), driver.window(), driver.window());
@@ -145,7 +146,7 @@ fn safe_step(world: &World, session: &str, player: &str) -> (char, String) {
 
 #[test]
 fn a_person_steers_a_snake_against_a_bot_by_the_arrow_keys() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let (session, invites) = world.create("snake", &json!({ "n_epochs": 6, "grid_width": SIDE, "grid_height": SIDE }));
     let driver = Driver::start();
@@ -176,7 +177,7 @@ fn a_person_steers_a_snake_against_a_bot_by_the_arrow_keys() {
 
 #[test]
 fn chess_is_played_by_clicking_squares() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let (session, invites) = world.create("chess", &json!({}));
     let driver = Driver::start();
@@ -238,7 +239,7 @@ fn chess_is_played_by_clicking_squares() {
 
 #[test]
 fn a_click_counts_despite_a_concurrent_update_of_the_page() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let (session, invites) = world.create("chess", &json!({}));
     let driver = Driver::start();
@@ -262,7 +263,7 @@ fn a_click_counts_despite_a_concurrent_update_of_the_page() {
 
 #[test]
 fn keys_are_made_and_kept_in_the_browser() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &["--auth"]);
     let (_, invites) = world.create("psi", &json!({}));
     let driver = Driver::start();
@@ -303,7 +304,7 @@ fn keys_are_made_and_kept_in_the_browser() {
 
 #[test]
 fn a_page_continues_after_a_reload_and_after_a_restart_of_the_server() {
-    let data = folder();
+    let data = data_folder();
     let mut world = World::start(data.path(), &[]);
     let (session, invites) = world.create("psi", &json!({}));
     let driver = Driver::start();
@@ -347,7 +348,7 @@ impl Drop for Raised<'_> {
 
 #[test]
 fn a_page_loses_nothing_while_the_server_refuses_it() {
-    let data = folder();
+    let data = data_folder();
     let limits = "[limits]\nlimit_loopback = true\nrequests_per_second = 2\nrequests_burst = 60\n";
     let config = file(data.path(), "arena.toml", limits);
     let world = World::start(&data.path().join("store"), &["--config", &config]);

@@ -1,7 +1,8 @@
 //! The queues in the browser: visitors without an opponent meet each other, or play against a house bot.
 
+use arena_testkit::data_folder;
+
 use crate::driver::{Driver, Window};
-use crate::program::folder;
 use crate::world::World;
 
 /// Joins the queue on a challenge's page. House bots stay out if `accepts_house` is false.
@@ -30,7 +31,7 @@ fn get_seat(window: &Window<'_>) -> String {
 
 #[test]
 fn two_visitors_meet() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let driver = Driver::start();
     let (ada, ben) = (driver.window(), driver.window());
@@ -58,7 +59,7 @@ fn two_visitors_meet() {
 
 #[test]
 fn a_visitor_alone_leaves_or_plays_against_a_house_bot() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let driver = Driver::start();
     let window = driver.window();
@@ -78,7 +79,7 @@ fn a_visitor_alone_leaves_or_plays_against_a_house_bot() {
 
 #[test]
 fn a_place_survives_a_restart_of_the_server() {
-    let data = folder();
+    let data = data_folder();
     let mut world = World::start(data.path(), &[]);
     let driver = Driver::start();
     let (ada, ben) = (driver.window(), driver.window());

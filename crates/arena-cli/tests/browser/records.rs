@@ -3,8 +3,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arena_testkit::data_folder;
+
 use crate::driver::Driver;
-use crate::program::folder;
 use crate::world::World;
 
 /// A script that changes the first content of each record on its way to the page.
@@ -16,7 +17,7 @@ window.fetch = async (...args) => {
 
 #[test]
 fn a_visitor_checks_an_ended_game_and_finds_a_forged_record() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let session = world.play_psi(["ada", "mallory"], |seat, sets| sets[seat].clone());
     let driver = Driver::start();
@@ -37,7 +38,7 @@ fn a_visitor_checks_an_ended_game_and_finds_a_forged_record() {
 
 #[test]
 fn the_page_of_the_log_compares_the_newest_leaves_with_the_checkpoint() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let session = world.play_psi(["ada", "mallory"], |seat, sets| sets[seat].clone());
     // The page shows the log at its load, and the log gets the end of a session within a second.

@@ -1,15 +1,14 @@
 //! Leaderboards on a narrow screen, and moderation beside the message.
 
-use arena_testkit::known_admin_token;
+use arena_testkit::{data_folder, known_admin_token};
 use serde_json::json;
 
 use crate::driver::Driver;
-use crate::program::folder;
 use crate::world::World;
 
 #[test]
 fn a_leaderboard_shows_its_scores_on_a_narrow_screen_and_compares_two_players() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     for users in [["ada", "grace"], ["grace", "alan"], ["a-player-with-a-very-long-name-indeed", "ada"]] {
         world.play_psi(users, |_, sets| sets[0].iter().filter(|n| sets[1].contains(n)).copied().collect());
@@ -46,7 +45,7 @@ fn a_leaderboard_shows_its_scores_on_a_narrow_screen_and_compares_two_players() 
 
 #[test]
 fn a_message_is_hidden_beside_the_message() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let (session, invites) = world.create("psi", &json!({}));
     for (invite, user) in invites.iter().zip(["ada", "grace"]) {

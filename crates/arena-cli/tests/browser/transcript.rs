@@ -1,9 +1,9 @@
 //! The transcript of a session: one timeline that grows live, is searched, and flags the leak at the end.
 
+use arena_testkit::data_folder;
 use serde_json::{Value, json};
 
 use crate::driver::Driver;
-use crate::program::folder;
 use crate::world::World;
 
 /// The ids of the timeline's items.
@@ -11,7 +11,7 @@ const ITEMS: &str = "return [...document.querySelectorAll('#timeline > li:not([h
 
 #[test]
 fn chat_moves_and_notes_are_one_timeline_which_flags_the_leak() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let (session, invites) = world.create("millionaire", &json!({}));
     let driver = Driver::start();
@@ -64,7 +64,7 @@ fn chat_moves_and_notes_are_one_timeline_which_flags_the_leak() {
 
 #[test]
 fn a_board_is_drawn_in_a_frame_of_another_page() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let (session, invites) = world.create("chess", &json!({}));
     for (invite, user) in invites.iter().zip(["ada", "ben"]) {

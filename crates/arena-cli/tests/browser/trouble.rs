@@ -1,12 +1,13 @@
 //! Troubles of players and spectators: two tabs of a seat, no network, a slow server, opponents that are gone, removed
 //! games, and invites of finished games. In each of them the page states the trouble and the next step.
 
+use arena_testkit::data_folder;
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::driver::{Driver, Window};
 use crate::play::take_seat;
-use crate::program::{file, folder};
+use crate::program::file;
 use crate::world::World;
 
 /// Waits until the banner of a seat has this text.
@@ -35,7 +36,7 @@ fn sit_down(world: &World, window: &Window<'_>) -> (String, Vec<String>) {
 
 #[test]
 fn two_tabs_of_a_seat_show_the_same_turn() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let (_, invites) = world.create("psi", &json!({}));
     let driver = Driver::start();
@@ -61,7 +62,7 @@ fn two_tabs_of_a_seat_show_the_same_turn() {
 
 #[test]
 fn a_page_without_a_network_says_so_and_continues_with_it() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let driver = Driver::start();
     let ada = driver.window();
@@ -79,7 +80,7 @@ fn a_page_without_a_network_says_so_and_continues_with_it() {
 
 #[test]
 fn a_slow_answer_is_announced_and_the_move_arrives() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let driver = Driver::start();
     let ada = driver.window();
@@ -96,7 +97,7 @@ fn a_slow_answer_is_announced_and_the_move_arrives() {
 
 #[test]
 fn a_page_says_that_an_opponent_is_gone_or_the_game_is_removed() {
-    let data = folder();
+    let data = data_folder();
     let config = file(data.path(), "arena.toml", "[sessions]\nstale_open_s = 20\nstale_active_s = 5\n");
     let world = World::start(&data.path().join("store"), &["--config", &config]);
     let driver = Driver::start();
@@ -124,7 +125,7 @@ fn a_page_says_that_an_opponent_is_gone_or_the_game_is_removed() {
 
 #[test]
 fn the_invite_of_a_finished_game_leads_to_the_result() {
-    let data = folder();
+    let data = data_folder();
     let world = World::start(data.path(), &[]);
     let driver = Driver::start();
     let ada = driver.window();

@@ -3,12 +3,12 @@
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 
-use arena_testkit::Client;
+use arena_testkit::{Client, data_folder};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::{Run, Running, arena, file, folder, run, run_with};
+use crate::program::{Run, Running, arena, file, run, run_with};
 
 /// A server and its data folder. Commands read the administrator's token from the folder.
 struct AdminCommandFixture {
@@ -18,7 +18,7 @@ struct AdminCommandFixture {
 
 impl AdminCommandFixture {
     fn open() -> AdminCommandFixture {
-        let data = folder();
+        let data = data_folder();
         AdminCommandFixture { server: Running::serve(data.path()), data }
     }
 
@@ -60,7 +60,7 @@ impl AdminCommandFixture {
 
 #[test]
 fn the_token_is_printed_at_the_first_start_and_stored() {
-    let data = folder();
+    let data = data_folder();
     let mut first = Running::serve(data.path());
     let token = first.line_after("administrator's token: ");
     let advice = first.line_after("(shown this once and kept in ");
@@ -93,7 +93,7 @@ fn the_token_is_printed_at_the_first_start_and_stored() {
 
 #[test]
 fn a_configured_token_is_the_only_valid_one() {
-    let data = folder();
+    let data = data_folder();
     let made = Running::serve(data.path()).line_after("administrator's token: ");
     let own = "a-token-of-the-owners-choice";
     let args = ["serve", "--listen", "127.0.0.1:0", "--data", data.path().to_str().unwrap()];
@@ -122,7 +122,7 @@ fn a_configured_token_is_the_only_valid_one() {
 
 #[test]
 fn a_remote_arena_does_not_receive_this_machines_token() {
-    let here = folder();
+    let here = data_folder();
     fs::create_dir(here.path().join("arena-data")).unwrap();
     let mut server = Running::serve(&here.path().join("arena-data"));
     let asked = |url: &str| {
@@ -134,7 +134,7 @@ fn a_remote_arena_does_not_receive_this_machines_token() {
     let (code, said) = asked("http://192.0.2.1:9");
     assert_eq!(code, Some(2));
     assert!(said.contains("ARENA_ADMIN_TOKEN") && said.contains("--data"), "{said}");
-    let elsewhere = folder();
+    let elsewhere = data_folder();
     let output = arena(&["admin", "bans", "--url", &server.url]).current_dir(elsewhere.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let missing = run(&["admin", "bans", "--data", elsewhere.path().to_str().unwrap(), "--url", &server.url]);
@@ -212,7 +212,7 @@ fn all_administration_is_possible_from_the_command_line() {
 fn an_export_is_a_private_file_that_another_arena_imports() {
     let there = AdminCommandFixture::open();
     let session = there.play(["ada", "bob"]);
-    let out = folder();
+    let out = data_folder();
     let path = out.path().join("arena.jsonl");
     let path = path.to_str().unwrap();
     assert_eq!(there.stdout_of(&["export", "--out", path]), format!("wrote 13 lines to {path}\n"));
@@ -279,7 +279,7 @@ fn an_import_comes_from_a_pipe_too() {
 
 #[test]
 fn with_a_private_address_administration_and_metrics_are_there_only() {
-    let folder = folder();
+    let folder = data_folder();
     let data = folder.path().to_str().unwrap();
     let serve = |network: &str| {
         let settings = file(folder.path(), "arena.toml", &format!("[network]\n{network}\n"));

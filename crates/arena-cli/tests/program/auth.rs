@@ -5,10 +5,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use arena_testkit::data_folder;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::{Run, Running, file, folder, run, run_with};
+use crate::program::{Run, Running, file, run, run_with};
 
 /// A user with a home folder.
 struct Person {
@@ -17,7 +18,7 @@ struct Person {
 
 impl Person {
     fn new() -> Person {
-        Person { home: folder() }
+        Person { home: data_folder() }
     }
 
     fn run(&self, args: &[&str]) -> Run {
@@ -58,7 +59,7 @@ fn set(url: &str, session: &str, key: &str) -> BTreeSet<u32> {
 
 #[test]
 fn two_people_play_psi_with_keys_on_a_server_with_authentication() {
-    let data = folder();
+    let data = data_folder();
     let server = serve(data.path(), &[]);
     let url = server.url.as_str();
     let people = [Person::new(), Person::new()];
@@ -127,7 +128,7 @@ fn an_identity_is_two_private_files_and_is_listed() {
     assert_eq!((mode(&person.keys()), mode(public.as_ref()), mode(private.as_ref())), (0o700, 0o600, 0o600));
     assert_eq!(person.run(&["identity", "list"]).json(), json!([made]));
 
-    let elsewhere = folder();
+    let elsewhere = data_folder();
     let out = elsewhere.path().join("keys");
     let other = person.run(&["identity", "new", "--out", out.to_str().unwrap()]).json();
     assert_ne!(other["userId"], made["userId"]);
@@ -141,7 +142,7 @@ fn an_identity_is_two_private_files_and_is_listed() {
 
 #[test]
 fn a_join_that_cannot_be_signed_is_refused_with_the_reason() {
-    let data = folder();
+    let data = data_folder();
     let server = serve(data.path(), &[]);
     let created = run(&["challenges", "create", "psi", "--url", &server.url]).json();
     let invite = text(&created["invites"][0]);
@@ -191,7 +192,7 @@ fn stop(mut server: Running) {
 
 #[test]
 fn session_keys_stay_valid_after_a_restart_with_the_same_secret() {
-    let data = folder();
+    let data = data_folder();
     let server = serve(data.path(), &[]);
     let seat = joined(&server);
     assert_eq!(say(&server, &seat), 0);
@@ -215,7 +216,7 @@ fn session_keys_stay_valid_after_a_restart_with_the_same_secret() {
 
 #[test]
 fn a_configured_secret_is_not_stored() {
-    let data = folder();
+    let data = data_folder();
     let server = serve(data.path(), &[("AUTH_SECRET", "given, and nobody's business")]);
     let seat = joined(&server);
     assert_eq!(say(&server, &seat), 0);
@@ -224,7 +225,7 @@ fn a_configured_secret_is_not_stored() {
 
 #[test]
 fn a_weak_or_readable_secret_prevents_the_start() {
-    let data = folder();
+    let data = data_folder();
     let data = data.path().to_str().unwrap();
     let serve = ["serve", "--auth", "--listen", "127.0.0.1:0", "--data", data];
     for (secret, length) in [("", 0), ("hunter2", 7), ("fifteen bytes .", 15)] {
@@ -244,7 +245,7 @@ fn a_weak_or_readable_secret_prevents_the_start() {
 
 #[test]
 fn listening_on_other_addresses_requires_authentication() {
-    let data = folder();
+    let data = data_folder();
     let listen = ["serve", "--listen", "0.0.0.0:0", "--data", data.path().to_str().unwrap()];
     let refused = run(&listen);
     assert_eq!(refused.code, 2);

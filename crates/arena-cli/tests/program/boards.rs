@@ -6,12 +6,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use arena_testkit::Client;
+use arena_testkit::{Client, data_folder};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::program::{Run, Running, file, folder, run};
+use crate::program::{Run, Running, file, run};
 
 /// The time limit for the log to contain an event.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -50,7 +50,7 @@ struct BoardFixture {
 
 impl BoardFixture {
     fn open() -> BoardFixture {
-        let (data, home) = (folder(), folder());
+        let (data, home) = (data_folder(), data_folder());
         let settings = file(home.path(), "arena.toml", SETTINGS);
         let store = data.path().to_str().unwrap();
         let args = ["serve", "--listen", "127.0.0.1:0", "--data", store, "--config", &settings];

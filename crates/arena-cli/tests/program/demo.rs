@@ -2,11 +2,11 @@
 
 use std::net::TcpListener;
 
-use arena_testkit::Client;
+use arena_testkit::{Client, data_folder};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::{Running, eventually, folder, run};
+use crate::program::{Running, eventually, run};
 
 #[test]
 fn demo_plays_every_pair_and_prints_scores_and_reasons() {
@@ -155,7 +155,7 @@ fn session(client: &Client, challenge: &str, id: &str) -> Value {
 
 #[test]
 fn a_server_on_loopback_has_house_bots_for_all_challenges() {
-    let folder = folder();
+    let folder = data_folder();
     let server = Running::serve(folder.path());
     let client = server.client();
     let metadata = client.get("/api/metadata").ok();
@@ -177,7 +177,7 @@ fn a_server_on_loopback_has_house_bots_for_all_challenges() {
 
 #[test]
 fn house_bots_play_challenges_of_words_to_the_end() {
-    let folder = folder();
+    let folder = data_folder();
     let server = Running::serve(folder.path());
     let client = server.client();
     for strength in ["easy", "normal"] {
@@ -202,7 +202,7 @@ fn house_bots_play_challenges_of_words_to_the_end() {
 
 #[test]
 fn a_person_plays_again_on_the_same_or_the_other_seat() {
-    let folder = folder();
+    let folder = data_folder();
     let server = Running::serve(folder.path());
     let client = server.client();
     let (id, invite) = against_the_house(&client, "psi", "easy");
@@ -229,7 +229,7 @@ fn a_person_plays_again_on_the_same_or_the_other_seat() {
 
 #[test]
 fn house_bots_can_be_disabled_and_sign_where_players_must() {
-    let folder = folder();
+    let folder = data_folder();
     let config = folder.path().join("arena.toml");
     std::fs::write(&config, "[house]\nenabled = false\n").unwrap();
     let data = folder.path().join("data");

@@ -9,9 +9,10 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::thread;
 use std::time::Duration;
 
+use arena_testkit::data_folder;
 use rustix::process::Signal;
 
-use crate::program::{Running, eventually, file, folder, run};
+use crate::program::{Running, eventually, file, run};
 
 /// Runs `serve` with arguments with which it can't start, and returns its error message.
 #[track_caller]
@@ -25,7 +26,7 @@ fn refused(code: i32, args: &[&str]) -> String {
 
 #[test]
 fn second_server_on_the_same_folder_is_refused_with_the_reason() {
-    let folder = folder();
+    let folder = data_folder();
     let data = folder.path().to_str().unwrap();
     let first = Running::serve(folder.path());
     let said = refused(6, &["--listen", "127.0.0.1:0", "--data", data]);
@@ -36,7 +37,7 @@ fn second_server_on_the_same_folder_is_refused_with_the_reason() {
 
 #[test]
 fn data_outlive_the_server() {
-    let folder = folder();
+    let folder = data_folder();
     let mut first = Running::serve(folder.path());
     let created = run(&["challenges", "create", "psi", "--url", &first.url]).json();
     first.signal(Signal::TERM);
@@ -50,7 +51,7 @@ fn data_outlive_the_server() {
 #[test]
 fn signal_ends_the_server_gracefully() {
     for signal in [Signal::TERM, Signal::INT] {
-        let folder = folder();
+        let folder = data_folder();
         let mut server = Running::serve(folder.path());
         server.signal(signal);
         assert_eq!(server.ended().code(), Some(0), "{signal:?}");
@@ -59,7 +60,7 @@ fn signal_ends_the_server_gracefully() {
 
 #[test]
 fn a_service_manager_is_notified_of_start_and_stop() {
-    let folder = folder();
+    let folder = data_folder();
     let file = folder.path().join("notify");
     let name = format!("arena-test-{}", std::process::id());
     let abstract_name = SocketAddr::from_abstract_name(&name).unwrap();
@@ -92,7 +93,7 @@ fn a_service_manager_is_notified_of_start_and_stop() {
 
 #[test]
 fn signal_ends_the_wait_of_a_reader() {
-    let folder = folder();
+    let folder = data_folder();
     let mut server = Running::serve(folder.path());
     let created = run(&["challenges", "create", "psi", "--url", &server.url]).json();
     let session = created["id"].as_str().unwrap().to_owned();
@@ -129,7 +130,7 @@ fn signal_and_wait(server: &Running, signal: Signal) {
 
 #[test]
 fn request_under_way_is_finished_before_the_server_ends() {
-    let folder = folder();
+    let folder = data_folder();
     let mut server = Running::serve(folder.path());
     let mut stream = half_a_request(&server);
     signal_and_wait(&server, Signal::TERM);
@@ -143,7 +144,7 @@ fn request_under_way_is_finished_before_the_server_ends() {
 #[test]
 fn second_signal_ends_the_server_at_once() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
-        let folder = folder();
+        let folder = data_folder();
         let mut server = Running::serve(folder.path());
         let _stream = half_a_request(&server);
         signal_and_wait(&server, Signal::TERM);
@@ -154,7 +155,7 @@ fn second_signal_ends_the_server_at_once() {
 
 #[test]
 fn other_addresses_require_trust_network() {
-    let folder = folder();
+    let folder = data_folder();
     let data = folder.path().to_str().unwrap();
     let said = refused(2, &["--listen", "0.0.0.0:0", "--data", data]);
     assert!(said.contains("--trust-network") && said.contains("claim to be any player"), "{said}");
@@ -166,7 +167,7 @@ fn other_addresses_require_trust_network() {
 
 #[test]
 fn invalid_settings_are_named() {
-    let folder = folder();
+    let folder = data_folder();
     let said = |name: &str, text: &str| refused(2, &["--config", &file(folder.path(), name, text)]);
     let unknown = said("unknown.toml", "lisen = \"127.0.0.1:0\"\n");
     assert!(unknown.contains("lisen") && unknown.contains("unknown.toml"), "{unknown}");
@@ -184,7 +185,7 @@ fn invalid_settings_are_named() {
 
 #[test]
 fn configuration_of_the_reference_server_is_supported() {
-    let folder = folder();
+    let folder = data_folder();
     let config = file(
         folder.path(),
         "config.json",
@@ -199,7 +200,7 @@ fn configuration_of_the_reference_server_is_supported() {
 
 #[test]
 fn an_address_in_use_is_reported() {
-    let folder = folder();
+    let folder = data_folder();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let said = refused(7, &["--listen", &address, "--data", folder.path().to_str().unwrap()]);
@@ -208,7 +209,7 @@ fn an_address_in_use_is_reported() {
 
 #[test]
 fn port_of_the_environment_is_used_without_listen() {
-    let folder = folder();
+    let folder = data_folder();
     let held = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = held.local_addr().unwrap().port();
     let data = folder.path().to_str().unwrap();
@@ -222,7 +223,7 @@ fn port_of_the_environment_is_used_without_listen() {
 
 #[test]
 fn an_unusable_folder_is_reported() {
-    let folder = folder();
+    let folder = data_folder();
     let not_a_folder = file(folder.path(), "file", "");
     let said = refused(6, &["--listen", "127.0.0.1:0", "--data", &not_a_folder]);
     assert!(said.contains(&not_a_folder), "{said}");
@@ -239,7 +240,7 @@ fn an_unusable_folder_is_reported() {
 
 #[test]
 fn log_can_be_json_lines() {
-    let folder = folder();
+    let folder = data_folder();
     let data = folder.path().to_str().unwrap();
     let mut server =
         Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data, "--log-format", "json", "--log", "debug"]);
@@ -256,7 +257,7 @@ fn log_can_be_json_lines() {
 
 #[test]
 fn old_games_are_archived_by_their_age_and_stay_readable() {
-    let folder = folder();
+    let folder = data_folder();
     let data = folder.path().join("data");
     let settings = file(folder.path(), "arena.toml", "[retention]\narchive_after_days = 2\n");
     let server = Running::serve(&data);

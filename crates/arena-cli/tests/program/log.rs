@@ -1,11 +1,11 @@
 //! The absence of secrets in the log and in the metrics, and the access log.
 
 use arena_engine::Environment;
-use arena_testkit::{Client, Player};
+use arena_testkit::{Client, Player, data_folder};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::{Running, file, folder};
+use crate::program::{Running, file};
 
 /// Stops a server that logs at every level, and checks that its log has no secrets.
 #[track_caller]
@@ -23,7 +23,7 @@ fn tells_none_of(secrets: &[&str], mut server: Running, client: &Client) {
 
 #[test]
 fn the_log_and_the_metrics_contain_no_secret_at_any_level() {
-    let data = folder();
+    let data = data_folder();
     let data = data.path().to_str().expect("a UTF-8 path");
     let server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data, "--log", "trace,rmcp=trace"]);
     let client = server.client();
@@ -53,7 +53,7 @@ fn the_log_and_the_metrics_contain_no_secret_at_any_level() {
 
 #[test]
 fn the_log_and_the_metrics_contain_no_administrator_token() {
-    let data = folder();
+    let data = data_folder();
     let token = "a-token-of-the-owners-choice";
     let args = ["serve", "--listen", "127.0.0.1:0", "--data", data.path().to_str().expect("a UTF-8 path")];
     let server = Running::start_with(&[&args[..], &["--log", "trace"]].concat(), &[("ADMIN_TOKEN", token)]);
@@ -72,7 +72,7 @@ fn the_log_and_the_metrics_contain_no_administrator_token() {
 
 #[test]
 fn the_log_and_the_metrics_contain_no_session_key() {
-    let data = folder();
+    let data = data_folder();
     let secret = "a secret of the operator's own";
     let args = ["serve", "--auth", "--listen", "127.0.0.1:0", "--data", data.path().to_str().expect("a UTF-8 path")];
     let server = Running::start_with(&[&args[..], &["--log", "trace"]].concat(), &[("AUTH_SECRET", secret)]);
@@ -99,7 +99,7 @@ fn the_log_and_the_metrics_contain_no_session_key() {
 
 #[test]
 fn the_access_log_has_a_line_for_each_request_with_the_id_of_its_response() {
-    let folder = folder();
+    let folder = data_folder();
     let config = file(folder.path(), "arena.toml", "[network]\ntrusted_proxies = [\"127.0.0.1\"]\n");
     let data = folder.path().join("data").to_str().expect("a UTF-8 path").to_owned();
     let args = ["serve", "--listen", "127.0.0.1:0", "--data", &data, "--config", &config];

@@ -3,12 +3,12 @@
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use arena_testkit::{Client, NatsServer, Postgres};
+use arena_testkit::{Client, NatsServer, Postgres, data_folder};
 use expect_test::{Expect, expect};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::{Running, file, folder, run, run_with};
+use crate::program::{Running, file, run, run_with};
 
 /// The token that all nodes share.
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -24,7 +24,7 @@ fn node(folder: &tempfile::TempDir, args: &[&str], environment: &[(&str, &str)])
 
 #[track_caller]
 fn refuses(args: &[&str], environment: &[(&str, &str)], code: i32, expected: Expect) {
-    let folder = folder();
+    let folder = data_folder();
     let data = folder.path().to_str().expect("a UTF-8 path");
     let args = [&["serve", "--listen", "127.0.0.1:0", "--log", "off", "--data", data][..], args].concat();
     let run = run_with(&args, environment);
@@ -100,7 +100,7 @@ fn invalid_nodes_are_refused_with_a_reason() {
             error: invalid --node-name (NODE_NAME): `node 1` isn't a name of a node: expected at most 63 letters, digits, `.`, `-` and `_`
         "#]],
     );
-    let data = folder();
+    let data = data_folder();
     let _first = node(&data, &["--shared"], &[("DATABASE_URL", &url)]);
     // A node without a configured token would generate its own token.
     refuses(
@@ -125,7 +125,7 @@ fn invalid_nodes_are_refused_with_a_reason() {
 fn a_stopped_node_is_drained_and_the_other_node_continues() {
     let nats = NatsServer::start_with("authorization { user: ada, password: \"p@ss:w\" }");
     let url = Postgres::shared().schema();
-    let (nats, folders) = (nats.url().replace("//", "//ada:p%40ss%3Aw@"), [folder(), folder()]);
+    let (nats, folders) = (nats.url().replace("//", "//ada:p%40ss%3Aw@"), [data_folder(), data_folder()]);
     let config = file(folders[0].path(), "arena.toml", "[limits]\ndrain_ms = 4000\n");
     let environment = [("DATABASE_URL", url.as_str()), ("NATS_URL", nats.as_str())];
     let mut first = node(&folders[0], &["--config", &config], &environment);
@@ -179,7 +179,7 @@ fn a_stopped_node_is_drained_and_the_other_node_continues() {
 fn requests_are_passed_on_to_the_node_that_created_the_session() {
     const PASSED_ON: &str = "arena_requests_passed_on_total";
     let url = Postgres::shared().schema();
-    let folders = [folder(), folder()];
+    let folders = [data_folder(), data_folder()];
     let start = |folder, name| {
         let args = ["--shared", "--node-listen", "127.0.0.1:0", "--node-name", name];
         node(folder, &args, &[("DATABASE_URL", &url)])
@@ -295,7 +295,7 @@ fn wait_for_ends(client: &Client, sessions: &[String]) {
 #[test]
 fn nodes_write_one_log_although_one_is_killed() {
     let url = Postgres::shared().schema();
-    let folders = [folder(), folder(), folder()];
+    let folders = [data_folder(), data_folder(), data_folder()];
     let mut first = recording_node(&folders[0], &url);
     let second = recording_node(&folders[1], &url);
     let (one, two) = (first.client(), second.client());
@@ -314,7 +314,7 @@ fn nodes_write_one_log_although_one_is_killed() {
 
     // The other node continues the log, also with a game of another arena.
     sessions.push(play([&two, &two], ["cyn", "dan"]));
-    let home = folder();
+    let home = data_folder();
     let elsewhere = Running::serve(home.path());
     let other = elsewhere.client();
     let imported = play([&other, &other], ["eve", "fay"]);
@@ -347,7 +347,7 @@ fn nodes_write_one_log_although_one_is_killed() {
         let checked = run(&args);
         assert_eq!(checked.code, 0, "{checked:#?}");
     }
-    let records = folder();
+    let records = data_folder();
     for (number, session) in sessions.iter().enumerate() {
         let chain = |client: &Client| -> Vec<String> {
             let record = client.get(&format!("/api/sessions/{session}/record"));
@@ -366,10 +366,10 @@ fn nodes_write_one_log_although_one_is_killed() {
 #[test]
 fn nodes_with_another_log_or_keys_of_records_are_refused() {
     let url = Postgres::shared().schema();
-    let data = folder();
+    let data = data_folder();
     let _first = recording_node(&data, &url);
     let environment = [("DATABASE_URL", url.as_str()), ("ADMIN_TOKEN", TOKEN), ("RECORD_SECRET", RECORD_SECRET)];
-    let settings = folder();
+    let settings = data_folder();
     let refuse = |text: &str, environment: &[(&str, &str)], expected: Expect| {
         let config = file(settings.path(), "arena.toml", text);
         refuses(&["--shared", "--config", &config], environment, 6, expected);
@@ -400,7 +400,7 @@ fn nodes_with_another_log_or_keys_of_records_are_refused() {
 #[test]
 fn a_newer_node_adds_tables_while_older_ones_run_but_changes_none() {
     let postgres = Postgres::shared();
-    let (url, folders) = (postgres.schema(), [folder(), folder()]);
+    let (url, folders) = (postgres.schema(), [data_folder(), data_folder()]);
     let environment = [("DATABASE_URL", url.as_str())];
     let first = node(&folders[0], &["--shared"], &environment);
     let created = first.client().post("/api/challenges/psi", &json!({})).ok();

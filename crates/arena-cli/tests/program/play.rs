@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::thread;
 
+use arena_testkit::data_folder;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::{Run, Running, folder, run};
+use crate::program::{Run, Running, run};
 
 /// A player at a terminal.
 struct Player<'a> {
@@ -47,7 +48,7 @@ fn list(numbers: impl IntoIterator<Item = u32>) -> String {
 
 #[test]
 fn two_players_play_psi_on_the_command_line() {
-    let folder = folder();
+    let folder = data_folder();
     let server = Running::serve(folder.path());
     let url = server.url.as_str();
 
@@ -110,7 +111,7 @@ fn two_players_play_psi_on_the_command_line() {
 
 #[test]
 fn missing_objects_are_refused_by_name() {
-    let folder = folder();
+    let folder = data_folder();
     let server = Running::serve(folder.path());
     let refused = |args: &[&str]| {
         let run = run(&[args, &["--url", &server.url]].concat());
@@ -126,7 +127,7 @@ fn missing_objects_are_refused_by_name() {
 
 #[test]
 fn a_restart_keeps_the_queue() {
-    let folder = folder();
+    let folder = data_folder();
     let wait = |server: &Running| server.client().post("/api/queue/psi", &json!({})).ok();
     let mut first = Running::serve(folder.path());
     let waiting = wait(&first);
@@ -142,7 +143,7 @@ fn a_restart_keeps_the_queue() {
 
 #[test]
 fn two_callers_of_the_queue_play_each_other() {
-    let folder = folder();
+    let folder = data_folder();
     let server = Running::serve(folder.path());
     let agent = crate::replay::example("psi");
     let play = || run(&["play", "--queue", "psi", "--agent", &agent, "--json", "--url", &server.url]).json();
@@ -153,7 +154,7 @@ fn two_callers_of_the_queue_play_each_other() {
 
 #[test]
 fn a_house_bot_steps_in_for_a_caller_that_agrees() {
-    let folder = folder();
+    let folder = data_folder();
     let server = Running::serve(folder.path());
     let client = server.client();
     // This caller doesn't agree, so it goes on waiting.

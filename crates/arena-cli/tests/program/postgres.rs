@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use arena_testkit::{Answer, Client, Postgres};
+use arena_testkit::{Answer, Client, Postgres, data_folder};
 use expect_test::{Expect, expect};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::{Running, arena, folder, run_with};
+use crate::program::{Running, arena, run_with};
 
 fn serve(folder: &tempfile::TempDir, url: &str) -> Running {
     let data = folder.path().to_str().expect("a UTF-8 path");
@@ -47,7 +47,7 @@ fn assert_away(answer: &Answer) {
 #[test]
 fn a_game_is_played_to_its_end_although_both_processes_are_killed() {
     let mut postgres = Postgres::start();
-    let (url, folder) = (postgres.schema(), folder());
+    let (url, folder) = (postgres.schema(), data_folder());
     let mut server = serve(&folder, &url);
     let client = server.client();
     let created = insist(&client, "/api/challenges/psi", "create the first session", &json!({}));
@@ -123,7 +123,7 @@ fn a_game_goes_on_at_the_standby_although_the_old_primary_comes_back() {
     let mut primary = Postgres::start();
     let mut standby = primary.start_standby();
     let schema = primary.schema();
-    let (url, folder) = (primary.with_standby(&schema, &standby), folder());
+    let (url, folder) = (primary.with_standby(&schema, &standby), data_folder());
     let at_standby = schema.replace(&primary.port().to_string(), &standby.port().to_string());
     let mut server = serve(&folder, &url);
     let client = server.client();
@@ -173,7 +173,7 @@ fn a_game_goes_on_at_the_standby_although_the_old_primary_comes_back() {
 
 #[track_caller]
 fn refuses(url: &str, code: i32, expected: Expect) {
-    let folder = folder();
+    let folder = data_folder();
     let data = folder.path().to_str().expect("a UTF-8 path");
     let run = run_with(&["serve", "--listen", "127.0.0.1:0", "--data", data, "--log", "off"], &[("DATABASE_URL", url)]);
     assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{run:#?}");
@@ -198,7 +198,7 @@ fn an_unusable_database_is_refused_in_a_sentence_without_its_password() {
             error: the database postgres at 127.0.0.1:PORT cannot be used: password authentication failed for user "eve"
         "#]],
     );
-    let folder = folder();
+    let folder = data_folder();
     let _first = serve(&folder, &right);
     let other = arena(&["serve", "--listen", "127.0.0.1:0", "--log", "off", "--database-url", &right, "--data"])
         .arg(folder.path().join("other"))
@@ -211,7 +211,7 @@ fn an_unusable_database_is_refused_in_a_sentence_without_its_password() {
 
 #[test]
 fn a_running_game_goes_on_in_another_store_and_comes_back() {
-    let (first, last) = (folder(), folder());
+    let (first, last) = (data_folder(), data_folder());
     let (from, to) = (first.path().to_str().expect("UTF-8"), last.path().join("data"));
     let (url, to) = (Postgres::shared().schema(), to.to_str().expect("UTF-8").to_owned());
     let server = Running::serve(first.path());

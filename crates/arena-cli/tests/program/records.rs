@@ -5,10 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use arena_testkit::data_folder;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::{Run, Running, file, folder, run};
+use crate::program::{Run, Running, file, run};
 use crate::verify::run_python;
 
 /// The time limit for the log to contain a session's end.
@@ -23,8 +24,8 @@ pub struct RecordFixture {
 
 impl RecordFixture {
     pub fn open() -> RecordFixture {
-        let data = folder();
-        RecordFixture { server: Running::serve(data.path()), data, home: folder() }
+        let data = data_folder();
+        RecordFixture { server: Running::serve(data.path()), data, home: data_folder() }
     }
 
     /// Runs a command with the server's address.
@@ -170,7 +171,7 @@ fn every_false_record_is_refused_with_its_line() {
 
 #[test]
 fn exit_code_11_is_for_false_files_only() {
-    let home = folder();
+    let home = data_folder();
     let path = |name: &str, text: &str| file(home.path(), name, text);
     let sound = path("sound.jsonl", "{\"arenaRecord\":1,\"session\":\"x\"}\n");
     for (args, code) in [
@@ -310,7 +311,7 @@ fn a_log_is_checked_as_a_whole_and_against_older_checkpoints() {
     // The log of another arena doesn't continue this checkpoint.
     let new = fixture.home.path().join("new.txt").to_str().unwrap().to_owned();
     fs::copy(copy.join("checkpoint"), &new).unwrap();
-    let elsewhere = folder();
+    let elsewhere = data_folder();
     let back = Running::serve(elsewhere.path());
     let other = run(&["log", "check", "--log", &back.url, "--since", &new]);
     assert_ne!(other.code, 0, "a checkpoint of another arena: {other:#?}");

@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::process::Command;
 
+use arena_testkit::data_folder;
 use serde_json::{Value, json};
 
-use crate::program::{Running, folder};
+use crate::program::Running;
 
 #[test]
 fn a_page_that_reads_by_position_lists_everything_and_shortens_ids_is_correct() {
-    let data = folder();
+    let data = data_folder();
     let server = Running::serve(data.path());
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stand_ins/page.mjs");
     let output = Command::new("node").arg(page).arg(&server.url).output().unwrap();

@@ -1,13 +1,13 @@
 //! Profiles and leaderboards on the command line.
 
-use arena_testkit::Client;
+use arena_testkit::{Client, data_folder};
 use serde_json::json;
 
-use crate::program::{Running, folder, run, run_with};
+use crate::program::{Running, run, run_with};
 
 #[test]
 fn users_and_leaderboards_are_read_and_profiles_changed() {
-    let data = folder();
+    let data = data_folder();
     let server = Running::serve(data.path());
     let url = server.url.as_str();
     let client = Client::new(url.strip_prefix("http://").unwrap().parse().unwrap());
@@ -38,7 +38,7 @@ fn users_and_leaderboards_are_read_and_profiles_changed() {
 
 #[test]
 fn the_holder_of_a_key_changes_its_profile() {
-    let (home, data) = (folder(), folder());
+    let (home, data) = (data_folder(), data_folder());
     let server =
         Running::start(&["serve", "--auth", "--listen", "127.0.0.1:0", "--data", data.path().to_str().unwrap()]);
     let person =

@@ -9,7 +9,7 @@ use arena_model::{
     ChallengeType, Channel, InactivityLimits, InviteCode, Party, Scoring, SessionId, Status, UsageReport,
 };
 use arena_store::Store;
-use arena_testkit::TestEnvironment;
+use arena_testkit::{TestEnvironment, data_folder};
 use serde_json::Map;
 use tempfile::TempDir;
 
@@ -99,7 +99,7 @@ async fn compared(engine: &Engine, id: SessionId) -> Option<usize> {
 
 #[tokio::test]
 async fn ended_sessions_in_memory_are_those_of_the_store_in_every_challenge() {
-    let (environment, folder) = (TestEnvironment::new(61), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(61), data_folder());
     let engine = engine(&environment, &folder).await;
     let mut short = 0;
     for challenge in arena_games::challenges() {
@@ -120,7 +120,7 @@ async fn ended_sessions_in_memory_are_those_of_the_store_in_every_challenge() {
 
 #[tokio::test]
 async fn sessions_that_memory_does_not_know_completely_are_read_from_the_store() {
-    let (environment, folder) = (TestEnvironment::new(62), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(62), data_folder());
     let before = engine(&environment, &folder).await;
     let by = Administrator { address: std::net::IpAddr::from([127, 0, 0, 1]) };
     // A message was hidden, the session was unlisted, and the program was restarted in the middle.
@@ -146,7 +146,7 @@ async fn sessions_that_memory_does_not_know_completely_are_read_from_the_store()
 
 #[tokio::test]
 async fn an_arena_without_a_log_keeps_no_ended_sessions() {
-    let (environment, folder) = (TestEnvironment::new(63), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(63), data_folder());
     let engine = crate::engine(&environment, &folder).await;
     let (id, invites) = begin(&engine, &environment, "psi").await;
     act(&engine, id, invites[1], Some("guess"), "2").await;

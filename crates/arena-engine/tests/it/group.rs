@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arena_engine::{Chat, Engine, EngineError, Join, Once, Respond};
 use arena_model::{Channel, ChatError, Party, SessionId};
-use arena_testkit::TestEnvironment;
-use tempfile::TempDir;
+use arena_testkit::{TestEnvironment, data_folder};
 use tokio::task::JoinHandle;
 
 use crate::{create, engine, join};
@@ -35,7 +34,7 @@ async fn texts(engine: &Engine, id: SessionId) -> BTreeMap<u64, String> {
 
 #[tokio::test]
 async fn concurrent_messages_get_successive_indexes_and_survive_a_restart() {
-    let (environment, folder) = (TestEnvironment::new(21), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(21), data_folder());
     let before = engine(&environment, &folder).await;
     let (id, invites) = create(&before).await;
     for invite in &invites {
@@ -83,7 +82,7 @@ async fn concurrent_messages_get_successive_indexes_and_survive_a_restart() {
 
 #[tokio::test]
 async fn one_of_many_concurrent_joins_takes_the_seat() {
-    let (environment, folder) = (TestEnvironment::new(22), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(22), data_folder());
     let engine = engine(&environment, &folder).await;
     let (_, invites) = create(&engine).await;
     let joins: Vec<Answer> = (0..20)

@@ -6,8 +6,7 @@ use arena_engine::{
     Act, Administrator, Chat, ContentPlace, Engine, EngineError, Join, RecordSource, ReportUsage, Respond, Withdrawal,
 };
 use arena_model::{Channel, ContentHash, InviteCode, Party, SessionId, Status, UsageReport};
-use arena_testkit::TestEnvironment;
-use tempfile::TempDir;
+use arena_testkit::{TestEnvironment, data_folder};
 
 use crate::{create, create_of, engine, status};
 
@@ -48,7 +47,7 @@ async fn say(engine: &Engine, session: SessionId, from: InviteCode, content: &st
 
 #[tokio::test]
 async fn an_input_precedes_its_messages_and_has_the_version_after_it() {
-    let (environment, folder) = (TestEnvironment::new(51), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(51), data_folder());
     let before = engine(&environment, &folder).await;
     let (id, invites) = create_of(&before, "bell").await;
     assert_eq!(described(&before, id).await, ["1 created operator"]);
@@ -93,7 +92,7 @@ async fn an_input_precedes_its_messages_and_has_the_version_after_it() {
 
 #[tokio::test]
 async fn inputs_are_no_activity_and_have_no_readers() {
-    let (environment, folder) = (TestEnvironment::new(52), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(52), data_folder());
     let engine = engine(&environment, &folder).await;
     let (id, invites) = create(&engine).await;
     engine.announce(invites[0], None, Respond::new(|_| String::new())).await.expect("it is offered");
@@ -162,7 +161,7 @@ async fn inputs_are_no_activity_and_have_no_readers() {
 
 #[tokio::test]
 async fn a_session_with_too_many_bytes_has_no_record() {
-    let (environment, folder) = (TestEnvironment::new(54), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(54), data_folder());
     let engine = engine(&environment, &folder).await;
     let (id, invites) = create(&engine).await;
     join(&engine, invites[0]).await;
@@ -179,7 +178,7 @@ async fn a_session_with_too_many_bytes_has_no_record() {
 
 #[tokio::test]
 async fn the_commitment_of_a_hidden_message_remains() {
-    let (environment, folder) = (TestEnvironment::new(53), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(53), data_folder());
     let engine = engine(&environment, &folder).await;
     let (id, invites) = create(&engine).await;
     join(&engine, invites[0]).await;

@@ -14,7 +14,7 @@ use arena_engine::{Act, Create, Engine, Join, Limits, Respond};
 use arena_games::challenge as builtin;
 use arena_model::{Builtin, ChallengeType, Channel, InactivityLimits, InviteCode, Party, Scoring, SessionId, Status};
 use arena_store::{SessionFilter, Store};
-use arena_testkit::TestEnvironment;
+use arena_testkit::{TestEnvironment, data_folder};
 use serde_json::Map;
 use tempfile::TempDir;
 
@@ -66,7 +66,7 @@ async fn status(engine: &Engine, id: SessionId) -> Option<Status> {
 
 #[tokio::test]
 async fn an_open_session_is_removed_at_its_age() {
-    let (environment, folder) = (TestEnvironment::new(1), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(1), data_folder());
     let engine = engine(&environment, &folder).await;
     let (id, invites) = create(&engine).await;
     join(&engine, invites[0]).await;
@@ -84,7 +84,7 @@ async fn an_open_session_is_removed_at_its_age() {
 
 #[tokio::test]
 async fn an_idle_game_ends_as_abandoned_and_a_busy_one_goes_on() {
-    let (environment, folder) = (TestEnvironment::new(2), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(2), data_folder());
     let engine = engine(&environment, &folder).await;
     let (idle, idle_invites) = create(&engine).await;
     let (busy, busy_invites) = create(&engine).await;
@@ -117,7 +117,7 @@ async fn an_idle_game_ends_as_abandoned_and_a_busy_one_goes_on() {
 
 #[tokio::test]
 async fn a_game_that_only_its_rules_go_on_with_ends_as_abandoned() {
-    let (environment, folder) = (TestEnvironment::new(7), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(7), data_folder());
     // This limit is enough for one ring with its message.
     let inactivity = InactivityLimits { unattended_bytes: Some(1024 + "ring 1".len() as u64), ..LIMITS.inactivity };
     let limits = Limits { inactivity, ..LIMITS };
@@ -156,7 +156,7 @@ async fn a_game_that_only_its_rules_go_on_with_ends_as_abandoned() {
 
 #[tokio::test]
 async fn what_is_due_survives_a_restart() {
-    let (environment, folder) = (TestEnvironment::new(3), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(3), data_folder());
     let before = engine(&environment, &folder).await;
     let (id, _) = create(&before).await;
     drop(before);
@@ -180,7 +180,7 @@ async fn operator_texts(engine: &Engine, id: SessionId) -> Vec<String> {
 
 #[tokio::test]
 async fn a_deadline_passes_at_its_moment_and_survives_a_restart() {
-    let (environment, folder) = (TestEnvironment::new(4), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(4), data_folder());
     let before = engine(&environment, &folder).await;
     let (id, invites) = create_of(&before, "bell").await;
     join(&before, invites[0]).await;
@@ -208,7 +208,7 @@ async fn a_deadline_passes_at_its_moment_and_survives_a_restart() {
 
 #[tokio::test]
 async fn a_session_that_cannot_be_woken_delays_no_other() {
-    let (environment, folder) = (TestEnvironment::new(6), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(6), data_folder());
     let before = engine(&environment, &folder).await;
     let (_, invites) = create_of(&before, "bell").await;
     join(&before, invites[0]).await;
@@ -229,7 +229,7 @@ async fn a_session_that_cannot_be_woken_delays_no_other() {
 
 #[tokio::test]
 async fn a_sleeping_keeper_of_time_is_woken_by_a_nearer_deadline() {
-    let (environment, folder) = (TestEnvironment::new(5), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(5), data_folder());
     let engine = engine(&environment, &folder).await;
     let keeper = engine.clone();
     let keeping = tokio::spawn(async move { keeper.run_deadlines().await });

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use arena_engine::{Engine, EngineError, Enqueue, Leaving, QueueState, Ticket};
-use arena_testkit::TestEnvironment;
-use tempfile::TempDir;
+use arena_testkit::{TestEnvironment, data_folder};
 
 use crate::engine;
 
@@ -28,7 +27,7 @@ async fn poll(engine: &Engine, ticket: &Ticket) -> Option<QueueState> {
 
 #[tokio::test]
 async fn a_ticket_without_a_poll_for_a_minute_is_dropped() {
-    let (environment, folder) = (TestEnvironment::new(11), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(11), data_folder());
     let engine = engine(&environment, &folder).await;
     let gone = enqueue(&engine, "a").await.expect("a ticket");
     // Each poll keeps the ticket for another minute.
@@ -48,7 +47,7 @@ async fn a_ticket_without_a_poll_for_a_minute_is_dropped() {
 
 #[tokio::test]
 async fn a_caller_without_a_poll_for_15_seconds_gets_no_opponent_until_the_next_one() {
-    let (environment, folder) = (TestEnvironment::new(14), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(14), data_folder());
     let engine = engine(&environment, &folder).await;
     let absent = enqueue(&engine, "a").await.expect("a ticket");
     environment.advance_ms(15_001);
@@ -61,7 +60,7 @@ async fn a_caller_without_a_poll_for_15_seconds_gets_no_opponent_until_the_next_
 
 #[tokio::test]
 async fn a_network_has_a_limited_number_of_tickets() {
-    let (environment, folder) = (TestEnvironment::new(12), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(12), data_folder());
     let engine = engine(&environment, &folder).await;
     let first = enqueue(&engine, "a").await.expect("a ticket");
     assert!(enqueue(&engine, "a").await.is_none());
@@ -78,7 +77,7 @@ async fn a_network_has_a_limited_number_of_tickets() {
 
 #[tokio::test]
 async fn house_bots_step_in_at_the_agreed_time() {
-    let (environment, folder) = (TestEnvironment::new(13), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(13), data_folder());
     let engine = engine(&environment, &folder).await;
     let after = Some(Duration::from_secs(30));
     let ticket = engine.enqueue(request("a", after), None).await.expect("a ticket");

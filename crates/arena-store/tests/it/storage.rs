@@ -2,7 +2,7 @@
 
 use arena_model::Scoring;
 use arena_store::{Store, StorePlace};
-use arena_testkit::Postgres;
+use arena_testkit::{Postgres, data_folder};
 use tempfile::TempDir;
 
 /// An empty storage for a store.
@@ -15,7 +15,7 @@ pub(crate) enum TestStorage {
 
 impl TestStorage {
     pub(crate) fn folder() -> TestStorage {
-        TestStorage::Folder(tempfile::tempdir().expect("a temp folder"))
+        TestStorage::Folder(data_folder())
     }
 
     pub(crate) fn schema() -> TestStorage {

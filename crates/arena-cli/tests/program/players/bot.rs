@@ -3,11 +3,12 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use arena_testkit::data_folder;
 use serde_json::json;
 
 use super::{list, play, psi, result};
 use crate::matches::MatchFixture;
-use crate::program::{Running, folder, run};
+use crate::program::{Running, run};
 
 /// A bot for PSI. It sends its set, guesses the common numbers after the other player has sent its set, and tries some
 /// invalid actions.
@@ -52,7 +53,7 @@ for line in sys.stdin:
 
 #[test]
 fn a_bot_plays_psi_to_the_end() {
-    let (folder, fixture) = (folder(), MatchFixture::new());
+    let (folder, fixture) = (data_folder(), MatchFixture::new());
     let server = Running::serve(folder.path());
     let [one, two] = psi(&server.url);
     let (agent, log) = (fixture.script("psi", "psi.py", PSI), fixture.file("bot.log"));
@@ -92,7 +93,7 @@ const HOSTILE: [(&str, &[&str], &str); 8] = [
 
 #[test]
 fn hostile_bots_lose_their_seat_and_do_not_affect_others() {
-    let (folder, fixture) = (folder(), MatchFixture::new());
+    let (folder, fixture) = (data_folder(), MatchFixture::new());
     let server = Running::serve(folder.path());
     for (behavior, options, verdict) in HOSTILE {
         let [one, two] = psi(&server.url);
@@ -115,7 +116,7 @@ fn hostile_bots_lose_their_seat_and_do_not_affect_others() {
 // Actions with an unknown id are ignored and count as faults. Use of another player's id is cheating.
 #[test]
 fn bots_with_wrong_ids_are_judged_as_in_a_match() {
-    let (folder, fixture) = (folder(), MatchFixture::new());
+    let (folder, fixture) = (data_folder(), MatchFixture::new());
     let server = Running::serve(folder.path());
     for (behavior, verdict) in
         [("makes_up_an_id", "TOO_MANY_ERRORS: 11 faults"), ("speaks_as_its_opponent", "AGENT_ID_SPOOFING: spoke as")]
@@ -134,7 +135,7 @@ fn bots_with_wrong_ids_are_judged_as_in_a_match() {
 
 #[test]
 fn a_bot_that_repeats_refused_actions_gets_a_limited_number_of_requests() {
-    let (folder, fixture) = (folder(), MatchFixture::new());
+    let (folder, fixture) = (data_folder(), MatchFixture::new());
     let server = Running::serve(folder.path());
     let [one, two] = psi(&server.url);
     // The bot sends a message with every answer, and malformed guesses.
@@ -174,7 +175,7 @@ fn game(url: &str, name: &str, options: &str) -> [String; 2] {
 
 #[test]
 fn bots_play_games_on_a_server_as_in_a_match() {
-    let folder = folder();
+    let folder = data_folder();
     let server = Running::serve(folder.path());
     for (name, options) in [("snake", r#"{"n_epochs": 30}"#), ("food-catcher", r#"{"n_epochs": 20}"#)] {
         let agent = crate::replay::example(&name.replace('-', "_"));
@@ -193,7 +194,7 @@ fn bots_play_games_on_a_server_as_in_a_match() {
 
 #[test]
 fn a_bot_whose_move_is_refused_resigns_and_a_person_wins() {
-    let (folder, fixture) = (folder(), MatchFixture::new());
+    let (folder, fixture) = (data_folder(), MatchFixture::new());
     let server = Running::serve(folder.path());
     let [one, two] = game(&server.url, "chess", "{}");
     let bot = play(&server.url, &[&one, "--agent", &fixture.agent("moves_a_king_by_five")]);
@@ -217,7 +218,7 @@ fn a_bot_whose_move_is_refused_resigns_and_a_person_wins() {
 
 #[test]
 fn a_bot_that_resumes_its_seat_continues_the_game() {
-    let folder = folder();
+    let folder = data_folder();
     let server = Running::serve(folder.path());
     let [one, two] = game(&server.url, "chess", r#"{"n_epochs": 8}"#);
     let agent = crate::replay::example("chess");

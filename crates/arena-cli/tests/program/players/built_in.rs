@@ -1,7 +1,9 @@
 //! Built-in agents on seats: house bots and random ones.
 
+use arena_testkit::data_folder;
+
 use super::{play, psi, result};
-use crate::program::{Running, folder, run};
+use crate::program::{Running, run};
 
 /// Creates a session and returns its invites.
 fn create(server: &Running, challenge: &str) -> [String; 2] {
@@ -11,7 +13,7 @@ fn create(server: &Running, challenge: &str) -> [String; 2] {
 
 #[test]
 fn built_in_agents_play_to_the_end() {
-    let folder = folder();
+    let folder = data_folder();
     let server = Running::serve(folder.path());
     let games =
         [("psi", "house", "house:psi:easy"), ("chess", "random", "house:chess"), ("millionaire", "random", "random")];
@@ -39,7 +41,7 @@ fn built_in_agents_play_to_the_end() {
 
 #[test]
 fn a_built_in_agent_takes_no_seat_of_another_game() {
-    let folder = folder();
+    let folder = data_folder();
     let server = Running::serve(folder.path());
     let [one, two] = psi(&server.url);
     let refused = play(&server.url, &[&one, "--agent", "house:chess"]).ends();
@@ -57,7 +59,7 @@ fn a_built_in_agent_takes_no_seat_of_another_game() {
 
 #[test]
 fn a_built_in_agent_returns_to_a_seat() {
-    let folder = folder();
+    let folder = data_folder();
     let server = Running::serve(folder.path());
     let [one, two] = psi(&server.url);
     run(&["challenges", "join", &one, "--url", &server.url]).json();

@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 
+use arena_testkit::data_folder;
 use expect_test::expect;
 use rustix::process::Signal;
 use serde_json::json;
 
 use super::{list, play, psi, result};
-use crate::program::{Running, folder, run, run_with};
+use crate::program::{Running, run, run_with};
 
 #[test]
 fn two_people_play_psi_to_the_end() {
-    let folder = folder();
+    let folder = data_folder();
     let server = Running::serve(folder.path());
     let invites = psi(&server.url);
     let mut ada = play(&server.url, &[&invites[0], "--user-id", "ada"]);
@@ -67,7 +68,7 @@ fn two_people_play_psi_to_the_end() {
 
 #[test]
 fn players_wait_for_a_server_that_is_killed_and_restarted() {
-    let folder = folder();
+    let folder = data_folder();
     let data = folder.path().to_str().unwrap();
     let mut server = Running::serve(folder.path());
     let url = server.url.clone();
@@ -101,7 +102,7 @@ fn players_wait_for_a_server_that_is_killed_and_restarted() {
 
 #[test]
 fn a_seat_can_be_left_and_resumed() {
-    let folder = folder();
+    let folder = data_folder();
     let server = Running::serve(folder.path());
     let [one, two] = psi(&server.url);
     let mut ada = play(&server.url, &[&one]);
@@ -135,7 +136,7 @@ fn a_seat_can_be_left_and_resumed() {
 
 #[test]
 fn the_holder_of_a_key_plays_on_a_server_with_authentication() {
-    let (folder, home) = (folder(), folder());
+    let (folder, home) = (data_folder(), data_folder());
     let server =
         Running::start(&["serve", "--auth", "--listen", "127.0.0.1:0", "--data", folder.path().to_str().unwrap()]);
     let key = run(&["identity", "new", "--out", home.path().to_str().unwrap()]).json();
@@ -158,7 +159,7 @@ fn the_holder_of_a_key_plays_on_a_server_with_authentication() {
 
 #[test]
 fn unplayable_seats_are_reported_in_a_sentence() {
-    let folder = folder();
+    let folder = data_folder();
     let server = Running::serve(folder.path());
     let check = |args: &[&str], environment: &[(&str, &str)], expected: expect_test::Expect| {
         let run = run_with(&[&["play", "--url", &server.url], args].concat(), environment);

@@ -13,7 +13,7 @@ use arena_model::{
     Board, Builtin, ChallengeType, Channel, InviteCode, Order, Party, Scoring, SessionId, Status, Viewer,
 };
 use arena_store::{BanSubject, NodeTerms, SessionFilter, Store, StoreError};
-use arena_testkit::{NatsServer, Postgres, TestEnvironment};
+use arena_testkit::{NatsServer, Postgres, TestEnvironment, data_folder};
 use serde_json::{Map, Value};
 
 use crate::LIMITS;
@@ -231,7 +231,7 @@ async fn what_was_answered_at_one_node_is_known_at_the_others_at_once() {
 async fn all_nodes_read_the_archive_of_one() {
     let environment = TestEnvironment::new(61);
     let nodes: [Engine; 2] = nodes(&environment).await;
-    let folder = tempfile::tempdir().expect("a temp folder");
+    let folder = data_folder();
     nodes.iter().for_each(|node| node.set_archive(ArchivePlace::Folder(folder.path().to_owned())));
     let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
     let mut played = Vec::new();
