@@ -317,7 +317,7 @@ async fn an_idle_store_is_asked_without_a_write(storage: TestStorage) {
     };
     let before: String = probes();
     // The checks continue for longer than one success counts as evidence.
-    let until = std::time::Instant::now() + Duration::from_millis(2500);
+    let until = std::time::Instant::now() + Duration::from_millis(1500);
     while std::time::Instant::now() < until {
         store.check_writing().await.expect("the store can write");
         tokio::time::sleep(Duration::from_millis(50)).await;
