@@ -328,6 +328,8 @@ impl WorkerCompetition for LeagueRun<'_> {
     }
 
     fn record_game<E>(&mut self, pairing: &Pairing, game: GameLine) -> Result<usize, RunError<E>> {
+        // A removed game is played again without a start, if another worker was about to check it.
+        self.begun += u64::from(self.season.is_waiting(pairing.meeting, pairing.leg));
         let stored = self.store_game(pairing, game.result.clone())?;
         self.by_workers.insert(pairing.number, WorkerGame { game, stored, is_confirmed: false });
         Ok(usize::try_from(stored).unwrap_or(usize::MAX))

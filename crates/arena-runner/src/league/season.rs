@@ -321,6 +321,11 @@ impl Season {
         Some((isolated, others.iter().copied().chain(own.take(room)).collect()))
     }
 
+    /// Returns true if a game of a known meeting is neither under way nor played.
+    pub fn is_waiting(&self, meeting: u64, leg: usize) -> bool {
+        self.meetings.get(&meeting).is_some_and(|known| known.legs[leg - 1] == Leg::Waiting)
+    }
+
     /// Takes back a game that ended without a result, so that it is played again.
     pub fn give_back(&mut self, game: &Pairing) {
         self.set_leg(game.meeting, game.leg, Leg::Waiting);
