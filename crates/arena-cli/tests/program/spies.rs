@@ -29,6 +29,16 @@ fn users() -> Vec<Option<u32>> {
     if geteuid().is_root() { vec![None, Some(ORDINARY)] } else { vec![None] }
 }
 
+/// Returns users with a sandbox mode each. Root without namespaces could read most; other users need them. The test of
+/// replays has all combinations.
+fn pairs() -> Vec<(Option<u32>, &'static str)> {
+    if geteuid().is_root() {
+        vec![(None, "no-namespaces"), (Some(ORDINARY), "on")]
+    } else {
+        MODES.map(|mode| (None, mode)).to_vec()
+    }
+}
+
 /// A folder with two spies, which is also the arena's working directory.
 struct SpyFixture {
     folder: TempDir,
@@ -159,29 +169,27 @@ fn spies_learn_nothing_from_replays_beside_them() {
 fn spies_learn_nothing_from_tournaments_and_leagues_beside_them() {
     // The only game of a tournament has the same seed as a match.
     let needles = seeds("1");
-    for user in users() {
-        for mode in MODES {
-            let case = format!("{mode} as {user:?}");
-            let fixture = SpyFixture::new(user, &needles);
-            let agents = ["--agent", "spy.py", "--agent", "other.py", "--sandbox", mode];
-            for out in ["cup", "deep/cup"] {
-                let args = ["tournament", "run", "--json", "--rounds", "1", "--replays", "--out", out];
-                let run = fixture.run(&[&args[..], &agents, &GAME].concat());
-                assert_eq!(run.code, 0, "{case}: {run:#?}");
-                let journal = fs::read_to_string(fixture.path(out).join("tournament.jsonl")).unwrap();
-                assert!(journal.contains(&needles[0]) && journal.lines().count() == 3, "{case}: {journal}");
-                assert!(!journal.contains("CRASHED"), "{case}: {journal}");
-            }
-            let league = |args: &[&str]| {
-                let run = fixture.run(&[&["league"], args, &["--data", "data"]].concat());
-                assert_eq!(run.code, 0, "{case}: {run:#?}");
-                run
-            };
-            league(&[&["create", "ladder", "--sandbox", mode, "--game"], &GAME[..]].concat());
-            league(&["add", "ladder", "spy.py", "other.py"]);
-            let outcome = league(&["run", "ladder", "--games", "2", "--json"]).stdout;
-            assert!(outcome.contains("\"termination\"") && !outcome.contains("CRASHED"), "{case}: {outcome}");
+    for (user, mode) in pairs() {
+        let case = format!("{mode} as {user:?}");
+        let fixture = SpyFixture::new(user, &needles);
+        let agents = ["--agent", "spy.py", "--agent", "other.py", "--sandbox", mode];
+        for out in ["cup", "deep/cup"] {
+            let args = ["tournament", "run", "--json", "--rounds", "1", "--replays", "--out", out];
+            let run = fixture.run(&[&args[..], &agents, &GAME].concat());
+            assert_eq!(run.code, 0, "{case}: {run:#?}");
+            let journal = fs::read_to_string(fixture.path(out).join("tournament.jsonl")).unwrap();
+            assert!(journal.contains(&needles[0]) && journal.lines().count() == 3, "{case}: {journal}");
+            assert!(!journal.contains("CRASHED"), "{case}: {journal}");
         }
+        let league = |args: &[&str]| {
+            let run = fixture.run(&[&["league"], args, &["--data", "data"]].concat());
+            assert_eq!(run.code, 0, "{case}: {run:#?}");
+            run
+        };
+        league(&[&["create", "ladder", "--sandbox", mode, "--game"], &GAME[..]].concat());
+        league(&["add", "ladder", "spy.py", "other.py"]);
+        let outcome = league(&["run", "ladder", "--games", "2", "--json"]).stdout;
+        assert!(outcome.contains("\"termination\"") && !outcome.contains("CRASHED"), "{case}: {outcome}");
     }
 }
 
@@ -220,32 +228,30 @@ fn without_a_sandbox_spies_find_what_is_beside_them_and_a_journal_there_is_refus
 #[test]
 fn an_interpreter_in_the_tournaments_folder_is_refused_and_one_elsewhere_reveals_nothing() {
     let needles = seeds("1");
-    for user in users() {
-        for mode in MODES {
-            let fixture = SpyFixture::new(user, &needles);
-            for folder in ["cup", "beside"] {
-                let bin = fixture.path(folder).join("venv/bin");
-                fs::create_dir_all(&bin).unwrap();
-                std::os::unix::fs::symlink("/usr/bin/python3", bin.join("python")).unwrap();
-            }
-            for folder in ["cup", "beside"] {
-                fs::set_permissions(fixture.path(folder), Permissions::from_mode(0o755)).unwrap();
-                fixture.give(&fixture.path(folder));
-            }
-            let play = |interpreter: &str| {
-                let args = ["tournament", "run", "--json", "--rounds", "1", "--out", "cup", "--sandbox", mode];
-                let agents = ["--", interpreter, "spy.py", "--", interpreter, "other.py"];
-                fixture.run(&[&args[..], &GAME, &agents].concat())
-            };
-            let run = play("cup/venv/bin/python");
-            let says = "cup cannot be hidden from the agent spy, which needs ";
-            assert!(run.code == 2 && run.stderr.contains(says), "{mode} as {user:?}: {run:#?}");
-            assert!(!fixture.path("cup/tournament.jsonl").exists());
-            let run = play("beside/venv/bin/python");
-            assert_eq!(run.code, 0, "{mode} as {user:?}: {run:#?}");
-            let journal = fs::read_to_string(fixture.path("cup/tournament.jsonl")).unwrap();
-            assert!(journal.lines().count() == 3 && !journal.contains("CRASHED"), "{mode} as {user:?}: {journal}");
+    for (user, mode) in pairs() {
+        let fixture = SpyFixture::new(user, &needles);
+        for folder in ["cup", "beside"] {
+            let bin = fixture.path(folder).join("venv/bin");
+            fs::create_dir_all(&bin).unwrap();
+            std::os::unix::fs::symlink("/usr/bin/python3", bin.join("python")).unwrap();
         }
+        for folder in ["cup", "beside"] {
+            fs::set_permissions(fixture.path(folder), Permissions::from_mode(0o755)).unwrap();
+            fixture.give(&fixture.path(folder));
+        }
+        let play = |interpreter: &str| {
+            let args = ["tournament", "run", "--json", "--rounds", "1", "--out", "cup", "--sandbox", mode];
+            let agents = ["--", interpreter, "spy.py", "--", interpreter, "other.py"];
+            fixture.run(&[&args[..], &GAME, &agents].concat())
+        };
+        let run = play("cup/venv/bin/python");
+        let says = "cup cannot be hidden from the agent spy, which needs ";
+        assert!(run.code == 2 && run.stderr.contains(says), "{mode} as {user:?}: {run:#?}");
+        assert!(!fixture.path("cup/tournament.jsonl").exists());
+        let run = play("beside/venv/bin/python");
+        assert_eq!(run.code, 0, "{mode} as {user:?}: {run:#?}");
+        let journal = fs::read_to_string(fixture.path("cup/tournament.jsonl")).unwrap();
+        assert!(journal.lines().count() == 3 && !journal.contains("CRASHED"), "{mode} as {user:?}: {journal}");
     }
 }
 
