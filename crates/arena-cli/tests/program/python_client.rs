@@ -17,7 +17,8 @@ fn check(module: &str, args: &[&str]) {
     let mut command = Command::new(python(env!("CARGO_TARGET_TMPDIR")));
     command.args(["-B", "-m", module]).args(args).current_dir(package);
     command.env("ARENA_BINARY", env!("CARGO_BIN_EXE_arena")).env("PYTHONDONTWRITEBYTECODE", "1");
-    command.env("ARENA_RULES", Path::new(env!("CARGO_BIN_EXE_arena")).with_file_name("libarena_python.so"));
+    // A development dependency of this crate.
+    command.env("ARENA_RULES", Path::new(env!("CARGO_BIN_EXE_arena")).with_file_name("deps/libarena_python.so"));
     let output = command.output().unwrap();
     let (outcome, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{module} {}: {}\n{outcome}\n{said}", args.join(" "), output.status);
@@ -36,17 +37,8 @@ fn python_client_is_typed() {
     check("mypy", &["--cache-dir", cache.to_str().unwrap()]);
 }
 
-/// Builds the extension module beside the binary under test.
-fn build_rules() {
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--locked", "-p", "arena-python"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-    let output = build.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
 #[test]
 fn python_client_passes_its_tests() {
-    build_rules();
     let scratch = folder();
     check("pytest", &["--quiet", "--basetemp", scratch.path().join("pytest").to_str().unwrap()]);
 }
