@@ -5,7 +5,7 @@ WORKDIR /src
 COPY . .
 # The registry and the compiled crates stay in the cache between builds; the binary is copied out of it.
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
-    cargo build --release --locked --package arena-cli && cp target/release/arena /usr/local/bin/arena
+    cargo build --profile dist --locked --package arena-cli && cp target/dist/arena /usr/local/bin/arena
 
 FROM debian:bookworm-slim
 # Root certificates for `tls://` connections to NATS, OpenSSL for the health check, and Python for agents of tournaments.

@@ -19,7 +19,7 @@ pub const CEILING_SERVER: &str = "ceiling-server";
 
 const EXAMPLES: &str = "\
 Examples:
-  cargo build --release && cargo run --release -p arena-bench -- all
+  cargo build --profile dist && cargo run --release -p arena-bench -- all
   cargo run --release -p arena-bench -- all --quick
   arena-bench games --connections 64 --rounds 5 --seconds 10
   arena-bench paced --rate 2000
@@ -38,7 +38,7 @@ pub struct Arguments {
     #[arg(required = true, value_name = "SCENARIO", value_parser = PossibleValuesParser::new(names()), hide_possible_values = false)]
     pub scenarios: Vec<String>,
 
-    /// Binary of the arena under test [default: target/release/arena of this workspace]
+    /// Binary of the arena under test [default: target/dist/arena of this workspace]
     #[arg(long, value_name = "PATH")]
     arena: Option<PathBuf>,
 
@@ -112,7 +112,7 @@ fn names() -> Vec<&'static str> {
 impl Arguments {
     /// Returns the path of the binary under test.
     pub fn arena(&self) -> PathBuf {
-        self.arena.clone().unwrap_or_else(|| workspace().join("target/release/arena"))
+        self.arena.clone().unwrap_or_else(|| workspace().join("target/dist/arena"))
     }
 
     pub fn json(&self) -> PathBuf {

@@ -96,7 +96,7 @@ impl ArenaFolder {
 pub fn check_binary(binary: &Path) -> anyhow::Result<()> {
     ensure!(
         binary.is_file(),
-        "{} doesn't exist; build it with `cargo build --release`, or give another path with --arena",
+        "{} doesn't exist; build it with `cargo build --profile dist`, or give another path with --arena",
         binary.display()
     );
     Ok(())

@@ -33,11 +33,11 @@ pub fn dist(root: &Path) -> anyhow::Result<()> {
     if (system, machine) != ("linux", "x86_64") {
         bail!("releases are built on Linux for x86-64 only; this is {system} on {machine}");
     }
-    run(cargo(root, &["build", "--release", "--locked", "-p", "arena-cli", "-p", "arena-python"]))?;
+    run(cargo(root, &["build", "--profile", "dist", "--locked", "-p", "arena-cli", "-p", "arena-python"]))?;
     let metadata = metadata(root)?;
     let target =
         metadata["target_directory"].as_str().context("the output of `cargo metadata` has no target_directory")?;
-    let program = Path::new(target).join("release/arena");
+    let program = Path::new(target).join("dist/arena");
     let bytes = fs::metadata(&program).with_context(|| format!("cannot read {}", program.display()))?.len();
     budget::record(root, "dist_megabytes", &budget::megabytes(bytes))?;
     let packages = metadata["packages"].as_array().into_iter().flatten();

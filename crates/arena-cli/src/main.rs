@@ -1,112 +1,11 @@
-//! The `arena` binary: server, demo and command line. This file dispatches the commands; `args`, `client` and `exit`
-//! contain their shared parts.
-
-mod admin;
-mod agent;
-mod answers;
-mod args;
-mod boards;
-mod challenge;
-mod challenges;
-mod chat;
-mod client;
-mod completions;
-mod demo;
-mod eval;
-mod exit;
-mod fork;
-mod house;
-mod identity;
-mod interrupt;
-mod keys;
-mod last_line;
-mod league;
-mod local_pages;
-mod log;
-mod matches;
-mod notify;
-mod output;
-mod play;
-mod rate;
-mod rebuild;
-mod record;
-mod replay;
-mod scoring;
-mod scripts;
-mod serve;
-mod session;
-mod sign;
-mod terminal;
-mod tournament;
-mod uci;
-mod users;
-mod verify;
-mod worker;
+//! The binary `arena`.
 
 use std::process::ExitCode;
-
-use clap::FromArgMatches;
-
-use crate::args::{Cli, Verb};
-use crate::client::Arena;
-use crate::exit::Failure;
-use crate::matches::LAUNCH;
 
 /// The global allocator. It is fast for a server's many small, short-lived allocations on many threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // The hidden commands are handled before anything else: the launcher must start no thread and open no file, and the
-    // script worker drops its privileges.
-    let mut args = std::env::args_os().skip(1);
-    match args.next() {
-        Some(verb) if verb == LAUNCH => return arena_match::launch(args),
-        Some(verb) if verb == scripts::RUN => return arena_script::worker_main(),
-        _ => {}
-    }
-    let matches = args::command().get_matches();
-    let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    cli.note_given_url(&matches);
-    match cli.refuse_unused(&matches).and_then(|()| run(cli)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            failure.print();
-            failure.exit.into()
-        }
-    }
-}
-
-fn run(cli: Cli) -> Result<(), Failure> {
-    let style = cli.global.style();
-    match cli.verb {
-        Verb::Serve(args) => serve::run(args),
-        Verb::Demo(args) => demo::run(&args, style),
-        Verb::Play(args) => play::run(*args, cli.global, style),
-        Verb::Match { verb } => matches::run(verb, style),
-        Verb::Tournament { verb } => tournament::run(verb, style),
-        Verb::Eval { verb } => eval::run(verb, cli.global.given_url, style),
-        Verb::Worker(args) => worker::run(args, style),
-        Verb::League { data, verb } => league::run(verb, &data, style),
-        Verb::Rate(args) => rate::run(&args, style),
-        Verb::Agent { verb } => agent::run(verb, style),
-        Verb::Uci(args) => uci::run(&args),
-        Verb::Replay { verb } => replay::run(verb, style),
-        Verb::Verify(args) => verify::run(&args, &cli.global, style),
-        Verb::Record { key, verb } => record::run(verb, &cli.global.with(key), style),
-        Verb::Log { verb } => log::run(verb, &cli.global, style),
-        Verb::Board { verb } => rebuild::run(verb, &cli.global, style),
-        Verb::Session { verb } => session::run(verb, &cli.global, style),
-        Verb::Author { verb } => challenge::run(verb, style),
-        Verb::Challenges { key, verb } => challenges::run(verb, &Arena::of(&cli.global.with(key))?, style),
-        Verb::Chat { key, verb } => chat::run(verb, &Arena::of(&cli.global.with(key))?, style),
-        Verb::Scoring { name, sort, limit, offset } => {
-            scoring::run(&scoring::Request { name, sort, limit, offset }, &Arena::of(&cli.global)?, style)
-        }
-        Verb::Users { verb } => users::run(verb, &Arena::of(&cli.global)?, style),
-        Verb::Admin { args, verb } => admin::run(verb, args, &cli.global, style),
-        Verb::Identity { verb } => identity::run(verb, style),
-        Verb::Completions { shell } => completions::print(shell),
-        Verb::Man { folder } => completions::write_man_pages(&folder),
-    }
+    arena_cli::main()
 }
