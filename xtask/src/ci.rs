@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::cargo::{self, cargo, say};
-use crate::{python, rules, setup, times};
+use crate::{python, rules, setup, suite, times};
 
 /// A step's name and its action in the workspace at the given path.
 type Step = (&'static str, fn(&Path) -> anyhow::Result<()>);
@@ -15,9 +15,6 @@ const STEPS: [Step; 7] = [
     ("setup of requirements", |root| setup::setup(root, &[])),
     ("format", |root| cargo::run(cargo(root, &["fmt", "--all", "--check"]))),
     ("house rules", rules::check),
-    ("lints", |root| {
-        cargo::run(cargo(root, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))
-    }),
     ("licenses, bans and sources of dependencies", |root| {
         say("advisories are not checked: their database needs the network (see deny.toml)");
         let mut deny = cargo::deny(root)?;
@@ -25,7 +22,8 @@ const STEPS: [Step; 7] = [
         cargo::run(deny)
     }),
     ("spelling", python::check_spelling),
-    ("tests", |root| cargo::run(cargo(root, &["test", "--workspace", "--locked", "--no-fail-fast"]))),
+    ("lints and build of the tests", suite::build),
+    ("tests", suite::run_all),
 ];
 
 /// Runs all steps, and prints and stores the duration of each.

@@ -17,6 +17,7 @@ mod rules;
 mod sbom;
 mod setup;
 mod soak;
+mod suite;
 mod symbols;
 mod tests;
 mod times;
