@@ -13,7 +13,7 @@ use crate::cargo::{cargo, run, say};
 
 /// Binaries whose tests mostly wait for processes, with the number of tests at once. Each row runs beside the others,
 /// its binaries one after the other. All other binaries form one more row, with as many tests at once as cores.
-const ROWS: [&[(&str, usize)]; 2] = [&[("program", 4)], &[("cluster", 1), ("browser", 2), ("fleet", 2)]];
+const ROWS: [&[(&str, usize)]; 2] = [&[("program", 3)], &[("cluster", 1), ("browser", 2), ("fleet", 2)]];
 
 /// A test binary that has been built.
 #[derive(Debug, PartialEq)]

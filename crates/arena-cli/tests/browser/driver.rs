@@ -21,6 +21,9 @@ use ureq::Agent;
 /// The time limit for any wait. It is far longer than needed, because build machines are slow and busy.
 const TIMEOUT: Duration = Duration::from_secs(40);
 
+/// The time limit for a command of the driver, such as the check of a large page's accessibility.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(150);
+
 /// The interval of polling.
 const LOOK: Duration = Duration::from_millis(25);
 
@@ -50,7 +53,7 @@ impl Driver {
         let (process, port) =
             (0..5).find_map(|_| Driver::try_start(folder.path())).expect("the driver prints its port");
         let settings = Agent::config_builder().http_status_as_error(false).proxy(None);
-        let agent = settings.timeout_global(Some(TIMEOUT)).build().new_agent();
+        let agent = settings.timeout_global(Some(COMMAND_TIMEOUT)).build().new_agent();
         let url = format!("http://127.0.0.1:{port}/session");
         Driver { process, agent, url, folder, windows: Cell::new(0) }
     }
@@ -101,6 +104,8 @@ impl Driver {
             "browserName": "chrome",
             "goog:chromeOptions": { "args": args },
             "goog:loggingPrefs": { "browser": "ALL" },
+            // Milliseconds, less than the command's.
+            "timeouts": { "script": 120_000 },
             // Clicks and page loads return when their action is done; a page with an open stream never finishes
             // loading.
             "pageLoadStrategy": "normal",
