@@ -1,7 +1,6 @@
 //! Chess engines as agents: engines that misbehave, options, clocks, and facts about moves in replays.
 
 use std::fs;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use serde_json::{Value, json};
@@ -10,9 +9,6 @@ use super::{Finished, MatchFixture};
 
 /// The engines of these tests.
 const ENGINES: &str = include_str!("../../hostile/uci.py");
-
-/// The number of concurrent games.
-const BESIDE_EACH_OTHER: usize = 3;
 
 /// The limit on the runner's resident memory in bytes, which is about 50 MiB with ordinary agents in a test build.
 const MEMORY_BYTES: u64 = 96 << 20;
@@ -92,18 +88,16 @@ fn judge((behavior, expected): EngineRow) {
 
 #[test]
 fn engines_are_judged_like_other_agents_and_leave_nothing() {
-    // Some games wait for time limits, so a few are played at the same time.
-    let next = AtomicUsize::new(0);
-    let work = || {
-        while let Some(row) = ROWS.get(next.fetch_add(1, Ordering::Relaxed)) {
-            judge(*row);
-        }
-    };
+    // The games that wait for a time limit are played at the same time, and before the others, which need the processor
+    // within their limits.
+    let (waiting, others): (Vec<EngineRow>, Vec<EngineRow>) =
+        ROWS.into_iter().partition(|(_, expected)| expected.is_some_and(|(_, reason)| reason.contains("within ")));
     thread::scope(|scope| {
-        for _ in 0..BESIDE_EACH_OTHER {
-            scope.spawn(work);
+        for row in waiting {
+            scope.spawn(move || judge(row));
         }
     });
+    others.into_iter().for_each(judge);
 }
 
 #[test]
