@@ -13,10 +13,10 @@ use serde_json::json;
 
 mod administration;
 mod archives;
-mod copies;
 mod derived;
 mod ids;
 mod leagues;
+mod postgres_copies;
 mod postgres_only;
 mod postgres_tls;
 mod records;
