@@ -19,7 +19,7 @@ mod setup;
 mod soak;
 mod suite;
 mod symbols;
-mod tests;
+mod tiers;
 mod times;
 
 use std::path::PathBuf;
@@ -62,8 +62,8 @@ fn main() -> ExitCode {
         ["setup", ref names @ ..] => setup::setup(&root, names),
         ["soak", ref names @ ..] => soak::soak(&root, names),
         ["screenshots"] => browser::screenshots(&root),
-        ["test"] => tests::test(&root, ""),
-        ["test", tier] => tests::test(&root, tier),
+        ["test"] => tiers::test(&root, ""),
+        ["test", tier] => tiers::test(&root, tier),
         _ => anyhow::bail!("{USAGE}"),
     });
     match done {

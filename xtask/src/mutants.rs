@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::cargo::{cargo, metadata, run, say, target_folder, tool};
 use crate::rules::PURE;
+use crate::tiers;
 
 /// The version of cargo-mutants whose options and files this module knows.
 const VERSION: &str = "^27";
@@ -21,11 +22,8 @@ const VERSION: &str = "^27";
 /// The packages with the rules.
 const PACKAGES: [&str; 3] = ["arena-model", "arena-games", "arena-ratings"];
 
-/// The filters of quick tests.
-const QUICK: [&str; 7] = ["--", "--skip", "services::", "--skip", "slow::", "--skip", "postgres"];
-
 /// The environment of builds and tests. Programs without debug information are linked faster.
-const VARIABLES: [(&str, &str); 2] = [("ARENA_TESTS_WITHOUT_SERVICES", "1"), ("CARGO_PROFILE_DEV_DEBUG", "0")];
+const VARIABLES: [(&str, &str); 2] = [(tiers::QUICK_ONLY, "1"), ("CARGO_PROFILE_DEV_DEBUG", "0")];
 
 /// A change of the code.
 struct Mutant {
@@ -191,7 +189,7 @@ impl Lab {
             json!(only),
             json!(tests),
             json!(targets),
-            json!(QUICK),
+            json!(tiers::quick_filters()),
         );
         let path = self.folder.join("mutants.toml");
         fs::write(&path, config).with_context(|| format!("cannot write {}", path.display()))?;
@@ -236,7 +234,7 @@ impl Lab {
         };
         test(&["--no-run"])?;
         let started = Instant::now();
-        test(&QUICK).context("the tests fail without a mutant")?;
+        test(tiers::quick_filters()).context("the tests fail without a mutant")?;
         Ok(started.elapsed().as_secs_f64())
     }
 

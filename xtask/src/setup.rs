@@ -6,7 +6,7 @@ use anyhow::{anyhow, bail};
 
 use crate::cargo::{self, say};
 use crate::packages::{self, Program};
-use crate::{browser, node, python};
+use crate::{browser, node, python, tiers};
 
 /// A part of the requirements.
 struct Part {
@@ -19,16 +19,13 @@ struct Part {
     prepare: fn(&Path) -> anyhow::Result<()>,
 }
 
-/// The tiers of `cargo xtask test`.
-const TIERS: [&str; 7] = ["quick", "http", "slow", "services", "program", "browser", "cluster"];
-
 /// The tiers with nodes that share services.
 const NODES: [&str; 3] = ["services", "program", "cluster"];
 
 const NOTHING: fn(&Path) -> anyhow::Result<()> = |_| Ok(());
 
 const PARTS: [Part; 12] = [
-    Part { name: "crates", tiers: &TIERS, programs: &[], prepare: cargo::fetch },
+    Part { name: "crates", tiers: &tiers::NAMES, programs: &[], prepare: cargo::fetch },
     Part { name: "cargo-deny", tiers: &[], programs: &[], prepare: |root| cargo::deny(root).map(drop) },
     Part { name: "python", tiers: &NODES, programs: &python::PROGRAMS, prepare: python::prepare },
     Part { name: "node", tiers: &["program"], programs: &[("node", "nodejs"), ("npm", "npm")], prepare: node::prepare },
@@ -114,7 +111,7 @@ fn report(faults: &[(&Part, String)]) -> String {
         report += &format!("  {}, needed by {needed}: {fault}\n", part.name);
     }
     let runs = |tier: &&str| !faults.iter().any(|(part, _)| part.tiers.contains(tier));
-    let rest: Vec<&str> = TIERS.into_iter().filter(runs).collect();
+    let rest: Vec<&str> = tiers::NAMES.into_iter().filter(runs).collect();
     report
         + &match rest[..] {
             [] => "no tests run without them".to_owned(),

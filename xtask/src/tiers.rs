@@ -53,8 +53,25 @@ const TIERS: [Tier; 7] = [
     Tier { name: "cluster", runs: &[&["--test", "cluster"]] },
 ];
 
+/// The names of the tiers.
+pub const NAMES: [&str; TIERS.len()] = {
+    let (mut names, mut number) = ([""; TIERS.len()], 0);
+    while number < TIERS.len() {
+        names[number] = TIERS[number].name;
+        number += 1;
+    }
+    names
+};
+
 /// The variable that makes the test kit refuse to start services in tests that need Rust only.
-const QUICK_ONLY: &str = "ARENA_TESTS_WITHOUT_SERVICES";
+pub const QUICK_ONLY: &str = "ARENA_TESTS_WITHOUT_SERVICES";
+
+/// Returns the arguments that exclude all but quick tests, from `--` on.
+pub fn quick_filters() -> &'static [&'static str] {
+    let quick = TIERS[0].runs[0];
+    let end = quick.iter().position(|arg| *arg == "--").unwrap_or(quick.len());
+    &quick[end..]
+}
 
 /// Runs the tests of a tier, or the quick tests if `name` is empty.
 ///
@@ -62,11 +79,10 @@ const QUICK_ONLY: &str = "ARENA_TESTS_WITHOUT_SERVICES";
 /// If there is no such tier, or a test fails.
 pub fn test(root: &Path, name: &str) -> anyhow::Result<()> {
     let name = if name.is_empty() { TIERS[0].name } else { name };
-    let names = || TIERS.iter().map(|tier| tier.name).collect::<Vec<_>>().join(", ");
     let tier = TIERS
         .iter()
         .find(|tier| tier.name == name)
-        .with_context(|| format!("unknown tier {name}; choose from: {}", names()))?;
+        .with_context(|| format!("unknown tier {name}; choose from: {}", NAMES.join(", ")))?;
     let begun = Instant::now();
     let mut passed = true;
     for args in tier.runs {
