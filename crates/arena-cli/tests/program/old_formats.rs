@@ -1,10 +1,10 @@
-//! Data of an earlier program, which must open with its content unchanged: a store, an export, answers, replays, a
-//! tournament. The files in `tests/format-2` have an earlier format and today's game rules.
+//! Data of earlier programs, which must open with its content unchanged. The files in `tests/format-2` are of a program
+//! that had no records. Those in `tests/format-3` are of a program with records, a log, an archive and evaluations.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use arena_testkit::Client;
+use arena_testkit::{Client, Postgres};
 use serde_json::{Map, Value, json};
 
 use crate::program::{Running, file, folder, run, run_with};
@@ -23,12 +23,38 @@ fn text(name: &str) -> String {
     fs::read_to_string(old(name)).unwrap()
 }
 
+/// The path of a file in `tests/format-3`.
+fn third(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format-3").join(name)
+}
+
+fn third_path(name: &str) -> String {
+    third(name).to_str().unwrap().to_owned()
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
 /// Starts a server that never removes or ends sessions because of inactivity.
 fn serve(folder: &Path) -> (Running, Client) {
+    serve_with(folder, &[])
+}
+
+fn serve_with(folder: &Path, more: &[&str]) -> (Running, Client) {
     let config = file(folder, "arena.toml", "[sessions]\nstale_open_s = 0\nstale_active_s = 0\n");
     let data = folder.join("data");
     let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
-    let server = Running::start_with(&args, &[("ADMIN_TOKEN", TOKEN)]);
+    let server = Running::start_with(&[&args, more].concat(), &[("ADMIN_TOKEN", TOKEN)]);
     let client = Client::new(server.url.strip_prefix("http://").unwrap().parse().unwrap());
     (server, client)
 }
@@ -40,18 +66,18 @@ fn admin(server: &Running, args: &[&str]) -> String {
     run.stdout
 }
 
-/// Restores a data folder with the old store.
-fn restore(data: &Path) {
-    fs::create_dir(data).unwrap();
-    let store = rusqlite::Connection::open(data.join("arena.sqlite3")).unwrap();
-    store.execute_batch(&text("store.sql")).unwrap();
+/// Restores a data folder with an old store.
+fn restore(data: &Path, store: &str) {
+    fs::create_dir_all(data).unwrap();
+    let new = rusqlite::Connection::open(data.join("arena.sqlite3")).unwrap();
+    new.execute_batch(store).unwrap();
 }
 
 #[test]
 fn a_store_of_an_earlier_program_gives_the_same_answers_and_export() {
     let folder = folder();
     let data = folder.path().join("data");
-    restore(&data);
+    restore(&data, &text("store.sql"));
     let (server, client) = serve(folder.path());
     let answers: Map<String, Value> = serde_json::from_str(&text("answers.json")).unwrap();
     assert_eq!(answers.len(), 25);
@@ -116,4 +142,127 @@ fn replays_and_results_of_an_earlier_program_are_verified_and_rated() {
     for name in ["match.json", "tournament.jsonl", "snake.jsonl"] {
         assert_eq!(run(&["rate", &old(name)]).code, 0, "{name}");
     }
+}
+
+/// The answers of the program that made `tests/format-3`, and the ids of its sessions.
+struct Third {
+    answers: Map<String, Value>,
+    facts: Value,
+}
+
+impl Third {
+    fn read(name: &str) -> Third {
+        let mut all: Value = serde_json::from_slice(&fs::read(third(name)).unwrap()).unwrap();
+        let answers = all["answers"].take().as_object().unwrap().clone();
+        Third { answers, facts: all["facts"].take() }
+    }
+
+    #[track_caller]
+    fn compare(&self, client: &Client) {
+        for (path, answer) in &self.answers {
+            let now = client.get(path);
+            match answer {
+                Value::String(text) => assert_eq!(now.text(), text, "{path}"),
+                _ => assert_eq!(now.json(), *answer, "{path}"),
+            }
+        }
+    }
+
+    /// Ends a game in progress: the second player of millionaire guesses.
+    #[track_caller]
+    fn finish(&self, client: &Client) {
+        let running = &self.facts["running"];
+        let (id, invite) = (running[0].as_str().unwrap(), running[1][1].as_str().unwrap());
+        client.act(id, invite, "guess", "50").ok();
+        let session = client.get(&format!("/api/challenges?status=ended&limit=1")).ok()["challenges"][0].clone();
+        assert_eq!((&session["id"], &session["state"]["status"]), (&running[0], &json!("ended")), "{session}");
+        // A game of chess goes on, too: one of the players has the turn.
+        let chess = &self.facts["running_chess"];
+        let seats = [&chess[1][0], &chess[1][1]].map(|invite| invite.as_str().unwrap());
+        let moved = seats.map(|invite| client.act(chess[0].as_str().unwrap(), invite, "move", "e7e5").status);
+        assert!(moved.contains(&200), "{moved:?}");
+    }
+}
+
+#[test]
+fn a_store_and_its_archive_log_tournament_and_league_are_read_as_before() {
+    let folder = folder();
+    let data = folder.path().join("data");
+    copy_folder(&third("data"), &data);
+    restore(&data, &fs::read_to_string(third("store.sql")).unwrap());
+    let expected = Third::read("answers.json");
+    let (server, client) = serve_with(folder.path(), &["--tournaments"]);
+    expected.compare(&client);
+    let export = folder.path().join("export.jsonl");
+    admin(&server, &["export", "--out", export.to_str().unwrap()]);
+    assert_eq!(fs::read_to_string(export).unwrap(), fs::read_to_string(third("export.jsonl")).unwrap());
+    let counted = admin(&server, &["recompute", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&counted).unwrap()["wrong"], json!([]));
+    admin(&server, &["restore", "--all"]);
+    expected.compare(&client);
+    expected.finish(&client);
+    // The log has grown, and still contains the log of then.
+    let log = run(&["log", "check", "--log", &server.url, "--since", &third_path("log/checkpoint")]);
+    assert_eq!(log.code, 0, "{log:#?}");
+    let before = run(&["verify", &third_path("records"), "--log", &server.url, "--json"]);
+    assert_eq!(before.code, 0, "{before:#?}");
+    server.stop();
+    let league = run(&["league", "show", "snakes", "--season", "1", "--data", data.to_str().unwrap(), "--json"]).json();
+    assert_eq!(league, serde_json::from_slice::<Value>(&fs::read(third("league.json")).unwrap()).unwrap());
+    let second = run(&["league", "show", "snakes", "--data", data.to_str().unwrap(), "--json"]).json();
+    assert_eq!((&second["season"], &second["games_played"]), (&json!(2), &json!(4)));
+}
+
+#[test]
+fn a_store_in_postgres_is_read_as_before() {
+    let folder = folder();
+    copy_folder(&third("postgres/data"), &folder.path().join("data"));
+    let postgres = Postgres::shared();
+    let url = postgres.schema();
+    let schema = url.rsplit("%3D").next().unwrap();
+    let dump = fs::read_to_string(third("postgres/store.sql")).unwrap();
+    let dump = dump.replace("CREATE SCHEMA old;\n", "").replace("old.", &format!("{schema}."));
+    postgres.run_sql(&url, &dump);
+    let expected = Third::read("postgres/answers.json");
+    let (server, client) = serve_with(folder.path(), &["--database-url", &url]);
+    expected.compare(&client);
+    let export = folder.path().join("export.jsonl");
+    admin(&server, &["export", "--out", export.to_str().unwrap()]);
+    assert_eq!(fs::read_to_string(export).unwrap(), fs::read_to_string(third("postgres/export.jsonl")).unwrap());
+    let counted = admin(&server, &["recompute", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&counted).unwrap()["wrong"], json!([]));
+    expected.finish(&client);
+    server.stop();
+    let league = run(&["league", "show", "snakes", "--database-url", &url, "--json"]).json();
+    assert_eq!(league["games_played"], 6, "{league}");
+}
+
+#[test]
+fn records_replays_and_tournaments_verify_as_before() {
+    let log = third_path("log");
+    let records = run(&["verify", &third_path("records"), "--log", &log]);
+    assert_eq!(records.code, 0, "{records:#?}");
+    assert!(records.stdout.ends_with("5 of 5 files verified: 28 events or epochs, 60 messages or states\n"), "{records:#?}");
+    let replays = run(&["verify", &third_path("replays"), &third_path("cup")]);
+    assert_eq!(replays.code, 0, "{replays:#?}");
+    assert!(replays.stdout.contains("12 of 12 files verified"), "{replays:#?}");
+    for (folder, games) in [("cup", 6), ("swiss", 4)] {
+        let standings = run(&["tournament", "standings", &third_path(folder), "--json"]).json();
+        assert_eq!(standings["games_played"], games, "{standings}");
+    }
+    assert_eq!(run(&["rate", &third_path("match.json"), &third_path("cup/tournament.jsonl")]).code, 0);
+}
+
+#[test]
+fn an_evaluation_reports_the_same_numbers_as_before() {
+    let folder = folder();
+    let copy = folder.path().join("eval");
+    copy_folder(&third("eval"), &copy);
+    let copy = copy.to_str().unwrap();
+    let report = run(&["eval", "report", copy, "--json"]).json();
+    assert_eq!(report, serde_json::from_slice::<Value>(&fs::read(third("eval-report.json")).unwrap()).unwrap());
+    let resumed = run(&["eval", "resume", copy]);
+    assert_eq!(resumed.code, 0, "{resumed:#?}");
+    let calls = run(&["eval", "calls", copy, "--json"]);
+    assert_eq!(calls.stdout.lines().count(), 140, "{}", calls.stdout);
 }
