@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use arena_model::{ChatMessage, Session, Viewer, redact};
+use arena_model::{ChatMessage, Session, Timestamp, Viewer, redact};
 use bytes::Bytes;
 
 /// The size of a channel's tail in memory while the channel's session is in use: the number of messages, and the bytes
@@ -55,6 +55,16 @@ impl Posted {
     /// Returns the position in the channel, from 1.
     pub fn index(&self) -> u64 {
         self.message.index
+    }
+
+    /// Returns the time of the message, which all viewers see.
+    pub fn at(&self) -> Timestamp {
+        self.message.at
+    }
+
+    /// Returns the size of the message's text in bytes, which readers of the text must not see otherwise.
+    pub fn text_bytes(&self) -> usize {
+        self.message.content.len()
     }
 
     /// Returns the message as JSON, with [`redact`] applied for `viewer`. The JSON is serialized once for all viewers
@@ -186,7 +196,7 @@ impl Snapshot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arena_model::{Channel, Party, Timestamp};
+    use arena_model::{Channel, Party};
 
     fn message(index: u64, bytes: usize) -> ChatMessage {
         ChatMessage {

@@ -14,6 +14,9 @@ use serde_json::{Map, Value};
 pub struct Limits {
     /// The maximum number of messages in one channel.
     pub channel_messages: u64,
+    /// The maximum size of what the players of a session may write, in bytes. Actions that change the session's state
+    /// are counted, and never refused.
+    pub session_bytes: u64,
     /// True if clients without a seat may chat in sessions.
     pub spectators_chat: bool,
     /// True if one user may hold two seats of a session.
@@ -196,6 +199,12 @@ pub enum EngineError {
     #[error("the channel is full: it holds at most {limit} messages")]
     ChannelFull {
         /// The maximum number of messages.
+        limit: u64,
+    },
+    /// The players have written as much as they may.
+    #[error("the players of this session have written more than {limit} bytes, so it takes no more chat")]
+    SessionFull {
+        /// The maximum size, in bytes.
         limit: u64,
     },
     /// The idempotency key was used for a different request.

@@ -22,7 +22,7 @@ use crate::bans::Actor;
 use crate::catalogue::decide_by;
 use crate::completion::Completion;
 use crate::engine::{Inner, LONGEST_CONTENTION, new_answer, repeat};
-use crate::live::LiveRef;
+use crate::live::{LiveRef, written_bytes};
 use crate::request::{EngineError, Limits, Once, Respond, Written};
 
 /// The maximum number of transitions in one commit.
@@ -107,6 +107,8 @@ struct Group<'g> {
     /// The ends of the chat, operator and public channels, in this order.
     ends: [End; 3],
     last_activity: Timestamp,
+    /// The size of what the players have written, in bytes, with `messages`.
+    written: u64,
     messages: Vec<ChatMessage>,
     answers: Vec<NewAnswer>,
     /// The requests with their results, which their callers get after the commit.
@@ -267,6 +269,15 @@ impl Inner {
         if live.is_stale() {
             live.reload(&self.store).await?;
         }
+        let known = live.committed.read().written;
+        let written = match known {
+            Some(written) => written,
+            None => {
+                let written = self.store.written_bytes(live.no).await?;
+                live.committed.write().written = Some(written);
+                written
+            }
+        };
         let (mut group, is_removed) = {
             let committed = live.committed.read();
             let last_activity = committed.last_activity;
@@ -277,6 +288,7 @@ impl Inner {
                 removed: false,
                 ends: [end(committed.chat.len()), end(committed.operator.len()), end(0)],
                 last_activity,
+                written,
                 messages: Vec::new(),
                 answers: Vec::new(),
                 decided: Vec::new(),
@@ -358,7 +370,7 @@ impl Inner {
             group.ends[2] = End { len: self.public.tail.read().len(), at };
         }
         let mut ends = group.ends;
-        let messages = match self.number_messages(drafts, &after, &mut ends, now) {
+        let messages = match self.number_messages(drafts, &after, group.written, &mut ends, now) {
             Ok(messages) => messages,
             Err(refusal) => return self.refuse(group, request, refusal).await,
         };
@@ -389,6 +401,7 @@ impl Inner {
         let [chat, operator, public] = ends;
         let at = group.last_activity;
         group.ends = [End { at, ..chat }, End { at, ..operator }, public];
+        group.written += messages.iter().map(written_bytes).sum::<u64>();
         group.messages.extend(messages);
         group.answers.extend(request.once.map(|once| new_answer(once, &body, now)));
         group.decided.push((request, Ok(Ok(body))));
@@ -411,17 +424,19 @@ impl Inner {
     /// clock was set back. `ends` has the ends of the chat, operator and public
     /// channels, in this order; the messages move them.
     ///
-    /// A full channel refuses drafts that come without a state change of the session, such as chat. A state change can
+    /// A full channel refuses drafts that come without a state change of the session, such as chat. So does a session
+    /// whose players have written as much as they may, of which `written` bytes are known. A state change can
     /// always add its messages, so that a game can end in a full channel. The number of such messages is limited by the
     /// players' actions, and by [`arena_model::InactivityLimits`] if players don't act.
     fn number_messages(
         &self,
         drafts: Vec<Draft>,
         after: &After,
+        mut written: u64,
         ends: &mut [End; 3],
         now: Timestamp,
     ) -> Result<Vec<ChatMessage>, EngineError> {
-        let limit = self.limits.channel_messages;
+        let Limits { channel_messages: limit, session_bytes, .. } = self.limits;
         let mut messages = Vec::with_capacity(drafts.len());
         for draft in drafts {
             let end = match draft.channel {
@@ -440,7 +455,12 @@ impl Inner {
                 return Err(EngineError::ChannelFull { limit });
             }
             *end = End { len: end.len + 1, at: now.max(end.at) };
-            messages.push(draft.at(end.len, end.at));
+            let message = draft.at(end.len, end.at);
+            written += written_bytes(&message);
+            if written > session_bytes && !is_state_change && written_bytes(&message) > 0 {
+                return Err(EngineError::SessionFull { limit: session_bytes });
+            }
+            messages.push(message);
         }
         Ok(messages)
     }

@@ -373,8 +373,9 @@ struct ClientAnswering {
 }
 
 impl ClientAnswering {
-    async fn answer(&self, request: Request<Incoming>) -> Response {
+    async fn answer(&self, mut request: Request<Incoming>) -> Response {
         let ClientAnswering { app, arena, peer, request_connection, shared } = self;
+        routes::remove_version(request.uri_mut());
         let (connections, connection) = (&arena.connections, &request_connection.connection);
         // An MCP tool call is always a POST. It counts as a read, since only tools that read have large responses.
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD) || request.uri().path().ends_with("/mcp");

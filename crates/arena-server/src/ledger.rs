@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
+use crate::memory::FREE;
 use crate::rates::{is_exempt, network_of};
 use crate::settings::LimitSettings;
 
@@ -29,6 +30,10 @@ const MANY: usize = 100_000;
 
 /// The bytes that a message occupies besides its content.
 const MESSAGE: u64 = 100;
+
+/// The computing time that counts for each KiB of a long text that an address reads. Pages and records take about as
+/// much.
+const READING: Duration = Duration::from_micros(20);
 
 /// The bytes that a session occupies besides its state and messages.
 pub(crate) const SESSION: u64 = 1024;
@@ -131,6 +136,8 @@ enum Share {
     New,
     /// Joins, moves and chat may use twice the budget, so that games that have begun can end.
     Play,
+    /// Reads of long games and of records may use the budget of computing time.
+    Read,
 }
 
 impl AddressEntry {
@@ -206,6 +213,27 @@ impl Ledger {
         self.charge_up_to(address, computed, self.limits.computed.saturating_mul(3) / 2);
     }
 
+    /// Checks that an address may read records and long games.
+    ///
+    /// # Errors
+    /// 429 if it has used its computing time.
+    pub(crate) fn admit_read(&self, address: Option<IpAddr>) -> ApiResult<()> {
+        self.check(address, Share::Read)
+    }
+
+    /// Counts the text of messages that an address reads as computing time, if it is long. Like matches, reads prevent no
+    /// moves.
+    ///
+    /// # Errors
+    /// 429 if the address has used its computing time.
+    pub(crate) fn charge_read(&self, address: Option<IpAddr>, bytes: usize) -> ApiResult<()> {
+        if bytes > FREE {
+            self.check(address, Share::Read)?;
+            self.charge_matches(address, READING.saturating_mul(u32::try_from(bytes / 1024).unwrap_or(u32::MAX)));
+        }
+        Ok(())
+    }
+
     /// Adds computing time, until it is `most` in total.
     fn charge_up_to(&self, address: Option<IpAddr>, computed: Duration, most: Duration) {
         self.enter(address, |entry, now| {
@@ -272,6 +300,7 @@ impl Ledger {
         let (times, consequence) = match share {
             Share::New => (1, "may begin nothing new"),
             Share::Play => (2, "may write nothing"),
+            Share::Read => (1, "may read no records and no long games"),
         };
         let limits = &self.limits;
         let (stored, computed) = (limits.stored.saturating_mul(times.into()), limits.computed.saturating_mul(times));
@@ -280,7 +309,7 @@ impl Ledger {
             let addresses = self.addresses.lock();
             let entry = self.limited(address).and_then(|address| addresses.by_address.get(&address));
             let Some(entry) = entry else { return Ok(()) };
-            let has_stored = stored > 0 && entry.stored >= stored;
+            let has_stored = stored > 0 && entry.stored >= stored && !matches!(share, Share::Read);
             (
                 if has_stored { DAY.saturating_sub(now - entry.begun) } else { Duration::ZERO },
                 entry.computed(now, limits).saturating_sub(computed),

@@ -28,6 +28,8 @@ use parking_lot::RwLock;
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex, Semaphore};
 
+use crate::error::{ApiError, ApiResult};
+use crate::memory::Reservation;
 use crate::secret::SecretFileError;
 use crate::settings::RecordSettings;
 use index::{Block, TILE_WIDTH, TreeIndex};
@@ -83,6 +85,9 @@ pub(crate) enum RecordFailure {
     /// The session can't be read.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// The reader's address has read too much, or has no memory left.
+    #[error("the reader is at a limit")]
+    Refused(ApiError),
     /// The record can't be made from the stored session, or can't be signed.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -142,9 +147,14 @@ pub(crate) struct Records {
     writing: Arc<Semaphore>,
 }
 
-/// The maximum number of records that are written at the same time. Anyone may ask for the record of an ended session,
-/// and a long one takes much memory.
-const WRITTEN_AT_ONCE: usize = 4;
+/// Returns the maximum number of records that are written at the same time. Anyone may ask for the record of an ended
+/// session, and a long one takes much time and memory, so half of the processors are left for play.
+fn written_at_once() -> usize {
+    std::thread::available_parallelism().map_or(1, |count| (count.get() / 2).max(1))
+}
+
+/// The memory that a record takes while it is written, for each byte of its messages.
+const WRITING_WEIGHT: usize = 4;
 
 impl Records {
     /// Loads the keys, or generates them. `shared` is the secret of nodes with a shared database. The data folder must
@@ -169,7 +179,7 @@ impl Records {
         let note_key = NoteKey::new(&origin, SignatureType::Ed25519, keys.log.public_key())
             .map_err(|_| RecordsError::Origin { origin: origin.clone() })?;
         let (log, growing, is_stuck) = (RwLock::default(), Mutex::default(), AtomicBool::new(false));
-        let writing = Arc::new(Semaphore::new(WRITTEN_AT_ONCE));
+        let writing = Arc::new(Semaphore::new(written_at_once()));
         Ok(Records { keys, origin, note_key, keeps_log: settings.log, log, growing, is_stuck, writing })
     }
 
@@ -238,23 +248,26 @@ impl Records {
     }
 
     /// Writes the record of a session for a reader, with its proof if the log has the session's end. Returns `None` if
-    /// there is no such session.
+    /// there is no such session. `admit` gets the memory that the record takes while it is written, in bytes.
     ///
     /// # Errors
-    /// If the session can't be read, or the record can't be signed.
+    /// If the session can't be read, `admit` refuses, or the record can't be signed.
     pub(crate) async fn write(
         self: &Arc<Records>,
         engine: &Engine,
         id: SessionId,
         viewer: RecordViewer,
+        admit: impl FnOnce(usize) -> ApiResult<Option<Reservation>>,
     ) -> Result<Option<String>, RecordFailure> {
         let place = Arc::clone(&self.writing).acquire_owned().await;
         let Some(source) = find_source(engine, id).await? else { return Ok(None) };
+        let bytes: usize = source.messages.iter().map(|message| message.content.len()).sum();
+        let memory = admit(bytes.saturating_mul(WRITING_WEIGHT)).map_err(RecordFailure::Refused)?;
         let logged = self.find_ended(engine, id).await?;
         let records = Arc::clone(self);
         let written = move || {
             // The work continues if the client closes the connection, so it keeps the place until it is done.
-            let _place = place;
+            let _held = (place, memory);
             records.write_with(&source, viewer, logged.map(|(_, hash, key)| (hash, key)))
         };
         let (mut record, is_in_log) = blocking(written).await?;

@@ -239,7 +239,7 @@ impl Post {
     /// Returns the idempotency token of the request, if it has an `Idempotency-Key`. Equal keys in different scopes,
     /// such as [`Caller::scope`], are independent.
     pub(crate) fn once(&self, scope: &str) -> Option<Once> {
-        Some(once(&unversioned(self.uri.path()), scope, self.key.as_ref()?, &self.body))
+        Some(once(self.uri.path(), scope, self.key.as_ref()?, &self.body))
     }
 
     /// Returns the idempotency token for a write by `caller`. Spectators may use any name, so their scope includes the
@@ -305,11 +305,6 @@ fn check_unguessable(key: Option<&str>) -> ApiResult<()> {
     Err(ApiError::bad_request("INVALID_IDEMPOTENCY_KEY", text))
 }
 
-/// Replaces `/api/v1` by `/api` in a path.
-fn unversioned(place: &str) -> String {
-    place.replacen("/api/v1/", "/api/", 1)
-}
-
 /// Computes the idempotency token of a request.
 fn once(path: &str, scope: &str, key: &str, body: &[u8]) -> Once {
     let mut hash = Sha256::new();
@@ -355,7 +350,7 @@ impl Upload {
         let limit = BodyLimit { bytes: limit, setting: limited_by, weight: 1 };
         let body = read_body(self.body, limit, limits, self.head.request_connection.as_ref()).await?;
         // Unlike `Post`, the token covers the query, since it contains the names of the agent and the file.
-        let place = unversioned(&self.head.uri.to_string());
+        let place = self.head.uri.to_string();
         let once = self.key.map(|key| once(&place, scope, &key, &body));
         Ok((body, once))
     }

@@ -1,5 +1,5 @@
-//! The list of routes. The files of this folder contain their handlers and descriptions. `/api/v1` is an alias of
-//! `/api`. Pages are in `web.rs`.
+//! The list of routes. The files of this folder contain their handlers and descriptions. Requests to `/api/v1` become
+//! requests to `/api` before they reach a route. Pages are in `web.rs`.
 
 mod act;
 mod admin;
@@ -31,13 +31,17 @@ mod users;
 
 pub(crate) use creator::FORKS_AT_ONCE;
 
+use std::mem;
+
 use axum::extract::{MatchedPath, Request, State};
 use axum::handler::Handler;
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Extension, Router};
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use utoipa::openapi::path::Paths;
 use utoipa_axum::router::{UtoipaMethodRouter, UtoipaMethodRouterExt};
@@ -139,16 +143,22 @@ fn list(arena: &Arena) -> Vec<Route> {
     routes
 }
 
+/// Replaces `/api/v1` by `/api` in the path of a request. No part of the server sees the difference.
+pub(crate) fn remove_version(uri: &mut Uri) {
+    let Some(rest) = uri.path_and_query().and_then(|place| place.as_str().strip_prefix("/api/v1/")) else { return };
+    let Ok(place) = PathAndQuery::from_maybe_shared(Bytes::from(["/api/", rest].concat())) else { return };
+    let mut parts = mem::take(uri).into_parts();
+    parts.path_and_query = Some(place);
+    // The other parts are those of a valid URI.
+    *uri = Uri::from_parts(parts).unwrap_or_default();
+}
+
 /// Builds the router of all routes and pages. Tests call it without a socket.
 pub(crate) fn app(arena: Arena) -> Router {
     let mut router = Router::new();
     for (_, described, handlers) in list(&arena) {
         for path in described.paths.keys() {
             router = router.route(path, handlers.clone());
-            // A nested router for the second prefix would split and join the path of every request.
-            if let Some(rest) = path.strip_prefix("/api/") {
-                router = router.route(&format!("/api/v1/{rest}"), handlers.clone());
-            }
         }
     }
     for (path, handlers) in web::list(&arena) {
@@ -280,8 +290,7 @@ async fn not_found(State(arena): State<Arena>, request: Request) -> Response {
 
 fn nothing_there(arena: &Arena, request: &Request) -> ApiError {
     let path = request.uri().path();
-    let place = path.strip_prefix("/api/v1/").or_else(|| path.strip_prefix("/api/"));
-    let first = place.and_then(|place| place.split('/').next());
+    let first = path.strip_prefix("/api/").and_then(|place| place.split('/').next());
     if arena.tournaments.is_none() && first.is_some_and(|first| OF_TOURNAMENTS.contains(&first)) {
         let text = "tournaments are disabled on this server; start it with `arena serve --tournaments` to enable them";
         return ApiError::not_found("NOT_FOUND", text);
@@ -307,7 +316,7 @@ const OF_OWN_ORIGIN: [&str; 4] = ["/arena/mcp", "/chat/mcp", "/reports", "/repor
 
 /// True if a route is for administrators and monitoring only.
 fn is_of_administration(route: &str) -> bool {
-    let beginnings = ["/metrics", "/admin", "/api/admin/", "/api/v1/admin/"];
+    let beginnings = ["/metrics", "/admin", "/api/admin/"];
     beginnings.iter().any(|beginning| route.starts_with(beginning))
 }
 
@@ -329,7 +338,7 @@ async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Res
 /// Reads the changes of other nodes that the route may show.
 async fn catch_up(arena: &Arena, route: &str) -> ApiResult<()> {
     arena.engine.catch_up().await?;
-    let place = route.strip_prefix("/api/v1").or_else(|| route.strip_prefix("/api")).unwrap_or(route);
+    let place = route.strip_prefix("/api").unwrap_or(route);
     let is_of_tournaments = OF_TOURNAMENTS.iter().any(|first| place.trim_start_matches('/').starts_with(first));
     match arena.tournaments.as_ref().filter(|tournaments| is_of_tournaments && tournaments.is_shared()) {
         Some(tournaments) => {
@@ -432,6 +441,7 @@ mod tests {
             let settings = Settings { data: folder.path().to_owned(), ..Settings::default() };
             let limits = Limits {
                 channel_messages: 100,
+                session_bytes: 1000,
                 spectators_chat: false,
                 self_play: true,
                 proven_players: false,
@@ -459,7 +469,9 @@ mod tests {
 
         async fn ask(&self, address: &str, method: &str, path: &str) -> Response {
             let client = ClientAddress(address.parse().expect("an address"));
-            let request = Request::builder().method(method).uri(path).header(header::HOST, "arena").extension(client);
+            let mut uri = path.parse().expect("a path");
+            remove_version(&mut uri);
+            let request = Request::builder().method(method).uri(uri).header(header::HOST, "arena").extension(client);
             let Ok(response) = self.app.clone().oneshot(request.body(Body::empty()).expect("a request")).await;
             response
         }

@@ -405,6 +405,16 @@ impl Store {
         Ok(self.number(sql, &[no.0.into()]).await?.unsigned_abs())
     }
 
+    /// Returns the size of what the players of a session have written in its two channels, in bytes.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn written_bytes(&self, no: SessionNo) -> Result<u64, StoreError> {
+        let sql = "SELECT CAST(coalesce(sum(octet_length(content)), 0) AS BIGINT) FROM messages \
+                   WHERE session = $1 AND channel IN (0, 1) AND sender <> 'operator'";
+        Ok(self.number(sql, &[no.0.into()]).await?.unsigned_abs())
+    }
+
     /// Returns the stored commitments of a session's hidden messages, by channel and index. `no` and `id` belong to the
     /// same session.
     ///

@@ -392,6 +392,38 @@ impl Window<'_> {
         BASE64_STANDARD.decode(output["data"].as_str().expect("a picture has data")).expect("a picture is in base64")
     }
 
+    /// Returns a picture of an element in PNG format, in base64.
+    #[track_caller]
+    pub fn picture_of(&self, selector: &str) -> Value {
+        let script = format!(
+            "const {{ x, y, width, height }} = document.querySelector({}).getBoundingClientRect();
+             return {{ x: x + scrollX, y: y + scrollY, width, height, scale: 1 }};",
+            json!(selector)
+        );
+        let wanted = json!({ "format": "png", "clip": self.run(&script), "captureBeyondViewport": true });
+        self.devtools("Page.captureScreenshot", &wanted)["data"].clone()
+    }
+
+    /// Returns the share of pixels that differ between two pictures of the same size, from 0 to 1.
+    #[track_caller]
+    pub fn difference(&self, one: &Value, other: &Value) -> f64 {
+        let script = "
+            const [one, other, done] = arguments;
+            const pixels = async (picture) => {
+              const bytes = Uint8Array.from(atob(picture), (char) => char.charCodeAt(0));
+              const image = await createImageBitmap(new Blob([bytes], { type: 'image/png' }));
+              const context = new OffscreenCanvas(image.width, image.height).getContext('2d');
+              context.drawImage(image, 0, 0);
+              return new Uint32Array(context.getImageData(0, 0, image.width, image.height).data.buffer);
+            };
+            Promise.all([one, other].map(pixels)).then(([one, other]) => {
+              const differ = one.filter((pixel, at) => pixel !== other[at]).length;
+              done(one.length === other.length ? differ / one.length : -1);
+            }, (error) => done(`${error}`));";
+        let share = self.run_slowly(script, &[one.clone(), other.clone()]);
+        share.as_f64().filter(|share| *share >= 0.0).unwrap_or_else(|| panic!("the pictures can't be compared: {share}"))
+    }
+
     /// Makes complaints that contain `part` expected.
     pub fn excuse(&self, part: &str) {
         self.excused.borrow_mut().push(part.to_owned());

@@ -237,6 +237,44 @@ fn chess_is_played_by_clicking_squares() {
     last_is(&late, "f2f3");
 }
 
+/// Compares the picture around the choices of a seat's controls before and after one of them is chosen.
+#[track_caller]
+fn changes_little(window: &Window<'_>, around: &str, choice: &str, chosen: &str, most: f64) {
+    window.wait(&format!("document.querySelector({})", json!(choice)));
+    let choose: [(&str, &dyn Fn(&str)); 3] = [
+        ("click", &|choice| window.click(choice)),
+        ("tap", &|choice| window.tap(choice)),
+        ("key", &|choice| window.enter(choice)),
+    ];
+    for (by, choose) in choose {
+        window.run("document.activeElement.blur()");
+        let before = window.picture_of(around);
+        choose(choice);
+        window.wait(chosen);
+        let changed = window.difference(&before, &window.picture_of(around));
+        assert!((0.001..most).contains(&changed), "{by} on {choice}: {changed} of the picture has changed");
+        // The second choice cancels the first.
+        choose(choice);
+        window.wait(&format!("!({chosen})"));
+    }
+}
+
+#[test]
+fn a_chosen_piece_is_marked_and_does_not_cover_the_board() {
+    let data = data_folder();
+    let world = World::start(data.path(), &[]);
+    let (_, invites) = world.create("chess", &json!({}));
+    let driver = Driver::start();
+    let windows = [driver.window(), driver.window()];
+    for (window, (invite, user)) in windows.iter().zip(invites.iter().zip(["ada", "ben"])) {
+        take_seat(window, &world.page(&format!("/play/{invite}")), user);
+    }
+    let is_white = windows[0].wait("/You: (White|Black)/.exec(document.querySelector('.standing')?.innerText)?.[1]");
+    let white = &windows[usize::from(is_white != json!("White"))];
+    // The piece's square and the marks of its two moves.
+    changes_little(white, "#board svg", "[data-square=e2]", "document.querySelector('.square circle')", 0.04);
+}
+
 #[test]
 fn a_click_counts_despite_a_concurrent_update_of_the_page() {
     let data = data_folder();

@@ -4,7 +4,7 @@
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ struct Orders {
     /// The number of upcoming transactions to silence after their start.
     to_silence: AtomicUsize,
     done: AtomicUsize,
+    /// The time that each answer takes longer, in milliseconds.
+    delay_ms: AtomicU64,
 }
 
 impl Proxy {
@@ -66,6 +68,11 @@ impl Proxy {
         self.orders.to_silence.store(1, Ordering::SeqCst);
     }
 
+    /// Delays each answer of the database.
+    pub fn delay(&self, delay: Duration) {
+        self.orders.delay_ms.store(delay.as_millis() as u64, Ordering::SeqCst);
+    }
+
     /// Returns the number of completed orders.
     pub fn done(&self) -> usize {
         self.orders.done.load(Ordering::SeqCst)
@@ -97,6 +104,7 @@ fn answer(mut server: &TcpStream, mut client: &TcpStream, orders: &Orders) -> io
         if n == 0 {
             return Ok(());
         }
+        thread::sleep(Duration::from_millis(orders.delay_ms.load(Ordering::SeqCst)));
         pending.extend_from_slice(&chunk[..n]);
         let mut whole = 0;
         while let Some(length) = pending.get(whole + 1..whole + 5) {

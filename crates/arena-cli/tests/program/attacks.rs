@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arena_testkit::attacks::{ATTACKER, HELD, Target, write_costly_challenge};
@@ -45,7 +46,16 @@ impl AttackFixture {
 
     /// Starts a server with these settings, which hosts a costly challenge too.
     fn start(settings: &str) -> AttackFixture {
-        let folder = tempfile::tempdir().unwrap();
+        AttackFixture::start_in(tempfile::tempdir().unwrap(), settings)
+    }
+
+    /// Stops the server and starts another one with its data.
+    fn restart(self, settings: &str) -> AttackFixture {
+        self.server.stop();
+        AttackFixture::start_in(self._folder, settings)
+    }
+
+    fn start_in(folder: TempDir, settings: &str) -> AttackFixture {
         let file = folder.path().join("arena.toml");
         std::fs::write(&file, settings).unwrap();
         let challenges = folder.path().join("challenges");
@@ -313,6 +323,76 @@ fn sessions_with_the_costliest_options_do_not_disturb_others() {
         }
     });
     play(&honest);
+}
+
+/// Returns the 99th percentile of the time that requests of an honest player take while it plays.
+fn honest_p99(client: &Client, games: usize) -> Duration {
+    let mut took = Vec::new();
+    for _ in 0..games {
+        let (session, players) = client.create("psi");
+        for player in &players {
+            client.join(player).ok();
+        }
+        for n in 0..10 {
+            let begun = Instant::now();
+            client.chat(&session, &players[n % 2], "good luck").ok();
+            took.push(begun.elapsed());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        play_on(client, &session, &players);
+    }
+    took.sort_unstable();
+    took[took.len() * 99 / 100]
+}
+
+#[test]
+fn reads_of_long_games_take_bounded_memory_and_leave_time_to_players() {
+    let settings = "[limits]\nlimit_loopback = true\nrequests_per_second = 100000\nrequests_burst = 1000000\n\
+                    writes_per_second = 1000\nwrites_burst = 1000\ncomputing_burst_ms = 1000\n";
+    let fixture = AttackFixture::start(settings);
+    let (session, players) = fixture.client(2).create("psi");
+    for player in &players {
+        fixture.client(2).join(player).ok();
+    }
+    // The game is as long as the server allows, also after a restart.
+    let text = "\u{1}".repeat(170_000);
+    while fixture.client(2).chat(&session, &players[0], &text).status == 200 {}
+    let fixture = fixture.restart(settings);
+    let [honest, stranger] = [1, 2].map(|last| fixture.client(last));
+    assert_eq!(stranger.chat(&session, &players[0], &text).refusal(), (413, "SESSION_FULL".to_owned()));
+    play_on(&stranger, &session, &players);
+    let quiet = honest_p99(&honest, 30);
+    let before = fixture.server.memory("VmRSS");
+    let over = AtomicBool::new(false);
+    let paths = ["", "/replay", "/events?offset=0", "/events?offset=20"].map(|rest| format!("/sessions/{session}{rest}"));
+    let paths = [&paths[..], &[format!("/api/sessions/{session}/record")]].concat();
+    let (attacked, refused) = std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..40)
+            .map(|n| {
+                let (path, over, stranger) = (&paths[n % paths.len()], &over, &stranger);
+                scope.spawn(move || {
+                    let mut refused = 0;
+                    while !over.load(Ordering::Relaxed) {
+                        // The server may be too busy with this address to answer in time.
+                        let Ok(answer) = stranger.try_request("GET", path, &[], b"") else { continue };
+                        assert!([200, 429, 503].contains(&answer.status), "{path}: {}", answer.text());
+                        refused += usize::from(answer.status == 429);
+                    }
+                    refused
+                })
+            })
+            .collect();
+        let attacked = honest_p99(&honest, 30);
+        over.store(true, Ordering::Relaxed);
+        (attacked, readers.into_iter().map(|reader| reader.join().unwrap()).sum::<usize>())
+    });
+    // `arena-bench attacks` measures the time; here, a reader must not stall the player.
+    assert!(attacked < 3 * quiet + Duration::from_millis(250), "{attacked:?} instead of {quiet:?}");
+    let bound = before + 32 * MIB + 40 * OF_CONNECTION + OTHERWISE;
+    let most = fixture.server.memory("VmHWM");
+    assert!(most < bound, "{} MiB, more than the limit of {}", most / MIB, bound / MIB);
+    assert!(refused > 0, "reads cost computing time");
+    eprintln!("p99 {quiet:?} without and {attacked:?} with reads of long games; {} MiB after {} MiB", most / MIB, before / MIB);
 }
 
 /// Limits of a small public host on which everybody may upload agents and start tournaments.

@@ -49,7 +49,8 @@ struct Sent {
             `RECIPIENT_NOT_FOUND`: the recipient has no seat in the session."),
         (status = 413, description = "
             `MESSAGE_TOO_LARGE`: the content exceeds the server's limit.
-            `CHANNEL_FULL`: the channel has reached the server's limit of messages.")))]
+            `CHANNEL_FULL`: the channel has reached the server's limit of messages.
+            `SESSION_FULL`: the session's players have written as much as they may.")))]
 pub(crate) async fn send_chat(State(arena): State<Arena>, request: Post) -> ApiResult {
     let ChatRequest { channel: Filled(channel), content: Content(content), to } = request.body()?;
     let to = to.as_deref().map(Party::from_wire);

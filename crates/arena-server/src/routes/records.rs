@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 use crate::answer::{json, json_lines, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
+use crate::memory;
 use crate::openapi::Sender;
 use crate::records::{RELEASE, RecordFailure};
 use crate::request::Get;
@@ -166,8 +167,15 @@ pub(crate) async fn find_record(State(arena): State<Arena>, request: Get) -> Api
         }
     };
     arena.records.follow_log(&arena).await;
-    let record = match arena.records.write(&arena.engine, id, viewer).await {
+    let admit = |bytes: usize| {
+        arena.ledger.charge_read(request.address, bytes)?;
+        let budget = request.request_connection.as_ref().map(|request_connection| &request_connection.budget);
+        budget.map(|budget| budget.try_hold(bytes).ok_or_else(memory::busy)).transpose()
+    };
+    arena.ledger.admit_read(request.address)?;
+    let record = match arena.records.write(&arena.engine, id, viewer, admit).await {
         Ok(record) => record.ok_or_else(unknown)?,
+        Err(RecordFailure::Refused(refusal)) => return Err(refusal),
         Err(RecordFailure::Engine(error)) => return Err(error.into()),
         Err(RecordFailure::Starting) => return Err(super::log::starting()),
         Err(RecordFailure::Record(error @ RecordError::Unsigned(_))) => return Err(unsigned(&arena, &error, id)),

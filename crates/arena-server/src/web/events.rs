@@ -5,6 +5,7 @@
 //! channels. The search takes a few dozen reads of one message, even in long sessions. The timeline of a session's page
 //! reads the same events (`timeline.rs`).
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use arena_engine::{Posted, Snapshot, Subscription};
@@ -43,7 +44,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     }
     let profiles = arena.engine.profiles([&*session]).await?;
     let told = Told::of(&arena, &seen, &profiles);
-    let channels = Channels::open(&arena, id, Viewer::Nobody).await?;
+    let channels = Channels::open(&arena, id, Viewer::Nobody, visit.address).await?;
     let (total, leaks) = (channels.len(), leaks(&arena, &channels, (&seen, &told)).await?);
     let actions = html! {
         (btn(&format!("/sessions/{id}"), "Transcript"))
@@ -89,7 +90,10 @@ async fn leaks(arena: &Arena, channels: &Channels, (session, told): (&RedactedSe
 
 /// A session's two channels, for a viewer.
 pub(super) struct Channels {
+    arena: Arena,
     viewer: Viewer,
+    /// The viewer's address, for which reads of long texts count.
+    address: Option<IpAddr>,
     operator: Subscription,
     chat: Subscription,
     /// Numbers of messages in the operator channel and the chat channel.
@@ -122,7 +126,7 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
     let offset = visit.query.number("offset").unwrap_or(0);
     let limit = visit.query.number("limit").map_or(MOST, |limit| limit.min(MOST as u64) as usize);
     let (seen, told, _) = find(&arena, &visit).await?;
-    let channels = Channels::open(&arena, id, Viewer::Nobody).await?;
+    let channels = Channels::open(&arena, id, Viewer::Nobody, visit.address).await?;
     let events = channels.read(offset, limit).await?;
     let messages: Vec<Message> = events.iter().map(|(_, message)| channels.message(message)).collect();
     let remarks = told.remarks(&arena, &seen, &messages.iter().collect::<Vec<_>>());
@@ -137,7 +141,12 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
 }
 
 impl Channels {
-    pub(super) async fn open(arena: &Arena, id: SessionId, viewer: Viewer) -> ApiResult<Channels> {
+    pub(super) async fn open(
+        arena: &Arena,
+        id: SessionId,
+        viewer: Viewer,
+        address: Option<IpAddr>,
+    ) -> ApiResult<Channels> {
         let open = async |channel| -> ApiResult<(Subscription, Snapshot)> {
             let subscription = arena.engine.subscribe(channel).await?.ok_or_else(unknown)?;
             let end = subscription.read(u64::MAX, 1).await?;
@@ -147,7 +156,9 @@ impl Channels {
         let (chat, chat_end) = open(Channel::Chat(id)).await?;
         let reveal_chat = arena.settings.sessions.reveal_chat;
         Ok(Channels {
+            arena: arena.clone(),
             viewer,
+            address,
             operator,
             chat,
             lens: (operator_end.len, chat_end.len),
@@ -182,11 +193,14 @@ impl Channels {
         let mut operator_messages = some(&self.operator, operator_count, self.lens.0).await?.into_iter().peekable();
         let mut chat_messages = some(&self.chat, chat_count, self.lens.1).await?.into_iter().peekable();
         let next = || match (operator_messages.peek(), chat_messages.peek()) {
-            (Some(one), Some(other)) if self.time(one) > self.time(other) => Some(("chat", chat_messages.next()?)),
+            (Some(one), Some(other)) if one.at() > other.at() => Some(("chat", chat_messages.next()?)),
             (Some(_), _) => Some(("operator", operator_messages.next()?)),
             (None, _) => Some(("chat", chat_messages.next()?)),
         };
-        Ok(std::iter::from_fn(next).take(limit).collect())
+        let read: Vec<(&'static str, Arc<Posted>)> = std::iter::from_fn(next).take(limit).collect();
+        let bytes = read.iter().map(|(_, posted)| posted.text_bytes()).sum();
+        self.arena.ledger.charge_read(self.address, bytes)?;
+        Ok(read)
     }
 
     /// Counts the operator channel's messages among the first `count` events. Of messages with equal timestamps, the
@@ -198,7 +212,7 @@ impl Channels {
             // `operator_count` is too low if the operator's next message precedes the last counted chat message.
             let (next, last) =
                 (at(&self.operator, operator_count + 1).await?, at(&self.chat, count - operator_count).await?);
-            if self.time(&next) <= self.time(&last) { low = operator_count + 1 } else { high = operator_count }
+            if next.at() <= last.at() { low = operator_count + 1 } else { high = operator_count }
         }
         Ok(low)
     }
@@ -210,13 +224,11 @@ impl Channels {
         if index == 0 || index > own_len {
             return Ok(None);
         }
-        let message = at(own, index).await?;
-        let time = self.time(&message);
+        let time = at(own, index).await?.at();
         let (mut low, mut high) = (0, other_len);
         while low < high {
             let middle = u64::midpoint(low, high);
-            let message = at(other, middle + 1).await?;
-            let other_time = self.time(&message);
+            let other_time = at(other, middle + 1).await?.at();
             let is_before = if is_operator { other_time < time } else { other_time <= time };
             if is_before { low = middle + 1 } else { high = middle }
         }
@@ -231,11 +243,6 @@ impl Channels {
     /// Returns a message, redacted for the viewer.
     pub(super) fn message(&self, message: &Posted) -> Message {
         read_message(message, self.viewer, self.ended, self.reveal_chat)
-    }
-
-    /// Returns a message's timestamp, in milliseconds since 1970.
-    fn time(&self, message: &Posted) -> i64 {
-        self.message(message).timestamp.0
     }
 }
 

@@ -4,6 +4,9 @@
 //! private notes of the operator folded. Runs of quiet lines (states and moves of a game, withheld messages) are folded
 //! into one line. A page has a bounded number of events, and links to earlier ones.
 
+use std::sync::Arc;
+
+use arena_engine::Posted;
 use arena_model::{SessionId, Status, Viewer, printable};
 use arena_web::seat_class;
 use arena_wire::Message;
@@ -23,6 +26,12 @@ const EVENTS: u64 = 100;
 
 /// Maximum size of the events as HTML, in bytes. With the rest, a page stays below 100 KB.
 const EVENTS_BYTES: usize = 60_000;
+
+/// Size of the messages' texts after which no earlier ones are read for a page, in bytes.
+const TEXT_BYTES: usize = 256 * 1024;
+
+/// Number of events that are read first.
+const FIRST_READ: u64 = 8;
 
 /// Number of characters after which a message is cut.
 const LONGEST: usize = 1500;
@@ -81,7 +90,7 @@ impl Timeline {
         visit: &Visit,
     ) -> PageResult<Timeline> {
         let id: SessionId = session.id.parse().map_err(|_| super::events::unknown())?;
-        let channels = Channels::open(arena, id, viewer).await?;
+        let channels = Channels::open(arena, id, viewer, visit.address).await?;
         let total = channels.len();
         let asked = visit.query.get("at").and_then(|at| at.split_once('-'));
         let place = match asked.and_then(|(channel, index)| Some((channel, index.parse().ok()?))) {
@@ -90,8 +99,7 @@ impl Timeline {
         };
         let wanted = place.map(|place| place + EVENTS / 4).or(visit.query.number("until"));
         let until = wanted.unwrap_or(total).clamp(total.min(1), total);
-        let from = until.saturating_sub(EVENTS);
-        let read = channels.read(from, usize::try_from(until - from).unwrap_or(0)).await?;
+        let read = latest(&channels, until).await?;
         let read: Vec<(&'static str, Message)> =
             read.iter().map(|(channel, posted)| (*channel, channels.message(posted))).collect();
         let messages: Vec<&Message> = read.iter().map(|(_, message)| message).collect();
@@ -169,6 +177,22 @@ impl Timeline {
     fn updates(&self) -> impl Iterator<Item = OperatorUpdate> {
         self.events.iter().rev().filter_map(|event| OperatorUpdate::by(&event.message))
     }
+}
+
+/// Reads the events that end with event `until`, as many as a page may have. If they are long, fewer are read.
+async fn latest(channels: &Channels, until: u64) -> PageResult<Vec<(&'static str, Arc<Posted>)>> {
+    let (mut from, mut bytes, mut step) = (until, 0, FIRST_READ);
+    let mut read = Vec::new();
+    while from > until.saturating_sub(EVENTS) && bytes < TEXT_BYTES {
+        let first = from.saturating_sub(step).max(until.saturating_sub(EVENTS));
+        let mut earlier = channels.read(first, usize::try_from(from - first).unwrap_or(0)).await?;
+        bytes += earlier.iter().map(|(_, posted)| posted.text_bytes()).sum::<usize>();
+        earlier.append(&mut read);
+        (read, from) = (earlier, first);
+        // After the first read it is known whether the rest may be read at once.
+        step = if bytes < TEXT_BYTES / 16 { EVENTS } else { FIRST_READ };
+    }
+    Ok(read)
 }
 
 impl TimelineEvent {

@@ -67,6 +67,34 @@ fn described_routes_exist_under_both_prefixes() {
 }
 
 #[test]
+fn both_prefixes_answer_with_the_same_headers_and_are_one_route_in_the_metrics() {
+    let [(host, document), _] = both();
+    let (session, invites) = host.client().create("psi");
+    for invite in &invites {
+        host.client().join(invite).ok();
+    }
+    // Requests of programs, and of pages of another origin, which take another way through the server.
+    for origin in [None, Some(("origin", "https://elsewhere.example"))] {
+        for (method, path, _) in operations(&document) {
+            let Some(rest) = path.strip_prefix("/api/") else { continue };
+            let rest = rest.replace('{', "no-").replace('}', "");
+            for query in ["", &format!("?channel={session}&wait=0")] {
+                let [one, two] = ["/api/", "/api/v1/"].map(|prefix| {
+                    let path = format!("{prefix}{rest}{query}");
+                    let mut answer = host.client().request(&method, &path, origin.as_slice(), b"{}");
+                    // These name the request.
+                    answer.headers.retain(|(name, _)| !["date", "x-request-id"].contains(&name.as_str()));
+                    (answer.status, answer.headers)
+                });
+                assert_eq!(one, two, "{method} {path}{query}");
+            }
+        }
+    }
+    let metrics = host.client().get("/metrics");
+    assert!(metrics.text().contains(r#"route="/api/arena/sync""#) && !metrics.text().contains("/api/v1"), "{metrics:?}");
+}
+
+#[test]
 fn the_description_is_whole() {
     for (_host, document) in both() {
         let schemas = document["components"]["schemas"].as_object().expect("schemas are an object");

@@ -775,6 +775,27 @@ fn a_full_channel_takes_no_more_chat_and_the_game_can_end() {
 }
 
 #[test]
+fn players_write_a_bounded_text_in_a_session_and_the_game_can_end() {
+    let host = Host::start_with(|settings| settings.limits.session_bytes = 1000);
+    let client = host.client();
+    let (session, players) = client.create("psi");
+    for player in &players {
+        client.join(player).ok();
+    }
+    for n in 0..10 {
+        client.chat(&session, &players[n % 2], &"x".repeat(100)).ok();
+    }
+    for player in &players {
+        let answer = client.chat(&session, player, "x");
+        let text = "413 SESSION_FULL: the players of this session have written more than 1000 bytes, so it takes no more \
+                    chat (limits.session_bytes)";
+        assert_eq!(summary(&answer), text);
+    }
+    ends_well(&client, &session, &players);
+    plays_a_game(&client);
+}
+
+#[test]
 fn a_full_operator_channel_takes_nothing_idle_and_the_game_can_end() {
     let host = Host::start_with(|settings| settings.limits.channel_messages = 3);
     let client = host.client();
