@@ -14,7 +14,7 @@ use crate::metrics::Metrics;
 use crate::openapi::{Description, Mode};
 use crate::passing::Passing;
 use crate::rates::Rates;
-use crate::records::Records;
+use crate::records::{Records, half_of_processors};
 use crate::routes::FORKS_AT_ONCE;
 use crate::settings::Settings;
 use crate::supervision::RestartingTasks;
@@ -38,6 +38,9 @@ pub(crate) struct ArenaState {
     pub(crate) records: Arc<Records>,
     /// The places for forks that are made at the same time.
     pub(crate) fork_places: Arc<Semaphore>,
+    /// The places for pages of transcripts, which may be long. They are made on the threads that all other pages and
+    /// most routes use.
+    pub(crate) transcript_places: Arc<Semaphore>,
     pub(crate) rates: Rates,
     pub(crate) connections: Arc<Connections>,
     /// The way to other nodes; `None` if requests aren't passed on.
@@ -92,6 +95,7 @@ impl Arena {
             house: OnceLock::new(),
             records,
             fork_places: Arc::new(Semaphore::new(FORKS_AT_ONCE)),
+            transcript_places: Arc::new(Semaphore::new(half_of_processors())),
             rates,
             connections,
             passing,

@@ -147,14 +147,14 @@ pub(crate) struct Records {
     writing: Arc<Semaphore>,
 }
 
-/// Returns the maximum number of records that are written at the same time. Anyone may ask for the record of an ended
-/// session, and a long one takes much time and memory, so half of the processors are left for play.
-fn written_at_once() -> usize {
+/// Returns the maximum number of records that are written at the same time, and of pages of transcripts. Anyone may ask
+/// for those of any game, and a long one takes much time, so half of the processors are left for play.
+pub(crate) fn half_of_processors() -> usize {
     std::thread::available_parallelism().map_or(1, |count| (count.get() / 2).max(1))
 }
 
 /// The memory that a record takes while it is written, for each byte of its messages.
-const WRITING_WEIGHT: usize = 4;
+const WRITING_WEIGHT: usize = 8;
 
 impl Records {
     /// Loads the keys, or generates them. `shared` is the secret of nodes with a shared database. The data folder must
@@ -179,7 +179,7 @@ impl Records {
         let note_key = NoteKey::new(&origin, SignatureType::Ed25519, keys.log.public_key())
             .map_err(|_| RecordsError::Origin { origin: origin.clone() })?;
         let (log, growing, is_stuck) = (RwLock::default(), Mutex::default(), AtomicBool::new(false));
-        let writing = Arc::new(Semaphore::new(written_at_once()));
+        let writing = Arc::new(Semaphore::new(half_of_processors()));
         Ok(Records { keys, origin, note_key, keeps_log: settings.log, log, growing, is_stuck, writing })
     }
 

@@ -15,6 +15,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use maud::html;
 use serde_json::value::RawValue;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::components::btn;
 use super::layout::{NavEntry, Page};
@@ -100,6 +101,8 @@ pub(super) struct Channels {
     lens: (u64, u64),
     ended: bool,
     reveal_chat: bool,
+    /// The place of the page, until it has read its events. Players of the session need none.
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 /// A message and its channel.
@@ -147,6 +150,11 @@ impl Channels {
         viewer: Viewer,
         address: Option<IpAddr>,
     ) -> ApiResult<Channels> {
+        let place = if viewer == Viewer::Nobody {
+            Arc::clone(&arena.transcript_places).acquire_owned().await.ok()
+        } else {
+            None
+        };
         let open = async |channel| -> ApiResult<(Subscription, Snapshot)> {
             let subscription = arena.engine.subscribe(channel).await?.ok_or_else(unknown)?;
             let end = subscription.read(u64::MAX, 1).await?;
@@ -164,6 +172,7 @@ impl Channels {
             lens: (operator_end.len, chat_end.len),
             ended: operator_end.ended(),
             reveal_chat,
+            _place: place,
         })
     }
 
