@@ -198,9 +198,8 @@ impl<'a> Conversation<'a> {
         &self.faults[known..]
     }
 
-    /// Stops the agents that were disqualified since the last call, and returns their disqualifications. An agent that
-    /// cheated gets time to read the reason in `stop`. The processes of all other disqualified agents are killed
-    /// immediately.
+    /// Stops the agents that were disqualified since the last call, and returns their disqualifications. They get time
+    /// to read `stop`, then their processes are killed.
     pub fn send_away(&mut self) -> Vec<Disqualified> {
         let mut out: Vec<Disqualified> = Vec::new();
         for (seat, link) in self.seats.iter().zip(&mut self.links) {
@@ -212,10 +211,8 @@ impl<'a> Conversation<'a> {
         let by = Instant::now() + GRACE;
         for disqualified in &out {
             let body = &mut self.bodies[disqualified.seat];
-            if disqualified.verdict.is_cheating() {
-                // The agents' clocks don't run between two epochs.
-                body.ended(by.saturating_duration_since(Instant::now()));
-            }
+            // The agents' clocks don't run between two epochs.
+            body.ended(by.saturating_duration_since(Instant::now()));
             body.kill();
         }
         out

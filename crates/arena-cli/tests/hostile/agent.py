@@ -199,6 +199,11 @@ def endless_nesting(_):
         write(b'{"a":[' * 10000)
 
 
+def says_good_bye(message):
+    time.sleep(0.02)
+    print("told to stop:", message["stop"]["reason"], file=sys.stderr, flush=True)
+
+
 @on("state")
 def cheats_and_says_good_bye(state):
     speaks_as_its_opponent(state)
@@ -206,8 +211,17 @@ def cheats_and_says_good_bye(state):
 
 @on("stop")
 def cheats_and_says_good_bye(message):
-    time.sleep(0.02)
-    print("told to stop:", message["stop"]["reason"], file=sys.stderr, flush=True)
+    says_good_bye(message)
+
+
+@on("state")
+def errs_and_says_good_bye(_):
+    write(b"oops\n")
+
+
+@on("stop")
+def errs_and_says_good_bye(message):
+    says_good_bye(message)
 
 
 # --- floods ----------------------------------------------------------------------------------------------------------------------

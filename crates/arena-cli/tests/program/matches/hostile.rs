@@ -269,17 +269,22 @@ fn a_match_without_remaining_agents_is_a_draw() {
 }
 
 #[test]
-fn a_cheating_agent_is_notified_before_its_end() {
-    let fixture = MatchFixture::new();
-    let (cheat, honest) = (fixture.agent("cheats_and_says_good_bye"), fixture.agent("honest"));
-    let replay = fixture.file("game.jsonl");
-    let mut args: Vec<&str> = FOOD.split(' ').collect();
-    args.extend(["--replay", &replay, "--agent", &cheat, "--agent", &honest]);
-    let finished = fixture.play(&args);
-    assert_eq!(finished.result().unwrap()["outcome"]["tainted_reason"], "AGENT_ID_SPOOFING");
-    let log = fs::read_to_string(fixture.file("game.seat0.log")).unwrap();
-    assert!(log.ends_with("told to stop: cheating_detected\n"), "{log}");
-    fixture.check_nothing_remains();
+fn disqualified_agents_are_notified_before_their_end() {
+    for (behavior, verdict, reason) in [
+        ("cheats_and_says_good_bye", "AGENT_ID_SPOOFING", "cheating_detected"),
+        ("errs_and_says_good_bye", "TOO_MANY_ERRORS", "end_of_game"),
+    ] {
+        let fixture = MatchFixture::new();
+        let (agent, honest) = (fixture.agent(behavior), fixture.agent("honest"));
+        let replay = fixture.file("game.jsonl");
+        let mut args: Vec<&str> = FOOD.split(' ').collect();
+        args.extend(["--replay", &replay, "--agent", &agent, "--agent", &honest]);
+        let finished = fixture.play(&args);
+        assert_eq!(finished.result().unwrap()["outcome"]["tainted_reason"], verdict);
+        let log = fs::read_to_string(fixture.file("game.seat0.log")).unwrap();
+        assert!(log.ends_with(&format!("told to stop: {reason}\n")), "{log}");
+        fixture.check_nothing_remains();
+    }
 }
 
 #[test]
