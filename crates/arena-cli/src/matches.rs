@@ -268,10 +268,10 @@ impl Run {
         style: Style,
     ) -> Result<bool, Failure> {
         let result = &played_match.result;
-        score.add(number % self.agents.len(), result);
+        score.add(number % self.agents.len(), played_match);
         match style {
             Style::Pretty | Style::Compact if self.games == 1 => {
-                print_for_reader(&score::describe(played_match, replay_file.as_deref()))
+                print_for_reader(&score::describe(played_match, &self.agents, replay_file.as_deref()))
             }
             Style::Pretty | Style::Compact => print_for_reader(&score::line(number + 1, result)),
             Style::Json => {

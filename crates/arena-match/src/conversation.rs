@@ -238,6 +238,9 @@ impl<'a> Conversation<'a> {
             stderr,
             metered,
             faults: self.faults.iter().filter(|fault| fault.seat == seat.number).cloned().collect(),
+            answers: seat.answers,
+            refused: seat.refused,
+            first_error: seat.first_error.clone(),
             verdict: seat.out.clone().map(|out| (out.verdict, out.detail)),
         };
         self.seats.iter().zip(logs).zip(metered).map(log).collect()

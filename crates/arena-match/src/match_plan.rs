@@ -100,6 +100,12 @@ pub struct OwnerLog {
     pub stderr: Log,
     /// The agent's violations of the protocol, in order.
     pub faults: Vec<Fault>,
+    /// The number of the agent's answers.
+    pub answers: u32,
+    /// The number of answers without a fault, but with refused actions.
+    pub refused: u32,
+    /// The first fault or refused action, in words.
+    pub first_error: Option<String>,
     /// The verdict and its detail, if the agent was disqualified.
     pub verdict: Option<(Verdict, String)>,
     /// The calls, tokens and costs of the agent's model, as the arena has measured them.

@@ -233,6 +233,11 @@ impl<'a> MatchRun<'a> {
         let times: Vec<Option<f64>> = self.talk.seats.iter_mut().map(|seat| seat.step_used.take().map(in_ms)).collect();
         let is_timed =
             infos.iter().any(Option::is_some) || self.talk.seats.iter().any(|seat| seat.time_control.is_some());
+        if recorded.is_none() {
+            for of_seat in self.play.events().rejections().chunk_by(|a, b| a.seat == b.seat) {
+                self.talk.seats[of_seat[0].seat].note_refused(&of_seat[0].reason);
+            }
+        }
         let faults = self.talk.new_faults();
         if let Some(recorder) = &mut self.recorder {
             let (disqualified, rejected) = recorded.unwrap_or((&out[..], self.play.events().rejections()));
@@ -296,7 +301,7 @@ impl<'a> MatchRun<'a> {
         let logs = self.talk.finish();
         result.moves = Some(self.moves.finish(&result.scores()));
         for (part, seat) in result.seats.iter_mut().zip(&self.talk.seats) {
-            part.faults = seat.faults;
+            (part.faults, part.refused) = (seat.faults, seat.refused);
             (part.waited_ms, part.longest_step_ms) = (in_ms(seat.used), in_ms(seat.longest));
         }
         let mut seats = self.talk.seats.into_iter();

@@ -16,6 +16,9 @@ const NO_TEXT: &str = "`agent_id` isn't a text";
 /// The maximum length of a quoted line in a fault, in bytes.
 const QUOTED: usize = 200;
 
+/// The maximum length of a quoted line in the summary of a match, in bytes.
+const SHORT: usize = 60;
+
 /// An agent's seat in a match.
 #[derive(Debug)]
 pub struct Seat {
@@ -37,6 +40,12 @@ pub struct Seat {
     pub out: Option<Disqualified>,
     /// The number of faults so far.
     pub faults: u32,
+    /// The number of answers so far, of those to `set_agent_id` only the faults.
+    pub answers: u32,
+    /// The number of answers without a fault, but with actions that the game refused.
+    pub refused: u32,
+    /// The first fault or refused action, in words.
+    pub first_error: Option<String>,
     /// The total time charged to the agent.
     pub used: Duration,
     /// The longest time charged for one step.
@@ -92,6 +101,9 @@ impl Seat {
             version,
             out: None,
             faults: 0,
+            answers: 0,
+            refused: 0,
+            first_error: None,
             used: Duration::ZERO,
             longest: Duration::ZERO,
             bank: Duration::from_millis(limits.bank_ms),
@@ -150,6 +162,12 @@ impl Seat {
 
     /// Validates the answer to `set_agent_id`.
     pub fn validate_consent(&mut self, line: &[u8]) {
+        let faults = self.faults;
+        self.read_consent(line);
+        self.answers += self.faults - faults;
+    }
+
+    fn read_consent(&mut self, line: &[u8]) {
         let reply = match Reply::read(line) {
             Ok(reply) => reply,
             Err(error) => return self.fault(line, &error.to_string()),
@@ -186,6 +204,7 @@ impl Seat {
 
     /// Validates the answer to a state. Returns the text of its actions, or `None` if the answer is invalid.
     pub fn validate_actions<'line>(&mut self, line: &'line [u8]) -> Option<Cow<'line, str>> {
+        self.answers += 1;
         let reply = match Reply::read(line) {
             Ok(reply) => reply,
             Err(Unreadable::NotJson(words)) => {
@@ -261,8 +280,15 @@ impl Seat {
         }
     }
 
+    /// Counts the last answer as one with refused actions. `reason` is the reason of the first refusal.
+    pub fn note_refused(&mut self, reason: &str) {
+        self.refused += 1;
+        self.first_error.get_or_insert_with(|| quote(reason.as_bytes()));
+    }
+
     fn fault(&mut self, line: &[u8], what: &str) {
         self.faults += 1;
+        self.first_error.get_or_insert_with(|| format!("`{}`: {what}", quote(&line[..line.len().min(SHORT)])));
         self.fresh_faults.push(Fault { seat: self.number, what: what.to_owned(), line: quote(line) });
         if self.faults >= TOO_MANY {
             match self.missing_ids == self.faults {

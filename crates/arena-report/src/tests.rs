@@ -48,6 +48,7 @@ fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
             verdict: reason.filter(|_| agent == "crash"),
             detail: (agent == "crash").then(|| "exited with code 1".to_owned()),
             faults: 0,
+            refused: 0,
             waited_ms: 0.0,
             longest_step_ms: 0.0,
             agent,

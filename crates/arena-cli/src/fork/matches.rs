@@ -98,7 +98,7 @@ pub fn fork_match(args: &ForkMatchArgs, style: Style) -> Result<(), Failure> {
     }
     let path = args.out.as_ref().map(|path| path.display().to_string());
     match style {
-        Style::Pretty | Style::Compact => print(&score::describe(&played, path.as_deref())),
+        Style::Pretty | Style::Compact => print(&score::describe(&played, &agents, path.as_deref())),
         Style::Json => {
             let printed = Printed::of(None, game, &played, agents.iter(), path).forked_from(past.origin());
             print(&serde_json::to_string(&printed).map_err(|error| Failure::caused(Exit::Internal, &error))?)

@@ -488,6 +488,11 @@ def ends_lines_as_on_windows(state):
 
 
 @on("state")
+def moves_north(_):
+    say(agent_id=me, actions=[{"action": "move", "move": "NORTH"}])
+
+
+@on("state")
 def answers_in_two_pieces(state):
     line = json.dumps({"agent_id": me, "actions": actions(state)}).encode() + b"\n"
     write(line[:20])

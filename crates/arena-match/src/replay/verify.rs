@@ -191,7 +191,7 @@ pub struct VerifiedResult {
 /// As [`verify`]; also if the replay has another prompt or other methods than this program's challenge.
 pub fn verified_result(from: impl BufRead) -> Result<VerifiedResult, ReplayError> {
     let mut hash = Sha256::new();
-    let (mut out, mut faults): (Vec<Disqualified>, Vec<usize>) = (Vec::new(), Vec::new());
+    let (mut out, mut faults, mut refused) = (Vec::<Disqualified>::new(), Vec::new(), Vec::new());
     let builtin = |header: &HeaderLine| arena_games::game(&header.game);
     let mut moves: Option<MovesHash> = None;
     let (replay, replayed) = verify_each(from, builtin, |header, play, line| match line {
@@ -216,6 +216,7 @@ pub fn verified_result(from: impl BufRead) -> Result<VerifiedResult, ReplayError
             add(&mut hash, json!(epoch.rejected).to_string().as_bytes());
             out.extend(epoch.disqualified.iter().cloned());
             faults.extend(epoch.faults.iter().map(|fault| fault.seat));
+            refused.extend(epoch.rejected.chunk_by(|a, b| a.seat == b.seat).map(|of_seat| of_seat[0].seat));
         }
         ReplayLine::Result(line) => {
             // Formats differ in parts that follow from the others. The hash is the same in all formats.
@@ -236,7 +237,9 @@ pub fn verified_result(from: impl BufRead) -> Result<VerifiedResult, ReplayError
     let mut result = replayed.result().with_agents(|seat, _| header.agents[seat].name.clone());
     result.moves = Some(moves.finish(&result.scores()));
     for (number, seat) in result.seats.iter_mut().enumerate() {
-        seat.faults = u32::try_from(faults.iter().filter(|seat| **seat == number).count()).unwrap_or(u32::MAX);
+        let count = |seats: &[usize]| seats.iter().filter(|seat| **seat == number).count();
+        seat.faults = u32::try_from(count(&faults)).unwrap_or(u32::MAX);
+        seat.refused = u32::try_from(count(&refused)).unwrap_or(u32::MAX);
         seat.detail = out.iter().find(|out| out.seat == number).map(|out| out.detail.clone());
     }
     Ok(VerifiedResult { result, played: hex::encode(&hash.finalize()), is_sealed, header })
