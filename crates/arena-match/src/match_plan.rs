@@ -424,6 +424,7 @@ impl StartError {
             | StartError::NotReadable { .. }
             | StartError::MissingInterpreter { .. }
             | StartError::Format { .. }
+            | StartError::Script { .. }
             | StartError::Refused { .. } => true,
             StartError::Spec { .. }
             | StartError::NoSandbox { .. }

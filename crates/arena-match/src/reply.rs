@@ -61,7 +61,9 @@ impl<'a> Reply<'a> {
     /// # Errors
     /// If the line isn't a JSON object.
     pub fn read(line: &'a [u8]) -> Result<Reply<'a>, Unreadable> {
-        let text = std::str::from_utf8(line).map_err(|_| Unreadable::NotUtf8)?.trim_ascii();
+        let text = std::str::from_utf8(line).map_err(|_| Unreadable::NotUtf8)?;
+        // Some programs on Windows begin their output with a byte order mark.
+        let text = text.trim_start_matches('\u{feff}').trim_ascii();
         if text.starts_with('{') {
             return serde_json::from_str(text).map_err(|error| Unreadable::NotJson(error.to_string()));
         }
@@ -176,6 +178,10 @@ mod tests {
         check(
             b"  {\"agent_id\": \"m\\u0065\", \"agent_name\": \"A\\u0007b\", \"agent_version\": 2}\r",
             expect![[r#"Own pong false name Some("Ab") version Some("2") actions none"#]],
+        );
+        check(
+            "\u{feff}{\"agent_id\":\"me\",\"pong\":1}\r".as_bytes(),
+            expect!["Own pong true name None version None actions none"],
         );
     }
 

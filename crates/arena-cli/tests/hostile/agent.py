@@ -487,6 +487,12 @@ def ends_lines_as_on_windows(state):
     write(json.dumps({"agent_id": me, "actions": actions(state)}).encode() + b"\r\n")
 
 
+@on("start")
+def begins_with_a_byte_order_mark(_):
+    write(b"\xef\xbb\xbf")
+    return HONESTLY
+
+
 @on("state")
 def moves_north(_):
     say(agent_id=me, actions=[{"action": "move", "move": "NORTH"}])

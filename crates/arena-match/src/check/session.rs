@@ -284,8 +284,12 @@ impl<'a> Session<'a> {
         self.line = line;
     }
 
-    /// Adds a finding if the answer has a Windows line end.
+    /// Adds a finding if the answer has a byte order mark or a Windows line end.
     fn note_line_end(&mut self) {
+        if self.line.starts_with("\u{feff}".as_bytes()) {
+            let advice = "nothing needs to be done; the protocol has no such mark";
+            self.findings.add(Finding::advice("begins with a byte order mark, which is harmless here", advice));
+        }
         if self.line.ends_with(b"\r") {
             let advice = "nothing needs to be done; the protocol says LF alone";
             self.findings.add(Finding::advice("ends its lines with CR LF, which is harmless here", advice));

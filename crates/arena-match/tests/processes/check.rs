@@ -227,6 +227,12 @@ fn faults_while_playing() {
     "#]],
     );
     finds(
+        &[("import json", "import json; sys.stdout.reconfigure(encoding='utf-8-sig')")],
+        expect![[r#"
+        Advice: begins with a byte order mark, which is harmless here
+    "#]],
+    );
+    finds(
         &[("print(json.dumps(answer), flush=True)", "print(json.dumps(answer), end='\\r\\n', flush=True)")],
         expect![[r#"
             Advice: ends its lines with CR LF, which is harmless here

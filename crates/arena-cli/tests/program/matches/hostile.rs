@@ -94,6 +94,7 @@ const BOMBS: &[Row] = &[
 const ODD: &[Row] = &[
     row("honest", CHESS, &[], ""),
     row("ends_lines_as_on_windows", SNAKE, &[], ""),
+    row("begins_with_a_byte_order_mark", SNAKE, &[], ""),
     row("answers_in_two_pieces", SNAKE, &[], ""),
     row("adds_keys", FOOD, &[], ""),
     row("adds_a_megabyte", FOOD, &[], ""),
