@@ -239,7 +239,7 @@ impl<'a> Conversation<'a> {
             metered,
             faults: self.faults.iter().filter(|fault| fault.seat == seat.number).cloned().collect(),
             answers: seat.answers,
-            refused: seat.refused,
+            refused: seat.refused + seat.misnamed,
             first_error: seat.first_error.clone(),
             verdict: seat.out.clone().map(|out| (out.verdict, out.detail)),
         };

@@ -14,6 +14,9 @@ pub struct Reply<'a> {
     agent_id: Option<&'a RawValue>,
     #[serde(borrow)]
     actions: Option<&'a RawValue>,
+    /// A frequent misspelling of `actions`.
+    #[serde(borrow)]
+    action: Option<&'a RawValue>,
     #[serde(borrow)]
     r#move: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -27,6 +30,9 @@ pub struct Reply<'a> {
     #[serde(borrow)]
     info: Option<&'a RawValue>,
 }
+
+/// The description of a reply with a misspelled key.
+pub const MISNAMED: &str = "the reply has the key `action` instead of `actions`, so it does nothing";
 
 /// The reason that a line isn't a reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -97,6 +103,11 @@ impl<'a> Reply<'a> {
     /// Returns true if the reply has `actions` or `move`.
     pub fn has_actions(&self) -> bool {
         self.actions.is_some() || self.r#move.is_some()
+    }
+
+    /// Returns true if the reply has the key `action` where `actions` belongs.
+    pub fn misnames_actions(&self) -> bool {
+        self.action.is_some() && !self.has_actions()
     }
 
     /// Returns the text of the list of actions. A `move` without `actions`, as snake and chess agents send

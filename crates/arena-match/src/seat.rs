@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arena_model::{AgentId, Dialect, Disqualified, Owner, TimeControl, TimeLimits, Verdict};
 
-use crate::reply::{Claim, Reply, Unreadable};
+use crate::reply::{Claim, MISNAMED, Reply, Unreadable};
 
 /// The number of faults at which an agent is disqualified.
 const TOO_MANY: u32 = 11;
@@ -44,6 +44,8 @@ pub struct Seat {
     pub answers: u32,
     /// The number of answers without a fault, but with actions that the game refused.
     pub refused: u32,
+    /// The number of answers without a fault, but with a misspelled key for the actions. Replays don't contain it.
+    pub misnamed: u32,
     /// The first fault or refused action, in words.
     pub first_error: Option<String>,
     /// The total time charged to the agent.
@@ -103,6 +105,7 @@ impl Seat {
             faults: 0,
             answers: 0,
             refused: 0,
+            misnamed: 0,
             first_error: None,
             used: Duration::ZERO,
             longest: Duration::ZERO,
@@ -220,6 +223,10 @@ impl Seat {
             Claim::Own => match reply.fault() {
                 None => {
                     self.info = reply.info().map(str::to_owned);
+                    if reply.misnames_actions() {
+                        self.misnamed += 1;
+                        self.first_error.get_or_insert_with(|| MISNAMED.to_owned());
+                    }
                     Some(reply.actions())
                 }
                 Some(what) => {
@@ -443,6 +450,24 @@ mod tests {
             assert_eq!(((name, faults), out), (expected, None), "{id}");
         }
         assert_eq!(consent(r#"{"agent_id":"you"}"#).2, Some(Verdict::AgentIdSpoofing));
+    }
+
+    #[test]
+    fn the_first_error_is_kept_for_the_summary() {
+        let mut seat = seat();
+        let long = format!("{{\"agent_id\":\"me\",\"actions\":{}", "7".repeat(100));
+        for line in [r#"{"agent_id":"me","actions":[]}"#, &long, r#"{"agent_id":"me","action":"UP"}"#, "oops"] {
+            seat.validate_actions(line.as_bytes());
+        }
+        seat.note_refused("no such cell");
+        assert_eq!((seat.answers, seat.faults, seat.misnamed, seat.refused), (4, 2, 1, 1));
+        let first = seat.first_error.take().unwrap();
+        let quoted = &long[..60];
+        assert!(first.starts_with(&format!("`{quoted}`: the line isn't JSON")), "{first}");
+        seat.validate_actions(br#"{"agent_id":"me","action":{"move":"UP"}}"#);
+        assert_eq!(seat.first_error.as_deref(), Some(MISNAMED));
+        seat.validate_actions(br#"{"agent_id":"me","action":"move","move":"UP"}"#);
+        assert_eq!((seat.answers, seat.faults, seat.misnamed), (6, 2, 2));
     }
 
     #[test]

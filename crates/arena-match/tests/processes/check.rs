@@ -227,6 +227,12 @@ fn faults_while_playing() {
     "#]],
     );
     finds(
+        &[("actions=act(state), **pong", "action=act(state), **pong")],
+        expect![[r#"
+        Wrong: the reply has the key `action` instead of `actions`, so it does nothing again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "action": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
+    "#]],
+    );
+    finds(
         &[("import json", "import json; sys.stdout.reconfigure(encoding='utf-8-sig')")],
         expect![[r#"
         Advice: begins with a byte order mark, which is harmless here
