@@ -363,6 +363,11 @@ impl Body for LocalBody {
         self.process.as_ref().map_or_else(CpuTimes::default, |process| CpuTimes::below(process.launcher_pid()))
     }
 
+    fn awaited(&self) -> Option<String> {
+        let causes = "perhaps it doesn't flush stdout, reads all of stdin first, or starts slowly (`--startup-ms`)";
+        Some(causes.to_owned())
+    }
+
     fn is_flooding(&self) -> bool {
         self.stderr.is_flooding()
     }

@@ -115,6 +115,21 @@ fn faults_of_the_handshake() {
         "#]],
     );
     finds(
+        &[("for line in sys.stdin:", "for line in sys.stdin.read().splitlines():")],
+        expect![[r#"
+        Wrong: doesn't answer the ping: no answer within 5000 ms
+    "#]],
+    );
+    finds(
+        &[
+            (r#"{"pong": "pong"} if "ping" in message else {}"#, "{}"),
+            ("    elif state:", "    elif 'ping' in message:\n        print('\\n', flush=True)\n    elif state:"),
+        ],
+        expect![[r#"
+            Wrong: doesn't answer the ping: no answer within 5000 ms, only 2 empty lines
+        "#]],
+    );
+    finds(
         &[(r#"{"pong": "pong"} if"#, r#"{"agent_id": "x"} if"#)],
         expect![[r#"
             Wrong: answers the ping without the key `pong` <- {"agent_id": "x"}
