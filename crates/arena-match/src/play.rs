@@ -234,8 +234,11 @@ impl<'a> MatchRun<'a> {
         let is_timed =
             infos.iter().any(Option::is_some) || self.talk.seats.iter().any(|seat| seat.time_control.is_some());
         if recorded.is_none() {
-            for of_seat in self.play.events().rejections().chunk_by(|a, b| a.seat == b.seat) {
-                self.talk.seats[of_seat[0].seat].note_refused(&of_seat[0].reason);
+            let rejections = self.play.events().rejections();
+            for seat in &mut self.talk.seats {
+                if let Some(first) = rejections.iter().find(|rejected| rejected.seat == seat.number) {
+                    seat.note_refused(&first.reason);
+                }
             }
         }
         let faults = self.talk.new_faults();

@@ -216,7 +216,8 @@ pub fn verified_result(from: impl BufRead) -> Result<VerifiedResult, ReplayError
             add(&mut hash, json!(epoch.rejected).to_string().as_bytes());
             out.extend(epoch.disqualified.iter().cloned());
             faults.extend(epoch.faults.iter().map(|fault| fault.seat));
-            refused.extend(epoch.rejected.chunk_by(|a, b| a.seat == b.seat).map(|of_seat| of_seat[0].seat));
+            let is_refused = |seat: &usize| epoch.rejected.iter().any(|rejected| rejected.seat == *seat);
+            refused.extend((0..header.agents.len()).filter(is_refused));
         }
         ReplayLine::Result(line) => {
             // Formats differ in parts that follow from the others. The hash is the same in all formats.
