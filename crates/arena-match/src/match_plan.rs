@@ -50,6 +50,14 @@ pub struct MatchPlan<'a> {
     pub adjudication: Option<Adjudication>,
 }
 
+impl MatchPlan<'_> {
+    /// Returns the agents' ids in the match: their own, or else those that follow from the seed.
+    pub fn agent_ids(&self) -> Vec<AgentId> {
+        let from_seed = agent_ids(&self.seed, self.agents.len());
+        from_seed.into_iter().zip(&self.agents).map(|(id, agent)| agent.id.clone().unwrap_or(id)).collect()
+    }
+}
+
 /// The sandbox of agents' processes.
 #[derive(Debug, Clone)]
 pub struct Confinement {
@@ -149,7 +157,7 @@ fn play_after(
     called_off: &AtomicBool,
 ) -> Result<PlayedMatch, MatchError> {
     let began = Instant::now();
-    let ids = agent_ids(&plan.seed, plan.agents.len());
+    let ids = plan.agent_ids();
     let game = plan.game.start(plan.options, Setup { seed: plan.seed.clone(), agents: ids.clone() })?;
     let (players, sandbox) = seat_all(plan, &ids)?;
     let run = MatchRun::new(game, plan.seed.clone(), plan.options, plan.limits, players, called_off);

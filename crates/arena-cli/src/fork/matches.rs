@@ -69,6 +69,10 @@ pub fn fork_match(args: &ForkMatchArgs, style: Style) -> Result<(), Failure> {
     let mut agents: Vec<Agent> = args.agents.iter().map(|agent| find_agent(agent)).collect::<Result<_, Failure>>()?;
     print_notes(&agents);
     make_names_unique(&mut agents);
+    // The recorded actions contain the ids.
+    for (agent, id) in agents.iter_mut().zip(replay.agent_ids().map_err(bad)?) {
+        agent.id = Some(id);
+    }
     let mut sandbox = confinement(&args.sandbox)?;
     let places: Vec<OutputPath<'_>> = args.out.iter().map(|path| OutputPath::File(path)).collect();
     sandbox.private =

@@ -160,12 +160,15 @@ fn check_result_form(line: &ResultLine, last: u64, out: &[Option<Disqualified>])
     Ok(())
 }
 
-/// Checks that the agents' ids follow from the seed.
+/// Checks that the agents' ids follow from the seed, except for ids that are names.
 fn check_ids<R: BufRead>(replay: &Replay<R>) -> Result<(Seed, Vec<AgentId>), String> {
     let seed = Seed::from_revealed(&replay.header.seed).ok_or("the seed isn't 64 hexadecimal digits")?;
     let ids = replay.agent_ids().map_err(|error| error.to_string())?;
     let expected = agent_ids(&seed, ids.len());
-    match (0..ids.len()).find(|seat| ids[*seat] != expected[*seat]) {
+    if let Some(seat) = (1..ids.len()).find(|seat| ids[..*seat].contains(&ids[*seat])) {
+        return Err(format!("two agents have the id {}", ids[seat]));
+    }
+    match (0..ids.len()).find(|seat| ids[*seat].is_uuid() && ids[*seat] != expected[*seat]) {
         Some(seat) => Err(format!("the agent on seat {seat} is {}, but the seed gives {}", ids[seat], expected[seat])),
         None => Ok((seed, ids)),
     }
