@@ -298,7 +298,7 @@ fn faults_and_refused_actions_are_summarized() {
             "moves_north: 5 of 5 answers with refused actions, first: invalid value: string \"NORTH\", expected UP, RIGHT, \
              DOWN or LEFT; try `arena agent check {north}`"
         ),
-        format!("rubbish: 5 of 5 answers unusable, first: `certainly not JSON`: the line isn't JSON"),
+        "rubbish: 5 of 5 answers unusable, first: `certainly not JSON`: the line isn't JSON".to_owned(),
     ];
     for games in ["1", "2"] {
         let agents = ["--agent", &north, "--agent", &rubbish, "--games", games];
