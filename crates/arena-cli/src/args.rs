@@ -39,7 +39,7 @@ pub use eval::{
 };
 pub use groups::command;
 pub use league::{AddArgs, CreateArgs, DataArgs, LeagueVerb, RunLeagueArgs, ShowLeagueArgs};
-pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
+pub use matches::{Affinity, AgentIds, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use play::{BotArgs, JoinArgs, ModelArgs, SeatArgs};
 pub use rate::{RATE_EXAMPLES, RateArgs};
 pub use records::{LogKeyArgs, LogSourceArgs, LogVerb, RecordVerb, VERIFY_EXAMPLES, VerifyArgs};

@@ -6,19 +6,19 @@ mod tests;
 
 use arena_games::board::row::{self, Ink, Row};
 use arena_games::board::{Note, Stage, TerminalSize};
-use arena_match::{HeaderLine, agent_ids};
-use arena_model::{AnyGame, Seat, Seed};
+use arena_match::HeaderLine;
+use arena_model::{AgentId, AnyGame, Seat};
 use serde_json::Value;
 
 use crate::output::printable;
 
 /// Returns the constant data of a match that the board needs: game, constants, agent ids and sides.
-pub fn stage_of_game(game: &dyn AnyGame, seed: &Seed, agents: usize) -> Stage {
+pub fn stage_of_game(game: &dyn AnyGame, agents: &[AgentId]) -> Stage {
     Stage {
         game: game.game_type().name.to_owned(),
         config: game.config(),
-        ids: agent_ids(seed, agents).iter().map(ToString::to_string).collect(),
-        sides: (0..agents).map(|seat| game.side(Seat(seat))).collect(),
+        ids: agents.iter().map(ToString::to_string).collect(),
+        sides: (0..agents.len()).map(|seat| game.side(Seat(seat))).collect(),
     }
 }
 

@@ -20,7 +20,7 @@ use arena_model::{GameType, Seed, TimeLimits};
 use arena_record::RecordKey;
 use serde_json::{Map, Value};
 
-use crate::args::{Affinity, MatchVerb, RunArgs};
+use crate::args::{Affinity, AgentIds, MatchVerb, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::fork;
 use crate::interrupt;
@@ -146,6 +146,9 @@ impl Run {
         }
         settings::print_notes(&agents);
         settings::make_names_unique(&mut agents);
+        if args.play.agent_ids == AgentIds::Names {
+            settings::make_names_ids(&mut agents)?;
+        }
         let options: Map<String, Value> = args.play.options.iter().cloned().collect();
         settings::try_start(game, &options, agents.len())?;
         let limits = args.play.limits(game);
@@ -209,7 +212,7 @@ impl Run {
         let out = replay.as_mut().map(|(_, file)| file as &mut (dyn std::io::Write + Send));
         let mut live = match pace {
             Some(pace) => {
-                let stage = settings::stage(self.game, &self.options, seats, &plan.seed)?;
+                let stage = settings::stage(&plan)?;
                 Some(Live::new(stage, pace, called_off.clone()))
             }
             None => None,
@@ -268,10 +271,10 @@ impl Run {
         style: Style,
     ) -> Result<bool, Failure> {
         let result = &played_match.result;
-        score.add(number % self.agents.len(), result);
+        score.add(number % self.agents.len(), played_match);
         match style {
             Style::Pretty | Style::Compact if self.games == 1 => {
-                print_for_reader(&score::describe(played_match, replay_file.as_deref()))
+                print_for_reader(&score::describe(played_match, &self.agents, replay_file.as_deref()))
             }
             Style::Pretty | Style::Compact => print_for_reader(&score::line(number + 1, result)),
             Style::Json => {

@@ -314,8 +314,8 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<TournamentPlan, Failure>
         }
         None => (find_game(&args.game)?, None),
     };
-    let PlayArgs { seed, concurrency, options, dialect, sandbox, affinity, .. } = &args.play;
-    let agents = entrants::find(&args.agents, &args.commands, *dialect, folder)?;
+    let PlayArgs { seed, concurrency, options, dialect, agent_ids, sandbox, affinity, .. } = &args.play;
+    let agents = entrants::find(&args.agents, &args.commands, *dialect, *agent_ids, folder)?;
     let format = args.format;
     let stop = ending::stop(args)?;
     let paired = !args.no_pairs;

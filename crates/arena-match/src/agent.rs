@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use arena_model::{Dialect, Limits, SandboxMode, TimeControl};
+use arena_model::{AgentId, Dialect, Limits, SandboxMode, TimeControl};
 use serde::Deserialize;
 
 use crate::kinds::BuiltIn;
@@ -23,6 +23,8 @@ pub struct Agent {
     /// The default name: the name in the manifest, or that of the file or folder. The agent may send another
     /// name.
     pub name: String,
+    /// The id in matches, instead of one from the match's seed.
+    pub id: Option<AgentId>,
     /// The version in the manifest, if any.
     pub version: Option<String>,
     /// The keys under which the agent receives the state.
@@ -111,6 +113,7 @@ impl Agent {
             return Ok(Agent {
                 path: text.to_owned(),
                 name: text.split_once("://").map_or(text, |(_, rest)| rest).trim_end_matches('/').to_owned(),
+                id: None,
                 version: None,
                 dialect: Dialect::default(),
                 channel: Channel::Http(text.to_owned()),
@@ -125,6 +128,7 @@ impl Agent {
             return Ok(Agent {
                 path: text.to_owned(),
                 name: text.to_owned(),
+                id: None,
                 version: None,
                 dialect: Dialect::default(),
                 time_control: built_in.time_control(),
@@ -161,6 +165,7 @@ impl Agent {
                 Channel::Stdio(_) | Channel::BuiltIn(_) => text.to_owned(),
             },
             name: manifest.name.filter(|_| is_folder).unwrap_or(name),
+            id: None,
             version: manifest.version,
             dialect: manifest.dialect.unwrap_or_default(),
             channel,
@@ -203,6 +208,7 @@ impl Agent {
         Ok(Agent {
             path: words.join(" "),
             name,
+            id: None,
             note: manifest.unheeded(&folder),
             version: manifest.version,
             dialect: manifest.dialect.unwrap_or_default(),
@@ -357,7 +363,7 @@ mod tests {
         let root = root.to_str().unwrap();
         let named = if name.contains("://") { name.to_owned() } else { format!("{root}/{name}") };
         let actual = match Agent::find(&named, &format!("relative:{root}/bin")) {
-            Ok(Agent { path, name, version, dialect, channel, note, time_control: _ }) => {
+            Ok(Agent { path, name, version, dialect, channel, note, id: _, time_control: _ }) => {
                 let path = if path == named { String::new() } else { format!("{path}: ") };
                 let note = note.map(|note| format!("; note: {note}")).unwrap_or_default();
                 format!("{path}{name} {version:?} {dialect:?} {channel:?}{note}")

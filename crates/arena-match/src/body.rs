@@ -20,7 +20,8 @@ pub trait Body: Send {
         None
     }
 
-    /// Returns the event for which a driver waits, such as `hasn't sent uciok`, in words that follow the agent's name.
+    /// Returns the event for which a driver waits, such as `hasn't sent uciok`, in words that follow the agent's name. For
+    /// an agent that speaks the protocol, returns the usual causes of silence at the start.
     fn awaited(&self) -> Option<String> {
         None
     }

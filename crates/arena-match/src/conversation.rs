@@ -111,7 +111,9 @@ impl<'a> Conversation<'a> {
                 Answer::Late => {
                     let awaited = self.bodies[number].awaited().map(|awaited| format!(": {awaited}"));
                     let awaited = awaited.unwrap_or_default();
-                    let detail = format!("no answer to the ping within {} ms{awaited}", STARTUP.as_millis());
+                    // The sentence has no number of lines, since that depends on the clock.
+                    let empty = if self.links[number].empty_lines() > 0 { ", only empty lines" } else { "" };
+                    let detail = format!("no answer to the ping within {} ms{empty}{awaited}", STARTUP.as_millis());
                     seat.disqualify(Verdict::PingFail, detail);
                 }
                 _ => fail(seat, &mut *self.bodies[number], answer, Verdict::StartupFail)?,
@@ -183,7 +185,7 @@ impl<'a> Conversation<'a> {
                             step_ms + bank_ms
                         ),
                     };
-                    seat.disqualify(Verdict::Timeout, detail);
+                    seat.disqualify(Verdict::Timeout, detail + &only_empty(&self.links[number]));
                 }
                 _ => fail(seat, body, answer, Verdict::Crashed)?,
             }
@@ -198,9 +200,8 @@ impl<'a> Conversation<'a> {
         &self.faults[known..]
     }
 
-    /// Stops the agents that were disqualified since the last call, and returns their disqualifications. An agent that
-    /// cheated gets time to read the reason in `stop`. The processes of all other disqualified agents are killed
-    /// immediately.
+    /// Stops the agents that were disqualified since the last call, and returns their disqualifications. They get time
+    /// to read `stop`, then their processes are killed.
     pub fn send_away(&mut self) -> Vec<Disqualified> {
         let mut out: Vec<Disqualified> = Vec::new();
         for (seat, link) in self.seats.iter().zip(&mut self.links) {
@@ -212,10 +213,8 @@ impl<'a> Conversation<'a> {
         let by = Instant::now() + GRACE;
         for disqualified in &out {
             let body = &mut self.bodies[disqualified.seat];
-            if disqualified.verdict.is_cheating() {
-                // The agents' clocks don't run between two epochs.
-                body.ended(by.saturating_duration_since(Instant::now()));
-            }
+            // The agents' clocks don't run between two epochs.
+            body.ended(by.saturating_duration_since(Instant::now()));
             body.kill();
         }
         out
@@ -241,6 +240,9 @@ impl<'a> Conversation<'a> {
             stderr,
             metered,
             faults: self.faults.iter().filter(|fault| fault.seat == seat.number).cloned().collect(),
+            answers: seat.answers,
+            refused: seat.refused + seat.misnamed,
+            first_error: seat.first_error.clone(),
             verdict: seat.out.clone().map(|out| (out.verdict, out.detail)),
         };
         self.seats.iter().zip(logs).zip(metered).map(log).collect()
@@ -297,6 +299,15 @@ fn clocks(seats: &[Seat]) -> String {
     };
     let clocks: Map<String, Value> = seats.iter().map(|seat| (seat.id.as_str().to_owned(), clock(seat))).collect();
     Value::Object(clocks).to_string()
+}
+
+/// Describes the output of an agent that sent nothing but empty lines; the text is empty for a silent agent.
+pub(crate) fn only_empty(link: &Link) -> String {
+    match link.empty_lines() {
+        0 => String::new(),
+        1 => ", only an empty line".to_owned(),
+        lines => format!(", only {lines} empty lines"),
+    }
 }
 
 /// Disqualifies an agent that has closed or flooded its output. `verdict` applies if the process ended by

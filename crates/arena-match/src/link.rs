@@ -70,6 +70,8 @@ pub struct Link {
     /// True if the rest of a line that began before the request is to be discarded.
     is_skipping: bool,
     dropped: usize,
+    /// The number of empty lines since the request.
+    empty_lines: usize,
     has_ended: bool,
     is_closed: bool,
 }
@@ -227,6 +229,7 @@ impl Link {
             is_asked: false,
             is_skipping: false,
             dropped: 0,
+            empty_lines: 0,
             has_ended: false,
             is_closed: false,
         }
@@ -235,6 +238,11 @@ impl Link {
     /// Returns the line of the last answer, without its line end.
     pub fn line(&self) -> &[u8] {
         &self.buffer[self.line.0..self.line.1]
+    }
+
+    /// Returns the number of empty lines since the last request. Empty lines answer nothing.
+    pub fn empty_lines(&self) -> usize {
+        self.empty_lines
     }
 
     /// Writes as much of a last message as the pipe accepts, and closes the agent's input.
@@ -290,6 +298,7 @@ impl Link {
     /// Output before the first request is kept. Agents start at the same time, so a greeting could arrive
     /// before or after the request; the first line answers it in both cases.
     fn discard_unrequested(&mut self) -> bool {
+        self.empty_lines = 0;
         if !std::mem::replace(&mut self.is_asked, true) {
             return true;
         }
@@ -366,6 +375,7 @@ impl Link {
             let is_rest = std::mem::replace(&mut self.is_skipping, false);
             if is_rest || self.buffer[line.0..line.1].trim_ascii().is_empty() {
                 self.dropped += line.1 + 1 - line.0;
+                self.empty_lines += usize::from(!is_rest);
                 if self.dropped > MAX_UNREQUESTED.1 {
                     return Some(Answer::Flood);
                 }
@@ -555,9 +565,11 @@ mod tests {
     #[test]
     fn the_first_line_of_all_answers_the_first_question_whichever_is_earlier() {
         let (mut link, _input, output) = link();
-        rustix::io::write(&output, b"hello\nhere I am\n").unwrap();
+        rustix::io::write(&output, b"\r\nhello\nhere I am\n").unwrap();
         assert_eq!(once(&mut link, 5000, |_, _| true), (Answer::Line, "hello".to_owned()));
+        assert_eq!(link.empty_lines(), 1);
         assert_eq!(once(&mut link, 20, |_, _| true).0, Answer::Late);
+        assert_eq!(link.empty_lines(), 0);
     }
 
     #[test]

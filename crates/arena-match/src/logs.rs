@@ -37,6 +37,11 @@ pub fn write_log(log: &OwnerLog, to: &mut impl Write) -> io::Result<()> {
     for fault in &log.faults {
         writeln!(to, "arena: fault: {} [{}]", fault.what, fault.line)?;
     }
+    if log.refused > 0 {
+        let first = log.first_error.as_deref().filter(|_| log.faults.is_empty()).unwrap_or_default();
+        let colon = if first.is_empty() { "" } else { ": " };
+        writeln!(to, "arena: {} of {} answers have refused actions{colon}{first}", log.refused, log.answers)?;
+    }
     to.write_all(&log.stderr.head)?;
     if log.stderr.left_out > 0 {
         writeln!(to, "\narena: {} bytes of stderr are left out here", log.stderr.left_out)?;

@@ -50,6 +50,14 @@ pub struct MatchPlan<'a> {
     pub adjudication: Option<Adjudication>,
 }
 
+impl MatchPlan<'_> {
+    /// Returns the agents' ids in the match: their own, or else those that follow from the seed.
+    pub fn agent_ids(&self) -> Vec<AgentId> {
+        let from_seed = agent_ids(&self.seed, self.agents.len());
+        from_seed.into_iter().zip(&self.agents).map(|(id, agent)| agent.id.clone().unwrap_or(id)).collect()
+    }
+}
+
 /// The sandbox of agents' processes.
 #[derive(Debug, Clone)]
 pub struct Confinement {
@@ -100,6 +108,12 @@ pub struct OwnerLog {
     pub stderr: Log,
     /// The agent's violations of the protocol, in order.
     pub faults: Vec<Fault>,
+    /// The number of the agent's answers.
+    pub answers: u32,
+    /// The number of answers without a fault, but with refused actions.
+    pub refused: u32,
+    /// The first fault or refused action, in words.
+    pub first_error: Option<String>,
     /// The verdict and its detail, if the agent was disqualified.
     pub verdict: Option<(Verdict, String)>,
     /// The calls, tokens and costs of the agent's model, as the arena has measured them.
@@ -143,7 +157,7 @@ fn play_after(
     called_off: &AtomicBool,
 ) -> Result<PlayedMatch, MatchError> {
     let began = Instant::now();
-    let ids = agent_ids(&plan.seed, plan.agents.len());
+    let ids = plan.agent_ids();
     let game = plan.game.start(plan.options, Setup { seed: plan.seed.clone(), agents: ids.clone() })?;
     let (players, sandbox) = seat_all(plan, &ids)?;
     let run = MatchRun::new(game, plan.seed.clone(), plan.options, plan.limits, players, called_off);
@@ -357,6 +371,11 @@ impl Body for LocalBody {
         self.process.as_ref().map_or_else(CpuTimes::default, |process| CpuTimes::below(process.launcher_pid()))
     }
 
+    fn awaited(&self) -> Option<String> {
+        let causes = "perhaps it doesn't flush stdout, reads all of stdin first, or starts slowly (`--startup-ms`)";
+        Some(causes.to_owned())
+    }
+
     fn is_flooding(&self) -> bool {
         self.stderr.is_flooding()
     }
@@ -418,6 +437,7 @@ impl StartError {
             | StartError::NotReadable { .. }
             | StartError::MissingInterpreter { .. }
             | StartError::Format { .. }
+            | StartError::Script { .. }
             | StartError::Refused { .. } => true,
             StartError::Spec { .. }
             | StartError::NoSandbox { .. }

@@ -35,7 +35,10 @@ impl MovesHash {
             first: first_seat(game, ids.len()),
             seats: ids.len(),
             ids_json: json!(ids).to_string(),
-            aliases: ids.iter().enumerate().map(|(seat, id)| (id.to_string(), seat)).collect(),
+            // A name as an id may be a part of other words, so only the whole JSON text is replaced.
+            aliases: (ids.iter().enumerate())
+                .map(|(seat, id)| (if id.is_uuid() { id.to_string() } else { json!(id).to_string() }, seat))
+                .collect(),
             has_state: false,
         };
         moves.add(game.game_type().name);
@@ -112,7 +115,8 @@ impl MovesHash {
         let mut text = Cow::Borrowed(text);
         for (alias, seat) in &self.aliases {
             if text.contains(alias.as_str()) {
-                text = text.replace(alias.as_str(), &format!("seat {}", self.place(*seat))).into();
+                let quote = if alias.starts_with('"') { "\"" } else { "" };
+                text = text.replace(alias.as_str(), &format!("{quote}seat {}{quote}", self.place(*seat))).into();
             }
         }
         self.hash.update((text.len() as u64).to_be_bytes());

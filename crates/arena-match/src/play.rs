@@ -233,6 +233,14 @@ impl<'a> MatchRun<'a> {
         let times: Vec<Option<f64>> = self.talk.seats.iter_mut().map(|seat| seat.step_used.take().map(in_ms)).collect();
         let is_timed =
             infos.iter().any(Option::is_some) || self.talk.seats.iter().any(|seat| seat.time_control.is_some());
+        if recorded.is_none() {
+            let rejections = self.play.events().rejections();
+            for seat in &mut self.talk.seats {
+                if let Some(first) = rejections.iter().find(|rejected| rejected.seat == seat.number) {
+                    seat.note_refused(&first.reason);
+                }
+            }
+        }
         let faults = self.talk.new_faults();
         if let Some(recorder) = &mut self.recorder {
             let (disqualified, rejected) = recorded.unwrap_or((&out[..], self.play.events().rejections()));
@@ -296,7 +304,7 @@ impl<'a> MatchRun<'a> {
         let logs = self.talk.finish();
         result.moves = Some(self.moves.finish(&result.scores()));
         for (part, seat) in result.seats.iter_mut().zip(&self.talk.seats) {
-            part.faults = seat.faults;
+            (part.faults, part.refused) = (seat.faults, seat.refused);
             (part.waited_ms, part.longest_step_ms) = (in_ms(seat.used), in_ms(seat.longest));
         }
         let mut seats = self.talk.seats.into_iter();

@@ -80,6 +80,7 @@ impl FunctionName<'_> {
                 own: vec![source.own],
             }),
             name,
+            id: None,
             time_control: None,
             note: None,
         })

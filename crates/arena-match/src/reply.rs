@@ -14,6 +14,9 @@ pub struct Reply<'a> {
     agent_id: Option<&'a RawValue>,
     #[serde(borrow)]
     actions: Option<&'a RawValue>,
+    /// A frequent misspelling of `actions`.
+    #[serde(borrow)]
+    action: Option<&'a RawValue>,
     #[serde(borrow)]
     r#move: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -27,6 +30,9 @@ pub struct Reply<'a> {
     #[serde(borrow)]
     info: Option<&'a RawValue>,
 }
+
+/// The description of a reply with a misspelled key.
+pub const MISNAMED: &str = "the reply has the key `action` instead of `actions`, so it does nothing";
 
 /// The reason that a line isn't a reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,7 +67,9 @@ impl<'a> Reply<'a> {
     /// # Errors
     /// If the line isn't a JSON object.
     pub fn read(line: &'a [u8]) -> Result<Reply<'a>, Unreadable> {
-        let text = std::str::from_utf8(line).map_err(|_| Unreadable::NotUtf8)?.trim_ascii();
+        let text = std::str::from_utf8(line).map_err(|_| Unreadable::NotUtf8)?;
+        // Some programs on Windows begin their output with a byte order mark.
+        let text = text.trim_start_matches('\u{feff}').trim_ascii();
         if text.starts_with('{') {
             return serde_json::from_str(text).map_err(|error| Unreadable::NotJson(error.to_string()));
         }
@@ -95,6 +103,11 @@ impl<'a> Reply<'a> {
     /// Returns true if the reply has `actions` or `move`.
     pub fn has_actions(&self) -> bool {
         self.actions.is_some() || self.r#move.is_some()
+    }
+
+    /// Returns true if the reply has the key `action` where `actions` belongs.
+    pub fn misnames_actions(&self) -> bool {
+        self.action.is_some() && !self.has_actions()
     }
 
     /// Returns the text of the list of actions. A `move` without `actions`, as snake and chess agents send
@@ -176,6 +189,10 @@ mod tests {
         check(
             b"  {\"agent_id\": \"m\\u0065\", \"agent_name\": \"A\\u0007b\", \"agent_version\": 2}\r",
             expect![[r#"Own pong false name Some("Ab") version Some("2") actions none"#]],
+        );
+        check(
+            "\u{feff}{\"agent_id\":\"me\",\"pong\":1}\r".as_bytes(),
+            expect!["Own pong true name None version None actions none"],
         );
     }
 

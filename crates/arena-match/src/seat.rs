@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arena_model::{AgentId, Dialect, Disqualified, Owner, TimeControl, TimeLimits, Verdict};
 
-use crate::reply::{Claim, Reply, Unreadable};
+use crate::reply::{Claim, MISNAMED, Reply, Unreadable};
 
 /// The number of faults at which an agent is disqualified.
 const TOO_MANY: u32 = 11;
@@ -15,6 +15,9 @@ const NO_TEXT: &str = "`agent_id` isn't a text";
 
 /// The maximum length of a quoted line in a fault, in bytes.
 const QUOTED: usize = 200;
+
+/// The maximum length of a quoted line in the summary of a match, in bytes.
+const SHORT: usize = 60;
 
 /// An agent's seat in a match.
 #[derive(Debug)]
@@ -37,6 +40,14 @@ pub struct Seat {
     pub out: Option<Disqualified>,
     /// The number of faults so far.
     pub faults: u32,
+    /// The number of answers so far, of those to `set_agent_id` only the faults.
+    pub answers: u32,
+    /// The number of answers without a fault, but with actions that the game refused.
+    pub refused: u32,
+    /// The number of answers without a fault, but with a misspelled key for the actions. Replays don't contain it.
+    pub misnamed: u32,
+    /// The first fault or refused action, in words.
+    pub first_error: Option<String>,
     /// The total time charged to the agent.
     pub used: Duration,
     /// The longest time charged for one step.
@@ -92,6 +103,10 @@ impl Seat {
             version,
             out: None,
             faults: 0,
+            answers: 0,
+            refused: 0,
+            misnamed: 0,
+            first_error: None,
             used: Duration::ZERO,
             longest: Duration::ZERO,
             bank: Duration::from_millis(limits.bank_ms),
@@ -150,6 +165,12 @@ impl Seat {
 
     /// Validates the answer to `set_agent_id`.
     pub fn validate_consent(&mut self, line: &[u8]) {
+        let faults = self.faults;
+        self.read_consent(line);
+        self.answers += self.faults - faults;
+    }
+
+    fn read_consent(&mut self, line: &[u8]) {
         let reply = match Reply::read(line) {
             Ok(reply) => reply,
             Err(error) => return self.fault(line, &error.to_string()),
@@ -186,6 +207,7 @@ impl Seat {
 
     /// Validates the answer to a state. Returns the text of its actions, or `None` if the answer is invalid.
     pub fn validate_actions<'line>(&mut self, line: &'line [u8]) -> Option<Cow<'line, str>> {
+        self.answers += 1;
         let reply = match Reply::read(line) {
             Ok(reply) => reply,
             Err(Unreadable::NotJson(words)) => {
@@ -201,6 +223,10 @@ impl Seat {
             Claim::Own => match reply.fault() {
                 None => {
                     self.info = reply.info().map(str::to_owned);
+                    if reply.misnames_actions() {
+                        self.misnamed += 1;
+                        self.first_error.get_or_insert_with(|| MISNAMED.to_owned());
+                    }
                     Some(reply.actions())
                 }
                 Some(what) => {
@@ -261,8 +287,15 @@ impl Seat {
         }
     }
 
+    /// Counts the last answer as one with refused actions. `reason` is the reason of the first refusal.
+    pub fn note_refused(&mut self, reason: &str) {
+        self.refused += 1;
+        self.first_error.get_or_insert_with(|| quote(reason.as_bytes()));
+    }
+
     fn fault(&mut self, line: &[u8], what: &str) {
         self.faults += 1;
+        self.first_error.get_or_insert_with(|| format!("`{}`: {what}", quote(&line[..line.len().min(SHORT)])));
         self.fresh_faults.push(Fault { seat: self.number, what: what.to_owned(), line: quote(line) });
         if self.faults >= TOO_MANY {
             match self.missing_ids == self.faults {
@@ -417,6 +450,24 @@ mod tests {
             assert_eq!(((name, faults), out), (expected, None), "{id}");
         }
         assert_eq!(consent(r#"{"agent_id":"you"}"#).2, Some(Verdict::AgentIdSpoofing));
+    }
+
+    #[test]
+    fn the_first_error_is_kept_for_the_summary() {
+        let mut seat = seat();
+        let long = format!("{{\"agent_id\":\"me\",\"actions\":{}", "7".repeat(100));
+        for line in [r#"{"agent_id":"me","actions":[]}"#, &long, r#"{"agent_id":"me","action":"UP"}"#, "oops"] {
+            seat.validate_actions(line.as_bytes());
+        }
+        seat.note_refused("no such cell");
+        assert_eq!((seat.answers, seat.faults, seat.misnamed, seat.refused), (4, 2, 1, 1));
+        let first = seat.first_error.take().unwrap();
+        let quoted = &long[..60];
+        assert!(first.starts_with(&format!("`{quoted}`: the line isn't JSON")), "{first}");
+        seat.validate_actions(br#"{"agent_id":"me","action":{"move":"UP"}}"#);
+        assert_eq!(seat.first_error.as_deref(), Some(MISNAMED));
+        seat.validate_actions(br#"{"agent_id":"me","action":"move","move":"UP"}"#);
+        assert_eq!((seat.answers, seat.faults, seat.misnamed), (6, 2, 2));
     }
 
     #[test]

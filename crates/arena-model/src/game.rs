@@ -45,6 +45,11 @@ impl AgentId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns true if the id has the form of those from [`agent_ids`]. Other ids are names.
+    pub fn is_uuid(&self) -> bool {
+        uuid::Uuid::try_parse(&self.0).is_ok()
+    }
 }
 
 impl FromStr for AgentId {

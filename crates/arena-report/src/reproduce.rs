@@ -108,6 +108,9 @@ pub fn command(record: &Record) -> String {
     {
         add("--dialect", name);
     }
+    if plan.agents.iter().any(|agent| agent.agent_id.is_some()) {
+        add("--agent-ids", "names".to_owned());
+    }
     if !plan.shares_core {
         add("--affinity", "any".to_owned());
     }

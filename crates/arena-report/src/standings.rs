@@ -98,6 +98,8 @@ fn table(record: &Record, has_ends: bool) -> Grid {
     let is_knockout = record.schedule.survived().is_some();
     let disqualifications = disqualifications_by_agent(record);
     let ratings = Ratings::of(record);
+    let unusable = unusable_answers(record);
+    let has_unusable = unusable.iter().any(|count| *count > 0);
     let has_disqualifications = disqualifications.iter().any(|one| !one.verdicts.is_empty());
     let means = means(record);
     let scored = |line: Option<&TournamentStanding>| -> Vec<String> {
@@ -147,6 +149,7 @@ fn table(record: &Record, has_ends: bool) -> Grid {
             cell(has_disqualifications, "disqualified", &|line| {
                 disqualifications[line.agent].verdicts.values().sum::<u64>().to_string()
             }),
+            cell(has_unusable, "unusable answers", &|line| unusable[line.agent].to_string()),
         ];
         cells.into_iter().flatten().chain(scored(line)).collect()
     };
@@ -246,6 +249,18 @@ pub(crate) fn incidents(record: &Record) -> Vec<String> {
         format!("worker {} was quarantined: {}; {games}", line.worker, line.why)
     });
     lots.chain(changes).chain(quarantined).collect()
+}
+
+/// Returns the number of each agent's answers that were faults or had refused actions, by agent number.
+fn unusable_answers(record: &Record) -> Vec<u64> {
+    let mut unusable = vec![0; record.plan.agents.len()];
+    for game in record.games() {
+        let Some(pairing) = record.schedule.pairing(game.number) else { continue };
+        for (seat, agent) in game.result.seats.iter().zip(&pairing.agents) {
+            unusable[*agent] += u64::from(seat.faults) + u64::from(seat.refused);
+        }
+    }
+    unusable
 }
 
 /// Returns each agent's disqualifications, by agent number.

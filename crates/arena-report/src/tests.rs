@@ -21,6 +21,7 @@ pub fn record(game: &str, format: Format, names: &[&str], seats: usize, games: u
 fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
     let entrant = |name: &&str| Entrant {
         name: (*name).to_owned(),
+        agent_id: None,
         version: None,
         path: format!("http://127.0.0.1/{name}"),
         dialect: Dialect::default(),
@@ -48,6 +49,7 @@ fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
             verdict: reason.filter(|_| agent == "crash"),
             detail: (agent == "crash").then(|| "exited with code 1".to_owned()),
             faults: 0,
+            refused: 0,
             waited_ms: 0.0,
             longest_step_ms: 0.0,
             agent,

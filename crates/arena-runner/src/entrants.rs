@@ -65,6 +65,7 @@ pub fn enter(agent: &Agent, except: &Path) -> Result<Entrant, EntrantError> {
     }
     let mut entrant = Entrant {
         name: agent.name.clone(),
+        agent_id: agent.id.clone(),
         version: agent.version.clone(),
         path: agent.path.clone(),
         dialect: agent.dialect,
@@ -97,12 +98,12 @@ pub fn agent_of(entrant: &Entrant) -> Agent {
             own: entrant.files.clone(),
         }),
     };
-    let (name, version) = (entrant.name.clone(), entrant.version.clone());
+    let (name, id, version) = (entrant.name.clone(), entrant.agent_id.clone(), entrant.version.clone());
     let time_control = match &channel {
         Channel::BuiltIn(agent) => agent.time_control(),
         Channel::Stdio(_) | Channel::Http(_) => None,
     };
-    Agent { path: entrant.path.clone(), name, version, dialect: entrant.dialect, channel, time_control, note: None }
+    Agent { path: entrant.path.clone(), name, id, version, dialect: entrant.dialect, channel, time_control, note: None }
 }
 
 /// Returns the SHA-256 of an agent's current files, without the folder `except`. `None` for a remote agent.

@@ -396,6 +396,7 @@ mod tests {
     fn plan(game: &str) -> TournamentPlan {
         let entrant = |name: &str| Entrant {
             name: name.to_owned(),
+            agent_id: None,
             version: None,
             path: name.to_owned(),
             dialect: Dialect::default(),

@@ -594,6 +594,7 @@ fn read_seat(row: &dyn Columns, of: u64) -> Result<SeatResult<LeagueAgentNo>, St
         verdict: verdict.transpose()?,
         detail: row.prose_or_null(13)?.map(Into::into),
         faults: small(row, 14)?,
+        refused: 0,
         waited_ms: row.real(15)?,
         longest_step_ms: row.real(16)?,
     })

@@ -46,6 +46,9 @@ pub(crate) struct Columns {
     verdicts: Vec<Option<Verdict>>,
     details: Vec<Option<String>>,
     faults: Vec<u32>,
+    /// The numbers of other answers with refused actions, if there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    refused: Vec<u32>,
     pub seed: String,
     epochs: u64,
     outcome: MatchOutcome,
@@ -76,7 +79,8 @@ impl TryFrom<Columns> for GameLine {
         let Columns { fixture: number, round, agents, ranks, scores, verdicts, details, faults, seed, .. } = columns;
         let (TimeColumns { took_ms, waited_ms, longest_step_ms }, moves) = (columns.time, columns.moves);
         let challenge_scores = columns.challenge_scores.unwrap_or_else(|| vec![None; agents.len()]);
-        let lengths = [ranks.len(), scores.len(), verdicts.len(), details.len(), faults.len()];
+        let refused = if columns.refused.is_empty() { vec![0; agents.len()] } else { columns.refused };
+        let lengths = [ranks.len(), scores.len(), verdicts.len(), details.len(), faults.len(), refused.len()];
         let times = [waited_ms.len(), longest_step_ms.len()];
         if lengths.iter().chain(&times).any(|length| *length != agents.len()) {
             return Err(format!("game {number} has {} seats, but one of its lists has another length", agents.len()));
@@ -104,6 +108,7 @@ impl TryFrom<Columns> for GameLine {
             verdict: verdicts.next().flatten(),
             detail: details.next().flatten(),
             faults: faults[seat],
+            refused: refused[seat],
             waited_ms: waited_ms[seat],
             longest_step_ms: longest_step_ms[seat],
         });
@@ -120,6 +125,7 @@ impl From<GameLine> for Columns {
         }
         let seats = &result.seats;
         let challenge_scores = list(seats, |seat| seat.challenge_score);
+        let refused = list(seats, |seat| seat.refused);
         Columns {
             fixture: number,
             round,
@@ -129,6 +135,7 @@ impl From<GameLine> for Columns {
             verdicts: list(seats, |seat| seat.verdict),
             details: list(seats, |seat| seat.detail.clone()),
             faults: list(seats, |seat| seat.faults),
+            refused: if refused.iter().any(|count| *count > 0) { refused } else { Vec::new() },
             seed: result.seed.reveal(),
             epochs: result.epochs,
             challenge_scores: challenge_scores.iter().any(Option::is_some).then_some(challenge_scores),

@@ -5,7 +5,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use arena_model::{
-    Adjudication, Dialect, GameType, Limits, OptionsError, SandboxMode, Seed, Setup, TimeControl, TimeLimits, agent_ids,
+    Adjudication, AgentId, Dialect, GameType, Limits, OptionsError, SandboxMode, Seed, Setup, TimeControl, TimeLimits,
+    agent_ids,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -130,6 +131,9 @@ impl PartialEq for Rules {
 pub struct Entrant {
     /// The agent's name, which is unique in the tournament.
     pub name: String,
+    /// The id in matches, instead of one from the match's seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
     /// The version in the agent's manifest.
     pub version: Option<String>,
     /// The path or URL, as the user typed it.

@@ -296,6 +296,7 @@ mod tests {
     fn swiss() -> Record {
         let entrant = |name: &str| Entrant {
             name: name.to_owned(),
+            agent_id: None,
             version: None,
             path: name.to_owned(),
             dialect: Dialect::default(),

@@ -125,6 +125,9 @@ pub struct PlayArgs {
     /// Format of the states sent to all agents: both, spec or flat [default: from their manifests]
     #[arg(long, value_name = "DIALECT", value_parser = dialect)]
     pub dialect: Option<Dialect>,
+    /// Ids of the agents in messages and replays.
+    #[arg(long, value_enum, default_value_t = AgentIds::Uuids)]
+    pub agent_ids: AgentIds,
     /// Time limit of a step, in milliseconds [default: the game's]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
     pub step_ms: Option<u64>,
@@ -174,6 +177,15 @@ pub struct SandboxArgs {
     /// File or folder that agents may read besides their own; may be repeated.
     #[arg(long, value_name = "PATH")]
     pub expose: Vec<PathBuf>,
+}
+
+/// Ids of agents in matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AgentIds {
+    /// UUIDs that follow from the seed.
+    Uuids,
+    /// The agents' names in tables: of the file, the folder, its manifest, or before the `=` of --agent.
+    Names,
 }
 
 /// Sandbox mode.

@@ -69,6 +69,10 @@ pub fn fork_match(args: &ForkMatchArgs, style: Style) -> Result<(), Failure> {
     let mut agents: Vec<Agent> = args.agents.iter().map(|agent| find_agent(agent)).collect::<Result<_, Failure>>()?;
     print_notes(&agents);
     make_names_unique(&mut agents);
+    // The recorded actions contain the ids.
+    for (agent, id) in agents.iter_mut().zip(replay.agent_ids().map_err(bad)?) {
+        agent.id = Some(id);
+    }
     let mut sandbox = confinement(&args.sandbox)?;
     let places: Vec<OutputPath<'_>> = args.out.iter().map(|path| OutputPath::File(path)).collect();
     sandbox.private =
@@ -98,7 +102,7 @@ pub fn fork_match(args: &ForkMatchArgs, style: Style) -> Result<(), Failure> {
     }
     let path = args.out.as_ref().map(|path| path.display().to_string());
     match style {
-        Style::Pretty | Style::Compact => print(&score::describe(&played, path.as_deref())),
+        Style::Pretty | Style::Compact => print(&score::describe(&played, &agents, path.as_deref())),
         Style::Json => {
             let printed = Printed::of(None, game, &played, agents.iter(), path).forked_from(past.origin());
             print(&serde_json::to_string(&printed).map_err(|error| Failure::caused(Exit::Internal, &error))?)

@@ -1,10 +1,11 @@
 //! Results for people: a single game in full, one line for each of several games, and the total score.
 
 use std::fmt::{self, Display};
+use std::path::Path;
 
-use arena_match::{Agent, PlayedMatch, ReplayFork, SeatedAgent};
+use arena_match::{Agent, Channel, OwnerLog, PlayedMatch, ReplayFork, SeatedAgent};
 use arena_model::{GameType, MatchOutcome, MatchResult, Moves, Score as ChallengeScore, Verdict};
-use arena_report::{finished, number_of};
+use arena_report::{finished, number_of, shell_word};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -29,6 +30,52 @@ struct AgentScore {
     draws: u32,
     disqualified: u32,
     score: f64,
+    errors: AnswerErrors,
+}
+
+/// The answers of an agent that were faults or had refused actions.
+struct AnswerErrors {
+    /// The command that checks the agent; `None` for a built-in agent.
+    check: Option<String>,
+    answers: u32,
+    faulty: u32,
+    refused: u32,
+    first: Option<String>,
+}
+
+impl AnswerErrors {
+    fn of(agent: &Agent) -> AnswerErrors {
+        let is_word = Path::new(&agent.path).exists() || agent.path.starts_with("py:");
+        let check = match &agent.channel {
+            Channel::BuiltIn(_) => None,
+            Channel::Http(url) => Some(format!("arena agent check {}", shell_word(url))),
+            Channel::Stdio(_) if is_word => Some(format!("arena agent check {}", shell_word(&agent.path))),
+            Channel::Stdio(_) => Some(format!("arena agent check -- {}", agent.path)),
+        };
+        AnswerErrors { check, answers: 0, faulty: 0, refused: 0, first: None }
+    }
+
+    /// Counts the answers of a game.
+    fn add(&mut self, log: &OwnerLog) {
+        self.answers += log.answers;
+        self.faulty += log.faults.len() as u32;
+        self.refused += log.refused;
+        self.first = self.first.take().or_else(|| log.first_error.clone());
+    }
+
+    /// Describes the errors of the agent `name` in one line, if there are any.
+    fn describe(&self, name: &str) -> Option<String> {
+        let (first, answers) = (self.first.as_ref()?, self.answers);
+        let count = match (self.faulty, self.refused) {
+            (faulty, 0) => format!("{faulty} of {answers} answers unusable"),
+            (0, refused) => format!("{refused} of {answers} answers with refused actions"),
+            (faulty, refused) => {
+                format!("{faulty} of {answers} answers unusable and {refused} with refused actions")
+            }
+        };
+        let advice = self.check.as_ref().map(|command| format!("; try `{command}`")).unwrap_or_default();
+        Some(printable(&format!("{name}: {count}, first: {first}{advice}")).into_owned())
+    }
 }
 
 impl TotalScore {
@@ -41,6 +88,7 @@ impl TotalScore {
             draws: 0,
             disqualified: 0,
             score: 0.0,
+            errors: AnswerErrors::of(agent),
         };
         TotalScore { agents: agents.iter().map(line).collect(), games: 0, void: 0 }
     }
@@ -52,7 +100,12 @@ impl TotalScore {
 
     /// Counts a game. `first` is the index of the agent on the first seat; the agents after it, cyclically, have the
     /// next seats.
-    pub fn add(&mut self, first: usize, result: &MatchResult<SeatedAgent>) {
+    pub fn add(&mut self, first: usize, played_match: &PlayedMatch) {
+        let result = &played_match.result;
+        for (number, log) in played_match.logs.iter().enumerate() {
+            let at = (first + number) % self.agents.len();
+            self.agents[at].errors.add(log);
+        }
         if result.outcome.is_void() {
             self.void += 1;
             return;
@@ -99,6 +152,9 @@ impl Display for TotalScore {
             ]);
         }
         write!(f, "{}", table.right(1..=7))?;
+        for sentence in self.agents.iter().filter_map(|line| line.errors.describe(&line.name)) {
+            write!(f, "\n{sentence}")?;
+        }
         match self.void {
             0 => Ok(()),
             1 => write!(f, "\n1 game was void and counts for no agent"),
@@ -159,6 +215,9 @@ struct PrintedSeat<'a> {
     tainted_reason: Option<Verdict>,
     tainted_detail: Option<&'a str>,
     faults: u32,
+    answers: u32,
+    refused_answers: u32,
+    first_error: Option<&'a str>,
     time_used_ms: f64,
     longest_step_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,6 +237,7 @@ impl<'a> Printed<'a> {
         let agents: Vec<&Agent> = agents.collect();
         let seat = |seat: usize| {
             let (agent, result) = (&result.seats[seat].agent, &result.seats[seat]);
+            let log = played_match.logs.get(seat);
             PrintedSeat {
                 agent_id: agent.id.as_str(),
                 name: &agent.name,
@@ -191,9 +251,12 @@ impl<'a> Printed<'a> {
                 tainted_reason: result.verdict,
                 tainted_detail: result.detail.as_deref(),
                 faults: result.faults,
+                answers: log.map_or(0, |log| log.answers),
+                refused_answers: log.map_or(0, |log| log.refused),
+                first_error: log.and_then(|log| log.first_error.as_deref()),
                 time_used_ms: result.waited_ms,
                 longest_step_ms: result.longest_step_ms,
-                metered: played_match.logs.get(seat).and_then(|log| log.metered.as_ref()),
+                metered: log.and_then(|log| log.metered.as_ref()),
             }
         };
         Printed {
@@ -218,8 +281,8 @@ impl<'a> Printed<'a> {
     }
 }
 
-/// Formats a single game in full.
-pub fn describe(played_match: &PlayedMatch, replay_file: Option<&str>) -> String {
+/// Formats a single game in full. `agents` are in the order of their seats.
+pub fn describe(played_match: &PlayedMatch, agents: &[Agent], replay_file: Option<&str>) -> String {
     let result = &played_match.result;
     let mut table = Table::new(&["rank", "agent", "score", "seat", "total ms", "longest step ms", "faults", ""]);
     let by_rank = by_rank(result);
@@ -252,6 +315,12 @@ pub fn describe(played_match: &PlayedMatch, replay_file: Option<&str>) -> String
     };
     let epochs = counted(result.epochs, "epoch", "epochs");
     text += &printable(&format!("{}: {winner} after {epochs}\n", result.outcome.termination));
+    for &number in &by_rank {
+        let mut errors = AnswerErrors::of(&agents[number]);
+        errors.add(&played_match.logs[number]);
+        let sentence = errors.describe(&result.seats[number].agent.name);
+        text += &sentence.map_or_else(String::new, |sentence| sentence + "\n");
+    }
     for number in by_rank.into_iter().filter(|number| result.seats[*number].verdict.is_some()) {
         text += &last_words(&result.seats[number].agent.name, &played_match.logs[number].stderr);
     }

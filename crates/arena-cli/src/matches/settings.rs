@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use arena_games::board::Stage;
-use arena_match::{Agent, Channel, Confinement, Launcher, Limits, SandboxMode};
-use arena_model::{GameType, Seed, Setup};
+use arena_match::{Agent, Channel, Confinement, Launcher, Limits, MatchPlan, SandboxMode};
+use arena_model::{AgentId, AnyGame, GameType, Seed, Setup};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Sandbox, SandboxArgs};
@@ -78,24 +78,38 @@ pub fn make_names_unique(agents: &mut [Agent]) {
     }
 }
 
+/// Makes the agents' names their ids in matches. Names must be unique.
+pub fn make_names_ids(agents: &mut [Agent]) -> Result<(), Failure> {
+    for agent in agents {
+        let id = agent.name.parse::<AgentId>().ok().filter(|id| !id.is_uuid());
+        agent.id = Some(id.ok_or_else(|| {
+            let sentence = format!(
+                "--agent-ids names: `{}` can't be an id; rename the agent, with 1 to {} characters that are neither \
+                 control characters nor a UUID",
+                agent.name,
+                AgentId::MAX_CHARS
+            );
+            Failure::new(Exit::Usage, sentence)
+        })?);
+    }
+    Ok(())
+}
+
 /// Fails if the game doesn't accept the options or the number of agents.
 pub fn try_start(game: &'static GameType, options: &Map<String, Value>, agents: usize) -> Result<(), Failure> {
-    start(game, options, agents, &Seed::from_number(0)).map(|_| ())
+    try_seat(game, options, agents).map(|_| ())
 }
 
 /// Returns the data that the live view needs before the match begins.
-pub fn stage(
-    game: &'static GameType,
-    options: &Map<String, Value>,
-    agents: usize,
-    seed: &Seed,
-) -> Result<Stage, Failure> {
-    start(game, options, agents, seed).map(|game| stage_of_game(&*game, seed, agents))
+pub fn stage(plan: &MatchPlan<'_>) -> Result<Stage, Failure> {
+    let agents = plan.agent_ids();
+    let setup = Setup { agents: agents.clone(), seed: plan.seed.clone() };
+    start(plan.game, plan.options, setup).map(|game| stage_of_game(&*game, &agents))
 }
 
 /// Describes a game: its name, seats and limits, and each option with its default.
 pub fn facts(game: &'static GameType) -> Result<Value, Failure> {
-    let options = start(game, &Map::new(), *game.seats.start(), &Seed::from_number(0))?.config();
+    let options = try_seat(game, &Map::new(), *game.seats.start())?.config();
     Ok(json!({
         "name": game.name,
         "description": game.description,
@@ -119,13 +133,14 @@ pub fn check_players(options: &Map<String, Value>, agents: usize) -> Result<(), 
     }
 }
 
-fn start(
-    game: &'static GameType,
-    options: &Map<String, Value>,
-    agents: usize,
-    seed: &Seed,
-) -> Result<Box<dyn arena_model::AnyGame>, Failure> {
-    let setup = Setup { agents: arena_match::agent_ids(seed, agents), seed: seed.clone() };
+/// Starts a game with this number of agents.
+fn try_seat(game: &'static GameType, options: &Map<String, Value>, agents: usize) -> Result<Box<dyn AnyGame>, Failure> {
+    let seed = Seed::from_number(0);
+    start(game, options, Setup { agents: arena_match::agent_ids(&seed, agents), seed })
+}
+
+fn start(game: &'static GameType, options: &Map<String, Value>, setup: Setup) -> Result<Box<dyn AnyGame>, Failure> {
+    let agents = setup.agents.len();
     let started = game.start(options, setup).map_err(|error| Failure::caused(Exit::Usage, &error))?;
     check_players(options, agents)?;
     Ok(started)

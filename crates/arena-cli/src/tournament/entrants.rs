@@ -6,8 +6,9 @@ use arena_match::{Agent, Dialect};
 use arena_runner::enter;
 use arena_tournament::Entrant;
 
+use crate::args::AgentIds;
 use crate::exit::{Exit, Failure};
-use crate::matches::settings::{find_agent, find_command, make_names_unique};
+use crate::matches::settings::{find_agent, find_command, make_names_ids, make_names_unique};
 
 /// The longest name, in characters, since names are printed in tables.
 const LONGEST: usize = 64;
@@ -17,6 +18,7 @@ pub fn find(
     texts: &[String],
     commands: &[String],
     dialect: Option<Dialect>,
+    agent_ids: AgentIds,
     folder: &Path,
 ) -> Result<Vec<Entrant>, Failure> {
     let mut agents: Vec<Agent> = Vec::new();
@@ -49,6 +51,9 @@ pub fn find(
     }
     name_by_folder(&mut agents, &is_named);
     number_equal_names(&mut agents, &is_named)?;
+    if agent_ids == AgentIds::Names {
+        make_names_ids(&mut agents)?;
+    }
     for agent in &mut agents {
         agent.dialect = dialect.unwrap_or(agent.dialect);
     }

@@ -199,6 +199,11 @@ def endless_nesting(_):
         write(b'{"a":[' * 10000)
 
 
+def says_good_bye(message):
+    time.sleep(0.02)
+    print("told to stop:", message["stop"]["reason"], file=sys.stderr, flush=True)
+
+
 @on("state")
 def cheats_and_says_good_bye(state):
     speaks_as_its_opponent(state)
@@ -206,8 +211,17 @@ def cheats_and_says_good_bye(state):
 
 @on("stop")
 def cheats_and_says_good_bye(message):
-    time.sleep(0.02)
-    print("told to stop:", message["stop"]["reason"], file=sys.stderr, flush=True)
+    says_good_bye(message)
+
+
+@on("state")
+def errs_and_says_good_bye(_):
+    write(b"oops\n")
+
+
+@on("stop")
+def errs_and_says_good_bye(message):
+    says_good_bye(message)
 
 
 # --- floods ----------------------------------------------------------------------------------------------------------------------
@@ -471,6 +485,17 @@ def moves_by_nonsense(_):
 @on("state")
 def ends_lines_as_on_windows(state):
     write(json.dumps({"agent_id": me, "actions": actions(state)}).encode() + b"\r\n")
+
+
+@on("start")
+def begins_with_a_byte_order_mark(_):
+    write(b"\xef\xbb\xbf")
+    return HONESTLY
+
+
+@on("state")
+def moves_north(_):
+    say(agent_id=me, actions=[{"action": "move", "move": "NORTH"}])
 
 
 @on("state")

@@ -1,6 +1,7 @@
 //! The example agents. In each language they must play each game to its end, without a fault, and with the same moves.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -64,6 +65,19 @@ fn play(game: &str, option: Option<&str>, agent: &Path, replay: &Path) -> String
     lines.lines().skip(1).map(timeless).collect()
 }
 
+/// Copies an agent and the files beside it, and returns the agent's copy under this name.
+fn renamed(agent: &Path, name: &str, folder: &Path) -> PathBuf {
+    for entry in fs::read_dir(agent.parent().unwrap()).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        let is_module = path.extension().is_some_and(|ending| ending == "py" || ending == "js");
+        if path == agent || is_module && path.is_file() {
+            let to = if path == agent { name.into() } else { entry.file_name() };
+            fs::copy(&path, folder.join(to)).unwrap();
+        }
+    }
+    folder.join(name)
+}
+
 /// Returns the first lines in which two replays differ.
 fn first_difference<'a>(a: &'a str, b: &'a str) -> Option<(&'a str, &'a str)> {
     if a == b {
@@ -100,6 +114,47 @@ fn agents_in_all_languages_play_every_game_with_the_same_moves() {
             if let Some((expected, outcome)) = first_difference(python, other) {
                 panic!("{game}: python and {language} differ at\n{expected}\n{outcome}");
             }
+        }
+    }
+}
+
+#[test]
+fn agents_play_with_names_as_ids() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    let (c, rust) = (build_c(folder.path()), build_rust());
+    let long = "n".repeat(255);
+    let names = ["foo bar", &long];
+    for (game, _) in GAMES {
+        let agents = [
+            examples().join("python").join(format!("{game}.py")),
+            examples().join("javascript").join(format!("{game}.js")),
+            c.join(game),
+            rust.join(format!("{}-rs", game.replace('_', "-"))),
+        ];
+        for (number, agent) in agents.iter().enumerate() {
+            let paths = names.map(|name| {
+                let folder = folder.path().join(format!("{game}-{number}-{}", name.len()));
+                fs::create_dir(&folder).unwrap();
+                fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+                renamed(agent, name, &folder).to_str().unwrap().to_owned()
+            });
+            let replay = folder.path().join("game.jsonl");
+            let file = replay.to_str().unwrap();
+            let mut args = vec!["match", "run", game, "--agent-ids", "names", "--json", "--seed", "5"];
+            args.extend(["--step-ms", "20000", "--replay", file, "--agent", &paths[0], "--agent", &paths[1]]);
+            if game != "chess" {
+                args.extend(["--set", "n_epochs=30"]);
+            }
+            let result = run(&args).json();
+            for seat in result["scores"].as_array().unwrap() {
+                assert_eq!(seat["agent_id"], names[seat["seat"].as_u64().unwrap() as usize], "{agent:?}: {result}");
+                let state = (&seat["tainted"], &seat["faults"], &seat["refused_answers"]);
+                assert_eq!(state, (&Value::from(false), &Value::from(0), &Value::from(0)), "{agent:?}: {result}");
+            }
+            let verified = run(&["replay", "verify", file]);
+            assert_eq!(verified.code, 0, "{game}: {verified:#?}");
+            fs::remove_file(file).unwrap();
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::finding::{Finding, Findings};
 use crate::agent::{Agent, Channel};
 use crate::body::{Body, End, Log};
-use crate::conversation::{CONSENT, END, GRACE, STARTUP};
+use crate::conversation::{CONSENT, END, GRACE, STARTUP, only_empty};
 use crate::link::{Answer, Link, RELIEF, Request, ask_fairly};
 use crate::match_plan::{Confinement, start_one};
 use crate::message;
@@ -138,7 +138,7 @@ impl<'a> Session<'a> {
         match answer {
             Answer::Line | Answer::Interrupted => String::new(),
             Answer::SetAside => "no other answer".to_owned(),
-            Answer::Late => format!("no answer within {} ms", patience.as_millis()),
+            Answer::Late => format!("no answer within {} ms{}", patience.as_millis(), only_empty(&self.link)),
             Answer::Flood => "it wrote an endless line or too much unrequested output".to_owned(),
             Answer::Closed => self
                 .body
@@ -226,7 +226,8 @@ impl<'a> Session<'a> {
                 let how = self.describe(answer, STARTUP);
                 let advice = match answer {
                     Answer::Late | Answer::SetAside => {
-                        "answer {\"pong\": \"pong\"}, and flush stdout after each line: buffered output doesn't reach the arena"
+                        "answer {\"pong\": \"pong\"}, and flush stdout after each line: buffered output doesn't reach the arena. Read \
+                         stdin line by line, not to its end. If it starts slowly, matches wait longer with --startup-ms"
                     }
                     Answer::Flood => "answer each message with one line, and write no other output",
                     _ if !self.is_process() => {
@@ -284,8 +285,12 @@ impl<'a> Session<'a> {
         self.line = line;
     }
 
-    /// Adds a finding if the answer has a Windows line end.
+    /// Adds a finding if the answer has a byte order mark or a Windows line end.
     fn note_line_end(&mut self) {
+        if self.line.starts_with("\u{feff}".as_bytes()) {
+            let advice = "nothing needs to be done; the protocol has no such mark";
+            self.findings.add(Finding::advice("begins with a byte order mark, which is harmless here", advice));
+        }
         if self.line.ends_with(b"\r") {
             let advice = "nothing needs to be done; the protocol says LF alone";
             self.findings.add(Finding::advice("ends its lines with CR LF, which is harmless here", advice));

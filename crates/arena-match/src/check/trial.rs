@@ -13,7 +13,7 @@ use super::session::{Session, mend};
 use crate::link::Answer;
 use crate::message;
 use crate::play::MatchError;
-use crate::reply::{Claim, Reply};
+use crate::reply::{Claim, MISNAMED, Reply};
 use crate::seat::{Seat, quote};
 
 /// The seat of the agent that is checked.
@@ -226,8 +226,11 @@ fn ask_for_step(
     }
     if let Some(actions) = &actions {
         tried.answered += 1;
-        let is_move_alone = Reply::read(&line).is_ok_and(|reply| !reply.has_actions());
-        if is_move_alone && actions == "[]" {
+        let reply = Reply::read(&line).ok();
+        if reply.as_ref().is_some_and(Reply::misnames_actions) {
+            let advice = "rename the key: {\"agent_id\": …, \"actions\": […]}, a list of objects";
+            session.findings.add(Finding::wrong(MISNAMED, advice).with_line(quote(&line)).with_message(message));
+        } else if reply.is_some_and(|reply| !reply.has_actions()) && actions == "[]" {
             let advice = "an answer without actions is {\"agent_id\": …, \"actions\": []}";
             session.findings.add(
                 Finding::advice("answers a state with neither `actions` nor `move`", advice).with_line(quote(&line)),

@@ -15,6 +15,9 @@ const FIRST_LINE: u64 = 256;
 /// The first bytes of a binary.
 const ELF: &[u8] = b"\x7fELF";
 
+/// The first bytes of a script with a byte order mark.
+const MARKED_SCRIPT: &[u8] = b"\xef\xbb\xbf#!";
+
 /// Length of a binary's header, in bytes.
 const ELF_HEADER: usize = 64;
 
@@ -36,7 +39,17 @@ pub(super) fn find(program: &Path, search_path: &OsStr) -> Result<PathBuf, Start
     if metadata.permissions().mode() & 0o111 == 0 {
         return Err(StartError::NotExecutable { program: name });
     }
+    let script = |problem: &str| Err(StartError::Script { program: name.clone(), problem: problem.to_owned() });
     match Head::of(&path) {
+        Ok(Head::MarkedScript) => {
+            return script("it begins with a byte order mark, which hides its `#!`; save it as UTF-8 without the mark");
+        }
+        Ok(Head::Script(line)) if line.ends_in_cr => {
+            return script(
+                "its first line ends with CR LF, and the CR becomes a part of the interpreter's name; save it with line \
+                 ends LF",
+            );
+        }
         Ok(Head::Script(line)) => {
             if let Some(missing) = line.missing(search_path) {
                 let interpreter = missing.to_string_lossy().into_owned();
@@ -70,6 +83,8 @@ fn is_for_this_machine(header: &[u8]) -> bool {
 pub(super) enum Head {
     Binary,
     Script(FirstLine),
+    /// A script with a byte order mark, which the kernel doesn't run.
+    MarkedScript,
     Other,
 }
 
@@ -78,6 +93,8 @@ pub(super) struct FirstLine {
     pub(super) interpreter: PathBuf,
     /// The program that `env` looks up, if the interpreter is `env`.
     pub(super) by_env: Option<OsString>,
+    /// True if a carriage return follows the name of the interpreter, or of the program for `env`.
+    ends_in_cr: bool,
 }
 
 impl Head {
@@ -87,15 +104,24 @@ impl Head {
         if bytes.starts_with(ELF) {
             return Ok(if is_for_this_machine(&bytes) { Head::Binary } else { Head::Other });
         }
+        if bytes.starts_with(MARKED_SCRIPT) {
+            return Ok(Head::MarkedScript);
+        }
         let Some(line) = bytes.strip_prefix(b"#!") else { return Ok(Head::Other) };
         let line = line.split(|&byte| byte == b'\n').next().unwrap_or(line);
         let mut words = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
+        let last = words.clone().next_back();
+        // `env -S` splits its arguments at a carriage return, too.
+        let splits = words.clone().any(|word| word.starts_with(b"-S") || word.starts_with(b"--split-string"));
         let Some(interpreter) = words.next() else { return Ok(Head::Other) };
+        let is_alone = last == Some(interpreter);
         let interpreter = PathBuf::from(OsStr::from_bytes(interpreter));
         let is_env = interpreter.file_name() == Some(OsStr::new("env"));
         // The options and assignments of `env` precede the program.
         let by_env = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'=')).filter(|_| is_env);
-        Ok(Head::Script(FirstLine { interpreter, by_env: by_env.map(|word| OsStr::from_bytes(word).to_owned()) }))
+        let ends_in_cr = line.ends_with(b"\r") && (is_alone || by_env.is_some() && by_env == last && !splits);
+        let by_env = by_env.map(|word| OsStr::from_bytes(word).to_owned());
+        Ok(Head::Script(FirstLine { interpreter, by_env, ends_in_cr }))
     }
 }
 

@@ -10,6 +10,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeValLike;
+use nix::time::clock_getcpuclockid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_send_buffer_size;
@@ -94,7 +95,8 @@ fn watch(
     members: Members,
     peak_bytes: &mut u64,
 ) -> ExitCause {
-    let mut due = Instant::now() + INTERVAL;
+    let (mut due, mut interval) = (Instant::now() + INTERVAL, INTERVAL);
+    let mut activity = Activity::default();
     if let Some(cause) = reap(agent) {
         return cause;
     }
@@ -118,7 +120,13 @@ fn watch(
             return ExitCause::Killed(KillReason::Requested);
         }
         if Instant::now() >= due {
-            let used = Used::by(members, limits.processes.is_some());
+            if activity.is_idle() {
+                due = Instant::now() + interval;
+                continue;
+            }
+            let pids = pids(members);
+            let used = Used::by(&pids, members, limits.processes.is_some());
+            activity.see(&pids);
             *peak_bytes = used.memory_bytes.max(*peak_bytes);
             if limits.memory_bytes.is_some_and(|limit| used.memory_bytes > limit) {
                 return ExitCause::Killed(KillReason::Memory);
@@ -127,7 +135,8 @@ fn watch(
                 return ExitCause::Killed(KillReason::Processes);
             }
             let is_close = limits.memory_bytes.is_some_and(|limit| used.memory_bytes > limit / 2);
-            due = Instant::now() + if is_close { SHORT_INTERVAL } else { INTERVAL };
+            interval = if is_close { SHORT_INTERVAL } else { INTERVAL };
+            due = Instant::now() + interval;
         }
     }
 }
@@ -152,6 +161,38 @@ fn cause(status: WaitStatus) -> ExitCause {
     }
 }
 
+/// The CPU times of the agent's processes, read before the processes were last listed. A process that was new then has
+/// no time.
+#[derive(Default)]
+struct Activity(Vec<(i32, Option<Duration>)>);
+
+impl Activity {
+    /// Returns true if no process has run since the processes were last listed. They have then started no others, and
+    /// their usage is the same.
+    fn is_idle(&mut self) -> bool {
+        let mut is_idle = !self.0.is_empty();
+        for (pid, before) in &mut self.0 {
+            let now = cpu_time(*pid);
+            is_idle &= now.is_some() && *before == now;
+            *before = now;
+        }
+        is_idle
+    }
+
+    /// Records the list of processes. New processes count as active, because they may have run unseen.
+    fn see(&mut self, pids: &[i32]) {
+        let known = std::mem::take(&mut self.0);
+        let time = |pid: i32| known.iter().find(|(other, _)| *other == pid).and_then(|(_, time)| *time);
+        self.0 = pids.iter().map(|&pid| (pid, time(pid))).collect();
+    }
+}
+
+/// Returns the CPU time of a process and its threads.
+fn cpu_time(pid: i32) -> Option<Duration> {
+    let clock = clock_getcpuclockid(nix::unistd::Pid::from_raw(pid)).ok()?;
+    clock.now().ok().map(Duration::from)
+}
+
 /// The total usage of the agent's processes.
 #[derive(Default)]
 struct Used {
@@ -160,9 +201,9 @@ struct Used {
 }
 
 impl Used {
-    fn by(members: Members, count_threads: bool) -> Used {
+    fn by(pids: &[i32], members: Members, count_threads: bool) -> Used {
         let mut used = Used::default();
-        for pid in pids(members) {
+        for pid in pids {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             used.memory_bytes += memory_bytes(&status);
             // With namespaces, the kernel enforces the process limit.
@@ -172,10 +213,29 @@ impl Used {
             }
         }
         if members == Members::Namespace {
-            used.memory_bytes += in_sockets_bytes() + in_tcp_bytes();
+            let sockets = fs::read_to_string("/proc/self/net/sockstat").unwrap_or_default();
+            used.memory_bytes += if has_many_sockets(&sockets) { in_sockets_bytes() } else { 0 };
+            used.memory_bytes += if has_connections(&sockets) { in_tcp_bytes() } else { 0 };
         }
         used
     }
+}
+
+/// Returns true if the sockets of the agent's network namespace could hold more data than [`in_sockets_bytes`] ignores.
+fn has_many_sockets(sockstat: &str) -> bool {
+    count(sockstat, "sockets: used ").saturating_mul(DATAGRAMS) > FREE_SOCKETS
+}
+
+/// Returns true if the agent's network namespace can have TCP connections. A connection has two sockets there. For the
+/// list of [`in_tcp_bytes`], the kernel walks through a table of the whole machine, which takes milliseconds.
+fn has_connections(sockstat: &str) -> bool {
+    count(sockstat, "TCP: inuse ") > 1
+}
+
+/// Returns the number after `name` in `/proc/self/net/sockstat`, or the largest number if it can't be read.
+fn count(sockstat: &str, name: &str) -> u64 {
+    let rest = sockstat.lines().find_map(|line| line.strip_prefix(name));
+    rest.and_then(|rest| rest.split(' ').next()?.parse().ok()).unwrap_or(u64::MAX)
 }
 
 /// Returns an upper bound of the data queued in the sockets of the agent's network namespace. This data is
@@ -244,5 +304,47 @@ fn end_members(members: Members) {
             let _ = nix::sys::signal::kill(everybody, Signal::SIGKILL);
             while !matches!(wait(WaitOptions::empty()), Err(error) if error != Errno::INTR) {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_processes_that_have_not_run_are_idle() {
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let pid = child.id().cast_signed();
+        let mut activity = Activity::default();
+        assert!(!activity.is_idle());
+        activity.see(&[pid]);
+        assert!(!activity.is_idle(), "a new process may have run");
+        // The child needs some time to start and to fall asleep.
+        while !activity.is_idle() {
+            activity.see(&[pid]);
+        }
+        assert!(activity.is_idle());
+        let own = getpid().as_raw_pid();
+        activity.see(&[pid, own]);
+        assert!(!activity.is_idle() && !activity.is_idle(), "this process runs");
+        activity.see(&[pid]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!activity.is_idle(), "a process that ended isn't idle");
+    }
+
+    #[test]
+    fn sockets_are_listed_only_if_there_can_be_enough_of_them() {
+        let listed = |sockets: &str| (has_many_sockets(sockets), has_connections(sockets));
+        let sockstat = |used: u64, tcp: u64| {
+            format!("sockets: used {used}\nTCP: inuse {tcp} orphan 0 tw 0 alloc 90 mem 9\nUDP: inuse 0 mem 0\n")
+        };
+        assert_eq!(listed(&sockstat(0, 0)), (false, false));
+        assert_eq!(listed(&sockstat(5, 1)), (false, false));
+        assert_eq!(listed(&sockstat(6, 2)), (true, true));
+        assert_eq!(listed(""), (true, true));
+        let own = fs::read_to_string("/proc/self/net/sockstat").unwrap();
+        assert_ne!(count(&own, "sockets: used "), u64::MAX);
+        assert_ne!(count(&own, "TCP: inuse "), u64::MAX);
     }
 }

@@ -68,6 +68,14 @@ pub enum StartError {
         /// The program, as the user named it.
         program: String,
     },
+    /// The program is a script whose first line the kernel can't read.
+    #[error("{program} cannot be run: {problem}")]
+    Script {
+        /// The program, as the user named it.
+        program: String,
+        /// The problem and its remedy.
+        problem: String,
+    },
     /// The system refused to run the program for another reason.
     #[error("{program} could not be run: {reason}")]
     Refused {

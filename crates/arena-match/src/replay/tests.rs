@@ -383,9 +383,12 @@ fn changed_headers_are_found() {
         ]],
     );
     let ids = agent_ids(&Seed::from_number(7), 2);
-    let renamed = replay.replace(ids[0].as_str(), "ann").replace(ids[1].as_str(), "ben");
-    expect!["line 1: the agent on seat 0 is ann, but the seed gives 848cf120-ea98-44fa-a299-931255ca1761"]
-        .assert_eq(&found(&renamed));
+    let others = agent_ids(&Seed::from_number(8), 2);
+    let renamed = replay.replace(ids[0].as_str(), others[0].as_str()).replace(ids[1].as_str(), "ben");
+    let expected = format!("line 1: the agent on seat 0 is {}, but the seed gives {}", others[0], ids[0]);
+    assert_eq!(found(&renamed), expected);
+    expect!["line 1: two agents have the id ann"]
+        .assert_eq(&found(&replay.replace(ids[0].as_str(), "ann").replace(ids[1].as_str(), "ann")));
     check_changed(&replay, 1, "\"game\":\"snake\"", "\"game\":\"ludo\"", expect!["line 1: there is no game `ludo`"]);
     check_changed(&replay, 1, "\"SIMULTANEOUS\"", "\"ISOLATED\"", expect!["line 1: `update_mode` isn't that of snake"]);
     check_changed(

@@ -160,12 +160,15 @@ fn check_result_form(line: &ResultLine, last: u64, out: &[Option<Disqualified>])
     Ok(())
 }
 
-/// Checks that the agents' ids follow from the seed.
+/// Checks that the agents' ids follow from the seed, except for ids that are names.
 fn check_ids<R: BufRead>(replay: &Replay<R>) -> Result<(Seed, Vec<AgentId>), String> {
     let seed = Seed::from_revealed(&replay.header.seed).ok_or("the seed isn't 64 hexadecimal digits")?;
     let ids = replay.agent_ids().map_err(|error| error.to_string())?;
     let expected = agent_ids(&seed, ids.len());
-    match (0..ids.len()).find(|seat| ids[*seat] != expected[*seat]) {
+    if let Some(seat) = (1..ids.len()).find(|seat| ids[..*seat].contains(&ids[*seat])) {
+        return Err(format!("two agents have the id {}", ids[seat]));
+    }
+    match (0..ids.len()).find(|seat| ids[*seat].is_uuid() && ids[*seat] != expected[*seat]) {
         Some(seat) => Err(format!("the agent on seat {seat} is {}, but the seed gives {}", ids[seat], expected[seat])),
         None => Ok((seed, ids)),
     }
@@ -191,7 +194,7 @@ pub struct VerifiedResult {
 /// As [`verify`]; also if the replay has another prompt or other methods than this program's challenge.
 pub fn verified_result(from: impl BufRead) -> Result<VerifiedResult, ReplayError> {
     let mut hash = Sha256::new();
-    let (mut out, mut faults): (Vec<Disqualified>, Vec<usize>) = (Vec::new(), Vec::new());
+    let (mut out, mut faults, mut refused) = (Vec::<Disqualified>::new(), Vec::new(), Vec::new());
     let builtin = |header: &HeaderLine| arena_games::game(&header.game);
     let mut moves: Option<MovesHash> = None;
     let (replay, replayed) = verify_each(from, builtin, |header, play, line| match line {
@@ -216,6 +219,8 @@ pub fn verified_result(from: impl BufRead) -> Result<VerifiedResult, ReplayError
             add(&mut hash, json!(epoch.rejected).to_string().as_bytes());
             out.extend(epoch.disqualified.iter().cloned());
             faults.extend(epoch.faults.iter().map(|fault| fault.seat));
+            let is_refused = |seat: &usize| epoch.rejected.iter().any(|rejected| rejected.seat == *seat);
+            refused.extend((0..header.agents.len()).filter(is_refused));
         }
         ReplayLine::Result(line) => {
             // Formats differ in parts that follow from the others. The hash is the same in all formats.
@@ -236,7 +241,9 @@ pub fn verified_result(from: impl BufRead) -> Result<VerifiedResult, ReplayError
     let mut result = replayed.result().with_agents(|seat, _| header.agents[seat].name.clone());
     result.moves = Some(moves.finish(&result.scores()));
     for (number, seat) in result.seats.iter_mut().enumerate() {
-        seat.faults = u32::try_from(faults.iter().filter(|seat| **seat == number).count()).unwrap_or(u32::MAX);
+        let count = |seats: &[usize]| seats.iter().filter(|seat| **seat == number).count();
+        seat.faults = u32::try_from(count(&faults)).unwrap_or(u32::MAX);
+        seat.refused = u32::try_from(count(&refused)).unwrap_or(u32::MAX);
         seat.detail = out.iter().find(|out| out.seat == number).map(|out| out.detail.clone());
     }
     Ok(VerifiedResult { result, played: hex::encode(&hash.finalize()), is_sealed, header })

@@ -115,6 +115,21 @@ fn faults_of_the_handshake() {
         "#]],
     );
     finds(
+        &[("for line in sys.stdin:", "for line in sys.stdin.read().splitlines():")],
+        expect![[r#"
+        Wrong: doesn't answer the ping: no answer within 5000 ms
+    "#]],
+    );
+    finds(
+        &[
+            (r#"{"pong": "pong"} if "ping" in message else {}"#, "{}"),
+            ("    elif state:", "    elif 'ping' in message:\n        print('\\n', flush=True)\n    elif state:"),
+        ],
+        expect![[r#"
+            Wrong: doesn't answer the ping: no answer within 5000 ms, only 2 empty lines
+        "#]],
+    );
+    finds(
         &[(r#"{"pong": "pong"} if"#, r#"{"agent_id": "x"} if"#)],
         expect![[r#"
             Wrong: answers the ping without the key `pong` <- {"agent_id": "x"}
@@ -224,6 +239,18 @@ fn faults_while_playing() {
         expect![[r#"
         Advice: answers a state with neither `actions` nor `move` again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "moves": []}
         Advice: answers correctly, but does nothing in 30 steps
+    "#]],
+    );
+    finds(
+        &[("actions=act(state), **pong", "action=act(state), **pong")],
+        expect![[r#"
+        Wrong: the reply has the key `action` instead of `actions`, so it does nothing again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "action": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
+    "#]],
+    );
+    finds(
+        &[("import json", "import json; sys.stdout.reconfigure(encoding='utf-8-sig')")],
+        expect![[r#"
+        Advice: begins with a byte order mark, which is harmless here
     "#]],
     );
     finds(

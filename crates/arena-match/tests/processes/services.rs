@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use arena_match::process::{SandboxMode, ScratchSetup, StartError};
+use arena_match::process::{ExitCause, KillReason, Limits, SandboxMode, ScratchSetup, StartError};
 
 use crate::agent::{Agent, Listeners, PATIENCE, read_to_end};
 
@@ -51,6 +51,28 @@ fn an_agent_reaches_its_service_and_nothing_else() {
     // Without Landlock, the namespace refuses the other port.
     assert!(["other port Permission denied", "other port Connection refused"].contains(&lines[2]), "{output}");
     assert_eq!((lines[3], lines[5]), ("datagrams Operation not permitted", "interfaces Operation not permitted"));
+}
+
+#[test]
+fn what_waits_in_connections_counts_as_memory() {
+    let text = r#"
+import os
+held = []
+while True:
+    connection = socket.create_connection(("127.0.0.1", 4000))
+    connection.setblocking(False)
+    held.append(connection)
+    try:
+        while True: connection.send(bytes(1 << 16))
+    except BlockingIOError: pass
+"#;
+    let mut agent = Agent::python(SandboxMode::On, text);
+    agent.spec.setup = Some(setup(4000));
+    agent = agent.limits(Limits { memory_bytes: Some(100 << 20), ..Limits::default() });
+    let mut process = agent.start();
+    // The service never accepts a connection.
+    let _listener = process.take_listener().unwrap();
+    assert_eq!(process.ended(PATIENCE).unwrap().cause, ExitCause::Killed(KillReason::Memory));
 }
 
 #[test]

@@ -22,6 +22,12 @@ fn an_agent_reads_writes_and_exits_in_every_mode() {
 }
 
 #[test]
+fn a_first_line_that_env_splits_may_end_in_cr() {
+    let agent = Agent::with_text(SandboxMode::On, "#!/usr/bin/env -S python3 -u\r\nprint(1)\r\n");
+    assert_eq!(agent.run("").stdout, "1\n");
+}
+
+#[test]
 fn a_program_that_cannot_be_run_is_named_with_the_reason() {
     for mode in MODES {
         let agent = Agent::with_text(mode, "#!/bin/sh\n");
@@ -59,6 +65,21 @@ fn a_program_that_cannot_be_run_is_named_with_the_reason() {
             0o755,
             "% is neither a binary for this machine nor a script that begins with `#!`",
         );
+        check(
+            folder.join("marked"),
+            Some("\u{feff}#!/usr/bin/python3\n"),
+            0o755,
+            "% cannot be run: it begins with a byte order mark, which hides its `#!`; save it as UTF-8 without the mark",
+        );
+        for line in ["#!/usr/bin/python3", "#!/usr/bin/env python3"] {
+            check(
+                folder.join("windows"),
+                Some(&format!("{line}\r\nprint(1)\r\n")),
+                0o755,
+                "% cannot be run: its first line ends with CR LF, and the CR becomes a part of the interpreter's name; \
+                 save it with line ends LF",
+            );
+        }
         check(
             folder.join("broken"),
             Some("\u{7f}ELF and nothing else\n"),

@@ -254,6 +254,7 @@ impl<G: AnyGame + ?Sized> Match<G> {
             verdict: out.as_ref().map(|out| out.verdict),
             detail: out.as_ref().map(|out| out.detail.clone()),
             faults: 0,
+            refused: 0,
             waited_ms: 0.0,
             longest_step_ms: 0.0,
         });

@@ -44,6 +44,8 @@ pub struct SeatResult<A = String> {
     pub detail: Option<String>,
     /// The number of faults in the protocol.
     pub faults: u32,
+    /// The number of other answers with refused actions. Leagues and older journals have none.
+    pub refused: u32,
     /// The total time that the match waited for the agent, in milliseconds.
     pub waited_ms: f64,
     /// The longest single wait, in milliseconds.
@@ -100,6 +102,7 @@ impl<A> MatchResult<A> {
             verdict: seat.verdict,
             detail: seat.detail,
             faults: seat.faults,
+            refused: seat.refused,
             waited_ms: seat.waited_ms,
             longest_step_ms: seat.longest_step_ms,
         });

@@ -149,6 +149,7 @@ fn describe(entrant: &Entrant, search: &str) -> Result<JobAgent, TravelError> {
         if travels { entrant.files.iter().map(|file| below(file)).collect::<Result<_, _>>()? } else { Vec::new() };
     Ok(JobAgent {
         name: name(),
+        agent_id: entrant.agent_id.clone(),
         version: entrant.version.clone(),
         path: entrant.path.clone(),
         dialect: entrant.dialect,
@@ -198,6 +199,7 @@ pub fn unpacked(agent: &JobAgent, folder: Option<&Path>, search: &str, programs:
     Ok(Agent {
         path: agent.path.clone(),
         name: agent.name.clone(),
+        id: agent.agent_id.clone(),
         version: agent.version.clone(),
         dialect: agent.dialect,
         channel: Channel::Stdio(command),

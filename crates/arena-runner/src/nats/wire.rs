@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arena_match::Dialect;
-use arena_model::{TimeLimits, hex};
+use arena_model::{AgentId, TimeLimits, hex};
 use arena_tournament::GameLine;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -79,6 +79,9 @@ impl MatchSetup {
 pub struct JobAgent {
     /// The agent's name in the tournament.
     pub name: String,
+    /// The id in matches, instead of one from the match's seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
     /// The version in the agent's manifest.
     pub version: Option<String>,
     /// The path, as the user typed it.

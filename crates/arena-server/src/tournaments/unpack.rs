@@ -8,6 +8,21 @@ use arena_match::archive::{self, MAX_NAME, UnpackError, UnpackedArchive, create}
 /// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
+/// The first bytes of other archives, with their names.
+const OTHER_ARCHIVES: [(&[u8], &str); 8] = [
+    (b"PK\x03\x04", "a zip"),
+    (b"PK\x05\x06", "a zip"),
+    (b"PK\x07\x08", "a zip"),
+    (b"\xfd7zXZ\0", "an xz file"),
+    (b"BZh", "a bzip2 file"),
+    (b"\x28\xb5\x2f\xfd", "a zstd file"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"Rar!", "a RAR archive"),
+];
+
+/// The bytes of a tar archive at the offset 257.
+const TAR: &[u8] = b"ustar";
+
 /// The error for a single file without a name.
 const UNNAMED: &str =
     "a single file needs a name: ?filename=agent.py (a remote agent needs Content-Type: application/json)";
@@ -19,7 +34,18 @@ pub(super) fn unpack(
     into: &Path,
     max_bytes: u64,
 ) -> Result<UnpackedArchive, UnpackError> {
-    if body.starts_with(&GZIP) { archive::unpack(body, into, max_bytes) } else { put_file(body, file_name, into) }
+    if body.starts_with(&GZIP) {
+        return archive::unpack(body, into, max_bytes);
+    }
+    let is_tar = body.get(257..).is_some_and(|rest| rest.starts_with(TAR));
+    let other = OTHER_ARCHIVES.iter().find(|(start, _)| body.starts_with(start)).map(|(_, name)| *name);
+    match other.or(is_tar.then_some("a tar without gzip")) {
+        Some(name) => {
+            let text = format!("{name} can't be uploaded; make a tar.gz, for example with `tar czf bot.tar.gz FOLDER`");
+            Err(UnpackError::Refused(text))
+        }
+        None => put_file(body, file_name, into),
+    }
 }
 
 fn put_file(body: &[u8], file_name: Option<&str>, into: &Path) -> Result<UnpackedArchive, UnpackError> {
@@ -60,6 +86,21 @@ mod tests {
             Err(error) => error.to_string(),
         };
         expected.assert_eq(&outcome);
+    }
+
+    #[test]
+    fn other_archives_are_refused_by_name() {
+        for name in [None, Some("bot.zip"), Some("agent.py")] {
+            let expected =
+                expect!["a zip can't be uploaded; make a tar.gz, for example with `tar czf bot.tar.gz FOLDER`"];
+            check(b"PK\x03\x04\x14\0", name, expected);
+        }
+        let mut tar = vec![0; 512];
+        tar[257..262].copy_from_slice(TAR);
+        let expected = expect![
+            "a tar without gzip can't be uploaded; make a tar.gz, for example with `tar czf bot.tar.gz FOLDER`"
+        ];
+        check(&tar, Some("bot.tar"), expected);
     }
 
     #[test]

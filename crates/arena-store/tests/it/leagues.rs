@@ -53,6 +53,7 @@ fn game(meeting: u64, leg: usize, agents: [LeagueAgentNo; 2]) -> LeagueGame {
         verdict: (storage == 1).then_some(Verdict::Timeout),
         detail: (storage == 1).then(|| "took \"long\" \u{10ffff}0".to_owned()),
         faults: 3,
+        refused: 0,
         waited_ms: 1.5,
         longest_step_ms: 0.75,
     };

@@ -94,6 +94,7 @@ const BOMBS: &[Row] = &[
 const ODD: &[Row] = &[
     row("honest", CHESS, &[], ""),
     row("ends_lines_as_on_windows", SNAKE, &[], ""),
+    row("begins_with_a_byte_order_mark", SNAKE, &[], ""),
     row("answers_in_two_pieces", SNAKE, &[], ""),
     row("adds_keys", FOOD, &[], ""),
     row("adds_a_megabyte", FOOD, &[], ""),
@@ -269,17 +270,67 @@ fn a_match_without_remaining_agents_is_a_draw() {
 }
 
 #[test]
-fn a_cheating_agent_is_notified_before_its_end() {
+fn disqualified_agents_are_notified_before_their_end() {
+    for (behavior, verdict, reason) in [
+        ("cheats_and_says_good_bye", "AGENT_ID_SPOOFING", "cheating_detected"),
+        ("errs_and_says_good_bye", "TOO_MANY_ERRORS", "end_of_game"),
+    ] {
+        let fixture = MatchFixture::new();
+        let (agent, honest) = (fixture.agent(behavior), fixture.agent("honest"));
+        let replay = fixture.file("game.jsonl");
+        let mut args: Vec<&str> = FOOD.split(' ').collect();
+        args.extend(["--replay", &replay, "--agent", &agent, "--agent", &honest]);
+        let finished = fixture.play(&args);
+        assert_eq!(finished.result().unwrap()["outcome"]["tainted_reason"], verdict);
+        let log = fs::read_to_string(fixture.file("game.seat0.log")).unwrap();
+        assert!(log.ends_with(&format!("told to stop: {reason}\n")), "{log}");
+        fixture.check_nothing_remains();
+    }
+}
+
+#[test]
+fn faults_and_refused_actions_are_summarized() {
     let fixture = MatchFixture::new();
-    let (cheat, honest) = (fixture.agent("cheats_and_says_good_bye"), fixture.agent("honest"));
+    let (north, rubbish) = (fixture.agent("moves_north"), fixture.agent("rubbish"));
+    let game = ["match", "run", "snake", "--set", "n_epochs=5", "--set", "grid_width=40", "--seed", "5", "--no-live"];
+    let lines = [
+        format!(
+            "moves_north: 5 of 5 answers with refused actions, first: invalid value: string \"NORTH\", expected UP, RIGHT, \
+             DOWN or LEFT; try `arena agent check {north}`"
+        ),
+        "rubbish: 5 of 5 answers unusable, first: `certainly not JSON`: the line isn't JSON".to_owned(),
+    ];
+    for games in ["1", "2"] {
+        let agents = ["--agent", &north, "--agent", &rubbish, "--games", games];
+        let output = fixture.start(&[&game[..], &agents].concat()).finish().run.stdout;
+        for line in &lines {
+            let line = if games == "2" { line.replace("5 of 5", "10 of 10") } else { line.clone() };
+            assert!(output.contains(&line), "{line}\n{output}");
+        }
+    }
     let replay = fixture.file("game.jsonl");
-    let mut args: Vec<&str> = FOOD.split(' ').collect();
-    args.extend(["--replay", &replay, "--agent", &cheat, "--agent", &honest]);
-    let finished = fixture.play(&args);
-    assert_eq!(finished.result().unwrap()["outcome"]["tainted_reason"], "AGENT_ID_SPOOFING");
+    let agents = ["--agent", &north, "--agent", &rubbish, "--replay", &replay, "--json"];
+    let result = fixture.start(&[&game[..], &agents].concat()).finish().result().unwrap();
+    let seat = |number: u64| result["scores"].as_array().unwrap().iter().find(|seat| seat["seat"] == number).unwrap();
+    assert_eq!(
+        (&seat(0)["answers"], &seat(0)["refused_answers"], &seat(0)["faults"]),
+        (&json!(5), &json!(5), &json!(0))
+    );
+    assert!(seat(0)["first_error"].as_str().unwrap().contains("NORTH"), "{result}");
+    assert_eq!(
+        (&seat(1)["answers"], &seat(1)["refused_answers"], &seat(1)["faults"]),
+        (&json!(5), &json!(0), &json!(5))
+    );
     let log = fs::read_to_string(fixture.file("game.seat0.log")).unwrap();
-    assert!(log.ends_with("told to stop: cheating_detected\n"), "{log}");
-    fixture.check_nothing_remains();
+    assert!(log.starts_with("arena: 5 of 5 answers have refused actions: invalid value"), "{log}");
+    let out = fixture.file("tournament");
+    let mut args = vec!["tournament", "run", "snake", "--set", "n_epochs=5", "--set", "grid_width=40", "--out", &out];
+    args.extend(["--agent", &north, "--agent", &rubbish]);
+    let finished = fixture.start(&args).finish();
+    assert!(finished.run.stdout.contains("unusable answers"), "{finished:?}");
+    let csv = fixture.start(&["tournament", "standings", &out, "--csv"]).finish().run.stdout;
+    let cells: Vec<&str> = csv.lines().map(|line| line.rsplit(',').next().unwrap()).collect();
+    assert_eq!(cells, ["unusable answers", "10", "10"], "{csv}");
 }
 
 #[test]

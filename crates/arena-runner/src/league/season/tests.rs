@@ -53,6 +53,7 @@ fn played(season: &Season, game: &Pairing) -> LeagueGame {
         verdict: None,
         detail: None,
         faults: 0,
+        refused: 0,
         waited_ms: 0.0,
         longest_step_ms: 0.0,
     });
