@@ -69,7 +69,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let Ok(ticket) = visit.param("ticket").parse::<Ticket>() else {
         return Ok(show_end(&arena, name, metadata, false));
     };
-    match poll_ticket(&arena, name, &ticket).await? {
+    match poll_ticket(&arena, name, &ticket, visit.address).await? {
         Some(QueueState::Matched { invite, .. }) => Ok(to_seat(&invite.to_string())),
         Some(QueueState::Waiting { house_in }) => Ok(show_waiting(&arena, name, metadata, &ticket, house_in.is_some())),
         None => {
