@@ -42,7 +42,7 @@ mod writer_health;
 
 use arena_model::{ChatMessage, Session, SessionId, Status, Timestamp};
 
-pub use archives::{ArchivedChannel, ArchivedMessage, NewArchive};
+pub use archives::{ArchivedChannel, ArchivedFile, ArchivedMessage, NewArchive};
 pub use audit::{AuditEntry, AuditNo};
 pub use bans::{AddressRange, AddressRangeError, Ban, BanSubject};
 
