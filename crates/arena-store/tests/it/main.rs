@@ -314,6 +314,40 @@ fn a_folder_belongs_to_one_store_at_a_time() {
 }
 
 #[test]
+fn the_lock_of_a_folder_holds_without_its_file() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let _first = Store::open(folder.path(), Scoring::default()).expect("the store opens");
+    std::fs::remove_file(folder.path().join("arena.lock")).expect("it exists");
+    let second = Store::open(folder.path(), Scoring::default()).map(drop);
+    assert!(matches!(second, Err(StoreError::InUse { .. })), "{second:?}");
+}
+
+#[test]
+fn others_can_neither_write_in_the_folder_nor_read_its_files() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let parent = tempfile::tempdir().expect("a temp folder");
+    let folder = parent.path().join("data");
+    let mode = |path: &std::path::Path| path.metadata().expect("it exists").permissions().mode() & 0o7777;
+    let change = |path: &std::path::Path, mode: u32| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("it is the test's own");
+    };
+    let open = || Store::open(&folder, Scoring::default());
+    let files = ["arena.sqlite3", "arena.sqlite3-wal", "arena.sqlite3-shm"].map(|file| folder.join(file));
+    let store = open().expect("the store opens");
+    assert_eq!((mode(&folder), files.each_ref().map(|file| mode(file))), (0o700, [0o600; 3]));
+    drop(store);
+    // A folder and a file of an older program, or of an administrator.
+    change(&folder, 0o777);
+    change(&files[0], 0o644);
+    let store = open().expect("the store opens");
+    assert_eq!((mode(&folder), files.each_ref().map(|file| mode(file))), (0o755, [0o600; 3]));
+    drop(store);
+    change(&folder, 0o1777);
+    let refused = open().map(drop).expect_err("the folder is a common one").to_string();
+    assert!(refused.contains("other users can write in it") && refused.contains("chmod go-w"), "{refused}");
+}
+
+#[test]
 fn who_comes_while_another_one_is_ending_waits() {
     let folder = tempfile::tempdir().expect("a temp folder");
     let first = FolderLock::take(folder.path()).expect("the folder is unused");
