@@ -154,7 +154,7 @@ pub(crate) async fn find_ticket(State(arena): State<Arena>, request: Get) -> Api
         let is_last = Instant::now() >= deadline;
         if is_last || looks % LOOKS_PER_POLL == 0 {
             state = poll(&arena, name, &ticket, request.address).await?;
-        } else if let Some(matched) = arena.engine.find_match(&ticket).await? {
+        } else if let Some(matched) = arena.engine.find_match(name, &ticket).await? {
             state = matched;
         }
     }
@@ -169,7 +169,7 @@ pub(crate) async fn find_ticket(State(arena): State<Arena>, request: Get) -> Api
         (status = 404, description = "`TICKET_NOT_FOUND`: the ticket doesn't exist or was dropped."),
         (status = 409, description = "`ALREADY_MATCHED`: the ticket has an invite.")))]
 pub(crate) async fn leave_queue(State(arena): State<Arena>, request: Get) -> ApiResult {
-    match arena.engine.leave_queue(&ticket_of(&request)?).await? {
+    match arena.engine.leave_queue(request.param("name"), &ticket_of(&request)?).await? {
         Leaving::Left => Ok(json(to_text(&LeftQueue { left: true }))),
         Leaving::TooLate => {
             let text = "the ticket has an invite already; its session waits for the caller";
@@ -206,7 +206,7 @@ pub(crate) async fn poll_ticket(
         let invites: Vec<String> = invites.iter().map(InviteCode::to_string).collect();
         house.send(name, &invites, Strength::Normal, places);
     }
-    Ok(Some(arena.engine.find_match(ticket).await?.unwrap_or(state)))
+    Ok(Some(arena.engine.find_match(name, ticket).await?.unwrap_or(state)))
 }
 
 fn ticket_of(request: &Get) -> ApiResult<Ticket> {

@@ -58,7 +58,8 @@ impl SqliteWriter {
             sharing: None,
         };
         let (mirror_of_state, statements) = (mirror.clone(), Statements::new());
-        let mut state = SqliteWriterState { writing, mirror: mirror_of_state, statements, checkpoints, erased: None };
+        let mut state =
+            SqliteWriterState { writing, mirror: mirror_of_state, statements, checkpoints, erased: None };
         let thread = std::thread::Builder::new()
             .name("arena-store".to_owned())
             .spawn(move || {
@@ -72,6 +73,9 @@ impl SqliteWriter {
     pub(super) async fn check(&self) -> Result<(), CommitError> {
         const WRITE: &str = "INSERT INTO notes (name, value) VALUES ('probe', '1')
              ON CONFLICT DO UPDATE SET value = CASE value WHEN '1' THEN '2' ELSE '1' END";
+        // As large as the largest request by default. The next small write removes it.
+        const WRITE_MUCH: &str = "INSERT INTO notes (name, value) VALUES ('probe', hex(zeroblob(524288)))
+             ON CONFLICT DO UPDATE SET value = excluded.value";
         // The writer's transactions begin as write transactions, so a read-only file refuses them.
         const BEGIN: &str = "SELECT count(*) FROM notes";
         self.mirror
@@ -81,6 +85,11 @@ impl SqliteWriter {
                     Box::pin(async move {
                         match verdict {
                             Verdict::AskToWrite => writing.db.execute(WRITE, &[]).await.map(drop)?,
+                            Verdict::AskToProve => {
+                                // A probe that is there already would change no page.
+                                writing.db.execute(WRITE, &[]).await?;
+                                writing.db.execute(WRITE_MUCH, &[]).await.map(drop)?;
+                            }
                             _ => writing.db.number(BEGIN, &[]).await.map(drop)?,
                         }
                         Ok(())
