@@ -208,6 +208,12 @@ pub enum StoreError {
         /// The system's error.
         reason: String,
     },
+    /// A start has found fewer commits than were acknowledged.
+    #[error("acknowledged commits are lost: read {file}, and remove it to go on with what is left")]
+    Lost {
+        /// The file with the report.
+        file: String,
+    },
     /// The database doesn't answer, or the server isn't a Postgres server.
     #[error("the database {database} cannot be reached: {reason}")]
     Unreachable {

@@ -2,6 +2,7 @@
 
 mod batch;
 mod checkpoints;
+mod mark;
 mod writer;
 
 use std::cmp::Ordering;
@@ -115,6 +116,7 @@ impl SqliteStore {
         };
         keep_private(&file).map_err(|error| refuse(&error))?;
         let mut connection = open_writable(&file).map_err(|error| refuse(&error))?;
+        mark::check(&file, &connection).map_err(|error| refuse(&error))?;
         migrate(&mut connection)?;
         let counts = read_or_mend_counts(&mut connection)?;
         let mirror = Mirror::of(counts, scoring, Rankings::default(), Arc::default());
@@ -131,6 +133,10 @@ impl SqliteStore {
     }
 
     pub(crate) async fn check_writing(&self) -> Result<(), CommitError> {
+        let lost = mark::lost_file(&self.readers.0.file);
+        if lost.exists() {
+            return Err(StoreError::Lost { file: lost.display().to_string() }.into());
+        }
         self.writer.check().await
     }
 

@@ -14,6 +14,7 @@ use rusqlite::Connection;
 
 use super::batch::{Applied, Statements, write_delta, write_transitions};
 use super::checkpoints::{Checkpoints, checkpoint};
+use super::mark::{self, Mark};
 use super::{BUSY_TIMEOUT, read_counts};
 use crate::db::{Db, Failure, at_once};
 use crate::derived;
@@ -47,6 +48,8 @@ impl SqliteWriter {
     pub(super) fn start(mut connection: Connection, file: &Path, mirror: Mirror) -> Result<SqliteWriter, StoreError> {
         connection.set_prepared_statement_cache_capacity(32);
         let checkpoints = Checkpoints::start(&mut connection, file)?;
+        let unusable = |error| StoreError::Database(format!("cannot open the mark of the write-ahead log: {error}"));
+        let mark = Mark::open(file).map_err(unusable)?;
         let numbers = read_numbers(&connection)?;
         let (jobs, waiting) = channel();
         let writing = Writing {
@@ -59,7 +62,7 @@ impl SqliteWriter {
         };
         let (mirror_of_state, statements) = (mirror.clone(), Statements::new());
         let mut state =
-            SqliteWriterState { writing, mirror: mirror_of_state, statements, checkpoints, erased: None };
+            SqliteWriterState { writing, mirror: mirror_of_state, statements, checkpoints, mark, erased: None };
         let thread = std::thread::Builder::new()
             .name("arena-store".to_owned())
             .spawn(move || {
@@ -123,6 +126,7 @@ struct SqliteWriterState {
     mirror: Mirror,
     statements: Statements,
     checkpoints: Checkpoints,
+    mark: Mark,
     /// The time of the last failed attempt to empty the write-ahead log after content was erased.
     erased: Option<Instant>,
 }
@@ -138,16 +142,20 @@ impl SqliteWriterState {
     fn run(&mut self, waiting: &Receiver<Waiting>) {
         let mut last_batch = 0;
         loop {
-            let first = match self.erased {
+            let wait = self.erased.map(|_| TRY_AGAIN).or(self.mark.is_due().then_some(mark::EVERY));
+            let first = match wait {
                 None => waiting.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(_) => waiting.recv_timeout(TRY_AGAIN),
+                Some(wait) => waiting.recv_timeout(wait),
             };
             if self.erased.is_some_and(|tried| tried.elapsed() >= TRY_AGAIN) {
                 self.empty_log();
             }
             let first = match first {
                 Ok(first) => first,
-                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.mark.write();
+                    continue;
+                }
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             let mut batch = vec![first];
@@ -171,6 +179,7 @@ impl SqliteWriterState {
                 self.roll_back();
                 self.read_again();
             }
+            self.mark.note(self.checkpoints.pages());
             self.advance_checkpoint();
             self.mirror.health.rest();
         }

@@ -360,6 +360,50 @@ fn who_comes_while_another_one_is_ending_waits() {
 }
 
 #[tokio::test]
+async fn a_damaged_write_ahead_log_is_reported_until_the_report_is_removed() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = Store::open(folder.path(), Scoring::default()).expect("the store opens");
+    for n in 1..=40 {
+        create(&store, &session(n)).await;
+    }
+    // The mark follows the last commit within a second or so.
+    let log = folder.path().join("arena.sqlite3-wal");
+    let pages = (std::fs::metadata(&log).expect("the log exists").len() - 32) / (24 + 4096);
+    let begun = std::time::Instant::now();
+    let mark = || std::fs::read_to_string(folder.path().join("arena.mark")).unwrap_or_default();
+    while !mark().ends_with(&format!(" {pages:010}\n")) {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{} of {pages} pages", mark());
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    // Copies of the files are what a killed arena leaves.
+    for (flipped, is_lost) in [(None, false), (Some(20), true), (Some(32 + 10 * (24 + 4096) + 100), true)] {
+        let copy = tempfile::tempdir().expect("a temp folder");
+        for file in ["arena.sqlite3", "arena.sqlite3-wal", "arena.mark"] {
+            std::fs::copy(folder.path().join(file), copy.path().join(file)).expect("a copy");
+        }
+        let mut bytes = std::fs::read(&log).expect("the log exists");
+        flipped.into_iter().for_each(|at: usize| bytes[at] ^= 1);
+        std::fs::write(copy.path().join("arena.sqlite3-wal"), bytes).expect("it is writable");
+        let store = Store::open(copy.path(), Scoring::default()).expect("the store opens");
+        let total = store.list_sessions(&SessionFilter::default(), 0, 99).await.expect("readable").total;
+        let report = copy.path().join("arena.lost");
+        assert_eq!((total < 40, report.exists()), (is_lost, is_lost), "{flipped:?}: {total}");
+        match store.check_writing().await {
+            Ok(()) => assert!(!is_lost),
+            Err(CommitError::Unavailable(StoreError::Lost { .. })) => assert!(is_lost),
+            other => panic!("{other:?}"),
+        }
+        // The store goes on with what is left, and the next start doesn't report it again.
+        create(&store, &session(50)).await;
+        drop(store);
+        let _ = std::fs::remove_file(&report);
+        let store = Store::open(copy.path(), Scoring::default()).expect("the store opens");
+        store.check_writing().await.expect("the report was removed");
+        assert!(!report.exists());
+    }
+}
+
+#[tokio::test]
 async fn the_write_ahead_log_begins_anew_while_writes_go_on() {
     let folder = tempfile::tempdir().expect("a temp folder");
     let store = Store::open(folder.path(), Scoring::default()).expect("the store opens");
