@@ -1,5 +1,6 @@
-//! A folder of signing keys. Each key has the files `USER_ID.pub` and `USER_ID.key`, which contain DER in hexadecimal
-//! digits and a line end. The reference implementation's command line uses the same format.
+//! A folder of signing keys. Each key has the files `USER_ID.pub`, the public key's DER in hexadecimal digits, and
+//! `USER_ID.key`, the private key as PKCS#8 in PEM form. Private keys in the format of the reference implementation's
+//! command line, DER in hexadecimal digits, are read as well.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -68,8 +69,8 @@ impl Keys {
         let public = pair.public_key();
         let stored = self.stored(public.user_id().as_str());
         // The private key is written first, since a public key alone is useless.
-        write_new(&stored.private, &pair.to_pkcs8_hex())?;
-        write_new(&stored.public, public.as_hex())?;
+        write_new(&stored.private, &pair.to_pem())?;
+        write_new(&stored.public, &format!("{}\n", public.as_hex()))?;
         Ok(stored)
     }
 
@@ -104,9 +105,8 @@ impl Keys {
             None => self.only()?.private,
         };
         let text = fs::read_to_string(&file).map_err(|error| cannot("read", &file, &error))?;
-        KeyPair::from_pkcs8_hex(text.trim()).map_err(|error| {
-            Failure::new(Exit::Usage, format_args!("{} isn't a private key file: {error}", file.display()))
-        })
+        KeyPair::from_file_text(&text)
+            .map_err(|error| Failure::new(Exit::Usage, format_args!("cannot use the key {}: {error}", file.display())))
     }
 
     fn only(&self) -> Result<Stored, Failure> {
@@ -139,7 +139,7 @@ fn is_user_id(text: &str) -> bool {
 fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
     let open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     open.and_then(|mut file| {
-        writeln!(file, "{text}")?;
+        file.write_all(text.as_bytes())?;
         file.sync_all()
     })
     .map_err(|error| cannot("write", path, &error))
@@ -169,7 +169,7 @@ mod tests {
             (mode(&folder.path().join("a/b")), mode(&stored.private), mode(&stored.public)),
             (0o700, 0o600, 0o600)
         );
-        assert_eq!(fs::read_to_string(&stored.private).unwrap(), pair.to_pkcs8_hex() + "\n");
+        assert_eq!(fs::read_to_string(&stored.private).unwrap(), pair.to_pem());
         assert_eq!(fs::read_to_string(&stored.public).unwrap(), pair.public_key().as_hex().to_owned() + "\n");
         assert!(stored.private.ends_with(format!("{}.key", pair.public_key().user_id())));
 
@@ -214,7 +214,7 @@ mod tests {
         check(
             stored.public.to_str(),
             expect![[
-                r#"Failure { exit: Usage, sentence: "DIR/ONE.pub isn't a private key file: expected an Ed25519 private key (PKCS#8 DER, in hexadecimal digits)" }"#
+                r#"Failure { exit: Usage, sentence: "cannot use the key DIR/ONE.pub: this is a public key; give the file of the private key" }"#
             ]],
         );
         check(
@@ -230,6 +230,9 @@ mod tests {
             ]],
         );
         assert_eq!(keys.list().unwrap().len(), 2);
+        // Keys of older programs are read.
+        fs::write(folder.path().join("older.key"), two.to_pkcs8_hex() + "\n").unwrap();
+        check(folder.path().join("older.key").to_str(), expect!["TWO"]);
         assert_eq!(stored.to_json()["publicKeyHex"], one.public_key().as_hex());
     }
 

@@ -33,7 +33,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
     let settings = settings(&args)?;
     let data = settings.data.clone();
     let house = match settings.has_house() {
-        true => Some((settings.auth.enabled, settings.house.seats, HouseModel::of(&settings.house)?)),
+        true => Some((settings.auth.enabled, settings.house.clone(), HouseModel::of(&settings.house)?)),
         false => None,
     };
     let runtime = runtime()?;
@@ -48,8 +48,8 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         if let Some(address) = server.node_address() {
             output::print(&format!("Other nodes pass requests on to {address}"))?;
         }
-        if let Some((signs, seats, model)) = house {
-            house::open(&mut server, signs, seats, model).await?;
+        if let Some((signs, settings, model)) = house {
+            house::open(&mut server, signs, &settings, model).await?;
             output::print("Open this address in a browser to play. House bots are on.")?;
         }
         if let Some(token) = server.new_admin_token() {

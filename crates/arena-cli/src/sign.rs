@@ -4,13 +4,14 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use arena_identity::KeyPair;
 use arena_match::{OutputFile, PlayedMatch, seal_line};
 use arena_record::RecordKey;
 
 use crate::exit::{Exit, Failure};
 use crate::matches::cannot_write;
 
-/// Reads the key of `--sign-key`: 64 hexadecimal digits, as in the file `record-key` of a server.
+/// Reads the key of `--sign-key`, a private key file as from `arena identity new`, or the file `record-key` of a server.
 ///
 /// # Errors
 /// If the file can't be read or has other content. The error doesn't repeat the content.
@@ -18,7 +19,8 @@ pub fn read_key(path: &Path) -> Result<RecordKey, Failure> {
     let wrong =
         |why: &dyn std::fmt::Display| Failure::new(Exit::Usage, format_args!("--sign-key {}: {why}", path.display()));
     let text = fs::read_to_string(path).map_err(|error| wrong(&format_args!("cannot be read: {error}")))?;
-    RecordKey::from_hex(text.trim()).map_err(|error| wrong(&error))
+    let pair = KeyPair::from_file_text(&text).map_err(|error| wrong(&error))?;
+    Ok(RecordKey::from_random(pair.to_secret()))
 }
 
 /// Appends the seal to the replay of a match.
@@ -42,11 +44,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         let key = RecordKey::from_random([7; 32]);
-        fs::write(&path, key.to_hex() + "\n").unwrap();
-        assert_eq!(read_key(&path).unwrap().public_key(), key.public_key());
+        for text in [key.to_hex() + "\n", KeyPair::from_random([7; 32]).to_pem()] {
+            fs::write(&path, text).unwrap();
+            assert_eq!(read_key(&path).unwrap().public_key(), key.public_key());
+        }
         fs::write(&path, "secret").unwrap();
         let failure = read_key(&path).unwrap_err();
-        assert!(!failure.sentence().contains("secret") && failure.sentence().contains("64"), "{failure:?}");
+        assert!(!failure.sentence().contains("secret") && failure.sentence().contains("identity new"), "{failure:?}");
         assert!(read_key(&folder.path().join("none")).unwrap_err().sentence().contains("cannot be read"));
     }
 }

@@ -1,6 +1,8 @@
 //! The archive: files with the messages of ended sessions, which then leave the store. Readers don't see a difference:
 //! what the store doesn't have is read from the archive. The files are in a folder or a bucket.
 //!
+//! The store has the hash of each file, and names each file before it exists.
+//!
 //! A session's file is `<first two digits of the id>/<id>.<archival>.jsonl.gz`. Each line is a message as in an export, in the
 //! order of the commits, with the inputs of the session, and with `commitment` if the message was hidden with one.
 
@@ -15,7 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arena_model::{Channel, ChatMessage, ContentHash, Record, SessionId, Timestamp, read_record};
-use arena_store::{ArchivedChannel, ArchivedMessage, CommitError, EndingNo, NewArchive, SessionNo, StoreError};
+use arena_store::{
+    ArchivedChannel, ArchivedFile, ArchivedMessage, CommitError, EndingNo, NewArchive, SessionNo, StoreError,
+};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
@@ -47,6 +51,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// The number of attempts to read messages that move between the store and the archive.
 const ATTEMPTS: usize = 5;
+
+/// The age at which a noted file isn't being written anymore, neither by this node nor by another one.
+const UNFINISHED_MS: i64 = 60 * 60 * 1000;
 
 /// The number of sessions that a pass has archived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -154,6 +161,31 @@ impl Engine {
         Completion::new(async move { inner.archive_ended(by, before).await }).await
     }
 
+    /// Removes the files of the archive that no session has: those of interrupted archivals, restorals and removals.
+    /// Returns their number. Other files aren't touched.
+    ///
+    /// # Errors
+    /// If the store can't be read or write, or a file can't be removed.
+    pub async fn remove_unused_archive_files(&self) -> Result<u64, EngineError> {
+        let inner = Arc::clone(&self.inner);
+        Completion::new(async move {
+            let Some(archive) = inner.archive.get() else { return Ok(0) };
+            // While the lock is held, only other nodes write files.
+            let _archiving = archive.archiving.lock().await;
+            let is_alone = inner.store.nodes().is_none();
+            let before =
+                if is_alone { Timestamp(i64::MAX) } else { Timestamp(inner.environment.now().0 - UNFINISHED_MS) };
+            let unused = inner.store.list_unused_archive_files(before).await?;
+            let removed = unused.len() as u64;
+            for file in unused {
+                archive.place.delete(&file).await.map_err(|reason| unavailable(&file, reason))?;
+                inner.store.forget_archive_file(file).await.map_err(unwritten)?;
+            }
+            Ok(removed)
+        })
+        .await
+    }
+
     /// Moves the messages of an archived session back into the store. Returns false if the session isn't archived.
     ///
     /// # Errors
@@ -246,26 +278,21 @@ impl Inner {
         };
         let at = self.environment.now();
         let file = file_of(id, self.environment.uuid(at));
-        let new = NewArchive {
-            session: no,
-            file: file.clone(),
-            at,
-            chat: of(Channel::Chat(id)),
-            operator: of(Channel::Operator(id)),
-            messages: messages.len() as u64,
-            hidden: messages.iter().filter(|(message, _)| message.hidden.is_some()).count() as u64,
-        };
-        let count = new.messages;
-        if !archive.write(&file, messages).await? {
+        let (chat, operator, count) = (of(Channel::Chat(id)), of(Channel::Operator(id)), messages.len() as u64);
+        let hidden = messages.iter().filter(|(message, _)| message.hidden.is_some()).count() as u64;
+        self.store.note_archive_file(file.clone(), at).await.map_err(unwritten)?;
+        let Some(sha256) = archive.write(&file, messages).await? else {
+            self.remove_file(archive, file).await;
             tracing::warn!(session = %id, "the session {id} isn't archived: a file can't hold one of its messages");
             return Ok(None);
-        }
+        };
+        let new = NewArchive { session: no, file: file.clone(), sha256, at, chat, operator, messages: count, hidden };
         match self.store.archive_session(new).await {
             Ok(()) => Ok(Some(count)),
             // The commit may have happened, so the file stays.
             Err(error @ CommitError::Unavailable(StoreError::Unsure)) => Err(unwritten(error)),
             Err(error) => {
-                archive.remove(&file).await;
+                self.remove_file(archive, file).await;
                 match error {
                     CommitError::Conflict | CommitError::Answered(_) => Ok(None),
                     error @ CommitError::Unavailable(_) => Err(unwritten(error)),
@@ -288,17 +315,30 @@ impl Inner {
             Err(error) => return self.check_replaced(no, &file, error).await.map(|()| false),
         };
         let audit = by.map(|by| self.audit(by, "restore", json!({ "session": id, "messages": messages.len() })));
+        let ArchivedFile { file, .. } = file;
         let restored = self.store.restore_session(no, id, file.clone(), messages, audit).await.map_err(unwritten)?;
         if restored {
-            archive.remove(&file).await;
+            self.remove_file(archive, file).await;
         }
         Ok(restored)
+    }
+
+    /// Removes a file that no session has, and its note. A failure is logged, because the change that it follows is
+    /// made. The note stays then, so a later pass removes the file.
+    async fn remove_file(&self, archive: &Archive, file: String) {
+        let removed = match archive.place.delete(&file).await {
+            Ok(()) => self.store.forget_archive_file(file.clone()).await.map_err(|error| error.to_string()),
+            Err(reason) => Err(reason),
+        };
+        if let Err(reason) = removed {
+            tracing::error!("cannot remove a file of the archive that isn't used any more: {file}: {reason}");
+        }
     }
 
     /// Removes the file of a removed session.
     pub(crate) async fn remove_archive(&self, file: Option<String>) {
         if let (Some(archive), Some(file)) = (self.archive.get(), file) {
-            archive.remove(&file).await;
+            self.remove_file(archive, file).await;
         }
     }
 
@@ -358,9 +398,9 @@ impl Inner {
     }
 
     /// Returns the error of reading a session's file, unless the session was restored or archived again meanwhile.
-    async fn check_replaced(&self, no: SessionNo, file: &str, error: EngineError) -> Result<(), EngineError> {
+    async fn check_replaced(&self, no: SessionNo, file: &ArchivedFile, error: EngineError) -> Result<(), EngineError> {
         match self.store.find_archive(no).await? {
-            Some(current) if current == file => Err(error),
+            Some(current) if current == *file => Err(error),
             _ => Ok(()),
         }
     }
@@ -397,10 +437,12 @@ fn unavailable(file: &str, reason: impl Display) -> EngineError {
 }
 
 impl Archive {
-    /// Writes a file so that it survives a power failure. Returns false if it can't hold one of the messages.
-    async fn write(&self, file: &str, messages: Vec<ArchivedMessage>) -> Result<bool, EngineError> {
-        let compressed = match run(move || compress(&messages)).await {
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(false),
+    /// Writes a file so that it survives a power failure, and returns its hash. Returns `None` if it can't hold one of
+    /// the messages.
+    async fn write(&self, file: &str, messages: Vec<ArchivedMessage>) -> Result<Option<ContentHash>, EngineError> {
+        let compress = move || compress(&messages).map(|bytes| (ContentHash::of_bytes(&bytes), bytes));
+        let (sha256, compressed) = match run(compress).await {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(None),
             compressed => compressed.map_err(|error| unavailable(file, error))?,
         };
         let written = self.place.put(file, compressed).await;
@@ -408,25 +450,18 @@ impl Archive {
             // The first error is the one that matters.
             let _ = self.place.delete(file).await;
         }
-        written.map(|()| true).map_err(|reason| unavailable(file, reason))
-    }
-
-    /// Removes a file that no session has any more. A failure is logged, because the change that it follows is made.
-    async fn remove(&self, file: &str) {
-        if let Err(reason) = self.place.delete(file).await {
-            tracing::error!("cannot remove a file of the archive that isn't used any more: {file}: {reason}");
-        }
+        written.map(|()| Some(sha256)).map_err(|reason| unavailable(file, reason))
     }
 
     /// Returns all messages of a file.
-    async fn read_all(&self, file: &str) -> Result<Vec<ArchivedMessage>, EngineError> {
+    async fn read_all(&self, file: &ArchivedFile) -> Result<Vec<ArchivedMessage>, EngineError> {
         self.read(file, |lines| lines.map(|line| read_line(&line?)).collect()).await
     }
 
     /// Returns messages of a channel as [`Store::list_messages_within`] does.
     async fn read_channel(
         &self,
-        file: &str,
+        file: &ArchivedFile,
         channel: Channel,
         from: u64,
         limit: usize,
@@ -455,7 +490,7 @@ impl Archive {
 
     async fn read<T: Send + 'static>(
         &self,
-        file: &str,
+        ArchivedFile { file, sha256 }: &ArchivedFile,
         read: impl FnOnce(&mut dyn Iterator<Item = io::Result<String>>) -> io::Result<T> + Send + 'static,
     ) -> Result<T, EngineError> {
         let _reader = timeout(LONGEST_WAIT, self.readers.acquire())
@@ -463,7 +498,15 @@ impl Archive {
             .map_err(|_| unavailable(file, "too many files are being read"))?;
         let content = self.place.get(file).await.map_err(|reason| unavailable(file, reason))?;
         let content = content.ok_or_else(|| unavailable(file, "the file is missing"))?;
-        let lines = run(move || read(&mut BufReader::new(GzDecoder::new(content)).lines()));
+        let sha256 = *sha256;
+        let lines = run(move || {
+            if sha256.is_some_and(|sha256| sha256 != ContentHash::of_bytes(&content)) {
+                return Err(io::Error::other(
+                    "the file isn't the one that was archived: its SHA-256 differs; restore it from a backup",
+                ));
+            }
+            read(&mut BufReader::new(GzDecoder::new(&content[..])).lines())
+        });
         lines.await.map_err(|error| unavailable(file, error))
     }
 }

@@ -184,17 +184,17 @@ impl Engine {
     /// # Errors
     /// If the store can't be read or written.
     pub async fn poll_ticket(&self, challenge: &str, ticket: &Ticket) -> Result<Option<QueueState>, EngineError> {
-        if let Some(result) = self.result_of(ticket).await? {
+        if let Some(result) = self.result_of(challenge, ticket).await? {
             return Ok(result.state());
         }
         let now = self.now();
         let seen = self.inner.store.see_ticket(ticket.hash(), now, stale(now)).await.map_err(failed)?;
         let Some(queued) = seen.filter(|queued| queued.challenge == challenge) else {
             // The ticket may have been matched since the first look.
-            return self.find_match(ticket).await;
+            return self.find_match(challenge, ticket).await;
         };
         self.match_waiting(challenge).await?;
-        if let Some(result) = self.result_of(ticket).await? {
+        if let Some(result) = self.result_of(challenge, ticket).await? {
             return Ok(result.state());
         }
         let waited = now.0 - queued.at.0;
@@ -206,28 +206,28 @@ impl Engine {
     ///
     /// # Errors
     /// If the store can't be read.
-    pub async fn has_left_queue(&self, ticket: &Ticket) -> Result<bool, EngineError> {
-        Ok(matches!(self.result_of(ticket).await?, Some(TicketResult::Left)))
+    pub async fn has_left_queue(&self, challenge: &str, ticket: &Ticket) -> Result<bool, EngineError> {
+        Ok(matches!(self.result_of(challenge, ticket).await?, Some(TicketResult::Left)))
     }
 
     /// Returns the seat of a matched ticket; `None` while it waits. This is a cheap look between two polls.
     ///
     /// # Errors
     /// If the store can't be read.
-    pub async fn find_match(&self, ticket: &Ticket) -> Result<Option<QueueState>, EngineError> {
-        Ok(self.result_of(ticket).await?.and_then(TicketResult::state))
+    pub async fn find_match(&self, challenge: &str, ticket: &Ticket) -> Result<Option<QueueState>, EngineError> {
+        Ok(self.result_of(challenge, ticket).await?.and_then(TicketResult::state))
     }
 
-    /// Takes a caller out of the queue.
+    /// Takes a caller out of the queue of a challenge.
     ///
     /// # Errors
     /// If the store can't be read or written.
-    pub async fn leave_queue(&self, ticket: &Ticket) -> Result<Leaving, EngineError> {
+    pub async fn leave_queue(&self, challenge: &str, ticket: &Ticket) -> Result<Leaving, EngineError> {
         let answer = TicketResult::Left.answer(ticket.hash(), self.now());
-        if self.inner.store.leave_queue(answer).await.map_err(failed)? {
+        if self.inner.store.leave_queue(challenge.to_owned(), answer).await.map_err(failed)? {
             return Ok(Leaving::Left);
         }
-        Ok(match self.result_of(ticket).await? {
+        Ok(match self.result_of(challenge, ticket).await? {
             Some(TicketResult::Seat(..)) => Leaving::TooLate,
             Some(TicketResult::Left) => Leaving::Left,
             None => Leaving::Unknown,
@@ -278,9 +278,14 @@ impl Engine {
         .await
     }
 
-    async fn result_of(&self, ticket: &Ticket) -> Result<Option<TicketResult>, EngineError> {
+    /// Returns the result of a ticket of this challenge's queue.
+    async fn result_of(&self, challenge: &str, ticket: &Ticket) -> Result<Option<TicketResult>, EngineError> {
         let stored = self.inner.store.find_answer(&ticket.hash()).await?;
-        Ok(stored.and_then(|stored| TicketResult::read(&stored.body)))
+        let result = stored.and_then(|stored| TicketResult::read(&stored.body));
+        let Some(TicketResult::Seat(session, _)) = result else { return Ok(result) };
+        // A removed session has no type.
+        let session = self.find_session(session).await?;
+        Ok(result.filter(|_| session.is_none_or(|session| session.facts.challenge == challenge)))
     }
 }
 

@@ -94,12 +94,17 @@ impl fmt::Debug for PublicKey {
 }
 
 /// A player's private key, for signatures. The key's memory is wiped on drop.
-pub struct KeyPair(SigningKey);
+pub struct KeyPair(pub(crate) SigningKey);
 
 impl KeyPair {
     /// Creates a key from 32 random bytes, which are as secret as the key.
     pub fn from_random(bytes: [u8; 32]) -> KeyPair {
         KeyPair(SigningKey::from_bytes(&bytes))
+    }
+
+    /// Returns the 32 bytes of the secret key.
+    pub fn to_secret(&self) -> [u8; 32] {
+        self.0.to_bytes()
     }
 
     /// Parses a private key: PKCS#8 DER in hexadecimal digits, of version 1 (as Node's `crypto` exports it) or 2 (with

@@ -92,7 +92,12 @@ pub struct ContentHash(pub [u8; 32]);
 impl ContentHash {
     /// Returns the hash of `content` in UTF-8.
     pub fn of(content: &str) -> ContentHash {
-        ContentHash(Sha256::digest(content).into())
+        ContentHash::of_bytes(content.as_bytes())
+    }
+
+    /// Returns the hash of these bytes.
+    pub fn of_bytes(bytes: &[u8]) -> ContentHash {
+        ContentHash(Sha256::digest(bytes).into())
     }
 }
 

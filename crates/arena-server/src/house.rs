@@ -2,15 +2,24 @@
 //! sends them invites. They play over HTTP like other clients (docs/decisions/0060).
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use arena_engine::Engine;
 pub use arena_house::Strength;
 use arena_model::{ChallengeMetadata, ChallengeType, MethodForm};
+use axum::http::StatusCode;
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use crate::error::ApiError;
+use crate::settings::HouseSettings;
+
+/// The time for which a bot keeps its seat without a move of another player while others want the seat.
+const WAITS_FOR: Duration = Duration::from_secs(60);
 
 /// The house bots of a server.
 pub struct House {
@@ -18,8 +27,24 @@ pub struct House {
     /// The engine, whose scripted challenges have a bot if they declare forms; `None` until the server offers the bots.
     engine: Option<Engine>,
     seats: Mutex<Sender<HouseSeat>>,
-    places: Arc<Semaphore>,
+    /// Maximum number of concurrent seats, and the number of them per address; 0 for no limit per address.
+    most: usize,
+    most_per_address: usize,
+    /// The seats that are taken. Those of dropped seats are gone.
+    places: Mutex<Vec<Weak<Place>>>,
     model: Option<OfferedModel>,
+}
+
+/// A place among the seats of a server's house bots.
+#[derive(Debug)]
+struct Place {
+    /// The network of the visitor who plays with the bot; `None` for a visitor without limits.
+    address: Option<IpAddr>,
+    since: Instant,
+    /// True if another player has written something.
+    has_begun: AtomicBool,
+    /// True if the place belongs to others now, so the bot must leave.
+    is_taken_back: AtomicBool,
 }
 
 /// A language model that may play instead of a house bot.
@@ -44,7 +69,7 @@ pub struct HouseSeat {
     pub is_for_model: bool,
     /// The forms of the challenge's methods, if it declares any.
     pub declared: Option<DeclaredForms>,
-    _place: OwnedSemaphorePermit,
+    place: Arc<Place>,
 }
 
 /// The public data of a challenge with forms. A bot that doesn't know the rules makes its actions from them.
@@ -77,16 +102,36 @@ impl HouseSeat {
         let number = if self.number > 0 { format!("-{}", self.number + 1) } else { String::new() };
         format!("house-{}{strength}{number}", self.challenge)
     }
+
+    /// Notes that another player has written something. The bot may then keep its seat until the end of the game.
+    pub fn begin(&self) {
+        self.place.has_begun.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the flag that is set when the bot must leave, because others got its seat.
+    pub fn taken_back(&self) -> &AtomicBool {
+        &self.place.is_taken_back
+    }
 }
 
 impl House {
-    /// Creates the house bots for these challenges, with at most `places` concurrent seats. The receiver yields each
-    /// seat that a bot must play, until the server stops.
-    pub fn open(challenges: impl IntoIterator<Item = String>, places: usize) -> (House, Receiver<HouseSeat>) {
+    /// Creates the house bots for these challenges. The receiver yields each seat that a bot must play, until the
+    /// server stops.
+    pub fn open(
+        challenges: impl IntoIterator<Item = String>,
+        settings: &HouseSettings,
+    ) -> (House, Receiver<HouseSeat>) {
         let (seats, taken) = channel();
-        let challenges = challenges.into_iter().collect();
-        let places = Arc::new(Semaphore::new(places));
-        (House { challenges, engine: None, seats: Mutex::new(seats), places, model: None }, taken)
+        let house = House {
+            challenges: challenges.into_iter().collect(),
+            engine: None,
+            seats: Mutex::new(seats),
+            most: settings.seats,
+            most_per_address: settings.seats_per_address,
+            places: Mutex::default(),
+            model: None,
+        };
+        (house, taken)
     }
 
     /// Offers a language model as an opponent, by its name, while `has_budget` is true.
@@ -141,10 +186,41 @@ impl House {
         })
     }
 
-    /// Reserves seats for this number of house bots. Returns `None` if fewer are free.
-    pub(crate) fn reserve(&self, bots: usize) -> Option<Places> {
-        let bots = u32::try_from(bots).ok()?;
-        Arc::clone(&self.places).try_acquire_many_owned(bots).ok().map(Places)
+    /// Reserves seats for this number of house bots, for a visitor of a network with limits. If too few are free, takes
+    /// back seats without a move of another player.
+    ///
+    /// # Errors
+    /// 429 if the network has its share of the seats, 503 if fewer are free.
+    pub(crate) fn reserve(&self, bots: usize, address: Option<IpAddr>) -> Result<Places, ApiError> {
+        let now = Instant::now();
+        let mut places = self.places.lock();
+        let mut taken: Vec<Arc<Place>> = places.iter().filter_map(Weak::upgrade).collect();
+        taken.retain(|place| !place.is_taken_back.load(Ordering::Relaxed));
+        let own = taken.iter().filter(|place| address.is_some() && place.address == address).count();
+        // A single game may need more seats than the share.
+        let most_own = if own == 0 { self.most_per_address.max(self.most / 2) } else { self.most_per_address };
+        if self.most_per_address > 0 && address.is_some() && own + bots > most_own {
+            let text = format!(
+                "house bots play {own} seats with this address, and may play {most_own}; try again when a game has \
+                 ended (house.seats_per_address)"
+            );
+            return Err(
+                ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_HOUSE_SEATS", text).retry_after(WAITS_FOR)
+            );
+        }
+        let missing = (taken.len() + bots).saturating_sub(self.most);
+        let waits = |place: &&Arc<Place>| !place.has_begun.load(Ordering::Relaxed) && now - place.since >= WAITS_FOR;
+        let waiting: Vec<&Arc<Place>> = taken.iter().filter(waits).take(missing).collect();
+        if waiting.len() < missing {
+            let text = "all house bots are busy; try again when a game has ended";
+            return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "HOUSE_BUSY", text));
+        }
+        waiting.iter().for_each(|place| place.is_taken_back.store(true, Ordering::Relaxed));
+        let flag = || AtomicBool::new(false);
+        let place = || Place { address, since: now, has_begun: flag(), is_taken_back: flag() };
+        let new: Vec<Arc<Place>> = (0..bots).map(|_| Arc::new(place())).collect();
+        *places = taken.iter().chain(&new).map(Arc::downgrade).collect();
+        Ok(Places(new))
     }
 
     /// Sends the seats of these invites to the house bots, as many as are reserved.
@@ -170,45 +246,88 @@ impl House {
         let strength = if declared.is_some() { Strength::Normal } else { strength };
         let seats = self.seats.lock();
         for (number, invite) in invites.iter().enumerate() {
-            let Some(place) = places.split(1) else { return };
+            let Some(place) = places.pop() else { return };
             let (challenge, invite, declared) = (challenge.to_owned(), invite.clone(), declared.clone());
             let is_for_model = wants_model && number == 0;
             // Sending fails only if the receiver was dropped, which means that the server is stopping.
-            let seat = HouseSeat { challenge, invite, strength, number, is_for_model, declared, _place: place };
+            let seat = HouseSeat { challenge, invite, strength, number, is_for_model, declared, place };
             let _ = seats.send(seat);
         }
     }
 }
 
-/// A reservation of house bots: one permit for each seat.
-pub(crate) struct Places(OwnedSemaphorePermit);
+/// A reservation of house bots: a place for each seat.
+#[derive(Debug)]
+pub(crate) struct Places(Vec<Arc<Place>>);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn open(challenges: &[&str], seats: usize) -> (House, Receiver<HouseSeat>) {
+        let settings = HouseSettings { seats, ..HouseSettings::default() };
+        House::open(challenges.iter().map(|challenge| (*challenge).to_owned()), &settings)
+    }
+
     #[test]
     fn places_are_free_again_when_seats_are_let_go() {
-        let (house, seats) = House::open(["chess".to_owned()], 2);
+        let (house, seats) = open(&["chess"], 2);
         assert!(house.plays("chess") && !house.plays("golf"));
-        let places = house.reserve(2).expect("both are free");
-        assert!(house.reserve(1).is_none());
+        let places = house.reserve(2, None).expect("both are free");
+        assert!(house.reserve(1, None).is_err());
         house.send("chess", &["inv_1".to_owned(), "inv_2".to_owned()], Strength::Easy, places);
         let taken: Vec<HouseSeat> = seats.try_iter().collect();
         assert_eq!(taken.iter().map(|seat| seat.invite.as_str()).collect::<Vec<_>>(), ["inv_1", "inv_2"]);
-        assert!(house.reserve(1).is_none());
+        assert!(house.reserve(1, None).is_err());
         drop(taken);
-        assert!(house.reserve(2).is_some());
+        assert!(house.reserve(2, None).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_gets_its_share_and_seats_without_a_move_are_taken_back() {
+        let settings = HouseSettings { seats: 8, seats_per_address: 3, ..HouseSettings::default() };
+        let (house, seats) = House::open(["chess".to_owned()], &settings);
+        let [ada, bob] = ["192.0.2.1", "192.0.2.2"].map(|address| Some(address.parse().expect("an address")));
+        let play = |bots: usize, address| -> Result<Vec<HouseSeat>, String> {
+            let places = house.reserve(bots, address).map_err(|refusal| format!("{refusal:?}"))?;
+            let invites: Vec<String> = (0..bots).map(|n| format!("inv_{n}")).collect();
+            house.send("chess", &invites, Strength::Easy, places);
+            Ok(seats.try_iter().collect())
+        };
+        let is_refused = |played: Result<Vec<HouseSeat>, String>, code: &str| {
+            let refusal = played.expect_err("too many");
+            assert!(refusal.contains(code), "{refusal}");
+        };
+        let of_ada: Vec<HouseSeat> = (0..3).flat_map(|_| play(1, ada).expect("a seat")).collect();
+        is_refused(play(1, ada), "TOO_MANY_HOUSE_SEATS");
+        // One game may be larger than the share, up to half of all seats.
+        is_refused(play(5, bob), "TOO_MANY_HOUSE_SEATS");
+        let of_bob = play(4, bob).expect("half of the seats");
+        let local = play(1, None).expect("a seat");
+        is_refused(play(1, None), "HOUSE_BUSY");
+        tokio::time::advance(WAITS_FOR).await;
+        of_ada[0].begin();
+        of_bob.iter().for_each(HouseSeat::begin);
+        let taken_back = |seats: &[HouseSeat]| -> Vec<bool> {
+            seats.iter().map(|seat| seat.taken_back().load(Ordering::Relaxed)).collect()
+        };
+        let _second = play(1, None).expect("a seat that waits");
+        assert_eq!((taken_back(&of_ada), taken_back(&local)), (vec![false, true, false], vec![false]));
+        is_refused(play(3, None), "HOUSE_BUSY");
+        let _third = play(2, None).expect("both seats that wait");
+        assert_eq!((taken_back(&of_ada), taken_back(&local)), (vec![false, true, true], vec![true]));
+        is_refused(play(1, None), "HOUSE_BUSY");
+        assert!(taken_back(&of_bob).iter().all(|is_taken_back| !is_taken_back));
     }
 
     #[test]
     fn a_model_is_offered_within_its_budget_and_gets_one_seat() {
-        let (house, seats) = House::open(["psi".to_owned()], 2);
+        let (house, seats) = open(&["psi"], 2);
         assert_eq!(house.model(), None);
         let has_budget = Arc::new(AtomicBool::new(true));
         let house = house.with_model("thinker-2".to_owned(), Arc::clone(&has_budget));
         assert_eq!(house.model(), Some("thinker-2"));
-        let places = house.reserve(2).expect("two are free");
+        let places = house.reserve(2, None).expect("two are free");
         house.send_to_model("psi", &["inv_1".to_owned(), "inv_2".to_owned()], places);
         let users: Vec<String> = seats.try_iter().map(|seat| seat.user()).collect();
         assert_eq!(users, ["house-psi-model", "house-psi-2"]);
@@ -218,9 +337,9 @@ mod tests {
 
     #[test]
     fn bots_are_found_by_their_user_ids() {
-        let (house, seats) = House::open(["chess".to_owned(), "chess-960".to_owned()], 4);
+        let (house, seats) = open(&["chess", "chess-960"], 4);
         for (challenge, strength) in [("chess", Strength::Easy), ("chess-960", Strength::Normal)] {
-            let places = house.reserve(2).expect("two are free");
+            let places = house.reserve(2, None).expect("two are free");
             house.send(challenge, &["inv_1".to_owned(), "inv_2".to_owned()], strength, places);
             for seat in seats.try_iter() {
                 assert_eq!(house.find_bot(&seat.user()), Some((challenge.to_owned(), strength)), "{}", seat.user());

@@ -9,6 +9,7 @@ use arena_engine::Engine;
 use arena_identity::SessionKey;
 use arena_model::{InviteCode, Party, Seat, SessionId, UserId, Viewer};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use unicode_normalization::{UnicodeNormalization as _, is_nfc};
 
 use crate::auth::Auth;
 use crate::error::{ApiError, ApiResult};
@@ -64,7 +65,7 @@ impl<'r> Caller<'r> {
         match Party::from_wire(name) {
             Party::Operator => Err(ApiError::bad_request("FORBIDDEN_SENDER", "from cannot be operator")),
             Party::Other(name) => match name.parse::<UserId>() {
-                Ok(_) => Ok(Party::Other(name)),
+                Ok(user) => check_visible("from", &user).map(|()| Party::Other(name)),
                 Err(error) => Err(ApiError::bad_request("INVALID_FIELD", format!("from is {error}"))),
             },
             player => Ok(player),
@@ -79,6 +80,32 @@ impl<'r> Caller<'r> {
             Caller::Seated { session, seat, .. } => Cow::Owned(format!("seat {} of {session}", seat.0)),
         }
     }
+}
+
+/// Checks that a name which a person has chosen has one form only, and no characters that nobody can see: another name
+/// could look the same.
+///
+/// # Errors
+/// 400 with the character, or with the right form.
+pub(crate) fn check_visible(field: &str, user: &UserId) -> ApiResult<()> {
+    let refuse = |why: String| Err(ApiError::bad_request("INVALID_FIELD", format!("{field} {why}")));
+    if let Some(char) = user.as_str().chars().find(|char| is_ignorable(*char)) {
+        return refuse(format!("contains the invisible character U+{:04X}; leave it out", u32::from(char)));
+    }
+    if !is_nfc(user.as_str()) {
+        let right: String = user.as_str().nfc().collect();
+        return refuse(format!("isn't in Unicode's normal form C; write it as {right}"));
+    }
+    Ok(())
+}
+
+/// True for the characters with Unicode's property `Default_Ignorable_Code_Point`, which have no form of their own.
+fn is_ignorable(char: char) -> bool {
+    matches!(char,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}'
+        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// The unverified keys and session names of a request, in authentication mode.

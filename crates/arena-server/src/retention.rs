@@ -48,6 +48,11 @@ impl Arena {
             Err(error) => tracing::warn!(%error, "cannot check the archive's bucket now: {error}"),
         }
         loop {
+            match self.engine.remove_unused_archive_files().await {
+                Ok(0) => {}
+                Ok(removed) => tracing::info!(removed, "removed files of interrupted archivals"),
+                Err(error) => tracing::warn!(%error, "cannot remove files of interrupted archivals now: {error}"),
+            }
             let days = self.settings.retention.archive_after_days;
             if days > 0 {
                 match self.archive(None, days).await {

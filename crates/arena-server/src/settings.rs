@@ -393,6 +393,8 @@ pub struct HouseSettings {
     pub enabled: Option<bool>,
     /// Maximum number of seats that house bots play at the same time, each on its own thread.
     pub seats: usize,
+    /// Maximum number of these seats per address. A single game may have more, up to half of all seats. 0 means no limit.
+    pub seats_per_address: usize,
     /// A language model that visitors can play against, as `NAME@URL` with the endpoint's URL.
     pub model: Option<String>,
     /// The maximum cost of the model's games since the start of the server, in US dollars. A game may cost a tenth of
@@ -409,6 +411,7 @@ impl Default for HouseSettings {
         HouseSettings {
             enabled: None,
             seats: 16,
+            seats_per_address: 4,
             model: None,
             model_cost: None,
             model_price_in: None,

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use parking_lot::RwLock;
@@ -18,6 +19,7 @@ use rustls::sign::CertifiedKey;
 use serde::Deserialize;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use x509_cert::der::Decode as _;
@@ -147,10 +149,22 @@ impl Certificates {
     }
 
     /// Reads the files every few seconds. The old certificate stays until the files contain a new one with its key.
-    pub(crate) async fn keep_current(&self) {
+    pub(crate) async fn keep_current(self: &Arc<Self>) {
         loop {
             tokio::time::sleep(READ_EVERY).await;
-            self.refresh();
+            let (read, is_read) = oneshot::channel();
+            let certificates = Arc::clone(self);
+            // A read from a file system that hangs may never return. The runtime would wait for a thread of its own.
+            let refresh = move || {
+                certificates.refresh();
+                // An error means that the server stops.
+                let _ = read.send(());
+            };
+            match thread::Builder::new().name("certificate".to_owned()).spawn(refresh) {
+                // An error means that the thread has panicked.
+                Ok(_) => drop(is_read.await),
+                Err(error) => tracing::warn!(%error, "cannot start a thread that reads the certificate: {error}"),
+            }
         }
     }
 
@@ -204,5 +218,31 @@ impl FileContent {
         let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|_| missing(&files.key, "private key"))?;
         let key = CertifiedKey::from_der(chain, key, provider).map_err(TlsError::Unusable)?;
         Ok((key, expires))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_cannot_be_read_now_stops_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../arena-cli/tests/tls");
+        let certificate = folder.path().join("server.pem");
+        fs::copy(pems.join("server.pem"), &certificate).expect("a copy");
+        let files = TlsFiles { certificate: certificate.clone(), key: pems.join("server.key") };
+        let tls = Tls::start(files).expect("a certificate");
+        let before = Arc::clone(&tls.certificates.key.read());
+        // The read of a pipe that no program writes to doesn't return, as on a file system that hangs.
+        fs::remove_file(&certificate).expect("it exists");
+        assert!(Command::new("mkfifo").arg(&certificate).status().expect("mkfifo runs").success());
+        let certificates = tls.certificates();
+        let keeping = tokio::spawn(async move { certificates.keep_current().await });
+        tokio::time::sleep(READ_EVERY * 3).await;
+        assert!(!keeping.is_finished() && Arc::ptr_eq(&before, &tls.certificates.key.read()));
+        keeping.abort();
     }
 }

@@ -15,6 +15,7 @@ mod runner;
 mod settings;
 mod shared;
 mod shown;
+mod turns;
 mod unpack;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -40,6 +41,7 @@ use runner::Current;
 use shared::Shared;
 use shown::ReplayCache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use turns::Turns;
 
 use crate::ledger::Ledger;
 use crate::records::Signer;
@@ -124,6 +126,9 @@ struct State {
     /// Those that other nodes play.
     elsewhere: BTreeSet<TournamentId>,
     current: Option<Current>,
+    turns: Turns,
+    /// The playing time of tournaments that were interrupted for others.
+    played: HashMap<TournamentId, Duration>,
     /// Cached records, each with the number of games at the time of reading.
     records: LruCache<TournamentId, (usize, Arc<Record>)>,
     /// Cached outcomes, each with the number of games at the time of reading.
@@ -223,6 +228,8 @@ impl Tournaments {
             queue: VecDeque::new(),
             elsewhere: BTreeSet::new(),
             current: None,
+            turns: Turns::default(),
+            played: HashMap::new(),
             records: LruCache::new(RECORDS),
             outcomes: LruCache::new(OUTCOMES),
             is_stopping: false,
@@ -631,6 +638,7 @@ impl Tournaments {
     fn note_end(&self, id: TournamentId, facts: Option<TournamentFacts>) {
         let mut state = self.state();
         state.makers.remove(&CreatedId::Tournament(id));
+        state.played.remove(&id);
         state.elsewhere.remove(&id);
         if let (Some(entry), Some(facts)) = (state.tournaments.get_mut(&id), facts) {
             let how = facts.ended.as_ref().map(|ended| &ended.how);
@@ -781,7 +789,32 @@ impl State {
         self.makers.iter().filter(|(id, by)| **by == maker && counts(**id)).count()
     }
 
+    /// Returns the network that has created a tournament; `None` for the administrator, or if it is unknown.
+    fn maker_of(&self, id: TournamentId) -> Option<IpAddr> {
+        self.makers.get(&CreatedId::Tournament(id)).copied()
+    }
+
+    /// Returns the tournaments that this node may play now, in the order of the queue.
+    fn list_waiting(&self) -> Vec<TournamentId> {
+        self.queue.iter().filter(|id| !self.elsewhere.contains(id)).copied().collect()
+    }
+
+    /// True if a tournament of another network waits.
+    fn others_wait(&self, maker: Option<IpAddr>) -> bool {
+        self.list_waiting().into_iter().any(|id| self.maker_of(id) != maker)
+    }
+
+    /// Takes the next tournament out of the queue.
+    fn take_next(&mut self) -> Option<TournamentId> {
+        let waiting = self.list_waiting();
+        let makers: Vec<_> = waiting.iter().map(|id| self.maker_of(*id)).collect();
+        let id = waiting[self.turns.give(&makers)?];
+        self.queue.retain(|queued| *queued != id);
+        Some(id)
+    }
+
     fn forget_tournament(&mut self, id: TournamentId) {
+        self.played.remove(&id);
         self.tournaments.remove(&id);
         self.queue.retain(|queued| *queued != id);
         self.elsewhere.remove(&id);

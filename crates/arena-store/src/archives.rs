@@ -4,6 +4,7 @@
 use arena_model::{ChatMessage, ContentHash, SessionId, Status, Timestamp};
 
 use crate::audit::record;
+use crate::db::Failure;
 use crate::dialect::{INSERTED, Table, columns, tuples};
 use crate::hiding::set_secure_delete;
 use crate::job::{WriteError, Writing};
@@ -32,6 +33,8 @@ pub struct NewArchive {
     pub session: SessionNo,
     /// The path of the file in the archive's folder. Each archival has a file of its own.
     pub file: String,
+    /// The hash of the file.
+    pub sha256: ContentHash,
     /// The time of the archival.
     pub at: Timestamp,
     /// The chat.
@@ -42,6 +45,15 @@ pub struct NewArchive {
     pub messages: u64,
     /// The number of hidden messages among them.
     pub hidden: u64,
+}
+
+/// The file of an archived session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchivedFile {
+    /// The path of the file in the archive's folder.
+    pub file: String,
+    /// The hash of the file; `None` if an older program wrote it.
+    pub sha256: Option<ContentHash>,
 }
 
 /// A message of an archive, and the commitment of its content if it was hidden with one.
@@ -93,16 +105,47 @@ impl Store {
     ///
     /// # Errors
     /// If the store can't be read.
-    pub async fn find_archive(&self, no: SessionNo) -> Result<Option<String>, StoreError> {
-        let sql = "SELECT file FROM archives WHERE session = $1";
-        self.find(sql, &[no.0.into()], |row| Ok(row.text(0)?.to_owned())).await
+    pub async fn find_archive(&self, no: SessionNo) -> Result<Option<ArchivedFile>, StoreError> {
+        let sql = "SELECT file, sha256 FROM archives WHERE session = $1";
+        let read = |row: &dyn Columns| {
+            let sha256 = row.text_or_null(1)?.map(str::parse).transpose();
+            let sha256 = sha256.map_err(|error| StoreError::damaged("an archive", format!("its hash: {error}")))?;
+            Ok(ArchivedFile { file: row.text(0)?.to_owned(), sha256 })
+        };
+        self.find(sql, &[no.0.into()], read).await
     }
 
-    /// Removes the messages of an ended session. The caller has them in an archive that survives a power failure.
+    /// Notes a file that the caller is about to write, so that it is found if the caller doesn't finish.
     ///
     /// # Errors
-    /// [`CommitError::Conflict`] if the store has other messages than the archive, or the session is archived already.
-    /// Also if the store can't write.
+    /// If the store can't write.
+    pub async fn note_archive_file(&self, file: String, at: Timestamp) -> Result<(), CommitError> {
+        self.write(file, move |file, writing| Box::pin(async move { Ok(note_file(writing, file, at).await?) })).await
+    }
+
+    /// Returns the noted files that no session has: files whose writing began before `before`, and files to remove.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_unused_archive_files(&self, before: Timestamp) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT file FROM archive_files WHERE at < $1 ORDER BY at, file";
+        self.list(sql, &[before.0.into()], |row| Ok(row.text(0)?.to_owned())).await
+    }
+
+    /// Removes the note of a file, which doesn't exist anymore.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn forget_archive_file(&self, file: String) -> Result<(), CommitError> {
+        self.write(file, |file, writing| Box::pin(async move { Ok(forget_file(writing, file).await.map(drop)?) })).await
+    }
+
+    /// Removes the messages of an ended session. The caller has noted the file of the archive, which survives a power
+    /// failure.
+    ///
+    /// # Errors
+    /// [`CommitError::Conflict`] if the store has other messages than the archive, the session is archived already, or
+    /// the note of the file is gone. Also if the store can't write.
     pub async fn archive_session(&self, archive: NewArchive) -> Result<(), CommitError> {
         self.write(archive, |archive, writing| Box::pin(remove_messages(writing, archive))).await
     }
@@ -126,6 +169,7 @@ impl Store {
                 if writing.db.execute(archived, &[no.0.into(), file.as_str().into()]).await? == 0 {
                     return Ok(false);
                 }
+                note_file(writing, file, REMOVED).await?;
                 // Messages that were added after the archival get new numbers, so that they still follow the others.
                 let later = take_messages(writing, no, id).await?;
                 insert_messages(writing, no, messages).await?;
@@ -140,6 +184,24 @@ impl Store {
     }
 }
 
+/// The time in the note of a file that is to be removed.
+const REMOVED: Timestamp = Timestamp(0);
+
+/// Notes a file that is to be removed.
+pub(crate) async fn note_removed_file(writing: &mut Writing, file: &str) -> Result<(), Failure> {
+    note_file(writing, file, REMOVED).await
+}
+
+async fn note_file(writing: &mut Writing, file: &str, at: Timestamp) -> Result<(), Failure> {
+    let sql = "INSERT INTO archive_files (file, at) VALUES ($1, $2)";
+    writing.db.execute(sql, &[file.into(), at.0.into()]).await.map(drop)
+}
+
+/// Removes the note of a file. Returns false if there is none.
+async fn forget_file(writing: &mut Writing, file: &str) -> Result<bool, Failure> {
+    Ok(writing.db.execute("DELETE FROM archive_files WHERE file = $1", &[file.into()]).await? > 0)
+}
+
 /// Locks a session until the commit, so that no other node removes it or adds messages. Returns its status, or `None` if
 /// there is no such session.
 async fn lock_session(writing: &mut Writing, no: SessionNo) -> Result<Option<String>, WriteError> {
@@ -148,15 +210,19 @@ async fn lock_session(writing: &mut Writing, no: SessionNo) -> Result<Option<Str
 }
 
 async fn remove_messages(writing: &mut Writing, archive: &NewArchive) -> Result<(), WriteError> {
-    let NewArchive { session, file, at, chat, operator, messages, hidden } = archive;
+    let NewArchive { session, file, sha256, at, chat, operator, messages, hidden } = archive;
     if lock_session(writing, *session).await?.as_deref() != Some(Status::Ended.as_str()) {
         return Err(CommitError::Conflict.into());
     }
-    let sql = "INSERT INTO archives (session, file, at, chat_len, chat_at, operator_len, operator_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    if !forget_file(writing, file).await? {
+        return Err(CommitError::Conflict.into());
+    }
+    let sql = "INSERT INTO archives (session, file, at, chat_len, chat_at, operator_len, operator_at, sha256)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
     let [at, chat_len, chat_at, operator_len, operator_at] =
         [at.0, count(chat.len), chat.last_at.0, count(operator.len), operator.last_at.0].map(Value::from);
-    let values = [session.0.into(), file.as_str().into(), at, chat_len, chat_at, operator_len, operator_at];
+    let (session_no, sha256) = (session.0.into(), sha256.to_string().into());
+    let values = [session_no, file.as_str().into(), at, chat_len, chat_at, operator_len, operator_at, sha256];
     writing.db.execute(sql, &values).await?;
     // A message that is hidden later must not be left in unused pages of the database.
     set_secure_delete(writing, true)?;

@@ -229,8 +229,10 @@ const TABLES: &[CopiedTable] = &[
             ("chat_at", Integer),
             ("operator_len", Integer),
             ("operator_at", Integer),
+            ("sha256", Text),
         ],
     ),
+    table("archive_files", 1, &[("file", Text), ("at", Integer)]),
     table("log_leaves", 1, &[("n", Integer), ("session", Text), ("kind", Text), ("data", Text), ("hash", Bytes)]),
     CopiedTable {
         numbered: Some("n"),

@@ -42,7 +42,7 @@ mod writer_health;
 
 use arena_model::{ChatMessage, Session, SessionId, Status, Timestamp};
 
-pub use archives::{ArchivedChannel, ArchivedMessage, NewArchive};
+pub use archives::{ArchivedChannel, ArchivedFile, ArchivedMessage, NewArchive};
 pub use audit::{AuditEntry, AuditNo};
 pub use bans::{AddressRange, AddressRangeError, Ban, BanSubject};
 
@@ -207,6 +207,12 @@ pub enum StoreError {
         folder: String,
         /// The system's error.
         reason: String,
+    },
+    /// A start has found fewer commits than were acknowledged.
+    #[error("acknowledged commits are lost: read {file}, and remove it to go on with what is left")]
+    Lost {
+        /// The file with the report.
+        file: String,
     },
     /// The database doesn't answer, or the server isn't a Postgres server.
     #[error("the database {database} cannot be reached: {reason}")]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arena_model::{ChatMessage, Ending, Phase, Session, UserId};
 
+use crate::archives::note_removed_file;
 use crate::audit::record;
 use crate::db::Failure;
 use crate::hiding::{begin_to_erase, end_erasing};
@@ -125,6 +126,9 @@ async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Resu
     writing.db.execute("DELETE FROM messages WHERE session = $1", &key).await?;
     let sql = "DELETE FROM archives WHERE session = $1 RETURNING file";
     let archived = writing.db.find(sql, &key, |row| Ok(row.text(0)?.to_owned())).await?;
+    if let Some(file) = &archived {
+        note_removed_file(writing, file).await?;
+    }
     forget_all_of(writing, session.facts.id).await?;
     let forget = format!("DELETE FROM invites AS i WHERE {}", writing.db.dialect().by_code());
     for invite in &session.facts.invites {

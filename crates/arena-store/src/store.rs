@@ -216,7 +216,7 @@ impl Store {
     /// the writer does a small durable write.
     ///
     /// # Errors
-    /// If the store can't write.
+    /// If the store can't write, or has lost commits and the administrator hasn't confirmed that.
     pub async fn check_writing(&self) -> Result<(), CommitError> {
         match self {
             Store::Sqlite(store) => store.check_writing().await,

@@ -41,6 +41,7 @@ pub(crate) const SQLITE: &[&str] = &[
     include_str!("../migrations/sqlite/0012_records.sql"),
     include_str!("../migrations/0014_reports.sql"),
     include_str!("../migrations/0015_archives.sql"),
+    include_str!("../migrations/0017_archive_files.sql"),
 ];
 
 /// The migrations of Postgres, in order. A file that both databases understand can be in both lists.
@@ -58,10 +59,11 @@ pub(crate) const POSTGRES: &[&str] = &[
     include_str!("../migrations/0014_reports.sql"),
     include_str!("../migrations/0015_archives.sql"),
     include_str!("../migrations/postgres/0016_leagues.sql"),
+    include_str!("../migrations/0017_archive_files.sql"),
 ];
 
-/// The schema version of Postgres after which migrations only add tables that older programs don't use. While nodes of
-/// an older program run, a newer node may apply these.
+/// The schema version of Postgres after which migrations only add tables and columns that older programs don't need.
+/// While nodes of an older program run, a newer node may apply these.
 pub(crate) const COMPATIBLE: i64 = 12;
 
 /// A session to insert or update.

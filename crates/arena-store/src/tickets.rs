@@ -176,15 +176,16 @@ impl Store {
         .await
     }
 
-    /// Takes a waiting ticket out of its queue, with `answer` as its result. Returns false if the ticket doesn't wait,
-    /// or has a result already.
+    /// Takes a waiting ticket out of a challenge's queue, with `answer` as its result. Returns false if the ticket doesn't
+    /// wait there, or has a result already.
     ///
     /// # Errors
     /// If the store can't write.
-    pub async fn leave_queue(&self, answer: NewAnswer) -> Result<bool, CommitError> {
-        self.write(answer, |answer, writing| {
+    pub async fn leave_queue(&self, challenge: String, answer: NewAnswer) -> Result<bool, CommitError> {
+        self.write((challenge, answer), |(challenge, answer), writing| {
             Box::pin(async move {
-                let waited = writing.db.execute("DELETE FROM queue WHERE ticket = $1", &[key(&answer.key)]).await? > 0;
+                let sql = "DELETE FROM queue WHERE ticket = $1 AND type = $2";
+                let waited = writing.db.execute(sql, &[key(&answer.key), challenge.as_str().into()]).await? > 0;
                 Ok(waited && insert_answer(writing, answer).await?)
             })
         })

@@ -33,8 +33,8 @@ struct Found {
     done: Option<Instant>,
     /// The time at which the writer's current work began; `None` while the writer is idle.
     begun: Option<Instant>,
-    /// True if the last transaction failed.
-    failed: bool,
+    /// The number of failed transactions since the last proof that large writes succeed again.
+    failures: u64,
 }
 
 /// The writer's state according to the evidence.
@@ -45,8 +45,11 @@ pub(crate) enum Verdict {
     Stuck,
     /// The writer is idle and should begin an empty transaction.
     AskToBegin,
-    /// The writer is idle or has failed, and should do a durable write.
+    /// The writer is idle and should do a durable write.
     AskToWrite,
+    /// A transaction has failed, and the writer should do a durable write that is as large as any. On a full disk, small
+    /// writes may still succeed.
+    AskToProve,
 }
 
 impl WriterHealth {
@@ -67,12 +70,11 @@ impl WriterHealth {
         found.done = Some(now);
         if wrote {
             found.durable = Some(now);
-            found.failed = false;
         }
     }
 
     pub(crate) fn fail(&self) {
-        self.0.lock().failed = true;
+        self.0.lock().failures += 1;
     }
 
     /// Returns a guard that records the end of the writer when the guard is dropped. After that, the next check sends a
@@ -90,11 +92,17 @@ impl WriterHealth {
         EndGuard(Arc::clone(self))
     }
 
+    /// Records a proof that these failures are over.
+    fn recover(&self, failures: u64) {
+        let mut found = self.0.lock();
+        found.failures = found.failures.saturating_sub(failures);
+    }
+
     pub(crate) fn verdict(&self, now: Instant) -> Verdict {
         let found = self.0.lock();
         let within = |at: Option<Instant>, bound: Duration| at.is_some_and(|at| now.duration_since(at) < bound);
         match found.begun {
-            _ if found.failed => Verdict::AskToWrite,
+            _ if found.failures > 0 => Verdict::AskToProve,
             Some(_) if within(found.begun, STUCK_AFTER) => Verdict::Works,
             Some(_) => Verdict::Stuck,
             None if within(found.done, PROVEN_FOR) => Verdict::Works,
@@ -112,14 +120,16 @@ impl WriterHealth {
     where
         A: Future<Output = Result<(), CommitError>>,
     {
-        let verdict = self.verdict(Instant::now());
+        let (verdict, failures) = (self.verdict(Instant::now()), self.0.lock().failures);
         let asked = match verdict {
             Verdict::Works => return Ok(()),
             Verdict::Stuck => None,
-            Verdict::AskToBegin | Verdict::AskToWrite => tokio::time::timeout(ANSWER_WITHIN, ask(verdict)).await.ok(),
+            Verdict::AskToBegin | Verdict::AskToWrite | Verdict::AskToProve => {
+                tokio::time::timeout(ANSWER_WITHIN, ask(verdict)).await.ok()
+            }
         };
         match asked {
-            Some(answer) => answer,
+            Some(answer) => answer.inspect(|()| self.recover(failures)),
             // The writer may have been busy with other work.
             None if self.verdict(Instant::now()) == Verdict::Works => Ok(()),
             None => Err(StoreError::Database("the store's writer did not respond in time".to_owned()).into()),
@@ -144,11 +154,11 @@ mod tests {
         health.begin();
         assert_eq!([after(0), after(8), after(12)], [Verdict::Works, Verdict::Works, Verdict::Stuck]);
         health.fail();
-        assert_eq!(after(8), Verdict::AskToWrite, "a failure outweighs work");
+        assert_eq!(after(8), Verdict::AskToProve, "a failure outweighs work");
         health.rest();
-        health.succeed(false);
-        assert_eq!(after(0), Verdict::AskToWrite, "only a write shows that writes succeed again");
         health.succeed(true);
+        assert_eq!(after(0), Verdict::AskToProve, "a write may be smaller than the one that has failed");
+        health.recover(1);
         assert_eq!(after(0), Verdict::Works);
     }
 
@@ -160,6 +170,6 @@ mod tests {
         health.begin();
         assert_eq!(health.verdict(Instant::now()), Verdict::Works);
         drop(end_guard);
-        assert_eq!(health.verdict(Instant::now()), Verdict::AskToWrite);
+        assert_eq!(health.verdict(Instant::now()), Verdict::AskToProve);
     }
 }

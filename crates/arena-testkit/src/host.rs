@@ -49,7 +49,7 @@ impl Host {
         F: Future<Output = Server> + Send,
     {
         let folder = data_folder();
-        let mut settings = Settings::default();
+        let mut settings = Settings { data: folder.path().to_owned(), ..Settings::default() };
         change(&mut settings);
         settings.listen = SocketAddr::from(([127, 0, 0, 1], 0));
         settings.data = folder.path().to_owned();

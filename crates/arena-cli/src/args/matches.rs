@@ -34,7 +34,7 @@ how to write an agent; `arena agent check` finds its faults.
 With --games, each game gets a seed derived from --seed. Games 1 and 2, 3 and 4 and so on share a seed, and the agents swap \
 seats. The agents' stderr is kept next to the replay, one file for each agent.
 
---sign-key appends a seal, which `arena verify --key` checks. `openssl rand -hex 32` makes a key.")]
+--sign-key appends a seal, which `arena verify --key` checks. `arena identity new` makes a key.")]
     Run(Box<RunArgs>),
     /// Continue a recorded match with other agents.
     #[command(after_help = "\
@@ -89,7 +89,7 @@ pub struct RunArgs {
     /// Replay file; with several games, a folder for 1.jsonl, 2.jsonl and so on.
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
-    /// File with the Ed25519 key that signs the replay: 64 hexadecimal digits.
+    /// File with the Ed25519 private key that signs the replay.
     #[arg(long, value_name = "FILE", requires = "replay")]
     pub sign_key: Option<PathBuf>,
     /// Number of games; the agents swap seats.

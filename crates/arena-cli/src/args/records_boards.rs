@@ -243,7 +243,7 @@ pub struct ForkMatchArgs {
     /// Output file for the replay of the fork.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// File with the Ed25519 key that signs the replay of the fork: 64 hexadecimal digits.
+    /// File with the Ed25519 private key that signs the replay of the fork.
     #[arg(long, value_name = "FILE", requires = "out")]
     pub sign_key: Option<PathBuf>,
     /// Folder of a scripted challenge, for a replay of it; may be repeated.

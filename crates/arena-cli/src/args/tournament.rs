@@ -120,7 +120,7 @@ pub struct TournamentArgs {
     /// Keep replays and the agents' stderr in DIR/replays.
     #[arg(long)]
     pub replays: bool,
-    /// File with the Ed25519 key that signs the replays: 64 hexadecimal digits.
+    /// File with the Ed25519 private key that signs the replays.
     #[arg(long, value_name = "FILE", requires = "replays")]
     pub sign_key: Option<PathBuf>,
     /// Print the standings after every N games; 0: only at the end [default: 50, more in long tournaments]
@@ -205,7 +205,7 @@ pub struct ResumeArgs {
     /// Print the standings after every N games; 0: only at the end [default: 50, more in long tournaments]
     #[arg(long, value_name = "N")]
     pub table_every: Option<usize>,
-    /// File with the Ed25519 key that signs the replays of the remaining games: 64 hexadecimal digits.
+    /// File with the Ed25519 private key that signs the replays of the remaining games.
     #[arg(long, value_name = "FILE")]
     pub sign_key: Option<PathBuf>,
     /// The workers for the remaining games.

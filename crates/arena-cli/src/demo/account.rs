@@ -121,7 +121,7 @@ impl Account<'_> {
     /// Plays a bot's seat to the end of the game; the end of the demo doesn't interrupt the game.
     fn seat(&self, bot: &'static PsiBot, invite: &str, is_over: &AtomicBool) -> Result<(), CallError> {
         let seat = TakenSeat::take(&self.arena.own_connection(), invite, bot.name)?;
-        let manner = Manner { pace: Duration::ZERO, patience: PATIENCE, poll: Some(POLL), stop: is_over };
+        let manner = Manner { pace: Duration::ZERO, patience: PATIENCE, poll: Some(POLL), stop: &[is_over] };
         play(&seat, bot.player_with_bots(random_number()?).as_mut(), manner)
     }
 

@@ -55,7 +55,7 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
     let listen = listen_address(args);
     let trust_network = args.listen.trust_network;
     let settings = Settings { listen, data, trust_network, ..Settings::default() };
-    let seats = settings.house.seats;
+    let house = settings.house.clone();
     let mut server = runtime.block_on(serve::start(settings))?;
     let url = format!("http://{}", server.address());
     print(&match style {
@@ -63,7 +63,7 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
         Style::Pretty | Style::Compact => format!("arena listens on {url}\n{}", welcome(&url, args.once)),
     })?;
     let arena = Arena::at(&url);
-    runtime.block_on(house::open(&mut server, false, seats, None))?;
+    runtime.block_on(house::open(&mut server, false, &house, None))?;
 
     let (stop_server, server_stops) = oneshot::channel::<()>();
     let serving = runtime.spawn(server.run(async {

@@ -85,7 +85,7 @@ impl Shown {
         let options: Option<Map<String, Value>> = (self.exhibit.options)().as_object().cloned();
         let session: Session = arena.create(self.challenge, options.as_ref())?.read()?;
         // Bots of board games wait for no player but the one to move.
-        let manner = Manner { pace: self.exhibit.pace, patience: Duration::MAX, poll: None, stop };
+        let manner = Manner { pace: self.exhibit.pace, patience: Duration::MAX, poll: None, stop: &[stop] };
         thread::scope(|scope| {
             let seats: Vec<_> = (session.invites.iter().zip(players))
                 .map(|(invite, player)| {

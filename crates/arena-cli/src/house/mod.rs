@@ -15,9 +15,10 @@ use std::thread;
 use std::time::Duration;
 
 use arena_engine::Environment;
-use arena_house::{Bot, FormBot};
+use arena_house::{Bot, FormBot, Heard, Step};
 use arena_identity::{KeyPair, ProfileUpdate};
-use arena_server::{DeclaredForms, House, HouseSeat, Server, Strength};
+use arena_server::{DeclaredForms, House, HouseSeat, HouseSettings, Server, Strength};
+use arena_wire::Message;
 
 pub use self::model::HouseModel;
 use self::play::{Manner, wait_for_start};
@@ -64,7 +65,8 @@ impl Opponent {
         }
     }
 
-    fn play(self, seat: &TakenSeat) -> Result<(), CallError> {
+    fn play(self, seat: &TakenSeat, of_house: &HouseSeat) -> Result<(), CallError> {
+        let stop = [&ENDING, of_house.taken_back()];
         let random = random_number()?;
         let (mut bot, pace, patience): (Box<dyn Bot>, Duration, Duration) = match self {
             Opponent::Builtin(challenge, strength) => {
@@ -75,14 +77,39 @@ impl Opponent {
             Opponent::Filler(challenge, declared) => {
                 let DeclaredForms { forms, metadata } = *declared;
                 let bot = FormBot::new(metadata, forms, random);
-                let bot = match wait_for_start(seat, &challenge, &ENDING)? {
+                let bot = match wait_for_start(seat, &challenge, &stop)? {
                     Some(number) => bot.with_seat(number),
                     None => bot,
                 };
                 (Box::new(bot), PACE, FORM_PATIENCE)
             }
         };
-        play::play(seat, bot.as_mut(), Manner { pace, patience, poll: None, stop: &ENDING })
+        let mut bot = SeatedBot { bot: bot.as_mut(), seat: of_house };
+        play::play(seat, &mut bot, Manner { pace, patience, poll: None, stop: &stop })
+    }
+}
+
+/// A bot that notes on its seat when another player has written something.
+struct SeatedBot<'a> {
+    bot: &'a mut dyn Bot,
+    seat: &'a HouseSeat,
+}
+
+impl Bot for SeatedBot<'_> {
+    fn next(&mut self, heard: &Heard<'_>) -> Option<Step> {
+        let is_other = |message: &Message| message.from != heard.me && message.from != "operator";
+        if heard.operator.iter().chain(heard.chat).any(is_other) {
+            self.seat.begin();
+        }
+        self.bot.next(heard)
+    }
+
+    fn refused(&mut self, step: &Step) {
+        self.bot.refused(step);
+    }
+
+    fn needs_news_only(&self) -> bool {
+        self.bot.needs_news_only()
     }
 }
 
@@ -142,13 +169,17 @@ fn new_pair() -> Result<KeyPair, CallError> {
 }
 
 /// Starts the thread that plays the seats of house bots on a server, and offers the bots on the server's pages.
-/// `signs` is true if the server has authentication mode. At most `seats` bots play at the same time. `model` plays
-/// with visitors who choose it.
+/// `signs` is true if the server has authentication mode. `model` plays with visitors who choose it.
 ///
 /// # Errors
 /// If the thread can't be started, or the server has no address for the bots.
-pub async fn open(server: &mut Server, signs: bool, seats: usize, model: Option<HouseModel>) -> Result<(), Failure> {
-    let (house, requested) = House::open(challenges(), seats);
+pub async fn open(
+    server: &mut Server,
+    signs: bool,
+    settings: &HouseSettings,
+    model: Option<HouseModel>,
+) -> Result<(), Failure> {
+    let (house, requested) = House::open(challenges(), settings);
     let model = model.map(Arc::new);
     let house = match &model {
         Some(model) => house.with_model(model.name().to_owned(), model.has_budget()),
@@ -196,10 +227,12 @@ fn start(
     })?;
     let started = thread::Builder::new().name(seat.user()).spawn(move || {
         if let Some(model) = model {
+            // The model's game costs money, so its seat isn't taken back.
+            seat.begin();
             model.play(&taken);
             // If the model has failed, the bot goes on. If the session has ended, the bot leaves at once.
         }
-        let played = opponent.play(&taken).or_else(|error| unless_stopped(error, &ENDING));
+        let played = opponent.play(&taken, &seat).or_else(|error| unless_stopped(error, &ENDING));
         if let Err(error) = played {
             Failure::from(error).print();
         }

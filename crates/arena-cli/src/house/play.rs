@@ -28,8 +28,8 @@ pub struct Manner<'a> {
     /// The interval of polling. If `None`, the bot waits on the operator channel, and notices a chat message up to
     /// [`WAIT_S`] later.
     pub poll: Option<Duration>,
-    /// The flag that is set when the bot must leave.
-    pub stop: &'a AtomicBool,
+    /// The flags of which one is set when the bot must leave.
+    pub stop: &'a [&'a AtomicBool],
 }
 
 /// The messages of a channel that a bot receives.
@@ -71,7 +71,7 @@ pub fn play(seat: &TakenSeat, bot: &mut dyn Bot, manner: Manner<'_>) -> Result<(
     let is_news = |message: &Message| message.from != *invite;
     let (mut news_at, mut late_since, mut patience) = (Instant::now(), Instant::now(), manner.patience);
     let (mut wait_s, mut has_stepped, mut was_refused) = (0, false, false);
-    while !manner.stop.load(Ordering::Relaxed) && news_at.elapsed() < IDLE_TIMEOUT {
+    while !is_set(manner.stop) && news_at.elapsed() < IDLE_TIMEOUT {
         // The operator's messages right after a step are usually its result, so they aren't news.
         let is_news = |message: &Message| is_news(message) && !(has_stepped && message.from == "operator");
         let new = operator.receive(|read| arena.operator_messages(session, read), wait_s)?;
@@ -118,11 +118,11 @@ pub fn play(seat: &TakenSeat, bot: &mut dyn Bot, manner: Manner<'_>) -> Result<(
 
 /// Waits until all players have joined, and returns the bot's seat, from 0. Returns `None` if the list of sessions
 /// doesn't show the seat, or if the bot needn't wait any longer.
-pub fn wait_for_start(seat: &TakenSeat, challenge: &str, stop: &AtomicBool) -> Result<Option<usize>, CallError> {
+pub fn wait_for_start(seat: &TakenSeat, challenge: &str, stop: &[&AtomicBool]) -> Result<Option<usize>, CallError> {
     let TakenSeat { arena, session, invite } = seat;
     let mut operator = BotInbox::new(true);
     let mut news_at = Instant::now();
-    while !stop.load(Ordering::Relaxed) && news_at.elapsed() < IDLE_TIMEOUT {
+    while !is_set(stop) && news_at.elapsed() < IDLE_TIMEOUT {
         let listed = seat.find_listed(challenge)?;
         match listed {
             Some(state) if state.status == "open" => {}
@@ -134,6 +134,10 @@ pub fn wait_for_start(seat: &TakenSeat, challenge: &str, stop: &AtomicBool) -> R
         }
     }
     Ok(None)
+}
+
+fn is_set(flags: &[&AtomicBool]) -> bool {
+    flags.iter().any(|flag| flag.load(Ordering::Relaxed))
 }
 
 fn is_end(message: &Message) -> bool {

@@ -71,7 +71,7 @@ impl BuiltInPlayer {
         let random = u64::from_str_radix(&random_hex()?[..16], 16).unwrap_or_default();
         let mut bot = self.bot(&seat.challenge, random)?;
         let taken = TakenSeat { arena: seat.arena.clone(), session: seat.session.clone(), invite: seat.you.clone() };
-        let manner = Manner { pace: Duration::ZERO, patience: PATIENCE, poll: None, stop: called_off };
+        let manner = Manner { pace: Duration::ZERO, patience: PATIENCE, poll: None, stop: &[called_off] };
         play::play(&taken, bot.as_mut(), manner)?;
         let until = Instant::now() + LAST_NEWS;
         loop {

@@ -158,7 +158,7 @@ fn a_join_that_cannot_be_signed_is_refused_with_the_reason() {
     assert!(users.iter().all(|user| said.contains(&format!("\n  --sign {user}\n"))), "{said}");
     assert!(refused(2, &[&invite, "--sign", "no-such-file"]).contains("cannot read no-such-file"));
     let junk = file(data.path(), "junk.key", "junk");
-    assert!(refused(2, &[&invite, "--sign", &junk]).contains("isn't a private key file"));
+    assert!(refused(2, &[&invite, "--sign", &junk]).contains("cannot use the key"));
     refused(2, &[&invite, "--sign", &users[0], "--user-id", "ada"]);
     assert!(refused(2, &["inv_x", "--sign", &users[0]]).contains("inv_x is not an invite"));
     let said = refused(3, &[&invite]);

@@ -207,6 +207,23 @@ mod full_disk {
     }
 
     #[test]
+    fn a_server_that_has_no_room_for_large_writes_is_not_ready() {
+        let folder = folder();
+        let server = Running::serve(folder.path());
+        let client = server.client();
+        let (session, invites) = active_session(&client);
+        limit_files(folder.path(), Some(largest_file(folder.path()) + 100_000));
+        assert_refused(&client.chat(&session, &invites[0], &"x".repeat(300_000)));
+        for n in 0..3 {
+            client.chat(&session, &invites[0], &format!("small {n}")).ok();
+            assert_eq!(client.get("/ready").refusal(), (503, "STORE_UNAVAILABLE".to_owned()));
+        }
+        limit_files(folder.path(), None);
+        assert_eq!(client.get("/ready").status, 200);
+        client.chat(&session, &invites[0], &"x".repeat(300_000)).ok();
+    }
+
+    #[test]
     fn writes_go_on_without_a_gap_when_the_disk_has_room_again() {
         for room in ROOM {
             let filled = Filled::up_to(room);

@@ -1,7 +1,7 @@
 //! The place of the archive's files: a folder or a bucket.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Cursor, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -18,9 +18,6 @@ pub enum ArchivePlace {
     Bucket(Bucket),
 }
 
-/// A file that is being read.
-pub(super) type Content = Box<dyn BufRead + Send>;
-
 impl ArchivePlace {
     /// Writes a new file so that it survives a power failure.
     ///
@@ -36,23 +33,20 @@ impl ArchivePlace {
         }
     }
 
-    /// Opens a file. Returns `None` if there is none.
+    /// Reads a file. Returns `None` if there is none.
     ///
     /// # Errors
     /// With the reason, which contains no credentials.
-    pub(super) async fn get(&self, key: &str) -> Result<Option<Content>, String> {
+    pub(super) async fn get(&self, key: &str) -> Result<Option<Bytes>, String> {
         match self {
             ArchivePlace::Folder(folder) => {
-                with_file(folder, key, |path| match File::open(path) {
+                with_file(folder, key, |path| match fs::read(path) {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                    file => Ok(Some(Box::new(BufReader::new(file?)) as Content)),
+                    content => Ok(Some(content?.into())),
                 })
                 .await
             }
-            ArchivePlace::Bucket(bucket) => {
-                let content = bucket.get(key).await?;
-                Ok(content.map(|content| Box::new(Cursor::new(content)) as Content))
-            }
+            ArchivePlace::Bucket(bucket) => bucket.get(key).await,
         }
     }
 

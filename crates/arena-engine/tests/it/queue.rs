@@ -37,12 +37,12 @@ async fn a_ticket_without_a_poll_for_a_minute_is_dropped() {
     }
     environment.advance_ms(60_001);
     assert_eq!(poll(&engine, &gone).await, None);
-    assert!(!engine.has_left_queue(&gone).await.expect("the store can be read"));
+    assert!(!engine.has_left_queue("psi", &gone).await.expect("the store can be read"));
     // A dropped ticket gets no opponent and doesn't count against the limit.
     let waiting = enqueue(&engine, "a").await.expect("a ticket");
     assert_eq!(poll(&engine, &waiting).await, Some(WAITING));
     assert_eq!(poll(&engine, &gone).await, None);
-    assert_eq!(engine.leave_queue(&gone).await.expect("the store can be written"), Leaving::Unknown);
+    assert_eq!(engine.leave_queue("psi", &gone).await.expect("the store can be written"), Leaving::Unknown);
 }
 
 #[tokio::test]
@@ -70,8 +70,8 @@ async fn a_network_has_a_limited_number_of_tickets() {
     }
     // Neither a matched ticket nor a ticket whose caller has left counts.
     let third = enqueue(&engine, "a").await.expect("a ticket");
-    assert_eq!(engine.leave_queue(&third).await.expect("the store can be written"), Leaving::Left);
-    assert!(engine.has_left_queue(&third).await.expect("the store can be read"));
+    assert_eq!(engine.leave_queue("psi", &third).await.expect("the store can be written"), Leaving::Left);
+    assert!(engine.has_left_queue("psi", &third).await.expect("the store can be read"));
     assert!(enqueue(&engine, "a").await.is_some());
 }
 

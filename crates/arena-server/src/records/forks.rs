@@ -43,6 +43,9 @@ pub(crate) enum ForkFailure {
     /// The session can't be continued from this event.
     #[error("{0}")]
     Impossible(String),
+    /// The session has no such event.
+    #[error("at must be at most {0}, the number of the session's last event")]
+    NoEvent(u64),
     /// The past has private messages that the caller may not see.
     #[error(
         "event {0} is a private chat message, which only an administrator may copy on this server; fork from an earlier \
@@ -95,6 +98,10 @@ impl Records {
         let forked = move || {
             let parsed = read(record.as_bytes(), ReadLimits::default())
                 .map_err(|error| ForkFailure::Impossible(format!("the session's record is damaged: {error}")))?;
+            let last = parsed.events.len() as u64;
+            if at > last {
+                return Err(ForkFailure::NoEvent(last));
+            }
             if let Some(event) = first_private_chat(&parsed, at).filter(|_| !sees_private_chat) {
                 return Err(ForkFailure::PrivateChat(event));
             }

@@ -12,7 +12,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_identity::ServerSecret;
+use arena_identity::{KeyFileError, KeyPair, ServerSecret};
 use arena_model::hex;
 use arena_record::{Hash, KeyHandover, KeyKind, RecordKey, RecordPublicKey, SaltSecret, Sign};
 use parking_lot::Mutex;
@@ -103,7 +103,7 @@ impl RecordKeys {
         let key = |file: &SecretFile| -> Result<Signer, RecordsError> {
             match &settings.sign_with {
                 Some(command) => Ok(Arc::new(CommandSigner::start(command, file.file, COMMAND_WITHIN)?)),
-                None => Ok(Arc::new(RecordKey::from_hex(&text(file)?).map_err(|_| bad(file))?)),
+                None => Ok(Arc::new(read_key(&text(file)?).map_err(|_| bad(file))?)),
             }
         };
         let mut handovers = load_handovers(folder, KeyKind::Record)?;
@@ -119,7 +119,12 @@ impl RecordKeys {
 /// # Errors
 /// If the file is unusable.
 pub(super) fn key_in(folder: &Path, file: &SecretFile) -> Result<RecordKey, RecordsError> {
-    RecordKey::from_hex(&file.load_or_make(folder)?.text).map_err(|_| invalid_key(folder, file))
+    read_key(&file.load_or_make(folder)?.text).map_err(|_| invalid_key(folder, file))
+}
+
+/// Parses the text of a key file. Besides the digits that this program writes, it may be a key of OpenSSL or OpenSSH.
+pub(super) fn read_key(text: &str) -> Result<RecordKey, KeyFileError> {
+    KeyPair::from_file_text(text).map(|pair| RecordKey::from_random(pair.to_secret()))
 }
 
 fn invalid_key(folder: &Path, file: &SecretFile) -> RecordsError {
@@ -137,7 +142,7 @@ fn former_keys(folder: &Path) -> Result<Vec<RecordKey>, RecordsError> {
             Err(source) => return Err(SecretFileError::File { file, source }.into()),
             Ok(text) => text,
         };
-        keys.push(RecordKey::from_hex(text.trim_end()).map_err(|_| RecordsError::Key { file })?);
+        keys.push(read_key(&text).map_err(|_| RecordsError::Key { file })?);
     }
     Ok(keys)
 }

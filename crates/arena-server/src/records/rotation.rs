@@ -12,7 +12,7 @@ use arena_record::{KeyHandover, KeyKind, RecordKey, RecordPublicKey, Sign};
 use arena_store::{FolderLock, StoreError};
 
 use super::RecordsError;
-use super::keys::{LOG_KEY, RECORD_KEY, key_in};
+use super::keys::{LOG_KEY, RECORD_KEY, key_in, read_key};
 use crate::secret::SecretFile;
 
 /// The consequence of a lost file of a rotation, for error messages.
@@ -119,7 +119,8 @@ fn keep_former(folder: &Path, file: &SecretFile, key: &RecordKey) -> Result<(), 
             Ok(()) => break,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 // An interrupted rotation has kept the key already.
-                if fs::read_to_string(&path).map_err(unwritten)?.trim_end() == key.to_hex() {
+                let kept = read_key(&fs::read_to_string(&path).map_err(unwritten)?);
+                if kept.is_ok_and(|kept| kept.public_key() == key.public_key()) {
                     break;
                 }
             }

@@ -159,6 +159,7 @@ pub(crate) async fn fork_session(State(arena): State<Arena>, request: Post) -> A
         Err(error @ ForkFailure::Impossible(_)) => {
             return Err(ApiError::new(StatusCode::CONFLICT, "CANNOT_FORK", format!("cannot fork: {error}")));
         }
+        Err(error @ ForkFailure::NoEvent(_)) => return Err(ApiError::bad_request("INVALID_FIELD", error.to_string())),
         Err(error @ ForkFailure::PrivateChat(_)) => {
             return Err(ApiError::new(StatusCode::FORBIDDEN, "PRIVATE_CHAT", error.to_string()));
         }

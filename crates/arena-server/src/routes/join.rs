@@ -12,6 +12,7 @@ use crate::arena::Arena;
 use crate::auth::{Auth, parse_proof};
 use crate::error::ApiResult;
 use crate::fields::{ByKey, ByName, Filled, Is};
+use crate::identity::check_visible;
 use crate::openapi::{OnceKey, Sender};
 use crate::request::Post;
 
@@ -79,6 +80,7 @@ async fn join_by_name(arena: &Arena, request: &Post, wanted: JoinRequest) -> Api
     let invite = parse(&wanted.invite.0)?;
     let once = request.once_about(&invite.to_string());
     let user = wanted.user_id.0.map(|Is(user)| user);
+    user.iter().try_for_each(|user| check_visible("userId", user))?;
     Ok(json(take_seat(arena, request, Join { invite, user }, once).await?))
 }
 

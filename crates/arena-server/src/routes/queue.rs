@@ -96,7 +96,7 @@ pub(crate) async fn join_queue(State(arena): State<Arena>, request: Post) -> Api
     let name = request.param("name");
     let house_after = house_after_s.map(|Whole(seconds)| Duration::from_secs(seconds));
     let ticket = enqueue(&arena, name, request.address, house_after, request.once_creating()?).await?;
-    let state = poll(&arena, name, &ticket).await?;
+    let state = poll(&arena, name, &ticket, request.address).await?;
     if let QueueState::Matched { session, .. } = state {
         arena.ledger.note_session(request.address, session);
     }
@@ -139,7 +139,7 @@ pub(crate) async fn find_ticket(State(arena): State<Arena>, request: Get) -> Api
     let WantedState { wait } = request.query()?;
     let wait = read_wait(wait)?.filter(|_| request.may_wait());
     let (name, ticket) = (request.param("name"), ticket_of(&request)?);
-    let mut state = poll(&arena, name, &ticket).await?;
+    let mut state = poll(&arena, name, &ticket, request.address).await?;
     let Some(wait) = wait else { return Ok(show(&ticket, &state)) };
     let deadline = Instant::now() + wait;
     let stopping = arena.stopping();
@@ -153,8 +153,8 @@ pub(crate) async fn find_ticket(State(arena): State<Arena>, request: Get) -> Api
         looks += 1;
         let is_last = Instant::now() >= deadline;
         if is_last || looks % LOOKS_PER_POLL == 0 {
-            state = poll(&arena, name, &ticket).await?;
-        } else if let Some(matched) = arena.engine.find_match(&ticket).await? {
+            state = poll(&arena, name, &ticket, request.address).await?;
+        } else if let Some(matched) = arena.engine.find_match(name, &ticket).await? {
             state = matched;
         }
     }
@@ -169,7 +169,7 @@ pub(crate) async fn find_ticket(State(arena): State<Arena>, request: Get) -> Api
         (status = 404, description = "`TICKET_NOT_FOUND`: the ticket doesn't exist or was dropped."),
         (status = 409, description = "`ALREADY_MATCHED`: the ticket has an invite.")))]
 pub(crate) async fn leave_queue(State(arena): State<Arena>, request: Get) -> ApiResult {
-    match arena.engine.leave_queue(&ticket_of(&request)?).await? {
+    match arena.engine.leave_queue(request.param("name"), &ticket_of(&request)?).await? {
         Leaving::Left => Ok(json(to_text(&LeftQueue { left: true }))),
         Leaving::TooLate => {
             let text = "the ticket has an invite already; its session waits for the caller";
@@ -179,13 +179,18 @@ pub(crate) async fn leave_queue(State(arena): State<Arena>, request: Get) -> Api
     }
 }
 
-async fn poll(arena: &Arena, name: &str, ticket: &Ticket) -> ApiResult<QueueState> {
-    poll_ticket(arena, name, ticket).await?.ok_or_else(unknown)
+async fn poll(arena: &Arena, name: &str, ticket: &Ticket, address: Option<IpAddr>) -> ApiResult<QueueState> {
+    poll_ticket(arena, name, ticket, address).await?.ok_or_else(unknown)
 }
 
 /// Polls a ticket. If house bots are due and enough are free, they take the missing seats. Returns `None` if the ticket
 /// doesn't exist, was dropped, or its caller has left.
-pub(crate) async fn poll_ticket(arena: &Arena, name: &str, ticket: &Ticket) -> ApiResult<Option<QueueState>> {
+pub(crate) async fn poll_ticket(
+    arena: &Arena,
+    name: &str,
+    ticket: &Ticket,
+    address: Option<IpAddr>,
+) -> ApiResult<Option<QueueState>> {
     let Some(state) = arena.engine.poll_ticket(name, ticket).await? else { return Ok(None) };
     if state != (QueueState::Waiting { house_in: Some(Duration::ZERO) }) {
         return Ok(Some(state));
@@ -193,14 +198,15 @@ pub(crate) async fn poll_ticket(arena: &Arena, name: &str, ticket: &Ticket) -> A
     let house = arena.house.get().filter(|house| house.plays(name));
     let challenges = arena.engine.challenges();
     let bots = challenges.get(name).map_or(0, |challenge| challenge.metadata().players.saturating_sub(1));
-    let Some((house, places)) = house.and_then(|house| Some((house, house.reserve(bots)?))) else {
+    let address = arena.ledger.limited(address);
+    let Some((house, places)) = house.and_then(|house| Some((house, house.reserve(bots, address).ok()?))) else {
         return Ok(Some(state));
     };
     if let Some(invites) = arena.engine.match_with_house(name, ticket, bots).await? {
         let invites: Vec<String> = invites.iter().map(InviteCode::to_string).collect();
         house.send(name, &invites, Strength::Normal, places);
     }
-    Ok(Some(arena.engine.find_match(ticket).await?.unwrap_or(state)))
+    Ok(Some(arena.engine.find_match(name, ticket).await?.unwrap_or(state)))
 }
 
 fn ticket_of(request: &Get) -> ApiResult<Ticket> {

@@ -27,8 +27,8 @@ use crate::identity::unauthenticated;
 use crate::openapi::{CreationKey, Paging};
 use crate::request::{Get, Post};
 use crate::tournaments::{
-    AgentId, Creators, Ending, NewTournament, TournamentId, TournamentRefusal, TournamentSnapshot, Tournaments,
-    is_text_control,
+    AgentId, Creators, Ending, NewTournament, TournamentId, TournamentRefusal, TournamentSettings, TournamentSnapshot,
+    Tournaments, is_text_control,
 };
 
 /// Maximum length of a tournament's name, in characters.
@@ -106,7 +106,7 @@ pub(crate) struct EnteredView {
 #[serde(rename_all = "lowercase")]
 #[schema(as = TournamentState)]
 pub(crate) enum Stage {
-    /// The tournament waits for earlier tournaments.
+    /// The tournament waits for its turn.
     Queued,
     /// The tournament is being played.
     Running,
@@ -256,7 +256,7 @@ struct LimitsRequest {
 
 /// Creates a tournament.
 ///
-/// The tournament starts after all earlier ones. Its seed is secret until its end. Otherwise remote agents could read
+/// The addresses that create tournaments have turns, and those of one address start in order. The seed is secret until the end. Otherwise remote agents could read
 /// it.
 #[utoipa::path(post, path = "/api/tournaments", tag = "tournaments", security((), ("administratorToken" = [])), params(CreationKey),
     request_body = TournamentRequest,
@@ -281,6 +281,7 @@ pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post)
     }
     let new_tournament = read_new_tournament(request.body()?)?;
     if by == Authority::Anonymous {
+        check_limits(&new_tournament, tournaments.settings())?;
         request.check_unguessable()?;
     }
     arena.admit_new(request.address, None).await?;
@@ -301,6 +302,22 @@ pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post)
     let snapshot = tournaments.find(id).ok_or_else(|| TournamentRefusal::NoTournament(id.to_string()))?;
     let created = Created { tournament: TournamentView::of(&snapshot), owner_key: tournaments.key_of_tournament(id) };
     Ok(json_with(StatusCode::CREATED, to_text(&created)))
+}
+
+/// Checks the time limits of a tournament that isn't the administrator's.
+fn check_limits(wanted: &NewTournament, settings: &TournamentSettings) -> ApiResult<()> {
+    let TimeLimits { step_ms, bank_ms } = wanted.game.limits;
+    let limits = [
+        ("stepMs", wanted.limits.step_ms, settings.max_step_ms.max(step_ms), "max_step_ms"),
+        ("bankMs", wanted.limits.bank_ms, settings.max_bank_ms.max(bank_ms), "max_bank_ms"),
+    ];
+    match limits.into_iter().find(|(_, ms, most, _)| ms > most) {
+        None => Ok(()),
+        Some((field, ms, most, setting)) => {
+            let text = format!("limits.{field} may be at most {most} here (tournaments.{setting}), not {ms}");
+            Err(TournamentRefusal::Plan(text).into())
+        }
+    }
 }
 
 /// Parses the settings of a new tournament.

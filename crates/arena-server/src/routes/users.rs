@@ -18,6 +18,7 @@ use crate::arena::Arena;
 use crate::auth::{Auth, parse_proof};
 use crate::error::{ApiError, ApiResult};
 use crate::fields::{ByKey, ByName, Is};
+use crate::identity::check_visible;
 use crate::openapi::{OnceKey, Paging, Part, Sender};
 use crate::request::{Get, Post};
 
@@ -174,6 +175,7 @@ pub(crate) async fn change_profile(State(arena): State<Arena>, request: Post) ->
                 Some(Is(user)) => user,
                 None => claimed_user(&request)?,
             };
+            check_visible("userId", &user)?;
             let once = request.once_about(&user.to_string());
             (ChangeProfile { user, change, signature: None }, once)
         }

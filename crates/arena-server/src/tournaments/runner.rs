@@ -1,11 +1,10 @@
-//! The thread that plays queued tournaments in order. Matches run on further threads, outside the async runtime.
+//! The thread that plays queued tournaments, in turns of the addresses that have created them. Matches run on further threads, outside the async runtime.
 
 use std::convert::Infallible;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -16,7 +15,7 @@ use arena_runner::{Ended, Event, Executor, Journal, JournalError, LocalExecutor,
 
 use super::facts::Ending;
 use super::id::TournamentId;
-use super::{CreatedId, LOOK, Tournaments, TournamentsState};
+use super::{LOOK, Tournaments, TournamentsState};
 
 /// The running tournament.
 pub(super) struct Current {
@@ -34,8 +33,10 @@ struct Signals {
     end: AtomicBool,
     /// True to stop the tournament permanently.
     permanent: AtomicBool,
-    /// True if the tournament has exceeded its time limit.
-    too_long: AtomicBool,
+    /// True to interrupt the tournament after the running matches, because it is another address's turn.
+    turn_over: AtomicBool,
+    /// The time limit that the tournament has exceeded, as shown to the user.
+    too_long: OnceLock<String>,
 }
 
 impl Current {
@@ -51,6 +52,12 @@ impl Current {
 }
 
 impl Signals {
+    fn fail(&self, reason: String) {
+        // Only the first reason counts.
+        let _ = self.too_long.set(reason);
+        self.end.store(true, Ordering::Relaxed);
+    }
+
     fn stop_for_good(&self) {
         self.permanent.store(true, Ordering::Relaxed);
         self.end.store(true, Ordering::Relaxed);
@@ -117,12 +124,14 @@ impl Tournaments {
             let mut state = self.state();
             state.current = None;
             let is_unfinished = state.tournaments.get(&id).is_some_and(|entry| entry.facts.ended.is_none());
+            let is_interrupted = signals.turn_over.load(Ordering::Relaxed);
             if !is_over && is_unfinished && !state.queue.contains(&id) {
-                state.queue.push_back(id);
+                // At the next turn of its address, an interrupted tournament goes on before others begin.
+                if is_interrupted { state.queue.push_front(id) } else { state.queue.push_back(id) }
             }
             self.0.changed.notify_all();
             // Another node plays it or has ended it, or its folder can't be read now.
-            if !is_over && !state.is_stopping {
+            if !is_over && !is_interrupted && !state.is_stopping {
                 self.0.changed.wait_for(&mut state, LOOK);
             }
         }
@@ -138,9 +147,7 @@ impl Tournaments {
             if state.is_stopping {
                 return None;
             }
-            let free = state.queue.iter().position(|id| !state.elsewhere.contains(id));
-            if let Some(id) = free.and_then(|place| state.queue.remove(place)) {
-                state.elsewhere.remove(&id);
+            if let Some(id) = state.take_next() {
                 let signals = Arc::<Signals>::default();
                 let played_before = state.tournaments.get(&id).map_or(0, |entry| entry.games_played);
                 state.current =
@@ -187,7 +194,8 @@ impl TournamentsState {
                 changed.join(" and ")
             ));
         }
-        let (stop, replay_bytes) = (&signals.end, self.settings.replay_bytes);
+        let (stop, called_off) = (&signals.turn_over, &signals.end);
+        let replay_bytes = self.settings.replay_bytes;
         let sign_key = self.signer.as_ref().map(|signer| &**signer as &(dyn Sign + Sync));
         let plan = &journal.record().plan;
         let workers = match &self.settings.nats_url {
@@ -203,16 +211,16 @@ impl TournamentsState {
         };
         // Workers' computing time isn't this server's.
         let used = if workers.is_some() { 0 } else { self.settings.concurrency.get().into() };
-        let maker = tournaments.state().makers.get(&CreatedId::Tournament(id)).copied();
+        let maker = tournaments.state().maker_of(id);
         let mut charged = Instant::now();
-        // The time that the cores spend on the matches counts against the limits of the tournament's maker.
-        let mut charge = || {
+        // The time for which matches occupy the cores counts against the limits of the tournament's maker, also while
+        // the agents sleep.
+        let mut charge = move || {
             let computed = charged.elapsed().saturating_mul(used);
             self.ledger.charge_matches(maker, computed);
             charged = Instant::now();
         };
         let on_event = |journal: &Journal, event| -> Result<(), Infallible> {
-            charge();
             if let Event::Note(note) = event {
                 tracing::info!(tournament = %id, "tournament {id}: {note}");
             }
@@ -224,38 +232,47 @@ impl TournamentsState {
         };
         let played = thread::scope(|scope| {
             let (done, is_done) = mpsc::channel::<()>();
-            let patience = Duration::from_secs(self.settings.max_seconds);
+            let before = tournaments.state().played.get(&id).copied().unwrap_or_default();
+            let [most, turn] = [self.settings.max_seconds, self.settings.turn_seconds].map(Duration::from_secs);
+            let look = [most, turn].into_iter().filter(|time| !time.is_zero()).fold(LOOK, Duration::min);
             scope.spawn(move || {
                 let began = Instant::now();
-                while is_done.recv_timeout(LOOK.min(patience)) == Err(mpsc::RecvTimeoutError::Timeout) {
+                while is_done.recv_timeout(look) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    charge();
                     if tournaments.is_stop_requested(id) {
                         signals.stop_for_good();
                     }
-                    if began.elapsed() >= patience {
-                        signals.too_long.store(true, Ordering::Relaxed);
-                        signals.end.store(true, Ordering::Relaxed);
+                    let played = began.elapsed();
+                    if before + played >= most {
+                        let seconds = most.as_secs();
+                        signals.fail(format!("the tournament took longer than {seconds} s (tournaments.max_seconds)"));
+                    }
+                    if turn.is_zero() || played < turn || !tournaments.state().others_wait(maker) {
+                        continue;
+                    }
+                    signals.turn_over.store(true, Ordering::Relaxed);
+                    if maker.is_some() && played >= turn * 2 {
+                        let seconds = turn.as_secs();
+                        signals.fail(format!(
+                            "a match took longer than {seconds} s while the tournaments of others waited \
+                             (tournaments.turn_seconds)"
+                        ));
                     }
                 }
+                charge();
+                tournaments.state().played.insert(id, before + began.elapsed());
             });
             let played = match workers {
                 Some(prepared) => {
                     let check = self.settings.cross_check;
-                    let options = NatsOptions { check, stop, called_off: stop, replay_bytes, sign_key };
+                    let options = NatsOptions { check, stop, called_off, replay_bytes, sign_key };
                     NatsExecutor { prepared, options }.play(journal, on_event)
                 }
                 None => {
                     let (launcher, cores) = (&self.launcher, cores());
                     let concurrency = self.settings.concurrency.get().into();
-                    LocalExecutor {
-                        launcher,
-                        concurrency,
-                        cores: &cores,
-                        replay_bytes,
-                        stop,
-                        called_off: stop,
-                        sign_key,
-                    }
-                    .play(journal, on_event)
+                    LocalExecutor { launcher, concurrency, cores: &cores, replay_bytes, stop, called_off, sign_key }
+                        .play(journal, on_event)
                 }
             };
             drop(done);
@@ -264,11 +281,7 @@ impl TournamentsState {
         match played {
             Ok(Ended::Complete) => Some(Ending::Complete),
             Ok(Ended::Stopped) if signals.permanent.load(Ordering::Relaxed) => Some(Ending::Stopped),
-            Ok(Ended::Stopped) if signals.too_long.load(Ordering::Relaxed) => {
-                let seconds = self.settings.max_seconds;
-                failed(&format_args!("the tournament took longer than {seconds} s (tournaments.max_seconds)"))
-            }
-            Ok(Ended::Stopped) => None,
+            Ok(Ended::Stopped) => signals.too_long.get().and_then(|reason| failed(reason)),
             Err(RunError::Nats(error)) => {
                 tracing::warn!(tournament = %id, %error, "tournament {id} is interrupted: {error}");
                 None

@@ -33,6 +33,14 @@ pub struct TournamentSettings {
     /// Time limit of a tournament, in seconds, after which the tournament fails. A restart of the server restarts the
     /// time.
     pub max_seconds: u64,
+    /// Playing time in seconds after which the turn passes to another address whose tournament waits. Running matches end
+    /// first; one that takes as long again fails its tournament, but for the administrator's. 0 means no limit.
+    pub turn_seconds: u64,
+    /// Maximum time per step, in milliseconds, that clients without the administrator's token may ask for. A game's
+    /// default is always allowed.
+    pub max_step_ms: u64,
+    /// Maximum time bank, in milliseconds, likewise.
+    pub max_bank_ms: u64,
     /// Maximum number of queued and running tournaments.
     pub max_tournaments: usize,
     /// Maximum number of queued and running tournaments per address, without the administrator's. 0 means no limit.
@@ -99,6 +107,9 @@ impl Default for TournamentSettings {
             max_agents: 32,
             max_games: 2_000,
             max_seconds: 24 * 60 * 60,
+            turn_seconds: 600,
+            max_step_ms: 10_000,
+            max_bank_ms: 60_000,
             max_tournaments: 20,
             max_tournaments_per_address: 5,
             tournaments: 1_000,

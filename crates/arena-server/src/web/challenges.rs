@@ -285,7 +285,7 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
                 "model" => None,
                 strength => Some(Strength::from_name(strength).ok_or_else(unknown)?),
             };
-            let (house, places) = reserve_bots(&arena, name, seats)?;
+            let (house, places) = reserve_bots(&arena, name, seats, form.address)?;
             if strength.is_none() && house.model().is_none() {
                 let text = "the language model isn't available; play against a house bot";
                 return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "HOUSE_BUSY", text).into());
@@ -402,7 +402,7 @@ pub(super) async fn start_against_house(
     let challenge = hosted(arena, name)?;
     let options = short_options(arena, name).unwrap_or_default();
     let seats = challenge.resolve(&options).map_or(challenge.metadata().players, |options| challenge.seats(&options));
-    let (house, places) = reserve_bots(arena, name, seats)?;
+    let (house, places) = reserve_bots(arena, name, seats, address)?;
     if !leave.await? {
         return Ok(None);
     }
@@ -417,15 +417,16 @@ pub(super) async fn start_against_house(
 }
 
 /// Reserves house bots for all seats of a session but one.
-fn reserve_bots<'a>(arena: &'a Arena, name: &str, seats: usize) -> PageResult<(&'a House, Places)> {
+fn reserve_bots<'a>(
+    arena: &'a Arena,
+    name: &str,
+    seats: usize,
+    address: Option<IpAddr>,
+) -> PageResult<(&'a House, Places)> {
     let house = arena.house.get().filter(|house| house.plays(name));
     let house =
         house.ok_or_else(|| ApiError::not_found("NO_OPPONENT", "this server has no house bot for this challenge"))?;
-    let busy = || {
-        let text = "all house bots are busy; try again when a game has ended";
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "HOUSE_BUSY", text)
-    };
-    let places = house.reserve(seats.saturating_sub(1)).ok_or_else(busy)?;
+    let places = house.reserve(seats.saturating_sub(1), arena.ledger.limited(address))?;
     Ok((house, places))
 }
 

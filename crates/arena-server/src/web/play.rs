@@ -35,7 +35,7 @@ use crate::answer::to_text;
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::fields::Content;
-use crate::identity::unauthenticated;
+use crate::identity::{check_visible, unauthenticated};
 
 /// Parses an invite and finds its session. Returns `None` if no session has the invite.
 async fn invited(arena: &Arena, text: &str) -> PageResult<Option<(InviteCode, Arc<Session>)>> {
@@ -444,6 +444,7 @@ pub(super) async fn take_seat(
     let invite: InviteCode = invite.parse().map_err(|_| ApiError::not_found("INVITE_NOT_FOUND", "invite not found"))?;
     let name = name.map(str::trim).filter(|name| !name.is_empty());
     let user = name.map(|name| name.parse::<UserId>().map_err(|_| invalid_name(name))).transpose()?;
+    user.iter().try_for_each(|user| check_visible("the name", user))?;
     arena.admit_play(address)?;
     let respond = arena.charging(address, |_| String::new());
     arena.engine.join(Join { invite, user }, None, respond).await?;

@@ -69,11 +69,11 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let Ok(ticket) = visit.param("ticket").parse::<Ticket>() else {
         return Ok(show_end(&arena, name, metadata, false));
     };
-    match poll_ticket(&arena, name, &ticket).await? {
+    match poll_ticket(&arena, name, &ticket, visit.address).await? {
         Some(QueueState::Matched { invite, .. }) => Ok(to_seat(&invite.to_string())),
         Some(QueueState::Waiting { house_in }) => Ok(show_waiting(&arena, name, metadata, &ticket, house_in.is_some())),
         None => {
-            let has_left = arena.engine.has_left_queue(&ticket).await?;
+            let has_left = arena.engine.has_left_queue(name, &ticket).await?;
             Ok(show_end(&arena, name, metadata, has_left))
         }
     }
@@ -160,7 +160,7 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
     };
     let unknown = || ApiError::not_found("TICKET_NOT_FOUND", "this place in the queue doesn't exist");
     let ticket = form.param("ticket").parse::<Ticket>().map_err(|_| unknown())?;
-    let leave = async { Ok(arena.engine.leave_queue(&ticket).await? == Leaving::Left) };
+    let leave = async { Ok(arena.engine.leave_queue(name, &ticket).await? == Leaving::Left) };
     if wants_house {
         if let Some(invite) = start_against_house(&arena, name, form.address, leave).await? {
             return Ok(to_seat(&invite));

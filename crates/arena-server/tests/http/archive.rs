@@ -5,8 +5,10 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use arena_model::{Scoring, Timestamp};
+use arena_store::Store;
 use arena_testkit::{Answer, known_admin_token};
 use serde_json::{Value, json};
 
@@ -72,6 +74,39 @@ fn gunzip(content: &[u8]) -> String {
     let output = gzip.wait_with_output().expect("gzip ends");
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).expect("text")
+}
+
+/// Compresses a file as the archive does, with the system's tool.
+fn gzip(text: &str) -> Vec<u8> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file");
+    fs::write(&file, text).expect("it is writable");
+    let output = Command::new("gzip").arg("-c").arg(&file).output().expect("gzip runs");
+    assert!(output.status.success(), "{output:?}");
+    output.stdout
+}
+
+#[test]
+fn a_start_removes_the_file_of_an_interrupted_archival_and_no_other() {
+    let [noted, other] = ["ab/noted.jsonl.gz", "ab/other.jsonl.gz"];
+    let fixture = AdminFixture::with(|settings| {
+        let archive = settings.data.join("archive");
+        fs::create_dir_all(archive.join("ab")).expect("a folder");
+        for file in [noted, other] {
+            fs::write(archive.join(file), "private").expect("it is writable");
+        }
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        runtime.block_on(async {
+            let store = Store::open(&settings.data, Scoring::default()).expect("a new store");
+            store.note_archive_file(noted.to_owned(), Timestamp(5)).await.expect("the store can write");
+        });
+    });
+    let files = Folder::of(&fixture);
+    let begun = Instant::now();
+    while files.list() != [other] {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", files.list());
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]
@@ -193,9 +228,11 @@ pub(super) fn assert_erasure_is_whole(fixture: &AdminFixture, files: &dyn Files)
     let name = files.list().into_iter().find(|name| name.contains(&lost)).expect("its file");
     let content = files.read(&name);
     let unavailable = (503, "ARCHIVE_UNAVAILABLE".to_owned());
-    for damage in ["truncated", "missing"] {
+    let forged = gzip(&gunzip(&content).replace("good luck", "you lost "));
+    for damage in ["forged", "truncated", "missing"] {
         match damage {
             "missing" => files.remove(&name),
+            "forged" => files.write(&name, &forged),
             _ => files.write(&name, &content[..content.len() / 2]),
         }
         let record = format!("/api/sessions/{lost}/record");

@@ -168,7 +168,7 @@ fn only_the_creator_and_the_administrator_may_fork() {
         (json!({ "at": 0 }), (409, "CANNOT_FORK")),
         (json!({ "at": 1 }), (409, "CANNOT_FORK")),
         (json!({ "at": 4 }), (409, "CANNOT_FORK")),
-        (json!({ "at": 99 }), (409, "CANNOT_FORK")),
+        (json!({ "at": 99 }), (400, "INVALID_FIELD")),
     ] {
         let (status, code) = fork(&client, &session.key, &session.id, &body).refusal();
         assert_eq!((status, code.as_str()), expected, "{body}");

@@ -132,5 +132,13 @@ fn invalid_requests_are_refused() {
     assert_eq!(client.get(&path(&place, "?wait=-1")).refusal(), (400, "INVALID_WAIT".to_owned()));
     // A ticket of one challenge is unknown in the queue of another.
     let elsewhere = path(&place, "").replace("psi", "chess");
-    assert_eq!(client.get(&elsewhere).refusal(), (404, "TICKET_NOT_FOUND".to_owned()));
+    let is_unknown = |method: &str| {
+        let answer = client.request(method, &elsewhere, &[], b"");
+        assert_eq!(answer.refusal(), (404, "TICKET_NOT_FOUND".to_owned()), "{method}");
+    };
+    ["GET", "DELETE"].iter().for_each(|method| is_unknown(method));
+    assert_eq!(look(&client, &place, 0)["state"], "waiting");
+    wait_in(&client, "psi");
+    assert_eq!(look(&client, &place, 0)["state"], "matched");
+    ["GET", "DELETE"].iter().for_each(|method| is_unknown(method));
 }

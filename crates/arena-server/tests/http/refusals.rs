@@ -1523,3 +1523,27 @@ fn no_object_makes_the_server_fail() {
     }
     plays_a_game(&fixture.client);
 }
+
+#[test]
+fn names_that_look_like_others_are_refused() {
+    let host = Host::start();
+    let client = host.client();
+    let (session, invites) = client.create("psi");
+    for (name, why) in [
+        ("ad\u{200b}a", "contains the invisible character U+200B; leave it out"),
+        ("ada\u{e0041}", "contains the invisible character U+E0041; leave it out"),
+        ("e\u{301}ve", "isn't in Unicode's normal form C; write it as \u{e9}ve"),
+    ] {
+        for (field, path, body) in [
+            ("userId", "/api/arena/join", json!({ "invite": invites[0], "userId": name })),
+            ("userId", "/api/users", json!({ "userId": name, "username": "Eve" })),
+            ("userId", "/api/users", json!({ "from": name, "username": "Eve" })),
+            ("from", "/api/chat/send", json!({ "channel": session, "from": name, "content": "hello" })),
+        ] {
+            let answer = client.post(path, &body);
+            assert_eq!(answer.refusal(), (400, "INVALID_FIELD".to_owned()), "{body}");
+            assert_eq!(answer.json()["error"], format!("{field} {why}"), "{body}");
+        }
+    }
+    client.post("/api/arena/join", &json!({ "invite": invites[0], "userId": "\u{e9}ve \u{7530}" })).ok();
+}

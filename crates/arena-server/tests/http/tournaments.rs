@@ -675,6 +675,86 @@ fn a_tournament_that_takes_too_long_fails_and_the_next_one_is_played() {
     fixture.wait(&second, is("complete"));
 }
 
+/// Starts a server on which addresses of this machine have limits. The first client has the address that `fixture` has,
+/// and the second has another one.
+fn open_with_turns() -> (TournamentFixture, Client) {
+    let fixture = TournamentFixture::with(|settings| {
+        settings.limits.limit_loopback = true;
+        settings.limits.requests_per_second = 0;
+        settings.tournaments.turn_seconds = 1;
+    });
+    let other = fixture.host.client().from_address([127, 0, 0, 2].into());
+    (fixture, other)
+}
+
+#[test]
+fn a_long_tournament_pauses_for_that_of_another_address() {
+    let (fixture, other) = open_with_turns();
+    let (long, quick) = (Bot::start(0), Bot::start(usize::MAX));
+    let [(a, _), (b, _)] = ["a", "b"].map(|name| fixture.add(name, &long));
+    let [(c, _), (d, _)] = ["c", "d"].map(|name| fixture.add(name, &quick));
+    let (first, key) = fixture.create(&[&a, &b], json!({ "rounds": 1000 }));
+    let (second, _) = fixture.create(&[&a, &b], json!({}));
+    let (of_other, _) = made(&other.post("/api/tournaments", &order(&[&c, &d], json!({}))));
+    long.let_all_begin();
+    fixture.wait(&of_other, is("complete"));
+    assert_eq!(fixture.find(&second)["gamesPlayed"], 0);
+    let view = fixture.wait(&first, is("running"));
+    fixture.wait(&first, |now| now["gamesPlayed"].as_u64() > view["gamesPlayed"].as_u64());
+    assert_eq!(fixture.ask("POST", &format!("/api/tournaments/{first}/stop"), &key).status, 200);
+    fixture.wait(&second, is("complete"));
+}
+
+#[test]
+fn a_sleeping_agent_costs_computing_time_and_does_not_block_other_addresses() {
+    let (fixture, other) = open_with_turns();
+    let (asleep, quick) = (Bot::start(0), Bot::start(usize::MAX));
+    let [(a, _), (b, _)] = ["a", "b"].map(|name| fixture.add(name, &asleep));
+    let [(c, _), (d, _)] = ["c", "d"].map(|name| fixture.add(name, &quick));
+    let (first, _) = fixture.create(&[&a, &b], json!({}));
+    fixture.wait(&first, is("running"));
+    let computed = || {
+        let page = fixture.ask("GET", "/api/admin/budgets", known_admin_token().reveal()).ok();
+        let rows = page["addresses"].as_array().expect("a list").clone();
+        let own = rows.iter().find(|row| row["address"] == "127.0.0.1").expect("a row");
+        own["used"]["computingMs"].as_u64().unwrap_or(0)
+    };
+    let until = Instant::now() + TIMEOUT;
+    while computed() < 100 {
+        assert!(Instant::now() < until, "sleep counts as computing");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let (of_other, _) = made(&other.post("/api/tournaments", &order(&[&c, &d], json!({}))));
+    let view = fixture.wait(&first, is("failed"));
+    let reason = "a match took longer than 1 s while the tournaments of others waited (tournaments.turn_seconds)";
+    assert_eq!(view["reason"], reason);
+    fixture.wait(&of_other, is("complete"));
+}
+
+#[test]
+fn strangers_have_time_limits_that_the_settings_bound() {
+    let fixture = TournamentFixture::with(|settings| settings.tournaments.max_bank_ms = 0);
+    let bot = Bot::start(usize::MAX);
+    let [a, b] = ["a", "b"].map(|name| fixture.add(name, &bot).0);
+    let create =
+        |limits: Value| fixture.client.post("/api/tournaments", &order(&[&a, &b], json!({ "limits": limits })));
+    for (limits, sentence) in [
+        (json!({ "stepMs": 10_001 }), "limits.stepMs may be at most 10000 here (tournaments.max_step_ms), not 10001"),
+        (json!({ "bankMs": 20_001 }), "limits.bankMs may be at most 20000 here (tournaments.max_bank_ms), not 20001"),
+    ] {
+        let answer = create(limits.clone());
+        assert_eq!(
+            (answer.refusal(), answer.json()["error"].as_str()),
+            ((400, "INVALID_TOURNAMENT".to_owned()), Some(sentence))
+        );
+        let body = order(&[&a, &b], json!({ "limits": limits })).to_string();
+        let bearer = format!("Bearer {}", known_admin_token().reveal());
+        made(&fixture.client.request("POST", "/api/tournaments", &[("Authorization", &bearer)], body.as_bytes()));
+    }
+    // A game's own limits are always allowed.
+    made(&create(json!({ "stepMs": 10_000, "bankMs": 20_000 })));
+}
+
 #[test]
 fn errors_do_not_reveal_names_of_private_hosts() {
     let fixture = TournamentFixture::with(|settings| settings.tournaments.private_urls = false);

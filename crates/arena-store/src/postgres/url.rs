@@ -41,7 +41,8 @@ const START_ONLY: [&str; 6] = [
 /// Its display form contains no password. It accepts libpq's parameters (`sslmode`, `options`, `connect_timeout` …).
 /// `sslrootcert` names a file with the trusted certificates, instead of the usual ones. `sslmode` is `disable` (the
 /// default), `require` or `verify-full`. Both `require` and `verify-full` demand a certificate that is trusted and
-/// matches the host, because encryption without this check doesn't protect against impostors.
+/// matches the host, because encryption without this check doesn't protect against impostors. Without a password, the
+/// variable `PGPASSWORD` has it, as for psql.
 ///
 /// Several hosts, as in `postgres://user@db1,db2:5433/database`, are a primary and its standbys. Only the host that
 /// accepts writes is used, as with `target_session_attrs=read-write` (`docs/decisions/0093`).
@@ -92,6 +93,13 @@ impl FromStr for DatabaseUrl {
     type Err = DatabaseUrlError;
 
     fn from_str(url: &str) -> Result<DatabaseUrl, DatabaseUrlError> {
+        DatabaseUrl::read(url, std::env::var("PGPASSWORD").ok())
+    }
+}
+
+impl DatabaseUrl {
+    /// Parses a URL. `password` is for a URL without one.
+    fn read(url: &str, password: Option<String>) -> Result<DatabaseUrl, DatabaseUrlError> {
         let refuse = |reason: &str| DatabaseUrlError { reason: reason.to_owned() };
         if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
             return Err(refuse("it doesn't begin with postgres://"));
@@ -112,6 +120,12 @@ impl FromStr for DatabaseUrl {
                 Some(("target_session_attrs", "read-write")) => target = TargetSessionAttrs::ReadWrite,
                 Some(("target_session_attrs", _)) => {
                     return Err(refuse("target_session_attrs can only be read-write, because the arena writes"));
+                }
+                Some(("channel_binding", "require")) => {
+                    return Err(refuse(
+                        "channel_binding=require isn't supported: leave it out; sslmode=verify-full checks the server's \
+                         certificate, which also protects the password",
+                    ));
                 }
                 Some(("sslrootcert", file)) => roots = Some(read_roots(&percent_decode_str(file).decode_utf8_lossy())?),
                 Some(("options", options)) => match read_settings(&percent_decode_str(options).decode_utf8_lossy()) {
@@ -139,6 +153,9 @@ impl FromStr for DatabaseUrl {
                 return Err(refuse(
                     "write several hosts as postgres://user@db1,db2/arena, without host= and hostaddr=",
                 ));
+            }
+            if let (None, Some(password)) = (config.get_password(), &password) {
+                config.password(password);
             }
             config.ssl_mode(mode).target_session_attrs(target);
             if config.get_connect_timeout().is_none() {
@@ -323,6 +340,18 @@ mod tests {
     }
 
     #[test]
+    fn a_url_without_a_password_has_that_of_the_environment() {
+        let password = |url: &str| {
+            let url = DatabaseUrl::read(url, Some("of psql".to_owned())).expect("a URL");
+            url.servers.iter().map(|server| server.config.get_password().map(<[u8]>::to_vec)).collect::<Vec<_>>()
+        };
+        let expected = |text: &str| Some(text.as_bytes().to_vec());
+        assert_eq!(password("postgres://ada@a,b/arena"), [expected("of psql"), expected("of psql")]);
+        assert_eq!(password("postgres://ada:own@a/arena"), [expected("own")]);
+        assert_eq!(password("postgres://ada@a/arena?password=own"), [expected("own")]);
+    }
+
+    #[test]
     fn options_of_a_url_are_settings_where_they_can_be() {
         let check = |options: &str, expected: Option<&[(&str, &str)]>| {
             let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
@@ -383,6 +412,13 @@ mod tests {
             "postgres://a/arena?sslmode=prefer",
             expect!["not a URL of a Postgres database: sslmode can be disable, require or verify-full"],
         );
+        check(
+            "postgres://a/arena?sslmode=require&channel_binding=require",
+            expect![
+                "not a URL of a Postgres database: channel_binding=require isn't supported: leave it out; sslmode=verify-full checks the server's certificate, which also protects the password"
+            ],
+        );
+        check("postgres://a/arena?channel_binding=prefer", expect!["arena at a:5432 Disable Any"]);
         check("postgres://a:port/arena", expect!["not a URL of a Postgres database: invalid value for option `port`"]);
         check(
             "postgres://ada:p@ss/w:rd@db/arena",

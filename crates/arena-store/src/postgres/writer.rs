@@ -113,7 +113,7 @@ impl PostgresWriter {
             .check(|verdict| {
                 self.queue.write(verdict, move |verdict, writing| {
                     Box::pin(async move {
-                        if *verdict == Verdict::AskToWrite {
+                        if matches!(verdict, Verdict::AskToWrite | Verdict::AskToProve) {
                             return Ok(writing.db.execute(write, &[]).await.map(drop)?);
                         }
                         writing.effects.nothing = true;

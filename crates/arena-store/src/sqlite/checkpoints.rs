@@ -70,9 +70,14 @@ impl Checkpoints {
         Ok(Checkpoints { pages, begin_at: COPY_AT_PAGES, copying: false, due, done, thread })
     }
 
+    /// Returns the number of pages in the log after the last commit.
+    pub(super) fn pages(&self) -> u32 {
+        self.pages.load(Ordering::Relaxed)
+    }
+
     /// Begins or ends a checkpoint if it is time. The writer calls this after each commit.
     pub(super) fn advance(&mut self, writer: &Connection) {
-        let pages = self.pages.load(Ordering::Relaxed);
+        let pages = self.pages();
         if !self.copying {
             if pages < self.begin_at {
                 return;

@@ -14,6 +14,7 @@ use rusqlite::Connection;
 
 use super::batch::{Applied, Statements, write_delta, write_transitions};
 use super::checkpoints::{Checkpoints, checkpoint};
+use super::mark::{self, Mark};
 use super::{BUSY_TIMEOUT, read_counts};
 use crate::db::{Db, Failure, at_once};
 use crate::derived;
@@ -47,6 +48,8 @@ impl SqliteWriter {
     pub(super) fn start(mut connection: Connection, file: &Path, mirror: Mirror) -> Result<SqliteWriter, StoreError> {
         connection.set_prepared_statement_cache_capacity(32);
         let checkpoints = Checkpoints::start(&mut connection, file)?;
+        let unusable = |error| StoreError::Database(format!("cannot open the mark of the write-ahead log: {error}"));
+        let mark = Mark::open(file).map_err(unusable)?;
         let numbers = read_numbers(&connection)?;
         let (jobs, waiting) = channel();
         let writing = Writing {
@@ -58,7 +61,8 @@ impl SqliteWriter {
             sharing: None,
         };
         let (mirror_of_state, statements) = (mirror.clone(), Statements::new());
-        let mut state = SqliteWriterState { writing, mirror: mirror_of_state, statements, checkpoints, erased: None };
+        let mut state =
+            SqliteWriterState { writing, mirror: mirror_of_state, statements, checkpoints, mark, erased: None };
         let thread = std::thread::Builder::new()
             .name("arena-store".to_owned())
             .spawn(move || {
@@ -72,6 +76,9 @@ impl SqliteWriter {
     pub(super) async fn check(&self) -> Result<(), CommitError> {
         const WRITE: &str = "INSERT INTO notes (name, value) VALUES ('probe', '1')
              ON CONFLICT DO UPDATE SET value = CASE value WHEN '1' THEN '2' ELSE '1' END";
+        // As large as the largest request by default. The next small write removes it.
+        const WRITE_MUCH: &str = "INSERT INTO notes (name, value) VALUES ('probe', hex(zeroblob(524288)))
+             ON CONFLICT DO UPDATE SET value = excluded.value";
         // The writer's transactions begin as write transactions, so a read-only file refuses them.
         const BEGIN: &str = "SELECT count(*) FROM notes";
         self.mirror
@@ -81,6 +88,11 @@ impl SqliteWriter {
                     Box::pin(async move {
                         match verdict {
                             Verdict::AskToWrite => writing.db.execute(WRITE, &[]).await.map(drop)?,
+                            Verdict::AskToProve => {
+                                // A probe that is there already would change no page.
+                                writing.db.execute(WRITE, &[]).await?;
+                                writing.db.execute(WRITE_MUCH, &[]).await.map(drop)?;
+                            }
                             _ => writing.db.number(BEGIN, &[]).await.map(drop)?,
                         }
                         Ok(())
@@ -114,6 +126,7 @@ struct SqliteWriterState {
     mirror: Mirror,
     statements: Statements,
     checkpoints: Checkpoints,
+    mark: Mark,
     /// The time of the last failed attempt to empty the write-ahead log after content was erased.
     erased: Option<Instant>,
 }
@@ -129,16 +142,20 @@ impl SqliteWriterState {
     fn run(&mut self, waiting: &Receiver<Waiting>) {
         let mut last_batch = 0;
         loop {
-            let first = match self.erased {
+            let wait = self.erased.map(|_| TRY_AGAIN).or(self.mark.is_due().then_some(mark::EVERY));
+            let first = match wait {
                 None => waiting.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(_) => waiting.recv_timeout(TRY_AGAIN),
+                Some(wait) => waiting.recv_timeout(wait),
             };
             if self.erased.is_some_and(|tried| tried.elapsed() >= TRY_AGAIN) {
                 self.empty_log();
             }
             let first = match first {
                 Ok(first) => first,
-                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.mark.write();
+                    continue;
+                }
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             let mut batch = vec![first];
@@ -162,6 +179,7 @@ impl SqliteWriterState {
                 self.roll_back();
                 self.read_again();
             }
+            self.mark.note(self.checkpoints.pages());
             self.advance_checkpoint();
             self.mirror.health.rest();
         }

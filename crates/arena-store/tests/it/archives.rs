@@ -2,8 +2,8 @@
 
 use arena_model::{Channel, ChatMessage, ContentHash, Ending, GameCategory, Phase, Session, Timestamp};
 use arena_store::{
-    ArchivedChannel, ArchivedMessage, Commit, CommitError, EndingNo, NewArchive, RemovedSession, SessionChange,
-    SessionNo, Store,
+    ArchivedChannel, ArchivedFile, ArchivedMessage, Commit, CommitError, EndingNo, NewArchive, RemovedSession,
+    SessionChange, SessionNo, Store,
 };
 
 use crate::storage::{TestStorage, stories};
@@ -13,6 +13,7 @@ stories!(
     an_archived_session_comes_back_as_it_was,
     only_what_the_archive_has_is_removed,
     old_sessions_are_listed_until_they_are_archived,
+    a_file_is_noted_until_a_session_has_it_or_it_is_removed,
 );
 
 /// Creates the `n`th session and ends it at time `at`, with five messages.
@@ -58,6 +59,17 @@ fn file_of(no: SessionNo) -> String {
     format!("{no:?}.jsonl.gz")
 }
 
+fn archived_file(no: SessionNo) -> ArchivedFile {
+    ArchivedFile { file: file_of(no), sha256: Some(ContentHash::of("the file")) }
+}
+
+/// Notes the file of an archive and archives its session.
+async fn archive(store: &Store, archive: NewArchive) -> Result<(), CommitError> {
+    // The file may be noted already.
+    let _ = store.note_archive_file(archive.file.clone(), archive.at).await;
+    store.archive_session(archive).await
+}
+
 /// Returns the archive of a session with these messages.
 fn archive_of(no: SessionNo, messages: &[ArchivedMessage]) -> NewArchive {
     let of = |is_wanted: fn(&Channel) -> bool| {
@@ -70,6 +82,7 @@ fn archive_of(no: SessionNo, messages: &[ArchivedMessage]) -> NewArchive {
     NewArchive {
         session: no,
         file: file_of(no),
+        sha256: ContentHash::of("the file"),
         at: Timestamp(9000),
         chat: of(|channel| matches!(channel, Channel::Chat(_))),
         operator: of(|channel| matches!(channel, Channel::Operator(_))),
@@ -90,11 +103,11 @@ async fn an_archived_session_comes_back_as_it_was(storage: TestStorage) {
     assert_eq!(all.iter().filter(|(message, commitment)| message.hidden.is_some() && commitment.is_some()).count(), 1);
     let before = store.find_session(id).await.expect("readable").expect("it exists");
 
-    store.archive_session(archive_of(no, &all)).await.expect("it is archived");
+    archive(&store, archive_of(no, &all)).await.expect("it is archived");
     assert_eq!(messages(&store, no, &played).await, []);
     assert_eq!(messages(&store, other, &others).await, rest);
     assert_eq!(store.session_bytes(no).await.expect("readable"), 0);
-    assert_eq!(store.find_archive(no).await.expect("readable"), Some(file_of(no)));
+    assert_eq!(store.find_archive(no).await.expect("readable"), Some(archived_file(no)));
     assert_eq!(store.find_archive(other).await.expect("readable"), None);
     // Twice is an error that changes nothing.
     assert!(matches!(store.archive_session(archive_of(no, &all)).await, Err(CommitError::Conflict)));
@@ -130,18 +143,18 @@ async fn only_what_the_archive_has_is_removed(storage: TestStorage) {
     // A message is hidden after the archive was written, so the archive still has its content.
     let hidden = store.hide_message(Some(no), Channel::Chat(id), 2, |_| None, |_| audit("hide")).await;
     hidden.expect("the store can write").expect("it exists");
-    let refused = store.archive_session(archive_of(no, &written)).await;
+    let refused = archive(&store, archive_of(no, &written)).await;
     assert!(matches!(refused, Err(CommitError::Conflict)));
     assert_eq!(store.find_archive(no).await.expect("readable"), None);
     // A message that comes after the archive was written stays in the store.
     let written = messages(&store, no, &played).await;
     let late = said(Channel::Chat(id), 3, "late");
     chat(&store, no, late.clone()).await.expect("the chat is stored");
-    store.archive_session(archive_of(no, &written)).await.expect("it is archived");
+    archive(&store, archive_of(no, &written)).await.expect("it is archived");
     assert_eq!(messages(&store, no, &played).await, [(late, None)]);
     // A session that hasn't ended isn't archived.
     let running = create(&store, &session(2)).await;
-    assert!(matches!(store.archive_session(archive_of(running, &[])).await, Err(CommitError::Conflict)));
+    assert!(matches!(archive(&store, archive_of(running, &[])).await, Err(CommitError::Conflict)));
     // A removed session leaves nothing.
     let removed = store.remove_session_for(no, played.into(), RemovedSession::CREATOR, audit("remove")).await;
     assert_eq!(removed.expect("the removal succeeds"), Some(file_of(no)));
@@ -170,10 +183,33 @@ async fn old_sessions_are_listed_until_they_are_archived(storage: TestStorage) {
     assert_eq!(archivable(9999).await, ids);
     for place in [2, 0] {
         let (no, session) = &played[place];
-        store.archive_session(archive_of(*no, &messages(&store, *no, session).await)).await.expect("it is archived");
+        archive(&store, archive_of(*no, &messages(&store, *no, session).await)).await.expect("it is archived");
     }
     assert_eq!(archivable(9999).await, [ids[1], ids[3]]);
     let first = store.list_archived(SessionNo::default(), 1).await.expect("readable");
     assert_eq!(first, [(played[0].0, ids[0])]);
     assert_eq!(store.list_archived(first[0].0, 9).await.expect("readable"), [(played[2].0, ids[2])]);
+}
+
+async fn a_file_is_noted_until_a_session_has_it_or_it_is_removed(storage: TestStorage) {
+    let store = open(&storage).await;
+    let (no, played) = play(&store, 1, 2500).await;
+    let all = messages(&store, no, &played).await;
+    let unused = async |before| store.list_unused_archive_files(Timestamp(before)).await.expect("readable");
+    // Without its note, a file could be removed at any time.
+    assert!(matches!(store.archive_session(archive_of(no, &all)).await, Err(CommitError::Conflict)));
+    store.note_archive_file(file_of(no), Timestamp(9000)).await.expect("the store can write");
+    assert_eq!((unused(9000).await, unused(9001).await), (vec![], vec![file_of(no)]));
+    store.archive_session(archive_of(no, &all)).await.expect("it is archived");
+    assert!(unused(9001).await.is_empty());
+    // From the commit on that takes the file from its session, it is to be removed.
+    let restored = store.restore_session(no, played.facts.id, file_of(no), all.clone(), None).await;
+    assert!(restored.expect("the store can write"));
+    assert_eq!(unused(1).await, [file_of(no)]);
+    store.forget_archive_file(file_of(no)).await.expect("the store can write");
+    assert!(unused(9001).await.is_empty());
+    archive(&store, archive_of(no, &all)).await.expect("it is archived");
+    let removed = store.remove_session_for(no, played.into(), RemovedSession::CREATOR, audit("remove")).await;
+    assert_eq!(removed.expect("the removal succeeds"), Some(file_of(no)));
+    assert_eq!(unused(1).await, [file_of(no)]);
 }

@@ -64,7 +64,7 @@ fn make_older(storage: &TestStorage) {
              DROP TABLE invites; ALTER TABLE older RENAME TO invites;
              ALTER TABLE sessions DROP COLUMN rated; DROP VIEW standings; DROP TABLE boards; CREATE VIEW standings AS SELECT 1;
              ALTER TABLE league_seasons DROP COLUMN rules_version;
-             DROP TABLE archives; DROP TABLE reports; DROP TABLE queue; ALTER TABLE sessions DROP COLUMN unlisted;
+             DROP TABLE archives; DROP TABLE archive_files; DROP TABLE reports; DROP TABLE queue; ALTER TABLE sessions DROP COLUMN unlisted;
              DROP TABLE log_leaves; DROP TABLE removed_sessions; ALTER TABLE messages DROP COLUMN commitment;
              PRAGMA user_version = 6"
         }
@@ -74,7 +74,7 @@ fn make_older(storage: &TestStorage) {
              ALTER TABLE invites ADD PRIMARY KEY (code);
              ALTER TABLE sessions DROP COLUMN rated; DROP VIEW standings; DROP TABLE boards; CREATE VIEW standings AS SELECT 1;
              ALTER TABLE journal DROP COLUMN mark;
-             DROP TABLE archives; DROP TABLE reports; DROP TABLE queue; ALTER TABLE sessions DROP COLUMN unlisted;
+             DROP TABLE archives; DROP TABLE archive_files; DROP TABLE reports; DROP TABLE queue; ALTER TABLE sessions DROP COLUMN unlisted;
              DROP TABLE log_leaves; DROP TABLE removed_sessions; ALTER TABLE messages DROP COLUMN commitment;
              ALTER TABLE messages DROP COLUMN no; DROP SEQUENCE message_numbers;
              DROP TABLE peers; DROP TABLE leagues, league_seasons, league_agents, league_games, league_seats;

@@ -314,6 +314,40 @@ fn a_folder_belongs_to_one_store_at_a_time() {
 }
 
 #[test]
+fn the_lock_of_a_folder_holds_without_its_file() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let _first = Store::open(folder.path(), Scoring::default()).expect("the store opens");
+    std::fs::remove_file(folder.path().join("arena.lock")).expect("it exists");
+    let second = Store::open(folder.path(), Scoring::default()).map(drop);
+    assert!(matches!(second, Err(StoreError::InUse { .. })), "{second:?}");
+}
+
+#[test]
+fn others_can_neither_write_in_the_folder_nor_read_its_files() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let parent = tempfile::tempdir().expect("a temp folder");
+    let folder = parent.path().join("data");
+    let mode = |path: &std::path::Path| path.metadata().expect("it exists").permissions().mode() & 0o7777;
+    let change = |path: &std::path::Path, mode: u32| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("it is the test's own");
+    };
+    let open = || Store::open(&folder, Scoring::default());
+    let files = ["arena.sqlite3", "arena.sqlite3-wal", "arena.sqlite3-shm"].map(|file| folder.join(file));
+    let store = open().expect("the store opens");
+    assert_eq!((mode(&folder), files.each_ref().map(|file| mode(file))), (0o700, [0o600; 3]));
+    drop(store);
+    // A folder and a file of an older program, or of an administrator.
+    change(&folder, 0o777);
+    change(&files[0], 0o644);
+    let store = open().expect("the store opens");
+    assert_eq!((mode(&folder), files.each_ref().map(|file| mode(file))), (0o755, [0o600; 3]));
+    drop(store);
+    change(&folder, 0o1777);
+    let refused = open().map(drop).expect_err("the folder is a common one").to_string();
+    assert!(refused.contains("other users can write in it") && refused.contains("chmod go-w"), "{refused}");
+}
+
+#[test]
 fn who_comes_while_another_one_is_ending_waits() {
     let folder = tempfile::tempdir().expect("a temp folder");
     let first = FolderLock::take(folder.path()).expect("the folder is unused");
@@ -323,6 +357,50 @@ fn who_comes_while_another_one_is_ending_waits() {
     });
     FolderLock::take(folder.path()).expect("the lock is released in time");
     ending.join().expect("no panic");
+}
+
+#[tokio::test]
+async fn a_damaged_write_ahead_log_is_reported_until_the_report_is_removed() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = Store::open(folder.path(), Scoring::default()).expect("the store opens");
+    for n in 1..=40 {
+        create(&store, &session(n)).await;
+    }
+    // The mark follows the last commit within a second or so.
+    let log = folder.path().join("arena.sqlite3-wal");
+    let pages = (std::fs::metadata(&log).expect("the log exists").len() - 32) / (24 + 4096);
+    let begun = std::time::Instant::now();
+    let mark = || std::fs::read_to_string(folder.path().join("arena.mark")).unwrap_or_default();
+    while !mark().ends_with(&format!(" {pages:010}\n")) {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{} of {pages} pages", mark());
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    // Copies of the files are what a killed arena leaves.
+    for (flipped, is_lost) in [(None, false), (Some(20), true), (Some(32 + 10 * (24 + 4096) + 100), true)] {
+        let copy = tempfile::tempdir().expect("a temp folder");
+        for file in ["arena.sqlite3", "arena.sqlite3-wal", "arena.mark"] {
+            std::fs::copy(folder.path().join(file), copy.path().join(file)).expect("a copy");
+        }
+        let mut bytes = std::fs::read(&log).expect("the log exists");
+        flipped.into_iter().for_each(|at: usize| bytes[at] ^= 1);
+        std::fs::write(copy.path().join("arena.sqlite3-wal"), bytes).expect("it is writable");
+        let store = Store::open(copy.path(), Scoring::default()).expect("the store opens");
+        let total = store.list_sessions(&SessionFilter::default(), 0, 99).await.expect("readable").total;
+        let report = copy.path().join("arena.lost");
+        assert_eq!((total < 40, report.exists()), (is_lost, is_lost), "{flipped:?}: {total}");
+        match store.check_writing().await {
+            Ok(()) => assert!(!is_lost),
+            Err(CommitError::Unavailable(StoreError::Lost { .. })) => assert!(is_lost),
+            other => panic!("{other:?}"),
+        }
+        // The store goes on with what is left, and the next start doesn't report it again.
+        create(&store, &session(50)).await;
+        drop(store);
+        let _ = std::fs::remove_file(&report);
+        let store = Store::open(copy.path(), Scoring::default()).expect("the store opens");
+        store.check_writing().await.expect("the report was removed");
+        assert!(!report.exists());
+    }
 }
 
 #[tokio::test]

@@ -74,12 +74,15 @@ async fn fill(store: &Store) {
     let archive = NewArchive {
         session: archived.no,
         file: "a.jsonl.gz".to_owned(),
+        sha256: ContentHash::of("the file"),
         at: Timestamp(9),
         chat: of(chat),
         operator: of(operator),
         messages: chat + operator + 1,
         hidden: 0,
     };
+    store.note_archive_file(archive.file.clone(), archive.at).await.expect("noted");
+    store.note_archive_file("b.jsonl.gz".to_owned(), Timestamp(8)).await.expect("noted");
     store.archive_session(archive).await.expect("archived");
     crate::leagues::fill(store).await;
 }
@@ -96,6 +99,7 @@ async fn content(store: &Store) -> Vec<String> {
         content.push(format!("{:?}", store.list_commitments(found.no, id).await));
         content.push(format!("{:?}", store.find_archive(found.no).await));
     }
+    content.push(format!("{:?}", store.list_unused_archive_files(Timestamp(9)).await));
     content.push(format!("{:?}", store.list_ended(EndingNo::default(), 99).await));
     content.push(format!("{:?}", store.list_messages(None, Channel::Invites, 1, 99).await));
     content.push(format!("{:?}", store.list_users(0, 99).await));
