@@ -12,7 +12,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::conversation::{Question, Reply, ToolUse, Usage};
+use crate::conversation::{Question, Reply, ToolCall, ToolUse, Usage};
 use crate::text_tools;
 use part::Part;
 
@@ -135,17 +135,40 @@ pub fn read_reply(api: Api, tool_use: ToolUse, body: &Value) -> Result<Reply, St
     Ok(reply)
 }
 
-/// Parses the arguments of a tool call: a JSON object, or its text.
-fn read_arguments(arguments: &Value) -> Result<Map<String, Value>, String> {
-    match arguments {
-        Value::String(text) if text.trim().is_empty() => Ok(Map::new()),
-        Value::String(text) => {
-            serde_json::from_str(text).map_err(|error| format!("the arguments aren't a JSON object: {error}"))
+/// Returns the id of a tool call. Some servers send none, or one id for all calls of an answer. The number of the call
+/// then replaces it. `before` are the answer's earlier calls.
+fn call_id(given: &Value, before: &[ToolCall]) -> String {
+    let is_taken = |id: &str| before.iter().any(|call| call.id == id);
+    match given.as_str() {
+        Some(id) if !id.is_empty() && !is_taken(id) => id.to_owned(),
+        _ => {
+            let mut numbers = (before.len()..).map(|number| format!("call_{number}"));
+            numbers.find(|id| !is_taken(id)).unwrap_or_default()
         }
-        Value::Object(arguments) => Ok(arguments.clone()),
-        Value::Null => Ok(Map::new()),
-        _ => Err("the arguments aren't a JSON object".to_owned()),
     }
+}
+
+/// Returns true for a value that means the same as a missing one. Servers reject many of their own empty values.
+fn is_empty(value: &Value) -> bool {
+    value.is_null() || value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// Parses the arguments of a tool call: a JSON object, or its text. Some servers format the text twice.
+fn read_arguments(arguments: &Value) -> Result<Map<String, Value>, String> {
+    let mut arguments = arguments.clone();
+    for _ in 0..3 {
+        match arguments {
+            Value::Object(arguments) => return Ok(arguments),
+            Value::Null => return Ok(Map::new()),
+            Value::String(text) if text.trim().is_empty() => return Ok(Map::new()),
+            Value::String(text) => {
+                arguments = serde_json::from_str(&text)
+                    .map_err(|error| format!("the arguments aren't a JSON object: {error}"))?;
+            }
+            _ => break,
+        }
+    }
+    Err("the arguments aren't a JSON object".to_owned())
 }
 
 /// Formats the arguments of a tool call for the history. Servers reject arguments that aren't JSON, even if the

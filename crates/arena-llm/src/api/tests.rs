@@ -124,7 +124,7 @@ fn chat_completions_repeats_calls_with_their_results() {
             "messages": [
                 {"role": "system", "content": "The rules."},
                 {"role": "user", "content": "Begin."},
-                {"role": "assistant", "content": "", "tool_calls": [call]},
+                {"role": "assistant", "content": null, "tool_calls": [call]},
                 {"role": "tool", "tool_call_id": "call_abc", "content": "done"},
                 {"role": "user", "content": "Your turn."},
             ],
@@ -162,6 +162,101 @@ fn responses_repeats_reasoning_and_calls_without_ids_of_the_provider() {
             ],
         })
     );
+}
+
+/// Returns the entry of an answer in the next request.
+fn returned(api: Api, body: &Value) -> Value {
+    let request = next_request(api, ToolUse::Native, body, &Params::default());
+    let entries = ["messages", "input"].into_iter().find_map(|key| request[key].as_array()).unwrap();
+    let own = entries.iter().filter(|entry| entry["role"] == "assistant" || entry["type"] == "function_call");
+    Value::Array(own.cloned().collect())
+}
+
+#[test]
+fn state_of_the_provider_goes_back_as_it_came() {
+    let function = json!({"name": "act_guess", "arguments": "{\"content\":\"7\"}"});
+    let signature = json!({"google": {"thought_signature": "c2ln"}});
+    let call = json!({"id": "c1", "type": "function", "function": function, "extra_content": signature, "index": 0});
+    let parts =
+        json!([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "a"}]);
+    for (came, goes) in [
+        (
+            json!({"role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls": [call]}),
+            json!({"role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls": [call]}),
+        ),
+        (
+            json!({"content": parts, "reasoning": "hm", "reasoning_details": [{"data": "g"}], "extra_content": signature}),
+            json!({"role": "assistant", "content": parts, "reasoning": "hm", "reasoning_details": [{"data": "g"}],
+                "extra_content": signature}),
+        ),
+        // Empty values mean nothing, and servers reject them.
+        (
+            json!({"role": "assistant", "content": null, "tool_calls": [], "annotations": [], "refusal": null, "audio": null}),
+            json!({"role": "assistant", "content": ""}),
+        ),
+        // A call without a name has no result, so it can't go back.
+        (
+            json!({"role": "assistant", "content": null, "tool_calls": [{"id": "c0"}, call]}),
+            json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        ),
+    ] {
+        assert_eq!(returned(Api::ChatCompletions, &chat(came, "stop")), json!([goes]));
+    }
+    let item = json!({"id": "fc_1", "type": "function_call", "status": "completed", "call_id": "c1", "name": "act_guess",
+        "arguments": "{\"content\":\"7\"}", "extra_content": signature});
+    let goes = json!({"type": "function_call", "call_id": "c1", "name": "act_guess",
+        "arguments": "{\"content\":\"7\"}", "extra_content": signature});
+    assert_eq!(returned(Api::Responses, &responses(json!([item]))), json!([goes]));
+    // The Messages API rejects reasoning that nothing follows, and calls without a name.
+    let thinking = json!({"type": "thinking", "thinking": "Hm.", "signature": "EqQB"});
+    let text = json!({"type": "text", "text": "Well."});
+    for (came, goes) in [
+        (json!([thinking, text]), json!([{"role": "assistant", "content": [thinking, text]}])),
+        (json!([text, {"type": "tool_use", "id": "t"}, thinking]), json!([{"role": "assistant", "content": [text]}])),
+        (json!([thinking]), json!([])),
+    ] {
+        assert_eq!(returned(Api::AnthropicMessages, &anthropic(came, "end_turn")), goes);
+    }
+}
+
+#[test]
+fn each_call_of_an_answer_has_its_own_id() {
+    let function = json!({"name": "wait", "arguments": "{}"});
+    let chat_call = |id: Value| json!({"id": id, "function": function});
+    let item = |id: Value| json!({"type": "function_call", "call_id": id, "name": "wait", "arguments": "{}"});
+    let block = |id: Value| json!({"type": "tool_use", "id": id, "name": "wait", "input": {}});
+    let ids = [json!("a"), json!("a"), json!("call_1"), json!(""), json!(7), json!("b")];
+    let list = |call: &dyn Fn(Value) -> Value| Value::Array(ids.iter().cloned().map(call).collect());
+    for (api, body) in [
+        (Api::ChatCompletions, chat(json!({"tool_calls": list(&chat_call)}), "tool_calls")),
+        (Api::Responses, responses(list(&item))),
+        (Api::AnthropicMessages, anthropic(list(&block), "tool_use")),
+    ] {
+        let reply = read_reply(api, ToolUse::Native, &body).unwrap();
+        let read: Vec<&str> = reply.calls.iter().map(|call| call.id.as_str()).collect();
+        assert_eq!(read, ["a", "call_1", "call_2", "call_3", "call_4", "b"], "{api}");
+        // The history has the same ids.
+        let request = next_request(api, ToolUse::Native, &body, &Params::default()).to_string();
+        for id in read {
+            assert_eq!(request.matches(&format!("\"{id}\"")).count(), 2, "{api} {id}: {request}");
+        }
+    }
+}
+
+#[test]
+fn arguments_are_an_object_or_its_text() {
+    for (arguments, expected) in [
+        (json!({"a": 1}), Ok(r#"{"a":1}"#)),
+        (json!(r#"{"a":1}"#), Ok(r#"{"a":1}"#)),
+        (json!(r#""{\"a\":1}""#), Ok(r#"{"a":1}"#)),
+        (json!("null"), Ok("{}")),
+        (json!(null), Ok("{}")),
+        (json!([1]), Err("the arguments aren't a JSON object")),
+        (json!("[1]"), Err("the arguments aren't a JSON object")),
+    ] {
+        let read = read_arguments(&arguments).map(|arguments| json!(arguments).to_string());
+        assert_eq!(read.as_deref().map_err(String::as_str), expected, "{arguments}");
+    }
 }
 
 #[test]
@@ -320,7 +415,9 @@ fn odd_answers_are_read_as_far_as_possible() {
         Api::AnthropicMessages,
         native,
         &odd,
-        expect![[r#""" [t wait: the arguments aren't a JSON object] [1200, 1024, 90, 0] Done"#]],
+        expect![[
+            r#""" [t wait: the arguments aren't a JSON object: expected value at line 1 column 1] [1200, 1024, 90, 0] Done"#
+        ]],
     );
     for (api, body, expected) in [
         (api, json!({"choices": []}), expect!["error: it has no choices"]),
