@@ -580,6 +580,9 @@ impl RunFile {
         if let Some(name) = params.extra.keys().find(|name| SECRETS.contains(&name.to_ascii_lowercase().as_str())) {
             return Some(format!("params.{name} would write a key into the files of the run; use key_env"));
         }
+        if let Some(name) = ["stream", "n", "best_of"].iter().find(|name| !is_usual(params.extra.get(**name))) {
+            return Some(format!("params.{name} must be left out: each request asks for one answer, as a whole"));
+        }
         if params.max_tokens == Some(0) {
             return Some("params.max_tokens must be at least 1".to_owned());
         }
@@ -689,6 +692,11 @@ fn check_variables<'n>(
         }
     }
     Ok(())
+}
+
+/// Returns true for a number of answers, or a choice of streaming, that changes nothing.
+fn is_usual(value: Option<&Value>) -> bool {
+    value.is_none_or(|value| value.is_null() || *value == false || value.as_f64() == Some(1.0))
 }
 
 fn find_mistake_in_name(key: &str, name: &str) -> Option<String> {
@@ -896,6 +904,11 @@ name = "psi"
                 error(&changed("top_k = 5", "api_key = \"secret\"")),
                 "run.toml: model `small`: params.api_key would write a key into the files of the run; use key_env",
             ),
+            (
+                error(&changed("top_k = 5", "stream = true")),
+                "run.toml: model `small`: params.stream must be left out: each request asks for one answer, as a whole",
+            ),
+            (error(&changed("top_k = 5", "n = 4.0")), "run.toml: model `small`: params.n must be left out: "),
             (
                 error(&changed("input = 1", "input = -1")),
                 "run.toml: model `small`: usd_per_million.input must be a price of at least 0, not -1",

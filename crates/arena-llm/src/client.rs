@@ -197,8 +197,10 @@ fn read_answer(endpoint: &Endpoint, answer: &[u8]) -> Result<(Reply, Value), Fau
     let cleaned = endpoint.answer_without_key(answer);
     let answer = cleaned.as_deref().unwrap_or(answer);
     // Such an answer may come from a gateway in front of an unreachable endpoint, so a retry may help.
-    let body: Value =
-        serde_json::from_slice(answer).map_err(|error| malformed(format!("its answer isn't JSON ({error})")))?;
+    let body: Value = serde_json::from_slice(answer).map_err(|error| match is_stream(answer) {
+        true => malformed("its answer is a stream of events, although the request has `stream: false`".to_owned()),
+        false => malformed(format!("its answer isn't JSON ({error})")),
+    })?;
     if let Some(fault) = Fault::in_answer(&body) {
         return Err(fault);
     }
@@ -207,6 +209,12 @@ fn read_answer(endpoint: &Endpoint, answer: &[u8]) -> Result<(Reply, Value), Fau
         malformed(format!("its answer doesn't fit the API {}: {why}: {text}", endpoint.api()))
     })?;
     Ok((reply, body))
+}
+
+/// Returns true if an answer begins like a stream of events.
+fn is_stream(answer: &[u8]) -> bool {
+    let begin = answer.trim_ascii_start();
+    [&b"data:"[..], b"event:", b":"].iter().any(|line| begin.starts_with(line))
 }
 
 /// Reads the answer of an error status: a refusal of the model, or a fault.

@@ -61,6 +61,7 @@ fn body<'q>(question: &Question<'q>) -> Part<'q> {
             ("max_tokens", Some(Part::Count(params.max_tokens.unwrap_or(ANSWER_TOKENS)))),
             ("system", some_text(question.system)),
             ("messages", Some(Part::List(messages))),
+            ("stream", Some(Part::Flag(false))),
             ("tools", tools),
             ("temperature", params.temperature.map(Part::Real)),
             ("top_p", params.top_p.map(Part::Real)),

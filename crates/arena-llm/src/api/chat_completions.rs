@@ -50,6 +50,7 @@ fn body<'q>(question: &Question<'q>) -> Part<'q> {
         [
             ("model", Some(question.model.into())),
             ("messages", Some(Part::List(messages))),
+            ("stream", Some(Part::Flag(false))),
             ("tools", tools),
             ("temperature", params.temperature.map(Part::Real)),
             ("top_p", params.top_p.map(Part::Real)),

@@ -56,6 +56,7 @@ fn body<'q>(question: &Question<'q>) -> Part<'q> {
             ("input", Some(Part::List(input))),
             ("tools", tools),
             ("store", Some(Part::Flag(false))),
+            ("stream", Some(Part::Flag(false))),
             ("include", reasons.then(|| Part::List(vec![REASONING.into()]))),
             ("temperature", params.temperature.map(Part::Real)),
             ("top_p", params.top_p.map(Part::Real)),

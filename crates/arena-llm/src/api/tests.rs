@@ -120,7 +120,7 @@ fn chat_completions_repeats_calls_with_their_results() {
     assert_eq!(
         request,
         json!({
-            "model": "m", "seed": 7, "tools": [{"type": "function", "function": function}],
+            "model": "m", "seed": 7, "stream": false, "tools": [{"type": "function", "function": function}],
             "messages": [
                 {"role": "system", "content": "The rules."},
                 {"role": "user", "content": "Begin."},
@@ -146,7 +146,7 @@ fn responses_repeats_reasoning_and_calls_without_ids_of_the_provider() {
     assert_eq!(
         request,
         json!({
-            "model": "m", "instructions": "The rules.", "store": false, "include": ["reasoning.encrypted_content"],
+            "model": "m", "instructions": "The rules.", "store": false, "stream": false, "include": ["reasoning.encrypted_content"],
             "max_output_tokens": 500, "reasoning": {"effort": "low"},
             "tools": [{
                 "type": "function", "name": "act_guess", "description": "Act: guess.",
@@ -272,7 +272,7 @@ fn anthropic_messages_puts_results_before_other_messages() {
     assert_eq!(
         request,
         json!({
-            "model": "m", "system": "The rules.", "max_tokens": 4096,
+            "model": "m", "system": "The rules.", "max_tokens": 4096, "stream": false,
             "tools": [{"name": "act_guess", "description": "Act: guess.", "input_schema": tool().parameters}],
             "messages": [
                 {"role": "user", "content": [{"type": "text", "text": "Begin."}]},
@@ -332,11 +332,11 @@ fn parameters_have_the_names_of_the_api() {
         assert_eq!(api == Api::ChatCompletions, api.takes_seed());
         request_body(api, ToolUse::Native, &question).to_string()
     };
-    expect![[r#"{"max_tokens":100,"messages":[{"content":"Hello.","role":"user"}],"model":"org/m","reasoning_effort":"high","seed":-1,"temperature":0.5,"top_k":40,"top_p":0.9}"#]]
+    expect![[r#"{"max_tokens":100,"messages":[{"content":"Hello.","role":"user"}],"model":"org/m","reasoning_effort":"high","seed":-1,"stream":false,"temperature":0.5,"top_k":40,"top_p":0.9}"#]]
         .assert_eq(&shown(Api::ChatCompletions, "org/m"));
-    expect![[r#"{"include":["reasoning.encrypted_content"],"input":[{"content":"Hello.","role":"user"}],"max_output_tokens":100,"model":"m","reasoning":{"effort":"high"},"store":false,"temperature":0.5,"top_k":40,"top_p":0.9}"#]]
+    expect![[r#"{"include":["reasoning.encrypted_content"],"input":[{"content":"Hello.","role":"user"}],"max_output_tokens":100,"model":"m","reasoning":{"effort":"high"},"store":false,"stream":false,"temperature":0.5,"top_k":40,"top_p":0.9}"#]]
         .assert_eq(&shown(Api::Responses, "m"));
-    expect![[r#"{"max_tokens":100,"messages":[{"content":[{"text":"Hello.","type":"text"}],"role":"user"}],"model":"m","output_config":{"effort":"high"},"temperature":0.5,"top_k":40,"top_p":0.9}"#]]
+    expect![[r#"{"max_tokens":100,"messages":[{"content":[{"text":"Hello.","type":"text"}],"role":"user"}],"model":"m","output_config":{"effort":"high"},"stream":false,"temperature":0.5,"top_k":40,"top_p":0.9}"#]]
         .assert_eq(&shown(Api::AnthropicMessages, "m"));
     for (model, is_new) in [("gpt-5", true), ("o3-mini", true), ("gpt-oss-120b", false), ("olmo", false), ("m", false)]
     {

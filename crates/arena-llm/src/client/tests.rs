@@ -143,6 +143,13 @@ async fn faults_have_classes_and_sentences_without_the_key() {
         expect!["malformed: its answer isn't JSON (EOF while parsing a string at line 1 column 19)"],
     )
     .await;
+    for stream in ["data: {}\n\n", "\nevent: response.created\ndata: {}\n\n", ": waiting\n\n"] {
+        check(
+            Act::Send(answer(200, "content-type: text/event-stream\r\n", stream)),
+            expect!["malformed: its answer is a stream of events, although the request has `stream: false`"],
+        )
+        .await;
+    }
     check(
         Act::Send(answer(200, "request-id: req_2\r\n", r#"{"choices": []}"#)),
         expect![[
