@@ -12,7 +12,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::conversation::{Question, Reply, ToolCall, ToolUse, Usage};
+use crate::conversation::{Finish, Question, Reply, ToolCall, ToolUse, Usage};
 use crate::text_tools;
 use part::Part;
 
@@ -133,6 +133,54 @@ pub fn read_reply(api: Api, tool_use: ToolUse, body: &Value) -> Result<Reply, St
         reply.calls.extend(text_tools::call(&reply.text));
     }
     Ok(reply)
+}
+
+/// Returns the first word of the reason for the end of an answer, in small letters. Gateways pass on the words of the
+/// provider, such as `content_filter: PROHIBITED_CONTENT` or `FinishReason.SAFETY`.
+fn finish_word(reason: &Value) -> String {
+    let reason = reason.as_str().unwrap_or_default().trim();
+    let word = reason.split([':', ' ']).next().unwrap_or_default();
+    word.rsplit('.').next().unwrap_or_default().to_ascii_lowercase()
+}
+
+/// Returns the end of an answer by its reason, in the words of any provider. An unknown reason is no fault: the content
+/// of the answer decides.
+fn finish_of(reason: &Value) -> Finish {
+    match finish_word(reason).as_str() {
+        "content_filter"
+        | "content_filtered"
+        | "refusal"
+        | "refused"
+        | "safety"
+        | "image_safety"
+        | "recitation"
+        | "blocklist"
+        | "prohibited_content"
+        | "spii"
+        | "language"
+        | "sensitive"
+        | "guardrail_intervened" => Finish::Refused,
+        "length"
+        | "max_tokens"
+        | "max_output_tokens"
+        | "max_length"
+        | "model_length"
+        | "model_context_window_exceeded" => Finish::Length,
+        _ => Finish::Done,
+    }
+}
+
+/// Returns the reason for the end of an answer in a body, if it says that the provider failed. The model isn't at fault
+/// then, even if the answer has a part of its text.
+pub(crate) fn failed_finish(body: &Value) -> Option<String> {
+    let reasons = [&body["choices"][0]["finish_reason"], &body["stop_reason"], &body["status"]];
+    let mut words = reasons.into_iter().map(finish_word);
+    words.find(|word| {
+        matches!(
+            word.as_str(),
+            "error" | "failed" | "network_error" | "insufficient_system_resource" | "abort" | "cancelled" | "canceled"
+        )
+    })
 }
 
 /// Returns the id of a tool call. Some servers send none, or one id for all calls of an answer. The number of the call

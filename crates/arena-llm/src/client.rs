@@ -201,6 +201,9 @@ fn read_answer(endpoint: &Endpoint, answer: &[u8]) -> Result<(Reply, Value), Fau
         true => malformed("its answer is a stream of events, although the request has `stream: false`".to_owned()),
         false => malformed(format!("its answer isn't JSON ({error})")),
     })?;
+    if let Some(reply) = fault::refusal(endpoint.api(), 200, &body) {
+        return Ok((reply, body));
+    }
     if let Some(fault) = Fault::in_answer(&body) {
         return Err(fault);
     }
@@ -221,8 +224,9 @@ fn is_stream(answer: &[u8]) -> bool {
 fn read_error(endpoint: &Endpoint, status: u16, headers: &HeaderMap, answer: &[u8]) -> Result<(Reply, Value), Fault> {
     let cleaned = endpoint.answer_without_key(answer);
     let answer = cleaned.as_deref().unwrap_or(answer);
-    if let Some(reply) = fault::refusal(endpoint.api(), status, answer) {
-        return Ok((reply, serde_json::from_slice(answer).unwrap_or_default()));
+    let body: Value = serde_json::from_slice(answer).unwrap_or_default();
+    if let Some(reply) = fault::refusal(endpoint.api(), status, &body) {
+        return Ok((reply, body));
     }
     let location = headers.get(LOCATION).and_then(|to| to.to_str().ok());
     Err(Fault::of_status(status, answer, location, endpoint.key_described().as_deref()))

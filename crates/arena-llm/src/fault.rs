@@ -6,7 +6,7 @@ use hyper::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Api;
+use crate::api::{self, Api};
 use crate::conversation::{Finish, Reply};
 
 /// The maximum length of a quotation from an endpoint's answer, in characters.
@@ -122,13 +122,16 @@ impl Fault {
 
     /// Returns the fault in the body of an answer with a success status. Gateways report errors of providers in this way.
     pub(crate) fn in_answer(body: &Value) -> Option<Fault> {
-        let choice = &body["choices"][0]["error"];
-        let found = [&body["error"], choice].into_iter().find(|error| error.is_object() || error.is_string())?;
+        let Some(found) = error_in(body) else {
+            let word = api::failed_finish(body)?;
+            return Some(Fault::new(FaultClass::Failing, format!("its answer ended with the reason `{word}`")));
+        };
         let error = ErrorAnswer::of_error(found);
         let class = match error.code.as_str() {
             "rate_limit_exceeded" | "rate_limit_error" if !error.is_unpaid() => FaultClass::Busy,
             "server_error" | "api_error" | "overloaded_error" | "timeout_error" => FaultClass::Failing,
             "authentication_error" | "permission_error" => FaultClass::Unauthorized,
+            "invalid_request_error" | "not_found_error" | "model_not_found" => FaultClass::Rejected,
             _ if error.is_unpaid() => FaultClass::Unpaid,
             code => match code.parse() {
                 Ok(status @ 400..600) => FaultClass::of_status(status, &error),
@@ -139,16 +142,25 @@ impl Fault {
     }
 }
 
-/// Returns the model's answer in the body of an error status. Some providers report with an error that a filter refused
-/// the conversation.
-pub(crate) fn refusal(api: Api, status: u16, body: &[u8]) -> Option<Reply> {
-    if !matches!(status, 400 | 403) {
+/// Returns the error in a body. Some servers put it into a list.
+fn error_in(body: &Value) -> Option<&Value> {
+    let body = body.get(0).unwrap_or(body);
+    let is_error = |error: &&Value| {
+        error.as_object().is_some_and(|error| !error.is_empty()) || error.as_str().is_some_and(|text| !text.is_empty())
+    };
+    [&body["error"], &body["choices"][0]["error"]].into_iter().find(is_error)
+}
+
+/// Returns the model's answer in the error of a body. Some providers report with an error that a filter refused the
+/// conversation.
+pub(crate) fn refusal(api: Api, status: u16, body: &Value) -> Option<Reply> {
+    if !matches!(status, 200 | 400 | 403) {
         return None;
     }
-    let body: Value = serde_json::from_slice(body).ok()?;
-    let error = ErrorAnswer::of_error(&body["error"]);
+    let found = error_in(body)?;
+    let error = ErrorAnswer::of_error(found);
     let is_filter = matches!(error.code.as_str(), "content_filter" | "content_policy_violation" | "invalid_prompt");
-    let is_flagged = body["error"]["metadata"]["flagged_input"].is_string();
+    let is_flagged = found["metadata"]["flagged_input"].is_string();
     (is_filter || is_flagged).then(|| Reply {
         text: error.message,
         raw: api.empty_answer(),
@@ -169,8 +181,9 @@ impl ErrorAnswer {
     fn of_body(body: &[u8]) -> ErrorAnswer {
         let parsed: Option<Value> = serde_json::from_slice(body).ok();
         let known = parsed.as_ref().and_then(|body| {
-            let inner = [&body["error"], &body["detail"]].into_iter().find(|part| part.is_object() || part.is_string());
-            Some(ErrorAnswer::of_error(inner.unwrap_or(body))).filter(|error| !error.message.is_empty())
+            let detail = || Some(&body["detail"]).filter(|part| part.is_object() || part.is_string());
+            Some(ErrorAnswer::of_error(error_in(body).or_else(detail).unwrap_or(body)))
+                .filter(|error| !error.message.is_empty())
         });
         known.unwrap_or_else(|| ErrorAnswer { message: short(&String::from_utf8_lossy(body)), code: String::new() })
     }
@@ -283,6 +296,7 @@ mod tests {
         check(404, r#"{"error": {"message": "no model m"}}"#, None, expect!["HTTP 404: no model m"]);
         check(404, r#"{"error": "model not found"}"#, None, expect!["HTTP 404: model not found"]);
         check(404, r#"{"object": "error", "message": "no m"}"#, None, expect!["HTTP 404: no m"]);
+        check(404, r#"[{"error": {"message": "no m"}}]"#, None, expect!["HTTP 404: no m"]);
         check(404, r#"{"detail": "Not Found"}"#, None, expect!["HTTP 404: Not Found"]);
         check(422, r#"{"detail": [{"loc": 1}]}"#, None, expect![[r#"HTTP 422: {"detail": [{"loc": 1}]}"#]]);
         check(502, "<html>\n<b>Bad\r\n", None, expect!["HTTP 502: <html> <b>Bad"]);
@@ -302,6 +316,14 @@ mod tests {
             (r#"{"choices": [{"error": {"code": 502}, "finish_reason": "error"}]}"#, Some(FaultClass::Failing)),
             (r#"{"error": "odd"}"#, Some(FaultClass::Malformed)),
             (r#"{"error": null, "output": []}"#, None),
+            (r#"{"error": "", "output": []}"#, None),
+            (r#"[{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED"}}]"#, Some(FaultClass::Busy)),
+            (r#"{"type": "error", "error": {"type": "invalid_request_error"}}"#, Some(FaultClass::Rejected)),
+            (r#"{"choices": [{"message": {"content": "a"}, "finish_reason": "ERROR"}]}"#, Some(FaultClass::Failing)),
+            (r#"{"choices": [{"finish_reason": "insufficient_system_resource"}]}"#, Some(FaultClass::Failing)),
+            (r#"{"content": [], "stop_reason": "error"}"#, Some(FaultClass::Failing)),
+            (r#"{"output": [], "status": "cancelled", "error": null}"#, Some(FaultClass::Failing)),
+            (r#"{"choices": [{"finish_reason": "stop"}]}"#, None),
             (r#"[]"#, None),
         ];
         for (body, class) in cases {
@@ -314,10 +336,15 @@ mod tests {
     fn refusals_of_filters_are_answers() {
         let azure = r#"{"error": {"code": "content_filter", "message": "filtered", "status": 400}}"#;
         let router = r#"{"error": {"code": 403, "message": "flagged", "metadata": {"flagged_input": "a"}}}"#;
-        for (status, body, is_refusal) in
-            [(400, azure, true), (403, router, true), (500, azure, false), (400, "", false)]
-        {
-            let reply = refusal(Api::Responses, status, body.as_bytes());
+        for (status, body, is_refusal) in [
+            (400, azure, true),
+            (403, router, true),
+            (200, azure, true),
+            (500, azure, false),
+            (400, "null", false),
+            (200, r#"{"error": {"code": "server_error"}}"#, false),
+        ] {
+            let reply = refusal(Api::Responses, status, &serde_json::from_str(body).unwrap());
             assert_eq!(reply.map(|reply| reply.finish), is_refusal.then_some(Finish::Refused), "{status} {body}");
         }
     }

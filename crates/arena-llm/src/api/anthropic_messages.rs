@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::part::Part;
-use super::{ApiFormat, call_id, count, read_arguments, some_text};
-use crate::conversation::{Finish, Question, Reply, ToolCall, Turn, Usage};
+use super::{ApiFormat, call_id, count, finish_of, read_arguments, some_text};
+use crate::conversation::{Question, Reply, ToolCall, Turn, Usage};
 
 pub const FORMAT: ApiFormat = ApiFormat {
     name: "anthropic-messages",
@@ -91,11 +91,7 @@ fn read(body: &Value) -> Result<Reply, String> {
     while raw.last().is_some_and(|block| matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"))) {
         raw.pop();
     }
-    let finish = match body["stop_reason"].as_str() {
-        Some("refusal") => Finish::Refused,
-        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
-        _ => Finish::Done,
-    };
+    let finish = finish_of(&body["stop_reason"]);
     Ok(Reply { text, calls, raw: raw.into(), usage: read_usage(&body["usage"]), finish, request_id: None })
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::part::Part;
-use super::{ApiFormat, arguments_text, call_id, count, is_empty, read_arguments};
+use super::{ApiFormat, arguments_text, call_id, count, finish_of, is_empty, read_arguments};
 use crate::conversation::{Finish, Question, Reply, ToolCall, Turn, Usage};
 
 pub const FORMAT: ApiFormat = ApiFormat {
@@ -75,15 +75,17 @@ fn has_new_limit(model: &str) -> bool {
 
 fn read(body: &Value) -> Result<Reply, String> {
     let choice = body["choices"].as_array().and_then(|choices| choices.first()).ok_or("it has no choices")?;
-    let message = choice["message"].as_object().ok_or("its choice has no message")?;
+    let ended = finish_of(&choice["finish_reason"]);
+    let none = Map::new();
+    let message = match choice["message"].as_object() {
+        Some(message) => message,
+        // Some filters leave out the message.
+        None if ended != Finish::Done => &none,
+        None => return Err("its choice has no message".to_owned()),
+    };
     let mut text = message.get("content").map(read_text).unwrap_or_default();
     let refusal = message.get("refusal").and_then(Value::as_str).unwrap_or_default();
-    let finish = match choice["finish_reason"].as_str() {
-        _ if !refusal.is_empty() => Finish::Refused,
-        Some("content_filter" | "refusal") => Finish::Refused,
-        Some("length") => Finish::Length,
-        _ => Finish::Done,
-    };
+    let finish = if refusal.is_empty() { ended } else { Finish::Refused };
     if text.is_empty() {
         refusal.clone_into(&mut text);
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::part::Part;
-use super::{ApiFormat, arguments_text, call_id, count, is_empty, read_arguments, some_text};
+use super::{ApiFormat, arguments_text, call_id, count, finish_of, is_empty, read_arguments, some_text};
 use crate::conversation::{Finish, Question, Reply, ToolCall, Turn, Usage};
 
 pub const FORMAT: ApiFormat = ApiFormat {
@@ -110,12 +110,10 @@ fn read(body: &Value) -> Result<Reply, String> {
     while raw.last().is_some_and(|item| item["type"] == "reasoning") {
         raw.pop();
     }
-    let finish = match body["incomplete_details"]["reason"].as_str() {
-        Some("content_filter") => Finish::Refused,
+    let finish = match finish_of(&body["incomplete_details"]["reason"]) {
         _ if is_refused => Finish::Refused,
-        Some("max_output_tokens") => Finish::Length,
-        _ if is_cut => Finish::Length,
-        _ => Finish::Done,
+        Finish::Done if is_cut => Finish::Length,
+        finish => finish,
     };
     let text = texts.join("\n");
     Ok(Reply { text, calls, raw: Value::Array(raw), usage: read_usage(&body["usage"]), finish, request_id: None })

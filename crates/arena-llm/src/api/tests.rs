@@ -383,6 +383,41 @@ fn cut_and_refused_answers_are_answers() {
 }
 
 #[test]
+fn ends_of_answers_are_read_in_the_words_of_any_provider() {
+    let words = json!({"role": "assistant", "content": "So"});
+    let incomplete = |reason: &str| {
+        let mut body = responses(json!([]));
+        body["status"] = json!("incomplete");
+        body["incomplete_details"] = json!({"reason": reason});
+        body
+    };
+    for (reason, finish) in [
+        ("stop", Finish::Done),
+        ("STOP", Finish::Done),
+        ("tool_calls", Finish::Done),
+        ("MALFORMED_FUNCTION_CALL", Finish::Done),
+        ("SAFETY", Finish::Refused),
+        ("Recitation", Finish::Refused),
+        ("content_filter: PROHIBITED_CONTENT", Finish::Refused),
+        ("FinishReason.SPII", Finish::Refused),
+        ("sensitive", Finish::Refused),
+        ("MAX_TOKENS", Finish::Length),
+        ("Length", Finish::Length),
+        ("model_length", Finish::Length),
+    ] {
+        let read = |api, body: &Value| read_reply(api, ToolUse::Native, body).unwrap().finish;
+        assert_eq!(read(Api::ChatCompletions, &chat(words.clone(), reason)), finish, "{reason}");
+        assert_eq!(read(Api::AnthropicMessages, &anthropic(json!([]), reason)), finish, "{reason}");
+        // An incomplete answer isn't done.
+        let expected = if finish == Finish::Done { Finish::Length } else { finish };
+        assert_eq!(read(Api::Responses, &incomplete(reason)), expected, "{reason}");
+        let without = json!({"choices": [{"finish_reason": reason}]});
+        let read = read_reply(Api::ChatCompletions, ToolUse::Native, &without).map(|reply| reply.finish);
+        assert_eq!(read.ok(), (finish != Finish::Done).then_some(finish), "{reason} without a message");
+    }
+}
+
+#[test]
 fn odd_answers_are_read_as_far_as_possible() {
     let (native, api) = (ToolUse::Native, Api::ChatCompletions);
     let call = |call: Value| chat(json!({"role": "assistant", "tool_calls": [call]}), "tool_calls");
