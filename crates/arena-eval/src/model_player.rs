@@ -358,8 +358,8 @@ impl ModelPlayer {
         }
         self.history.shorten(self.system.len() + self.rules.tools_text.len());
         let mut params = Cow::Borrowed(&self.model.params);
-        if max_tokens.is_some() {
-            params.to_mut().max_tokens = max_tokens;
+        if let Some(limit) = max_tokens {
+            params.to_mut().set_output_limit(limit);
         }
         let endpoint = &self.model.endpoint;
         let body = request_bytes(
@@ -374,7 +374,7 @@ impl ModelPlayer {
             },
         );
         // A token has at least one byte, so the length of the request is a safe bound for every tokenizer.
-        let (input, output) = (body.len() as u64, params.max_tokens.unwrap_or(USUAL_OUTPUT));
+        let (input, output) = (body.len() as u64, params.output_limit().unwrap_or(USUAL_OUTPUT));
         let usd = self.model.prices.as_ref().map_or(0.0, |prices| prices.most(input, output));
         if let Some(cap) = self.context.usd_per_seat
             && self.measured.usd.unwrap_or(0.0) + usd > cap

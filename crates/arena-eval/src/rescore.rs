@@ -310,7 +310,9 @@ impl SeatedJudge {
         };
         let endpoint = Endpoint::new(address.api, base, key).map_err(|error| wrong(error.to_string()))?;
         let mut params = spec.params.clone();
-        params.max_tokens.get_or_insert(OUTPUT_TOKENS);
+        if params.output_limit().is_none() {
+            params.set_output_limit(OUTPUT_TOKENS);
+        }
         Ok(SeatedJudge {
             number,
             prompt_hash: sha256(&prompt),
@@ -375,7 +377,7 @@ impl SeatedJudge {
         }
         // A token has at least one byte, so the request has at most as many tokens as bytes.
         let input = body.len() as u64;
-        let output = self.params.max_tokens.unwrap_or(OUTPUT_TOKENS);
+        let output = self.params.output_limit().unwrap_or(OUTPUT_TOKENS);
         let prices = self.spec.usd_per_million;
         let usd = prices.map_or(0.0, |prices| prices.most(input, output));
         let amount = Amount { usd, tokens: input.saturating_add(output) };

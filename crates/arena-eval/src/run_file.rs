@@ -517,7 +517,7 @@ impl RunFile {
                 ));
             }
             let retry = self.harness.get(&model.harness).and_then(|harness| harness.truncated_retry);
-            match (retry, model.params.max_tokens) {
+            match (retry, model.params.output_limit()) {
                 (Some(retry), Some(most)) if retry <= most => Some(format!(
                     "truncated_retry of harness `{}` is {retry}; it must exceed params.max_tokens, which is {most}",
                     model.harness
@@ -583,7 +583,7 @@ impl RunFile {
         if let Some(name) = ["stream", "n", "best_of"].iter().find(|name| !is_usual(params.extra.get(**name))) {
             return Some(format!("params.{name} must be left out: each request asks for one answer, as a whole"));
         }
-        if params.max_tokens == Some(0) {
+        if params.output_limit() == Some(0) {
             return Some("params.max_tokens must be at least 1".to_owned());
         }
         if let Some(mistake) = usd.and_then(|usd| find_mistake_in_cap("usd", usd)) {
@@ -618,7 +618,7 @@ impl RunFile {
                  … }}"
             ));
         }
-        if let (Some(key), None) = (dollars.or(tokens), params.max_tokens) {
+        if let (Some(key), None) = (dollars.or(tokens), params.output_limit()) {
             return Some(format!(
                 "{key} caps the run, but an answer has no limit; add max_tokens to params, so that calls can be \
                  reserved before they are sent"
@@ -814,6 +814,7 @@ name = "psi"
             format!("{FILE}[[judges]]\nname = \"j\"\nmodel = \"m\"\nendpoint = \"ollama\"\nprompt = \"j.md\"\n{line}\n")
         };
         let second = format!("{FILE}[[models]]\nname = \"small\"\nmodel = \"m\"\nendpoint = \"stand-in\"\n");
+        assert_eq!(error(&format!("{}[budget]\nusd = 9\n", changed("max_tokens", "max_completion_tokens"))), "");
         let errors = [
             // The parser's own sentences may change with its version, so only parts are compared.
             (error("name = "), "run.toml, line 1: "),

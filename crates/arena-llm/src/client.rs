@@ -87,12 +87,21 @@ impl Client {
         Client { http }
     }
 
-    /// Sends a request's body once and returns the answer.
+    /// Sends a request's body once and returns the answer. If the endpoint rejects a key that others need, sends the
+    /// body again in the form that the endpoint accepts.
     ///
     /// # Errors
     /// If no model answered. The fault's sentence doesn't contain the key.
     pub async fn send(&self, endpoint: &Endpoint, body: &[u8]) -> Result<Received, Fault> {
-        let sent = self.exchange(endpoint, body).await;
+        let habits = endpoint.habits();
+        let sent = loop {
+            let adapted = habits.adapt(body);
+            match self.exchange(endpoint, &adapted).await {
+                Err(fault) if fault.class == FaultClass::Rejected && habits.learn(&adapted, &fault.sentence) => {}
+                Ok(received) => break Ok(Received { request_bytes: body.len(), ..received }),
+                Err(fault) => break Err(fault),
+            }
+        };
         sent.map_err(|fault| Fault { sentence: endpoint.without_key(fault.sentence), ..fault })
     }
 

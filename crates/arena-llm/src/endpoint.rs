@@ -1,11 +1,13 @@
 //! The endpoint of a language model: URL, API, key and timeouts.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::Uri;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
+use crate::habits::Habits;
 use crate::{Api, ToolUse};
 
 /// The replacement of a key in texts.
@@ -21,6 +23,8 @@ pub struct Endpoint {
     key: Option<Key>,
     tool_use: ToolUse,
     timeouts: Timeouts,
+    /// The forms that the endpoint has asked for. Clones share them.
+    habits: Arc<Habits>,
 }
 
 /// The error of an endpoint's URL or key.
@@ -147,7 +151,8 @@ impl Endpoint {
             headers.insert(HeaderName::from_static(name), value);
         }
         let base = base.trim_end_matches('/').to_owned();
-        Ok(Endpoint { api, base, uri, headers, key, tool_use: ToolUse::Native, timeouts: Timeouts::default() })
+        let (tool_use, timeouts) = (ToolUse::Native, Timeouts::default());
+        Ok(Endpoint { api, base, uri, headers, key, tool_use, timeouts, habits: Arc::default() })
     }
 
     /// Sets the way to call tools.
@@ -178,6 +183,11 @@ impl Endpoint {
     /// Returns the timeouts.
     pub fn timeouts(&self) -> Timeouts {
         self.timeouts
+    }
+
+    /// Returns the forms of requests that the endpoint accepts.
+    pub(crate) fn habits(&self) -> &Habits {
+        &self.habits
     }
 
     /// Returns the URL of requests.

@@ -13,6 +13,7 @@ mod conversation;
 mod endpoint;
 mod fault;
 pub mod gateway;
+mod habits;
 pub mod history;
 mod pacer;
 mod presets;

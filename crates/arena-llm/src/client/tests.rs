@@ -210,6 +210,38 @@ async fn faults_have_classes_and_sentences_without_the_key() {
 }
 
 #[tokio::test]
+async fn a_request_is_sent_again_in_the_form_that_the_endpoint_asks_for() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}/v1", listener.local_addr().unwrap());
+    let serving = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut bodies = Vec::new();
+        while let Some(request) = read_request(&mut stream).await {
+            let body = request.split_once("\r\n\r\n").unwrap().1.to_owned();
+            let reject = |text: &str| answer(400, "", &format!(r#"{{"error": {{"message": "{text}"}}}}"#));
+            let sent = match body.as_str() {
+                old if old.contains("\"max_tokens\"") => reject("Use 'max_completion_tokens' instead."),
+                extra if extra.contains("reasoning") => reject("property 'reasoning' is unsupported"),
+                _ => answer(200, "", ANSWER),
+            };
+            bodies.push(body);
+            stream.write_all(&sent).await.unwrap();
+        }
+        bodies
+    });
+    let (client, endpoint) = (Client::new(), Endpoint::new(Api::ChatCompletions, &base, None).unwrap());
+    let body = br#"{"max_tokens":5,"messages":[{"reasoning":"hm","role":"assistant"}]}"#;
+    for _ in 0..2 {
+        let received = client.send(&endpoint, body).await.unwrap();
+        assert_eq!((received.reply.text.as_str(), received.request_bytes), ("hello", body.len()));
+    }
+    drop(client);
+    let last = r#"{"max_completion_tokens":5,"messages":[{"role":"assistant"}]}"#;
+    let second = r#"{"max_completion_tokens":5,"messages":[{"reasoning":"hm","role":"assistant"}]}"#;
+    assert_eq!(serving.await.unwrap(), [std::str::from_utf8(body).unwrap(), second, last, last]);
+}
+
+#[tokio::test]
 async fn servers_that_nothing_reaches_are_unreachable() {
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     expect!["unreachable: it can't be connected: Connection refused (os error 111)"]
