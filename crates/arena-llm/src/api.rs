@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::conversation::{Finish, Question, Reply, ToolCall, ToolUse, Usage};
-use crate::text_tools;
+use crate::{lenient, text_tools};
 use part::Part;
 
 /// An API of model endpoints.
@@ -210,7 +210,7 @@ fn read_arguments(arguments: &Value) -> Result<Map<String, Value>, String> {
             Value::Null => return Ok(Map::new()),
             Value::String(text) if text.trim().is_empty() => return Ok(Map::new()),
             Value::String(text) => {
-                arguments = serde_json::from_str(&text)
+                arguments = lenient::parse(text.as_bytes())
                     .map_err(|error| format!("the arguments aren't a JSON object: {error}"))?;
             }
             _ => break,

@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::conversation::{Reply, Usage};
 use crate::fault::{self, Fault, FaultClass};
-use crate::{Endpoint, read_reply};
+use crate::{Endpoint, lenient, read_reply};
 
 /// The maximum size of an answer in bytes.
 const ANSWER_BYTES: usize = 16 << 20;
@@ -206,7 +206,7 @@ fn read_answer(endpoint: &Endpoint, answer: &[u8]) -> Result<(Reply, Value), Fau
     let cleaned = endpoint.answer_without_key(answer);
     let answer = cleaned.as_deref().unwrap_or(answer);
     // Such an answer may come from a gateway in front of an unreachable endpoint, so a retry may help.
-    let body: Value = serde_json::from_slice(answer).map_err(|error| match is_stream(answer) {
+    let body: Value = lenient::parse(answer).map_err(|error| match is_stream(answer) {
         true => malformed("its answer is a stream of events, although the request has `stream: false`".to_owned()),
         false => malformed(format!("its answer isn't JSON ({error})")),
     })?;
@@ -233,7 +233,7 @@ fn is_stream(answer: &[u8]) -> bool {
 fn read_error(endpoint: &Endpoint, status: u16, headers: &HeaderMap, answer: &[u8]) -> Result<(Reply, Value), Fault> {
     let cleaned = endpoint.answer_without_key(answer);
     let answer = cleaned.as_deref().unwrap_or(answer);
-    let body: Value = serde_json::from_slice(answer).unwrap_or_default();
+    let body: Value = lenient::parse(answer).unwrap_or_default();
     if let Some(reply) = fault::refusal(endpoint.api(), status, &body) {
         return Ok((reply, body));
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::api::{self, Api};
 use crate::conversation::{Finish, Reply};
+use crate::lenient;
 
 /// The maximum length of a quotation from an endpoint's answer, in characters.
 const WORDS: usize = 500;
@@ -179,7 +180,7 @@ struct ErrorAnswer {
 
 impl ErrorAnswer {
     fn of_body(body: &[u8]) -> ErrorAnswer {
-        let parsed: Option<Value> = serde_json::from_slice(body).ok();
+        let parsed: Option<Value> = lenient::parse(body).ok();
         let known = parsed.as_ref().and_then(|body| {
             let detail = || Some(&body["detail"]).filter(|part| part.is_object() || part.is_string());
             Some(ErrorAnswer::of_error(error_in(body).or_else(detail).unwrap_or(body)))

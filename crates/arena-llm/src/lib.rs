@@ -15,6 +15,7 @@ mod fault;
 pub mod gateway;
 mod habits;
 pub mod history;
+mod lenient;
 mod pacer;
 mod presets;
 mod prices;

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use serde_json::{Deserializer, Map, Value};
 
 use crate::conversation::{Question, ToolCall, Turn};
+use crate::lenient;
 
 /// The maximum number of bytes of an answer in which a call is searched.
 const SEARCHED: usize = 64 << 10;
@@ -95,6 +96,7 @@ fn read_object(text: &str) -> Result<Map<String, Value>, String> {
         Some(Err(error)) => Err(error.to_string()),
         _ => Err("it isn't an object".to_owned()),
     };
+    let repaired = |text: &str| repaired(text).map(|text| lenient::without_halves(&text));
     parse(text).or_else(|why| parse(&repaired(text).ok_or_else(|| why.clone())?).map_err(|_| why))
 }
 
@@ -175,6 +177,7 @@ mod tests {
             (r#"<think>{"tool": "wait"}?</think>{"tool": "act_guess", "content": "7"}"#, guess),
             (r#"{"tool": "act_guess", "content": "7"} {"tool": "wait"}"#, guess),
             ("{\"tool\": \"chat\", \"text\": \"one\ntwo \\\"three\\\" {\"}", r#"chat {"text":"one\ntwo \"three\" {"}"#),
+            (r#"{"tool": "chat", "text": "\ud83d"}"#, "chat {\"text\":\"\u{fffd}\"}"),
             (r#"{"tool": "wait"}"#, "wait {}"),
             ("I would {rather} talk.", "none"),
             (r#"{"content": "7"}"#, "none"),

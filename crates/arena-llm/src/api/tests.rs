@@ -250,6 +250,7 @@ fn arguments_are_an_object_or_its_text() {
         (json!(r#"{"a":1}"#), Ok(r#"{"a":1}"#)),
         (json!(r#""{\"a\":1}""#), Ok(r#"{"a":1}"#)),
         (json!("null"), Ok("{}")),
+        (json!(r#"{"a":"\ud83d"}"#), Ok("{\"a\":\"\u{fffd}\"}")),
         (json!(null), Ok("{}")),
         (json!([1]), Err("the arguments aren't a JSON object")),
         (json!("[1]"), Err("the arguments aren't a JSON object")),

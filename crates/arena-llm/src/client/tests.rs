@@ -88,6 +88,13 @@ async fn check(act: Act, expected: Expect) {
 }
 
 #[tokio::test]
+async fn half_of_a_character_is_replaced() {
+    let half = ANSWER.replace("hello", "hello \\ud83d");
+    check(Act::Send(answer(200, "", &half)), expect!["answer: hello \u{fffd}, Done"]).await;
+    check(Act::Send(answer(500, "", r#"{"error": "\ud83d"}"#)), expect!["failing: HTTP 500: \u{fffd}"]).await;
+}
+
+#[tokio::test]
 async fn an_answer_has_its_measurements() {
     let usage = r#""usage": {"prompt_tokens": 9, "completion_tokens": 3}"#;
     let counted = ANSWER.replacen('{', &format!("{{{usage}, "), 1);
