@@ -119,7 +119,7 @@ impl Client {
             false => read_error(endpoint, status.as_u16(), &headers, &answer.unwrap_or_default()),
         };
         let (mut reply, answer) = read.map_err(|fault| Fault {
-            retry_after: fault::retry_after(&headers),
+            retry_after: fault::retry_after(&headers, now()).or(fault.retry_after),
             request_id: request_id.clone(),
             ..fault
         })?;
@@ -173,6 +173,12 @@ impl Client {
         };
         sent.map_err(|error| broken(&error))
     }
+}
+
+/// Returns the time of this machine in seconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "endpoints request pauses until a time of day; no rule depends on it")]
+fn now() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Returns the provider's id of a request.

@@ -113,12 +113,13 @@ impl Fault {
             Some(to) if (300..400).contains(&status) => format!("HTTP {status}: it redirects to {to}; give that URL"),
             _ => format!("HTTP {status}: {}", error.message),
         };
+        let retry_after = error.retry_after;
         let sentence = match (class, key) {
             (FaultClass::Unauthorized, Some(key)) => format!("it rejects {key} ({why})"),
             (FaultClass::Unauthorized, None) => format!("it requires a key, but none is given ({why})"),
             _ => why,
         };
-        Fault::new(class, sentence)
+        Fault { retry_after, ..Fault::new(class, sentence) }
     }
 
     /// Returns the fault in the body of an answer with a success status. Gateways report errors of providers in this way.
@@ -139,7 +140,8 @@ impl Fault {
                 _ => FaultClass::Malformed,
             },
         };
-        Some(Fault::new(class, format!("its answer is an error: {}", error.message)))
+        let sentence = format!("its answer is an error: {}", error.message);
+        Some(Fault { retry_after: error.retry_after, ..Fault::new(class, sentence) })
     }
 }
 
@@ -176,6 +178,8 @@ struct ErrorAnswer {
     message: String,
     /// The code or type, as text.
     code: String,
+    /// The pause that Google's servers request.
+    retry_after: Option<Duration>,
 }
 
 impl ErrorAnswer {
@@ -186,7 +190,11 @@ impl ErrorAnswer {
             Some(ErrorAnswer::of_error(error_in(body).or_else(detail).unwrap_or(body)))
                 .filter(|error| !error.message.is_empty())
         });
-        known.unwrap_or_else(|| ErrorAnswer { message: short(&String::from_utf8_lossy(body)), code: String::new() })
+        known.unwrap_or_else(|| ErrorAnswer {
+            message: short(&String::from_utf8_lossy(body)),
+            code: String::new(),
+            retry_after: None,
+        })
     }
 
     fn of_error(error: &Value) -> ErrorAnswer {
@@ -196,7 +204,9 @@ impl ErrorAnswer {
             (Value::Number(code), _) => code.to_string(),
             _ => String::new(),
         };
-        ErrorAnswer { message: short(message), code }
+        let mut details = error["details"].as_array().into_iter().flatten();
+        let retry_after = details.find_map(|detail| seconds(detail["retryDelay"].as_str()?.strip_suffix('s')?));
+        ErrorAnswer { message: short(message), code, retry_after }
     }
 
     fn is_unpaid(&self) -> bool {
@@ -205,18 +215,22 @@ impl ErrorAnswer {
     }
 }
 
-/// Returns the pause that an answer's headers request.
-pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+/// Parses a number of seconds.
+fn seconds(text: &str) -> Option<Duration> {
+    Duration::try_from_secs_f64(text.parse().ok()?).ok()
+}
+
+/// Returns the pause that an answer's headers request. `now` is the time of this machine in seconds since 1970.
+pub(crate) fn retry_after(headers: &HeaderMap, now: u64) -> Option<Duration> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-    let seconds = |text: &str| text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     if let Some(ms) = header("retry-after-ms").and_then(|text| text.parse::<u32>().ok()) {
         return Some(Duration::from_millis(ms.into()));
     }
     let wanted = header("retry-after")?;
-    // A date is compared with the answer's own date, so that the clocks needn't agree.
+    // A date is compared with the answer's own date, if it has one, so that the clocks needn't agree.
     seconds(wanted).or_else(|| {
-        let (until, now) = (seconds_of_date(wanted)?, seconds_of_date(header("date")?)?);
-        Some(Duration::from_secs(until.saturating_sub(now)))
+        let now = header("date").and_then(seconds_of_date).unwrap_or(now);
+        Some(Duration::from_secs(seconds_of_date(wanted)?.saturating_sub(now)))
     })
 }
 
@@ -351,10 +365,26 @@ mod tests {
     }
 
     #[test]
+    fn a_pause_may_be_in_the_body() {
+        let info = r#"{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}"#;
+        let error =
+            format!(r#"{{"error": {{"code": 429, "message": "m", "details": [{{"@type": "other"}}, {info}]}}}}"#);
+        let pause = Some(Duration::from_millis(34_500));
+        for body in [error.clone(), format!("[{error}]")] {
+            assert_eq!(Fault::of_status(429, body.as_bytes(), None, None).retry_after, pause, "{body}");
+            let body = serde_json::from_str(&body).unwrap();
+            assert_eq!(Fault::in_answer(&body).unwrap().retry_after, pause, "{body}");
+        }
+        let odd = error.replace("34.5s", "-1s");
+        assert_eq!(Fault::of_status(429, odd.as_bytes(), None, None).retry_after, None);
+    }
+
+    #[test]
     fn pauses_are_numbers_or_dates() {
         let now = "Fri, 28 Feb 2025 23:59:30 GMT";
         type Case<'c> = (&'c [(&'static str, &'static str)], Option<u64>);
-        let cases: [Case<'_>; 10] = [
+        let clock = seconds_of_date("Sat, 01 Mar 2025 00:00:00 GMT").unwrap();
+        let cases: [Case<'_>; 11] = [
             (&[("retry-after", "2")], Some(2000)),
             (&[("retry-after", " 0.5 ")], Some(500)),
             (&[("retry-after", "0")], Some(0)),
@@ -363,7 +393,9 @@ mod tests {
             (&[("retry-after-ms", "120"), ("retry-after", "2")], Some(120)),
             (&[("retry-after", "Sat, 01 Mar 2025 00:01:00 GMT"), ("date", now)], Some(90_000)),
             (&[("retry-after", now), ("date", now)], Some(0)),
-            (&[("retry-after", "Sat, 01 Mar 2025 00:01:00 GMT")], None),
+            // Without a date of the answer, the clock of this machine counts.
+            (&[("retry-after", "Sat, 01 Mar 2025 00:01:00 GMT")], Some(60_000)),
+            (&[("retry-after", "Sat, 01 Mar 2025 00:01:00 GMT"), ("date", "today")], Some(60_000)),
             (&[("retry-after", "soon"), ("date", now)], None),
         ];
         for (pairs, expected) in cases {
@@ -371,7 +403,7 @@ mod tests {
             for (name, value) in pairs {
                 headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
             }
-            assert_eq!(retry_after(&headers), expected.map(Duration::from_millis), "{pairs:?}");
+            assert_eq!(retry_after(&headers, clock), expected.map(Duration::from_millis), "{pairs:?}");
         }
         // Computed with another program: date -ud '…' +%s.
         for (date, expected) in [
