@@ -108,8 +108,8 @@ impl fmt::Debug for Key {
 }
 
 impl Endpoint {
-    /// Creates the endpoint at `base`: the URL before `/chat/completions`, `/responses` or `/v1/messages`. A base of
-    /// the Messages API may end in `/v1`, as bases of the other APIs do.
+    /// Creates the endpoint at `base`: the URL before `/chat/completions`, `/responses` or `/v1/messages`, or with it.
+    /// A base of the Messages API may end in `/v1`, as bases of the other APIs do.
     ///
     /// # Errors
     /// If the base isn't a URL of HTTP, or contains a name or password.
@@ -122,8 +122,11 @@ impl Endpoint {
             Some((path, query)) => (path, Some(query)),
             None => (base, None),
         };
-        let path = path.trim_end_matches('/');
         let format = api.format();
+        let path = path.trim_end_matches('/');
+        // Documents of providers often give the whole URL.
+        let is_whole = |api: &Api| path.strip_suffix(api.format().path);
+        let path = Api::ALL.iter().find_map(is_whole).unwrap_or(path).trim_end_matches('/');
         let version = format.path.starts_with("/v1/").then(|| path.strip_suffix("/v1")).flatten();
         let mut url = version.unwrap_or(path).to_owned() + format.path;
         if let Some(query) = query {
@@ -246,6 +249,18 @@ mod tests {
         check(responses, "http://[::1]:80/v1//", expect!["http://[::1]:80/v1 http://[::1]:80/v1/responses"]);
         check(anthropic, "https://a.example", expect!["https://a.example https://a.example/v1/messages"]);
         check(anthropic, "https://a.example/v1/", expect!["https://a.example/v1 https://a.example/v1/messages"]);
+        // The path of the API may be there already.
+        let whole = "https://a.example/v1/chat/completions";
+        check(chat, whole, expect!["https://a.example/v1/chat/completions https://a.example/v1/chat/completions"]);
+        check(
+            chat,
+            "https://a.example/d/chat/completions/?v=1",
+            expect!["https://a.example/d/chat/completions/?v=1 https://a.example/d/chat/completions?v=1"],
+        );
+        let whole = "https://a.example/v1/responses";
+        check(responses, whole, expect!["https://a.example/v1/responses https://a.example/v1/responses"]);
+        let whole = "https://a.example/v1/messages";
+        check(anthropic, whole, expect!["https://a.example/v1/messages https://a.example/v1/messages"]);
         check(
             chat,
             "https://a.example/d?v=1",
