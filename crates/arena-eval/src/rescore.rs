@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 
 use crate::model_player::call_key;
 use crate::plan::hash_of;
+use crate::run_file::timeouts;
 use crate::{
     CallLine, CallRecord, CallStore, EndpointAddress, EvalFolder, EvalPlan, EvalRun, FolderError, JudgeSpec, Judgment,
     PausedModel, RunEnd, RunFileError, Spent, StandIn, Transcript, now,
@@ -309,6 +310,7 @@ impl SeatedJudge {
             _ => address.base.as_str(),
         };
         let endpoint = Endpoint::new(address.api, base, key).map_err(|error| wrong(error.to_string()))?;
+        let endpoint = endpoint.with_timeouts(timeouts(spec.answer_seconds));
         let mut params = spec.params.clone();
         if params.output_limit().is_none() {
             params.set_output_limit(OUTPUT_TOKENS);

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{env, fs};
 
-use arena_llm::{Api, Caps, Endpoint, PRESETS, Params, Prices};
+use arena_llm::{ANSWER_SECONDS, Api, Caps, Endpoint, PRESETS, Params, Prices, Timeouts};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -151,6 +152,9 @@ pub struct ModelSpec {
     /// The maximum cost of this model in the run, in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
+    /// The time limit of an answer in seconds; the default is [`arena_llm::ANSWER_SECONDS`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_seconds: Option<u64>,
 }
 
 /// The way in which a model calls tools.
@@ -241,6 +245,14 @@ pub struct JudgeSpec {
     /// The lowest and the highest score.
     #[serde(default = "default_scale")]
     pub scale: (f64, f64),
+    /// The time limit of an answer in seconds, as for models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_seconds: Option<u64>,
+}
+
+/// Returns the time limits of requests with this time limit of an answer in seconds.
+pub(crate) fn timeouts(answer_seconds: Option<u64>) -> Timeouts {
+    Timeouts::of_answer(Duration::from_secs(answer_seconds.unwrap_or(ANSWER_SECONDS)))
 }
 
 /// The settings of the built-in stand-in server.
@@ -345,6 +357,9 @@ const MOST_SEEDS: usize = 1_000_000;
 
 /// The smallest limit of a conversation, in tokens. The rules alone need more than that.
 const LEAST_HISTORY: u64 = 1000;
+
+/// The longest time limit of an answer in seconds: a day.
+const MOST_ANSWER_SECONDS: u64 = 86_400;
 
 /// Parameters that would write a secret into the files of a run.
 const SECRETS: [&str; 4] = ["api_key", "apikey", "authorization", "x-api-key"];
@@ -504,6 +519,9 @@ impl RunFile {
             if model.concurrency == 0 {
                 return Some("concurrency must be at least 1".to_owned());
             }
+            if let Some(mistake) = find_mistake_in_time(model.answer_seconds) {
+                return Some(mistake);
+            }
             let known = model.harness == DEFAULT_HARNESS || self.harness.contains_key(&model.harness);
             if !known {
                 let mut names: Vec<&str> = self.harness.keys().map(String::as_str).collect();
@@ -539,6 +557,9 @@ impl RunFile {
         );
         let (least, most) = judge.scale;
         let mistake = mistake.or_else(|| {
+            if let Some(mistake) = find_mistake_in_time(judge.answer_seconds) {
+                return Some(mistake);
+            }
             let is_scale = least.is_finite() && most.is_finite() && least < most;
             (!is_scale).then(|| {
                 format!("scale is [{least}, {most}]; it must be the lowest score and then the highest, such as [0, 10]")
@@ -710,6 +731,11 @@ fn find_mistake_in_name(key: &str, name: &str) -> Option<String> {
     (length > LONGEST_NAME).then(|| format!("{key} has {length} characters; the maximum is {LONGEST_NAME}"))
 }
 
+fn find_mistake_in_time(answer_seconds: Option<u64>) -> Option<String> {
+    let seconds = answer_seconds.filter(|seconds| !(1..=MOST_ANSWER_SECONDS).contains(seconds))?;
+    Some(format!("answer_seconds must be 1 to {MOST_ANSWER_SECONDS}, not {seconds}"))
+}
+
 fn find_mistake_in_cap(key: &str, cap: f64) -> Option<String> {
     (!(cap.is_finite() && cap > 0.0)).then(|| format!("{key} must be more than 0, not {cap}; leave it out for no cap"))
 }
@@ -863,6 +889,7 @@ name = "psi"
                 error(&changed("seeds = 2", "seeds = 2\nnull_variant = \"large\"")),
                 "run.toml: null_variant: there is no model `large`; the models are small",
             ),
+            (error(&model("answer_seconds = 0")), "run.toml: model `small`: answer_seconds must be 1 to 86400, not 0"),
             (error(&model("concurrency = 0")), "run.toml: model `small`: concurrency must be at least 1"),
             (
                 error(&model("harness = \"terse\"")),

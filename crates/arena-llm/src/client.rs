@@ -30,6 +30,9 @@ const ANSWER_BYTES: usize = 16 << 20;
 /// The time after which an unused connection is closed. Many servers close theirs after a minute.
 const IDLE: Duration = Duration::from_secs(30);
 
+/// The time between two signs of life on a silent connection.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
 /// The estimated size of a token in bytes, if the endpoint doesn't count tokens; typical of English text and JSON.
 pub(crate) const BYTES_A_TOKEN: usize = 4;
 
@@ -79,6 +82,8 @@ impl Client {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
+        // Networks forget connections that are silent for minutes.
+        tcp.set_keepalive(Some(KEEPALIVE));
         let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
         let http = PooledClient::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())

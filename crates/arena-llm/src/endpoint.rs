@@ -13,6 +13,10 @@ use crate::{Api, ToolUse};
 /// The replacement of a key in texts.
 const NO_KEY: &str = "[key]";
 
+/// The usual time limit of an answer, in seconds. Answers aren't streamed, so a model that thinks for minutes is silent
+/// for minutes. A request that is given up too early is paid, and paid again.
+pub const ANSWER_SECONDS: u64 = 900;
+
 /// An endpoint of language models.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
@@ -67,9 +71,16 @@ impl Default for Timeouts {
     fn default() -> Timeouts {
         Timeouts {
             connect: Duration::from_secs(15),
-            first_byte: Duration::from_secs(300),
-            whole: Duration::from_secs(600),
+            first_byte: Duration::from_secs(ANSWER_SECONDS),
+            whole: Duration::from_secs(ANSWER_SECONDS),
         }
+    }
+}
+
+impl Timeouts {
+    /// Returns the usual times, with this time for an answer.
+    pub fn of_answer(answer: Duration) -> Timeouts {
+        Timeouts { first_byte: answer, whole: answer, ..Timeouts::default() }
     }
 }
 

@@ -28,7 +28,7 @@ pub use ask::{Retry, ask};
 pub use budget::{Amount, Budget, Caps, Exceeded, Reservation, Spent};
 pub use client::{Client, Received};
 pub use conversation::{CallResult, Finish, Params, Question, Reply, Tool, ToolCall, ToolUse, Turn, Usage};
-pub use endpoint::{Endpoint, EndpointError, Key, Timeouts};
+pub use endpoint::{ANSWER_SECONDS, Endpoint, EndpointError, Key, Timeouts};
 pub use fault::{Fault, FaultClass};
 pub use history::{History, around};
 pub use pacer::{Pacer, Permit};
