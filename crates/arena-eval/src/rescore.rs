@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arena_llm::{
-    Amount, Budget, Client, Endpoint, Exceeded, Fault, Key, Pacer, Params, Question, Retry, ToolUse, Turn, ask,
-    request_bytes,
+    Bound, Budget, Client, Endpoint, Exceeded, Fault, Key, Pacer, Params, Question, Received, Retry, ToolUse, Turn,
+    Usage, ask, request_bytes, without_reasoning,
 };
 use arena_model::hex;
 use parking_lot::Mutex;
@@ -516,6 +516,7 @@ fn last_number(text: &str) -> Option<f64> {
         word.trim_end_matches(['.', '-', '+']).trim_start_matches('.').parse::<f64>().ok()
     });
     numbers.next_back()
+    let text = without_reasoning(text);
 }
 
 /// Returns the identity of a judge: the hash of all settings that determine its scores.
@@ -575,6 +576,8 @@ mod tests {
             method: None,
             call: None,
         };
+            (r#"<think>{"score": 0.1}</think>{"score": 0.9, "why": "better"}"#, Some(0.9), "better"),
+            (r#"<think>perhaps {"score": 0.1}"#, None, ""),
         let mut action = message(Some(1), None, "142, 377");
         (action.method, action.chat) = (Some("guess".to_owned()), false);
         let transcript = Transcript {
