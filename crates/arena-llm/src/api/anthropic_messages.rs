@@ -98,14 +98,19 @@ fn read(body: &Value) -> Result<Reply, String> {
 fn read_usage(usage: &Value) -> Usage {
     // This API doesn't include cached tokens in `input_tokens`.
     let cached = count(usage, &["cache_read_input_tokens"]);
-    let input = count(usage, &["input_tokens"]) + count(usage, &["cache_creation_input_tokens"]) + cached;
+    let input = count(usage, &["input_tokens"]).saturating_add(count(usage, &["cache_creation_input_tokens"]));
+    let input = input.saturating_add(cached);
     let output = count(usage, &["output_tokens"]);
     Usage { input, cached, output, reasoning: 0, is_estimated: false }
 }
 
 fn read_call(block: &Value, before: &[ToolCall]) -> Option<ToolCall> {
     let (id, name) = (call_id(&block["id"], before), block["name"].as_str()?.to_owned());
-    Some(ToolCall { id, name, arguments: read_arguments(&block["input"]) })
+    let arguments = match &block["input"] {
+        Value::Null => Err("the arguments aren't a JSON object".to_owned()),
+        input => read_arguments(input),
+    };
+    Some(ToolCall { id, name, arguments })
 }
 
 /// Returns a call for the history. The API rejects arguments that aren't an object, even if its own model produced
