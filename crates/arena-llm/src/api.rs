@@ -12,7 +12,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::conversation::{Finish, Question, Reply, ToolCall, ToolUse, Usage};
+use crate::conversation::{Finish, Question, Reply, ToolCall, ToolUse, Usage, whole};
 use crate::{lenient, text_tools};
 use part::Part;
 
@@ -231,9 +231,9 @@ fn some_text(text: &str) -> Option<Part<'_>> {
     (!text.is_empty()).then(|| text.into())
 }
 
-/// Returns the number at a path of keys; 0 if there is none.
+/// Returns the number at a path of keys; 0 if there is none. Some servers count in decimal numbers.
 fn count(usage: &Value, path: &[&str]) -> u64 {
-    path.iter().fold(usage, |value, key| &value[*key]).as_u64().unwrap_or(0)
+    whole(path.iter().fold(usage, |value, key| &value[*key])).unwrap_or(0)
 }
 
 #[cfg(test)]

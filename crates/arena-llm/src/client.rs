@@ -221,17 +221,25 @@ fn read_answer(endpoint: &Endpoint, answer: &[u8]) -> Result<(Reply, Value), Fau
         true => malformed("its answer is a stream of events, although the request has `stream: false`".to_owned()),
         false => malformed(format!("its answer isn't JSON ({error})")),
     })?;
+    let usage = counted(endpoint, &body);
     if let Some(reply) = fault::refusal(endpoint.api(), 200, &body) {
-        return Ok((reply, body));
+        return Ok((Reply { usage: usage.unwrap_or_default(), ..reply }, body));
     }
     if let Some(fault) = Fault::in_answer(&body) {
-        return Err(fault);
+        return Err(Fault { usage, ..fault });
     }
     let reply = read_reply(endpoint.api(), endpoint.tool_use(), &body).map_err(|why| {
         let text = fault::short(&String::from_utf8_lossy(answer));
-        malformed(format!("its answer doesn't fit the API {}: {why}: {text}", endpoint.api()))
+        let sentence = format!("its answer doesn't fit the API {}: {why}: {text}", endpoint.api());
+        Fault { usage, ..malformed(sentence) }
     })?;
     Ok((reply, body))
+}
+
+/// Returns the tokens that a body counts.
+fn counted(endpoint: &Endpoint, body: &Value) -> Option<Usage> {
+    let usage = (endpoint.api().format().read_usage)(&body["usage"]);
+    (usage != Usage::default()).then_some(usage)
 }
 
 /// Returns true if an answer begins like a stream of events.
@@ -249,7 +257,8 @@ fn read_error(endpoint: &Endpoint, status: u16, headers: &HeaderMap, answer: &[u
         return Ok((reply, body));
     }
     let location = headers.get(LOCATION).and_then(|to| to.to_str().ok());
-    Err(Fault::of_status(status, answer, location, endpoint.key_described().as_deref()))
+    let usage = counted(endpoint, &body);
+    Err(Fault { usage, ..Fault::of_status(status, answer, location, endpoint.key_described().as_deref()) })
 }
 
 fn estimate(request_bytes: usize, reply: &Reply) -> Usage {

@@ -186,6 +186,13 @@ pub struct Usage {
     pub is_estimated: bool,
 }
 
+impl Usage {
+    /// Returns all tokens together.
+    pub fn tokens(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+}
+
 impl Add for Usage {
     type Output = Usage;
 

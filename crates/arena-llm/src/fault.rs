@@ -7,11 +7,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::api::{self, Api};
-use crate::conversation::{Finish, Reply};
+use crate::conversation::{Finish, Reply, Usage};
 use crate::lenient;
 
 /// The maximum length of a quotation from an endpoint's answer, in characters.
 const WORDS: usize = 500;
+
+/// The parts of errors about a conversation that is too long for the model.
+const TOO_LONG: [&str; 8] = [
+    "context length",
+    "context limit",
+    "context size",
+    "context window",
+    "prompt is too long",
+    "input is too long",
+    "maximum number of tokens",
+    "too many input tokens",
+];
 
 /// The fault of a request to an endpoint. The model isn't at fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,6 +37,10 @@ pub struct Fault {
     pub retry_after: Option<Duration>,
     /// The provider's id of the request, if the provider gave one.
     pub request_id: Option<String>,
+    /// True if the conversation is too long for the model.
+    pub is_too_long: bool,
+    /// The tokens that the endpoint counts nevertheless. They are paid.
+    pub usage: Option<Usage>,
 }
 
 /// The class of a fault.
@@ -93,6 +109,7 @@ impl FaultClass {
             // Two large providers report an empty account with another status than 402.
             400 | 429 if error.is_unpaid() => FaultClass::Unpaid,
             429 => FaultClass::Busy,
+            _ if error.is_too_long() => FaultClass::Rejected,
             408 | 409 | 425 | 500.. => FaultClass::Failing,
             _ => FaultClass::Rejected,
         }
@@ -102,7 +119,7 @@ impl FaultClass {
 impl Fault {
     /// Creates a fault without a pause and a request id.
     pub(crate) fn new(class: FaultClass, sentence: impl Into<String>) -> Fault {
-        Fault { class, sentence: sentence.into(), retry_after: None, request_id: None }
+        Fault { class, sentence: sentence.into(), retry_after: None, request_id: None, is_too_long: false, usage: None }
     }
 
     /// Creates the fault of an error status with this body. `key` describes the key of the request, if it has one.
@@ -113,13 +130,13 @@ impl Fault {
             Some(to) if (300..400).contains(&status) => format!("HTTP {status}: it redirects to {to}; give that URL"),
             _ => format!("HTTP {status}: {}", error.message),
         };
-        let retry_after = error.retry_after;
+        let (retry_after, is_too_long) = (error.retry_after, class == FaultClass::Rejected && error.is_too_long());
         let sentence = match (class, key) {
             (FaultClass::Unauthorized, Some(key)) => format!("it rejects {key} ({why})"),
             (FaultClass::Unauthorized, None) => format!("it requires a key, but none is given ({why})"),
             _ => why,
         };
-        Fault { retry_after, ..Fault::new(class, sentence) }
+        Fault { retry_after, is_too_long, ..Fault::new(class, sentence) }
     }
 
     /// Returns the fault in the body of an answer with a success status. Gateways report errors of providers in this way.
@@ -135,13 +152,15 @@ impl Fault {
             "authentication_error" | "permission_error" => FaultClass::Unauthorized,
             "invalid_request_error" | "not_found_error" | "model_not_found" => FaultClass::Rejected,
             _ if error.is_unpaid() => FaultClass::Unpaid,
+            _ if error.is_too_long() => FaultClass::Rejected,
             code => match code.parse() {
                 Ok(status @ 400..600) => FaultClass::of_status(status, &error),
                 _ => FaultClass::Malformed,
             },
         };
         let sentence = format!("its answer is an error: {}", error.message);
-        Some(Fault { retry_after: error.retry_after, ..Fault::new(class, sentence) })
+        let (retry_after, is_too_long) = (error.retry_after, class == FaultClass::Rejected && error.is_too_long());
+        Some(Fault { retry_after, is_too_long, ..Fault::new(class, sentence) })
     }
 }
 
@@ -212,6 +231,13 @@ impl ErrorAnswer {
     fn is_unpaid(&self) -> bool {
         matches!(self.code.as_str(), "insufficient_quota" | "billing_error" | "billing_hard_limit_reached")
             || self.message.contains("credit balance is too low")
+    }
+
+    /// Returns true if the conversation is too long for the model.
+    fn is_too_long(&self) -> bool {
+        let message = self.message.to_ascii_lowercase();
+        matches!(self.code.as_str(), "context_length_exceeded" | "exceed_context_size_error")
+            || TOO_LONG.iter().any(|part| message.contains(part))
     }
 }
 
@@ -301,6 +327,29 @@ mod tests {
         for class in FaultClass::ALL {
             assert_eq!(serde_json::to_value(class).unwrap(), class.name());
         }
+    }
+
+    #[test]
+    fn conversations_that_are_too_long_are_told_from_other_mistakes() {
+        let error = |message: &str, code: &str| format!(r#"{{"error": {{"message": "{message}", "code": "{code}"}}}}"#);
+        for (status, body, is_too_long) in [
+            (400, error("This model's maximum context length is 4096 tokens.", "context_length_exceeded"), true),
+            (400, error("prompt is too long: 210000 tokens > 200000 maximum", "x"), true),
+            (400, error("The input token count (9) exceeds the maximum number of tokens allowed (8).", "x"), true),
+            (413, error("input length and `max_tokens` exceed context limit", "x"), true),
+            (500, error("the request exceeds the available context size", "x"), true),
+            (400, error("max_tokens is too large", "x"), false),
+            (429, error("too many tokens in the context window per minute", "rate_limit_exceeded"), false),
+        ] {
+            let fault = Fault::of_status(status, body.as_bytes(), None, None);
+            assert_eq!(
+                (fault.is_too_long, fault.class == FaultClass::Rejected),
+                (is_too_long, status != 429),
+                "{body}"
+            );
+        }
+        let body = serde_json::from_str(&error("m", "context_length_exceeded")).unwrap();
+        assert!(Fault::in_answer(&body).is_some_and(|fault| fault.is_too_long && fault.class.is_lasting()));
     }
 
     #[test]

@@ -25,7 +25,7 @@ mod text_tools;
 pub use address::{AddressError, ModelAddress};
 pub use api::{Api, UnknownApi, read_reply, request_body, request_bytes};
 pub use ask::{Retry, ask};
-pub use budget::{Amount, Budget, Caps, Exceeded, Reservation, Spent};
+pub use budget::{Amount, Bound, Budget, Caps, Exceeded, Reservation, Spent};
 pub use client::{Client, Received};
 pub use conversation::{CallResult, Finish, Params, Question, Reply, Tool, ToolCall, ToolUse, Turn, Usage};
 pub use endpoint::{ANSWER_SECONDS, Endpoint, EndpointError, Key, Timeouts};

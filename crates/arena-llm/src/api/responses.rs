@@ -1,6 +1,6 @@
 //! The Responses API of OpenAI, without storage at the provider: each request repeats the conversation. Pure.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::part::Part;
 use super::{ApiFormat, arguments_text, call_id, count, finish_of, is_empty, read_arguments, some_text};

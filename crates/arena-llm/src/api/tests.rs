@@ -443,7 +443,7 @@ fn odd_answers_are_read_as_far_as_possible() {
         json!([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
     let mut odd = chat(json!({"role": "assistant", "content": parts}), "stop");
     // Reasoning is in the total only.
-    odd["usage"] = json!({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 20,
+    odd["usage"] = json!({"prompt_tokens": 10.0, "completion_tokens": 2, "total_tokens": 20.0,
         "prompt_cache_hit_tokens": 4, "completion_tokens_details": {"reasoning_tokens": 8}});
     check(api, native, &odd, expect![[r#""a\nb" [] [10, 4, 10, 8] Done"#]]);
     let odd = anthropic(json!([{"type": "tool_use", "id": "t", "name": "wait", "input": "x"}]), "tool_use");

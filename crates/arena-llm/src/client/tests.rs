@@ -72,7 +72,7 @@ fn shown(sent: Result<Received, Fault>) -> String {
     match sent {
         Ok(received) => format!("answer: {}, {:?}", received.reply.text, received.reply.finish),
         Err(fault) => {
-            let Fault { class, sentence, retry_after, request_id } = fault;
+            let Fault { class, sentence, retry_after, request_id, .. } = fault;
             let pause = retry_after.map(|pause| format!("; pause {pause:?}")).unwrap_or_default();
             let id = request_id.map(|id| format!("; id {id}")).unwrap_or_default();
             format!("{}: {sentence}{pause}{id}", class.name())
@@ -286,6 +286,7 @@ async fn check_ask(answers: Vec<Vec<u8>>, patience_ms: u64, expected: Expect) {
     let mut lines = Vec::new();
     let mut on_retry = |retry: &Retry| {
         lines.push(format!("{}: {}; pause {} ms", retry.class.name(), retry.sentence, retry.pause_ms));
+        true
     };
     let asked = ask(&Client::new(), &endpoint, &pacer, b"{}", patience, &mut on_retry).await;
     lines.push(shown(asked));
