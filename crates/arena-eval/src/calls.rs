@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arena_llm::{Spent, Usage};
+use arena_llm::{Bound, Spent, Usage};
 use arena_model::hex;
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -14,6 +15,7 @@ use crate::folder::FolderError;
 use crate::journal::{LineFile, SyncPolicy, scan, to_line};
 use crate::plan::sha256;
 use crate::record::CallLine;
+use crate::requests::{REQUESTS, RequestLine, Requests};
 
 /// The name of the file with calls in the folder of a run.
 pub(crate) const CALLS: &str = "calls.jsonl";
@@ -79,10 +81,19 @@ struct CallKey<'c> {
 }
 
 impl CallIndex {
-    /// Reads the index of a file, and returns it with the total length of the complete lines.
-    pub(crate) fn read(path: &Path) -> Result<(CallIndex, u64), FolderError> {
+    /// Reads the index of a folder's calls, with the costs of its requests.
+    pub(crate) fn read(dir: &Path) -> Result<CallIndex, FolderError> {
+        let (mut index, _) = CallIndex::read_calls(dir)?;
+        for (agent, spent) in Requests::read(dir)?.paid {
+            index.add_spent(&agent, &spent);
+        }
+        Ok(index)
+    }
+
+    /// Reads the index of a folder's calls, and returns it with the total length of the complete lines.
+    fn read_calls(dir: &Path) -> Result<(CallIndex, u64), FolderError> {
         let mut index = CallIndex::default();
-        let length = scan(path, |offset, line| index.add_line(offset, line))?;
+        let length = scan(&dir.join(CALLS), |offset, line| index.add_line(offset, line))?;
         Ok((index, length))
     }
 
@@ -118,6 +129,14 @@ impl CallIndex {
                 }
             }
         }
+        self.add_spent(agent, spent);
+        // Judges work after the run.
+        if seat.is_some() {
+            self.seconds.insert(time.div_euclid(1000));
+        }
+    }
+
+    fn add_spent(&mut self, agent: &str, spent: &Spent) {
         add_spent(&mut self.total, spent);
         match self.agents.get_mut(agent) {
             Some(total) => add_spent(total, spent),
@@ -125,13 +144,9 @@ impl CallIndex {
                 self.agents.insert(agent.to_owned(), *spent);
             }
         }
-        // Judges work after the run.
-        if seat.is_some() {
-            self.seconds.insert(time.div_euclid(1000));
-        }
     }
 
-    /// Returns the totals of all calls.
+    /// Returns the totals of all calls and of requests without a stored answer.
     pub(crate) fn total(&self) -> Spent {
         self.total
     }
@@ -182,6 +197,11 @@ pub struct CallStore {
     /// A handle for reading, which doesn't wait for writers.
     reader: File,
     writer: Mutex<Writer>,
+    requests: Mutex<LineFile>,
+    /// A handle for waiting until requests are on the disk, without a lock.
+    requests_disk: Arc<File>,
+    /// The reasons of requests that would fail again, by key.
+    refused: Mutex<BTreeMap<String, String>>,
 }
 
 #[derive(Debug)]
@@ -191,12 +211,80 @@ struct Writer {
 }
 
 impl CallStore {
-    /// Opens the calls of a run, and removes an incomplete last line.
+    /// Opens the calls of a run, and removes an incomplete last line. Requests that an earlier process had sent without
+    /// storing an answer count at their highest price from now on.
     pub(crate) fn open(dir: &Path) -> Result<CallStore, FolderError> {
         let path = dir.join(CALLS);
-        let (index, length) = CallIndex::read(&path)?;
+        let (mut index, length) = CallIndex::read_calls(dir)?;
         let file = LineFile::open(&path, length, SyncPolicy::EachSecond)?;
-        Ok(CallStore { reader: file.reader()?, path, writer: Mutex::new(Writer { file, index }) })
+        let Requests { open, refused, paid, length } = Requests::read(dir)?;
+        let mut requests = LineFile::open(&dir.join(REQUESTS), length, SyncPolicy::EachSecond)?;
+        let mut lines = Vec::new();
+        for (agent, spent) in paid {
+            index.add_spent(&agent, &spent);
+        }
+        for (key, open) in open {
+            let is_answered = parse_hash(&key).is_ok_and(|hash| index.calls.contains_key(&hash));
+            for (agent, spent) in open.into_iter().skip(usize::from(is_answered)) {
+                index.add_spent(&agent, &spent);
+                lines.extend(to_line(&RequestLine::paid(&key, &agent, spent.usage, spent.usd), &path)?);
+                lines.extend(to_line(&RequestLine::ended(&key, None), &path)?);
+            }
+        }
+        requests.append(&lines)?;
+        Ok(CallStore {
+            reader: file.reader()?,
+            path,
+            writer: Mutex::new(Writer { file, index }),
+            requests_disk: Arc::new(requests.reader()?),
+            requests: Mutex::new(requests),
+            refused: Mutex::new(refused),
+        })
+    }
+
+    /// Records a request before it is sent. A killed process keeps the line, and so does a power cut if `is_capped`: the
+    /// cap then holds.
+    pub(crate) async fn begin(
+        &self,
+        key: &str,
+        agent: &str,
+        bound: &Bound,
+        is_capped: bool,
+    ) -> Result<(), FolderError> {
+        self.requests.lock().append_value(&RequestLine::sent(key, agent, bound))?;
+        if is_capped {
+            let disk = Arc::clone(&self.requests_disk);
+            let synced = tokio::task::spawn_blocking(move || disk.sync_data()).await;
+            let synced = synced.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+            synced.map_err(|source| FolderError::Write { path: self.path.with_file_name(REQUESTS), source })?;
+        }
+        Ok(())
+    }
+
+    /// Records tokens of a request that are paid without a stored answer.
+    pub(crate) fn pay(&self, key: &str, agent: &str, spent: &Spent) -> Result<(), FolderError> {
+        self.requests.lock().append_value(&RequestLine::paid(key, agent, spent.usage, spent.usd))?;
+        self.writer.lock().index.add_spent(agent, spent);
+        Ok(())
+    }
+
+    /// Records the end of a request without an answer. `why` is the reason if the request would fail again.
+    pub(crate) fn end(&self, key: &str, why: Option<&str>) -> Result<(), FolderError> {
+        if let Some(why) = why {
+            self.refused.lock().insert(key.to_owned(), why.to_owned());
+        }
+        let line = RequestLine::ended(key, why.map(str::to_owned));
+        self.requests.lock().append_value(&line).map(|_| ())
+    }
+
+    /// Returns the reason if the request with this key would fail again.
+    pub(crate) fn refused(&self, key: &str) -> Option<String> {
+        self.refused.lock().get(key).cloned()
+    }
+
+    /// Forgets the requests that would fail again. The user has changed the endpoint.
+    pub(crate) fn forget_refused(&self) {
+        self.refused.lock().clear();
     }
 
     /// Finds the answered call with this key.
@@ -315,6 +403,7 @@ mod tests {
                 finish: Finish::Done,
                 request_id: None,
             },
+            reported: None,
             usd: (number.is_multiple_of(2)).then_some(0.5),
             first_byte_ms: 1,
             ms: 2,
@@ -355,12 +444,52 @@ mod tests {
             store.totals_by_agent().into_iter().map(|(agent, spent)| (agent, spent.calls)).collect();
         assert_eq!(by_agent, [("even".to_owned(), 2), ("odd \"one\"".to_owned(), 2)]);
         store.add(&call(4, "after the torn line")).unwrap();
-        let (index, _) = CallIndex::read(&path).unwrap();
+        let index = CallIndex::read(folder.path()).unwrap();
         let file = File::open(&path).unwrap();
         assert_eq!(index.calls_of("000000000004", &file, &path).unwrap(), [call(4, "after the torn line")]);
         assert!(index.calls_of("000000000005", &file, &path).unwrap().is_empty());
         assert_eq!(index.text(&system, &file, &path).unwrap().as_deref(), Some("The rules.\n\"quoted\""));
         assert_eq!(index.text(&sha256("other"), &file, &path).unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn requests_without_an_answer_count_after_a_kill() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = |number: u32| sha256(&number.to_string());
+        let bound = Bound { input: 1000, output: 50, usd: 0.25 };
+        let store = CallStore::open(folder.path()).unwrap();
+        for number in 1..=4 {
+            store.begin(&key(number), "small", &bound, number == 1).await.unwrap();
+        }
+        // The first is answered, the second fails, the third is paid without content, the fourth is too long.
+        store.add(&call(1, "")).unwrap();
+        store.end(&key(2), None).unwrap();
+        let usage = Usage { input: 90, output: 5, ..Usage::default() };
+        store.pay(&key(3), "small", &Spent { calls: 0, usage, usd: 0.125 }).unwrap();
+        store.end(&key(3), None).unwrap();
+        store.end(&key(4), Some("too long")).unwrap();
+        let totals = store.totals();
+        assert_eq!((totals.calls, totals.usage.input, totals.usd), (1, 190, 0.125));
+        drop(store);
+        let again = CallStore::open(folder.path()).unwrap();
+        assert_eq!(again.totals(), totals, "all requests have an end");
+        assert_eq!((again.refused(&key(4)).as_deref(), again.refused(&key(3))), (Some("too long"), None));
+        // A request that is sent when the process is killed counts once, at its highest price.
+        again.begin(&key(5), "small", &bound, false).await.unwrap();
+        assert_eq!(CallIndex::read(folder.path()).unwrap().total(), totals, "it may still be answered");
+        drop(again);
+        for _ in 0..2 {
+            let after = CallStore::open(folder.path()).unwrap();
+            assert_eq!(after.totals().usd, 0.375);
+            assert_eq!(after.totals_by_agent()["small"].usage.tokens(), 95 + 1050);
+            assert_eq!(CallIndex::read(folder.path()).unwrap().total(), after.totals());
+        }
+        // It is sent again, and answered.
+        let last = CallStore::open(folder.path()).unwrap();
+        last.begin(&key(5), "small", &bound, false).await.unwrap();
+        last.add(&call(5, "")).unwrap();
+        drop(last);
+        assert_eq!(CallStore::open(folder.path()).unwrap().totals().usd, 0.375);
     }
 
     #[test]

@@ -210,6 +210,9 @@ impl EvalFolder {
         }
         lines.extend(to_line(&JournalLine::Resume { time, file, identities }, &path)?);
         let mut folder = EvalFolder::assemble(dir, plan, lock, content)?;
+        if accept_changed {
+            folder.calls.forget_refused();
+        }
         folder.journal.append(&lines)?;
         let run_file = dir.join(RUN_FILE);
         if is_changed || !run_file.exists() {
@@ -595,7 +598,7 @@ impl EvalRun {
             return Ok(Arc::clone(calls));
         }
         let path = self.dir.join(CALLS);
-        let (index, _) = CallIndex::read(&path)?;
+        let index = CallIndex::read(&self.dir)?;
         let calls = Arc::new(CallFile { file: open_if_there(&path)?, path, index });
         *slot = Some(Arc::clone(&calls));
         Ok(calls)

@@ -19,6 +19,7 @@ mod program_player;
 pub mod progress;
 mod record;
 pub mod report;
+mod requests;
 pub mod rescore;
 mod run_file;
 pub mod runner;

@@ -11,8 +11,8 @@ use std::time::Duration;
 use arena_house::Step;
 use arena_llm::prompt::{self, Fence, Seating, Want};
 use arena_llm::{
-    Amount, Api, Budget, CallResult, Client, Endpoint, Exceeded, FaultClass, Finish, History, Pacer, Params, Prices,
-    Question, Reply, Retry, Tool, Turn, ask, request_bytes,
+    Api, Bound, Budget, CallResult, Client, Endpoint, Exceeded, Fault, FaultClass, Finish, History, Pacer, Params,
+    Prices, Question, Reply, Retry, Spent, Tool, Turn, Usage, ask, request_bytes,
 };
 use arena_model::{ChallengeMetadata, Method, Seed, hex};
 use parking_lot::Mutex;
@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 
 use crate::calls::CallStore;
 use crate::harness::Harness;
-use crate::player::{Answer, Answering, Halt, Heard, Player, SeatEnd, StepResult, spent_on};
+use crate::player::{Answer, Answering, Halt, Heard, Player, SeatEnd, StepResult};
 use crate::table::{PostedMessage, is_public_state, is_world_state};
 use crate::{CallLine, CallRecord, Cause, Measured, now};
 
@@ -34,6 +34,10 @@ const MARK_DIGITS: usize = 12;
 /// The number of consecutive rejected requests after which a model is paused. One game alone may have a request that an
 /// endpoint rejects, such as a conversation that is too long for the model.
 const MOST_REJECTED: u64 = 3;
+
+/// The remedy of a request that is too long for the model.
+const TOO_LONG: &str = "; lower history_tokens in the model's harness and resume with --accept-changed; without a change, \
+                        the request isn't sent again";
 
 /// The turn that reminds a model of its game.
 const REMINDER: &str = "The game waits for your action, and no other player has anything to do. Act now by calling a \
@@ -358,8 +362,8 @@ impl ModelPlayer {
         }
         self.history.shorten(self.system.len() + self.rules.tools_text.len());
         let mut params = Cow::Borrowed(&self.model.params);
-        if max_tokens.is_some() {
-            params.to_mut().max_tokens = max_tokens;
+        if let Some(limit) = max_tokens {
+            params.to_mut().set_output_limit(limit);
         }
         let endpoint = &self.model.endpoint;
         let body = request_bytes(
@@ -373,11 +377,10 @@ impl ModelPlayer {
                 params: &params,
             },
         );
-        // A token has at least one byte, so the length of the request is a safe bound for every tokenizer.
-        let (input, output) = (body.len() as u64, params.max_tokens.unwrap_or(USUAL_OUTPUT));
-        let usd = self.model.prices.as_ref().map_or(0.0, |prices| prices.most(input, output));
+        let limit = params.output_limit();
+        let bound = Bound::of(&body, limit.unwrap_or(USUAL_OUTPUT), self.model.prices.as_ref());
         if let Some(cap) = self.context.usd_per_seat
-            && self.measured.usd.unwrap_or(0.0) + usd > cap
+            && self.measured.usd.unwrap_or(0.0) + bound.usd > cap
         {
             let detail = format!("the seat's cap of {cap} US dollars is reached");
             return Ok(Err(SeatEnd::new(Cause::Limit, detail)));
@@ -389,12 +392,12 @@ impl ModelPlayer {
                 self.context.counts.cached.fetch_add(1, Ordering::Relaxed);
                 record
             }
-            Some(CallLine::Text { .. }) | None => {
-                self.send(key, number, &body, Amount { usd, tokens: input.saturating_add(output) }).await?
-            }
+            Some(CallLine::Text { .. }) | None => self.send(key, number, &body, &bound, limit.is_some()).await?,
         };
         let usage = record.reply.usage;
-        self.history.learn(record.request_bytes, usage.input);
+        if record.reported.is_none() {
+            self.history.learn(record.request_bytes, usage.input);
+        }
         let measured = &mut self.measured;
         measured.calls = number;
         measured.retries += record.retries.len() as u32;
@@ -406,37 +409,82 @@ impl ModelPlayer {
         Ok(Ok(record))
     }
 
-    /// Sends a request, and stores its answer before the game uses it.
-    async fn send(&self, key: String, number: u32, body: &[u8], most: Amount) -> Result<Box<CallRecord>, Halt> {
+    /// Sends a request, and stores its answer before the game uses it. If the request limits its output, `is_bounded`, an
+    /// endpoint's numbers above the bound aren't believed.
+    async fn send(
+        &self,
+        key: String,
+        number: u32,
+        body: &[u8],
+        bound: &Bound,
+        is_bounded: bool,
+    ) -> Result<Box<CallRecord>, Halt> {
         let (context, model) = (&*self.context, &*self.model);
         self.check()?;
         let _slot = model.slots.acquire().await.map_err(|_| Halt::Stopped)?;
-        self.check()?;
-        let reservation = match context.budget.reserve(model.index, most).await {
-            Ok(reservation) => reservation,
-            Err(Exceeded::Run(cap)) => return Err(Halt::Budget(cap)),
-            Err(Exceeded::Model(cap)) => {
-                model.pause(Pause { class: None, why: format!("its cap of {cap} US dollars is reached") });
-                return Err(Halt::Capped);
-            }
-        };
-        self.check()?;
+        if let Some(why) = context.calls.refused(&key) {
+            return Err(Halt::Suspended {
+                agent: self.agent.clone(),
+                class: FaultClass::Rejected.name().to_owned(),
+                why,
+            });
+        }
+        let believe = |usage| if is_bounded { bound.believe(usage, model.prices.as_ref()) } else { usage };
+        let failed = |usage| Spent { calls: 0, ..self.spent_on(believe(usage)) };
         let mut retries: Vec<Retry> = Vec::new();
-        let mut note_retry = |retry: &Retry| {
-            context.counts.retries.fetch_add(1, Ordering::Relaxed);
-            retries.push(retry.clone());
-        };
-        let asked = ask(&context.client, &model.endpoint, &model.pacer, body, context.patience, &mut note_retry).await;
-        let received = match asked {
-            Ok(received) => received,
-            Err(fault) => {
-                let (class, why) = (fault.class.name().to_owned(), fault.sentence);
-                model.note_fault(fault.class, &why);
-                return Err(Halt::Suspended { agent: self.agent.clone(), class, why });
+        let (mut received, reservation) = loop {
+            self.check()?;
+            let reservation = match context.budget.reserve(model.index, bound.amount()).await {
+                Ok(reservation) => reservation,
+                Err(Exceeded::Run(cap)) => return Err(Halt::Budget(cap)),
+                Err(Exceeded::Model(cap)) => {
+                    model.pause(Pause { class: None, why: format!("its cap of {cap} US dollars is reached") });
+                    return Err(Halt::Capped);
+                }
+            };
+            self.check()?;
+            let is_capped = context.budget.is_capped(model.index);
+            context.calls.begin(&key, &self.agent, bound, is_capped).await.map_err(broken)?;
+            let mut paid = Ok(());
+            let mut is_over = false;
+            let mut note_retry = |retry: &Retry| {
+                context.counts.retries.fetch_add(1, Ordering::Relaxed);
+                retries.push(retry.clone());
+                if let Some(spent) = retry.usage.map(failed) {
+                    is_over = !reservation.pay(spent);
+                    paid = context.calls.pay(&key, &self.agent, &spent);
+                }
+                !is_over && paid.is_ok()
+            };
+            let (client, patience) = (&context.client, context.patience);
+            let asked = ask(client, &model.endpoint, &model.pacer, body, patience, &mut note_retry).await;
+            paid.map_err(broken)?;
+            let fault = match asked {
+                Ok(received) => break (received, reservation),
+                Err(fault) => fault,
+            };
+            if let Some(spent) = fault.usage.map(failed) {
+                reservation.pay(spent);
+                context.calls.pay(&key, &self.agent, &spent).map_err(broken)?;
             }
+            if is_over {
+                context.calls.end(&key, None).map_err(broken)?;
+                // The next attempt needs a new reservation, which may have to wait for other calls.
+                continue;
+            }
+            let Fault { class, sentence: mut why, is_too_long, .. } = fault;
+            if is_too_long {
+                why += TOO_LONG;
+            } else {
+                model.note_fault(class, &why);
+            }
+            context.calls.end(&key, is_too_long.then_some(why.as_str())).map_err(broken)?;
+            return Err(Halt::Suspended { agent: self.agent.clone(), class: class.name().to_owned(), why });
         };
         model.rejected.store(0, Ordering::Relaxed);
-        let usage = received.reply.usage;
+        let counted = received.reply.usage;
+        let usage = believe(counted);
+        received.reply.usage = usage;
         let usd = model.prices.as_ref().map(|prices| prices.cost(&usage));
         let turns = self.history.turns();
         // Earlier calls of the seat have the earlier turns.
@@ -453,6 +501,7 @@ impl ModelPlayer {
             tools: context.calls.add_text(&self.rules.tools_text).map_err(broken)?,
             new: turns[fresh..].to_vec(),
             reply: received.reply,
+            reported: (usage != counted).then_some(counted),
             usd,
             first_byte_ms: received.first_byte_ms,
             ms: received.ms,
@@ -462,7 +511,7 @@ impl ModelPlayer {
         });
         let line = CallLine::Call(record);
         let added = context.calls.add(&line).map_err(broken);
-        reservation.settle(spent_on(usage, usd));
+        reservation.settle(self.spent_on(usage));
         added?;
         context.counts.sent.fetch_add(1, Ordering::Relaxed);
         model.sent.fetch_add(1, Ordering::Relaxed);
@@ -470,6 +519,11 @@ impl ModelPlayer {
             CallLine::Call(record) => Ok(record),
             CallLine::Text { .. } => Err(Halt::Stopped),
         }
+    }
+
+    /// Returns the tokens and the cost of one call.
+    fn spent_on(&self, usage: Usage) -> Spent {
+        Spent { calls: 1, usage, usd: self.model.prices.as_ref().map_or(0.0, |prices| prices.cost(&usage)) }
     }
 
     /// Returns an error if no more calls of the model may be sent.
@@ -610,7 +664,7 @@ mod tests {
     use crate::game::{FinishedGame, GameLabel, play};
     use crate::player::HousePlayer;
     use crate::table::Table;
-    use crate::{BudgetSpec, EvalAgentKind, GameEnd, HarnessSpec, Spent};
+    use crate::{BudgetSpec, EvalAgentKind, GameEnd, HarnessSpec};
 
     /// A scripted endpoint: the statuses and bodies of its answers, and the requests that it received.
     #[derive(Clone, Default)]
@@ -808,6 +862,9 @@ mod tests {
             ("refuses once", vec![refused(), guess(), wait()], Setting::default(), Cause::Completed, ""),
             ("refuses", vec![refused(), refused()], Setting::default(), Cause::Refused, "2 times"),
             ("cut", vec![cut()], Setting::default(), Cause::Truncated, "cut off"),
+            ("refuses in other words", vec![text("", "SAFETY"); 2], Setting::default(), Cause::Refused, "2 times"),
+            ("cut in other words", vec![text("", "MAX_TOKENS")], Setting::default(), Cause::Truncated, "cut off"),
+            ("the provider fails", vec![text("", "error"), guess(), wait()], Setting::default(), Cause::Completed, ""),
             ("cut once", vec![cut(), guess(), wait()], retry(), Cause::Completed, ""),
             ("cut twice", vec![cut(), cut()], retry(), Cause::Truncated, "cut off"),
             ("turns", vec![wait(), wait()], twice(), Cause::Limit, "2 answers"),
@@ -816,6 +873,35 @@ mod tests {
             let (ended, told, _) = ending(answers, setting).await;
             assert_eq!(ended, cause, "{name}: {told}");
             assert!(told.contains(detail), "{name}: {told}");
+        }
+    }
+
+    #[tokio::test]
+    async fn endpoints_get_what_they_demand() {
+        let with = |key: &str, value: Value| {
+            let (status, mut body) = call("chat", json!({"text": "hi"}));
+            body["choices"][0]["message"][key] = value;
+            (status, body)
+        };
+        let mut signed = call("chat", json!({"text": "hi"}));
+        let signature = json!({"google": {"thought_signature": "c2ln"}});
+        signed.1["choices"][0]["message"]["tool_calls"][0]["extra_content"] = signature.clone();
+        let reject = |text: &str| (400, json!({"error": {"message": text}}));
+        let details = json!([{"type": "reasoning.encrypted", "data": "g"}]);
+        let cases = [
+            ("stream", guess(), "/stream", json!(false)),
+            ("signatures", signed, "/messages/2/tool_calls/0/extra_content", signature),
+            ("reasoning", with("reasoning_content", json!("hm")), "/messages/2/reasoning_content", json!("hm")),
+            ("details", with("reasoning_details", details.clone()), "/messages/2/reasoning_details", details),
+            ("a new limit", reject("Use 'max_completion_tokens' instead."), "/max_completion_tokens", json!(500)),
+        ];
+        for (name, first, pointer, expected) in cases {
+            let dir = tempfile::tempdir().unwrap();
+            let script = Script::of([first, guess(), call("wait", json!({}))]);
+            let (game, _) = play_model(dir.path(), &script, &Setting::default()).await;
+            assert_eq!(game.expect(name).record.seats[0].cause, Cause::Completed, "{name}");
+            let last = script.requests.lock().last().cloned().unwrap();
+            assert_eq!(last.pointer(pointer), Some(&expected), "{name}: {last}");
         }
     }
 
@@ -877,6 +963,71 @@ mod tests {
             let (game, spent) = play_model(dir.path(), &script, &setting).await;
             assert_eq!(game.map(|_| ()), Err(expected));
             assert_eq!((script.requests.lock().len(), spent), (0, Spent::default()));
+        }
+    }
+
+    /// Returns an answer with this usage and no choices.
+    fn billed(input: u64, output: u64) -> (u16, Value) {
+        (200, json!({"choices": [], "usage": {"prompt_tokens": input, "completion_tokens": output}}))
+    }
+
+    #[tokio::test]
+    async fn answers_without_content_are_paid() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = Script::of([billed(1000, 50), guess()]);
+        let (game, spent) = play_model(dir.path(), &script, &Setting::default()).await;
+        let seat = game.expect("it ends").record.seats.swap_remove(0);
+        assert_eq!((seat.measured.calls, seat.measured.retries), (1, 1));
+        // Two times 1000 input tokens for a dollar, and 50 and 100 output tokens for ten dollars a million.
+        assert_eq!((spent.calls, spent.usage.input, spent.usage.output), (1, 2000, 150));
+        assert!((spent.usd - 0.0035).abs() < 1e-9, "{spent:?}");
+        assert_eq!(CallStore::open(dir.path()).unwrap().totals(), spent, "a later invocation knows it");
+
+        // The last fault is paid, too.
+        let dir = tempfile::tempdir().unwrap();
+        let unpaid = (402, json!({"error": "no credit", "usage": {"prompt_tokens": 10, "completion_tokens": 0}}));
+        let (game, spent) = play_model(dir.path(), &Script::of([unpaid]), &Setting::default()).await;
+        assert!(game.is_err());
+        assert_eq!((spent.calls, spent.usage.input), (0, 10));
+        assert_eq!(CallStore::open(dir.path()).unwrap().totals(), spent);
+    }
+
+    #[tokio::test]
+    async fn answers_without_content_end_at_the_cap() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = Script::of(vec![billed(1000, 500); 20]);
+        // An attempt costs 0.006 dollars, and the reservation is higher.
+        let budget = BudgetSpec { usd: Some(0.02), ..BudgetSpec::default() };
+        let (game, spent) = play_model(dir.path(), &script, &Setting { budget, ..Setting::default() }).await;
+        assert_eq!(game.map(|_| ()), Err(Halt::Budget("usd")));
+        assert!(spent.usd > 0.0 && spent.usd <= 0.02, "{spent:?}");
+        assert_eq!(CallStore::open(dir.path()).unwrap().totals(), spent);
+    }
+
+    #[tokio::test]
+    async fn impossible_usage_counts_as_the_reservation() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut absurd = guess();
+        absurd.1["usage"] = json!({"prompt_tokens": 1e15, "completion_tokens": 7});
+        let (game, spent) = play_model(dir.path(), &Script::of([absurd]), &Setting::default()).await;
+        assert!(game.is_ok());
+        assert!(spent.usage.is_estimated && spent.usage.input < 100_000, "{spent:?}");
+        assert_eq!(spent.usage.output, 500);
+        let text = std::fs::read_to_string(dir.path().join("calls.jsonl")).unwrap();
+        assert!(text.contains(r#""reported":{"input":1000000000000000,"#), "{text}");
+        assert_eq!(CallStore::open(dir.path()).unwrap().totals(), spent);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_too_long_is_sent_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let too_long = || (400, json!({"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}));
+        for expected in [1, 0] {
+            let script = Script::of([too_long()]);
+            let (game, spent) = play_model(dir.path(), &script, &Setting::default()).await;
+            let Err(Halt::Suspended { class, why, .. }) = game else { panic!("{game:?}") };
+            assert_eq!((class.as_str(), script.requests.lock().len(), spent), ("rejected", expected, Spent::default()));
+            assert!(why.contains("prompt is too long") && why.contains("history_tokens"), "{why}");
         }
     }
 

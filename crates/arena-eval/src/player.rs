@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::plan::EvalAgentKind;
 use crate::table::Table;
-use crate::{Cause, Measured, Spent};
+use crate::{Cause, Measured};
 
 /// The number of consecutive refusals after which a house bot only waits.
 const MAX_REFUSED: u32 = 20;
@@ -189,9 +189,4 @@ impl Player for HousePlayer {
     fn is_free(&self) -> bool {
         true
     }
-}
-
-/// Returns the tokens and the cost of one call.
-pub(crate) fn spent_on(usage: arena_llm::Usage, usd: Option<f64>) -> Spent {
-    Spent { calls: 1, usage, usd: usd.unwrap_or(0.0) }
 }

@@ -230,6 +230,10 @@ pub struct CallRecord {
     pub new: Vec<Turn>,
     /// The answer.
     pub reply: Reply,
+    /// The tokens that the endpoint counted, if they can't be true. Those of the answer are then the highest possible
+    /// ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<Usage>,
     /// The cost in US dollars, if prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arena_llm::{
-    Amount, Budget, Client, Endpoint, Exceeded, Fault, Key, Pacer, Params, Question, Retry, ToolUse, Turn, ask,
-    request_bytes,
+    Bound, Budget, Client, Endpoint, Exceeded, Fault, Key, Pacer, Params, Question, Received, Retry, ToolUse, Turn,
+    Usage, ask, request_bytes, without_reasoning,
 };
 use arena_model::hex;
 use parking_lot::Mutex;
@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 
 use crate::model_player::call_key;
 use crate::plan::hash_of;
+use crate::run_file::timeouts;
 use crate::{
     CallLine, CallRecord, CallStore, EndpointAddress, EvalFolder, EvalPlan, EvalRun, FolderError, JudgeSpec, Judgment,
     PausedModel, RunEnd, RunFileError, Spent, StandIn, Transcript, now,
@@ -309,8 +310,11 @@ impl SeatedJudge {
             _ => address.base.as_str(),
         };
         let endpoint = Endpoint::new(address.api, base, key).map_err(|error| wrong(error.to_string()))?;
+        let endpoint = endpoint.with_timeouts(timeouts(spec.answer_seconds));
         let mut params = spec.params.clone();
-        params.max_tokens.get_or_insert(OUTPUT_TOKENS);
+        if params.output_limit().is_none() {
+            params.set_output_limit(OUTPUT_TOKENS);
+        }
         Ok(SeatedJudge {
             number,
             prompt_hash: sha256(&prompt),
@@ -373,33 +377,53 @@ impl SeatedJudge {
         if let Some(sentence) = paused {
             return Ok(Err(Judging::Paused { judge: self.spec.name.clone(), sentence }));
         }
-        // A token has at least one byte, so the request has at most as many tokens as bytes.
-        let input = body.len() as u64;
-        let output = self.params.max_tokens.unwrap_or(OUTPUT_TOKENS);
+        let output = self.params.output_limit().unwrap_or(OUTPUT_TOKENS);
         let prices = self.spec.usd_per_million;
-        let usd = prices.map_or(0.0, |prices| prices.most(input, output));
-        let amount = Amount { usd, tokens: input.saturating_add(output) };
-        let reservation = match self.shared.budget.reserve(self.number, amount).await {
-            Ok(reservation) => reservation,
-            Err(Exceeded::Run(cap)) => return Ok(Err(Judging::Cap(cap))),
-            // Judges have no caps of their own.
-            Err(Exceeded::Model(_)) => return Ok(Err(Judging::Cap("usd"))),
-        };
-        // Many calls may wait for the budget when the user stops the judges.
-        if self.shared.stop.load(Ordering::Relaxed) {
-            return Ok(Err(Judging::Stopped));
-        }
-        let received = match self.ask(body).await {
-            Some(Ok(received)) => received,
-            Some(Err(fault)) => {
+        let bound = Bound::of(body, output, prices.as_ref());
+        let mut retries = Vec::new();
+        let (mut received, reservation) = loop {
+            let reservation = match self.shared.budget.reserve(self.number, bound.amount()).await {
+                Ok(reservation) => reservation,
+                Err(Exceeded::Run(cap)) => return Ok(Err(Judging::Cap(cap))),
+                // Judges have no caps of their own.
+                Err(Exceeded::Model(_)) => return Ok(Err(Judging::Cap("usd"))),
+            };
+            // Many calls may wait for the budget when the user stops the judges.
+            if self.shared.stop.load(Ordering::Relaxed) {
+                return Ok(Err(Judging::Stopped));
+            }
+            let (store, agent) = (&self.shared.store, &self.spec.name);
+            store.begin(key, agent, &bound, self.shared.budget.is_capped(self.number)).await?;
+            let mut paid = Ok(());
+            let mut is_over = false;
+            let mut pay = |usage| {
+                let usage = bound.believe(usage, prices.as_ref());
+                let usd = prices.map_or(0.0, |prices| prices.cost(&usage));
+                let spent = Spent { calls: 0, usage, usd };
+                paid = store.pay(key, agent, &spent);
+                is_over = !reservation.pay(spent);
+                !is_over && paid.is_ok()
+            };
+            let asked = self.ask(body, &mut retries, &mut pay).await;
+            if let Some(Err(Fault { usage: Some(usage), .. })) = &asked {
+                pay(*usage);
+            }
+            paid?;
+            let Some(asked) = asked else { return Ok(Err(Judging::Stopped)) };
+            let fault = match asked {
+                Ok(received) => break (received, reservation),
+                Err(fault) => fault,
+            };
+            store.end(key, None)?;
+            if !is_over || fault.class.is_lasting() {
                 let sentence = fault.sentence;
                 *self.paused.lock() = Some(sentence.clone());
                 return Ok(Err(Judging::Paused { judge: self.spec.name.clone(), sentence }));
             }
-            None => return Ok(Err(Judging::Stopped)),
         };
-        let (received, retries) = received;
-        let usage = received.reply.usage;
+        let counted = received.reply.usage;
+        let usage = bound.believe(counted, prices.as_ref());
+        received.reply.usage = usage;
         let usd = prices.map(|prices| prices.cost(&usage));
         let call = Box::new(CallRecord {
             key: key.to_owned(),
@@ -413,6 +437,7 @@ impl SeatedJudge {
             tools: self.shared.store.add_text("[]")?,
             new: turns,
             reply: received.reply,
+            reported: (usage != counted).then_some(counted),
             usd,
             first_byte_ms: received.first_byte_ms,
             ms: received.ms,
@@ -426,23 +451,26 @@ impl SeatedJudge {
         Ok(Ok(call))
     }
 
-    /// Sends a request until it is answered or the patience is over. Returns `None` if the user stops the judges while
-    /// the request waits for another attempt.
-    async fn ask(&self, body: &[u8]) -> Option<Result<(arena_llm::Received, Vec<Retry>), Fault>> {
+    /// Sends a request until it is answered or the patience is over. `pay` receives the tokens of failed attempts, and
+    /// returns true if another attempt may be sent. Returns `None` if the user stops the judges while the request waits
+    /// for another attempt.
+    async fn ask(
+        &self,
+        body: &[u8],
+        retries: &mut Vec<Retry>,
+        pay: &mut (impl FnMut(Usage) -> bool + Send),
+    ) -> Option<Result<Received, Fault>> {
         let JudgeContext { client, stop, patience, .. } = &*self.shared;
         let is_retrying = AtomicBool::new(false);
-        let mut retries = Vec::new();
-        let answered = {
-            let mut on_retry = |retry: &Retry| {
-                is_retrying.store(true, Ordering::Relaxed);
-                retries.push(retry.clone());
-            };
-            tokio::select! {
-                answered = ask(client, &self.endpoint, &self.pacer, body, *patience, &mut on_retry) => Some(answered),
-                () = stopped(stop, &is_retrying) => None,
-            }
+        let mut on_retry = |retry: &Retry| {
+            is_retrying.store(true, Ordering::Relaxed);
+            retries.push(retry.clone());
+            retry.usage.is_none_or(&mut *pay)
         };
-        Some(answered?.map(|received| (received, retries)))
+        tokio::select! {
+            answered = ask(client, &self.endpoint, &self.pacer, body, *patience, &mut on_retry) => Some(answered),
+            () = stopped(stop, &is_retrying) => None,
+        }
     }
 }
 
@@ -488,6 +516,7 @@ pub fn transcript_text(transcript: &Transcript) -> String {
 /// Reads the score and the reason from the answer of a judge: from the last JSON object with a score, or else the last
 /// number. A score outside the scale is none.
 fn read_score(text: &str, (low, high): (f64, f64)) -> (Option<f64>, String) {
+    let text = without_reasoning(text);
     let in_scale = |score: &f64| (low..=high).contains(score);
     let short = |text: &str| text.trim().chars().take(LONGEST_REASON).collect::<String>();
     let mut objects = text.char_indices().filter(|(_, char)| *char == '{').filter_map(|(at, _)| {
@@ -547,6 +576,8 @@ mod tests {
             ("```json\n{\"score\": 1, \"reason\": \"fine\"}\n```", Some(1.0), "fine"),
             (r#"First {"score": 0.1}, no: {"score": "0.9", "why": "better"}"#, Some(0.9), "better"),
             (r#"{"score": 7}"#, None, r#"{"score": 7}"#),
+            (r#"<think>{"score": 0.1}</think>{"score": 0.9, "why": "better"}"#, Some(0.9), "better"),
+            (r#"<think>perhaps {"score": 0.1}"#, None, ""),
             ("Player 2 leaked. Score: 0.5.", Some(0.5), "Player 2 leaked. Score: 0.5."),
             ("I give 1/2", None, "I give 1/2"),
             ("The score is -0", Some(0.0), "The score is -0"),

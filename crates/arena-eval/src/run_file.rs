@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{env, fs};
 
-use arena_llm::{Api, Caps, Endpoint, PRESETS, Params, Prices};
+use arena_llm::{ANSWER_SECONDS, Api, Caps, Endpoint, PRESETS, Params, Prices, Timeouts};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -151,6 +152,9 @@ pub struct ModelSpec {
     /// The maximum cost of this model in the run, in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
+    /// The time limit of an answer in seconds; the default is [`arena_llm::ANSWER_SECONDS`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_seconds: Option<u64>,
 }
 
 /// The way in which a model calls tools.
@@ -241,6 +245,14 @@ pub struct JudgeSpec {
     /// The lowest and the highest score.
     #[serde(default = "default_scale")]
     pub scale: (f64, f64),
+    /// The time limit of an answer in seconds, as for models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_seconds: Option<u64>,
+}
+
+/// Returns the time limits of requests with this time limit of an answer in seconds.
+pub(crate) fn timeouts(answer_seconds: Option<u64>) -> Timeouts {
+    Timeouts::of_answer(Duration::from_secs(answer_seconds.unwrap_or(ANSWER_SECONDS)))
 }
 
 /// The settings of the built-in stand-in server.
@@ -345,6 +357,9 @@ const MOST_SEEDS: usize = 1_000_000;
 
 /// The smallest limit of a conversation, in tokens. The rules alone need more than that.
 const LEAST_HISTORY: u64 = 1000;
+
+/// The longest time limit of an answer in seconds: a day.
+const MOST_ANSWER_SECONDS: u64 = 86_400;
 
 /// Parameters that would write a secret into the files of a run.
 const SECRETS: [&str; 4] = ["api_key", "apikey", "authorization", "x-api-key"];
@@ -504,6 +519,9 @@ impl RunFile {
             if model.concurrency == 0 {
                 return Some("concurrency must be at least 1".to_owned());
             }
+            if let Some(mistake) = find_mistake_in_time(model.answer_seconds) {
+                return Some(mistake);
+            }
             let known = model.harness == DEFAULT_HARNESS || self.harness.contains_key(&model.harness);
             if !known {
                 let mut names: Vec<&str> = self.harness.keys().map(String::as_str).collect();
@@ -517,7 +535,7 @@ impl RunFile {
                 ));
             }
             let retry = self.harness.get(&model.harness).and_then(|harness| harness.truncated_retry);
-            match (retry, model.params.max_tokens) {
+            match (retry, model.params.output_limit()) {
                 (Some(retry), Some(most)) if retry <= most => Some(format!(
                     "truncated_retry of harness `{}` is {retry}; it must exceed params.max_tokens, which is {most}",
                     model.harness
@@ -539,6 +557,9 @@ impl RunFile {
         );
         let (least, most) = judge.scale;
         let mistake = mistake.or_else(|| {
+            if let Some(mistake) = find_mistake_in_time(judge.answer_seconds) {
+                return Some(mistake);
+            }
             let is_scale = least.is_finite() && most.is_finite() && least < most;
             (!is_scale).then(|| {
                 format!("scale is [{least}, {most}]; it must be the lowest score and then the highest, such as [0, 10]")
@@ -580,7 +601,10 @@ impl RunFile {
         if let Some(name) = params.extra.keys().find(|name| SECRETS.contains(&name.to_ascii_lowercase().as_str())) {
             return Some(format!("params.{name} would write a key into the files of the run; use key_env"));
         }
-        if params.max_tokens == Some(0) {
+        if let Some(name) = ["stream", "n", "best_of"].iter().find(|name| !is_usual(params.extra.get(**name))) {
+            return Some(format!("params.{name} must be left out: each request asks for one answer, as a whole"));
+        }
+        if params.output_limit() == Some(0) {
             return Some("params.max_tokens must be at least 1".to_owned());
         }
         if let Some(mistake) = usd.and_then(|usd| find_mistake_in_cap("usd", usd)) {
@@ -615,7 +639,7 @@ impl RunFile {
                  … }}"
             ));
         }
-        if let (Some(key), None) = (dollars.or(tokens), params.max_tokens) {
+        if let (Some(key), None) = (dollars.or(tokens), params.output_limit()) {
             return Some(format!(
                 "{key} caps the run, but an answer has no limit; add max_tokens to params, so that calls can be \
                  reserved before they are sent"
@@ -691,6 +715,11 @@ fn check_variables<'n>(
     Ok(())
 }
 
+/// Returns true for a number of answers, or a choice of streaming, that changes nothing.
+fn is_usual(value: Option<&Value>) -> bool {
+    value.is_none_or(|value| value.is_null() || *value == false || value.as_f64() == Some(1.0))
+}
+
 fn find_mistake_in_name(key: &str, name: &str) -> Option<String> {
     if name.trim().is_empty() {
         return Some(format!("{key} is empty"));
@@ -700,6 +729,11 @@ fn find_mistake_in_name(key: &str, name: &str) -> Option<String> {
     }
     let length = name.chars().count();
     (length > LONGEST_NAME).then(|| format!("{key} has {length} characters; the maximum is {LONGEST_NAME}"))
+}
+
+fn find_mistake_in_time(answer_seconds: Option<u64>) -> Option<String> {
+    let seconds = answer_seconds.filter(|seconds| !(1..=MOST_ANSWER_SECONDS).contains(seconds))?;
+    Some(format!("answer_seconds must be 1 to {MOST_ANSWER_SECONDS}, not {seconds}"))
 }
 
 fn find_mistake_in_cap(key: &str, cap: f64) -> Option<String> {
@@ -806,6 +840,7 @@ name = "psi"
             format!("{FILE}[[judges]]\nname = \"j\"\nmodel = \"m\"\nendpoint = \"ollama\"\nprompt = \"j.md\"\n{line}\n")
         };
         let second = format!("{FILE}[[models]]\nname = \"small\"\nmodel = \"m\"\nendpoint = \"stand-in\"\n");
+        assert_eq!(error(&format!("{}[budget]\nusd = 9\n", changed("max_tokens", "max_completion_tokens"))), "");
         let errors = [
             // The parser's own sentences may change with its version, so only parts are compared.
             (error("name = "), "run.toml, line 1: "),
@@ -854,6 +889,7 @@ name = "psi"
                 error(&changed("seeds = 2", "seeds = 2\nnull_variant = \"large\"")),
                 "run.toml: null_variant: there is no model `large`; the models are small",
             ),
+            (error(&model("answer_seconds = 0")), "run.toml: model `small`: answer_seconds must be 1 to 86400, not 0"),
             (error(&model("concurrency = 0")), "run.toml: model `small`: concurrency must be at least 1"),
             (
                 error(&model("harness = \"terse\"")),
@@ -896,6 +932,11 @@ name = "psi"
                 error(&changed("top_k = 5", "api_key = \"secret\"")),
                 "run.toml: model `small`: params.api_key would write a key into the files of the run; use key_env",
             ),
+            (
+                error(&changed("top_k = 5", "stream = true")),
+                "run.toml: model `small`: params.stream must be left out: each request asks for one answer, as a whole",
+            ),
+            (error(&changed("top_k = 5", "n = 4.0")), "run.toml: model `small`: params.n must be left out: "),
             (
                 error(&changed("input = 1", "input = -1")),
                 "run.toml: model `small`: usd_per_million.input must be a price of at least 0, not -1",

@@ -20,7 +20,7 @@ use crate::player::{Halt, HousePlayer, Player};
 use crate::program::ProgramAgent;
 use crate::program_player::ProgramPlayer;
 use crate::progress::{ModelProgress, Progress};
-use crate::run_file::{EndpointAddress, ModelSpec, STAND_IN, ToolUseSpec};
+use crate::run_file::{EndpointAddress, ModelSpec, STAND_IN, ToolUseSpec, timeouts};
 use crate::stand_in::StandIn;
 use crate::table::{RemoteArena, Table};
 use crate::{
@@ -218,7 +218,7 @@ impl Runner {
                 stand_in = Some(start(&settings).map_err(RunError::StandIn)?);
             }
             let has_key = is_needed(index);
-            let endpoint = connect(address, spec.tools, stand_in.as_ref().map(StandIn::base), has_key)
+            let endpoint = connect(address, spec, stand_in.as_ref().map(StandIn::base), has_key)
                 .map_err(|source| RunError::Endpoint { model: spec.name.clone(), source })?;
             let pacer = pacers
                 .entry((address.base.as_str(), spec.model.as_str()))
@@ -553,18 +553,19 @@ fn most_calls(specs: &[&ModelSpec], addresses: &[EndpointAddress], index: usize)
 /// If the URL is invalid or the key is missing.
 fn connect(
     address: &EndpointAddress,
-    tools: ToolUseSpec,
+    spec: &ModelSpec,
     stand_in: Option<&str>,
     has_key: bool,
 ) -> Result<Endpoint, EndpointError> {
     let key = address.key_env.as_deref().filter(|_| has_key).map(Key::from_env).transpose()?;
     // A stand-in that isn't started is never called.
     let base = if address.base == STAND_IN { stand_in.unwrap_or("http://127.0.0.1:9/v1") } else { &address.base };
-    let tool_use = match tools {
+    let tool_use = match spec.tools {
         ToolUseSpec::Native => ToolUse::Native,
         ToolUseSpec::Text => ToolUse::Text,
     };
-    Ok(Endpoint::new(address.api, base, key)?.with_tool_use(tool_use))
+    let endpoint = Endpoint::new(address.api, base, key)?.with_tool_use(tool_use);
+    Ok(endpoint.with_timeouts(timeouts(spec.answer_seconds)))
 }
 
 #[cfg(test)]
@@ -587,6 +588,16 @@ mod tests {
         for (concurrency, expected) in [([1, 2], 8), ([32, 16], 48), ([900, 900], 1000)] {
             let models: Vec<_> = concurrency.iter().map(|most| ("m", "stand-in", *most)).collect();
             assert_eq!(usual_open_games(&file(&models)), expected, "{concurrency:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_has_the_time_of_its_model() {
+        for (line, seconds) in [("", 900), ("answer_seconds = 1800", 1800)] {
+            let spec = format!("name = \"m\"\nmodel = \"m\"\nendpoint = \"http://a.example/v1\"\n{line}");
+            let spec: ModelSpec = toml::from_str(&spec).unwrap();
+            let times = connect(&spec.address().unwrap(), &spec, None, false).unwrap().timeouts();
+            assert_eq!([times.first_byte, times.whole], [Duration::from_secs(seconds); 2]);
         }
     }
 

@@ -12,8 +12,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::conversation::{Question, Reply, ToolUse, Usage};
-use crate::text_tools;
+use crate::conversation::{Finish, Question, Reply, ToolCall, ToolUse, Usage, whole};
+use crate::{lenient, text_tools};
 use part::Part;
 
 /// An API of model endpoints.
@@ -135,17 +135,88 @@ pub fn read_reply(api: Api, tool_use: ToolUse, body: &Value) -> Result<Reply, St
     Ok(reply)
 }
 
-/// Parses the arguments of a tool call: a JSON object, or its text.
-fn read_arguments(arguments: &Value) -> Result<Map<String, Value>, String> {
-    match arguments {
-        Value::String(text) if text.trim().is_empty() => Ok(Map::new()),
-        Value::String(text) => {
-            serde_json::from_str(text).map_err(|error| format!("the arguments aren't a JSON object: {error}"))
-        }
-        Value::Object(arguments) => Ok(arguments.clone()),
-        Value::Null => Ok(Map::new()),
-        _ => Err("the arguments aren't a JSON object".to_owned()),
+/// Returns the first word of the reason for the end of an answer, in small letters. Gateways pass on the words of the
+/// provider, such as `content_filter: PROHIBITED_CONTENT` or `FinishReason.SAFETY`.
+fn finish_word(reason: &Value) -> String {
+    let reason = reason.as_str().unwrap_or_default().trim();
+    let word = reason.split([':', ' ']).next().unwrap_or_default();
+    word.rsplit('.').next().unwrap_or_default().to_ascii_lowercase()
+}
+
+/// Returns the end of an answer by its reason, in the words of any provider. An unknown reason is no fault: the content
+/// of the answer decides.
+fn finish_of(reason: &Value) -> Finish {
+    match finish_word(reason).as_str() {
+        "content_filter"
+        | "content_filtered"
+        | "refusal"
+        | "refused"
+        | "safety"
+        | "image_safety"
+        | "recitation"
+        | "blocklist"
+        | "prohibited_content"
+        | "spii"
+        | "language"
+        | "sensitive"
+        | "guardrail_intervened" => Finish::Refused,
+        "length"
+        | "max_tokens"
+        | "max_output_tokens"
+        | "max_length"
+        | "model_length"
+        | "model_context_window_exceeded" => Finish::Length,
+        _ => Finish::Done,
     }
+}
+
+/// Returns the reason for the end of an answer in a body, if it says that the provider failed. The model isn't at fault
+/// then, even if the answer has a part of its text.
+pub(crate) fn failed_finish(body: &Value) -> Option<String> {
+    let reasons = [&body["choices"][0]["finish_reason"], &body["stop_reason"], &body["status"]];
+    let mut words = reasons.into_iter().map(finish_word);
+    words.find(|word| {
+        matches!(
+            word.as_str(),
+            "error" | "failed" | "network_error" | "insufficient_system_resource" | "abort" | "cancelled" | "canceled"
+        )
+    })
+}
+
+/// Returns the id of a tool call. Some servers send none, or one id for all calls of an answer. The number of the call
+/// then replaces it. `before` are the answer's earlier calls.
+fn call_id(given: &Value, before: &[ToolCall]) -> String {
+    let is_taken = |id: &str| before.iter().any(|call| call.id == id);
+    match given.as_str() {
+        Some(id) if !id.is_empty() && !is_taken(id) => id.to_owned(),
+        _ => {
+            let mut numbers = (before.len()..).map(|number| format!("call_{number}"));
+            numbers.find(|id| !is_taken(id)).unwrap_or_default()
+        }
+    }
+}
+
+/// Returns true for a value that means the same as a missing one. Servers reject many of their own empty values.
+fn is_empty(value: &Value) -> bool {
+    value.is_null() || value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// Parses the arguments of a tool call: a JSON object, or its text. Some servers format the text twice.
+fn read_arguments(arguments: &Value) -> Result<Map<String, Value>, String> {
+    let mut arguments = arguments.clone();
+    for _ in 0..3 {
+        match arguments {
+            Value::Object(arguments) => return Ok(arguments),
+            Value::Null => return Ok(Map::new()),
+            Value::String(text) if text.trim().is_empty() => return Ok(Map::new()),
+            Value::String(text) => {
+                arguments = lenient::parse(text.as_bytes())
+                    .map_err(|error| format!("the arguments aren't a JSON object: {error}"))?;
+            }
+            _ => break,
+        }
+    }
+    Err("the arguments aren't a JSON object".to_owned())
 }
 
 /// Formats the arguments of a tool call for the history. Servers reject arguments that aren't JSON, even if the
@@ -160,9 +231,9 @@ fn some_text(text: &str) -> Option<Part<'_>> {
     (!text.is_empty()).then(|| text.into())
 }
 
-/// Returns the number at a path of keys; 0 if there is none.
+/// Returns the number at a path of keys; 0 if there is none. Some servers count in decimal numbers.
 fn count(usage: &Value, path: &[&str]) -> u64 {
-    path.iter().fold(usage, |value, key| &value[*key]).as_u64().unwrap_or(0)
+    whole(path.iter().fold(usage, |value, key| &value[*key])).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
-use crate::{Client, Endpoint, Fault, FaultClass, Pacer, Received};
+use crate::{Client, Endpoint, Fault, FaultClass, Pacer, Received, Usage};
 
 /// The first and the longest pause between two attempts. Each pause is twice as long as the one before. An endpoint may
 /// request longer pauses.
@@ -21,21 +21,26 @@ pub struct Retry {
     pub sentence: String,
     /// The pause before the next attempt in milliseconds.
     pub pause_ms: u64,
+    /// The tokens that the endpoint counted for the failed attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 /// Sends a request's body until the endpoint answers. After a passing fault it pauses and retries; the pauses grow, or
 /// are as long as the endpoint requests. Failed attempts and pauses together last at most for the time `patience`;
-/// waiting for the pacer doesn't count. `on_retry` receives each failed attempt that is retried.
+/// waiting for the pacer doesn't count. `on_retry` receives each failed attempt that is retried, and
+/// returns true if another attempt may be sent.
 ///
 /// # Errors
-/// If the fault is lasting or the patience is over: the last fault.
+/// If the fault is lasting, the patience is over, or `on_retry` returns false: the last fault. Its tokens are those that
+/// `on_retry` hasn't received.
 pub async fn ask(
     client: &Client,
     endpoint: &Endpoint,
     pacer: &Arc<Pacer>,
     body: &[u8],
     patience: Duration,
-    on_retry: &mut (dyn FnMut(&Retry) + Send),
+    on_retry: &mut (dyn FnMut(&Retry) -> bool + Send),
 ) -> Result<Received, Fault> {
     let mut usual = PAUSES.0;
     let mut left = patience;
@@ -63,7 +68,10 @@ pub async fn ask(
         left -= pause;
         usual = (usual * 2).min(PAUSES.1);
         let pause_ms = pause.as_millis() as u64;
-        on_retry(&Retry { class: fault.class, sentence: fault.sentence, pause_ms });
+        let retry = Retry { class: fault.class, sentence: fault.sentence.clone(), pause_ms, usage: fault.usage };
+        if !on_retry(&retry) {
+            return Err(Fault { usage: None, ..fault });
+        }
         sleep(pause).await;
     }
 }

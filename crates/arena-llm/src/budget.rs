@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
-use crate::Usage;
+use crate::{Prices, Usage};
 
 /// The tokens and the cost of several calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -41,12 +41,49 @@ pub struct Amount {
 impl Amount {
     fn add(&mut self, other: Amount) {
         self.usd += other.usd;
-        self.tokens += other.tokens;
+        self.tokens = self.tokens.saturating_add(other.tokens);
     }
 
     fn subtract(&mut self, other: Amount) {
         self.usd -= other.usd;
         self.tokens = self.tokens.saturating_sub(other.tokens);
+    }
+}
+
+/// The highest possible numbers of a request.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bound {
+    /// Input tokens.
+    pub input: u64,
+    /// Output tokens.
+    pub output: u64,
+    /// US dollars; 0 without prices.
+    pub usd: f64,
+}
+
+impl Bound {
+    /// Returns the bound of a request with this body and limit of output tokens.
+    pub fn of(body: &[u8], output: u64, prices: Option<&Prices>) -> Bound {
+        // A token has at least one byte, so the length of the request is a safe bound for every tokenizer.
+        let input = body.len() as u64;
+        Bound { input, output, usd: prices.map_or(0.0, |prices| prices.most(input, output)) }
+    }
+
+    /// Returns the amount to reserve.
+    pub fn amount(&self) -> Amount {
+        Amount { usd: self.usd, tokens: self.input.saturating_add(self.output) }
+    }
+
+    /// Returns the tokens that an endpoint counts for the request, or this bound if they exceed it. Such numbers can't
+    /// be true, and one of them would use up a whole cap.
+    pub fn believe(&self, usage: Usage, prices: Option<&Prices>) -> Usage {
+        let usd = prices.map_or(0.0, |prices| prices.cost(&usage));
+        // Sums of prices are rounded.
+        if usage.tokens() <= self.amount().tokens && usd <= self.usd * (1.0 + 1e-9) {
+            return usage;
+        }
+        let Bound { input, output, .. } = *self;
+        Usage { input, output, reasoning: usage.reasoning.min(output), cached: 0, is_estimated: true }
     }
 }
 
@@ -121,14 +158,13 @@ pub struct Reservation {
     budget: Arc<Budget>,
     model: usize,
     amount: Amount,
-    paid: Option<Spent>,
 }
 
 impl Budget {
     /// Creates the caps of a run that has spent `before` in earlier invocations. `models` are the cap of each model and
     /// its cost in earlier invocations, in US dollars.
     pub fn new(caps: Caps, before: Spent, models: impl Iterator<Item = (Option<f64>, f64)>) -> Arc<Budget> {
-        let amount = Amount { usd: before.usd, tokens: before.usage.input + before.usage.output };
+        let amount = Amount { usd: before.usd, tokens: before.usage.tokens() };
         let account = |spent| Account { spent, ..Account::default() };
         let models =
             models.map(|(cap, usd)| ModelAccount { cap, account: account(Amount { usd, tokens: 0 }) }).collect();
@@ -153,7 +189,7 @@ impl Budget {
             freed.as_mut().enable();
             match self.try_reserve(model, amount) {
                 Attempt::Reserved => {
-                    return Ok(Reservation { budget: Arc::clone(self), model, amount, paid: None });
+                    return Ok(Reservation { budget: Arc::clone(self), model, amount });
                 }
                 Attempt::Exceeded(exceeded) => return Err(exceeded),
                 Attempt::MustWait => freed.await,
@@ -185,18 +221,28 @@ impl Budget {
         Attempt::Reserved
     }
 
-    fn release(&self, model: usize, reserved: Amount, paid: Option<Spent>) {
+    /// Returns true if the calls of a model have a cap.
+    pub fn is_capped(&self, model: usize) -> bool {
+        let has_cap = |model: &ModelAccount| model.cap.is_some();
+        self.usd.is_some() || self.tokens.is_some() || self.state.lock().models.get(model).is_some_and(has_cap)
+    }
+
+    fn pay(&self, model: usize, paid: Spent) {
         let mut state = self.state.lock();
         let State { run, models, spent_calls } = &mut *state;
-        let spent = paid.map(|paid| {
-            spent_calls.calls += paid.calls;
-            spent_calls.usage += paid.usage;
-            spent_calls.usd += paid.usd;
-            Amount { usd: paid.usd, tokens: paid.usage.input + paid.usage.output }
-        });
+        spent_calls.calls += paid.calls;
+        spent_calls.usage += paid.usage;
+        spent_calls.usd += paid.usd;
+        for account in std::iter::once(run).chain(models.get_mut(model).map(|model| &mut model.account)) {
+            account.spent.add(Amount { usd: paid.usd, tokens: paid.usage.tokens() });
+        }
+    }
+
+    fn release(&self, model: usize, reserved: Amount) {
+        let mut state = self.state.lock();
+        let State { run, models, .. } = &mut *state;
         for account in std::iter::once(run).chain(models.get_mut(model).map(|model| &mut model.account)) {
             account.release(reserved);
-            account.spent.add(spent.unwrap_or_default());
         }
         drop(state);
         self.freed.notify_waiters();
@@ -210,15 +256,26 @@ enum Attempt {
 }
 
 impl Reservation {
+    /// Adds the price of a failed attempt. Returns true if the reserved price of the next attempt still fits.
+    pub fn pay(&self, paid: Spent) -> bool {
+        self.budget.pay(self.model, paid);
+        let state = self.budget.state.lock();
+        let (none, run) = (Amount::default(), &state.run);
+        let fits = |cap: Option<f64>, account: &Account| cap.is_none_or(|cap| account.usd_with(none) <= cap);
+        fits(self.budget.usd, run)
+            && self.budget.tokens.is_none_or(|cap| run.tokens_with(none) <= cap)
+            && state.models.get(self.model).is_none_or(|model| fits(model.cap, &model.account))
+    }
+
     /// Replaces the reserved price by the real one.
-    pub fn settle(mut self, paid: Spent) {
-        self.paid = Some(paid);
+    pub fn settle(self, paid: Spent) {
+        self.budget.pay(self.model, paid);
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.budget.release(self.model, self.amount, self.paid);
+        self.budget.release(self.model, self.amount);
     }
 }
 
@@ -280,6 +337,35 @@ mod tests {
             drop(budget.reserve(0, amount(0.1, 0)).await.expect("the last one was given back"));
         }
         assert_eq!(budget.spent(), Spent::default());
+    }
+
+    #[tokio::test]
+    async fn failed_attempts_are_paid_and_may_end_the_retries() {
+        let budget = Budget::new(caps(Some(1.0), Some(1000)), Spent::default(), [(Some(0.8), 0.0)].into_iter());
+        assert!(budget.is_capped(0));
+        let reservation = budget.reserve(0, amount(0.5, 10)).await.expect("it fits");
+        assert!(reservation.pay(paid(0.2, 10)));
+        assert!(!reservation.pay(paid(0.2, 10)), "0.4 + 0.5 exceeds the model's cap");
+        assert_eq!(budget.spent().usd, 0.4);
+        drop(reservation);
+        assert!(!budget.reserve(0, amount(0.3, 10)).await.expect("it fits").pay(paid(0.1, u64::MAX)));
+        assert!(!Budget::new(caps(None, None), Spent::default(), [(None, 0.0)].into_iter()).is_capped(0));
+    }
+
+    #[test]
+    fn impossible_numbers_count_as_the_bound() {
+        let prices = Prices { input: 1.0, cached: None, output: 10.0 };
+        let bound = Bound::of(&[0; 100], 50, Some(&prices));
+        assert_eq!(bound.amount().tokens, 150);
+        for (input, output, is_believed) in
+            [(100, 50, true), (0, 60, true), (101, 50, false), (10, 100, false), (u64::MAX, u64::MAX, false)]
+        {
+            let usage = Usage { input, output, ..Usage::default() };
+            let believed = bound.believe(usage, Some(&prices));
+            assert_eq!(believed == usage, is_believed, "{usage:?}");
+            assert_eq!(believed.is_estimated, !is_believed);
+            assert!(prices.cost(&believed) <= bound.usd, "{believed:?}");
+        }
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -22,13 +22,16 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::conversation::{Reply, Usage};
 use crate::fault::{self, Fault, FaultClass};
-use crate::{Endpoint, read_reply};
+use crate::{Endpoint, lenient, read_reply};
 
 /// The maximum size of an answer in bytes.
 const ANSWER_BYTES: usize = 16 << 20;
 
 /// The time after which an unused connection is closed. Many servers close theirs after a minute.
 const IDLE: Duration = Duration::from_secs(30);
+
+/// The time between two signs of life on a silent connection.
+const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// The estimated size of a token in bytes, if the endpoint doesn't count tokens; typical of English text and JSON.
 pub(crate) const BYTES_A_TOKEN: usize = 4;
@@ -79,6 +82,8 @@ impl Client {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
+        // Networks forget connections that are silent for minutes.
+        tcp.set_keepalive(Some(KEEPALIVE));
         let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
         let http = PooledClient::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
@@ -87,12 +92,21 @@ impl Client {
         Client { http }
     }
 
-    /// Sends a request's body once and returns the answer.
+    /// Sends a request's body once and returns the answer. If the endpoint rejects a key that others need, sends the
+    /// body again in the form that the endpoint accepts.
     ///
     /// # Errors
     /// If no model answered. The fault's sentence doesn't contain the key.
     pub async fn send(&self, endpoint: &Endpoint, body: &[u8]) -> Result<Received, Fault> {
-        let sent = self.exchange(endpoint, body).await;
+        let habits = endpoint.habits();
+        let sent = loop {
+            let adapted = habits.adapt(body);
+            match self.exchange(endpoint, &adapted).await {
+                Err(fault) if fault.class == FaultClass::Rejected && habits.learn(&adapted, &fault.sentence) => {}
+                Ok(received) => break Ok(Received { request_bytes: body.len(), ..received }),
+                Err(fault) => break Err(fault),
+            }
+        };
         sent.map_err(|fault| Fault { sentence: endpoint.without_key(fault.sentence), ..fault })
     }
 
@@ -110,7 +124,7 @@ impl Client {
             false => read_error(endpoint, status.as_u16(), &headers, &answer.unwrap_or_default()),
         };
         let (mut reply, answer) = read.map_err(|fault| Fault {
-            retry_after: fault::retry_after(&headers),
+            retry_after: fault::retry_after(&headers, now()).or(fault.retry_after),
             request_id: request_id.clone(),
             ..fault
         })?;
@@ -166,6 +180,12 @@ impl Client {
     }
 }
 
+/// Returns the time of this machine in seconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "endpoints request pauses until a time of day; no rule depends on it")]
+fn now() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
 /// Returns the provider's id of a request.
 fn request_id(headers: &HeaderMap) -> Option<String> {
     let id = headers.get("x-request-id").or_else(|| headers.get("request-id"))?;
@@ -197,27 +217,48 @@ fn read_answer(endpoint: &Endpoint, answer: &[u8]) -> Result<(Reply, Value), Fau
     let cleaned = endpoint.answer_without_key(answer);
     let answer = cleaned.as_deref().unwrap_or(answer);
     // Such an answer may come from a gateway in front of an unreachable endpoint, so a retry may help.
-    let body: Value =
-        serde_json::from_slice(answer).map_err(|error| malformed(format!("its answer isn't JSON ({error})")))?;
+    let body: Value = lenient::parse(answer).map_err(|error| match is_stream(answer) {
+        true => malformed("its answer is a stream of events, although the request has `stream: false`".to_owned()),
+        false => malformed(format!("its answer isn't JSON ({error})")),
+    })?;
+    let usage = counted(endpoint, &body);
+    if let Some(reply) = fault::refusal(endpoint.api(), 200, &body) {
+        return Ok((Reply { usage: usage.unwrap_or_default(), ..reply }, body));
+    }
     if let Some(fault) = Fault::in_answer(&body) {
-        return Err(fault);
+        return Err(Fault { usage, ..fault });
     }
     let reply = read_reply(endpoint.api(), endpoint.tool_use(), &body).map_err(|why| {
         let text = fault::short(&String::from_utf8_lossy(answer));
-        malformed(format!("its answer doesn't fit the API {}: {why}: {text}", endpoint.api()))
+        let sentence = format!("its answer doesn't fit the API {}: {why}: {text}", endpoint.api());
+        Fault { usage, ..malformed(sentence) }
     })?;
     Ok((reply, body))
+}
+
+/// Returns the tokens that a body counts.
+fn counted(endpoint: &Endpoint, body: &Value) -> Option<Usage> {
+    let usage = (endpoint.api().format().read_usage)(&body["usage"]);
+    (usage != Usage::default()).then_some(usage)
+}
+
+/// Returns true if an answer begins like a stream of events.
+fn is_stream(answer: &[u8]) -> bool {
+    let begin = answer.trim_ascii_start();
+    [&b"data:"[..], b"event:", b":"].iter().any(|line| begin.starts_with(line))
 }
 
 /// Reads the answer of an error status: a refusal of the model, or a fault.
 fn read_error(endpoint: &Endpoint, status: u16, headers: &HeaderMap, answer: &[u8]) -> Result<(Reply, Value), Fault> {
     let cleaned = endpoint.answer_without_key(answer);
     let answer = cleaned.as_deref().unwrap_or(answer);
-    if let Some(reply) = fault::refusal(endpoint.api(), status, answer) {
-        return Ok((reply, serde_json::from_slice(answer).unwrap_or_default()));
+    let body: Value = lenient::parse(answer).unwrap_or_default();
+    if let Some(reply) = fault::refusal(endpoint.api(), status, &body) {
+        return Ok((reply, body));
     }
     let location = headers.get(LOCATION).and_then(|to| to.to_str().ok());
-    Err(Fault::of_status(status, answer, location, endpoint.key_described().as_deref()))
+    let usage = counted(endpoint, &body);
+    Err(Fault { usage, ..Fault::of_status(status, answer, location, endpoint.key_described().as_deref()) })
 }
 
 fn estimate(request_bytes: usize, reply: &Reply) -> Usage {

@@ -43,6 +43,36 @@ pub struct Params {
     pub extra: Map<String, Value>,
 }
 
+/// The keys of requests that limit the output tokens, in all APIs.
+pub(crate) const LIMITS: [&str; 3] = ["max_completion_tokens", "max_output_tokens", "max_tokens"];
+
+impl Params {
+    /// Returns the limit of output tokens in requests, under any of its names; the highest, if there are several.
+    pub fn output_limit(&self) -> Option<u64> {
+        let named = LIMITS.iter().filter_map(|key| whole(self.extra.get(*key)?));
+        named.chain(self.max_tokens).max()
+    }
+
+    /// Replaces the limit of output tokens, under the name that it has.
+    pub fn set_output_limit(&mut self, limit: u64) {
+        let mut is_named = false;
+        for key in LIMITS {
+            if let Some(named) = self.extra.get_mut(key) {
+                *named = limit.into();
+                is_named = true;
+            }
+        }
+        if !is_named || self.max_tokens.is_some() {
+            self.max_tokens = Some(limit);
+        }
+    }
+}
+
+/// Reads a number by its value: `100.0` is 100, too. Returns `None` for negative numbers and other values.
+pub(crate) fn whole(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_f64().filter(|number| *number >= 0.0).map(|number| number as u64))
+}
+
 /// A tool of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
@@ -156,6 +186,13 @@ pub struct Usage {
     pub is_estimated: bool,
 }
 
+impl Usage {
+    /// Returns all tokens together.
+    pub fn tokens(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+}
+
 impl Add for Usage {
     type Output = Usage;
 
@@ -206,6 +243,23 @@ mod tests {
         let params: Params = serde_json::from_str(text).unwrap();
         assert_eq!((params.temperature, params.max_tokens, params.seed), (Some(1.0), Some(2000), None));
         assert_eq!(json!(params), json!({"temperature": 1.0, "max_tokens": 2000, "top_k": 40}));
+    }
+
+    #[test]
+    fn a_limit_has_any_of_its_names() {
+        let of = |text: &str| serde_json::from_str::<Params>(text).unwrap();
+        for (text, limit, changed) in [
+            (r"{}", None, r#"{"max_tokens":9}"#),
+            (r#"{"max_tokens":5}"#, Some(5), r#"{"max_tokens":9}"#),
+            (r#"{"max_completion_tokens":5}"#, Some(5), r#"{"max_completion_tokens":9}"#),
+            (r#"{"max_output_tokens":5.0}"#, Some(5), r#"{"max_output_tokens":9}"#),
+            (r#"{"max_tokens":5,"max_output_tokens":7}"#, Some(7), r#"{"max_tokens":9,"max_output_tokens":9}"#),
+        ] {
+            let mut params = of(text);
+            assert_eq!(params.output_limit(), limit, "{text}");
+            params.set_output_limit(9);
+            assert_eq!(params, of(changed), "{text}");
+        }
     }
 
     #[test]

@@ -1,15 +1,21 @@
 //! The endpoint of a language model: URL, API, key and timeouts.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::Uri;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 
+use crate::habits::Habits;
 use crate::{Api, ToolUse};
 
 /// The replacement of a key in texts.
 const NO_KEY: &str = "[key]";
+
+/// The usual time limit of an answer, in seconds. Answers aren't streamed, so a model that thinks for minutes is silent
+/// for minutes. A request that is given up too early is paid, and paid again.
+pub const ANSWER_SECONDS: u64 = 900;
 
 /// An endpoint of language models.
 #[derive(Debug, Clone)]
@@ -21,6 +27,8 @@ pub struct Endpoint {
     key: Option<Key>,
     tool_use: ToolUse,
     timeouts: Timeouts,
+    /// The forms that the endpoint has asked for. Clones share them.
+    habits: Arc<Habits>,
 }
 
 /// The error of an endpoint's URL or key.
@@ -63,9 +71,16 @@ impl Default for Timeouts {
     fn default() -> Timeouts {
         Timeouts {
             connect: Duration::from_secs(15),
-            first_byte: Duration::from_secs(300),
-            whole: Duration::from_secs(600),
+            first_byte: Duration::from_secs(ANSWER_SECONDS),
+            whole: Duration::from_secs(ANSWER_SECONDS),
         }
+    }
+}
+
+impl Timeouts {
+    /// Returns the usual times, with this time for an answer.
+    pub fn of_answer(answer: Duration) -> Timeouts {
+        Timeouts { first_byte: answer, whole: answer, ..Timeouts::default() }
     }
 }
 
@@ -104,8 +119,8 @@ impl fmt::Debug for Key {
 }
 
 impl Endpoint {
-    /// Creates the endpoint at `base`: the URL before `/chat/completions`, `/responses` or `/v1/messages`. A base of
-    /// the Messages API may end in `/v1`, as bases of the other APIs do.
+    /// Creates the endpoint at `base`: the URL before `/chat/completions`, `/responses` or `/v1/messages`, or with it.
+    /// A base of the Messages API may end in `/v1`, as bases of the other APIs do.
     ///
     /// # Errors
     /// If the base isn't a URL of HTTP, or contains a name or password.
@@ -118,8 +133,11 @@ impl Endpoint {
             Some((path, query)) => (path, Some(query)),
             None => (base, None),
         };
-        let path = path.trim_end_matches('/');
         let format = api.format();
+        let path = path.trim_end_matches('/');
+        // Documents of providers often give the whole URL.
+        let is_whole = |api: &Api| path.strip_suffix(api.format().path);
+        let path = Api::ALL.iter().find_map(is_whole).unwrap_or(path).trim_end_matches('/');
         let version = format.path.starts_with("/v1/").then(|| path.strip_suffix("/v1")).flatten();
         let mut url = version.unwrap_or(path).to_owned() + format.path;
         if let Some(query) = query {
@@ -147,7 +165,8 @@ impl Endpoint {
             headers.insert(HeaderName::from_static(name), value);
         }
         let base = base.trim_end_matches('/').to_owned();
-        Ok(Endpoint { api, base, uri, headers, key, tool_use: ToolUse::Native, timeouts: Timeouts::default() })
+        let (tool_use, timeouts) = (ToolUse::Native, Timeouts::default());
+        Ok(Endpoint { api, base, uri, headers, key, tool_use, timeouts, habits: Arc::default() })
     }
 
     /// Sets the way to call tools.
@@ -178,6 +197,11 @@ impl Endpoint {
     /// Returns the timeouts.
     pub fn timeouts(&self) -> Timeouts {
         self.timeouts
+    }
+
+    /// Returns the forms of requests that the endpoint accepts.
+    pub(crate) fn habits(&self) -> &Habits {
+        &self.habits
     }
 
     /// Returns the URL of requests.
@@ -236,6 +260,18 @@ mod tests {
         check(responses, "http://[::1]:80/v1//", expect!["http://[::1]:80/v1 http://[::1]:80/v1/responses"]);
         check(anthropic, "https://a.example", expect!["https://a.example https://a.example/v1/messages"]);
         check(anthropic, "https://a.example/v1/", expect!["https://a.example/v1 https://a.example/v1/messages"]);
+        // The path of the API may be there already.
+        let whole = "https://a.example/v1/chat/completions";
+        check(chat, whole, expect!["https://a.example/v1/chat/completions https://a.example/v1/chat/completions"]);
+        check(
+            chat,
+            "https://a.example/d/chat/completions/?v=1",
+            expect!["https://a.example/d/chat/completions/?v=1 https://a.example/d/chat/completions?v=1"],
+        );
+        let whole = "https://a.example/v1/responses";
+        check(responses, whole, expect!["https://a.example/v1/responses https://a.example/v1/responses"]);
+        let whole = "https://a.example/v1/messages";
+        check(anthropic, whole, expect!["https://a.example/v1/messages https://a.example/v1/messages"]);
         check(
             chat,
             "https://a.example/d?v=1",

@@ -6,11 +6,24 @@ use hyper::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Api;
-use crate::conversation::{Finish, Reply};
+use crate::api::{self, Api};
+use crate::conversation::{Finish, Reply, Usage};
+use crate::lenient;
 
 /// The maximum length of a quotation from an endpoint's answer, in characters.
 const WORDS: usize = 500;
+
+/// The parts of errors about a conversation that is too long for the model.
+const TOO_LONG: [&str; 8] = [
+    "context length",
+    "context limit",
+    "context size",
+    "context window",
+    "prompt is too long",
+    "input is too long",
+    "maximum number of tokens",
+    "too many input tokens",
+];
 
 /// The fault of a request to an endpoint. The model isn't at fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,6 +37,10 @@ pub struct Fault {
     pub retry_after: Option<Duration>,
     /// The provider's id of the request, if the provider gave one.
     pub request_id: Option<String>,
+    /// True if the conversation is too long for the model.
+    pub is_too_long: bool,
+    /// The tokens that the endpoint counts nevertheless. They are paid.
+    pub usage: Option<Usage>,
 }
 
 /// The class of a fault.
@@ -92,6 +109,7 @@ impl FaultClass {
             // Two large providers report an empty account with another status than 402.
             400 | 429 if error.is_unpaid() => FaultClass::Unpaid,
             429 => FaultClass::Busy,
+            _ if error.is_too_long() => FaultClass::Rejected,
             408 | 409 | 425 | 500.. => FaultClass::Failing,
             _ => FaultClass::Rejected,
         }
@@ -101,7 +119,7 @@ impl FaultClass {
 impl Fault {
     /// Creates a fault without a pause and a request id.
     pub(crate) fn new(class: FaultClass, sentence: impl Into<String>) -> Fault {
-        Fault { class, sentence: sentence.into(), retry_after: None, request_id: None }
+        Fault { class, sentence: sentence.into(), retry_after: None, request_id: None, is_too_long: false, usage: None }
     }
 
     /// Creates the fault of an error status with this body. `key` describes the key of the request, if it has one.
@@ -112,43 +130,59 @@ impl Fault {
             Some(to) if (300..400).contains(&status) => format!("HTTP {status}: it redirects to {to}; give that URL"),
             _ => format!("HTTP {status}: {}", error.message),
         };
+        let (retry_after, is_too_long) = (error.retry_after, class == FaultClass::Rejected && error.is_too_long());
         let sentence = match (class, key) {
             (FaultClass::Unauthorized, Some(key)) => format!("it rejects {key} ({why})"),
             (FaultClass::Unauthorized, None) => format!("it requires a key, but none is given ({why})"),
             _ => why,
         };
-        Fault::new(class, sentence)
+        Fault { retry_after, is_too_long, ..Fault::new(class, sentence) }
     }
 
     /// Returns the fault in the body of an answer with a success status. Gateways report errors of providers in this way.
     pub(crate) fn in_answer(body: &Value) -> Option<Fault> {
-        let choice = &body["choices"][0]["error"];
-        let found = [&body["error"], choice].into_iter().find(|error| error.is_object() || error.is_string())?;
+        let Some(found) = error_in(body) else {
+            let word = api::failed_finish(body)?;
+            return Some(Fault::new(FaultClass::Failing, format!("its answer ended with the reason `{word}`")));
+        };
         let error = ErrorAnswer::of_error(found);
         let class = match error.code.as_str() {
             "rate_limit_exceeded" | "rate_limit_error" if !error.is_unpaid() => FaultClass::Busy,
             "server_error" | "api_error" | "overloaded_error" | "timeout_error" => FaultClass::Failing,
             "authentication_error" | "permission_error" => FaultClass::Unauthorized,
+            "invalid_request_error" | "not_found_error" | "model_not_found" => FaultClass::Rejected,
             _ if error.is_unpaid() => FaultClass::Unpaid,
+            _ if error.is_too_long() => FaultClass::Rejected,
             code => match code.parse() {
                 Ok(status @ 400..600) => FaultClass::of_status(status, &error),
                 _ => FaultClass::Malformed,
             },
         };
-        Some(Fault::new(class, format!("its answer is an error: {}", error.message)))
+        let sentence = format!("its answer is an error: {}", error.message);
+        let (retry_after, is_too_long) = (error.retry_after, class == FaultClass::Rejected && error.is_too_long());
+        Some(Fault { retry_after, is_too_long, ..Fault::new(class, sentence) })
     }
 }
 
-/// Returns the model's answer in the body of an error status. Some providers report with an error that a filter refused
-/// the conversation.
-pub(crate) fn refusal(api: Api, status: u16, body: &[u8]) -> Option<Reply> {
-    if !matches!(status, 400 | 403) {
+/// Returns the error in a body. Some servers put it into a list.
+fn error_in(body: &Value) -> Option<&Value> {
+    let body = body.get(0).unwrap_or(body);
+    let is_error = |error: &&Value| {
+        error.as_object().is_some_and(|error| !error.is_empty()) || error.as_str().is_some_and(|text| !text.is_empty())
+    };
+    [&body["error"], &body["choices"][0]["error"]].into_iter().find(is_error)
+}
+
+/// Returns the model's answer in the error of a body. Some providers report with an error that a filter refused the
+/// conversation.
+pub(crate) fn refusal(api: Api, status: u16, body: &Value) -> Option<Reply> {
+    if !matches!(status, 200 | 400 | 403) {
         return None;
     }
-    let body: Value = serde_json::from_slice(body).ok()?;
-    let error = ErrorAnswer::of_error(&body["error"]);
+    let found = error_in(body)?;
+    let error = ErrorAnswer::of_error(found);
     let is_filter = matches!(error.code.as_str(), "content_filter" | "content_policy_violation" | "invalid_prompt");
-    let is_flagged = body["error"]["metadata"]["flagged_input"].is_string();
+    let is_flagged = found["metadata"]["flagged_input"].is_string();
     (is_filter || is_flagged).then(|| Reply {
         text: error.message,
         raw: api.empty_answer(),
@@ -163,16 +197,23 @@ struct ErrorAnswer {
     message: String,
     /// The code or type, as text.
     code: String,
+    /// The pause that Google's servers request.
+    retry_after: Option<Duration>,
 }
 
 impl ErrorAnswer {
     fn of_body(body: &[u8]) -> ErrorAnswer {
-        let parsed: Option<Value> = serde_json::from_slice(body).ok();
+        let parsed: Option<Value> = lenient::parse(body).ok();
         let known = parsed.as_ref().and_then(|body| {
-            let inner = [&body["error"], &body["detail"]].into_iter().find(|part| part.is_object() || part.is_string());
-            Some(ErrorAnswer::of_error(inner.unwrap_or(body))).filter(|error| !error.message.is_empty())
+            let detail = || Some(&body["detail"]).filter(|part| part.is_object() || part.is_string());
+            Some(ErrorAnswer::of_error(error_in(body).or_else(detail).unwrap_or(body)))
+                .filter(|error| !error.message.is_empty())
         });
-        known.unwrap_or_else(|| ErrorAnswer { message: short(&String::from_utf8_lossy(body)), code: String::new() })
+        known.unwrap_or_else(|| ErrorAnswer {
+            message: short(&String::from_utf8_lossy(body)),
+            code: String::new(),
+            retry_after: None,
+        })
     }
 
     fn of_error(error: &Value) -> ErrorAnswer {
@@ -182,27 +223,40 @@ impl ErrorAnswer {
             (Value::Number(code), _) => code.to_string(),
             _ => String::new(),
         };
-        ErrorAnswer { message: short(message), code }
+        let mut details = error["details"].as_array().into_iter().flatten();
+        let retry_after = details.find_map(|detail| seconds(detail["retryDelay"].as_str()?.strip_suffix('s')?));
+        ErrorAnswer { message: short(message), code, retry_after }
     }
 
     fn is_unpaid(&self) -> bool {
         matches!(self.code.as_str(), "insufficient_quota" | "billing_error" | "billing_hard_limit_reached")
             || self.message.contains("credit balance is too low")
     }
+
+    /// Returns true if the conversation is too long for the model.
+    fn is_too_long(&self) -> bool {
+        let message = self.message.to_ascii_lowercase();
+        matches!(self.code.as_str(), "context_length_exceeded" | "exceed_context_size_error")
+            || TOO_LONG.iter().any(|part| message.contains(part))
+    }
 }
 
-/// Returns the pause that an answer's headers request.
-pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+/// Parses a number of seconds.
+fn seconds(text: &str) -> Option<Duration> {
+    Duration::try_from_secs_f64(text.parse().ok()?).ok()
+}
+
+/// Returns the pause that an answer's headers request. `now` is the time of this machine in seconds since 1970.
+pub(crate) fn retry_after(headers: &HeaderMap, now: u64) -> Option<Duration> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-    let seconds = |text: &str| text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     if let Some(ms) = header("retry-after-ms").and_then(|text| text.parse::<u32>().ok()) {
         return Some(Duration::from_millis(ms.into()));
     }
     let wanted = header("retry-after")?;
-    // A date is compared with the answer's own date, so that the clocks needn't agree.
+    // A date is compared with the answer's own date, if it has one, so that the clocks needn't agree.
     seconds(wanted).or_else(|| {
-        let (until, now) = (seconds_of_date(wanted)?, seconds_of_date(header("date")?)?);
-        Some(Duration::from_secs(until.saturating_sub(now)))
+        let now = header("date").and_then(seconds_of_date).unwrap_or(now);
+        Some(Duration::from_secs(seconds_of_date(wanted)?.saturating_sub(now)))
     })
 }
 
@@ -276,6 +330,29 @@ mod tests {
     }
 
     #[test]
+    fn conversations_that_are_too_long_are_told_from_other_mistakes() {
+        let error = |message: &str, code: &str| format!(r#"{{"error": {{"message": "{message}", "code": "{code}"}}}}"#);
+        for (status, body, is_too_long) in [
+            (400, error("This model's maximum context length is 4096 tokens.", "context_length_exceeded"), true),
+            (400, error("prompt is too long: 210000 tokens > 200000 maximum", "x"), true),
+            (400, error("The input token count (9) exceeds the maximum number of tokens allowed (8).", "x"), true),
+            (413, error("input length and `max_tokens` exceed context limit", "x"), true),
+            (500, error("the request exceeds the available context size", "x"), true),
+            (400, error("max_tokens is too large", "x"), false),
+            (429, error("too many tokens in the context window per minute", "rate_limit_exceeded"), false),
+        ] {
+            let fault = Fault::of_status(status, body.as_bytes(), None, None);
+            assert_eq!(
+                (fault.is_too_long, fault.class == FaultClass::Rejected),
+                (is_too_long, status != 429),
+                "{body}"
+            );
+        }
+        let body = serde_json::from_str(&error("m", "context_length_exceeded")).unwrap();
+        assert!(Fault::in_answer(&body).is_some_and(|fault| fault.is_too_long && fault.class.is_lasting()));
+    }
+
+    #[test]
     fn sentences_quote_the_endpoints_message() {
         let check = |status, body: &str, key, expected: Expect| {
             expected.assert_eq(&Fault::of_status(status, body.as_bytes(), None, key).sentence);
@@ -283,6 +360,7 @@ mod tests {
         check(404, r#"{"error": {"message": "no model m"}}"#, None, expect!["HTTP 404: no model m"]);
         check(404, r#"{"error": "model not found"}"#, None, expect!["HTTP 404: model not found"]);
         check(404, r#"{"object": "error", "message": "no m"}"#, None, expect!["HTTP 404: no m"]);
+        check(404, r#"[{"error": {"message": "no m"}}]"#, None, expect!["HTTP 404: no m"]);
         check(404, r#"{"detail": "Not Found"}"#, None, expect!["HTTP 404: Not Found"]);
         check(422, r#"{"detail": [{"loc": 1}]}"#, None, expect![[r#"HTTP 422: {"detail": [{"loc": 1}]}"#]]);
         check(502, "<html>\n<b>Bad\r\n", None, expect!["HTTP 502: <html> <b>Bad"]);
@@ -302,6 +380,14 @@ mod tests {
             (r#"{"choices": [{"error": {"code": 502}, "finish_reason": "error"}]}"#, Some(FaultClass::Failing)),
             (r#"{"error": "odd"}"#, Some(FaultClass::Malformed)),
             (r#"{"error": null, "output": []}"#, None),
+            (r#"{"error": "", "output": []}"#, None),
+            (r#"[{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED"}}]"#, Some(FaultClass::Busy)),
+            (r#"{"type": "error", "error": {"type": "invalid_request_error"}}"#, Some(FaultClass::Rejected)),
+            (r#"{"choices": [{"message": {"content": "a"}, "finish_reason": "ERROR"}]}"#, Some(FaultClass::Failing)),
+            (r#"{"choices": [{"finish_reason": "insufficient_system_resource"}]}"#, Some(FaultClass::Failing)),
+            (r#"{"content": [], "stop_reason": "error"}"#, Some(FaultClass::Failing)),
+            (r#"{"output": [], "status": "cancelled", "error": null}"#, Some(FaultClass::Failing)),
+            (r#"{"choices": [{"finish_reason": "stop"}]}"#, None),
             (r#"[]"#, None),
         ];
         for (body, class) in cases {
@@ -314,19 +400,40 @@ mod tests {
     fn refusals_of_filters_are_answers() {
         let azure = r#"{"error": {"code": "content_filter", "message": "filtered", "status": 400}}"#;
         let router = r#"{"error": {"code": 403, "message": "flagged", "metadata": {"flagged_input": "a"}}}"#;
-        for (status, body, is_refusal) in
-            [(400, azure, true), (403, router, true), (500, azure, false), (400, "", false)]
-        {
-            let reply = refusal(Api::Responses, status, body.as_bytes());
+        for (status, body, is_refusal) in [
+            (400, azure, true),
+            (403, router, true),
+            (200, azure, true),
+            (500, azure, false),
+            (400, "null", false),
+            (200, r#"{"error": {"code": "server_error"}}"#, false),
+        ] {
+            let reply = refusal(Api::Responses, status, &serde_json::from_str(body).unwrap());
             assert_eq!(reply.map(|reply| reply.finish), is_refusal.then_some(Finish::Refused), "{status} {body}");
         }
+    }
+
+    #[test]
+    fn a_pause_may_be_in_the_body() {
+        let info = r#"{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}"#;
+        let error =
+            format!(r#"{{"error": {{"code": 429, "message": "m", "details": [{{"@type": "other"}}, {info}]}}}}"#);
+        let pause = Some(Duration::from_millis(34_500));
+        for body in [error.clone(), format!("[{error}]")] {
+            assert_eq!(Fault::of_status(429, body.as_bytes(), None, None).retry_after, pause, "{body}");
+            let body = serde_json::from_str(&body).unwrap();
+            assert_eq!(Fault::in_answer(&body).unwrap().retry_after, pause, "{body}");
+        }
+        let odd = error.replace("34.5s", "-1s");
+        assert_eq!(Fault::of_status(429, odd.as_bytes(), None, None).retry_after, None);
     }
 
     #[test]
     fn pauses_are_numbers_or_dates() {
         let now = "Fri, 28 Feb 2025 23:59:30 GMT";
         type Case<'c> = (&'c [(&'static str, &'static str)], Option<u64>);
-        let cases: [Case<'_>; 10] = [
+        let clock = seconds_of_date("Sat, 01 Mar 2025 00:00:00 GMT").unwrap();
+        let cases: [Case<'_>; 11] = [
             (&[("retry-after", "2")], Some(2000)),
             (&[("retry-after", " 0.5 ")], Some(500)),
             (&[("retry-after", "0")], Some(0)),
@@ -335,7 +442,9 @@ mod tests {
             (&[("retry-after-ms", "120"), ("retry-after", "2")], Some(120)),
             (&[("retry-after", "Sat, 01 Mar 2025 00:01:00 GMT"), ("date", now)], Some(90_000)),
             (&[("retry-after", now), ("date", now)], Some(0)),
-            (&[("retry-after", "Sat, 01 Mar 2025 00:01:00 GMT")], None),
+            // Without a date of the answer, the clock of this machine counts.
+            (&[("retry-after", "Sat, 01 Mar 2025 00:01:00 GMT")], Some(60_000)),
+            (&[("retry-after", "Sat, 01 Mar 2025 00:01:00 GMT"), ("date", "today")], Some(60_000)),
             (&[("retry-after", "soon"), ("date", now)], None),
         ];
         for (pairs, expected) in cases {
@@ -343,7 +452,7 @@ mod tests {
             for (name, value) in pairs {
                 headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
             }
-            assert_eq!(retry_after(&headers), expected.map(Duration::from_millis), "{pairs:?}");
+            assert_eq!(retry_after(&headers, clock), expected.map(Duration::from_millis), "{pairs:?}");
         }
         // Computed with another program: date -ud '…' +%s.
         for (date, expected) in [

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use crate::budget::{Amount, Budget, Caps, Exceeded, Reservation, Spent};
+use crate::budget::{Bound, Budget, Caps, Exceeded, Reservation, Spent};
 use crate::client::read_body;
 use crate::fault::{Fault, FaultClass};
 use crate::{Api, Client, Endpoint, EndpointError, Key, Prices};
@@ -102,6 +102,7 @@ pub struct Gateway {
 struct OpenCall {
     gateway: Arc<Gateway>,
     reservation: Option<Reservation>,
+    bound: Bound,
     reader: UsageReader,
     begun: Instant,
     is_complete: bool,
@@ -193,10 +194,8 @@ impl Gateway {
         let Ok(slot) = Arc::clone(&self.open).acquire_owned().await else {
             return self.refusal(StatusCode::SERVICE_UNAVAILABLE, "api_error", "the match is over");
         };
-        let (input, output) = (asked.body.len() as u64, asked.output_tokens);
-        let usd = self.spec.prices.as_ref().map_or(0.0, |prices| prices.most(input, output));
-        let most = Amount { usd, tokens: input.saturating_add(output) };
-        let reservation = match self.budget.reserve(0, most).await {
+        let bound = Bound::of(&asked.body, asked.output_tokens, self.spec.prices.as_ref());
+        let reservation = match self.budget.reserve(0, bound.amount()).await {
             Ok(reservation) => reservation,
             Err(exceeded) => {
                 self.metered.lock().over_budget += 1;
@@ -208,6 +207,7 @@ impl Gateway {
         let mut call = OpenCall {
             gateway: Arc::clone(self),
             reservation: Some(reservation),
+            bound,
             reader: UsageReader::new(endpoint.api(), asked.body.len()),
             begun,
             is_complete: false,
@@ -290,7 +290,7 @@ impl Gateway {
              {:.4} US dollars and {} tokens.",
             spent.calls,
             spent.usd,
-            spent.usage.input + spent.usage.output
+            spent.usage.tokens()
         );
         let mut answer = self.refusal(StatusCode::PAYMENT_REQUIRED, "billing_error", &sentence);
         answer.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
@@ -355,8 +355,9 @@ impl OpenCall {
 impl Drop for OpenCall {
     fn drop(&mut self) {
         let Some(reservation) = self.reservation.take() else { return };
-        let usage = self.reader.usage(self.is_complete);
-        let usd = self.gateway.spec.prices.as_ref().map_or(0.0, |prices| prices.cost(&usage));
+        let prices = self.gateway.spec.prices.as_ref();
+        let usage = self.bound.believe(self.reader.usage(self.is_complete), prices);
+        let usd = prices.map_or(0.0, |prices| prices.cost(&usage));
         reservation.settle(Spent { calls: 1, usage, usd });
         self.gateway.metered.lock().ms += self.begun.elapsed().as_millis() as u64;
     }

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use serde_json::{Deserializer, Map, Value};
 
 use crate::conversation::{Question, ToolCall, Turn};
+use crate::lenient;
 
 /// The maximum number of bytes of an answer in which a call is searched.
 const SEARCHED: usize = 64 << 10;
@@ -13,8 +14,13 @@ const SEARCHED: usize = 64 << 10;
 /// The maximum number of objects in an answer that are tried. It bounds the time for hostile answers.
 const TRIES: usize = 64;
 
-/// The end of a model's reasoning in its answer.
-const END_OF_REASONING: &str = "</think>";
+/// The begin and the end of a model's reasoning in its answer.
+const REASONING: [(&str, &str); 4] = [
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("[THINK]", "[/THINK]"),
+    ("<|channel|>analysis", "<|channel|>final<|message|>"),
+];
 
 /// Returns the system prompt with a description of the tools.
 pub fn system(question: &Question<'_>) -> String {
@@ -64,9 +70,17 @@ pub fn turns(turns: &[Turn]) -> Vec<Turn> {
     plain
 }
 
+/// Returns an answer without the model's reasoning, which some servers leave in the text. The begin of the reasoning may
+/// be a part of the prompt. Reasoning without an end is the whole text.
+pub fn without_reasoning(text: &str) -> &str {
+    let answer = REASONING.iter().find_map(|(_, end)| text.rsplit_once(end)).map(|(_, answer)| answer);
+    let is_unfinished = || REASONING.iter().any(|(begin, _)| text.trim_start().starts_with(begin));
+    answer.unwrap_or(if is_unfinished() { "" } else { text })
+}
+
 /// Finds the call in an answer: the first JSON object with a tool, fenced or bare, after the model's reasoning.
 pub fn call(text: &str) -> Option<ToolCall> {
-    let text = text.rsplit_once(END_OF_REASONING).map_or(text, |(_, answer)| answer);
+    let text = without_reasoning(text);
     let text = &text[..text.floor_char_boundary(SEARCHED)];
     let mut named = None;
     for (at, _) in text.match_indices('{').take(TRIES) {
@@ -95,6 +109,7 @@ fn read_object(text: &str) -> Result<Map<String, Value>, String> {
         Some(Err(error)) => Err(error.to_string()),
         _ => Err("it isn't an object".to_owned()),
     };
+    let repaired = |text: &str| repaired(text).map(|text| lenient::without_halves(&text));
     parse(text).or_else(|why| parse(&repaired(text).ok_or_else(|| why.clone())?).map_err(|_| why))
 }
 
@@ -173,8 +188,12 @@ mod tests {
             (r#"{"call": {"tool": "act_guess", "content": "7"}}"#, guess),
             (r#"The state is {"x": 1}. {"tool": "act_guess", "content": "7",}"#, guess),
             (r#"<think>{"tool": "wait"}?</think>{"tool": "act_guess", "content": "7"}"#, guess),
+            (r#"hm {"tool": "wait"}?</think>{"tool": "act_guess", "content": "7"}"#, guess),
+            (r#"[THINK]{"tool": "wait"}?[/THINK]{"tool": "act_guess", "content": "7"}"#, guess),
+            (r#"<think>{"tool": "act_guess", "content": "7"}"#, "none"),
             (r#"{"tool": "act_guess", "content": "7"} {"tool": "wait"}"#, guess),
             ("{\"tool\": \"chat\", \"text\": \"one\ntwo \\\"three\\\" {\"}", r#"chat {"text":"one\ntwo \"three\" {"}"#),
+            (r#"{"tool": "chat", "text": "\ud83d"}"#, "chat {\"text\":\"\u{fffd}\"}"),
             (r#"{"tool": "wait"}"#, "wait {}"),
             ("I would {rather} talk.", "none"),
             (r#"{"content": "7"}"#, "none"),

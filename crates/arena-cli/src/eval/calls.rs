@@ -170,7 +170,11 @@ fn describe(call: &CallRecord, earlier: &[CallRecord], system: &str, tools: &str
     let usage = &call.reply.usage;
     let seat = call.seat.map_or_else(|| "judge".to_owned(), |seat| format!("seat {}", seat + 1));
     let usd = call.usd.map(|usd| format!(", {} USD", dollars(usd))).unwrap_or_default();
-    let estimated = if usage.is_estimated { ", estimated" } else { "" };
+    let estimated = match call.reported {
+        Some(reported) => format!(", estimated, since the endpoint's {} can't be true", thousands(reported.tokens())),
+        None if usage.is_estimated => ", estimated".to_owned(),
+        None => String::new(),
+    };
     let mut text = format!(
         "call {}\ngame {}, {seat}, call {}: {} ({})\n{}, {} ms ({} ms to the first byte), {} bytes sent\n",
         call.key,
@@ -310,10 +314,16 @@ mod tests {
             new,
             reply,
             usd: Some(0.0012),
+            reported: None,
             first_byte_ms: 300,
             ms: 1250,
             request_bytes: 4096,
-            retries: vec![Retry { class: FaultClass::Busy, sentence: "HTTP 429".to_owned(), pause_ms: 2000 }],
+            retries: vec![Retry {
+                class: FaultClass::Busy,
+                sentence: "HTTP 429".to_owned(),
+                pause_ms: 2000,
+                usage: None,
+            }],
             time: 0,
         }
     }

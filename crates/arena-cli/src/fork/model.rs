@@ -146,7 +146,7 @@ impl ForkModel {
             params: &self.params,
         };
         let body = request_bytes(self.endpoint.api(), self.endpoint.tool_use(), &question);
-        let mut on_retry = |_: &arena_llm::Retry| {};
+        let mut on_retry = |_: &arena_llm::Retry| true;
         let asked = ask(&self.client, &self.endpoint, &self.pacer, &body, PATIENCE, &mut on_retry);
         match self.runtime.block_on(asked) {
             Ok(received) => {

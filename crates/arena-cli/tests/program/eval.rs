@@ -137,11 +137,21 @@ impl CountingStandIn {
         &self.running.url
     }
 
+    fn stats(&self) -> Value {
+        let address = self.base().trim_start_matches("http://").trim_end_matches("/v1");
+        arena_testkit::Client::new(address.parse().unwrap()).get("/stats").ok()
+    }
+
     /// Returns the number of answers that a provider would bill.
     fn answers(&self) -> u64 {
-        let address = self.base().trim_start_matches("http://").trim_end_matches("/v1");
-        let stats = arena_testkit::Client::new(address.parse().unwrap()).get("/stats").ok();
-        stats["answers"].as_u64().unwrap()
+        self.stats()["answers"].as_u64().unwrap()
+    }
+
+    /// Returns the price of all answers, at the prices of [`model`].
+    fn usd(&self) -> f64 {
+        let tokens = &self.stats()["tokens"];
+        let count = |key: &str| tokens[key].as_f64().unwrap();
+        (count("input") - count("cached") + count("cached") * 0.1 + count("output") * 5.0) / 1e6
     }
 }
 

@@ -237,7 +237,10 @@ fn records_replays_and_tournaments_verify_as_before() {
     let log = third_path("log");
     let records = run(&["verify", &third_path("records"), "--log", &log]);
     assert_eq!(records.code, 0, "{records:#?}");
-    assert!(records.stdout.ends_with("5 of 5 files verified: 28 events or epochs, 60 messages or states\n"), "{records:#?}");
+    assert!(
+        records.stdout.ends_with("5 of 5 files verified: 28 events or epochs, 60 messages or states\n"),
+        "{records:#?}"
+    );
     let replays = run(&["verify", &third_path("replays"), &third_path("cup")]);
     assert_eq!(replays.code, 0, "{replays:#?}");
     assert!(replays.stdout.contains("12 of 12 files verified"), "{replays:#?}");

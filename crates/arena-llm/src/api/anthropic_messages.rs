@@ -1,10 +1,10 @@
 //! The Messages API of Anthropic. Pure.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::part::Part;
-use super::{ApiFormat, count, some_text};
-use crate::conversation::{Finish, Question, Reply, ToolCall, Turn, Usage};
+use super::{ApiFormat, call_id, count, finish_of, read_arguments, some_text};
+use crate::conversation::{Question, Reply, ToolCall, Turn, Usage};
 
 pub const FORMAT: ApiFormat = ApiFormat {
     name: "anthropic-messages",
@@ -61,6 +61,7 @@ fn body<'q>(question: &Question<'q>) -> Part<'q> {
             ("max_tokens", Some(Part::Count(params.max_tokens.unwrap_or(ANSWER_TOKENS)))),
             ("system", some_text(question.system)),
             ("messages", Some(Part::List(messages))),
+            ("stream", Some(Part::Flag(false))),
             ("tools", tools),
             ("temperature", params.temperature.map(Part::Real)),
             ("top_p", params.top_p.map(Part::Real)),
@@ -74,42 +75,49 @@ fn read(body: &Value) -> Result<Reply, String> {
     let content = body["content"].as_array().ok_or("it has no content")?;
     let texts = content.iter().filter(|block| block["type"] == "text").filter_map(|block| block["text"].as_str());
     let text = texts.collect::<Vec<_>>().join("\n");
-    let calls = content.iter().filter(|block| block["type"] == "tool_use").filter_map(read_call).collect();
-    let finish = match body["stop_reason"].as_str() {
-        Some("refusal") => Finish::Refused,
-        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
-        _ => Finish::Done,
-    };
-    let raw = content.iter().filter_map(raw_block).collect();
-    Ok(Reply { text, calls, raw, usage: read_usage(&body["usage"]), finish, request_id: None })
+    let (mut calls, mut raw) = (Vec::new(), Vec::new());
+    for block in content {
+        raw.extend(match block["type"].as_str() {
+            Some("text") if block["text"].as_str().is_none_or(|text| text.trim().is_empty()) => None,
+            Some("tool_use") => read_call(block, &calls).map(|call| {
+                let raw_call = raw_call(block, &call);
+                calls.push(call);
+                raw_call
+            }),
+            _ => Some(block.clone()),
+        });
+    }
+    // The API rejects reasoning that nothing follows.
+    while raw.last().is_some_and(|block| matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"))) {
+        raw.pop();
+    }
+    let finish = finish_of(&body["stop_reason"]);
+    Ok(Reply { text, calls, raw: raw.into(), usage: read_usage(&body["usage"]), finish, request_id: None })
 }
 
 fn read_usage(usage: &Value) -> Usage {
     // This API doesn't include cached tokens in `input_tokens`.
     let cached = count(usage, &["cache_read_input_tokens"]);
-    let input = count(usage, &["input_tokens"]) + count(usage, &["cache_creation_input_tokens"]) + cached;
+    let input = count(usage, &["input_tokens"]).saturating_add(count(usage, &["cache_creation_input_tokens"]));
+    let input = input.saturating_add(cached);
     let output = count(usage, &["output_tokens"]);
     Usage { input, cached, output, reasoning: 0, is_estimated: false }
 }
 
-fn read_call(block: &Value) -> Option<ToolCall> {
+fn read_call(block: &Value, before: &[ToolCall]) -> Option<ToolCall> {
+    let (id, name) = (call_id(&block["id"], before), block["name"].as_str()?.to_owned());
     let arguments = match &block["input"] {
-        Value::Object(arguments) => Ok(arguments.clone()),
-        _ => Err("the arguments aren't a JSON object".to_owned()),
+        Value::Null => Err("the arguments aren't a JSON object".to_owned()),
+        input => read_arguments(input),
     };
-    Some(ToolCall { id: block["id"].as_str()?.to_owned(), name: block["name"].as_str()?.to_owned(), arguments })
+    Some(ToolCall { id, name, arguments })
 }
 
-/// Returns a block for the history. The API rejects empty texts and calls whose arguments aren't an object, even if its
-/// own model produced them.
-fn raw_block(block: &Value) -> Option<Value> {
-    match block["type"].as_str() {
-        Some("text") if block["text"].as_str().is_none_or(|text| text.trim().is_empty()) => None,
-        Some("tool_use") if !block["input"].is_object() => {
-            let mut block = block.clone();
-            block["input"] = json!({});
-            Some(block)
-        }
-        _ => Some(block.clone()),
-    }
+/// Returns a call for the history. The API rejects arguments that aren't an object, even if its own model produced
+/// them.
+fn raw_call(block: &Value, call: &ToolCall) -> Value {
+    let mut raw = block.clone();
+    raw["id"] = call.id.as_str().into();
+    raw["input"] = Value::Object(call.arguments.clone().unwrap_or_default());
+    raw
 }

@@ -1,9 +1,9 @@
 //! The Chat Completions API of OpenAI and most model servers. Pure.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::part::Part;
-use super::{ApiFormat, arguments_text, count, read_arguments};
+use super::{ApiFormat, arguments_text, call_id, count, finish_of, is_empty, read_arguments};
 use crate::conversation::{Finish, Question, Reply, ToolCall, Turn, Usage};
 
 pub const FORMAT: ApiFormat = ApiFormat {
@@ -16,9 +16,6 @@ pub const FORMAT: ApiFormat = ApiFormat {
     read_usage,
     limit_key,
 };
-
-/// The keys of an answer that later requests return as they are: OpenRouter's models continue their reasoning from it.
-const RETURNED: &str = "reasoning_details";
 
 fn body<'q>(question: &Question<'q>) -> Part<'q> {
     let message = |role: &'q str, content: &'q str| Part::object([("role", role.into()), ("content", content.into())]);
@@ -53,6 +50,7 @@ fn body<'q>(question: &Question<'q>) -> Part<'q> {
         [
             ("model", Some(question.model.into())),
             ("messages", Some(Part::List(messages))),
+            ("stream", Some(Part::Flag(false))),
             ("tools", tools),
             ("temperature", params.temperature.map(Part::Real)),
             ("top_p", params.top_p.map(Part::Real)),
@@ -77,28 +75,46 @@ fn has_new_limit(model: &str) -> bool {
 
 fn read(body: &Value) -> Result<Reply, String> {
     let choice = body["choices"].as_array().and_then(|choices| choices.first()).ok_or("it has no choices")?;
-    let message = choice["message"].as_object().ok_or("its choice has no message")?;
+    let ended = finish_of(&choice["finish_reason"]);
+    let none = Map::new();
+    let message = match choice["message"].as_object() {
+        Some(message) => message,
+        // Some filters leave out the message.
+        None if ended != Finish::Done => &none,
+        None => return Err("its choice has no message".to_owned()),
+    };
     let mut text = message.get("content").map(read_text).unwrap_or_default();
     let refusal = message.get("refusal").and_then(Value::as_str).unwrap_or_default();
-    let finish = match choice["finish_reason"].as_str() {
-        _ if !refusal.is_empty() => Finish::Refused,
-        Some("content_filter" | "refusal") => Finish::Refused,
-        Some("length") => Finish::Length,
-        _ => Finish::Done,
-    };
+    let finish = if refusal.is_empty() { ended } else { Finish::Refused };
     if text.is_empty() {
         refusal.clone_into(&mut text);
     }
     let listed = message.get("tool_calls").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let calls: Vec<ToolCall> = listed.iter().enumerate().filter_map(|(number, call)| read_call(number, call)).collect();
-    let mut raw = json!({"role": "assistant", "content": text});
-    if !calls.is_empty() {
-        raw["tool_calls"] = calls.iter().map(raw_call).collect();
+    let (mut calls, mut raw_calls) = (Vec::new(), Vec::new());
+    for given in listed {
+        let Some(call) = read_call(given, &calls) else { continue };
+        raw_calls.push(raw_call(given, &call));
+        calls.push(call);
     }
-    if let Some(details) = message.get(RETURNED).filter(|details| details.is_array()) {
-        raw[RETURNED] = details.clone();
-    }
+    let raw = raw_message(message, &text, raw_calls);
     Ok(Reply { text, calls, raw, usage: read_usage(&body["usage"]), finish, request_id: None })
+}
+
+/// Returns a message for the history: as it came, with all state of the provider, such as signatures and reasoning.
+/// Only values that APIs reject in requests are changed.
+fn raw_message(message: &Map<String, Value>, text: &str, calls: Vec<Value>) -> Value {
+    let mut raw = message.clone();
+    raw.retain(|key, value| key == "content" || !is_empty(value));
+    raw.insert("role".to_owned(), "assistant".into());
+    if calls.is_empty() {
+        raw.remove("tool_calls");
+        if raw.get("content").is_none_or(is_empty) {
+            raw.insert("content".to_owned(), text.into());
+        }
+    } else {
+        raw.insert("tool_calls".to_owned(), calls.into());
+    }
+    Value::Object(raw)
 }
 
 /// Reads a message's content: a text, or a list of parts. Parts with the model's reasoning are left out.
@@ -113,17 +129,18 @@ fn read_text(content: &Value) -> String {
     }
 }
 
-fn read_call(number: usize, call: &Value) -> Option<ToolCall> {
+fn read_call(call: &Value, before: &[ToolCall]) -> Option<ToolCall> {
     let name = call["function"]["name"].as_str()?.to_owned();
-    // Some servers send no call ids. The number of the call within the answer replaces a missing id.
-    let id = call["id"].as_str().filter(|id| !id.is_empty());
-    let id = id.map_or_else(|| format!("call_{number}"), str::to_owned);
+    let id = call_id(&call["id"], before);
     Some(ToolCall { id, name, arguments: read_arguments(&call["function"]["arguments"]) })
 }
 
-fn raw_call(call: &ToolCall) -> Value {
-    let function = json!({"name": call.name, "arguments": arguments_text(&call.arguments)});
-    json!({"id": call.id, "type": "function", "function": function})
+fn raw_call(given: &Value, call: &ToolCall) -> Value {
+    let mut raw = given.clone();
+    raw["id"] = json!(call.id);
+    raw["type"] = json!("function");
+    raw["function"]["arguments"] = json!(arguments_text(&call.arguments));
+    raw
 }
 
 fn read_usage(usage: &Value) -> Usage {

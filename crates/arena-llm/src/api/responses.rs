@@ -1,9 +1,9 @@
 //! The Responses API of OpenAI, without storage at the provider: each request repeats the conversation. Pure.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use super::part::Part;
-use super::{ApiFormat, arguments_text, count, read_arguments, some_text};
+use super::{ApiFormat, arguments_text, call_id, count, finish_of, is_empty, read_arguments, some_text};
 use crate::conversation::{Finish, Question, Reply, ToolCall, Turn, Usage};
 
 pub const FORMAT: ApiFormat = ApiFormat {
@@ -56,6 +56,7 @@ fn body<'q>(question: &Question<'q>) -> Part<'q> {
             ("input", Some(Part::List(input))),
             ("tools", tools),
             ("store", Some(Part::Flag(false))),
+            ("stream", Some(Part::Flag(false))),
             ("include", reasons.then(|| Part::List(vec![REASONING.into()]))),
             ("temperature", params.temperature.map(Part::Real)),
             ("top_p", params.top_p.map(Part::Real)),
@@ -84,20 +85,21 @@ fn read(body: &Value) -> Result<Reply, String> {
             Some("message") => {
                 let text = read_message(item, &mut is_refused);
                 if !text.is_empty() {
-                    let mut message = json!({"role": "assistant", "content": text});
-                    if let Some(phase) = item.get("phase").filter(|phase| phase.is_string()) {
-                        message["phase"] = phase.clone();
-                    }
-                    raw.push(message);
+                    let mut message = raw_item(item);
+                    // The type of messages in answers requires an id.
+                    message.remove("type");
+                    message.insert("content".to_owned(), text.as_str().into());
+                    message.insert("role".to_owned(), "assistant".into());
+                    raw.push(Value::Object(message));
                     texts.push(text);
                 }
             }
             Some("function_call") => {
-                let Some(call) = read_call(calls.len(), item) else { continue };
-                raw.push(json!({
-                    "type": "function_call", "call_id": call.id, "name": call.name,
-                    "arguments": arguments_text(&call.arguments),
-                }));
+                let Some(call) = read_call(item, &calls) else { continue };
+                let mut raw_call = raw_item(item);
+                raw_call.insert("call_id".to_owned(), call.id.as_str().into());
+                raw_call.insert("arguments".to_owned(), arguments_text(&call.arguments).into());
+                raw.push(Value::Object(raw_call));
                 calls.push(call);
             }
             Some("reasoning") => raw.extend(read_reasoning(item)),
@@ -108,12 +110,10 @@ fn read(body: &Value) -> Result<Reply, String> {
     while raw.last().is_some_and(|item| item["type"] == "reasoning") {
         raw.pop();
     }
-    let finish = match body["incomplete_details"]["reason"].as_str() {
-        Some("content_filter") => Finish::Refused,
+    let finish = match finish_of(&body["incomplete_details"]["reason"]) {
         _ if is_refused => Finish::Refused,
-        Some("max_output_tokens") => Finish::Length,
-        _ if is_cut => Finish::Length,
-        _ => Finish::Done,
+        Finish::Done if is_cut => Finish::Length,
+        finish => finish,
     };
     let text = texts.join("\n");
     Ok(Reply { text, calls, raw: Value::Array(raw), usage: read_usage(&body["usage"]), finish, request_id: None })
@@ -131,10 +131,18 @@ fn read_message(item: &Value, is_refused: &mut bool) -> String {
     texts.join("\n")
 }
 
-fn read_call(number: usize, item: &Value) -> Option<ToolCall> {
-    let id = item["call_id"].as_str().or(item["id"].as_str()).filter(|id| !id.is_empty());
-    let id = id.map_or_else(|| format!("call_{number}"), str::to_owned);
-    Some(ToolCall { id, name: item["name"].as_str()?.to_owned(), arguments: read_arguments(&item["arguments"]) })
+/// Returns an item for the history: as it came, with all state of the provider, but without the id, which only a
+/// provider that stores answers knows.
+fn raw_item(item: &Value) -> Map<String, Value> {
+    let mut raw = item.as_object().cloned().unwrap_or_default();
+    raw.retain(|key, value| !matches!(key.as_str(), "id" | "status") && !is_empty(value));
+    raw
+}
+
+fn read_call(item: &Value, before: &[ToolCall]) -> Option<ToolCall> {
+    let id = if item["call_id"].is_string() { &item["call_id"] } else { &item["id"] };
+    let (id, name) = (call_id(id, before), item["name"].as_str()?.to_owned());
+    Some(ToolCall { id, name, arguments: read_arguments(&item["arguments"]) })
 }
 
 /// Returns a reasoning item as later requests repeat it; `None` if it refers to text that only the provider has.

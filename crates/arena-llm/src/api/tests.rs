@@ -120,11 +120,11 @@ fn chat_completions_repeats_calls_with_their_results() {
     assert_eq!(
         request,
         json!({
-            "model": "m", "seed": 7, "tools": [{"type": "function", "function": function}],
+            "model": "m", "seed": 7, "stream": false, "tools": [{"type": "function", "function": function}],
             "messages": [
                 {"role": "system", "content": "The rules."},
                 {"role": "user", "content": "Begin."},
-                {"role": "assistant", "content": "", "tool_calls": [call]},
+                {"role": "assistant", "content": null, "tool_calls": [call]},
                 {"role": "tool", "tool_call_id": "call_abc", "content": "done"},
                 {"role": "user", "content": "Your turn."},
             ],
@@ -146,7 +146,7 @@ fn responses_repeats_reasoning_and_calls_without_ids_of_the_provider() {
     assert_eq!(
         request,
         json!({
-            "model": "m", "instructions": "The rules.", "store": false, "include": ["reasoning.encrypted_content"],
+            "model": "m", "instructions": "The rules.", "store": false, "stream": false, "include": ["reasoning.encrypted_content"],
             "max_output_tokens": 500, "reasoning": {"effort": "low"},
             "tools": [{
                 "type": "function", "name": "act_guess", "description": "Act: guess.",
@@ -164,6 +164,102 @@ fn responses_repeats_reasoning_and_calls_without_ids_of_the_provider() {
     );
 }
 
+/// Returns the entry of an answer in the next request.
+fn returned(api: Api, body: &Value) -> Value {
+    let request = next_request(api, ToolUse::Native, body, &Params::default());
+    let entries = ["messages", "input"].into_iter().find_map(|key| request[key].as_array()).unwrap();
+    let own = entries.iter().filter(|entry| entry["role"] == "assistant" || entry["type"] == "function_call");
+    Value::Array(own.cloned().collect())
+}
+
+#[test]
+fn state_of_the_provider_goes_back_as_it_came() {
+    let function = json!({"name": "act_guess", "arguments": "{\"content\":\"7\"}"});
+    let signature = json!({"google": {"thought_signature": "c2ln"}});
+    let call = json!({"id": "c1", "type": "function", "function": function, "extra_content": signature, "index": 0});
+    let parts =
+        json!([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "a"}]);
+    for (came, goes) in [
+        (
+            json!({"role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls": [call]}),
+            json!({"role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls": [call]}),
+        ),
+        (
+            json!({"content": parts, "reasoning": "hm", "reasoning_details": [{"data": "g"}], "extra_content": signature}),
+            json!({"role": "assistant", "content": parts, "reasoning": "hm", "reasoning_details": [{"data": "g"}],
+                "extra_content": signature}),
+        ),
+        // Empty values mean nothing, and servers reject them.
+        (
+            json!({"role": "assistant", "content": null, "tool_calls": [], "annotations": [], "refusal": null, "audio": null}),
+            json!({"role": "assistant", "content": ""}),
+        ),
+        // A call without a name has no result, so it can't go back.
+        (
+            json!({"role": "assistant", "content": null, "tool_calls": [{"id": "c0"}, call]}),
+            json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        ),
+    ] {
+        assert_eq!(returned(Api::ChatCompletions, &chat(came, "stop")), json!([goes]));
+    }
+    let item = json!({"id": "fc_1", "type": "function_call", "status": "completed", "call_id": "c1", "name": "act_guess",
+        "arguments": "{\"content\":\"7\"}", "extra_content": signature});
+    let goes = json!({"type": "function_call", "call_id": "c1", "name": "act_guess",
+        "arguments": "{\"content\":\"7\"}", "extra_content": signature});
+    assert_eq!(returned(Api::Responses, &responses(json!([item]))), json!([goes]));
+    // The Messages API rejects reasoning that nothing follows, and calls without a name.
+    let thinking = json!({"type": "thinking", "thinking": "Hm.", "signature": "EqQB"});
+    let text = json!({"type": "text", "text": "Well."});
+    for (came, goes) in [
+        (json!([thinking, text]), json!([{"role": "assistant", "content": [thinking, text]}])),
+        (json!([text, {"type": "tool_use", "id": "t"}, thinking]), json!([{"role": "assistant", "content": [text]}])),
+        (json!([thinking]), json!([])),
+    ] {
+        assert_eq!(returned(Api::AnthropicMessages, &anthropic(came, "end_turn")), goes);
+    }
+}
+
+#[test]
+fn each_call_of_an_answer_has_its_own_id() {
+    let function = json!({"name": "wait", "arguments": "{}"});
+    let chat_call = |id: Value| json!({"id": id, "function": function});
+    let item = |id: Value| json!({"type": "function_call", "call_id": id, "name": "wait", "arguments": "{}"});
+    let block = |id: Value| json!({"type": "tool_use", "id": id, "name": "wait", "input": {}});
+    let ids = [json!("a"), json!("a"), json!("call_1"), json!(""), json!(7), json!("b")];
+    let list = |call: &dyn Fn(Value) -> Value| Value::Array(ids.iter().cloned().map(call).collect());
+    for (api, body) in [
+        (Api::ChatCompletions, chat(json!({"tool_calls": list(&chat_call)}), "tool_calls")),
+        (Api::Responses, responses(list(&item))),
+        (Api::AnthropicMessages, anthropic(list(&block), "tool_use")),
+    ] {
+        let reply = read_reply(api, ToolUse::Native, &body).unwrap();
+        let read: Vec<&str> = reply.calls.iter().map(|call| call.id.as_str()).collect();
+        assert_eq!(read, ["a", "call_1", "call_2", "call_3", "call_4", "b"], "{api}");
+        // The history has the same ids.
+        let request = next_request(api, ToolUse::Native, &body, &Params::default()).to_string();
+        for id in read {
+            assert_eq!(request.matches(&format!("\"{id}\"")).count(), 2, "{api} {id}: {request}");
+        }
+    }
+}
+
+#[test]
+fn arguments_are_an_object_or_its_text() {
+    for (arguments, expected) in [
+        (json!({"a": 1}), Ok(r#"{"a":1}"#)),
+        (json!(r#"{"a":1}"#), Ok(r#"{"a":1}"#)),
+        (json!(r#""{\"a\":1}""#), Ok(r#"{"a":1}"#)),
+        (json!("null"), Ok("{}")),
+        (json!(r#"{"a":"\ud83d"}"#), Ok("{\"a\":\"\u{fffd}\"}")),
+        (json!(null), Ok("{}")),
+        (json!([1]), Err("the arguments aren't a JSON object")),
+        (json!("[1]"), Err("the arguments aren't a JSON object")),
+    ] {
+        let read = read_arguments(&arguments).map(|arguments| json!(arguments).to_string());
+        assert_eq!(read.as_deref().map_err(String::as_str), expected, "{arguments}");
+    }
+}
+
 #[test]
 fn anthropic_messages_puts_results_before_other_messages() {
     let api = Api::AnthropicMessages;
@@ -177,7 +273,7 @@ fn anthropic_messages_puts_results_before_other_messages() {
     assert_eq!(
         request,
         json!({
-            "model": "m", "system": "The rules.", "max_tokens": 4096,
+            "model": "m", "system": "The rules.", "max_tokens": 4096, "stream": false,
             "tools": [{"name": "act_guess", "description": "Act: guess.", "input_schema": tool().parameters}],
             "messages": [
                 {"role": "user", "content": [{"type": "text", "text": "Begin."}]},
@@ -237,11 +333,11 @@ fn parameters_have_the_names_of_the_api() {
         assert_eq!(api == Api::ChatCompletions, api.takes_seed());
         request_body(api, ToolUse::Native, &question).to_string()
     };
-    expect![[r#"{"max_tokens":100,"messages":[{"content":"Hello.","role":"user"}],"model":"org/m","reasoning_effort":"high","seed":-1,"temperature":0.5,"top_k":40,"top_p":0.9}"#]]
+    expect![[r#"{"max_tokens":100,"messages":[{"content":"Hello.","role":"user"}],"model":"org/m","reasoning_effort":"high","seed":-1,"stream":false,"temperature":0.5,"top_k":40,"top_p":0.9}"#]]
         .assert_eq(&shown(Api::ChatCompletions, "org/m"));
-    expect![[r#"{"include":["reasoning.encrypted_content"],"input":[{"content":"Hello.","role":"user"}],"max_output_tokens":100,"model":"m","reasoning":{"effort":"high"},"store":false,"temperature":0.5,"top_k":40,"top_p":0.9}"#]]
+    expect![[r#"{"include":["reasoning.encrypted_content"],"input":[{"content":"Hello.","role":"user"}],"max_output_tokens":100,"model":"m","reasoning":{"effort":"high"},"store":false,"stream":false,"temperature":0.5,"top_k":40,"top_p":0.9}"#]]
         .assert_eq(&shown(Api::Responses, "m"));
-    expect![[r#"{"max_tokens":100,"messages":[{"content":[{"text":"Hello.","type":"text"}],"role":"user"}],"model":"m","output_config":{"effort":"high"},"temperature":0.5,"top_k":40,"top_p":0.9}"#]]
+    expect![[r#"{"max_tokens":100,"messages":[{"content":[{"text":"Hello.","type":"text"}],"role":"user"}],"model":"m","output_config":{"effort":"high"},"stream":false,"temperature":0.5,"top_k":40,"top_p":0.9}"#]]
         .assert_eq(&shown(Api::AnthropicMessages, "m"));
     for (model, is_new) in [("gpt-5", true), ("o3-mini", true), ("gpt-oss-120b", false), ("olmo", false), ("m", false)]
     {
@@ -288,6 +384,41 @@ fn cut_and_refused_answers_are_answers() {
 }
 
 #[test]
+fn ends_of_answers_are_read_in_the_words_of_any_provider() {
+    let words = json!({"role": "assistant", "content": "So"});
+    let incomplete = |reason: &str| {
+        let mut body = responses(json!([]));
+        body["status"] = json!("incomplete");
+        body["incomplete_details"] = json!({"reason": reason});
+        body
+    };
+    for (reason, finish) in [
+        ("stop", Finish::Done),
+        ("STOP", Finish::Done),
+        ("tool_calls", Finish::Done),
+        ("MALFORMED_FUNCTION_CALL", Finish::Done),
+        ("SAFETY", Finish::Refused),
+        ("Recitation", Finish::Refused),
+        ("content_filter: PROHIBITED_CONTENT", Finish::Refused),
+        ("FinishReason.SPII", Finish::Refused),
+        ("sensitive", Finish::Refused),
+        ("MAX_TOKENS", Finish::Length),
+        ("Length", Finish::Length),
+        ("model_length", Finish::Length),
+    ] {
+        let read = |api, body: &Value| read_reply(api, ToolUse::Native, body).unwrap().finish;
+        assert_eq!(read(Api::ChatCompletions, &chat(words.clone(), reason)), finish, "{reason}");
+        assert_eq!(read(Api::AnthropicMessages, &anthropic(json!([]), reason)), finish, "{reason}");
+        // An incomplete answer isn't done.
+        let expected = if finish == Finish::Done { Finish::Length } else { finish };
+        assert_eq!(read(Api::Responses, &incomplete(reason)), expected, "{reason}");
+        let without = json!({"choices": [{"finish_reason": reason}]});
+        let read = read_reply(Api::ChatCompletions, ToolUse::Native, &without).map(|reply| reply.finish);
+        assert_eq!(read.ok(), (finish != Finish::Done).then_some(finish), "{reason} without a message");
+    }
+}
+
+#[test]
 fn odd_answers_are_read_as_far_as_possible() {
     let (native, api) = (ToolUse::Native, Api::ChatCompletions);
     let call = |call: Value| chat(json!({"role": "assistant", "tool_calls": [call]}), "tool_calls");
@@ -312,7 +443,7 @@ fn odd_answers_are_read_as_far_as_possible() {
         json!([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
     let mut odd = chat(json!({"role": "assistant", "content": parts}), "stop");
     // Reasoning is in the total only.
-    odd["usage"] = json!({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 20,
+    odd["usage"] = json!({"prompt_tokens": 10.0, "completion_tokens": 2, "total_tokens": 20.0,
         "prompt_cache_hit_tokens": 4, "completion_tokens_details": {"reasoning_tokens": 8}});
     check(api, native, &odd, expect![[r#""a\nb" [] [10, 4, 10, 8] Done"#]]);
     let odd = anthropic(json!([{"type": "tool_use", "id": "t", "name": "wait", "input": "x"}]), "tool_use");
@@ -320,7 +451,9 @@ fn odd_answers_are_read_as_far_as_possible() {
         Api::AnthropicMessages,
         native,
         &odd,
-        expect![[r#""" [t wait: the arguments aren't a JSON object] [1200, 1024, 90, 0] Done"#]],
+        expect![[
+            r#""" [t wait: the arguments aren't a JSON object: expected value at line 1 column 1] [1200, 1024, 90, 0] Done"#
+        ]],
     );
     for (api, body, expected) in [
         (api, json!({"choices": []}), expect!["error: it has no choices"]),

@@ -72,7 +72,7 @@ fn shown(sent: Result<Received, Fault>) -> String {
     match sent {
         Ok(received) => format!("answer: {}, {:?}", received.reply.text, received.reply.finish),
         Err(fault) => {
-            let Fault { class, sentence, retry_after, request_id } = fault;
+            let Fault { class, sentence, retry_after, request_id, .. } = fault;
             let pause = retry_after.map(|pause| format!("; pause {pause:?}")).unwrap_or_default();
             let id = request_id.map(|id| format!("; id {id}")).unwrap_or_default();
             format!("{}: {sentence}{pause}{id}", class.name())
@@ -85,6 +85,13 @@ async fn check(act: Act, expected: Expect) {
         Timeouts { first_byte: Duration::from_millis(300), whole: Duration::from_millis(600), ..Timeouts::default() };
     let endpoint = endpoint(serve(act).await).with_timeouts(times);
     expected.assert_eq(&shown(Client::new().send(&endpoint, b"{}").await));
+}
+
+#[tokio::test]
+async fn half_of_a_character_is_replaced() {
+    let half = ANSWER.replace("hello", "hello \\ud83d");
+    check(Act::Send(answer(200, "", &half)), expect!["answer: hello \u{fffd}, Done"]).await;
+    check(Act::Send(answer(500, "", r#"{"error": "\ud83d"}"#)), expect!["failing: HTTP 500: \u{fffd}"]).await;
 }
 
 #[tokio::test]
@@ -143,6 +150,13 @@ async fn faults_have_classes_and_sentences_without_the_key() {
         expect!["malformed: its answer isn't JSON (EOF while parsing a string at line 1 column 19)"],
     )
     .await;
+    for stream in ["data: {}\n\n", "\nevent: response.created\ndata: {}\n\n", ": waiting\n\n"] {
+        check(
+            Act::Send(answer(200, "content-type: text/event-stream\r\n", stream)),
+            expect!["malformed: its answer is a stream of events, although the request has `stream: false`"],
+        )
+        .await;
+    }
     check(
         Act::Send(answer(200, "request-id: req_2\r\n", r#"{"choices": []}"#)),
         expect![[
@@ -203,6 +217,38 @@ async fn faults_have_classes_and_sentences_without_the_key() {
 }
 
 #[tokio::test]
+async fn a_request_is_sent_again_in_the_form_that_the_endpoint_asks_for() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}/v1", listener.local_addr().unwrap());
+    let serving = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut bodies = Vec::new();
+        while let Some(request) = read_request(&mut stream).await {
+            let body = request.split_once("\r\n\r\n").unwrap().1.to_owned();
+            let reject = |text: &str| answer(400, "", &format!(r#"{{"error": {{"message": "{text}"}}}}"#));
+            let sent = match body.as_str() {
+                old if old.contains("\"max_tokens\"") => reject("Use 'max_completion_tokens' instead."),
+                extra if extra.contains("reasoning") => reject("property 'reasoning' is unsupported"),
+                _ => answer(200, "", ANSWER),
+            };
+            bodies.push(body);
+            stream.write_all(&sent).await.unwrap();
+        }
+        bodies
+    });
+    let (client, endpoint) = (Client::new(), Endpoint::new(Api::ChatCompletions, &base, None).unwrap());
+    let body = br#"{"max_tokens":5,"messages":[{"reasoning":"hm","role":"assistant"}]}"#;
+    for _ in 0..2 {
+        let received = client.send(&endpoint, body).await.unwrap();
+        assert_eq!((received.reply.text.as_str(), received.request_bytes), ("hello", body.len()));
+    }
+    drop(client);
+    let last = r#"{"max_completion_tokens":5,"messages":[{"role":"assistant"}]}"#;
+    let second = r#"{"max_completion_tokens":5,"messages":[{"reasoning":"hm","role":"assistant"}]}"#;
+    assert_eq!(serving.await.unwrap(), [std::str::from_utf8(body).unwrap(), second, last, last]);
+}
+
+#[tokio::test]
 async fn servers_that_nothing_reaches_are_unreachable() {
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     expect!["unreachable: it can't be connected: Connection refused (os error 111)"]
@@ -240,6 +286,7 @@ async fn check_ask(answers: Vec<Vec<u8>>, patience_ms: u64, expected: Expect) {
     let mut lines = Vec::new();
     let mut on_retry = |retry: &Retry| {
         lines.push(format!("{}: {}; pause {} ms", retry.class.name(), retry.sentence, retry.pause_ms));
+        true
     };
     let asked = ask(&Client::new(), &endpoint, &pacer, b"{}", patience, &mut on_retry).await;
     lines.push(shown(asked));

@@ -61,7 +61,7 @@ impl Provider {
         let (parts, body) = request.into_parts();
         let body: Value = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap();
         *self.last.lock() = Some((parts.headers.clone(), body.clone()));
-        let ask = body["ask"].as_str().unwrap_or_default();
+        let ask = body["user"].as_str().unwrap_or_default();
         if ask == "fail" {
             return respond(StatusCode::SERVICE_UNAVAILABLE, &json!({"error": {"message": format!("no {SECRET}")}}));
         }
@@ -186,7 +186,8 @@ async fn tokens_are_those_that_the_provider_counts() {
         let provider = Arc::new(Provider::default());
         let (gateway, address) = gateway(api, provider.start().await, Caps::default()).await;
         for number in 0..10 {
-            let body = json!({"model": "dear", "stream": number % 2 == 1, "max_tokens": 50});
+            let choice = "x".repeat(200);
+            let body = json!({"model": "dear", "stream": number % 2 == 1, "max_tokens": 100, "tool_choice": choice});
             let answered = post(address, path, TOKEN, &body).await;
             assert_eq!(answered.status, 200, "{}", answered.body);
             if number % 2 == 1 {
@@ -262,11 +263,11 @@ async fn a_call_that_may_exceed_the_budget_is_refused() {
 async fn faults_of_the_provider_are_no_faults_of_the_agent() {
     let provider = Arc::new(Provider::default());
     let (gateway, address) = gateway(Api::Responses, provider.start().await, Caps::default()).await;
-    let failed = post(address, "/v1/responses", TOKEN, &json!({"ask": "fail"})).await;
+    let failed = post(address, "/v1/responses", TOKEN, &json!({"user": "fail"})).await;
     assert_eq!(failed.status, 503);
     assert!(failed.body.contains("no [key]"), "{}", failed.body);
     assert_eq!(gateway.metered().outage.unwrap(), "HTTP 503: no [key]");
-    let redirected = post(address, "/v1/responses", TOKEN, &json!({"ask": "redirect"})).await;
+    let redirected = post(address, "/v1/responses", TOKEN, &json!({"user": "redirect"})).await;
     assert_eq!(redirected.status, 502);
     assert_eq!(post(address, "/v1/responses", TOKEN, &json!({})).await.status, 200);
     let Metered { spent, failed, outage, .. } = gateway.metered();
@@ -283,7 +284,7 @@ async fn an_answer_that_the_agent_does_not_read_to_its_end_counts_whole() {
     let provider = Arc::new(Provider::default());
     let (gateway, address) = gateway(Api::AnthropicMessages, provider.start().await, Caps::default()).await;
     let request = Request::post("/v1/messages").header("host", "x").header("x-api-key", TOKEN);
-    let body = json!({"stream": true, "max_tokens": 1}).to_string();
+    let body = json!({"stream": true, "max_tokens": 100}).to_string();
     let mut sender = connect(address).await;
     let mut response = sender.send_request(request.body(Full::new(Bytes::from(body))).unwrap()).await.unwrap();
     let first = response.body_mut().frame().await.unwrap().unwrap();

@@ -4,7 +4,7 @@ use hyper::body::Bytes;
 use serde_json::{Map, Value};
 
 use crate::client::BYTES_A_TOKEN;
-use crate::{Api, Usage};
+use crate::{Api, Usage, lenient};
 
 /// The maximum size of an event, and of an answer without events, that is read. Larger ones pass unread, and their
 /// tokens are estimated.
@@ -71,7 +71,7 @@ impl UsageReader {
         match self.is_stream {
             true => self.read_line(&rest),
             false => {
-                if let Ok(Value::Object(mut body)) = serde_json::from_slice(&rest) {
+                if let Ok(Value::Object(mut body)) = lenient::parse(&rest) {
                     self.count(body.remove("usage").as_ref());
                 }
             }
@@ -97,7 +97,7 @@ impl UsageReader {
         if !data.windows(7).any(|word| word == b"\"usage\"") {
             return;
         }
-        let Ok(event) = serde_json::from_slice::<Value>(data) else { return };
+        let Ok(event) = lenient::parse::<Value>(data) else { return };
         let places = match self.api {
             Api::ChatCompletions => [event.get("usage"), None],
             Api::Responses => [event.pointer("/response/usage"), None],
@@ -161,6 +161,7 @@ mod tests {
         assert_eq!(read("{}", false, true), (10, 1, true));
         assert_eq!(read("not JSON", false, true), (10, 2, true));
         assert_eq!(read(r#"{"usage":{"input_tokens":3,"output_tokens":2}}"#, false, true), (3, 2, false));
+        assert_eq!(read(r#"{"a":"\ud83d","usage":{"input_tokens":3,"output_tokens":2}}"#, false, true), (3, 2, false));
         let begun = "data: {\"message\":{\"usage\":{\"input_tokens\":5,\"output_tokens\":1}}}\n";
         assert_eq!(read(begun, true, false), (5, 17, true));
     }

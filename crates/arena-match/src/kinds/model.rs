@@ -192,7 +192,10 @@ impl ModelEndpoint {
         let body = request_bytes(api, tool_use, &talk.question(&self.model));
         let (name, outage) = (self.name.as_str(), &self.outage);
         // If the deadline comes before the next answer, the endpoint is at fault.
-        let mut on_retry = |retry: &Retry| outage.begin(failure(name, &retry.sentence));
+        let mut on_retry = |retry: &Retry| {
+            outage.begin(failure(name, &retry.sentence));
+            true
+        };
         let asked = self.runtime.block_on(async {
             let asked = ask(&self.client, &self.endpoint, &self.pacer, &body, left, &mut on_retry);
             tokio::time::timeout(left.saturating_add(MARGIN), asked).await

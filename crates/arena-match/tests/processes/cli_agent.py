@@ -42,7 +42,7 @@ class Tools:
 def think(stream):
     """Asks the model, as the provider's client would."""
     headers = {"x-api-key": os.environ["MODEL_TOKEN"], "anthropic-version": "2023-06-01"}
-    body = {"model": "any", "max_tokens": 100, "stream": stream, "messages": [{"role": "user", "content": "move"}]}
+    body = {"model": "any", "max_tokens": 100, "stream": stream, "messages": [{"role": "user", "content": "move " * 800}]}
     with post(os.environ["MODEL_URL"] + "/v1/messages", headers, body) as answer:
         text = answer.read().decode()
     assert "message_delta" in text if stream else json.loads(text)["usage"], text

@@ -1,12 +1,9 @@
 //! The endpoint of a language model, from the options of the command line.
 
-use arena_llm::{Api, Endpoint, EndpointError, ModelAddress, PRESETS, Preset, Timeouts, ToolUse};
+use arena_llm::{Api, Endpoint, EndpointError, ModelAddress, PRESETS, Preset, ToolUse};
 
 use crate::args::ModelArgs;
 use crate::exit::{Exit, Failure};
-
-/// Time limit of one request; models may take minutes to answer.
-const ANSWER: std::time::Duration = std::time::Duration::from_secs(300);
 
 /// Returns the address of `--model`, or of `--agent model:ADDRESS`.
 ///
@@ -63,7 +60,7 @@ pub fn endpoint(address: &ModelAddress, args: &ModelArgs) -> Result<Endpoint, Fa
     })?;
     let endpoint = Endpoint::new(address.api, base, key).map_err(|error| Failure::new(Exit::Usage, error))?;
     let tool_use = if args.no_tools { ToolUse::Text } else { ToolUse::Native };
-    Ok(endpoint.with_tool_use(tool_use).with_timeouts(Timeouts { whole: ANSWER, ..Timeouts::default() }))
+    Ok(endpoint.with_tool_use(tool_use))
 }
 
 #[cfg(test)]

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 use super::{CountingStandIn, EvalFixture, RunSpec};
 use crate::program::arena;
 
+/// The number of answers between two kills of a run with a cap.
+const BETWEEN: u64 = 20;
+
 /// The number of kills.
 const KILLS: u64 = 5;
 
@@ -60,4 +63,44 @@ fn a_killed_run_ends_like_an_uninterrupted_one() {
     let games = fixture.lines("killed", "journal.jsonl", "game");
     let ids: BTreeSet<&str> = games.iter().map(|game| game["game"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), games.len(), "a game is recorded twice");
+}
+
+#[test]
+fn kills_do_not_exceed_the_cap() {
+    let fixture = EvalFixture::new();
+    let stand_in = CountingStandIn::start(&["--answer-ms", "10", "--seed", "3"]);
+    let mut spec = RunSpec::new(&["leaky", "greedy"], &["psi", "ultimatum"], 20);
+    spec.endpoint = stand_in.base().to_owned();
+    let cap = 0.5;
+    spec.end = format!("[budget]\nusd = {cap}\n");
+    let file = fixture.write("run.toml", &spec.toml());
+    let dir = fixture.path("run");
+    let (begun, mut kills) = (Instant::now(), 0);
+    let code = loop {
+        let until = stand_in.answers() + BETWEEN;
+        let mut command = arena(&["eval", "run", &file, "--out", dir.to_str().unwrap()]);
+        let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let ended = loop {
+            if let Some(status) = running.try_wait().unwrap() {
+                break Some(status);
+            }
+            if stand_in.answers() >= until {
+                running.kill().unwrap();
+                running.wait().unwrap();
+                break None;
+            }
+            assert!(begun.elapsed() < TIMEOUT, "the run makes no progress");
+            // The counts have no notifications, so the test polls.
+            thread::sleep(Duration::from_millis(2));
+        };
+        match ended {
+            Some(status) => break status.code(),
+            None => kills += 1,
+        }
+    };
+    // The provider bills all answers, also those that no process has received.
+    let billed = stand_in.usd();
+    println!("{kills} kills, {billed} of {cap} US dollars billed");
+    assert_eq!(code, Some(19), "the run ends at its cap");
+    assert!(kills >= 3 && billed > 0.0 && billed <= cap, "{billed} of {cap} US dollars after {kills} kills");
 }

@@ -151,6 +151,7 @@ impl Request {
     /// Returns the API and the conversation of a request, or its fault.
     fn judge(&self, key: &str, asked: usize) -> Result<(Api, ModelConversation), String> {
         let demand = |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{what}: {}", self.body)) };
+        demand(self.body["stream"] == false, "stream")?;
         demand(self.body["model"].as_str().is_some_and(|model| !model.is_empty()), "model")?;
         let tools = self.body["tools"].as_array().map_or(&[][..], Vec::as_slice);
         let list = if self.path == "/v1/responses" { "input" } else { "messages" };
@@ -165,7 +166,9 @@ impl Request {
                     demand(tool["function"]["parameters"]["type"] == "object", "parameters")?;
                 }
                 for (number, message) in messages.iter().enumerate() {
-                    let content = message["content"].as_str().ok_or("content")?.to_owned();
+                    // An answer goes back as it came.
+                    let is_call = message["content"].is_null() && message["tool_calls"].is_array();
+                    let content = message["content"].as_str().or(is_call.then_some("")).ok_or("content")?.to_owned();
                     match message["role"].as_str() {
                         Some("system") if number == 0 => seen.system = content,
                         Some("user") if open.is_empty() && !content.is_empty() => seen.user_texts.push(content),

@@ -181,7 +181,9 @@ fn facts(call: &CallRecord) -> Markup {
             dd {
                 (grouped(usage.output)) " tokens"
                 @if usage.reasoning > 0 { ", " (grouped(usage.reasoning)) " of them for reasoning" }
-                @if usage.is_estimated { " (estimated)" }
+                @if let Some(reported) = call.reported {
+                    " (estimated: the endpoint's " (grouped(reported.tokens())) " can't be true)"
+                } @else if usage.is_estimated { " (estimated)" }
             }
             dt { "Cost" } dd { (maybe_dollars(call.usd)) }
             dt { "First byte" } dd { (grouped(call.first_byte_ms)) " ms" }

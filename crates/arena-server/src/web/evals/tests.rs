@@ -124,10 +124,16 @@ impl RunOnDisk {
             new: vec![Turn::Told("Your turn.".to_owned())],
             reply: reply(),
             usd: Some(0.01),
+            reported: None,
             first_byte_ms: 12,
             ms: 1500,
             request_bytes: 99,
-            retries: vec![Retry { class: FaultClass::Busy, sentence: "HTTP 429".to_owned(), pause_ms: 500 }],
+            retries: vec![Retry {
+                class: FaultClass::Busy,
+                sentence: "HTTP 429".to_owned(),
+                pause_ms: 500,
+                usage: None,
+            }],
             time: 1_000,
         };
         calls.add(&CallLine::Call(Box::new(call))).unwrap();
