@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -253,6 +254,12 @@ pub trait ChallengeType: Send + Sync {
         1
     }
 
+    /// Returns this challenge with another version of its rules, or `None` if the program doesn't have that version.
+    /// Only [`ChallengeType::create`] needs it: the state of a running session contains its version.
+    fn with_rules(&self, _version: u32) -> Option<Arc<dyn ChallengeType>> {
+        None
+    }
+
     /// Returns the script, or `None` for a built-in challenge.
     fn script(&self) -> Option<&Script> {
         None
@@ -334,6 +341,13 @@ pub trait Rules: Operator + Serialize + DeserializeOwned + Sized + 'static {
 
     /// The options with their defaults. Deserialization should deny unknown fields.
     type Options: Default + Serialize + DeserializeOwned + Send + Sync;
+    /// The oldest version of the rules that the program still plays.
+    const OLDEST_RULES: u32 = Self::RULES_VERSION;
+
+    /// The version of the rules in matches. All agents of a match join at once, so a change of the messages before the
+    /// start of a game need not raise it.
+    const MATCH_VERSION: u32 = Self::RULES_VERSION;
+
 
     /// Returns an error if the game can't be played with these options.
     ///
@@ -359,6 +373,9 @@ pub trait Rules: Operator + Serialize + DeserializeOwned + Sized + 'static {
     fn tell(ended: &EndedGame<'_>, _rules: Option<&Self>) -> String {
         ended.tell_scores()
     }
+
+    /// Changes a new game to a version from [`Rules::OLDEST_RULES`] to [`Rules::RULES_VERSION`].
+    fn set_version(&mut self, _version: u32) {}
 
     /// Returns a remark on a message of an ended session, if it contained a secret of a player that another player
     /// learned according to the attributions.
@@ -388,6 +405,7 @@ pub struct Builtin<R: Rules> {
 
 impl<R: Rules> Builtin<R> {
     /// Creates the challenge type with an arena's options. Each missing option has its default.
+    version: u32,
     ///
     /// # Errors
     /// If an option is unknown, has the wrong type, or makes the game impossible.
@@ -398,7 +416,9 @@ impl<R: Rules> Builtin<R> {
         let value = |name: &str| values.get(name).cloned().unwrap_or_default();
         let choices = R::OVERRIDABLE.iter().map(|setting| setting.describe(value(setting.name))).collect();
         match serde_json::to_value(&options) {
-            Ok(Value::Object(options)) => Ok(Builtin { options, choices, metadata, rules: PhantomData }),
+            Ok(Value::Object(options)) => {
+                Ok(Builtin { options, choices, metadata, version: R::RULES_VERSION, rules: PhantomData })
+            }
             _ => Err(OptionsError(format!("the options of {} aren't a JSON object", R::ID))),
         }
     }
@@ -432,7 +452,13 @@ impl<R: Rules> ChallengeType for Builtin<R> {
     }
 
     fn rules_version(&self) -> u32 {
-        R::RULES_VERSION
+        self.version
+    }
+
+    fn with_rules(&self, version: u32) -> Option<Arc<dyn ChallengeType>> {
+        let is_known = (R::OLDEST_RULES..=R::RULES_VERSION).contains(&version);
+        let same = is_known.then(|| Self::new(&self.options).expect("the options were checked"));
+        same.map(|same| Arc::new(Builtin { version, ..same }) as Arc<dyn ChallengeType>)
     }
 
     fn resolve(&self, overrides: &Map<String, Value>) -> Result<Value, OptionsError> {
@@ -479,7 +505,9 @@ impl<R: Rules> ChallengeType for Builtin<R> {
 
     fn create(&self, facts: &SessionFacts) -> Result<Box<dyn Operator>, Rejection> {
         let options = R::Options::deserialize(&facts.options).expect("resolve() made these options");
-        Ok(Box::new(R::deal(&options, facts.dealt_from())))
+        let mut rules = R::deal(&options, facts.dealt_from());
+        rules.set_version(self.version);
+        Ok(Box::new(rules))
     }
 
     fn restore(&self, _facts: &SessionFacts, state: &str) -> Result<Box<dyn Operator>, RestoreError> {

@@ -9,8 +9,8 @@ use arena_match::{HeaderLine, ReplayError};
 use arena_model::{ChallengeType, GameType, SessionId};
 use arena_record::log::NoteKey;
 use arena_record::{
-    Header, InputsStored, Lie, Parsed, ReadError, ReadLimits, RecordPublicKey, RecordedRules, Unchecked, read,
-    reexecute,
+    Header, InputsStored, Lie, Parsed, ReadError, ReadLimits, RecordPublicKey, RecordedRules, Unchecked, has_rules,
+    read, reexecute,
 };
 use serde::Serialize;
 use serde_json::Map;
@@ -406,8 +406,8 @@ impl Checks {
                 let mut named = self.scripts.iter().filter(|loaded| loaded.challenge.id() == name);
                 let version =
                     |loaded: &LoadedScript| loaded.challenge.script().map(|found| found.version().to_string());
-                let wanted = Some(script.to_string());
-                match (named.clone().find(|loaded| version(loaded) == wanted), named.next().and_then(version)) {
+                let is_same = |loaded: &&LoadedScript| has_rules(header, &*loaded.challenge);
+                match (named.clone().find(is_same), named.next().and_then(version)) {
                     (Some(loaded), _) => Ok(&*loaded.challenge),
                     (None, Some(other)) => Err(format!(
                         "the rules are version {script} of {name}, but the given folder has version {other}"
@@ -419,7 +419,7 @@ impl Checks {
             }
             RecordedRules::Builtin { version, .. } => match self.built_in.get(name.as_str()) {
                 None => Err(format!("this program has no rules of {name}; release {release} has them")),
-                Some(challenge) if challenge.rules_version() != *version => Err(format!(
+                Some(challenge) if !has_rules(header, &**challenge) => Err(format!(
                     "this program has version {} of the rules; release {release} has version {version}",
                     challenge.rules_version()
                 )),
