@@ -265,6 +265,11 @@ pub trait ChallengeType: Send + Sync {
         None
     }
 
+    /// Returns true if the rules get the players' user ids, so that a game can be played again with these ids only.
+    fn sees_users(&self) -> bool {
+        false
+    }
+
     /// Returns true if a transition may take milliseconds rather than microseconds, so that other tasks shouldn't wait
     /// for it.
     fn is_slow(&self) -> bool {
@@ -336,11 +341,6 @@ pub trait Rules: Operator + Serialize + DeserializeOwned + Sized + 'static {
     /// sessions of different versions count on different boards.
     const RULES_VERSION: u32 = 1;
 
-    /// The options that the creator of a session may choose. Only the arena's configuration sets the other options.
-    const OVERRIDABLE: &'static [Setting];
-
-    /// The options with their defaults. Deserialization should deny unknown fields.
-    type Options: Default + Serialize + DeserializeOwned + Send + Sync;
     /// The oldest version of the rules that the program still plays.
     const OLDEST_RULES: u32 = Self::RULES_VERSION;
 
@@ -348,6 +348,11 @@ pub trait Rules: Operator + Serialize + DeserializeOwned + Sized + 'static {
     /// start of a game need not raise it.
     const MATCH_VERSION: u32 = Self::RULES_VERSION;
 
+    /// The options that the creator of a session may choose. Only the arena's configuration sets the other options.
+    const OVERRIDABLE: &'static [Setting];
+
+    /// The options with their defaults. Deserialization should deny unknown fields.
+    type Options: Default + Serialize + DeserializeOwned + Send + Sync;
 
     /// Returns an error if the game can't be played with these options.
     ///
@@ -369,13 +374,13 @@ pub trait Rules: Operator + Serialize + DeserializeOwned + Sized + 'static {
     /// Deals a new game. The options have been checked.
     fn deal(options: &Self::Options, seed: &Seed) -> Self;
 
+    /// Changes a new game to a version from [`Rules::OLDEST_RULES`] to [`Rules::RULES_VERSION`].
+    fn set_version(&mut self, _version: u32) {}
+
     /// Returns the result of an ended session as a sentence. `rules` has the final state, if the session has kept it.
     fn tell(ended: &EndedGame<'_>, _rules: Option<&Self>) -> String {
         ended.tell_scores()
     }
-
-    /// Changes a new game to a version from [`Rules::OLDEST_RULES`] to [`Rules::RULES_VERSION`].
-    fn set_version(&mut self, _version: u32) {}
 
     /// Returns a remark on a message of an ended session, if it contained a secret of a player that another player
     /// learned according to the attributions.
@@ -400,12 +405,12 @@ pub struct Builtin<R: Rules> {
     options: Map<String, Value>,
     choices: Vec<ChallengeOption>,
     metadata: ChallengeMetadata,
+    version: u32,
     rules: PhantomData<fn() -> R>,
 }
 
 impl<R: Rules> Builtin<R> {
     /// Creates the challenge type with an arena's options. Each missing option has its default.
-    version: u32,
     ///
     /// # Errors
     /// If an option is unknown, has the wrong type, or makes the game impossible.

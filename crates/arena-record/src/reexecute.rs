@@ -60,6 +60,12 @@ pub enum Unchecked {
         /// The number of the event.
         event: u64,
     },
+    /// The id of a joining user is withheld, and the rules may depend on it.
+    #[error("the game can't be played beyond event {event}: the user's id is withheld, and the script may use it")]
+    UserWithheld {
+        /// The number of the event.
+        event: u64,
+    },
     /// A script failed, which may be a fault of this machine.
     #[error("the game can't be played beyond event {event}: {message}")]
     Failed {
@@ -149,7 +155,9 @@ pub fn reexecute_to(parsed: &Parsed, challenge: &dyn ChallengeType, event: u64) 
         None => Ok(replay.session),
         Some(unchecked) => {
             let event = match unchecked {
-                Unchecked::Withheld { event } | Unchecked::Failed { event, .. } => Some(event),
+                Unchecked::Withheld { event } | Unchecked::UserWithheld { event } | Unchecked::Failed { event, .. } => {
+                    Some(event)
+                }
                 _ => None,
             };
             Err(Lie { line: event.map_or(1, line_of), event, what: unchecked.to_string() })
@@ -280,6 +288,9 @@ impl<'r> Replay<'r> {
             EventKind::Join => {
                 let invite = event.invite.ok_or_else(|| lie(event, "the player's name is missing"))?;
                 let user = self.user_of(event)?;
+                if user.is_none() && event.user.is_some() && challenge.sees_users() {
+                    return Err(Stop::Unchecked(Unchecked::UserWithheld { event: event.event }));
+                }
                 join(session, challenge, policy, invite, user, at).map_err(|error| match error {
                     JoinError::Rejected(rejection) => refused(event, &rejection),
                     error => lie(event, format!("the join is impossible: {error}")).into(),

@@ -46,10 +46,10 @@ pub struct Checks {
     limits: ReadLimits,
 }
 
-/// A scripted challenge, for sessions and for matches.
+/// A scripted challenge, for sessions and for matches of each version of the API.
 struct LoadedScript {
     challenge: Arc<dyn ChallengeType>,
-    game: &'static GameType,
+    games: Vec<&'static GameType>,
 }
 
 /// A part of a file, in the order of the checks.
@@ -167,7 +167,7 @@ impl Checks {
             .collect();
         let load = |folder: &PathBuf| {
             let challenge: Arc<dyn ChallengeType> = Arc::new(scripts::load(folder)?);
-            Ok(LoadedScript { game: GameType::of_challenge(Arc::clone(&challenge)), challenge })
+            Ok(LoadedScript { games: scripts::games_of(&challenge), challenge })
         };
         let scripts = folders.iter().map(load).collect::<Result<_, Failure>>()?;
         Ok(Checks { built_in, scripts, keys, log, log_keys, limits })
@@ -433,7 +433,8 @@ impl Checks {
             // Of several versions of a challenge, the version that the replay names comes first.
             let is_same =
                 |game: &&'static GameType| game.script().is_some_and(|found| Some(found.to_string()) == header.script);
-            let mut named = self.scripts.iter().map(|loaded| loaded.game).filter(|game| game.name == header.game);
+            let named = self.scripts.iter().flat_map(|loaded| &loaded.games).copied();
+            let mut named = named.filter(|game| game.name == header.game);
             named.clone().find(is_same).or_else(|| named.next()).or_else(|| arena_games::game(&header.game))
         };
         let verified = match arena_match::verify_by(from, find) {
