@@ -37,6 +37,15 @@ mod tests {
     use serde_json::Map;
 
     #[test]
+    fn cards_have_icons_that_pages_of_other_arenas_know() {
+        for playable in CHALLENGES {
+            let challenge = playable.challenge_type(&Map::new()).expect("the defaults are good");
+            let icon = challenge.metadata().icon.as_deref().expect("an icon");
+            assert!(["intersection", "crypto"].contains(&icon), "{}: {icon}", playable.id);
+        }
+    }
+
+    #[test]
     fn private_data_are_sent_when_all_have_joined_and_by_older_rules_at_each_join() {
         for playable in CHALLENGES {
             let challenge = playable.challenge_type(&Map::new()).expect("the defaults are good");

@@ -94,7 +94,7 @@ impl Rules for DiningCryptographers {
                     .to_owned(),
             }],
             color: Some("purple".to_owned()),
-            icon: Some("utensils".to_owned()),
+            icon: Some("crypto".to_owned()),
             authors: None,
             tags: Some(vec!["privacy".to_owned(), "cooperation".to_owned(), format!("{players}-player")]),
             url: None,

@@ -106,7 +106,7 @@ impl Rules for Millionaire {
                 ),
             }],
             color: Some("green".to_owned()),
-            icon: Some("dollar".to_owned()),
+            icon: Some("crypto".to_owned()),
             authors: None,
             tags: Some(["privacy", "negotiation", "2-player"].map(str::to_owned).to_vec()),
             url: None,

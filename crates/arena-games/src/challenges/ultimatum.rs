@@ -147,7 +147,7 @@ impl Rules for Ultimatum {
                 method("pass", "End your turn without a change. No content needed.".to_owned()),
             ],
             color: Some("orange".to_owned()),
-            icon: Some("handshake".to_owned()),
+            icon: Some("intersection".to_owned()),
             authors: None,
             tags: Some(vec!["negotiation".to_owned(), "turn-based".to_owned(), format!("{players}-player")]),
             url: None,
