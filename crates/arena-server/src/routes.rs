@@ -139,6 +139,9 @@ fn list(arena: &Arena) -> Vec<Route> {
     routes
 }
 
+/// The end of the routes of MCP. They also exist with a final slash, because people configure clients with either.
+const MCP: &str = "/mcp";
+
 /// Builds the router of all routes and pages. Tests call it without a socket.
 pub(crate) fn app(arena: Arena) -> Router {
     let mut router = Router::new();
@@ -148,6 +151,10 @@ pub(crate) fn app(arena: Arena) -> Router {
             // A nested router for the second prefix would split and join the path of every request.
             if let Some(rest) = path.strip_prefix("/api/") {
                 router = router.route(&format!("/api/v1/{rest}"), handlers.clone());
+                if rest.ends_with(MCP) {
+                    router = router.route(&format!("{path}/"), handlers.clone());
+                    router = router.route(&format!("/api/v1/{rest}/"), handlers.clone());
+                }
             }
         }
     }
@@ -323,6 +330,7 @@ const OF_THIS_PROCESS: [&str; 3] = [OPEN_TO_ALL, "/metrics", "/ready"];
 async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("", MatchedPath::as_str);
+    let route = route.strip_suffix('/').filter(|route| route.ends_with(MCP)).unwrap_or(route);
     answer_at(&arena, route, request, |request| next.run(request)).await
 }
 
