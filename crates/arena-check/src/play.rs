@@ -147,9 +147,18 @@ impl<'c> TestSession<'c> {
     }
 
     /// Returns the session after all players have joined.
-    pub fn filled(mut self) -> Result<TestSession<'c>, Fault> {
-        for invite in self.session.facts.invites.clone() {
-            let joined = join(&self.session, self.subject.challenge, &SessionPolicy::UNBOUNDED, invite, None, self.now)
+    pub fn filled(self) -> Result<TestSession<'c>, Fault> {
+        self.filled_with(None)
+    }
+
+    /// Returns the session after all players have joined. One of them may be another user than in [`Self::filled`].
+    pub fn filled_with(mut self, stranger: Option<Seat>) -> Result<TestSession<'c>, Fault> {
+        for (number, invite) in (1..).zip(self.session.facts.invites.clone()) {
+            let is_other = stranger.is_some_and(|seat| seat.number() == number);
+            let user = if is_other { "stranger".to_owned() } else { format!("user-{number}") };
+            let (challenge, policy) = (self.subject.challenge, &SessionPolicy::UNBOUNDED);
+            let user = Some(user.parse().expect("the text is a user id"));
+            let joined = join(&self.session, challenge, policy, invite, user, self.now)
                 .map_err(|error| self.subject.fault(&error))?;
             self.take(joined);
         }

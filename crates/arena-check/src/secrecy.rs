@@ -55,6 +55,7 @@ struct Twins<'c> {
 pub fn check(subject: Subject<'_>, plan: &CheckPlan) -> Vec<Finding> {
     let mut found = SecrecyFindings::default();
     check_equal_secrets(subject, plan, &mut found);
+    check_users(subject, plan, &mut found);
     let mut twins = spliced(subject, plan, &mut found);
     if twins.is_empty() && !found.leaks_early {
         twins = dealt(subject, plan);
@@ -115,6 +116,22 @@ impl SecrecyFindings {
             findings.push(Finding::fine(CHECK, "no player gets a private message that depends on the deal"));
         }
         findings
+    }
+}
+
+/// Lets another user take each seat. The other players must not notice it.
+fn check_users(subject: Subject<'_>, plan: &CheckPlan, found: &mut SecrecyFindings) {
+    let seated = |stranger| TestSession::opened(subject, &seed(plan, 0))?.filled_with(stranger);
+    let Ok(usual) = seated(None) else { return };
+    for seat in (0..usual.seats()).map(Seat) {
+        let Ok(twin) = seated(Some(seat)) else { continue };
+        let Some((listener, shown)) = first_heard(&usual, &twin, seat, 0) else { continue };
+        let what = format!(
+            "player {} is sent a message that depends on the user id of player {}; players are anonymous until the end",
+            listener.number(),
+            seat.number()
+        );
+        found.wrong.entry(what).or_insert(shown);
     }
 }
 

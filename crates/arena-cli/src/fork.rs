@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arena_model::{
-    ChallengeType, ChatMessage, Ending, GameCategory, Phase, Script, Seed, Session, SessionFacts, SessionId, hex,
+    ChallengeType, ChatMessage, Ending, GameCategory, Phase, Seed, Session, SessionFacts, SessionId, hex,
 };
 use arena_record::forks::{first_withheld, past_messages, reseed};
 use arena_record::{
-    ForkOf, Parsed, RecordInput, RecordViewer, RecordedRules, SaltSecret, reexecute, reexecute_to, unplayable,
-    write_record,
+    ForkOf, Parsed, RecordInput, RecordViewer, RecordedRules, SaltSecret, has_rules, reexecute, reexecute_to,
+    unplayable, write_record,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -281,23 +281,22 @@ pub fn find_challenge(parsed: &Parsed, folders: &[PathBuf]) -> Result<Arc<dyn Ch
                 .ok_or_else(|| usage(format!("there is no built-in challenge `{}`", header.challenge)))?;
             let challenge = found.map_err(|error| usage(error.to_string()))?;
             let known = challenge.rules_version();
-            if known != *version {
-                return Err(Failure::new(
+            challenge.with_rules(*version).ok_or_else(|| {
+                Failure::new(
                     Exit::OtherRules,
                     format_args!(
                         "the game was played by version {version} of the rules of {}, but this program has version \
                          {known}; release {} has the other one",
                         header.challenge, header.release
                     ),
-                ));
-            }
-            Ok(challenge)
+                )
+            })
         }
         RecordedRules::Script { script } => {
             let wanted = script.to_string();
             for folder in folders {
                 let challenge = scripts::read(folder)?;
-                if challenge.script().map(Script::version).is_some_and(|version| version.to_string() == wanted) {
+                if has_rules(header, &challenge) {
                     return Ok(Arc::new(challenge));
                 }
             }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arena_model::GameType;
+use arena_model::{ChallengeType, GameType};
 use arena_script::{Folder, Limits, Problem, Sandbox, ScriptChallenge};
 
 use crate::exit::{Exit, Failure};
@@ -32,6 +32,13 @@ pub fn read(path: &Path) -> Result<ScriptChallenge, Failure> {
     let sandbox = Sandbox::new(program, args, Limits::default());
     let loaded = Folder::read(path).map_err(|problem| vec![problem]);
     loaded.and_then(|folder| ScriptChallenge::read(&folder, &sandbox)).map_err(|problems| unplayable(path, &problems))
+}
+
+/// Returns a challenge as a game for matches: its current version, and those of older versions of the API for scripts,
+/// which replays name.
+pub fn games_of(challenge: &Arc<dyn ChallengeType>) -> Vec<&'static GameType> {
+    let older = (1..challenge.rules_version()).rev().filter_map(|version| challenge.with_rules(version));
+    std::iter::once(Arc::clone(challenge)).chain(older).map(GameType::of_challenge).collect()
 }
 
 /// Returns the failure that lists all problems of a folder.

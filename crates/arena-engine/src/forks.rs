@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use arena_model::{
-    ChallengeType, Channel, ChatMessage, Draft, InviteCode, Party, Session, SessionFacts, SessionId, Timestamp,
+    BoardTerms, ChallengeType, Channel, ChatMessage, Draft, InviteCode, Party, Session, SessionFacts, SessionId,
+    Timestamp,
 };
 use arena_store::{Commit, CommitError, SessionChange, StoredSession};
 
@@ -24,6 +25,8 @@ pub struct Fork {
     pub messages: Vec<ChatMessage>,
     /// The description of the origin, which [`RecordSource::origin`](crate::RecordSource::origin) returns.
     pub origin: String,
+    /// The version of the built-in rules that the session plays by, which may be an older one.
+    pub rules_version: Option<u32>,
 }
 
 /// A new session's id and invites, with the time at which they were drawn.
@@ -83,14 +86,16 @@ impl Inner {
         if let Some(answer) = self.answered(once).await? {
             return Ok(answer);
         }
-        let Fork { mut session, messages: past, origin } = fork;
+        let Fork { mut session, messages: past, origin, rules_version } = fork;
         let challenge = self.catalogue.of(&session.facts, &self.store).await?;
         let now = self.environment.now();
         session.wake_at = session.deadline.or(self.limits.inactivity.active_ms.map(|ms| now.plus_ms(ms)));
         let id = session.facts.id;
         let (method, content) = (Some(FORK.to_owned()), origin);
         let draft = Draft { channel: Channel::Inputs(id), from: Party::Operator, to: None, content, method };
-        let created = created_input(&self.catalogue.all_terms_of(&*challenge), &session.facts);
+        let older = rules_version.and_then(|version| challenge.with_rules(version));
+        let terms = older.map_or_else(|| self.catalogue.all_terms_of(&*challenge), |older| BoardTerms::of(&*older));
+        let created = created_input(&terms, &session.facts);
         let mut messages = vec![draft.at(0, session.facts.created_at), created];
         messages.extend(past);
         let body = respond.format(&Written { session: &session, challenge: &*challenge, messages: &[] });

@@ -130,31 +130,44 @@ impl<'a> Reply<'a> {
         self.info.map(RawValue::get).filter(|info| info.starts_with('{') && info.len() <= MAX_INFO)
     }
 
-    /// Returns the agent's name, cut to 64 characters and without control characters.
+    /// Returns the agent's name, as [`short_label`] shows it.
     pub fn agent_name(&self) -> Option<String> {
-        label(self.agent_name)
+        label(self.agent_name).as_deref().and_then(short_label)
     }
 
-    /// Returns the agent's version, cut to 64 characters and without control characters.
+    /// Returns the agent's version, as [`short_label`] shows it.
     pub fn agent_version(&self) -> Option<String> {
-        label(self.agent_version)
+        label(self.agent_version).as_deref().and_then(short_label)
+    }
+
+    /// Returns the key of the agent's name or version if it is too long to be shown.
+    pub fn cut_label(&self) -> Option<&'static str> {
+        let labels = [("agent_name", self.agent_name), ("agent_version", self.agent_version)];
+        let is_cut = |raw| label(raw).is_some_and(|text| text.chars().count() > MAX_LABEL);
+        labels.into_iter().find(|(_, raw)| is_cut(*raw)).map(|(key, _)| key)
     }
 }
+
+/// The maximum number of characters of an agent's name and version.
+pub const MAX_LABEL: usize = 64;
 
 /// Parses a label: a string, or a number, because some agents send their version as a number.
 fn label(raw: Option<&RawValue>) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(raw?.get()).ok()?;
-    let text = match value {
-        serde_json::Value::String(text) => text,
-        serde_json::Value::Number(number) => number.to_string(),
-        _ => return None,
-    };
-    short_label(&text)
+    match value {
+        serde_json::Value::String(text) => Some(text),
+        serde_json::Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
 }
 
-/// Returns a name or version, cut to 64 characters and without control characters, or `None` if it is empty.
+/// Returns a name or version without control characters, or `None` if it is empty. A text of more than [`MAX_LABEL`]
+/// characters is cut and ends with an ellipsis.
 pub fn short_label(text: &str) -> Option<String> {
-    let text: String = text.chars().filter(|char| !char.is_control()).take(64).collect();
+    let mut text: String = text.chars().filter(|char| !char.is_control()).take(MAX_LABEL + 1).collect();
+    if let Some((end, _)) = text.char_indices().nth(MAX_LABEL - 1).filter(|_| text.chars().count() > MAX_LABEL) {
+        text.replace_range(end.., "…");
+    }
     (!text.trim().is_empty()).then_some(text)
 }
 
@@ -194,6 +207,17 @@ mod tests {
             "\u{feff}{\"agent_id\":\"me\",\"pong\":1}\r".as_bytes(),
             expect!["Own pong true name None version None actions none"],
         );
+    }
+
+    #[test]
+    fn a_long_name_is_cut_visibly() {
+        let name = |length: usize| {
+            let line = format!(r#"{{"agent_id":"me","agent_name":"{}"}}"#, "é".repeat(length));
+            let reply = Reply::read(line.as_bytes()).unwrap();
+            (reply.agent_name().unwrap(), reply.cut_label())
+        };
+        assert_eq!(name(64), ("é".repeat(64), None));
+        assert_eq!(name(65), (format!("{}…", "é".repeat(63)), Some("agent_name")));
     }
 
     #[test]

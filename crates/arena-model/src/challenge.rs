@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -253,9 +254,20 @@ pub trait ChallengeType: Send + Sync {
         1
     }
 
+    /// Returns this challenge with another version of its rules, or `None` if the program doesn't have that version.
+    /// Only [`ChallengeType::create`] needs it: the state of a running session contains its version.
+    fn with_rules(&self, _version: u32) -> Option<Arc<dyn ChallengeType>> {
+        None
+    }
+
     /// Returns the script, or `None` for a built-in challenge.
     fn script(&self) -> Option<&Script> {
         None
+    }
+
+    /// Returns true if the rules get the players' user ids, so that a game can be played again with these ids only.
+    fn sees_users(&self) -> bool {
+        false
     }
 
     /// Returns true if a transition may take milliseconds rather than microseconds, so that other tasks shouldn't wait
@@ -329,6 +341,13 @@ pub trait Rules: Operator + Serialize + DeserializeOwned + Sized + 'static {
     /// sessions of different versions count on different boards.
     const RULES_VERSION: u32 = 1;
 
+    /// The oldest version of the rules that the program still plays.
+    const OLDEST_RULES: u32 = Self::RULES_VERSION;
+
+    /// The version of the rules in matches. All agents of a match join at once, so a change of the messages before the
+    /// start of a game need not raise it.
+    const MATCH_VERSION: u32 = Self::RULES_VERSION;
+
     /// The options that the creator of a session may choose. Only the arena's configuration sets the other options.
     const OVERRIDABLE: &'static [Setting];
 
@@ -354,6 +373,9 @@ pub trait Rules: Operator + Serialize + DeserializeOwned + Sized + 'static {
 
     /// Deals a new game. The options have been checked.
     fn deal(options: &Self::Options, seed: &Seed) -> Self;
+
+    /// Changes a new game to a version from [`Rules::OLDEST_RULES`] to [`Rules::RULES_VERSION`].
+    fn set_version(&mut self, _version: u32) {}
 
     /// Returns the result of an ended session as a sentence. `rules` has the final state, if the session has kept it.
     fn tell(ended: &EndedGame<'_>, _rules: Option<&Self>) -> String {
@@ -383,6 +405,7 @@ pub struct Builtin<R: Rules> {
     options: Map<String, Value>,
     choices: Vec<ChallengeOption>,
     metadata: ChallengeMetadata,
+    version: u32,
     rules: PhantomData<fn() -> R>,
 }
 
@@ -398,7 +421,9 @@ impl<R: Rules> Builtin<R> {
         let value = |name: &str| values.get(name).cloned().unwrap_or_default();
         let choices = R::OVERRIDABLE.iter().map(|setting| setting.describe(value(setting.name))).collect();
         match serde_json::to_value(&options) {
-            Ok(Value::Object(options)) => Ok(Builtin { options, choices, metadata, rules: PhantomData }),
+            Ok(Value::Object(options)) => {
+                Ok(Builtin { options, choices, metadata, version: R::RULES_VERSION, rules: PhantomData })
+            }
             _ => Err(OptionsError(format!("the options of {} aren't a JSON object", R::ID))),
         }
     }
@@ -432,7 +457,13 @@ impl<R: Rules> ChallengeType for Builtin<R> {
     }
 
     fn rules_version(&self) -> u32 {
-        R::RULES_VERSION
+        self.version
+    }
+
+    fn with_rules(&self, version: u32) -> Option<Arc<dyn ChallengeType>> {
+        let is_known = (R::OLDEST_RULES..=R::RULES_VERSION).contains(&version);
+        let same = is_known.then(|| Self::new(&self.options).expect("the options were checked"));
+        same.map(|same| Arc::new(Builtin { version, ..same }) as Arc<dyn ChallengeType>)
     }
 
     fn resolve(&self, overrides: &Map<String, Value>) -> Result<Value, OptionsError> {
@@ -479,7 +510,9 @@ impl<R: Rules> ChallengeType for Builtin<R> {
 
     fn create(&self, facts: &SessionFacts) -> Result<Box<dyn Operator>, Rejection> {
         let options = R::Options::deserialize(&facts.options).expect("resolve() made these options");
-        Ok(Box::new(R::deal(&options, facts.dealt_from())))
+        let mut rules = R::deal(&options, facts.dealt_from());
+        rules.set_version(self.version);
+        Ok(Box::new(rules))
     }
 
     fn restore(&self, _facts: &SessionFacts, state: &str) -> Result<Box<dyn Operator>, RestoreError> {

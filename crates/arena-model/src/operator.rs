@@ -1,6 +1,6 @@
 //! Operators, which run the rules of one session, and [`Table`], an operator's interface to its session.
 
-use crate::{Attribution, InviteCode, Score, Seat, Seed, SeedRng, Timestamp};
+use crate::{Attribution, InviteCode, Occupant, Score, Seat, Seed, SeedRng, Session, Timestamp, UserId};
 
 /// The rules of one session: an operator reacts to joins and messages, sends messages and sets scores.
 ///
@@ -84,6 +84,7 @@ pub(crate) struct Post {
 pub struct Table<'t> {
     seed: &'t Seed,
     players: &'t [InviteCode],
+    occupants: &'t [Occupant],
     size: usize,
     now: Timestamp,
     transition: u64,
@@ -95,18 +96,28 @@ pub struct Table<'t> {
 }
 
 impl<'t> Table<'t> {
-    /// Creates a table. `scores` contains one score per seat, with or without a player.
+    /// Creates a table for a transition of `session`, whose scores and attributions are passed separately. `players`
+    /// contains the players of its seats.
     pub(crate) fn new(
-        seed: &'t Seed,
+        session: &'t Session,
         players: &'t [InviteCode],
         now: Timestamp,
-        transition: u64,
         scores: Vec<Score>,
         attributions: Vec<Attribution>,
-        deadline: Option<Timestamp>,
     ) -> Self {
-        let size = scores.len();
-        Table { seed, players, size, now, transition, scores, attributions, deadline, outbox: Vec::new(), ended: false }
+        Table {
+            seed: session.facts.dealt_from(),
+            players,
+            occupants: &session.seats,
+            size: scores.len(),
+            now,
+            transition: session.version,
+            scores,
+            attributions,
+            deadline: session.deadline,
+            outbox: Vec::new(),
+            ended: false,
+        }
     }
 
     /// Returns the number of seats of the session, with or without players.
@@ -130,6 +141,12 @@ impl<'t> Table<'t> {
     /// Returns the public names of all players by seat, including a joining player.
     pub fn players(&self) -> &'t [InviteCode] {
         self.players
+    }
+
+    /// Returns the user at `seat`, or `None` for a player without a user id. Players are anonymous until the end, so no
+    /// message may reveal it to others.
+    pub fn user(&self, seat: Seat) -> Option<&'t UserId> {
+        self.occupants.get(seat.0)?.user.as_ref()
     }
 
     /// Returns the time of the transition.

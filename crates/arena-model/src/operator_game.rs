@@ -126,7 +126,7 @@ pub(crate) fn start<R: Rules>(
 }
 
 /// The version of the rules that this module adds to all challenges. The rules version of a challenge's matches is
-/// the rules version of its sessions plus this number, so a change of either raises it.
+/// [`Rules::MATCH_VERSION`] plus this number, so a change of either raises it.
 ///
 /// Version 1: if a match stalls, the agents that the rules wait for forfeit. Before version 1, such a match was a
 /// draw.

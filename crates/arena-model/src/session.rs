@@ -579,8 +579,7 @@ fn play(
     let players: Vec<InviteCode> = session.seats.iter().map(|occupant| occupant.invite).collect();
     let scores = std::mem::take(&mut session.scores);
     let attributions = std::mem::take(&mut session.attributions);
-    let mut table =
-        Table::new(facts.dealt_from(), &players, now, session.version, scores, attributions, session.deadline);
+    let mut table = Table::new(&session, &players, now, scores, attributions);
     decide(operator.as_mut(), &mut table)?;
 
     let Table { scores, attributions, deadline, outbox, ended, .. } = table;

@@ -39,7 +39,7 @@ pub enum Viewer {
 pub struct SessionView<'s> {
     #[schema(value_type = crate::SessionId)]
     id: String,
-    /// The challenge type, such as `psi`.
+    /// The challenge's name for people. The challenge type if this server doesn't host it.
     name: &'s str,
     created_at: Timestamp,
     /// The challenge type, such as `psi`.
@@ -85,7 +85,13 @@ pub struct SessionView<'s> {
     seed: Option<String>,
 }
 
-impl SessionView<'_> {
+impl<'s> SessionView<'s> {
+    /// Sets the challenge's name for people. By default, the name is the challenge type.
+    #[must_use]
+    pub fn with_name(self, name: &'s str) -> SessionView<'s> {
+        SessionView { name, ..self }
+    }
+
     /// Returns the visible scores by seat.
     pub fn scores(&self) -> &[Score] {
         self.state.scores

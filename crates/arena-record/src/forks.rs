@@ -152,6 +152,7 @@ fn give_identity(parsed: &mut Parsed, at: u64, identity: &ForkIdentity) -> Resul
     header.created_at = header.created_at.plus_ms(later);
     for event in events.iter_mut() {
         event.at = event.at.plus_ms(later);
+        event.user = None;
         event.invite =
             event.invite.map(|invite| names.iter().find(|(old, _)| *old == invite).map_or(invite, |(_, new)| *new));
     }

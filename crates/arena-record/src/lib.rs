@@ -29,6 +29,6 @@ pub use handover::{HandoverError, KeyHandover, KeyKind, connected_keys};
 pub use hash::{Commitment, Hash, HexError, Salt};
 pub use key::{RecordKey, RecordPublicKey, SealSignature, Sign};
 pub use read::{Lie, Parsed, ReadError, ReadLimits, read};
-pub use reexecute::{Reexecuted, Unchecked, reexecute, reexecute_to, unplayable};
+pub use reexecute::{Reexecuted, Unchecked, has_rules, reexecute, reexecute_to, unplayable};
 pub use salts::{SaltSecret, SessionSalts};
 pub use write::{RecordError, RecordInput, RecordViewer, is_refusal, last_hash, record_hash, strip, write_record};

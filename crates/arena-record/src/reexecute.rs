@@ -60,6 +60,12 @@ pub enum Unchecked {
         /// The number of the event.
         event: u64,
     },
+    /// The id of a joining user is withheld, and the rules may depend on it.
+    #[error("the game can't be played beyond event {event}: the user's id is withheld, and the script may use it")]
+    UserWithheld {
+        /// The number of the event.
+        event: u64,
+    },
     /// A script failed, which may be a fault of this machine.
     #[error("the game can't be played beyond event {event}: {message}")]
     Failed {
@@ -70,24 +76,36 @@ pub enum Unchecked {
     },
 }
 
+/// Returns true if a challenge has the rules of a record, as its current or an older version.
+pub fn has_rules(header: &Header, challenge: &dyn ChallengeType) -> bool {
+    challenge.id() == header.challenge && (is_version(header, challenge) || older_rules(header, challenge).is_some())
+}
+
+/// Returns true if a challenge of the record's name has the record's version of the rules.
+fn is_version(header: &Header, challenge: &dyn ChallengeType) -> bool {
+    match (&header.rules, challenge.script()) {
+        (RecordedRules::Script { script }, Some(own)) => own.version().to_string() == script.to_string(),
+        (RecordedRules::Builtin { version, .. }, None) => challenge.rules_version() == *version,
+        _ => false,
+    }
+}
+
+/// Returns the challenge with the record's version of the rules, if that is another one and the program has it.
+fn older_rules(header: &Header, challenge: &dyn ChallengeType) -> Option<Arc<dyn ChallengeType>> {
+    let versions = (1..challenge.rules_version()).filter_map(|version| challenge.with_rules(version));
+    versions.filter(|_| !is_version(header, challenge)).find(|older| is_version(header, &**older))
+}
+
 /// Returns the reason why `challenge` can't play a record with this header at all, apart from its seed.
 pub fn unplayable(header: &Header, challenge: &dyn ChallengeType) -> Option<Unchecked> {
     let release = &header.release;
     let other = |needed| Some(Unchecked::OtherRules { needed, release: release.clone() });
     let name = &header.challenge;
-    match &header.rules {
-        RecordedRules::Script { script } => {
-            if challenge.id() != name
-                || challenge.script().is_none_or(|own| own.version().to_string() != script.to_string())
-            {
-                return other(format!("script {name} with the hash {script}"));
-            }
-        }
-        RecordedRules::Builtin { version, .. } => {
-            if challenge.id() != name || challenge.script().is_some() || challenge.rules_version() != *version {
-                return other(format!("rules of {name}, version {version}"));
-            }
-        }
+    if !has_rules(header, challenge) {
+        return match &header.rules {
+            RecordedRules::Script { script } => other(format!("script {name} with the hash {script}")),
+            RecordedRules::Builtin { version, .. } => other(format!("rules of {name}, version {version}")),
+        };
     }
     (header.inputs == InputsStored::Missing).then_some(Unchecked::InputsMissing)
 }
@@ -100,6 +118,8 @@ pub fn unplayable(header: &Header, challenge: &dyn ChallengeType) -> Option<Unch
 /// # Errors
 /// A [`Lie`] with the first event that differs.
 pub fn reexecute(parsed: &Parsed, challenge: &dyn ChallengeType) -> Result<Reexecuted, Lie> {
+    let older = older_rules(&parsed.header, challenge);
+    let challenge = older.as_deref().unwrap_or(challenge);
     let (mut replay, unchecked) = Replay::run(parsed, challenge, u64::MAX)?;
     if unchecked.is_none() {
         replay.restore_seed();
@@ -129,12 +149,15 @@ pub fn reexecute_to(parsed: &Parsed, challenge: &dyn ChallengeType, event: u64) 
         let what = format!("the record has {} events, so there is no event {event}", parsed.events.len());
         return Err(Lie { line: parsed.events.len() + 1, event: None, what });
     }
-    let (replay, unchecked) = Replay::run(parsed, challenge, event)?;
+    let older = older_rules(&parsed.header, challenge);
+    let (replay, unchecked) = Replay::run(parsed, older.as_deref().unwrap_or(challenge), event)?;
     match unchecked {
         None => Ok(replay.session),
         Some(unchecked) => {
             let event = match unchecked {
-                Unchecked::Withheld { event } | Unchecked::Failed { event, .. } => Some(event),
+                Unchecked::Withheld { event } | Unchecked::UserWithheld { event } | Unchecked::Failed { event, .. } => {
+                    Some(event)
+                }
                 _ => None,
             };
             Err(Lie { line: event.map_or(1, line_of), event, what: unchecked.to_string() })
@@ -265,6 +288,9 @@ impl<'r> Replay<'r> {
             EventKind::Join => {
                 let invite = event.invite.ok_or_else(|| lie(event, "the player's name is missing"))?;
                 let user = self.user_of(event)?;
+                if user.is_none() && event.user.is_some() && challenge.sees_users() {
+                    return Err(Stop::Unchecked(Unchecked::UserWithheld { event: event.event }));
+                }
                 join(session, challenge, policy, invite, user, at).map_err(|error| match error {
                     JoinError::Rejected(rejection) => refused(event, &rejection),
                     error => lie(event, format!("the join is impossible: {error}")).into(),

@@ -652,6 +652,21 @@ fn check_players_of(parsed: &Parsed) {
 }
 
 #[test]
+fn records_by_older_rules_are_played_again() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../arena-cli/tests/format-3/records");
+    for name in ["psi", "dining", "ultimatum"] {
+        let text = std::fs::read_to_string(format!("{folder}/{name}.jsonl")).expect("a record");
+        let parsed = read_text(&text).expect("a record");
+        assert!(matches!(parsed.header.rules, RecordedRules::Builtin { version: 1, .. }), "{name}");
+        let found = arena_games::challenge(&parsed.header.challenge, &Map::new()).expect("it is built in");
+        let challenge = found.expect("valid options");
+        assert_eq!(challenge.rules_version(), 2);
+        let again = reexecute(&parsed, &*challenge).unwrap_or_else(|lie| panic!("{name}: {lie}"));
+        assert_eq!((again.unchecked, again.withheld), (None, 0), "{name}");
+    }
+}
+
+#[test]
 fn other_rules_missing_inputs_and_secret_seeds_are_no_lies() {
     let played = Played::whole("psi", &json!({}), 11);
     let parsed = read_text(&played.record_for(RecordViewer::Everything)).expect("a record");

@@ -132,7 +132,8 @@ async function acted(create) {
   }
   switch (call.kind) {
     case "join":
-      await operator.join(call.invite, call.invite);
+      // A player without a user id is known by its invite only.
+      await operator.join(call.invite, call.userId ?? call.invite);
       break;
     case "message":
       await operator.message(call.message);

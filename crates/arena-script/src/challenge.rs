@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arena_model::{
     Attribution, ChallengeMetadata, ChallengeOption, ChallengeType, EndedGame, InviteCode, Method, MethodForm,
     Operator, OptionsError, Rejection, RestoreError, Score, Script, Seat, Seed, SessionFacts, SessionId, Table,
-    Timestamp,
+    Timestamp, UserId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -82,21 +82,28 @@ struct Rules {
     listener: Box<Listener>,
 }
 
-/// The API version: it changes when the modules that scripts import change their behavior. In version 1, all contexts
-/// had the same private seed.
-const API: u32 = 2;
+/// The API version: it changes when calls or the modules that scripts import change their behavior. In version 1, all
+/// contexts had the same private seed. Before version 3, a join passed the invite in place of the user id.
+const API: u32 = 3;
+
+/// The first version of the API with user ids.
+const API_WITH_USERS: u32 = 3;
 
 /// A script as stored. The script's version is the hash of this value, so sessions keep the API with which they began.
 #[derive(Serialize, Deserialize)]
 struct StoredScript {
     /// The value of [`API`] when the script was loaded. Scripts of version 1 were stored without this member.
-    #[serde(default = "first_api")]
+    #[serde(default = "first_api", skip_serializing_if = "is_first_api")]
     api: u32,
     files: BTreeMap<String, String>,
 }
 
 fn first_api() -> u32 {
     1
+}
+
+fn is_first_api(api: &u32) -> bool {
+    *api == first_api()
 }
 
 impl ScriptChallenge {
@@ -242,7 +249,7 @@ impl ScriptChallenge {
         for joined in 0..=players {
             let call = match joined {
                 0 => Call::Create,
-                number => Call::Join(facts.invites[number - 1]),
+                number => Call::Join(facts.invites[number - 1], None),
             };
             let asked = match joined {
                 0 => "the test call of create".to_owned(),
@@ -337,8 +344,19 @@ impl ChallengeType for ScriptChallenge {
         self.rules.api
     }
 
+    fn with_rules(&self, version: u32) -> Option<Arc<dyn ChallengeType>> {
+        let stored: StoredScript = serde_json::from_str(self.rules.script.source()).ok()?;
+        let source = serde_json::to_string(&StoredScript { api: version, ..stored }).expect("texts are JSON");
+        let other = ScriptChallenge::revive(&self.rules.id, Script::new(source), &self.rules.sandbox).ok()?;
+        Some(Arc::new(ScriptChallenge { options: self.options.clone(), choices: self.choices.clone(), ..other }))
+    }
+
     fn script(&self) -> Option<&Script> {
         Some(&self.rules.script)
+    }
+
+    fn sees_users(&self) -> bool {
+        self.rules.api >= API_WITH_USERS
     }
 
     fn is_slow(&self) -> bool {
@@ -394,7 +412,7 @@ struct ScriptOperator {
 /// The kind of a script's call.
 enum Call<'c> {
     Create,
-    Join(InviteCode),
+    Join(InviteCode, Option<&'c UserId>),
     Message { from: InviteCode, method: &'c str, content: &'c str },
     Deadline,
 }
@@ -403,7 +421,7 @@ impl Call<'_> {
     fn describe(&self) -> String {
         match self {
             Call::Create => "create".to_owned(),
-            Call::Join(_) => "join".to_owned(),
+            Call::Join(..) => "join".to_owned(),
             Call::Message { method, .. } => format!("message {method}"),
             Call::Deadline => "deadline".to_owned(),
         }
@@ -463,11 +481,13 @@ struct Input<'i> {
     #[serde(skip_serializing_if = "Option::is_none")]
     invite: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    user_id: Option<&'i str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<InputMessage<'i>>,
 }
 
-/// A session as the reference server stores it. The invites of free seats and the players' identities are left out,
-/// because a script must not see them.
+/// A session as the reference server stores it. The invites of free seats are left out, because a script must not see
+/// them. The players' identities are left out, because a script gets each of them with the join.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct StoredSession<'i> {
@@ -536,7 +556,7 @@ impl ScriptOperator {
         invites.resize_with(self.invites.len(), hidden);
         let (kind, invite, message) = match call {
             Call::Create => ("create", None, None),
-            Call::Join(invite) => ("join", Some(invite.to_string()), None),
+            Call::Join(invite, _) => ("join", Some(invite.to_string()), None),
             Call::Deadline => ("deadline", None, None),
             Call::Message { from, method, content } => {
                 let message = InputMessage {
@@ -550,6 +570,10 @@ impl ScriptOperator {
                 ("message", None, Some(message))
             }
         };
+        let user_id = match call {
+            Call::Join(_, Some(user)) if self.rules.api >= API_WITH_USERS => Some(user.as_str()),
+            _ => None,
+        };
         let input = Input {
             kind,
             api: self.rules.api,
@@ -559,7 +583,11 @@ impl ScriptOperator {
             options: &self.options,
             challenge: StoredSession {
                 id: self.session.to_string(),
-                name: &self.rules.id,
+                name: if self.rules.api < API_WITH_USERS {
+                    &self.rules.id
+                } else {
+                    &self.rules.described.metadata.name
+                },
                 created_at: self.created_at.0,
                 challenge_type: &self.rules.id,
                 invites,
@@ -573,6 +601,7 @@ impl ScriptOperator {
                 game_state: &self.state,
             },
             invite,
+            user_id,
             message,
         };
         let input = to_raw_value(&input).expect("numbers, texts and JSON are JSON");
@@ -716,7 +745,7 @@ impl ScriptOperator {
 impl Operator for ScriptOperator {
     fn join(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection> {
         let session_state = SessionState::of(table, "open", seat.0);
-        self.play(table, &Call::Join(table.player(seat)), &session_state)
+        self.play(table, &Call::Join(table.player(seat), table.user(seat)), &session_state)
     }
 
     fn message(&mut self, table: &mut Table<'_>, seat: Seat, method: &str, content: &str) -> Result<(), Rejection> {

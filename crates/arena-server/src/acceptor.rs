@@ -378,7 +378,8 @@ impl ClientAnswering {
         routes::remove_version(request.uri_mut());
         let (connections, connection) = (&arena.connections, &request_connection.connection);
         // An MCP tool call is always a POST. It counts as a read, since only tools that read have large responses.
-        let is_read = matches!(*request.method(), Method::GET | Method::HEAD) || request.uri().path().ends_with("/mcp");
+        let is_read = matches!(*request.method(), Method::GET | Method::HEAD)
+            || request.uri().path().trim_end_matches('/').ends_with("/mcp");
         connections.begin(connection);
         let client = match client_of(&arena.settings.network, *peer, request.headers()) {
             Ok(client) => client,

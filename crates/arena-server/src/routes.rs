@@ -153,12 +153,18 @@ pub(crate) fn remove_version(uri: &mut Uri) {
     *uri = Uri::from_parts(parts).unwrap_or_default();
 }
 
+/// The end of the routes of MCP. They also exist with a final slash, because people configure clients with either.
+const MCP: &str = "/mcp";
+
 /// Builds the router of all routes and pages. Tests call it without a socket.
 pub(crate) fn app(arena: Arena) -> Router {
     let mut router = Router::new();
     for (_, described, handlers) in list(&arena) {
         for path in described.paths.keys() {
             router = router.route(path, handlers.clone());
+            if path.ends_with(MCP) {
+                router = router.route(&format!("{path}/"), handlers.clone());
+            }
         }
     }
     for (path, handlers) in web::list(&arena) {
@@ -332,6 +338,7 @@ const OF_THIS_PROCESS: [&str; 3] = [OPEN_TO_ALL, "/metrics", "/ready"];
 async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("", MatchedPath::as_str);
+    let route = route.strip_suffix('/').filter(|route| route.ends_with(MCP)).unwrap_or(route);
     answer_at(&arena, route, request, |request| next.run(request)).await
 }
 

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arena_model::{
-    ChallengeMetadata, ChallengeOption, ChallengeType, Operator, OptionsError, Rejection, RestoreError, SessionFacts,
+    ChallengeMetadata, ChallengeOption, ChallengeType, Operator, OptionsError, Rejection, RestoreError, Seat,
+    SessionFacts, Table,
 };
 use serde_json::{Map, Value};
 
@@ -13,6 +14,7 @@ use serde_json::{Map, Value};
 pub struct WithSecret {
     challenge: Arc<dyn ChallengeType>,
     change: Box<dyn Fn(&mut Value) + Send + Sync>,
+    greets_users: bool,
 }
 
 impl WithSecret {
@@ -21,7 +23,13 @@ impl WithSecret {
     pub fn new(id: &str, change: impl Fn(&mut Value) + Send + Sync + 'static) -> WithSecret {
         let challenge =
             arena_games::challenge(id, &Map::new()).expect("a built-in challenge").expect("valid default options");
-        WithSecret { challenge, change: Box::new(change) }
+        WithSecret { challenge, change: Box::new(change), greets_users: false }
+    }
+
+    /// Lets the operator send each player its own user id in private, at the start.
+    #[must_use]
+    pub fn greeting_users(self) -> WithSecret {
+        WithSecret { greets_users: true, ..self }
     }
 }
 
@@ -54,6 +62,42 @@ impl ChallengeType for WithSecret {
     }
 
     fn restore(&self, facts: &SessionFacts, state: &str) -> Result<Box<dyn Operator>, RestoreError> {
-        self.challenge.restore(facts, state)
+        let operator = self.challenge.restore(facts, state)?;
+        Ok(if self.greets_users { Box::new(Greeting(operator)) } else { operator })
+    }
+}
+
+/// An operator that sends each player its own user id in private, at the start.
+struct Greeting(Box<dyn Operator>);
+
+impl Operator for Greeting {
+    fn join(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection> {
+        self.0.join(table, seat)
+    }
+
+    fn start(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {
+        self.0.start(table)?;
+        for seat in table.seats() {
+            if let Some(user) = table.user(seat) {
+                table.send(seat, format!("Welcome, {user}."));
+            }
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, table: &mut Table<'_>, seat: Seat, method: &str, content: &str) -> Result<(), Rejection> {
+        self.0.message(table, seat, method, content)
+    }
+
+    fn deadline(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {
+        self.0.deadline(table)
+    }
+
+    fn awaited(&self) -> Option<Vec<Seat>> {
+        self.0.awaited()
+    }
+
+    fn serialize(&self) -> String {
+        self.0.serialize()
     }
 }

@@ -20,6 +20,8 @@ enum Fault {
     None,
     /// The rules send every secret to all players.
     TellsAll,
+    /// The rules send the user id of each player to all.
+    TellsUsers,
     /// A refusal depends on the other player's secret.
     Oracle,
     /// Messages contain a counter that all sessions of the program share.
@@ -135,6 +137,9 @@ impl Operator for Game {
         if self.fault == Fault::TellsAll {
             table.broadcast(format!("To player {}: {text}", seat.number()));
         }
+        if self.fault == Fault::TellsUsers {
+            table.broadcast(format!("Welcome, {}!", table.user(seat).map_or("player", |user| user.as_str())));
+        }
         Ok(())
     }
 
@@ -221,6 +226,21 @@ fn a_secret_that_is_told_to_others_is_found_with_the_games_that_show_it() {
           in one game: all get: To player 1: Your number is 1.
           in its twin: all get: To player 1: Your number is 5.
     "#]],
+    );
+}
+
+#[test]
+fn a_user_id_that_is_sent_to_others_is_found() {
+    check(
+        Fault::TellsUsers,
+        expect![[r#"
+            Wrong secrecy: player 1 is sent a message that depends on the user id of player 2; players are anonymous until the end
+              in one game: all get: Welcome, user-2!
+              in its twin: all get: Welcome, stranger!
+            Wrong secrecy: player 2 is sent a message that depends on the user id of player 1; players are anonymous until the end
+              in one game: all get: Welcome, user-1!
+              in its twin: all get: Welcome, stranger!
+        "#]],
     );
 }
 

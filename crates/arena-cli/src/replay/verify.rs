@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arena_match::{HeaderLine, ReplayError, Verified};
-use arena_model::GameType;
+use arena_model::{ChallengeType, GameType};
 use serde_json::json;
 
 use super::{bad, open_file};
@@ -13,8 +13,8 @@ use crate::output::{Style, print, printable};
 use crate::scripts;
 
 pub fn run(files: &[PathBuf], challenges: &[PathBuf], style: Style) -> Result<(), Failure> {
-    let load = |folder: &PathBuf| Ok(GameType::of_challenge(Arc::new(scripts::load(folder)?)));
-    let scripts = challenges.iter().map(load).collect::<Result<Vec<_>, Failure>>()?;
+    let load = |folder: &PathBuf| Ok(scripts::games_of(&(Arc::new(scripts::load(folder)?) as Arc<dyn ChallengeType>)));
+    let scripts = challenges.iter().map(load).collect::<Result<Vec<_>, Failure>>()?.concat();
     let mut wrong = Vec::new();
     for file in files {
         let verified = verify(file, &scripts);

@@ -9,8 +9,8 @@ use arena_match::{HeaderLine, ReplayError};
 use arena_model::{ChallengeType, GameType, SessionId};
 use arena_record::log::NoteKey;
 use arena_record::{
-    Header, InputsStored, Lie, Parsed, ReadError, ReadLimits, RecordPublicKey, RecordedRules, Unchecked, read,
-    reexecute,
+    Header, InputsStored, Lie, Parsed, ReadError, ReadLimits, RecordPublicKey, RecordedRules, Unchecked, has_rules,
+    read, reexecute,
 };
 use serde::Serialize;
 use serde_json::Map;
@@ -46,10 +46,10 @@ pub struct Checks {
     limits: ReadLimits,
 }
 
-/// A scripted challenge, for sessions and for matches.
+/// A scripted challenge, for sessions and for matches of each version of the API.
 struct LoadedScript {
     challenge: Arc<dyn ChallengeType>,
-    game: &'static GameType,
+    games: Vec<&'static GameType>,
 }
 
 /// A part of a file, in the order of the checks.
@@ -167,7 +167,7 @@ impl Checks {
             .collect();
         let load = |folder: &PathBuf| {
             let challenge: Arc<dyn ChallengeType> = Arc::new(scripts::load(folder)?);
-            Ok(LoadedScript { game: GameType::of_challenge(Arc::clone(&challenge)), challenge })
+            Ok(LoadedScript { games: scripts::games_of(&challenge), challenge })
         };
         let scripts = folders.iter().map(load).collect::<Result<_, Failure>>()?;
         Ok(Checks { built_in, scripts, keys, log, log_keys, limits })
@@ -406,8 +406,8 @@ impl Checks {
                 let mut named = self.scripts.iter().filter(|loaded| loaded.challenge.id() == name);
                 let version =
                     |loaded: &LoadedScript| loaded.challenge.script().map(|found| found.version().to_string());
-                let wanted = Some(script.to_string());
-                match (named.clone().find(|loaded| version(loaded) == wanted), named.next().and_then(version)) {
+                let is_same = |loaded: &&LoadedScript| has_rules(header, &*loaded.challenge);
+                match (named.clone().find(is_same), named.next().and_then(version)) {
                     (Some(loaded), _) => Ok(&*loaded.challenge),
                     (None, Some(other)) => Err(format!(
                         "the rules are version {script} of {name}, but the given folder has version {other}"
@@ -419,7 +419,7 @@ impl Checks {
             }
             RecordedRules::Builtin { version, .. } => match self.built_in.get(name.as_str()) {
                 None => Err(format!("this program has no rules of {name}; release {release} has them")),
-                Some(challenge) if challenge.rules_version() != *version => Err(format!(
+                Some(challenge) if !has_rules(header, &**challenge) => Err(format!(
                     "this program has version {} of the rules; release {release} has version {version}",
                     challenge.rules_version()
                 )),
@@ -433,7 +433,8 @@ impl Checks {
             // Of several versions of a challenge, the version that the replay names comes first.
             let is_same =
                 |game: &&'static GameType| game.script().is_some_and(|found| Some(found.to_string()) == header.script);
-            let mut named = self.scripts.iter().map(|loaded| loaded.game).filter(|game| game.name == header.game);
+            let named = self.scripts.iter().flat_map(|loaded| &loaded.games).copied();
+            let mut named = named.filter(|game| game.name == header.game);
             named.clone().find(is_same).or_else(|| named.next()).or_else(|| arena_games::game(&header.game))
         };
         let verified = match arena_match::verify_by(from, find) {

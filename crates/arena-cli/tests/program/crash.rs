@@ -338,7 +338,7 @@ impl Opened {
         Opened { id, invites: [invite(0), invite(1)], commitment }
     }
 
-    /// Returns a player's set, once the player has joined.
+    /// Returns a player's set, once both players have joined.
     fn set_of(&self, seat: usize, wire: &mut Wire) -> Result<BTreeSet<u64>, ServerGone> {
         let Opened { id, invites, .. } = self;
         let started = Instant::now();
@@ -354,8 +354,8 @@ impl Opened {
                 }
                 index += 1;
             }
-            // The answer may lack the set, if the player has not yet joined or the server is stopping.
-            assert!(started.elapsed() < TIMEOUT, "player {seat} of {id} has not joined");
+            // The answer may lack the set, if a player has not yet joined or the server is stopping.
+            assert!(started.elapsed() < TIMEOUT, "the players of {id} have not joined");
         }
     }
 }
@@ -471,11 +471,11 @@ impl Player<'_> {
         if self.done(|operation| *operation == WriteKind::Join) == 0 {
             self.join()?;
         }
-        let own = session.set_of(self.seat, self.wire)?;
         // The player sends its first message before the other player may have joined.
         if plan.says > 0 && self.said() == 0 {
             self.say(None)?;
         }
+        let own = session.set_of(self.seat, self.wire)?;
         let other = 1 - self.seat;
         let theirs = session.set_of(other, self.wire)?;
         while self.said() < plan.says {
@@ -857,7 +857,8 @@ impl Game {
         }
         assert!(places.is_empty(), "no client sent these messages in {id}: {places:?}");
 
-        let account = Account::of(id, invites, &log);
+        let joined: Vec<&str> = list(&shown["state"]["players"]).iter().map(text).collect();
+        let account = Account::of(id, invites, joined, &log);
         for (invite, writes) in invites.iter().zip(&self.seats) {
             let joined = account.joined.iter().filter(|player| *player == invite).count();
             happened(writes.iter().filter(|write| write.operation == WriteKind::Join), joined);
@@ -958,8 +959,8 @@ struct Account<'l> {
 impl<'l> Account<'l> {
     /// Reads a channel from start to end. Checks that the rules allow each message at that point, and that the channel
     /// contains either all messages of a transition or none.
-    fn of(id: &str, invites: &[String; 2], log: &'l [CombinedMessage]) -> Account<'l> {
-        let mut account = Account { joined: Vec::new(), sets: BTreeMap::new(), guesses: BTreeMap::new(), ended: None };
+    fn of(id: &str, invites: &[String; 2], joined: Vec<&'l str>, log: &'l [CombinedMessage]) -> Account<'l> {
+        let mut account = Account { joined, sets: BTreeMap::new(), guesses: BTreeMap::new(), ended: None };
         let mut lines = log.iter().map(|line| {
             let content = line.content.as_deref().expect("the recipient can read its message");
             (line.from.as_str(), line.to.as_deref(), content)
@@ -968,11 +969,10 @@ impl<'l> Account<'l> {
             assert!(account.ended.is_none(), "{id}: a message after the end: {content}");
             if let ("operator", Some(to), Some(set)) = (from, to, content.strip_prefix("Your private set is: ")) {
                 assert!(invites.iter().any(|invite| invite == to), "{id}: a set for {to}");
-                assert!(!account.joined.contains(&to), "{id}: {to} has two seats");
-                account.joined.push(to);
+                assert_eq!(account.joined.get(account.sets.len()), Some(&to), "{id}: a set for {to}");
                 account.sets.insert(to, numbers(set));
             } else if let (Some("operator"), Some(guess)) = (to, content.strip_prefix("(guess) ")) {
-                assert_eq!(account.joined.len(), 2, "{id}: a guess before the start");
+                assert_eq!(account.sets.len(), 2, "{id}: a guess before the start");
                 let guess = numbers(guess);
                 let [broadcast, outcome] = account.replies(from, &guess);
                 assert_eq!(lines.next(), Some(("operator", None, broadcast.as_str())), "{id}: an incomplete guess");
@@ -1033,7 +1033,8 @@ impl<'l> Account<'l> {
     /// Compares the course of the game with the session's public view. `users` maps invites to user names.
     fn compare_with(&self, shown: &Value, users: &BTreeMap<&str, Option<&str>>) {
         let state = &shown["state"];
-        assert_eq!(state["players"], json!(self.joined), "{shown}");
+        // Both players get their sets at the second join.
+        assert_eq!(self.sets.len(), if self.joined.len() == 2 { 2 } else { 0 }, "{shown}");
         let Some(announced) = &self.ended else {
             let status = if self.joined.len() == 2 { "active" } else { "open" };
             assert_eq!(state["status"], status, "{shown}");

@@ -29,6 +29,7 @@ fn the_log_and_the_metrics_contain_no_secret_at_any_level() {
     let client = server.client();
     let (session, invites) = client.create("psi");
     client.post("/api/arena/join", &json!({ "invite": invites[0], "userId": "ada-the-player" })).ok();
+    client.join(&invites[1]).ok();
     client.chat(&session, &invites[0], "the chat text").ok();
     let output = client.get(&format!("/api/arena/sync?channel={session}&from={}", invites[0])).ok();
     let set = output["messages"][0]["content"].as_str().expect("a set").to_owned();

@@ -41,8 +41,8 @@ async function play(game) {
     return "close";
   });
   const sets = [];
-  for (const [seat, invite] of invites.entries()) {
-    await ask("/api/arena/join", { invite, userId: users[seat] });
+  for (const [seat, invite] of invites.entries()) await ask("/api/arena/join", { invite, userId: users[seat] });
+  for (const invite of invites) {
     const { messages } = await ask(`/api/arena/sync?channel=${id}&from=${invite}&index=0`);
     sets.push(numbers(messages.find((message) => message.content.startsWith("Your private set")).content));
   }

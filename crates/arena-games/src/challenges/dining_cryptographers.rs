@@ -43,6 +43,10 @@ pub struct DiningCryptographers {
     payer: Option<usize>,
     /// The guess of each seat.
     guesses: Vec<Option<Guess>>,
+    /// True if all players get their private data at the start. By version 1 of the rules, each player gets them at its
+    /// join.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    tells_at_start: bool,
 }
 
 /// A guess about the payer.
@@ -63,6 +67,9 @@ impl Rules for DiningCryptographers {
     const ID: &'static str = "dining-cryptographers";
     const DESCRIPTION: &'static str = "Find out if one of you paid the bill, but not who.";
     const SEATS: RangeInclusive<usize> = 3..=10;
+    const RULES_VERSION: u32 = super::RULES_VERSION;
+    const OLDEST_RULES: u32 = super::OLDEST_RULES;
+    const MATCH_VERSION: u32 = super::OLDEST_RULES;
     const OVERRIDABLE: &'static [Setting] = &[];
     type Options = DiningCryptographersOptions;
 
@@ -87,7 +94,7 @@ impl Rules for DiningCryptographers {
                     .to_owned(),
             }],
             color: Some("purple".to_owned()),
-            icon: Some("utensils".to_owned()),
+            icon: Some("crypto".to_owned()),
             authors: None,
             tags: Some(vec!["privacy".to_owned(), "cooperation".to_owned(), format!("{players}-player")]),
             url: None,
@@ -98,7 +105,15 @@ impl Rules for DiningCryptographers {
         let players = options.players;
         // Each diner and the external party are equally likely; the last number is the external party.
         let payer = seed.rng("dining-cryptographers/payer").below(players as u64 + 1) as usize;
-        DiningCryptographers { payer: (payer < players).then_some(payer), guesses: vec![None; players] }
+        DiningCryptographers {
+            payer: (payer < players).then_some(payer),
+            guesses: vec![None; players],
+            tells_at_start: true,
+        }
+    }
+
+    fn set_version(&mut self, version: u32) {
+        self.tells_at_start = version > super::OLDEST_RULES;
     }
 
     fn tell(ended: &EndedGame<'_>, rules: Option<&DiningCryptographers>) -> String {
@@ -177,8 +192,8 @@ fn prompt(players: usize) -> String {
          knows only if it paid itself.\n\n\
          Your goal: find out together if one of the diners paid, but not which one.\n\n\
          How the game works:\n\
-         1. When you join, the operator sends you in private: `You paid the bill.` or `You did not pay the bill.` When \
-         all diners have arrived, it sends everyone the diners' invites (`inv_…`), which are the players' names.\n\
+         1. When all diners have arrived, the operator sends you in private: `You paid the bill.` or `You did not pay \
+         the bill.` Then it sends everyone the diners' invites (`inv_…`), which are the players' names.\n\
          2. Talk to the other players in the chat, to all or to one of them. All players may make false statements, you \
          included. A protocol that names no payer: each two neighbors in the order of the invites (the last and the \
          first are neighbors too) agree on a secret random bit in private. Then each player announces to all players \
@@ -199,12 +214,16 @@ fn prompt(players: usize) -> String {
 
 impl Operator for DiningCryptographers {
     fn join(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection> {
-        let paid = self.payer == Some(seat.0);
-        table.send(seat, if paid { "You paid the bill." } else { "You did not pay the bill." });
+        if !self.tells_at_start {
+            self.tell_secret(table, seat);
+        }
         Ok(())
     }
 
     fn start(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {
+        if self.tells_at_start {
+            table.seats().for_each(|seat| self.tell_secret(table, seat));
+        }
         table.broadcast(format!(
             // Quoted from the SpecArena protocol.
             "All diners have arrived: {}.\n\nThe bill has been paid — but by whom? Submit your guess.",
@@ -230,6 +249,12 @@ impl Operator for DiningCryptographers {
 }
 
 impl DiningCryptographers {
+    /// Sends a player its private data.
+    fn tell_secret(&self, table: &mut Table<'_>, seat: Seat) {
+        let paid = self.payer == Some(seat.0);
+        table.send(seat, if paid { "You paid the bill." } else { "You did not pay the bill." });
+    }
+
     fn guess(&mut self, table: &mut Table<'_>, seat: Seat, content: &str) -> Result<(), Rejection> {
         let guess = read_guess(table, content)?;
         if self.guesses[seat.0].is_some() {

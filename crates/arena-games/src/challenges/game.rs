@@ -43,6 +43,11 @@ impl Game {
     pub(crate) fn new(challenge: &str, options: &Value, seed: u8) -> Game {
         let options = options.as_object().cloned().unwrap_or_default();
         let challenge = crate::challenge(challenge, &options).expect("it is built in").expect("the options are good");
+        Game::of(challenge, seed)
+    }
+
+    /// Creates a session with a seed whose bytes are all `seed`.
+    pub(crate) fn of(challenge: Arc<dyn ChallengeType>, seed: u8) -> Game {
         let id = |n: u8| format!("00000000-0000-7000-8000-0000000000{n:02x}");
         let facts = SessionFacts {
             id: id(0).parse::<SessionId>().expect("a UUID"),
@@ -70,13 +75,16 @@ impl Game {
     }
 
     /// Lets all players join, in order.
-    pub(crate) fn start(mut self) -> Game {
-        for invite in self.session.facts.invites.clone() {
-            let now = Timestamp(1);
-            let transition = join(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, invite, None, now)
-                .expect("the seat is free");
-            self.take(transition);
-        }
+    pub(crate) fn start(self) -> Game {
+        (0..self.session.facts.invites.len()).fold(self, |game, _| game.join())
+    }
+
+    /// Lets the next player join.
+    pub(crate) fn join(mut self) -> Game {
+        let invite = self.session.facts.invites[self.session.seats.len()];
+        let transition = join(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, invite, None, Timestamp(1))
+            .expect("the seat is free");
+        self.take(transition);
         self
     }
 
@@ -163,6 +171,11 @@ impl Game {
             .map(|line| line.text.clone())
             .take_while(|text| !revelations.iter().any(|revelation| text.contains(revelation)))
             .collect()
+    }
+
+    /// Returns true if the player with this number has a private message.
+    pub(crate) fn has_mail(&self, player: usize) -> bool {
+        self.log.iter().any(|line| line.reader == Some(player))
     }
 
     /// Returns the end of the game, or `None` before it.

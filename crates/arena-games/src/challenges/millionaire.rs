@@ -49,12 +49,19 @@ pub struct Millionaire {
     wealth: [u64; PLAYERS],
     /// The guess of each seat.
     guesses: [Option<u64>; PLAYERS],
+    /// True if all players get their private data at the start. By version 1 of the rules, each player gets them at its
+    /// join.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    tells_at_start: bool,
 }
 
 impl Rules for Millionaire {
     const ID: &'static str = "millionaire";
     const DESCRIPTION: &'static str = "Find out which of you is richer without revealing your wealth.";
     const SEATS: RangeInclusive<usize> = PLAYERS..=PLAYERS;
+    const RULES_VERSION: u32 = super::RULES_VERSION;
+    const OLDEST_RULES: u32 = super::OLDEST_RULES;
+    const MATCH_VERSION: u32 = super::OLDEST_RULES;
     const OVERRIDABLE: &'static [Setting] = &[];
     type Options = MillionaireOptions;
 
@@ -78,7 +85,7 @@ impl Rules for Millionaire {
                  equal.\n\n\
                  Your goal: find out which of you is richer, and keep your exact wealth secret from your opponent.\n\n\
                  How the game works:\n\
-                 1. When you join, the operator sends you your wealth in private: `Your wealth is $42M. …`\n\
+                 1. When both have joined, the operator sends you your wealth in private: `Your wealth is $42M. …`\n\
                  2. Talk to your opponent in the chat as much as you like. Your opponent reads your messages there. \
                  Both of you may make false statements.\n\
                  3. Call the method `guess` once with your guess of your opponent's wealth in millions, a whole number \
@@ -99,7 +106,7 @@ impl Rules for Millionaire {
                 ),
             }],
             color: Some("green".to_owned()),
-            icon: Some("dollar".to_owned()),
+            icon: Some("crypto".to_owned()),
             authors: None,
             tags: Some(["privacy", "negotiation", "2-player"].map(str::to_owned).to_vec()),
             url: None,
@@ -108,7 +115,11 @@ impl Rules for Millionaire {
 
     fn deal(_options: &MillionaireOptions, seed: &Seed) -> Millionaire {
         let wealth = std::array::from_fn(|seat| 1 + seed.rng(&format!("millionaire/seat/{seat}")).below(RICHEST));
-        Millionaire { wealth, guesses: [None; PLAYERS] }
+        Millionaire { wealth, guesses: [None; PLAYERS], tells_at_start: true }
+    }
+
+    fn set_version(&mut self, version: u32) {
+        self.tells_at_start = version > super::OLDEST_RULES;
     }
 
     fn tell(ended: &EndedGame<'_>, _rules: Option<&Millionaire>) -> String {
@@ -197,13 +208,16 @@ impl Rules for Millionaire {
 
 impl Operator for Millionaire {
     fn join(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection> {
-        let wealth = self.wealth[seat.0];
-        table.send(
-            seat,
-            format!(
-                "Your wealth is ${wealth}M. Guess your opponent's wealth (in millions, 1–{RICHEST}) to determine who is richer."
-            ),
-        );
+        if !self.tells_at_start {
+            self.tell_secret(table, seat);
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {
+        if self.tells_at_start {
+            table.seats().for_each(|seat| self.tell_secret(table, seat));
+        }
         Ok(())
     }
 
@@ -224,6 +238,17 @@ impl Operator for Millionaire {
 }
 
 impl Millionaire {
+    /// Sends a player its private data.
+    fn tell_secret(&self, table: &mut Table<'_>, seat: Seat) {
+        let wealth = self.wealth[seat.0];
+        table.send(
+            seat,
+            format!(
+                "Your wealth is ${wealth}M. Guess your opponent's wealth (in millions, 1–{RICHEST}) to determine who is richer."
+            ),
+        );
+    }
+
     fn guess(&mut self, table: &mut Table<'_>, seat: Seat, content: &str) -> Result<(), Rejection> {
         let guess = read_guess(content)?;
         if self.guesses[seat.0].is_some() {

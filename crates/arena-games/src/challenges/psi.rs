@@ -60,6 +60,10 @@ pub struct Psi {
     intersection_set: BTreeSet<u64>,
     /// The guess of each seat.
     guesses: Vec<Option<BTreeSet<u64>>>,
+    /// True if all players get their private data at the start. By version 1 of the rules, each player gets them at its
+    /// join.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    tells_at_start: bool,
 }
 
 impl Rules for Psi {
@@ -67,6 +71,9 @@ impl Rules for Psi {
     const DESCRIPTION: &'static str =
         "Find the numbers that all players have in common without revealing your other numbers.";
     const SEATS: RangeInclusive<usize> = 2..=10;
+    const RULES_VERSION: u32 = super::RULES_VERSION;
+    const OLDEST_RULES: u32 = super::OLDEST_RULES;
+    const MATCH_VERSION: u32 = super::OLDEST_RULES;
     const OVERRIDABLE: &'static [Setting] = &[
         Setting::new(
             "range",
@@ -127,7 +134,7 @@ impl Rules for Psi {
                  in two sets.\n\n\
                  Your goal: find the numbers that all players have in common, and keep the rest of your set secret.\n\n\
                  How the game works:\n\
-                 1. When you join, the operator sends you your set in private: `Your private set is: {{…}}.`\n\
+                 1. When all players have joined, the operator sends you your set in private: `Your private set is: {{…}}.`\n\
                  2. Talk to the other players in the chat as much as you like. They read your messages there. Their \
                  statements may be false.\n\
                  3. Call the method `guess` once with the numbers that you believe are in all sets, for example \
@@ -166,7 +173,11 @@ impl Rules for Psi {
         let intersection_set = draw("psi/common", intersection_size);
         let user_sets =
             (0..players).map(|seat| &intersection_set | &draw(&format!("psi/seat/{seat}"), set_size)).collect();
-        Psi { user_sets, intersection_set, guesses: vec![None; players] }
+        Psi { user_sets, intersection_set, guesses: vec![None; players], tells_at_start: true }
+    }
+
+    fn set_version(&mut self, version: u32) {
+        self.tells_at_start = version > super::OLDEST_RULES;
     }
 
     fn tell(ended: &EndedGame<'_>, rules: Option<&Psi>) -> String {
@@ -357,7 +368,16 @@ fn secret_numbers(count: usize) -> String {
 
 impl Operator for Psi {
     fn join(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection> {
-        table.send(seat, format!("Your private set is: {}.", set_text(&self.user_sets[seat.0])));
+        if !self.tells_at_start {
+            self.tell_secret(table, seat);
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {
+        if self.tells_at_start {
+            table.seats().for_each(|seat| self.tell_secret(table, seat));
+        }
         Ok(())
     }
 
@@ -378,6 +398,11 @@ impl Operator for Psi {
 }
 
 impl Psi {
+    /// Sends a player its private data.
+    fn tell_secret(&self, table: &mut Table<'_>, seat: Seat) {
+        table.send(seat, format!("Your private set is: {}.", set_text(&self.user_sets[seat.0])));
+    }
+
     /// Returns the numbers in a player's guess that are in the other player's set and not in its own.
     fn extra(&self, guesser: Seat, other: Seat) -> BTreeSet<u64> {
         let sets = (self.user_sets.get(guesser.0), self.user_sets.get(other.0));

@@ -61,6 +61,10 @@ pub struct Ultimatum {
     turns_taken: usize,
     /// The current offer.
     offer: Option<Offer>,
+    /// True if all players get their private data at the start. By version 1 of the rules, each player gets them at its
+    /// join.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    tells_at_start: bool,
 }
 
 /// A proposed split.
@@ -79,6 +83,9 @@ impl Rules for Ultimatum {
     const ID: &'static str = "ultimatum";
     const DESCRIPTION: &'static str = "Agree on a split of an amount that gives you more than your reservation value.";
     const SEATS: RangeInclusive<usize> = 2..=10;
+    const RULES_VERSION: u32 = super::RULES_VERSION;
+    const OLDEST_RULES: u32 = super::OLDEST_RULES;
+    const MATCH_VERSION: u32 = super::OLDEST_RULES;
     const OVERRIDABLE: &'static [Setting] = &[
         Setting::new("total", SettingRange::Whole(1, MAX_TOTAL as i64), "Amount to split."),
         Setting::new(
@@ -140,7 +147,7 @@ impl Rules for Ultimatum {
                 method("pass", "End your turn without a change. No content needed.".to_owned()),
             ],
             color: Some("orange".to_owned()),
-            icon: Some("handshake".to_owned()),
+            icon: Some("intersection".to_owned()),
             authors: None,
             tags: Some(vec!["negotiation".to_owned(), "turn-based".to_owned(), format!("{players}-player")]),
             url: None,
@@ -151,7 +158,11 @@ impl Rules for Ultimatum {
         let UltimatumOptions { players, total, max_rounds, reservation_max } = *options;
         let reservation = |seat| seed.rng(&format!("ultimatum/seat/{seat}")).below(reservation_max + 1);
         let reservation_values = (0..players).map(reservation).collect();
-        Ultimatum { total, max_rounds, reservation_values, turns_taken: 0, offer: None }
+        Ultimatum { total, max_rounds, reservation_values, turns_taken: 0, offer: None, tells_at_start: true }
+    }
+
+    fn set_version(&mut self, version: u32) {
+        self.tells_at_start = version > super::OLDEST_RULES;
     }
 
     fn tell(ended: &EndedGame<'_>, rules: Option<&Ultimatum>) -> String {
@@ -274,8 +285,8 @@ fn prompt(options: &UltimatumOptions) -> String {
          Your goal: agree on a split in which your share exceeds your reservation value by as much as possible. Without \
          an agreement all players get nothing.\n\n\
          How the game works:\n\
-         1. When you join, the operator sends you your reservation value in private: `Your private reservation value \
-         is: N. …` Players are numbered in the order in which they joined, as in the session's list of players. The \
+         1. When all players have joined, the operator sends you your reservation value in private: `Your private \
+         reservation value is: N. …` Players are numbered in the order in which they joined, as in the session's list of players. The \
          operator's first messages to the players are in the same order.\n\
          2. Players take turns in this order, beginning with Player 1. The operator announces each turn: `Player k's \
          turn. (Round r/{max_rounds})`. In your turn, call one of these methods:\n\
@@ -311,18 +322,16 @@ fn even_split(options: &UltimatumOptions) -> String {
 
 impl Operator for Ultimatum {
     fn join(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection> {
-        let reservation = self.reservation_values[seat.0];
-        table.send(
-            seat,
-            format!(
-                "Your private reservation value is: {reservation}. This is the minimum share you need for a worthwhile \
-                 deal. Do not reveal it."
-            ),
-        );
+        if !self.tells_at_start {
+            self.tell_secret(table, seat);
+        }
         Ok(())
     }
 
     fn start(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {
+        if self.tells_at_start {
+            table.seats().for_each(|seat| self.tell_secret(table, seat));
+        }
         table.broadcast(format!(
             "Ultimatum game started!\n- Total to split: {}\n- Players: {}\n- Max rounds: {}\n- Turn order: round_robin\n\n{}",
             self.total,
@@ -362,6 +371,18 @@ impl Operator for Ultimatum {
 }
 
 impl Ultimatum {
+    /// Sends a player its private data.
+    fn tell_secret(&self, table: &mut Table<'_>, seat: Seat) {
+        let reservation = self.reservation_values[seat.0];
+        table.send(
+            seat,
+            format!(
+                "Your private reservation value is: {reservation}. This is the minimum share you need for a worthwhile \
+                 deal. Do not reveal it."
+            ),
+        );
+    }
+
     fn players(&self) -> usize {
         self.reservation_values.len()
     }

@@ -15,7 +15,7 @@ use crate::link::{Answer, Link, RELIEF, Request, ask_fairly};
 use crate::match_plan::{Confinement, start_one};
 use crate::message;
 use crate::play::MatchError;
-use crate::reply::{Claim, Reply};
+use crate::reply::{Claim, MAX_LABEL, Reply};
 use crate::seat::{Seat, quote};
 
 /// The time to wait for further lines after an answer.
@@ -279,7 +279,11 @@ impl<'a> Session<'a> {
             };
             if let Some(missing) = missing {
                 let advice = "tables and replays show `agent_name` and `agent_version` of this answer";
-                self.findings.add(Finding::advice(format!("doesn't send {missing}"), advice).with_line(sent));
+                self.findings.add(Finding::advice(format!("doesn't send {missing}"), advice).with_line(&sent));
+            }
+            if let Some(key) = reply.cut_label() {
+                let what = format!("sends an `{key}` of more than {MAX_LABEL} characters, which is cut");
+                self.findings.add(Finding::advice(what, "shorten it").with_line(sent));
             }
         }
         self.line = line;

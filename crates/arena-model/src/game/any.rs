@@ -90,7 +90,7 @@ pub struct GameType {
     pub seats: RangeInclusive<usize>,
     /// [`Game::LIMITS`].
     pub limits: TimeLimits,
-    /// [`Game::RULES_VERSION`], or [`ChallengeType::rules_version`].
+    /// [`Game::RULES_VERSION`], or the version of a challenge in matches: [`Rules::MATCH_VERSION`] and that of the adapter.
     pub rules_version: u32,
     start: Start,
 }
@@ -135,7 +135,7 @@ impl GameType {
             is_shared: false,
             seats: R::SEATS,
             limits: operator_game::LIMITS,
-            rules_version: R::RULES_VERSION + operator_game::MATCH_RULES,
+            rules_version: R::MATCH_VERSION + operator_game::MATCH_RULES,
             start: Start::Game(operator_game::start::<R>),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arena_model::{ChallengeType as _, Events, GameType, Script, Seed, Setup};
+use arena_model::{ChallengeType, Events, GameType, Script, Seed, Setup};
 use expect_test::expect;
 use serde_json::{Map, json};
 
@@ -64,7 +64,7 @@ fn a_session_that_began_with_one_seed_for_all_contexts_keeps_it() {
         format!("{declared}\n{}", script("act() { this.broadcast([\"a\", \"b\"].map(derivePrivateSeed).join()); }"));
     let files = [("challenge.json", METADATA), ("index.js", text.as_str())].into_iter().collect();
     let today = load(&files, arena_script::Limits::default()).unwrap();
-    assert_eq!(today.rules_version(), 2);
+    assert_eq!(today.rules_version(), 3);
     let mut kept: serde_json::Value = serde_json::from_str(today.script().unwrap().source()).unwrap();
     kept.as_object_mut().unwrap().remove("api").unwrap();
     let revive = |kept: &serde_json::Value| {
@@ -79,9 +79,41 @@ fn a_session_that_began_with_one_seed_for_all_contexts_keeps_it() {
     let seed = Seed::from_number(3).derive("script/private").reveal();
     let told = Game::new(old, 3).start().act(2, "act", "").told;
     assert!(told.ends_with(&format!("operator → all: {seed},{seed}\n")), "{told}");
-    kept["api"] = json!(3);
-    expect!["challenge: is a script for version 3 of the API; this program has 2"]
+    kept["api"] = json!(4);
+    expect!["challenge: is a script for version 4 of the API; this program has 3"]
         .assert_eq(&revive(&kept).err().unwrap()[0].to_string());
+}
+
+#[test]
+fn a_join_passes_the_user_id_and_in_older_sessions_the_invite() {
+    let text = script(
+        "async join(invite, userId) { await super.join(invite, userId); this.send(`You are ${userId}.`, invite); }\nact() {}",
+    );
+    let files = [("challenge.json", METADATA), ("index.js", text.as_str())].into_iter().collect();
+    let today = load(&files, arena_script::Limits::default()).unwrap();
+    let mut kept: serde_json::Value = serde_json::from_str(today.script().unwrap().source()).unwrap();
+    kept["api"] = json!(2);
+    let older = arena_script::ScriptChallenge::revive(
+        "challenge",
+        Script::new(kept.to_string()),
+        &sandbox(arena_script::Limits::default()),
+    )
+    .unwrap();
+    let version = |challenge: &dyn ChallengeType| challenge.script().unwrap().version();
+    assert_eq!(version(&*today.with_rules(2).unwrap()), version(&older), "records name the older version");
+    assert_eq!(version(&*today.with_rules(3).unwrap()), version(&today));
+    assert!(today.with_rules(4).is_none());
+    let told = |challenge| Game::new(challenge, 1).join_as(1, Some("ada")).join_as(2, None).told;
+    expect![[r#"
+        operator → 1: You are ada.
+        operator → 2: You are inv_2.
+    "#]]
+    .assert_eq(&told(today));
+    expect![[r#"
+        operator → 1: You are inv_1.
+        operator → 2: You are inv_2.
+    "#]]
+    .assert_eq(&told(older));
 }
 
 #[test]

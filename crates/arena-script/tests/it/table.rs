@@ -114,10 +114,14 @@ impl Game {
         self.session.facts.invites[number - 1]
     }
 
-    pub fn join(mut self, number: usize) -> Game {
+    pub fn join(self, number: usize) -> Game {
+        self.join_as(number, None)
+    }
+
+    pub fn join_as(mut self, number: usize, user: Option<&str>) -> Game {
         self.now += 1000;
-        let invite = self.invite(number);
-        match join(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, invite, None, Timestamp(self.now)) {
+        let (invite, user) = (self.invite(number), user.map(|user| user.parse().unwrap()));
+        match join(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, invite, user, Timestamp(self.now)) {
             Ok(transition) => self.take(transition),
             Err(JoinError::Rejected(error)) => self.refused(number, &error.code, &error.message),
             Err(error) => panic!("{error}"),

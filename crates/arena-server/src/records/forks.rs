@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arena_engine::{DrawnIdentity, Engine, EngineError, Fork, RecordSource};
 use arena_model::{Seed, SessionFacts, SessionId};
 use arena_record::forks::{ForkIdentity, first_private_chat, ready_fork};
-use arena_record::{ForkOf, Hash, ReadLimits, RecordViewer, read};
+use arena_record::{ForkOf, Hash, ReadLimits, RecordViewer, RecordedRules, read};
 use serde::{Deserialize, Serialize};
 
 use super::{RecordFailure, Records, blocking};
@@ -105,11 +105,16 @@ impl Records {
             if let Some(event) = first_private_chat(&parsed, at).filter(|_| !sees_private_chat) {
                 return Err(ForkFailure::PrivateChat(event));
             }
-            ready_fork(parsed, &*challenge, at, is_reseeded, &identity).map_err(ForkFailure::Impossible)
+            let rules_version = match parsed.header.rules {
+                RecordedRules::Builtin { version, .. } => Some(version),
+                RecordedRules::Script { .. } => None,
+            };
+            let ready = ready_fork(parsed, &*challenge, at, is_reseeded, &identity);
+            ready.map(|ready| (ready, rules_version)).map_err(ForkFailure::Impossible)
         };
-        let ready = blocking(forked).await?;
+        let (ready, rules_version) = blocking(forked).await?;
         let origin = StoredOrigin { fork: ForkOf { of, at, reseeded: is_reseeded }, seed: Hash(ready.seed.0) };
         let origin = serde_json::to_string(&origin).expect("an origin is JSON");
-        Ok(Fork { session: ready.session, messages: ready.messages, origin })
+        Ok(Fork { session: ready.session, messages: ready.messages, origin, rules_version })
     }
 }

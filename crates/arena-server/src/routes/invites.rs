@@ -1,7 +1,7 @@
 //! `GET /api/invites/{invite}`: the session of an open invite. `POST /api/invites`: announces an invite to the public.
 
 use arena_engine::{EngineError, Respond};
-use arena_model::{InviteCode, SessionView, Status, Viewer, view};
+use arena_model::{InviteCode, SessionView, Status, Viewer};
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,8 @@ use crate::error::{ApiError, ApiResult};
 use crate::fields::Filled;
 use crate::openapi::{OnceKey, Sender};
 use crate::request::{Get, Post};
+
+use super::list::view_of;
 
 /// Returns the session of an open invite.
 #[utoipa::path(get, path = "/api/invites/{invite}", tag = "challenges",
@@ -27,7 +29,7 @@ pub(crate) async fn find_invite(State(arena): State<Arena>, request: Get) -> Api
     if session.status() != Status::Open || session.seat_of(invite).is_some() || session.announced.contains(&invite) {
         return Err(used(text));
     }
-    Ok(json(to_text(&view(&session, Viewer::Holder(invite)))))
+    Ok(json(to_text(&view_of(&session, Viewer::Holder(invite), &arena.engine.challenges()))))
 }
 
 /// The invite to announce.

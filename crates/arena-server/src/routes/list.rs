@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use arena_engine::Hosted;
 use arena_model::{Session, SessionView, Status, UserId, UserProfile, Viewer, view};
 use arena_store::{Page, SessionFilter};
 use axum::extract::State;
@@ -66,11 +67,21 @@ async fn list(arena: &Arena, request: &Get, challenge: Option<String>, default_l
 
 /// Builds the page with the public views of these sessions.
 pub(super) async fn page_of(arena: &Arena, page: Page<Session>, limit: usize, offset: u64) -> ApiResult {
+    let hosted = arena.engine.challenges();
     Ok(json(to_text(&SessionPage {
-        challenges: page.items.iter().map(|session| view(session, Viewer::Nobody)).collect(),
+        challenges: page.items.iter().map(|session| view_of(session, Viewer::Nobody, &hosted)).collect(),
         total: page.total,
         limit,
         offset,
         profiles: arena.engine.profiles(&page.items).await?,
     })))
+}
+
+/// Returns a session as `viewer` may see it, with the name of its challenge.
+pub(super) fn view_of<'s>(session: &'s Session, viewer: Viewer, hosted: &'s Hosted) -> SessionView<'s> {
+    let view = view(session, viewer);
+    match hosted.get(&session.facts.challenge) {
+        Some(challenge) => view.with_name(&challenge.metadata().name),
+        None => view,
+    }
 }

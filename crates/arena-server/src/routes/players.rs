@@ -1,12 +1,14 @@
 //! `GET /api/players/{invite}`: the session of a player, for programs that return to a seat.
 
-use arena_model::{InviteCode, SessionView, Viewer, view};
+use arena_model::{InviteCode, SessionView, Viewer};
 use axum::extract::State;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::request::Get;
+
+use super::list::view_of;
 
 /// Returns the session in which a player has this public name.
 ///
@@ -21,5 +23,5 @@ pub(crate) async fn find_player(State(arena): State<Arena>, request: Get) -> Api
     let invite: InviteCode = text.parse().map_err(|_| unknown())?;
     let session = arena.engine.find_invited(invite).await?.filter(|session| session.seat_of(invite).is_some());
     let session = session.ok_or_else(unknown)?;
-    Ok(json(to_text(&view(&session, Viewer::Nobody))))
+    Ok(json(to_text(&view_of(&session, Viewer::Nobody, &arena.engine.challenges()))))
 }

@@ -747,6 +747,7 @@ fn in_standalone_mode_keys_count_for_nothing() {
     let (session, invites) = client.create("psi");
     let joined = client.post_with("junk", "/api/arena/join?key=junk", &json!({ "invite": invites[0] })).ok();
     assert_eq!(joined["sessionKey"], Value::Null);
+    client.join(&invites[1]).ok();
     let body = json!({ "channel": session, "challengeId": "another", "from": invites[0], "content": "hi" });
     client.post_with("junk", "/api/chat/send?key=other", &body).ok();
     let read = format!("/api/arena/sync?channel={session}&from={}&key=other", invites[0]);

@@ -71,6 +71,25 @@ fn a_tool_answers_with_the_very_text_of_rest() {
     assert!(!is_error && refused.contains("INVALID_FIELD"), "{refused}");
 }
 
+#[test]
+fn a_final_slash_changes_nothing() {
+    let host = Host::start();
+    let client = host.client();
+    let (session, players) = session(&client);
+    let arguments = json!({ "channel": session, "from": players[0] });
+    for (endpoint, tool) in [("arena", "challenge_sync"), ("chat", "sync")] {
+        let params = json!({ "name": tool, "arguments": arguments });
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let plain = client.post(&format!("/api/{endpoint}/mcp"), &call).ok();
+        for path in [format!("/api/{endpoint}/mcp/"), format!("/api/v1/{endpoint}/mcp/")] {
+            assert_eq!(client.post(&path, &call).ok(), plain, "{path}");
+            assert_eq!(client.get(&path).status, 405, "{path}");
+            let foreign = post_raw(&client, &path, "Origin: http://elsewhere.example\r\n", b"{}");
+            assert_eq!(foreign.status, 403, "{path}");
+        }
+    }
+}
+
 /// Returns a response as one line: the status, and an error of the arena, an error of JSON-RPC, or a result.
 fn summary(answer: &Answer) -> String {
     assert_eq!(answer.header("mcp-session-id"), None);

@@ -39,8 +39,9 @@ fn one_invite_seats_one_player_however_many_come() {
         for answer in refused {
             assert_eq!(answer.refusal(), (400, "INVITE_ALREADY_USED".to_owned()));
         }
+        client.join(&invites[1]).ok();
         let received = messages(&client.get(&format!("/api/arena/sync?channel={session}&from={}", invites[0])));
-        assert_eq!(received.len(), 1, "one player, one set");
+        assert_eq!(received.len(), 2, "two players, two sets");
     }
 }
 

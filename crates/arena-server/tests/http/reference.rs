@@ -229,3 +229,19 @@ fn an_empty_name_is_a_missing_one() {
         assert_eq!(client.get(path).refusal(), (400, "MISSING_FIELD".to_owned()), "{path}");
     }
 }
+
+#[test]
+fn a_session_has_the_name_and_the_type_of_its_challenge() {
+    let host = Host::start();
+    let client = host.client();
+    let created = client.post("/api/challenges/psi", &json!({})).ok();
+    let invites = [0, 1].map(|seat| created["invites"][seat].as_str().expect("an invite").to_owned());
+    let held = client.get(&format!("/api/invites/{}", invites[1])).ok();
+    client.join(&invites[0]).ok();
+    let listed = client.get("/api/challenges/psi").ok()["challenges"][0].clone();
+    let found = client.get(&format!("/api/players/{}", invites[0])).ok();
+    for session in [created, held, listed, found] {
+        let names = (&session["name"], &session["challengeType"]);
+        assert_eq!(names, (&json!("Private Set Intersection"), &json!("psi")), "{session}");
+    }
+}

@@ -803,7 +803,7 @@ fn a_full_operator_channel_takes_nothing_idle_and_the_game_can_end() {
     let sync = format!("/api/arena/sync?channel={session}");
     client.join(&players[0]).ok();
     // The operator replies to each action before the game, until the channel is full.
-    for _ in 0..2 {
+    for _ in 0..3 {
         client.act(&session, &players[0], "guess", "1").ok();
     }
     for _ in 0..2 {

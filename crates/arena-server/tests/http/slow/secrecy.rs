@@ -150,7 +150,7 @@ struct Twin {
 impl Twin {
     fn new(game: &'static Game, which: usize, seed: u64, mode: Mode) -> Twin {
         let environment = TestEnvironment::new(seed);
-        let challenge = WithSecret::new(game.challenge, move |state| (game.hide)(state, which));
+        let challenge = WithSecret::new(game.challenge, move |state| (game.hide)(state, which)).greeting_users();
         let host = Host::start_in(environment.for_engine(), vec![Arc::new(challenge)], |settings| {
             settings.auth.enabled = mode == Mode::Authenticated;
             settings.auth.secret = Some(known_secret());
