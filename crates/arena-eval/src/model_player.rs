@@ -974,13 +974,13 @@ mod tests {
     #[tokio::test]
     async fn answers_without_content_are_paid() {
         let dir = tempfile::tempdir().unwrap();
-        let script = Script::of([billed(1000, 50), guess()]);
+        let script = Script::of([billed(1000, 50), guess(), call("wait", json!({}))]);
         let (game, spent) = play_model(dir.path(), &script, &Setting::default()).await;
         let seat = game.expect("it ends").record.seats.swap_remove(0);
-        assert_eq!((seat.measured.calls, seat.measured.retries), (1, 1));
-        // Two times 1000 input tokens for a dollar, and 50 and 100 output tokens for ten dollars a million.
-        assert_eq!((spent.calls, spent.usage.input, spent.usage.output), (1, 2000, 150));
-        assert!((spent.usd - 0.0035).abs() < 1e-9, "{spent:?}");
+        assert_eq!((seat.measured.calls, seat.measured.retries), (2, 1));
+        // Three times 1000 input tokens for a dollar, and 250 output tokens for ten dollars a million.
+        assert_eq!((spent.calls, spent.usage.input, spent.usage.output), (2, 3000, 250));
+        assert!((spent.usd - 0.0055).abs() < 1e-9, "{spent:?}");
         assert_eq!(CallStore::open(dir.path()).unwrap().totals(), spent, "a later invocation knows it");
 
         // The last fault is paid, too.
@@ -1009,10 +1009,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut absurd = guess();
         absurd.1["usage"] = json!({"prompt_tokens": 1e15, "completion_tokens": 7});
-        let (game, spent) = play_model(dir.path(), &Script::of([absurd]), &Setting::default()).await;
+        let (game, spent) =
+            play_model(dir.path(), &Script::of([absurd, call("wait", json!({}))]), &Setting::default()).await;
         assert!(game.is_ok());
         assert!(spent.usage.is_estimated && spent.usage.input < 100_000, "{spent:?}");
-        assert_eq!(spent.usage.output, 500);
+        assert_eq!(spent.usage.output, 500 + 100);
         let text = std::fs::read_to_string(dir.path().join("calls.jsonl")).unwrap();
         assert!(text.contains(r#""reported":{"input":1000000000000000,"#), "{text}");
         assert_eq!(CallStore::open(dir.path()).unwrap().totals(), spent);
