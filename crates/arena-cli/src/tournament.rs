@@ -340,6 +340,7 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<TournamentPlan, Failure>
     plan.options = options.iter().cloned().collect();
     plan.limits = args.play.limits(game);
     plan.time_control = args.play.time_control();
+    plan.start_limits = args.play.start_limits();
     plan.adjudication = chess::adjudication(args)?;
     if plan.adjudication.is_some() && game.name == "chess" {
         plan.options.insert("agreements".to_owned(), true.into());

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use arena_model::Dialect;
+use arena_model::{Dialect, StartLimits};
 
 use crate::agent::{Agent, Channel, Command, which};
 
@@ -81,6 +81,7 @@ impl FunctionName<'_> {
             }),
             name,
             time_control: None,
+            start_limits: StartLimits::default(),
             note: None,
         })
     }
