@@ -143,6 +143,7 @@ impl Run {
         for agent in &mut agents {
             agent.dialect = args.play.dialect.unwrap_or(agent.dialect);
             agent.time_control = agent.time_control.or(args.play.time_control());
+            agent.start_limits = agent.start_limits.or(args.play.start_limits());
         }
         settings::print_notes(&agents);
         settings::make_names_unique(&mut agents);

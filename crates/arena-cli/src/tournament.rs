@@ -340,12 +340,22 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<TournamentPlan, Failure>
     plan.options = options.iter().cloned().collect();
     plan.limits = args.play.limits(game);
     plan.time_control = args.play.time_control();
+    plan.start_limits = args.play.start_limits();
     plan.adjudication = chess::adjudication(args)?;
     if plan.adjudication.is_some() && game.name == "chess" {
         plan.options.insert("agreements".to_owned(), true.into());
     }
     let meetings = shape.rounds.saturating_mul(shape.agents * shape.agents.saturating_sub(1) / 2);
-    plan.openings = chess::openings(args, meetings, &shape.seed)?;
+    let from_position = |fen: &str| {
+        if game.name != "chess" {
+            // The check of the plan refuses openings then.
+            return Ok(());
+        }
+        let mut options = plan.options.clone();
+        options.insert("fen".to_owned(), fen.into());
+        settings::try_start(game, &options, seats)
+    };
+    plan.openings = chess::openings(args, meetings, &shape.seed, from_position)?;
     let confinement = confinement(sandbox)?;
     plan.sandbox = confinement.mode;
     plan.sandbox_limits = confinement.limits;
@@ -355,11 +365,6 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<TournamentPlan, Failure>
     plan.concurrency = *concurrency as usize;
     plan.shares_core = *affinity == Affinity::Share;
     plan.check().map_err(|error| unplayable(&error))?;
-    for fen in plan.openings.iter().flat_map(|openings| &openings.positions) {
-        let mut options = plan.options.clone();
-        options.insert("fen".to_owned(), fen.as_str().into());
-        settings::try_start(game, &options, seats)?;
-    }
     settings::check_players(&plan.options, seats)?;
     ending::note_rounded(args, games_a_meeting);
     Ok(plan)

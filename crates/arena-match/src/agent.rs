@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use arena_model::{AgentId, Dialect, Limits, SandboxMode, TimeControl};
+use arena_model::{AgentId, Dialect, Limits, SandboxMode, StartLimits, TimeControl};
 use serde::Deserialize;
 
 use crate::kinds::BuiltIn;
@@ -33,6 +33,8 @@ pub struct Agent {
     pub channel: Channel,
     /// The agent's own time control, which replaces the limits of the match.
     pub time_control: Option<TimeControl>,
+    /// The agent's own limits of its first answers.
+    pub start_limits: StartLimits,
     /// A note for the user about ignored keys of the agent's manifest.
     pub note: Option<String>,
 }
@@ -118,6 +120,7 @@ impl Agent {
                 dialect: Dialect::default(),
                 channel: Channel::Http(text.to_owned()),
                 time_control: None,
+                start_limits: StartLimits::default(),
                 note: None,
             });
         }
@@ -132,6 +135,7 @@ impl Agent {
                 version: None,
                 dialect: Dialect::default(),
                 time_control: built_in.time_control(),
+                start_limits: built_in.start_limits(),
                 channel: Channel::BuiltIn(built_in),
                 note: None,
             });
@@ -170,6 +174,7 @@ impl Agent {
             dialect: manifest.dialect.unwrap_or_default(),
             channel,
             time_control: None,
+            start_limits: StartLimits::default(),
             note,
         })
     }
@@ -214,6 +219,7 @@ impl Agent {
             dialect: manifest.dialect.unwrap_or_default(),
             channel: Channel::Stdio(Command { program: found, args, folder, own }),
             time_control: None,
+            start_limits: StartLimits::default(),
         })
     }
 }
@@ -363,7 +369,7 @@ mod tests {
         let root = root.to_str().unwrap();
         let named = if name.contains("://") { name.to_owned() } else { format!("{root}/{name}") };
         let actual = match Agent::find(&named, &format!("relative:{root}/bin")) {
-            Ok(Agent { path, name, version, dialect, channel, note, id: _, time_control: _ }) => {
+            Ok(Agent { path, name, version, dialect, channel, note, .. }) => {
                 let path = if path == named { String::new() } else { format!("{path}: ") };
                 let note = note.map(|note| format!("; note: {note}")).unwrap_or_default();
                 format!("{path}{name} {version:?} {dialect:?} {channel:?}{note}")

@@ -31,6 +31,11 @@ pub trait Body: Send {
         None
     }
 
+    /// Returns the log since the last call, while the program runs.
+    fn take_log(&mut self) -> Log {
+        Log::default()
+    }
+
     /// Returns true if the program's stderr output has exceeded its limit.
     fn is_flooding(&self) -> bool;
 

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use arena_model::{AgentId, Disqualified, TimeControl, TimeLimits, Verdict};
+use arena_model::{AgentId, Disqualified, StartLimits, TimeControl, TimeLimits, Verdict};
 use serde_json::{Map, Value, json};
 
 use crate::agent::Agent;
@@ -21,8 +21,8 @@ use crate::play::MatchError;
 use crate::process::StartError;
 use crate::seat::{Fault, Seat};
 
-/// The time limit from the start of an agent to its first pong. Interpreters start slowly.
-pub(crate) const STARTUP: Duration = Duration::from_secs(5);
+/// The usual time limit from the start of an agent to its first pong.
+pub(crate) const STARTUP: Duration = Duration::from_millis(StartLimits::USUAL_MS);
 
 /// The time limit for the answer to `set_agent_id`. Agents may omit this answer.
 pub(crate) const CONSENT: Duration = Duration::from_millis(500);
@@ -58,6 +58,7 @@ impl Player {
     ) -> Result<Player, MatchError> {
         let mut seat = Seat::new(number, id, agent.name.clone(), agent.version.clone(), agent.dialect, limits);
         seat.set_time_control(agent.time_control);
+        seat.ping_limit = Duration::from_millis(agent.start_limits.first_ms());
         let (link, body) = match started {
             Ok(parts) => parts,
             Err(error) if error.is_agents_fault() => {
@@ -104,7 +105,7 @@ impl<'a> Conversation<'a> {
     /// [`MatchError`]; an agent's behavior is never an error.
     pub fn ping(&mut self) -> Result<(), MatchError> {
         self.write(|_| message::ping());
-        for (number, answer, _) in self.ask(|_| STARTUP, |_, _| true)? {
+        for (number, answer, _) in self.ask(|seat| seat.ping_limit, |_, _| true)? {
             let seat = &mut self.seats[number];
             match answer {
                 Answer::Line => seat.validate_pong(self.links[number].line()),
@@ -113,7 +114,8 @@ impl<'a> Conversation<'a> {
                     let awaited = awaited.unwrap_or_default();
                     // The sentence has no number of lines, since that depends on the clock.
                     let empty = if self.links[number].empty_lines() > 0 { ", only empty lines" } else { "" };
-                    let detail = format!("no answer to the ping within {} ms{empty}{awaited}", STARTUP.as_millis());
+                    let limit = seat.ping_limit.as_millis();
+                    let detail = format!("no answer to the ping within {limit} ms{empty}{awaited}");
                     seat.disqualify(Verdict::PingFail, detail);
                 }
                 _ => fail(seat, &mut *self.bodies[number], answer, Verdict::StartupFail)?,
@@ -175,6 +177,10 @@ impl<'a> Conversation<'a> {
                 Answer::Late if body.is_flooding() => fail(seat, body, Answer::Flood, Verdict::OutputLimit)?,
                 Answer::Late => {
                     check_outage(body)?;
+                    if let Some(actions) = seat.on_time_over.take() {
+                        replies[number] = Some(actions.into());
+                        continue;
+                    }
                     let detail = match patience {
                         Some(patience) => format!("no answer within {} ms", patience.as_millis()),
                         None if let Some(control) = seat.time_control => {

@@ -39,9 +39,11 @@ pub use agent::{Agent, AgentError, Channel, Command, which};
 pub use arena_model::{Dialect, Disqualified, Limits, SandboxMode, agent_ids};
 pub use body::Log;
 pub use check::{CheckPlan, CheckReport, Finding, GameCheck, Severity, check};
-pub use kinds::BuiltIn;
+pub use kinds::{BuiltIn, KeptEngines};
 pub use launcher::main as launch;
-pub use match_plan::{Confinement, MatchPlan, OwnerLog, PlayedMatch, SeatedAgent, fork_match, play_match};
+pub use match_plan::{
+    Confinement, MatchPlan, OwnerLog, PlayedMatch, SeatedAgent, fork_match, play_keeping, play_match,
+};
 pub use output::{OutputFile, open_direct, write};
 pub use placement::{cores, spread, stay_here, stay_on};
 pub use play::past::MatchPast;

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use arena_model::agent_ids;
@@ -18,7 +19,9 @@ use crate::body::{Body, End, Log};
 use crate::conversation::Player;
 use crate::cpu_times::CpuTimes;
 use crate::http;
-use crate::kinds::{self, BuiltIn, DrivenBody, Means, Program, SeatServices};
+use crate::kinds::{
+    self, BuiltIn, DrivenBody, EngineKey, EngineReturn, KeptEngine, KeptEngines, Means, Program, SeatServices,
+};
 use crate::link::Link;
 use crate::play::past::MatchPast;
 use crate::play::{MatchError, MatchRun, Watch, in_ms};
@@ -130,7 +133,21 @@ pub fn play_match(
     watch: Option<&mut dyn Watch>,
     called_off: &AtomicBool,
 ) -> Result<PlayedMatch, MatchError> {
-    play_after(plan, None, replay, watch, called_off)
+    play_after(plan, None, replay, watch, called_off, None)
+}
+
+/// Plays a match like [`play_match`], with engines that earlier matches have kept. The engines of this match stay alive
+/// for later ones.
+///
+/// # Errors
+/// See [`MatchError`]. An agent's behavior is never an error.
+pub fn play_keeping(
+    plan: &MatchPlan<'_>,
+    replay: Option<&mut (dyn Write + Send)>,
+    engines: &KeptEngines,
+    called_off: &AtomicBool,
+) -> Result<PlayedMatch, MatchError> {
+    play_after(plan, None, replay, None, called_off, Some(engines))
 }
 
 /// Plays a match like [`play_match`], after the recorded epochs of another match with the same game, options and seed.
@@ -146,7 +163,7 @@ pub fn fork_match(
     replay: Option<&mut (dyn Write + Send)>,
     called_off: &AtomicBool,
 ) -> Result<PlayedMatch, MatchError> {
-    play_after(plan, Some(past), replay, None, called_off)
+    play_after(plan, Some(past), replay, None, called_off, None)
 }
 
 fn play_after(
@@ -155,11 +172,12 @@ fn play_after(
     replay: Option<&mut (dyn Write + Send)>,
     watch: Option<&mut dyn Watch>,
     called_off: &AtomicBool,
+    engines: Option<&KeptEngines>,
 ) -> Result<PlayedMatch, MatchError> {
     let began = Instant::now();
     let ids = plan.agent_ids();
     let game = plan.game.start(plan.options, Setup { seed: plan.seed.clone(), agents: ids.clone() })?;
-    let (players, sandbox) = seat_all(plan, &ids)?;
+    let (players, sandbox) = seat_all(plan, &ids, engines)?;
     let run = MatchRun::new(game, plan.seed.clone(), plan.options, plan.limits, players, called_off);
     let run = run.adjudicated_by(plan.adjudication);
     let recorder = replay.map(|out| Recorder::new(out as &mut (dyn Write + Send)));
@@ -171,15 +189,24 @@ fn play_after(
 
 /// Starts all agents in parallel and seats them. An agent that fails to start is seated and disqualified. Returns the
 /// players, and the value for [`PlayedMatch::sandbox`].
-fn seat_all(plan: &MatchPlan<'_>, ids: &[AgentId]) -> Result<(Vec<Player>, Value), MatchError> {
+fn seat_all(
+    plan: &MatchPlan<'_>,
+    ids: &[AgentId],
+    engines: Option<&KeptEngines>,
+) -> Result<(Vec<Player>, Value), MatchError> {
     let started: Vec<Result<Started, StartError>> = (plan.agents.iter())
-        .map(|agent| start(agent, plan.confinement, plan.limits, others(agent, plan), Some(plan.game)))
+        .map(|agent| start(agent, plan.confinement, plan.limits, others(agent, plan), Some(plan.game), engines))
         .collect();
     let mut sandbox = Value::Null;
     let mut players = Vec::new();
     for (number, (started, agent)) in started.into_iter().zip(&plan.agents).enumerate() {
+        let is_kept = matches!(started, Ok(Started::Kept(..)));
         let started = started.and_then(|started| started.settle(&mut sandbox));
-        players.push(Player::new(agent, number, ids[number].clone(), plan.limits, started)?);
+        let mut player = Player::new(agent, number, ids[number].clone(), plan.limits, started)?;
+        if is_kept {
+            player.seat.ping_limit = Duration::from_millis(agent.start_limits.later_ms());
+        }
+        players.push(player);
     }
     Ok((players, sandbox))
 }
@@ -194,7 +221,7 @@ pub(crate) fn start_one(
     confinement: &Confinement,
     limits: TimeLimits,
 ) -> Result<(Link, Box<dyn Body>), StartError> {
-    start(agent, confinement, limits, Vec::new(), game)?.settle(&mut Value::Null)
+    start(agent, confinement, limits, Vec::new(), game, None)?.settle(&mut Value::Null)
 }
 
 /// An agent that is starting.
@@ -202,6 +229,8 @@ enum Started {
     Process(Box<Process>),
     /// The process of a built-in agent, whose driver starts when the process runs.
     Driven(Box<Process>, Driver),
+    /// An engine that played an earlier match.
+    Kept(KeptEngine, Driver),
     Thread(Link, ThreadBody),
 }
 
@@ -211,13 +240,19 @@ struct Driver {
     game: &'static GameType,
     limits: TimeLimits,
     services: Option<SeatServices>,
+    /// The place for the engine after the match; `None` for a process that ends with the match.
+    back: Option<(KeptEngines, EngineKey)>,
 }
 
 /// Returns the files and folders of the other agents in a match. Leaves out those that belong to this agent too.
 fn others(agent: &Agent, plan: &MatchPlan<'_>) -> Vec<PathBuf> {
-    let own = |agent: &Agent| agent.channel.command().map_or(Vec::new(), |command| command.own.clone());
-    let mine = own(agent);
-    plan.agents.iter().flat_map(|other| own(other)).filter(|path| !mine.contains(path)).collect()
+    let others = plan.agents.iter().filter_map(|other| other.channel.command()).flat_map(|command| &command.own);
+    without_own(agent, others)
+}
+
+fn without_own<'p>(agent: &Agent, paths: impl IntoIterator<Item = &'p PathBuf>) -> Vec<PathBuf> {
+    let own = agent.channel.command().map_or(&[][..], |command| &command.own);
+    paths.into_iter().filter(|path| !own.contains(path)).cloned().collect()
 }
 
 fn start(
@@ -226,17 +261,32 @@ fn start(
     limits: TimeLimits,
     mut hidden: Vec<PathBuf>,
     game: Option<&'static GameType>,
+    engines: Option<&KeptEngines>,
 ) -> Result<Started, StartError> {
     let refused = |error: io::Error| StartError::Spec { reason: error.to_string() };
     let limits = agent.time_control.map_or(limits, TimeControl::limits);
-    let mut services = None;
+    let (mut services, mut back) = (None, None);
     let process = match agent.channel.command() {
         None => None,
         Some(command) => {
+            let engines = engines.filter(|_| matches!(&agent.channel, Channel::BuiltIn(agent) if agent.stays()));
+            if let Some(engines) = engines {
+                // Later opponents are other agents, and their files are hidden from now on.
+                hidden = without_own(agent, engines.files());
+            }
             hidden.extend_from_slice(&confinement.private);
             let mut spec = command.spec(&confinement.expose, hidden, confinement.mode, confinement.limits);
             if let (Channel::BuiltIn(agent), Some(game)) = (&agent.channel, game) {
                 services = agent.prepare(game, &mut spec).map_err(|error| refused(io::Error::other(error)))?;
+                if let Some(engines) = engines {
+                    let key = EngineKey { agent: agent.clone(), spec: spec.clone() };
+                    let waiting = engines.take(&key);
+                    back = Some((engines.clone(), key));
+                    if let Some(engine) = waiting {
+                        let driver = Driver { agent: agent.clone(), game, limits, services, back };
+                        return Ok(Started::Kept(engine, driver));
+                    }
+                }
             }
             Some(Box::new(process::start(&confinement.launcher, &spec)?))
         }
@@ -253,7 +303,8 @@ fn start(
             let game = game.ok_or_else(|| refused(io::Error::other(format!("{agent} plays only in matches"))))?;
             agent.check(game).map_err(|error| refused(io::Error::other(error)))?;
             if let Some(process) = process {
-                return Ok(Started::Driven(process, Driver { agent: agent.clone(), game, limits, services }));
+                let driver = Driver { agent: agent.clone(), game, limits, services, back };
+                return Ok(Started::Driven(process, driver));
             }
             let means = Means { public_only: confinement.public_only, ..Means::default() };
             let (link, body) = kinds::start(agent, game, limits, means).map_err(refused)?;
@@ -270,28 +321,44 @@ impl Started {
         let refused = |error: io::Error| StartError::Spec { reason: error.to_string() };
         let (process, driver) = match self {
             Started::Thread(link, body) => return Ok((link, Box::new(body))),
+            Started::Kept(KeptEngine { sandbox: in_force, program, body, .. }, driver) => {
+                if sandbox.is_null() {
+                    sandbox.clone_from(&in_force);
+                }
+                return driver.drive(program, body, in_force).map_err(refused);
+            }
             Started::Process(process) => (process, None),
             Started::Driven(process, driver) => (process, Some(driver)),
         };
         let mut process = *process;
-        let in_force = process.in_force()?;
+        let in_force = json!(process.in_force()?);
         if sandbox.is_null() {
-            *sandbox = json!(in_force);
+            sandbox.clone_from(&in_force);
         }
         let listener = process.take_listener();
         let (stdin, stdout, body) = LocalBody::of(process).map_err(refused)?;
         match driver {
             None => Ok((Link::new(stdin, stdout), Box::new(body))),
-            Some(Driver { agent, game, limits, mut services }) => {
-                if let (Some(services), Some(listener)) = (&mut services, listener) {
+            Some(mut driver) => {
+                if let (Some(services), Some(listener)) = (&mut driver.services, listener) {
                     services.listener = Some(listener.into());
                 }
-                let program = Some(Program::new(stdin, stdout));
-                let means = Means { program, services, public_only: false };
-                let (link, thread) = kinds::start(&agent, game, limits, means).map_err(refused)?;
-                Ok((link, Box::new(DrivenBody::new(thread, Box::new(body)))))
+                driver.drive(Program::new(stdin, stdout), Box::new(body), in_force).map_err(refused)
             }
         }
+    }
+}
+
+impl Driver {
+    /// Starts the thread that drives the program of `process`, which runs in the sandbox `in_force`.
+    fn drive(self, program: Program, process: Box<dyn Body>, in_force: Value) -> io::Result<(Link, Box<dyn Body>)> {
+        let Driver { agent, game, limits, services, back } = self;
+        let (give_back, program_back) = mpsc::channel();
+        let give_back = back.is_some().then_some(give_back);
+        let means = Means { program: Some(program), give_back, services, public_only: false };
+        let (link, thread) = kinds::start(&agent, game, limits, means)?;
+        let back = back.map(|(engines, key)| EngineReturn { engines, key, sandbox: in_force, program: program_back });
+        Ok((link, Box::new(DrivenBody::new(thread, process, back))))
     }
 }
 
@@ -376,6 +443,10 @@ impl Body for LocalBody {
         Some(causes.to_owned())
     }
 
+    fn take_log(&mut self) -> Log {
+        self.stderr.take()
+    }
+
     fn is_flooding(&self) -> bool {
         self.stderr.is_flooding()
     }
@@ -399,8 +470,8 @@ pub(crate) fn absent() -> Result<(Link, Box<dyn Body>), MatchError> {
     Ok((Link::dead().map_err(MatchError::System)?, Box::new(Absent)))
 }
 
-/// The body of an agent that didn't start.
-struct Absent;
+/// The body of an agent that didn't start, or whose process has been taken over.
+pub(crate) struct Absent;
 
 impl Body for Absent {
     fn ended(&mut self, _patience: Duration) -> Option<End> {

@@ -17,6 +17,15 @@ pub enum BookFormat {
     Pgn,
 }
 
+/// An opening of a book.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opening {
+    /// The line or game in the book: see [`BookFormat::place`].
+    pub number: usize,
+    /// The position as FEN.
+    pub fen: String,
+}
+
 /// The error for an opening that can't be read, as shown to the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place} {number}: {what}")]
@@ -26,6 +35,16 @@ pub struct OpeningError {
     /// The number of the line or game, from 1.
     number: usize,
     what: String,
+}
+
+impl BookFormat {
+    /// Returns the unit in which openings are numbered from 1.
+    pub fn place(self) -> &'static str {
+        match self {
+            BookFormat::Epd => "line",
+            BookFormat::Pgn => "game",
+        }
+    }
 }
 
 impl FromStr for BookFormat {
@@ -49,39 +68,46 @@ impl fmt::Display for BookFormat {
     }
 }
 
-/// Returns the positions of a book as FEN. From a game in PGN, the position after at most `plies` moves of either side.
+/// Returns the openings of a book. From a game in PGN, the position after at most `plies` moves of either side.
 ///
 /// # Errors
 /// [`OpeningError`] for the first opening that isn't a position, or has an illegal move.
-pub fn read_openings(text: &str, format: BookFormat, plies: usize) -> Result<Vec<String>, OpeningError> {
+pub fn read_openings(text: &str, format: BookFormat, plies: usize) -> Result<Vec<Opening>, OpeningError> {
     match format {
         BookFormat::Epd => read_epd(text),
         BookFormat::Pgn => read_pgn(text, plies),
     }
 }
 
-fn read_epd(text: &str) -> Result<Vec<String>, OpeningError> {
-    let mut positions = Vec::new();
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+fn read_epd(text: &str) -> Result<Vec<Opening>, OpeningError> {
+    let mut openings = Vec::new();
+    let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim).zip(1..);
+    for (line, number) in lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#')) {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         let is_number = |at: usize| fields.get(at).is_some_and(|field| field.parse::<u32>().is_ok());
         let fen = match fields.get(..4) {
             Some(first) if is_number(4) && is_number(5) => format!("{} {} {}", first.join(" "), fields[4], fields[5]),
-            Some(first) => format!("{} {}", first.join(" "), counters(&fields[4..])),
+            Some(first) => format!("{} {}", first.join(" "), counters(line)),
             None => line.to_owned(),
         };
-        let board = board(&fen).map_err(|what| OpeningError { place: "line", number: number + 1, what })?;
-        positions.push(board.to_string());
+        let board = board(&fen).map_err(|what| OpeningError { place: "line", number, what })?;
+        openings.push(Opening { number, fen: board.to_string() });
     }
-    Ok(positions)
+    Ok(openings)
 }
 
-/// Returns the counters of a FEN from the operations `hmvc` and `fmvn` of an EPD.
-fn counters(operations: &[&str]) -> String {
+/// Returns the counters of a FEN from the operations `hmvc` and `fmvn` of an EPD. Texts in quotes are no operations.
+fn counters(epd: &str) -> String {
+    // The parts outside of quotes. An operation ends at a semicolon.
+    let unquoted: Vec<&str> = epd.split('"').step_by(2).collect();
+    let unquoted = unquoted.join("\"");
     let value = |name: &str, usual: u32| {
-        let at = operations.iter().position(|word| *word == name);
-        let value = at.and_then(|at| operations.get(at + 1)?.trim_end_matches(';').parse::<u32>().ok());
-        value.unwrap_or(usual)
+        let mut operations = unquoted.split(';').map(str::split_ascii_whitespace);
+        // The first operation follows the four fields of the position.
+        let first = operations.next().into_iter().map(|words| words.skip(4).collect::<Vec<&str>>());
+        let mut each = first.chain(operations.map(Iterator::collect));
+        let value = each.find_map(|words| (words.first() == Some(&name)).then(|| words.get(1)?.parse::<u32>().ok()));
+        value.flatten().unwrap_or(usual)
     };
     format!("{} {}", value("hmvc", 0), value("fmvn", 1))
 }
@@ -99,12 +125,14 @@ enum Token<'t> {
     End,
 }
 
-fn read_pgn(text: &str, plies: usize) -> Result<Vec<String>, OpeningError> {
-    let (mut positions, mut rest) = (Vec::new(), text);
+fn read_pgn(text: &str, plies: usize) -> Result<Vec<Opening>, OpeningError> {
+    let (mut openings, mut rest) = (Vec::new(), text);
     // The board of the game, the number of moves so far, and the start of the game's tags.
     let (mut board, mut played, mut is_open) = (Board::default(), 0, false);
     loop {
-        let wrong = |what: String| OpeningError { place: "game", number: positions.len() + 1, what };
+        // Each game gives an opening.
+        let number = openings.len() + 1;
+        let wrong = |what: String| OpeningError { place: "game", number, what };
         let token = next_token(&mut rest).map_err(wrong)?;
         // The tags of the next game also end a game without a result.
         let is_end = match &token {
@@ -113,23 +141,27 @@ fn read_pgn(text: &str, plies: usize) -> Result<Vec<String>, OpeningError> {
             Some(Token::Word(_)) => false,
         };
         if is_end && is_open {
-            positions.push(board.to_string());
+            openings.push(Opening { number, fen: board.to_string() });
             (board, played, is_open) = (Board::default(), 0, false);
         }
         match token {
-            None => return Ok(positions),
+            None => return Ok(openings),
             Some(Token::End) => {}
             Some(Token::Tag(name, value)) => {
                 is_open = true;
+                let number = openings.len() + 1;
+                if name == "Variant" && !is_standard(&value) {
+                    let what = format!("its variant is `{value}`, but only standard chess can be played");
+                    return Err(OpeningError { place: "game", number, what });
+                }
                 if name == "FEN" {
-                    let number = positions.len() + 1;
                     board = self::board(&value).map_err(|what| OpeningError { place: "game", number, what })?;
                 }
             }
             Some(Token::Word(san)) => {
                 is_open = true;
                 if played < plies {
-                    let number = positions.len() + 1;
+                    let number = openings.len() + 1;
                     let play = read_san(&board, san).ok_or_else(|| {
                         let what = format!("`{san}` isn't a legal move in {board}");
                         OpeningError { place: "game", number, what }
@@ -140,6 +172,17 @@ fn read_pgn(text: &str, plies: usize) -> Result<Vec<String>, OpeningError> {
             }
         }
     }
+}
+
+/// Returns true if the value of a tag `Variant` names standard chess, perhaps from another position.
+fn is_standard(variant: &str) -> bool {
+    ["standard", "chess", "normal", "from position"].iter().any(|name| variant.trim().eq_ignore_ascii_case(name))
+}
+
+/// Returns true if a word is an annotation, such as `$14`, `!?`, `+-` or `±`. `--` stands for a move in some programs.
+fn is_annotation(word: &str) -> bool {
+    let is_glyph = |char: char| !char.is_ascii() || matches!(char, '+' | '-' | '=' | '/' | '~' | '#');
+    word.starts_with(['$', '!', '?']) || word != "--" && word.chars().all(is_glyph)
 }
 
 /// Removes the next token from a text of PGN. Skips comments, variations, move numbers and annotations.
@@ -185,7 +228,7 @@ fn next_token<'t>(rest: &mut &'t str) -> Result<Option<Token<'t>>, String> {
                     None if digits.is_empty() => "",
                     None => word,
                 };
-                if !san.is_empty() && !san.starts_with(['$', '!', '?']) {
+                if !san.is_empty() && !is_annotation(san) {
                     return Ok(Some(Token::Word(san)));
                 }
             }
@@ -214,7 +257,8 @@ fn read_tag(text: &str) -> Option<(Token<'_>, &str)> {
 /// Finds the legal move that a text in standard algebraic notation means. Superfluous coordinates, castling with zeros,
 /// a promotion without `=`, and UCI notation are accepted.
 fn read_san(board: &Board, san: &str) -> Option<Move> {
-    let san = san.trim_end_matches(['+', '#', '!', '?']);
+    let is_glyph = |char: char| !char.is_ascii() || matches!(char, '+' | '#' | '!' | '?' | '-' | '=' | '/' | '~');
+    let san = san.trim_end_matches(is_glyph);
     let legal = |play: &Move| board.is_legal(*play);
     let king = board.king(board.side_to_move());
     let rook_file = match san {
@@ -286,7 +330,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, format: BookFormat, plies: usize, expected: Expect) {
         let shown = match read_openings(text, format, plies) {
-            Ok(positions) => positions.join("\n"),
+            Ok(openings) => openings.iter().map(|opening| opening.fen.as_str()).collect::<Vec<&str>>().join("\n"),
             Err(error) => format!("error: {error}"),
         };
         expected.assert_eq(&shown);
@@ -309,6 +353,12 @@ mod tests {
             BookFormat::Epd,
             0,
             expect!["error: line 2: `8/8 w - - 0 1` isn't a position: The board is invalid."],
+        );
+        check(
+            "\u{feff}# Book of lines\n8/8/8/4k3/8/8/4P3/4K3 w - - id \"x hmvc 9; y\"; hmvc 2; fmvn 3;\n  # hmvc 5\n",
+            BookFormat::Epd,
+            0,
+            expect!["8/8/8/4k3/8/8/4P3/4K3 w - - 2 3"],
         );
         check("hello", BookFormat::Epd, 0, expect!["error: line 1: `hello` isn't a position: The board is invalid."]);
     }
@@ -350,6 +400,35 @@ mod tests {
             expect![
                 "error: game 1: `Nf6` isn't a legal move in rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq e6 0 2"
             ],
+        );
+        check(
+            "1. e4 ± e5 ∓ 2. Nf3 +- Nc6 -+ 3. Bb5 += a6 =/∞ 4. Ba4± Nf6+/- *",
+            BookFormat::Pgn,
+            8,
+            expect!["r1bqkb1r/1ppp1ppp/p1n2n2/4p3/B3P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 2 5"],
+        );
+        check(
+            "1. e4 -- 2. d4 *",
+            BookFormat::Pgn,
+            8,
+            expect![
+                "error: game 1: `--` isn't a legal move in rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1"
+            ],
+        );
+        let of_variant = |name: &str| format!("1. e4 *\n[Variant \"{name}\"]\n1. d4 *\n");
+        check(
+            &of_variant("Chess960"),
+            BookFormat::Pgn,
+            8,
+            expect!["error: game 2: its variant is `Chess960`, but only standard chess can be played"],
+        );
+        check(
+            &of_variant("Standard"),
+            BookFormat::Pgn,
+            8,
+            expect![[r#"
+                rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1
+                rnbqkbnr/pppppppp/8/8/3P4/8/PPP1PPPP/RNBQKBNR b KQkq d3 0 1"#]],
         );
         check("[Event \"x", BookFormat::Pgn, 8, expect![[r#"error: game 1: `[Event "x` isn't a tag"#]]);
         check("1. e4 {open", BookFormat::Pgn, 8, expect!["error: game 1: a comment isn't closed"]);

@@ -270,6 +270,7 @@ impl<'a> MatchRun<'a> {
             if !self.play.is_asked(SeatNumber(number)) {
                 continue;
             }
+            self.talk.seats[number].on_time_over = self.play.game().on_time_over(SeatNumber(number));
             let from = match shared.filter(|_| is_shared) {
                 Some(first) => first,
                 None => {

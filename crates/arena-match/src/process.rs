@@ -62,7 +62,7 @@ impl Launcher {
 }
 
 /// The specification of an agent's process.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     /// The agent's program: a path, or a name that the launcher looks up in `PATH`.
     pub program: PathBuf,

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use arena_model::Dialect;
+use arena_model::{Dialect, StartLimits};
 
 use crate::agent::{Agent, Channel, Command, which};
 
@@ -82,6 +82,7 @@ impl FunctionName<'_> {
             name,
             id: None,
             time_control: None,
+            start_limits: StartLimits::default(),
             note: None,
         })
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use arena_model::{AgentId, Dialect, Disqualified, Owner, TimeControl, TimeLimits, Verdict};
+use arena_model::{AgentId, Dialect, Disqualified, Owner, StartLimits, TimeControl, TimeLimits, Verdict};
 
 use crate::reply::{Claim, MISNAMED, Reply, Unreadable};
 
@@ -54,6 +54,8 @@ pub struct Seat {
     pub longest: Duration,
     /// The time left in the time bank, for steps that exceed the step limit. With a clock, the time left on it.
     pub bank: Duration,
+    /// The time limit for the answer to the ping.
+    pub ping_limit: Duration,
     /// The time control, if it differs from the match's limits.
     pub time_control: Option<TimeControl>,
     /// The number of moves until the base time of the clock is added again; 0 without such moves.
@@ -62,6 +64,8 @@ pub struct Seat {
     pub step_used: Option<Duration>,
     /// The `info` in the reply of this epoch, as JSON text, until the epoch is recorded.
     pub info: Option<String>,
+    /// The actions that replace the agent's disqualification if its time is over in this epoch, as JSON text.
+    pub on_time_over: Option<String>,
     /// The number of faults for replies without an id.
     missing_ids: u32,
     /// True if the agent hasn't answered `set_agent_id`. A late answer to that message must not count as the
@@ -110,10 +114,12 @@ impl Seat {
             used: Duration::ZERO,
             longest: Duration::ZERO,
             bank: Duration::from_millis(limits.bank_ms),
+            ping_limit: Duration::from_millis(StartLimits::USUAL_MS),
             time_control: None,
             moves_to_go: 0,
             step_used: None,
             info: None,
+            on_time_over: None,
             missing_ids: 0,
             owes_consent: false,
             fresh_faults: Vec::new(),

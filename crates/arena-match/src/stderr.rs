@@ -42,6 +42,7 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// The reader of one agent's stderr.
 pub struct Stderr {
+    pipe: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
     log: Arc<Mutex<Log>>,
     is_flooding: Arc<AtomicBool>,
@@ -55,12 +56,13 @@ impl Stderr {
     /// If no thread can be started.
     pub fn read(pipe: OwnedFd) -> io::Result<Stderr> {
         let (is_flooding, is_over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        let log = Arc::new(Mutex::new(Log::default()));
+        let (pipe, log) = (Arc::new(pipe), Arc::new(Mutex::new(Log::default())));
         let thread = {
+            let pipe = pipe.clone();
             let (log, is_flooding, is_over) = (log.clone(), is_flooding.clone(), is_over.clone());
             thread::Builder::new().name("stderr".to_owned()).spawn(move || read(&pipe, &log, &is_flooding, &is_over))?
         };
-        Ok(Stderr { thread: Some(thread), log, is_flooding, is_over })
+        Ok(Stderr { pipe, thread: Some(thread), log, is_flooding, is_over })
     }
 
     /// Returns true if the stderr output has exceeded its limit.
@@ -84,6 +86,15 @@ impl Stderr {
         OUT_OF_MEMORY.iter().any(|words| memchr::memmem::find(last, words.as_bytes()).is_some())
     }
 
+    /// Returns the log so far, and begins a new one.
+    pub fn take(&self) -> Log {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        // The thread may not have read the last output yet.
+        let mut chunk = [0; 4 << 10];
+        while log.size() <= FLOOD && matches!(log.add_from(&self.pipe, &mut chunk), Ok(1..)) {}
+        std::mem::take(&mut log)
+    }
+
     /// Stops the reader and returns the log. All processes of the agent must have ended.
     pub fn finish(&mut self) -> Log {
         self.is_over.store(true, Ordering::Relaxed);
@@ -91,19 +102,24 @@ impl Stderr {
             // If the thread panicked, the panic has been printed, and the log contains the output before it.
             let _ = thread.join();
         }
-        std::mem::take(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner))
+        self.take()
     }
 }
 
 fn read(pipe: &OwnedFd, log: &Mutex<Log>, is_flooding: &AtomicBool, is_over: &AtomicBool) {
-    let (mut total, mut chunk) = (0, [0; 16 << 10]);
+    let mut chunk = [0; 16 << 10];
     loop {
-        match rustix::io::read(pipe, &mut chunk[..]) {
+        let (read, size) = {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            (log.add_from(pipe, &mut chunk), log.size())
+        };
+        if size > FLOOD {
+            is_flooding.store(true, Ordering::Relaxed);
+            return;
+        }
+        match read {
             Ok(0) => return,
-            Ok(read) => {
-                total += read as u64;
-                log.lock().unwrap_or_else(PoisonError::into_inner).add(&chunk[..read]);
-            }
+            Ok(_) => {}
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) if is_over.load(Ordering::Relaxed) => return,
             Err(Errno::AGAIN) => {
@@ -112,14 +128,22 @@ fn read(pipe: &OwnedFd, log: &Mutex<Log>, is_flooding: &AtomicBool, is_over: &At
             }
             Err(_) => return,
         }
-        if total > FLOOD {
-            is_flooding.store(true, Ordering::Relaxed);
-            return;
-        }
     }
 }
 
 impl Log {
+    /// Reads available output of a non-blocking pipe. Returns the number of bytes.
+    fn add_from(&mut self, pipe: &OwnedFd, chunk: &mut [u8]) -> Result<usize, Errno> {
+        let read = rustix::io::read(pipe, &mut *chunk)?;
+        self.add(&chunk[..read]);
+        Ok(read)
+    }
+
+    /// Returns the number of bytes that were written to the log.
+    fn size(&self) -> u64 {
+        (self.head.len() + self.tail.len()) as u64 + self.left_out
+    }
+
     /// Returns at most the last `count` lines, each cut to 300 characters. They may contain control
     /// characters.
     pub fn last_lines(&self, count: usize) -> Vec<String> {

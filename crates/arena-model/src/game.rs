@@ -121,6 +121,46 @@ pub struct TimeLimits {
     pub bank_ms: u64,
 }
 
+/// The time limits of the answers before a match, in milliseconds. `None` is the default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartLimits {
+    /// From the start of an agent to its answer to the ping.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub startup_ms: Option<u64>,
+    /// From `isready` to `readyok`, for chess engines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ping_ms: Option<u64>,
+}
+
+impl StartLimits {
+    /// The default of both limits. Interpreters start slowly.
+    pub const USUAL_MS: u64 = 5000;
+    /// The longest limit.
+    pub const MAX_MS: u64 = 3_600_000;
+
+    /// Returns these limits, with those of `others` for the missing ones.
+    #[must_use]
+    pub fn or(self, others: StartLimits) -> StartLimits {
+        StartLimits { startup_ms: self.startup_ms.or(others.startup_ms), ping_ms: self.ping_ms.or(others.ping_ms) }
+    }
+
+    /// Returns true if both limits are the defaults.
+    pub fn is_usual(&self) -> bool {
+        *self == StartLimits::default()
+    }
+
+    /// Returns the limit of the first ping. An engine that starts answers `isready` too, so it has the longer limit.
+    pub fn first_ms(self) -> u64 {
+        self.startup_ms.unwrap_or(StartLimits::USUAL_MS).max(self.ping_ms.unwrap_or(0))
+    }
+
+    /// Returns the limit of the ping of an engine that already runs.
+    pub fn later_ms(self) -> u64 {
+        self.ping_ms.unwrap_or(StartLimits::USUAL_MS)
+    }
+}
+
 /// The seed and agents of a new game, besides its config.
 #[derive(Debug, Clone)]
 pub struct Setup {
@@ -178,6 +218,12 @@ pub trait Game: Send + Sized + 'static {
 
     /// Takes a seat out of the game: its agent was disqualified and sends no more actions.
     fn disqualify(&mut self, seat: Seat);
+
+    /// Returns the action that stands for the missing answer of a seat whose time is over. `None` if the seat is
+    /// disqualified instead.
+    fn on_time_over(&self, _seat: Seat) -> Option<Self::Action> {
+        None
+    }
 
     /// Returns the game's result code, such as `GAME_ENDED` or `CHECKMATE`, or `None` while the game runs.
     fn termination(&self) -> Option<&'static str>;

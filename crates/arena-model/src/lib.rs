@@ -37,8 +37,8 @@ pub use form::{ContentTemplate, FieldValues, FormField, MethodForm};
 pub use game::{
     Actions, Adjudication, AdjudicationDecision, Adjudicator, AgentId, AnyGame, Disqualified, DrawRule, EngineScore,
     Events, Forfeit, Game, GameType, IndexedAction, MAX_ACTIONS, Match, MatchOutcome, MatchResult, Moves, Owner,
-    Rejected, ResignRule, SeatResult, Setup, TAINTED_SCORE, TimeControl, TimeControlError, TimeLimits, UpdateMode,
-    VOID, Verdict, agent_ids, first_seat, ranks,
+    Rejected, ResignRule, SeatResult, Setup, StartLimits, TAINTED_SCORE, TimeControl, TimeControlError, TimeLimits,
+    UpdateMode, VOID, Verdict, agent_ids, first_seat, ranks,
 };
 pub use game_operator::{GameOperator, GameOptions, Hosted, TURN_MS_SETTING, one_action};
 pub use id::{IdError, InviteCode, Seat, SessionId, Timestamp, UserId};

@@ -89,6 +89,7 @@ fn one(record: &Record, game: &GameLine, kept: Option<&ReplayMoves>) -> String {
     let (names, result) = of_game(record, game);
     let outcome = &game.result.outcome;
     let termination = match outcome.tainted_reason {
+        None if outcome.termination == "DRAW_ON_TIME" => "time forfeit",
         None => "normal",
         Some(Verdict::Timeout) => "time forfeit",
         Some(_) => "rules infraction",

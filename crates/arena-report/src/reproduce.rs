@@ -85,6 +85,11 @@ pub fn command(record: &Record) -> String {
     if usual.is_none_or(|usual| usual.bank_ms != plan.limits.bank_ms) {
         add("--bank-ms", plan.limits.bank_ms.to_string());
     }
+    for (option, ms) in [("--startup-ms", plan.start_limits.startup_ms), ("--ping-ms", plan.start_limits.ping_ms)] {
+        if let Some(ms) = ms {
+            add(option, ms.to_string());
+        }
+    }
     match plan.sandbox {
         // Only servers require the sandbox. The command line reports whether the sandbox is in force, so `On` is
         // enough.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use arena_match::{Confinement, Launcher, SeatedAgent};
-use arena_model::{Adjudication, GameType, MatchResult, TimeControl, TimeLimits};
+use arena_model::{Adjudication, GameType, MatchResult, StartLimits, TimeControl, TimeLimits};
 use arena_tournament::{Entrant, Pairing};
 use serde_json::{Map, Value};
 
@@ -59,6 +59,8 @@ pub struct CompetitionTerms {
     pub limits: TimeLimits,
     /// The time control of the agents without one of their own.
     pub time_control: Option<TimeControl>,
+    /// The limits of the first answers of agents without limits of their own.
+    pub start_limits: StartLimits,
     /// The initial positions of chess games as FEN, by meeting.
     pub openings: Vec<String>,
     /// The rules of adjudication.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use arena_match::{Agent, BuiltIn, Channel, Command, fingerprint};
+use arena_model::StartLimits;
 use arena_tournament::{AgentAddress, Entrant};
 use parking_lot::Mutex;
 
@@ -99,11 +100,12 @@ pub fn agent_of(entrant: &Entrant) -> Agent {
         }),
     };
     let (name, id, version) = (entrant.name.clone(), entrant.agent_id.clone(), entrant.version.clone());
-    let time_control = match &channel {
-        Channel::BuiltIn(agent) => agent.time_control(),
-        Channel::Stdio(_) | Channel::Http(_) => None,
+    let (time_control, start_limits) = match &channel {
+        Channel::BuiltIn(agent) => (agent.time_control(), agent.start_limits()),
+        Channel::Stdio(_) | Channel::Http(_) => (None, StartLimits::default()),
     };
-    Agent { path: entrant.path.clone(), name, id, version, dialect: entrant.dialect, channel, time_control, note: None }
+    let (path, dialect) = (entrant.path.clone(), entrant.dialect);
+    Agent { path, name, id, version, dialect, channel, time_control, start_limits, note: None }
 }
 
 /// Returns the SHA-256 of an agent's current files, without the folder `except`. `None` for a remote agent.

@@ -288,6 +288,7 @@ impl Competition for Journal {
             options: plan.options.clone(),
             limits: plan.limits,
             time_control: plan.time_control,
+            start_limits: plan.start_limits,
             openings: plan.openings.as_ref().map_or(Vec::new(), |openings| openings.positions.clone()),
             adjudication: plan.adjudication,
             entrants: plan.agents.clone(),

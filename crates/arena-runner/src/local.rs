@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use arena_match::{
-    Agent, Launcher, MatchError, MatchPlan, OutputFile, PlayedMatch, logs, play_match, seal_line, spread,
+    Agent, KeptEngines, Launcher, MatchError, MatchPlan, OutputFile, PlayedMatch, logs, play_keeping, seal_line, spread,
 };
 use arena_record::Sign;
 use arena_tournament::{Entrant, Pairing};
@@ -105,10 +105,11 @@ impl<C: Competition + Send> Executor<C> for LocalExecutor<'_> {
     }
 }
 
-/// Returns the agent of an entrant, with the time control of the competition unless it has its own.
+/// Returns the agent of an entrant, with the time limits of the competition unless it has its own.
 fn seated(entrant: &Entrant, terms: &CompetitionTerms) -> Agent {
     let agent = agent_of(entrant);
-    Agent { time_control: agent.time_control.or(terms.time_control), ..agent }
+    let start_limits = agent.start_limits.or(terms.start_limits);
+    Agent { time_control: agent.time_control.or(terms.time_control), start_limits, ..agent }
 }
 
 impl<C, E, F> Run<'_, C, E, F>
@@ -119,6 +120,8 @@ where
     /// Plays matches one by one, until none is left or one fails.
     fn work(&self) {
         let _guard = PanicGuard(self);
+        // The engines end after the lock is released, because their end takes time.
+        let engines = KeptEngines::new(&self.agents);
         let mut state = self.state.lock();
         loop {
             let is_raised = self.is_stopped();
@@ -128,7 +131,7 @@ where
             }
             match state.competition.next() {
                 Ok(Next::Play(pairing)) => {
-                    let played = MutexGuard::unlocked(&mut state, || self.play_match(&pairing));
+                    let played = MutexGuard::unlocked(&mut state, || self.play_match(&pairing, &engines));
                     state.take(&pairing, played);
                     self.ended.notify_all();
                 }
@@ -148,7 +151,7 @@ where
         self.executor.stop.load(Ordering::Relaxed) || self.executor.called_off.load(Ordering::Relaxed)
     }
 
-    fn play_match(&self, pairing: &Pairing) -> Result<PlayedMatch, Missing<E>> {
+    fn play_match(&self, pairing: &Pairing, engines: &KeptEngines) -> Result<PlayedMatch, Missing<E>> {
         self.check_files(pairing)?;
         let options = self.terms.options_of(pairing);
         let plan = MatchPlan {
@@ -165,7 +168,7 @@ where
         let create = |path: &PathBuf| OutputFile::create(path).map_err(|error| cannot(path.clone(), error));
         let mut file = path.as_ref().map(create).transpose()?;
         let out = file.as_mut().map(|file| file as &mut (dyn Write + Send));
-        let played_match = play_match(&plan, out, None, self.executor.called_off);
+        let played_match = play_keeping(&plan, out, engines, self.executor.called_off);
         // The files are checked before other errors are handled, because missing files are the most likely reason that
         // an agent doesn't start. A match that was called off needs no check, since it doesn't count.
         if !matches!(played_match, Err(MatchError::CalledOff)) {

@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use arena_model::{
-    Adjudication, AgentId, Dialect, GameType, Limits, OptionsError, SandboxMode, Seed, Setup, TimeControl, TimeLimits,
-    agent_ids,
+    Adjudication, AgentId, Dialect, GameType, Limits, OptionsError, SandboxMode, Seed, Setup, StartLimits, TimeControl,
+    TimeLimits, agent_ids,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -47,6 +47,9 @@ pub struct TournamentPlan {
     /// The time control of the agents without one of their own. `None` for the time limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_control: Option<TimeControl>,
+    /// The limits of the first answers of agents without limits of their own.
+    #[serde(default, skip_serializing_if = "StartLimits::is_usual")]
+    pub start_limits: StartLimits,
     /// The initial positions of chess games.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub openings: Option<Openings>,
@@ -245,6 +248,7 @@ impl TournamentPlan {
             options: Map::new(),
             limits: game.limits,
             time_control: None,
+            start_limits: StartLimits::default(),
             openings: None,
             adjudication: None,
             agents,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use arena_match::{BuiltIn, Dialect};
-use arena_model::{GameType, Seed, TimeControl, TimeLimits};
+use arena_model::{GameType, Seed, StartLimits, TimeControl, TimeLimits};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 
@@ -135,12 +135,18 @@ pub struct PlayArgs {
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=86_400_000))]
     pub bank_ms: Option<u64>,
     /// Time control of all agents without one of their own, instead of --step-ms and --bank-ms: seconds with an increment
-    /// (10+0.1), or moves and seconds (40/60, 40/60+0.5)
+    /// (10+0.1), moves and seconds (40/60, 40/60+0.5), or inf for no clock, only a day for each move
     #[arg(long, value_name = "CONTROL", conflicts_with_all = ["step_ms", "bank_ms", "st"], value_parser = clock)]
     pub tc: Option<TimeControl>,
     /// Fixed time for each move, in seconds, as a time control
     #[arg(long, value_name = "SECONDS", conflicts_with_all = ["step_ms", "bank_ms"], value_parser = move_time)]
     pub st: Option<TimeControl>,
+    /// Time limit of an agent to start and answer the ping, in milliseconds [default: 5000]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=StartLimits::MAX_MS))]
+    pub startup_ms: Option<u64>,
+    /// Time limit of a chess engine to answer isready before a game, in milliseconds [default: 5000]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=StartLimits::MAX_MS))]
+    pub ping_ms: Option<u64>,
     #[command(flatten)]
     pub sandbox: SandboxArgs,
     /// CPU placement of a match and its agents.
@@ -155,6 +161,11 @@ impl PlayArgs {
     /// Returns the time control of all agents without one of their own.
     pub fn time_control(&self) -> Option<TimeControl> {
         self.tc.or(self.st)
+    }
+
+    /// Returns the limits of the first answers of agents without limits of their own.
+    pub fn start_limits(&self) -> StartLimits {
+        StartLimits { startup_ms: self.startup_ms, ping_ms: self.ping_ms }
     }
 
     /// Returns the time limits of the matches of a game.
@@ -215,9 +226,9 @@ fn no_model(_: &str) -> Result<Never, String> {
 }
 
 fn clock(text: &str) -> Result<TimeControl, String> {
-    let control = text.parse::<TimeControl>().ok().filter(|control| matches!(control, TimeControl::Clock { .. }));
+    let control = text.parse::<TimeControl>().ok().filter(|_| !text.starts_with("st="));
     control.ok_or_else(|| {
-        "expected seconds with an increment, such as 10+0.1, or moves and seconds, such as 40/60 or 40/60+0.5"
+        "expected seconds with an increment, such as 10+0.1; moves and seconds, such as 40/60 or 40/60+0.5; or inf"
             .to_owned()
     })
 }

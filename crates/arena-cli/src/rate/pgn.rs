@@ -12,6 +12,9 @@ use std::io::{self, BufRead, Read};
 /// anywhere.
 const PIECE: u64 = 64 << 10;
 
+/// The results that may follow the moves.
+const RESULTS: [&str; 4] = ["1-0", "0-1", "1/2-1/2", "*"];
+
 /// The tags that a rating uses, as bytes; a missing tag is empty.
 #[derive(Debug, Default)]
 pub struct Tags {
@@ -50,8 +53,14 @@ impl Tags {
 
     /// Returns the starting position and the moves, for comparison with other games; `None` if the game has no moves.
     pub fn moves(&self) -> Option<(&[u8], &[u8])> {
-        let ends: [&[u8]; 5] = [b"", b"1-0", b"0-1", b"1/2-1/2", b"*"];
-        (!ends.contains(&&self.moves[..])).then_some((&self.fen, &self.moves))
+        let is_end = self.moves.is_empty() || RESULTS.iter().any(|result| result.as_bytes() == self.moves);
+        (!is_end).then_some((&self.fen, &self.moves))
+    }
+
+    /// Returns the result after the last move, if it isn't that of the tag.
+    pub fn other_result(&self) -> Option<&'static str> {
+        let last = RESULTS.into_iter().find(|result| self.moves.ends_with(result.as_bytes()));
+        last.filter(|last| !self.result.is_empty() && last.as_bytes() != self.result)
     }
 
     /// Returns the number and the value of the tag `name`; `None` if ratings don't use the tag.

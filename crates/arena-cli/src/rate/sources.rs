@@ -20,6 +20,9 @@ use crate::last_line::last_line;
 /// The size of the read buffer, in bytes; enough to detect a file's type.
 const BUFFER: usize = 64 << 10;
 
+/// The maximum number of games of a file that are named because they have two results.
+const MAX_CONFLICTS: usize = 10;
+
 /// Results of any number of files.
 #[derive(Debug, Default)]
 pub struct Sources {
@@ -209,10 +212,19 @@ impl Sources {
 
     fn pgn(&mut self, path: &Path, from: impl BufRead) -> Result<FileKind, Failure> {
         self.games.begin_source();
-        let mut found = false;
+        let (mut count, mut conflicts, mut named) = (0_u64, 0_usize, Vec::new());
         let (games, unfinished, nameless) = (&mut self.games, &mut self.unfinished, &mut self.nameless);
         let end = pgn::read(from, |tags| {
-            found = true;
+            count += 1;
+            if let Some(other) = tags.other_result() {
+                conflicts += 1;
+                if conflicts <= MAX_CONFLICTS {
+                    let tag = tags.result();
+                    named.push(format!(
+                        "has two results in game {count}: the tag `{tag}`, which counts, and `{other}` after the moves"
+                    ));
+                }
+            }
             let is_known = |name: &str| !name.is_empty() && name != "?";
             let (white, black) = (tags.white(), tags.black());
             let ranks = match &*tags.result() {
@@ -243,6 +255,13 @@ impl Sources {
                 self.remark(path, &what);
             }
         }
+        for conflict in &named {
+            self.remark(path, conflict);
+        }
+        if conflicts > named.len() {
+            self.remark(path, &format!("has {} more games with two results", conflicts - named.len()));
+        }
+        let found = count > 0;
         self.files.pgn += u64::from(found);
         Ok(if found { FileKind::Results } else { FileKind::Nothing })
     }

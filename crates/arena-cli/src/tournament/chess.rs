@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use arena_match::openings::{BookFormat, read_openings};
+use arena_match::openings::{BookFormat, Opening, read_openings};
 use arena_model::{Adjudication, DrawRule, ResignRule, Seed};
 use arena_tournament::Openings;
 
@@ -95,8 +95,13 @@ pub fn adjudication(args: &TournamentArgs) -> Result<Option<Adjudication>, Failu
     Ok((draw.is_some() || resign.is_some()).then_some(Adjudication { draw, resign }))
 }
 
-/// Reads the openings in the arguments, at most `meetings`.
-pub fn openings(args: &TournamentArgs, meetings: usize, seed: &Seed) -> Result<Option<Openings>, Failure> {
+/// Reads the openings in the arguments, at most `meetings`. `check` fails for a position from which no game can start.
+pub fn openings(
+    args: &TournamentArgs,
+    meetings: usize,
+    seed: &Seed,
+    check: impl Fn(&str) -> Result<(), Failure>,
+) -> Result<Option<Openings>, Failure> {
     if args.openings.is_empty() {
         return Ok(None);
     }
@@ -142,12 +147,17 @@ pub fn openings(args: &TournamentArgs, meetings: usize, seed: &Seed) -> Result<O
     }
     book.rotate_left(start - 1);
     book.truncate(meetings.clamp(1, MAX_OPENINGS));
+    for Opening { number, fen } in &book {
+        let named = |failure: Failure| unreadable(format!("{} {number}: {}", format.place(), failure.sentence()));
+        check(fen).map_err(named)?;
+    }
     let absolute = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let words = values.pairs.iter().map(|(key, value)| match *key {
         "file" => format!("file={}", absolute.display()),
         key => format!("{key}={value}"),
     });
-    Ok(Some(Openings { book: words.collect::<Vec<_>>().join(","), positions: book }))
+    let positions = book.into_iter().map(|opening| opening.fen).collect();
+    Ok(Some(Openings { book: words.collect::<Vec<_>>().join(","), positions }))
 }
 
 fn usage(sentence: impl std::fmt::Display) -> Failure {

@@ -26,6 +26,8 @@ pub fn check_run(args: &TournamentArgs) -> Result<(), Failure> {
     let here = [
         ("--tc", play.tc.is_some()),
         ("--st", play.st.is_some()),
+        ("--startup-ms", play.startup_ms.is_some()),
+        ("--ping-ms", play.ping_ms.is_some()),
         ("--openings", !args.openings.is_empty()),
         ("--draw", !args.draw.is_empty()),
         ("--resign", !args.resign.is_empty()),

@@ -421,7 +421,10 @@ impl Window<'_> {
               done(one.length === other.length ? differ / one.length : -1);
             }, (error) => done(`${error}`));";
         let share = self.run_slowly(script, &[one.clone(), other.clone()]);
-        share.as_f64().filter(|share| *share >= 0.0).unwrap_or_else(|| panic!("the pictures can't be compared: {share}"))
+        share
+            .as_f64()
+            .filter(|share| *share >= 0.0)
+            .unwrap_or_else(|| panic!("the pictures can't be compared: {share}"))
     }
 
     /// Makes complaints that contain `part` expected.

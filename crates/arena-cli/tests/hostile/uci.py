@@ -7,6 +7,8 @@ import sys
 import time
 
 NAME = os.path.basename(sys.argv[0]).removesuffix(".py")
+# With the process id, this identifies a process, also in a namespace of its own.
+BEGAN = time.monotonic_ns()
 FOR_EVER = 600
 GAME = """
 a2a4 d7d6 d2d3 b7b5 b2b3 e7e5 e2e3 c7c5 g1f3 d6d5 b3b4 d8h4 b4c5 f8e7 g2g4 c8g4 f3d4 g4d7 h2h3 d7f5 a1a3 b5a4
@@ -43,8 +45,10 @@ def greet():
     say("uciok")
 
 
-def best(ply):
-    """Answers `go` after this number of plies."""
+def best(ply, games):
+    """Answers `go` after this number of plies, in the game of this number since the start."""
+    if NAME == "exits_in_second_game" and games == 2 and ply >= 4:
+        sys.exit(5)
     if NAME == "exits_at_move_40" and ply >= 78:
         sys.exit(5)
     if NAME == "floods_info":
@@ -59,7 +63,7 @@ def best(ply):
         sleep()
     if NAME == "plays_on_clocks":
         time.sleep(0.01)
-    say(f"info depth {ply + 1} seldepth 9 score cp {-10 * ply if ply % 2 else 10 * ply} nodes 5 time 3 pv {GAME[ply]}")
+    say(f"info depth {ply + 1} seldepth 9 score cp {-10 * ply if ply % 2 else 10 * ply} nodes {BEGAN} time {os.getpid()} pv {GAME[ply]}")
     say("info string a remark")
     say({
         "moves_illegally": "bestmove e1e5",
@@ -74,7 +78,7 @@ def main():
         say("Stand-in 1.0, the engine that speaks first")
         say("bestmove e1e5")
         say("readyok")
-    ply = 0
+    ply, games, is_loaded = 0, 0, False
     for line in sys.stdin:
         words = line.split()
         match words[0] if words else "":
@@ -83,14 +87,21 @@ def main():
             case "isready":
                 if NAME == "never_readyok":
                     sleep()
+                if NAME == "slow_ready" and not is_loaded:
+                    time.sleep(6)
+                is_loaded = True
+                if NAME == "slow_second_ready" and games == 2:
+                    sleep()
                 say("readyok")
+            case "ucinewgame":
+                ply, games = 0, games + 1
             case "setoption":
                 print(line.strip(), file=sys.stderr, flush=True)
             case "position":
                 ply = len(words) - words.index("moves") - 1 if "moves" in words else 0
             case "go":
                 print(line.strip(), file=sys.stderr, flush=True)
-                best(ply)
+                best(ply, games)
                 if NAME == "speaks_between_moves":
                     say("bestmove e1e5")
             case "stop":

@@ -364,7 +364,8 @@ fn reads_of_long_games_take_bounded_memory_and_leave_time_to_players() {
     let quiet = honest_p99(&honest, 30);
     let before = fixture.server.memory("VmRSS");
     let over = AtomicBool::new(false);
-    let paths = ["", "/replay", "/events?offset=0", "/events?offset=20"].map(|rest| format!("/sessions/{session}{rest}"));
+    let paths =
+        ["", "/replay", "/events?offset=0", "/events?offset=20"].map(|rest| format!("/sessions/{session}{rest}"));
     let paths = [&paths[..], &[format!("/api/sessions/{session}/record")]].concat();
     let (attacked, refused) = std::thread::scope(|scope| {
         let readers: Vec<_> = (0..40)
@@ -394,7 +395,11 @@ fn reads_of_long_games_take_bounded_memory_and_leave_time_to_players() {
     let most = fixture.server.memory("VmHWM");
     assert!(most < bound, "{} MiB, more than the limit of {}", most / MIB, bound / MIB);
     assert!(refused > 0, "reads cost computing time");
-    eprintln!("p99 {quiet:?} without and {attacked:?} with reads of long games; {} MiB after {} MiB", most / MIB, before / MIB);
+    eprintln!(
+        "p99 {quiet:?} without and {attacked:?} with reads of long games; {} MiB after {} MiB",
+        most / MIB,
+        before / MIB
+    );
 }
 
 /// Limits of a small public host on which everybody may upload agents and start tournaments.

@@ -152,6 +152,46 @@ fn pairs_play_the_openings_of_a_book_in_order_and_the_journal_keeps_them() {
 }
 
 #[test]
+fn an_opening_that_cannot_be_played_is_named_with_its_place() {
+    let home = tempfile::tempdir().unwrap();
+    let refused = |name: &str, text: &str| {
+        let book = home.path().join(name);
+        fs::write(&book, text).unwrap();
+        let openings = format!("file={}", book.display());
+        let fixed = ["tournament", "run", "chess", "--rounds", "9", "--agent=a=random", "--agent=b=house"];
+        let refused = run(&[&fixed[..], &["--openings", &openings]].concat());
+        assert_eq!(refused.code, 2, "{refused:#?}");
+        refused.stderr.replace(home.path().to_str().unwrap(), "DIR")
+    };
+    let first = "\u{feff}# A comment\nrnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1\n";
+    for (name, text, sentence) in [
+        (
+            "castling.epd",
+            format!("{first}r2qk2r/pppppppp/8/8/8/8/PPPPPPPP/R2KQ2R w KQkq - 0 1\n"),
+            "DIR/castling.epd cannot be read: line 3: fen: the third field has rights that king and rooks don't have",
+        ),
+        (
+            "mate.epd",
+            format!("{first}rnb1kbnr/pppp1ppp/8/4p3/6Pq/5P2/PPPPP2P/RNBQKBNR w KQkq - 1 3\n"),
+            "DIR/mate.epd cannot be read: line 3: fen: the game has already ended in this position: CHECKMATE",
+        ),
+        (
+            "mate.pgn",
+            "1. e4 ± *\n\n1. f3 e5 2. g4 Qh4# 0-1\n".to_owned(),
+            "DIR/mate.pgn cannot be read: game 2: fen: the game has already ended in this position: CHECKMATE",
+        ),
+        (
+            "variant.pgn",
+            "[Variant \"Atomic\"]\n\n1. e4 *\n".to_owned(),
+            "DIR/variant.pgn cannot be read: game 1: its variant is `Atomic`, but only standard chess can be played",
+        ),
+    ] {
+        let error = refused(name, &text);
+        assert!(error.contains(sentence), "{error}");
+    }
+}
+
+#[test]
 fn a_chess_program_plays_against_any_agent() {
     let home = tempfile::tempdir().unwrap();
     let engine = stand_in(home.path());

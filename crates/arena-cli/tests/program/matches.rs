@@ -3,6 +3,7 @@
 mod engines;
 mod hostile;
 mod http;
+mod kept;
 mod model;
 mod refused;
 mod signals;
@@ -241,7 +242,8 @@ pub fn children(pid: u32) -> usize {
 
 /// Returns true if this process is a runner. The arguments of a runner contain the paths of the agents.
 fn is_runner(pid: u32) -> bool {
-    command_line(pid).contains("\0match\0run\0")
+    let line = command_line(pid);
+    line.contains("\0match\0run\0") || line.contains("\0tournament\0run\0")
 }
 
 fn pids() -> impl Iterator<Item = u32> {

@@ -264,6 +264,24 @@ fn uncounted_games_are_reported() {
 }
 
 #[test]
+fn games_whose_moves_end_with_another_result_than_their_tag_are_named() {
+    let game = |end: &str| format!("[White \"a\"]\n[Black \"b\"]\n[Result \"1-0\"]\n\n1. e4 e5 {end}\n\n");
+    let games = [vec!["1-0", "1/2-1/2", "0-1 {lost on time}"], vec!["*"; 10], vec!["1-0"]].concat();
+    let text: String = games.iter().map(|end| game(end)).collect();
+    let output = run_in(&[("games.pgn", &text)], &["games.pgn"], &[]);
+    let remarks: Vec<&str> = output.stdout.lines().filter(|line| line.starts_with("DIR/games.pgn")).collect();
+    assert_eq!(remarks.len(), 11, "{output:#?}");
+    assert_eq!(
+        remarks[..2],
+        [
+            "DIR/games.pgn has two results in game 2: the tag `1-0`, which counts, and `1/2-1/2` after the moves",
+            "DIR/games.pgn has two results in game 3: the tag `1-0`, which counts, and `0-1` after the moves",
+        ]
+    );
+    assert_eq!(remarks[10], "DIR/games.pgn has 2 more games with two results");
+}
+
+#[test]
 fn groups_without_common_games_have_the_same_ratings_as_alone() {
     let cup = pgn(&[
         ["a", "b", "1-0"],

@@ -693,7 +693,7 @@ fn a_damaged_journal_is_refused_with_the_line() {
         &[one, ""],
         13,
         expect![[r#"
-            error: OUT/tournament.jsonl, line 1: the line isn't the plan of a tournament: unknown field `type`, expected one of `arena_tournament`, `game`, `rules_version`, `script`, `texts`, `options`, `limits`, `time_control`, `openings`, `adjudication`, `agents`, `format`, `rounds`, `seats`, `paired`, `stop`, `seed`, `sandbox`, `sandbox_limits`, `expose`, `public_only`, `replays`, `concurrency`, `shares_core`
+            error: OUT/tournament.jsonl, line 1: the line isn't the plan of a tournament: unknown field `type`, expected one of `arena_tournament`, `game`, `rules_version`, `script`, `texts`, `options`, `limits`, `time_control`, `start_limits`, `openings`, `adjudication`, `agents`, `format`, `rounds`, `seats`, `paired`, `stop`, `seed`, `sandbox`, `sandbox_limits`, `expose`, `public_only`, `replays`, `concurrency`, `shares_core`
         "#]],
     );
     check(

@@ -8,6 +8,7 @@
 mod a2a;
 mod bots;
 mod cli;
+mod kept;
 mod model;
 mod process_body;
 mod program;
@@ -18,9 +19,10 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 use arena_house::Bot;
-use arena_model::{GameType, TimeControl, TimeLimits};
+use arena_model::{GameType, StartLimits, TimeControl, TimeLimits};
 use serde_json::{Map, Value};
 
 use crate::agent::Command;
@@ -28,6 +30,8 @@ use crate::link::{Link, MAX_LINE};
 use crate::process::Spec;
 use crate::thread_body::{self, Notice, Notices, ThreadBody};
 pub(crate) use cli::SeatServices;
+pub use kept::KeptEngines;
+pub(crate) use kept::{EngineKey, EngineReturn, KeptEngine};
 pub(crate) use process_body::DrivenBody;
 pub(crate) use program::Program;
 
@@ -96,6 +100,16 @@ trait Recipe: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Returns the agent's own limits of its first answers.
+    fn start_limits(&self) -> StartLimits {
+        StartLimits::default()
+    }
+
+    /// Returns true if the agent's program can play another match after its first one.
+    fn stays(&self) -> bool {
+        false
+    }
+
     /// Performs the handshake with the agent's program, at the first ping. Returns the agent's name, or `None` for the
     /// agent's text. The match limits the time, and quotes `awaited` if the time is over.
     fn greet(&self, _program: &mut Program, _awaited: &Notice) -> Result<Option<String>, PlayerError> {
@@ -129,8 +143,10 @@ trait BuiltInPlayer {
     /// Returns the answer to a state. An error ends the agent.
     fn actions(&mut self, state: &Map<String, Value>) -> Result<PlayerAnswer, PlayerError>;
 
-    /// Ends the play. A driver asks its program to end.
-    fn stop(&mut self) {}
+    /// Ends the play. Returns the program of an agent that stays, and asks other programs to end.
+    fn stop(self: Box<Self>) -> Option<Program> {
+        None
+    }
 }
 
 /// The answer to a state.
@@ -213,6 +229,16 @@ impl BuiltIn {
         self.recipe.time_control()
     }
 
+    /// Returns the agent's own limits of its first answers.
+    pub fn start_limits(&self) -> StartLimits {
+        self.recipe.start_limits()
+    }
+
+    /// Returns true if the agent's program can play another match after its first one.
+    pub(crate) fn stays(&self) -> bool {
+        self.recipe.stays()
+    }
+
     /// Returns the command of the program that the agent drives, if there is one.
     pub fn command(&self) -> Option<&Command> {
         self.recipe.command()
@@ -247,6 +273,8 @@ impl fmt::Display for BuiltIn {
 pub(crate) struct Means {
     /// The pipes to the process of [`BuiltIn::command`].
     pub(crate) program: Option<Program>,
+    /// The receiver of the pipes after the match, if the program stays.
+    pub(crate) give_back: Option<Sender<Program>>,
     /// The services of [`BuiltIn::prepare`].
     pub(crate) services: Option<SeatServices>,
     /// True if only servers with public addresses may be contacted.
@@ -300,7 +328,8 @@ impl Seating {
 
     fn player(&mut self, id: &str, config: &Value) -> Result<Box<dyn BuiltInPlayer>, String> {
         let Seating { game, limits, ref notices, .. } = *self;
-        let Means { program, services, public_only } = std::mem::take(&mut self.means);
+        let (program, services) = (self.means.program.take(), self.means.services.take());
+        let public_only = self.means.public_only;
         self.recipe.player(SeatStart { game, id, config, limits, notices, program, services, public_only })
     }
 }
@@ -340,8 +369,13 @@ fn answer_all(mut seating: Seating, messages: File, answers: &mut File) -> Resul
             break;
         }
     }
-    if let Some((_, mut player)) = seated {
-        player.stop();
+    let program = match seated {
+        Some((_, player)) => player.stop(),
+        None => seating.means.program,
+    };
+    if let (Some(program), Some(give_back)) = (program, seating.means.give_back) {
+        // After a failed match, nothing waits for the program.
+        let _ = give_back.send(program);
     }
     Ok(())
 }

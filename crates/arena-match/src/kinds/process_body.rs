@@ -1,20 +1,24 @@
 //! The [`Body`] of a process that a thread of this program drives.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::EngineReturn;
 use crate::body::{Body, End, Log};
 use crate::cpu_times::CpuTimes;
+use crate::match_plan::Absent;
 use crate::thread_body::ThreadBody;
 
 /// A process and the thread that drives it.
 pub struct DrivenBody {
     driver: ThreadBody,
     process: Box<dyn Body>,
+    /// `None` if the process ends with the match.
+    back: Option<EngineReturn>,
 }
 
 impl DrivenBody {
-    pub fn new(driver: ThreadBody, process: Box<dyn Body>) -> DrivenBody {
-        DrivenBody { driver, process }
+    pub(crate) fn new(driver: ThreadBody, process: Box<dyn Body>, back: Option<EngineReturn>) -> DrivenBody {
+        DrivenBody { driver, process, back }
     }
 }
 
@@ -46,11 +50,14 @@ impl Body for DrivenBody {
 
     fn kill(&mut self) {
         // The end of the pipes also ends the driver.
+        self.back = None;
         self.process.kill();
     }
 
     fn finish(&mut self, grace: Duration) -> Log {
-        let log = self.process.finish(grace);
+        let by = Instant::now() + grace;
+        let kept = self.back.take().and_then(|back| back.keep(&mut self.process, Box::new(Absent), grace));
+        let log = kept.unwrap_or_else(|| self.process.finish(by.saturating_duration_since(Instant::now())));
         self.driver.finish(Duration::from_secs(1));
         log
     }

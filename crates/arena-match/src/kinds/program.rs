@@ -35,12 +35,14 @@ pub(crate) struct Program {
     searched: usize,
     /// The number of bytes read since the last [`Program::discard`].
     read: usize,
+    /// The program's name from its first handshake, after which it needs no other.
+    pub(super) name: Option<String>,
 }
 
 impl Program {
     /// Creates the pipes from the program's stdin and stdout. Both must be non-blocking on this side.
     pub(crate) fn new(input: OwnedFd, output: OwnedFd) -> Program {
-        Program { input, output, buffer: vec![0; CHUNK], start: 0, end: 0, searched: 0, read: 0 }
+        Program { input, output, buffer: vec![0; CHUNK], start: 0, end: 0, searched: 0, read: 0, name: None }
     }
 
     /// Closes the program's input.

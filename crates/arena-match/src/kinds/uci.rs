@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arena_model::{GameType, TimeControl, TimeLimits};
+use arena_model::{GameType, StartLimits, TimeControl, TimeLimits};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
@@ -43,6 +43,9 @@ struct UciRecipe {
     options: Vec<(String, Option<String>)>,
     limits: GoLimits,
     time_control: Option<TimeControl>,
+    start_limits: StartLimits,
+    /// True if each game gets a new process.
+    restarts: bool,
 }
 
 /// Parses what follows `uci:`, a program with options.
@@ -53,7 +56,7 @@ pub(super) fn read_uci(AgentText { whole, rest, search }: AgentText<'_>) -> Resu
         return Err(format!("`{whole}` names no engine; give a program, such as uci:stockfish"));
     }
     let (mut args, mut options, mut limits) = (Vec::new(), Vec::new(), GoLimits::default());
-    let mut time_control = None;
+    let (mut time_control, mut start_limits, mut restarts) = (None, StartLimits::default(), false);
     for part in query.split('&').filter(|part| !part.is_empty()) {
         let (key, value) = match part.split_once('=') {
             Some((key, value)) => (decoded(key)?, Some(decoded(value)?)),
@@ -72,6 +75,15 @@ pub(super) fn read_uci(AgentText { whole, rest, search }: AgentText<'_>) -> Resu
             (_, "arg") => args.push(value.ok_or_else(|| format!("{whole}: `arg` needs a value"))?.into()),
             (_, "depth") => limits.depth = Some(number(1000)? as u32),
             (_, "nodes") => limits.nodes = Some(number(1 << 53)?),
+            (_, "startup-ms") => start_limits.startup_ms = Some(number(StartLimits::MAX_MS)?),
+            (_, "ping-ms") => start_limits.ping_ms = Some(number(StartLimits::MAX_MS)?),
+            (_, "restart") => {
+                restarts = match value.as_deref() {
+                    Some("on") => true,
+                    Some("off") => false,
+                    _ => return Err(format!("{whole}: `restart` is on or off")),
+                }
+            }
             (_, key @ ("tc" | "st")) => {
                 let text = value.as_deref().unwrap_or_default();
                 let text = if key == "st" { format!("st={text}") } else { text.to_owned() };
@@ -83,7 +95,7 @@ pub(super) fn read_uci(AgentText { whole, rest, search }: AgentText<'_>) -> Resu
             _ => {
                 return Err(format!(
                     "{whole}: there is no option `{key}`; use option.NAME=VALUE for an option of the engine, or arg, \
-                     depth, nodes, tc or st"
+                     depth, nodes, tc, st, startup-ms, ping-ms or restart"
                 ));
             }
         }
@@ -96,7 +108,7 @@ pub(super) fn read_uci(AgentText { whole, rest, search }: AgentText<'_>) -> Resu
     if !query.is_empty() {
         let _ = write!(text, "?{query}");
     }
-    Ok(Arc::new(UciRecipe { text, command, options, limits, time_control }))
+    Ok(Arc::new(UciRecipe { text, command, options, limits, time_control, start_limits, restarts }))
 }
 
 /// Finds an engine by its path, or by its name in the folders of `search`.
@@ -141,7 +153,39 @@ impl Recipe for UciRecipe {
         self.time_control
     }
 
+    fn start_limits(&self) -> StartLimits {
+        self.start_limits
+    }
+
+    fn stays(&self) -> bool {
+        !self.restarts
+    }
+
     fn greet(&self, program: &mut Program, awaited: &Notice) -> Result<Option<String>, PlayerError> {
+        match program.name {
+            Some(_) => program.discard()?,
+            None => program.name = Some(self.start(program, awaited)?),
+        }
+        awaited.begin("the engine hasn't sent `readyok`");
+        program.send("ucinewgame\nisready\n")?;
+        while receive(program)? != EngineLine::ReadyOk {}
+        awaited.end();
+        Ok(program.name.clone())
+    }
+
+    fn player(&self, start: SeatStart<'_>) -> Result<Box<dyn BuiltInPlayer>, String> {
+        let SeatStart { id, config, limits, program, .. } = start;
+        let program = program.ok_or("has no running engine")?;
+        let fen = config.get("fen").and_then(Value::as_str).filter(|fen| *fen != START).map(str::to_owned);
+        let game = GameHistory { fen, ..GameHistory::default() };
+        let (go, stays) = (self.limits.clone(), self.stays());
+        Ok(Box::new(UciPlayer { program, stays, id: id.to_owned(), go, limits, game }))
+    }
+}
+
+impl UciRecipe {
+    /// Performs the handshake with an engine that has just started, and sets its options. Returns its name.
+    fn start(&self, program: &mut Program, awaited: &Notice) -> Result<String, PlayerError> {
         awaited.begin("the engine hasn't sent `uciok`");
         program.send("uci\n")?;
         let (mut name, mut offered) = (None, Vec::new());
@@ -156,20 +200,13 @@ impl Recipe for UciRecipe {
         for (name, value) in &self.options {
             program.send(&set_option(&offered, name, value.as_deref())?)?;
         }
-        awaited.begin("the engine hasn't sent `readyok`");
-        program.send("ucinewgame\nisready\n")?;
-        while receive(program)? != EngineLine::ReadyOk {}
-        awaited.end();
-        Ok(name)
+        Ok(name.unwrap_or_else(|| self.text.clone()))
     }
+}
 
-    fn player(&self, start: SeatStart<'_>) -> Result<Box<dyn BuiltInPlayer>, String> {
-        let SeatStart { id, config, limits, program, .. } = start;
-        let program = program.ok_or("has no running engine")?;
-        let fen = config.get("fen").and_then(Value::as_str).filter(|fen| *fen != START).map(str::to_owned);
-        let game = GameHistory { fen, ..GameHistory::default() };
-        Ok(Box::new(UciPlayer { program, id: id.to_owned(), go: self.limits.clone(), limits, game }))
-    }
+/// Asks an engine to end. It is killed if it ignores this.
+pub(super) fn quit(program: &mut Program) {
+    let _ = program.send("quit\n");
 }
 
 /// Returns the line that sets an option, if the engine offers it and accepts the value.
@@ -228,6 +265,7 @@ impl GameHistory {
 /// An engine in one match.
 struct UciPlayer {
     program: Program,
+    stays: bool,
     /// The agent's id.
     id: String,
     /// The limits of each search from the agent's text.
@@ -273,9 +311,12 @@ impl BuiltInPlayer for UciPlayer {
         }
     }
 
-    fn stop(&mut self) {
-        // The match ends a program that ignores this.
-        let _ = self.program.send("quit\n");
+    fn stop(mut self: Box<Self>) -> Option<Program> {
+        if self.stays {
+            return Some(self.program);
+        }
+        quit(&mut self.program);
+        None
     }
 }
 

@@ -221,6 +221,7 @@ fn write<R>(replay: &Replay<R>, white: usize, start: Option<&str>, words: &[Stri
     let name = |seat: usize| header.agents.get(seat).map_or("?", |agent| agent.name.as_str());
     let score = result.outcome.result.as_deref().unwrap_or("*");
     let termination = match result.outcome.tainted_reason {
+        None if result.outcome.termination == "DRAW_ON_TIME" => "time forfeit",
         None => "normal",
         Some(Verdict::Timeout) => "time forfeit",
         Some(_) => "rules infraction",

@@ -45,6 +45,11 @@ pub trait AnyGame: Send {
     /// See [`Game::disqualify`].
     fn disqualify(&mut self, seat: Seat);
 
+    /// See [`Game::on_time_over`]. Returns the reply's actions as JSON.
+    fn on_time_over(&self, _seat: Seat) -> Option<String> {
+        None
+    }
+
     /// See [`Game::termination`].
     fn termination(&self) -> Option<&'static str>;
 
@@ -261,6 +266,10 @@ impl<G: Game> AnyGame for Running<G> {
 
     fn disqualify(&mut self, seat: Seat) {
         self.game.disqualify(seat);
+    }
+
+    fn on_time_over(&self, seat: Seat) -> Option<String> {
+        Some(json!([self.game.on_time_over(seat)?]).to_string())
     }
 
     fn termination(&self) -> Option<&'static str> {

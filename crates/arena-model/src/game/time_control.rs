@@ -30,7 +30,7 @@ pub enum TimeControl {
 /// The error for a text that isn't a time control, as shown to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "expected seconds with an increment, such as 10+0.1; moves and seconds, such as 40/60 or 40/60+0.5; or st=SECONDS for a fixed time per move"
+    "expected seconds with an increment, such as 10+0.1; moves and seconds, such as 40/60 or 40/60+0.5; inf for no clock; or st=SECONDS for a fixed time per move"
 )]
 pub struct TimeControlError;
 
@@ -64,8 +64,12 @@ impl FromStr for TimeControl {
         if let Some(seconds) = text.strip_prefix("st=") {
             return TimeControl::of_move(seconds).ok_or(TimeControlError);
         }
+        if text == "inf" {
+            // A match must end.
+            return Ok(TimeControl::Move(MAX_MS));
+        }
         let (moves, rest) = match text.split_once('/') {
-            Some((moves, rest)) => (moves.parse().ok().filter(|moves| *moves > 0).ok_or(TimeControlError)?, rest),
+            Some((moves, rest)) => (moves.parse().map_err(|_| TimeControlError)?, rest),
             None => (0, text),
         };
         let (base, increment) = rest.split_once('+').unwrap_or((rest, "0"));
@@ -152,11 +156,15 @@ mod tests {
         assert_eq!("1:30+.5".parse(), "90+0.5".parse::<TimeControl>());
         assert_eq!("10+0".parse::<TimeControl>().unwrap().to_string(), "10");
         assert_eq!("st=5".parse::<TimeControl>().unwrap().pgn(), "1/5");
+        // No moves before the base time is added again: a clock for the whole game.
+        assert_eq!("0/10+0.1".parse(), "10+0.1".parse::<TimeControl>());
+        assert_eq!("inf".parse(), Ok(TimeControl::Move(MAX_MS)));
         for text in [
             "",
             "+",
             "0",
-            "0/10",
+            "-1/10",
+            "infinity",
             "-1",
             "1e3",
             "10+",

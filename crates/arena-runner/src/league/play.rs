@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use arena_match::{Agent, Confinement, Launcher, OutputPath, SeatedAgent, private};
-use arena_model::{GameType, Limits, MatchResult, SandboxMode, Seed, TimeLimits, Timestamp, hex};
+use arena_model::{GameType, Limits, MatchResult, SandboxMode, Seed, StartLimits, TimeLimits, Timestamp, hex};
 use arena_ratings::AgentIndex;
 use arena_ratings::bradley_terry::Fit;
 use arena_store::{League, LeagueGame, LeagueRules, Store, StoreError};
@@ -227,6 +227,7 @@ impl Competition for LeagueRun<'_> {
             options: rules.options.clone(),
             limits: rules.limits,
             time_control: None,
+            start_limits: StartLimits::default(),
             openings: Vec::new(),
             adjudication: None,
             entrants,

@@ -92,7 +92,8 @@ impl Records {
         }
         let challenge = engine.challenge_of(&session.facts).await?;
         let admit = |_| Ok(None);
-        let record = self.write(engine, of, RecordViewer::Everything, admit).await?.ok_or(EngineError::UnknownSession)?;
+        let record =
+            self.write(engine, of, RecordViewer::Everything, admit).await?.ok_or(EngineError::UnknownSession)?;
         let DrawnIdentity { id, invites, at: now } = engine.draw_identity(session.facts.invites.len());
         let identity = ForkIdentity { id, invites, at: now };
         let forked = move || {

@@ -91,7 +91,10 @@ fn both_prefixes_answer_with_the_same_headers_and_are_one_route_in_the_metrics()
         }
     }
     let metrics = host.client().get("/metrics");
-    assert!(metrics.text().contains(r#"route="/api/arena/sync""#) && !metrics.text().contains("/api/v1"), "{metrics:?}");
+    assert!(
+        metrics.text().contains(r#"route="/api/arena/sync""#) && !metrics.text().contains("/api/v1"),
+        "{metrics:?}"
+    );
 }
 
 #[test]

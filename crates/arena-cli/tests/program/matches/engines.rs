@@ -44,7 +44,7 @@ const ROWS: [EngineRow; 18] = [
 ];
 
 /// Creates an engine with this behavior in its own folder, and returns the text of its agent.
-fn engine(fixture: &MatchFixture, behavior: &str) -> String {
+pub fn engine(fixture: &MatchFixture, behavior: &str) -> String {
     format!("uci:{}", fixture.script(behavior, &format!("{behavior}.py"), ENGINES))
 }
 
@@ -177,6 +177,45 @@ fn engines_play_on_clocks_which_the_replay_and_its_pgn_show() {
     assert!(pgn.contains("1. a4 {+0.00/1 0."), "{pgn}");
     assert!(pgn.contains("[%eval 0.00,1] [%clk 0:0"), "{pgn}");
     assert!(pgn.contains("TimeControl \"40/60+0.5\"]") && pgn.contains("TimeControl \"20+0.1\"]"), "{pgn}");
+}
+
+#[test]
+fn an_engine_without_a_clock_and_one_with_a_clock_for_the_whole_game() {
+    let fixture = MatchFixture::new();
+    let engine = engine(&fixture, "plays");
+    let finished = play(&fixture, &format!("{engine}?nodes=9"), &["--tc", "inf"]);
+    let result = finished.result().unwrap();
+    assert_eq!(result["has_tainted_agent"], false, "{result}");
+    let log = fs::read_to_string(fixture.file("game.seat0.log")).unwrap();
+    assert!(log.lines().all(|line| line == "go nodes 9"), "{log}");
+    let finished = play(&fixture, &format!("{engine}?tc=0/20%2B0.1"), &["--tc", "0/10+0.1"]);
+    assert_eq!(finished.result().unwrap()["has_tainted_agent"], false, "{finished:?}");
+    let logs = [0, 1].map(|seat| fs::read_to_string(fixture.file(&format!("game.seat{seat}.log"))).unwrap());
+    // The seed decides the colors.
+    let is_first = |log: &String| log.starts_with("go wtime 20000 btime 10000 winc 100 binc 100\n");
+    let is_second = |log: &String| log.starts_with("go wtime 10000 btime 20000 winc 100 binc 100\n");
+    assert!(is_first(&logs[0]) || is_second(&logs[1]), "{logs:?}");
+}
+
+#[test]
+fn an_engine_that_exceeds_its_clock_against_a_lone_king_draws() {
+    let fixture = MatchFixture::new();
+    let engine = engine(&fixture, "blocks");
+    let replay = fixture.file("game.jsonl");
+    let lone_king = "8/8/3rk3/8/8/2K5/8/8 b - - 0 1";
+    let game = ["chess", "--set", &format!("fen={lone_king}"), "--tc", "0.6", "--replay", &replay];
+    let result = fixture.play(&[&game[..], &["--agent", &engine, "--agent", &engine]].concat()).result().unwrap();
+    fixture.check_nothing_remains();
+    assert_eq!(
+        (&result["termination"], &result["has_tainted_agent"]),
+        (&json!("DRAW_ON_TIME"), &json!(false)),
+        "{result}"
+    );
+    assert_eq!((&seat(&result, 0)["rank"], &seat(&result, 1)["rank"]), (&json!(1), &json!(1)), "{result}");
+    let verified = fixture.start(&["replay", "verify", &replay]).finish();
+    assert_eq!(verified.run.code, 0, "{verified:?}");
+    let pgn = fixture.start(&["replay", "export", &replay, "--format", "pgn"]).finish().run.stdout;
+    assert!(pgn.contains("[Result \"1/2-1/2\"]") && pgn.contains("[Termination \"time forfeit\"]"), "{pgn}");
 }
 
 #[test]

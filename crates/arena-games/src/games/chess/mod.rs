@@ -12,6 +12,9 @@
 //! With the option `agreements`, the move `resign` gives up (`RESIGNATION`). The move `draw` beside another move offers a
 //! draw, or accepts the offer beside the opponent's last move (`AGREEMENT`). Matches with adjudication set this option.
 //!
+//! If the time of the agent to move is over, and the opponent has too few pieces to mate, the match plays the move
+//! `time_over` for it. This is a draw (`DRAW_ON_TIME`). Otherwise this move is illegal like any other text.
+//!
 //! After each move the game ends automatically on `CHECKMATE`, `INSUFFICIENT_MATERIAL`, `STALEMATE`,
 //! `SEVENTYFIVE_MOVES`, `FIVEFOLD_REPETITION` or, with `n_epochs` set, as a draw by `MAX_PLIES`; the first one that
 //! applies is the result. Positions are equal if pieces, side to move, castling rights and legal en passant captures
@@ -188,7 +191,7 @@ impl Game for Chess {
             self.end = Some(ChessEnd { termination, winner: None });
             return;
         }
-        if let Some(end) = self.agreed_end(mover, offers) {
+        if let Some(end) = self.end_without_move(mover, offers) {
             self.end = Some(end);
             return;
         }
@@ -234,6 +237,10 @@ impl Game for Chess {
         }
     }
 
+    fn on_time_over(&self, seat: Seat) -> Option<ChessAction> {
+        self.is_drawn_on_time(seat).then(|| ChessAction::Move { uci: TIME_OVER.to_owned() })
+    }
+
     fn termination(&self) -> Option<&'static str> {
         self.end.map(|end| end.termination)
     }
@@ -253,6 +260,9 @@ impl Game for Chess {
     }
 }
 
+/// The move of a match for an agent whose time is over.
+const TIME_OVER: &str = "time_over";
+
 /// The moves of a game with agreements that are no moves on the board.
 const RESIGN: &str = "resign";
 const DRAW: &str = "draw";
@@ -260,8 +270,11 @@ const DRAW: &str = "draw";
 /// The termination of a game in which an agent was disqualified, including for an illegal move.
 const TAINTED: &str = "TAINTED";
 
+/// The termination of a game in which an agent's time was over, but the opponent had no pieces to mate with.
+const DRAW_ON_TIME: &str = "DRAW_ON_TIME";
+
 /// All terminations.
-const TERMINATIONS: [&str; 11] = [
+const TERMINATIONS: [&str; 12] = [
     TAINTED,
     "CHECKMATE",
     "INSUFFICIENT_MATERIAL",
@@ -273,6 +286,7 @@ const TERMINATIONS: [&str; 11] = [
     "FIFTY_MOVES",
     "RESIGNATION",
     "AGREEMENT",
+    DRAW_ON_TIME,
 ];
 
 fn known_termination<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Termination, D::Error> {
@@ -332,6 +346,7 @@ to move claims it.";
             "MAX_PLIES" => "at the limit of moves",
             "RESIGNATION" => "by resignation",
             "AGREEMENT" => "by agreement",
+            DRAW_ON_TIME => "on time, against too few pieces to mate,",
             _ => return None,
         };
         Some(format!("{cause} on move {}", self.plies.div_ceil(2)))
@@ -420,12 +435,22 @@ impl Chess {
         }
     }
 
-    /// Returns the end that the players agree on: the mover resigns, or accepts the opponent's offer of a draw.
-    fn agreed_end(&self, mover: Seat, offers: &[IndexedAction<ChessAction>]) -> Option<ChessEnd> {
-        let wants = |word: &str| {
+    /// Returns true if the end of a seat's time is a draw.
+    fn is_drawn_on_time(&self, seat: Seat) -> bool {
+        !self.position.can_mate(self.color(self.opponent(seat)))
+    }
+
+    /// Returns the end without a move on the board: the mover resigns, accepts the opponent's offer of a draw, or has no
+    /// time left.
+    fn end_without_move(&self, mover: Seat, offers: &[IndexedAction<ChessAction>]) -> Option<ChessEnd> {
+        let has = |word: &str| {
             let is_word = |action: &ChessAction| matches!(action, ChessAction::Move { uci } if uci == word);
-            self.config.agreements && offers.iter().any(|offer| is_word(&offer.action))
+            offers.iter().any(|offer| is_word(&offer.action))
         };
+        if has(TIME_OVER) && self.is_drawn_on_time(mover) {
+            return Some(ChessEnd { termination: DRAW_ON_TIME, winner: None });
+        }
+        let wants = |word: &str| self.config.agreements && has(word);
         if wants(RESIGN) {
             return Some(ChessEnd { termination: "RESIGNATION", winner: Some(self.opponent(mover)) });
         }

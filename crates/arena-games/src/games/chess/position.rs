@@ -171,6 +171,23 @@ impl Position {
         others.is_empty() && ((knights | bishops).len() <= 1 || (knights.is_empty() && is_one_colored))
     }
 
+    /// Returns true if a side could mate by a sequence of legal moves, judged by material only. A knight or bishops of
+    /// one color need pieces of the opponent that take squares from its king.
+    pub fn can_mate(&self, color: Color) -> bool {
+        let (own, other) = (self.board.colors(color), self.board.colors(!color));
+        let of = |piece| self.board.pieces(piece);
+        let (pawns, knights, bishops) = (of(Piece::Pawn), of(Piece::Knight), of(Piece::Bishop));
+        if !own.is_disjoint(pawns | of(Piece::Rook) | of(Piece::Queen)) {
+            return true;
+        }
+        if !own.is_disjoint(knights) {
+            return own.len() > 2 || !(other & !(of(Piece::King) | of(Piece::Queen))).is_empty();
+        }
+        let is_one_colored =
+            bishops.is_disjoint(BitBoard::DARK_SQUARES) || bishops.is_disjoint(BitBoard::LIGHT_SQUARES);
+        !own.is_disjoint(bishops) && !(is_one_colored && pawns.is_empty() && knights.is_empty())
+    }
+
     /// Returns the FEN, with the en passant square only if an en passant capture is legal.
     pub fn fen(&self) -> String {
         let mut out = Vec::new();

@@ -134,6 +134,43 @@ fn positions_follow_from_moves() {
     check_fen("4k3/1P6/8/8/8/8/8/4K3 w - - 8 60", "b7b8n", "1N2k3/8/8/8/8/8/8/4K3 b - - 0 60");
 }
 
+// The expected values are those of python-chess 1.11: `not has_insufficient_material(color)`.
+#[test]
+fn a_side_can_mate_with_its_pieces_and_with_those_of_the_opponent() {
+    for (pieces, white, black) in [
+        ("8/8/3rk3/8/8/2K5/8/8", false, true),
+        ("4k3/8/8/8/8/8/P7/4K3", true, false),
+        ("4k3/8/8/8/8/8/N7/4K3", false, false),
+        ("q3k3/8/8/8/8/8/N7/4K3", false, true),
+        ("r3k3/8/8/8/8/8/N7/4K3", true, true),
+        ("4k3/8/8/8/8/8/NN6/4K3", true, false),
+        ("4k3/8/8/8/8/8/B1B5/4K3", false, false),
+        ("4k3/8/8/8/8/8/BB6/4K3", true, false),
+        ("r3k3/8/8/8/8/8/B7/4K3", false, true),
+        ("n3k3/8/8/8/8/8/B7/4K3", true, true),
+        ("b3k3/8/8/8/8/8/B7/4K3", false, false),
+        ("4kb2/8/8/8/8/8/B7/4K3", true, true),
+    ] {
+        let position = Position::from_fen(&format!("{pieces} w - - 0 1")).unwrap();
+        assert_eq!((position.can_mate(Color::White), position.can_mate(Color::Black)), (white, black), "{pieces}");
+    }
+}
+
+#[test]
+fn the_end_of_the_time_is_a_draw_if_the_opponent_cannot_mate() {
+    let over = r#"[{"action":"move","move":"time_over"}]"#;
+    let mut game = start(json!({"fen": "8/8/3rk3/8/8/2K5/8/8 b - - 0 1"}));
+    assert_eq!((game.on_time_over(Seat(0)), game.on_time_over(Seat(1)).as_deref()), (None, Some(over)));
+    let mut events = Events::default();
+    assert_eq!(reply(&mut *game, Some(over), &mut events), format!("[null,{over}]"));
+    assert_eq!((game.termination(), game.scores()), (Some("DRAW_ON_TIME"), vec![0.5, 0.5]));
+    // An agent can't end a game by this move while the opponent can mate.
+    let mut game = start(json!({}));
+    reply(&mut *game, Some(over), &mut events);
+    assert_eq!((game.termination(), game.scores()), (Some("TAINTED"), vec![0.0, 1.0]));
+    assert!(events.forfeits()[0].detail.starts_with("\"time_over\" is no legal move in"));
+}
+
 #[test]
 fn a_state_tells_all_that_agents_read() {
     let mut game = start(json!({}));

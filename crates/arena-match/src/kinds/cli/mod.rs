@@ -20,7 +20,7 @@ use arena_llm::{Caps, Endpoint, EndpointError, ModelAddress};
 use arena_model::{GameType, SandboxMode, TimeLimits, hex};
 use serde_json::{Map, Value, json};
 
-use super::program::ProgramOutput;
+use super::program::{Program, ProgramOutput};
 use super::rules::BoardRules;
 use super::{AgentText, BuiltInPlayer, PlayerAnswer, PlayerError, Recipe, SeatStart};
 use crate::agent::{Agent, Channel, Command, which};
@@ -302,7 +302,7 @@ impl BuiltInPlayer for CliPlayer {
         Ok(PlayerAnswer { actions: actions.unwrap_or_default(), info })
     }
 
-    fn stop(&mut self) {
+    fn stop(mut self: Box<Self>) -> Option<Program> {
         self.desk.end("end_of_game");
         // The program learns the end by its tools. The match ends it if it stays.
         let until = Instant::now() + STAY;
@@ -312,6 +312,7 @@ impl BuiltInPlayer for CliPlayer {
         // The server waits for open calls of the model, which count.
         self.server = None;
         self.meter();
+        None
     }
 }
 
