@@ -230,7 +230,7 @@ enum Started {
     /// The process of a built-in agent, whose driver starts when the process runs.
     Driven(Box<Process>, Driver),
     /// An engine that played an earlier match.
-    Kept(KeptEngine, Driver),
+    Kept(Box<KeptEngine>, Driver),
     Thread(Link, ThreadBody),
 }
 
@@ -284,7 +284,7 @@ fn start(
                     back = Some((engines.clone(), key));
                     if let Some(engine) = waiting {
                         let driver = Driver { agent: agent.clone(), game, limits, services, back };
-                        return Ok(Started::Kept(engine, driver));
+                        return Ok(Started::Kept(Box::new(engine), driver));
                     }
                 }
             }
@@ -321,7 +321,8 @@ impl Started {
         let refused = |error: io::Error| StartError::Spec { reason: error.to_string() };
         let (process, driver) = match self {
             Started::Thread(link, body) => return Ok((link, Box::new(body))),
-            Started::Kept(KeptEngine { sandbox: in_force, program, body, .. }, driver) => {
+            Started::Kept(kept, driver) => {
+                let KeptEngine { sandbox: in_force, program, body, .. } = *kept;
                 if sandbox.is_null() {
                     sandbox.clone_from(&in_force);
                 }

@@ -349,6 +349,7 @@ mod tests {
         let (_kit, root, search) = kit();
         let agent = |program: &str| JobAgent {
             name: "bot".to_owned(),
+            agent_id: None,
             version: None,
             path: program.to_owned(),
             dialect: arena_match::Dialect::default(),

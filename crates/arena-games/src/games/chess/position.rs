@@ -185,7 +185,7 @@ impl Position {
         }
         let is_one_colored =
             bishops.is_disjoint(BitBoard::DARK_SQUARES) || bishops.is_disjoint(BitBoard::LIGHT_SQUARES);
-        !own.is_disjoint(bishops) && !(is_one_colored && pawns.is_empty() && knights.is_empty())
+        !(own.is_disjoint(bishops) || is_one_colored && pawns.is_empty() && knights.is_empty())
     }
 
     /// Returns the FEN, with the en passant square only if an en passant capture is legal.
