@@ -18,6 +18,7 @@ try:
         PrivateFormat,
         PublicFormat,
         load_der_private_key,
+        load_pem_private_key,
     )
 except ImportError as error:
     raise ImportError("signing needs the package cryptography: install arena-agents[keys]") from error
@@ -58,11 +59,14 @@ class Identity:
 
         Raises:
             OSError: If the file can't be read.
-            ValueError: If the file isn't an Ed25519 key: PKCS8 in DER, as hexadecimal digits.
+            ValueError: If the file isn't an Ed25519 key: PKCS8 in PEM, or in DER as hexadecimal digits.
         """
         text = Path(path).read_bytes()
         try:
-            key = load_der_private_key(bytes.fromhex(text.decode("ascii").strip()), password=None)
+            if text.startswith(b"-----BEGIN"):
+                key = load_pem_private_key(text, password=None)
+            else:
+                key = load_der_private_key(bytes.fromhex(text.decode("ascii").strip()), password=None)
         except (ValueError, TypeError, UnsupportedAlgorithm) as error:
             raise ValueError(f"{path} isn't a private key in the format of `arena identity new`") from error
         if not isinstance(key, Ed25519PrivateKey):

@@ -50,6 +50,7 @@ def main() -> None:
         joined = told(join_session.sync(client=client, body=JoinRequest(invite=invite, user_id=f"py-{seat}")), Joined)
         size = next(option.default for option in joined.challenge_info.options if option.name == "setSize")
         assert joined.challenge_id == session.id and joined.challenge_info.players == metadata.players and size == 10
+    for invite in session.invites:
         heard = told(sync_operator.sync(client=client, channel=str(session.id), from_=invite, index=1), Messages)
         secret = next(m.content for m in heard.messages if m.to == invite and m.content.startswith("Your private set"))
         sets.append(numbers(secret))

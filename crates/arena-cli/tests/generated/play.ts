@@ -33,6 +33,8 @@ for (const [seat, invite] of session.invites.entries()) {
   if (joined.ChallengeID !== session.id || joined.ChallengeInfo.players !== metadata.players || size !== 10) {
     throw new Error(`told of another session: ${JSON.stringify(joined)}`);
   }
+}
+for (const invite of session.invites) {
   const query = { channel: session.id, from: invite, index: 1 };
   const { messages } = await told(arena.GET("/api/arena/sync", { params: { query } }));
   const secret = messages.find((message) => message.to === invite && message.content.startsWith("Your private set"));

@@ -148,7 +148,7 @@ fn a_remote_arena_does_not_receive_this_machines_token() {
 fn all_administration_is_possible_from_the_command_line() {
     let fixture = AdminCommandFixture::open();
     let session = fixture.play(["ada", "bob"]);
-    let second = fixture.play(["ada", "e\u{301}ve"]);
+    let second = fixture.play(["ada", "\u{e9}ve"]);
 
     assert_eq!(fixture.stdout_of(&["benchmark", "bob"]), "bob is a benchmark model in games that end from now on\n");
     assert_eq!(fixture.json(&["benchmark", "bob", "--off"]), json!({ "userId": "bob" }));

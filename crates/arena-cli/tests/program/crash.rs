@@ -899,7 +899,10 @@ impl Game {
             let place = match &write.operation {
                 WriteKind::Create => unreachable!("players don't create"),
                 WriteKind::Announce => seen.offers.iter().position(|offer| *offer == write.from),
-                WriteKind::Join => log.iter().position(|line| line.to.as_ref() == Some(&write.from)),
+                WriteKind::Join => {
+                    let players = list(&seen.sessions[&session.id]["state"]["players"]);
+                    players.iter().position(|player| *player == write.from.as_str())
+                }
                 WriteKind::Say { content, .. } => place_in(&chat, content),
                 WriteKind::Guess(_) => place_in(&log, &format!("Player {} sent a guess", write.from)),
             };

@@ -405,7 +405,8 @@ fn a_newer_node_adds_tables_while_older_ones_run_but_changes_none() {
     let first = node(&folders[0], &["--shared"], &environment);
     let created = first.client().post("/api/challenges/psi", &json!({})).ok();
     let tables = "leagues, league_seasons, league_agents, league_games, league_seats";
-    postgres.run_sql(&url, &format!("DROP TABLE {tables}; UPDATE arena_schema SET version = 12"));
+    let older = "ALTER TABLE archives DROP COLUMN sha256; UPDATE arena_schema SET version = 12";
+    postgres.run_sql(&url, &format!("DROP TABLE {tables}, archive_files; {older}"));
     let second = node(&folders[1], &["--shared"], &environment);
     for table in tables.split(", ") {
         assert_eq!(postgres.run_sql(&url, &format!("SELECT count(*) FROM {table}")), "0\n");

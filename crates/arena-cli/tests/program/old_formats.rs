@@ -298,10 +298,12 @@ fn an_evaluation_reports_the_same_numbers_as_before() {
     let copy = copy.to_str().unwrap();
     let report = run(&["eval", "report", copy, "--json"]).json();
     assert_eq!(report, serde_json::from_slice::<Value>(&fs::read(third("eval-report.json")).unwrap()).unwrap());
+    // Games by other rules aren't added to it.
     let resumed = run(&["eval", "resume", copy]);
-    assert_eq!(resumed.code, 0, "{resumed:#?}");
+    assert_eq!(resumed.code, 13, "{resumed:#?}");
+    assert!(resumed.stderr.contains("rules of challenge psi"), "{resumed:#?}");
     let status = run(&["eval", "status", copy, "--json"]).json();
-    assert_eq!((&status["finished"], &status["process"]["calls"]), (&json!(18), &json!(0)), "{status}");
+    assert_eq!((&status["finished"], &status["process"]["calls"]), (&json!(18), &json!(140)), "{status}");
     let calls = run(&["eval", "calls", copy, "--json"]);
     assert!(calls.stdout.lines().count() >= 100, "{}", calls.stdout);
 }

@@ -77,6 +77,12 @@ impl Playing {
         }
     }
 
+    /// Reads up to the rules, which a player sees when it has joined.
+    #[track_caller]
+    fn has_joined(&mut self) {
+        self.hears("How the game works:");
+    }
+
     /// Reads up to the line with the player's set. Earlier lines with the rules mention sets without numbers.
     #[track_caller]
     fn is_dealt(&mut self) -> BTreeSet<u32> {

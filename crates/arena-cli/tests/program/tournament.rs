@@ -658,7 +658,7 @@ fn a_damaged_journal_is_refused_with_the_line() {
         &[plan, &one.replace(r#""epochs""#, r#""epoch""#), ""],
         13,
         expect![[r#"
-            error: OUT/tournament.jsonl, line 2: the line isn't the result of a match: unknown field `epoch`, expected one of `fixture`, `round`, `agents`, `ranks`, `scores`, `verdicts`, `details`, `faults`, `seed`, `epochs`, `outcome`, `challenge_scores`, `moves`, `time`, `worker`
+            error: OUT/tournament.jsonl, line 2: the line isn't the result of a match: unknown field `epoch`, expected one of `fixture`, `round`, `agents`, `ranks`, `scores`, `verdicts`, `details`, `faults`, `refused`, `seed`, `epochs`, `outcome`, `challenge_scores`, `moves`, `time`, `worker`
         "#]],
     );
     check(

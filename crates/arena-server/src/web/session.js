@@ -150,6 +150,13 @@ function renewSoon(ms = soon()) {
     asked = setTimeout(renew, ms);
 }
 
+/** The time between looks for new players, in milliseconds. The streams say nothing about joins. */
+const LOOK = 2000;
+
+setInterval(() => {
+    if (session.status === "open" && !document.hidden && !isGone) renewSoon();
+}, LOOK);
+
 /** Fetches the page; `canRetry` is true if a retry may succeed, `isMissing` if the session doesn't exist. */
 async function readPage() {
     try {

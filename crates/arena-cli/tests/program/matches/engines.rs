@@ -207,7 +207,7 @@ fn an_engine_that_exceeds_its_clock_against_a_lone_king_draws() {
     let result = fixture.play(&[&game[..], &["--agent", &engine, "--agent", &engine]].concat()).result().unwrap();
     fixture.check_nothing_remains();
     assert_eq!(
-        (&result["termination"], &result["has_tainted_agent"]),
+        (&result["outcome"]["termination"], &result["has_tainted_agent"]),
         (&json!("DRAW_ON_TIME"), &json!(false)),
         "{result}"
     );

@@ -58,8 +58,9 @@ fn a_bot_plays_psi_to_the_end() {
     let [one, two] = psi(&server.url);
     let (agent, log) = (fixture.script("psi", "psi.py", PSI), fixture.file("bot.log"));
     let mut ada = play(&server.url, &[&two]);
-    let mine = ada.is_dealt();
+    ada.has_joined();
     let bot = play(&server.url, &[&one, "--agent", &agent, "--log", &log, "--json"]);
+    let mine = ada.is_dealt();
     let output = super::numbers(ada.hears("mine: ").split_once("mine: ").unwrap().1);
     ada.types(&list(&mine));
     ada.types(&format!("/guess {}", list(&(&mine & &output))));
@@ -99,12 +100,13 @@ fn hostile_bots_lose_their_seat_and_do_not_affect_others() {
         let [one, two] = psi(&server.url);
         let agent = fixture.agent(behavior);
         let begun = Instant::now();
+        let mut bob = play(&server.url, &[&two]);
+        bob.has_joined();
         let bot = play(&server.url, &[&[one.as_str(), "--agent", &agent], options].concat()).ends();
         assert_eq!((bot.code, bot.stdout.as_str()), (12, ""), "{behavior}: {bot:#?}");
         assert!(bot.stderr.contains("is out: ") && bot.stderr.contains(verdict), "{behavior}: {bot:#?}");
         assert!(begun.elapsed() < Duration::from_secs(30), "{behavior}");
         // Another program may resume the seat.
-        let mut bob = play(&server.url, &[&two]);
         bob.is_dealt();
         bob.types("/guess 1");
         let mut ada = play(&server.url, &["--from", &one]);

@@ -227,7 +227,7 @@ fn limits_end_the_models_play_and_are_reported() {
     for (args, limit, turns) in limits {
         let [one, two] = psi(&server.url);
         let mut ada = play(&server.url, &[&two]);
-        ada.is_dealt();
+        ada.has_joined();
         let args = [&["--model", "m", "--api-base", &base][..], args].concat();
         let model = model(&server, folder.path(), &one, &args);
         for _ in 1..turns {
@@ -284,7 +284,7 @@ fn long_conversations_are_shortened_but_keep_their_beginning() {
     let base = format!("{}/v1", endpoint.url);
     let [one, two] = psi(&server.url);
     let mut ada = play(&server.url, &[&two]);
-    ada.is_dealt();
+    ada.has_joined();
     let args = ["--model", "m", "--api-base", &base, "--context-tokens", "1000"];
     let model = model(&server, folder.path(), &one, &args);
     ada.hears("7 and so on");
@@ -311,7 +311,7 @@ fn usage_can_be_kept_from_the_arena() {
     let base = format!("{}/v1", endpoint.url);
     let [one, two] = psi(&server.url);
     let mut ada = play(&server.url, &[&two]);
-    ada.is_dealt();
+    ada.has_joined();
     let model = model(&server, folder.path(), &one, &["--model", "m", "--api-base", &base, "--no-usage-report"]);
     ada.hears("sent a guess");
     ada.types("/guess 1");
@@ -342,7 +342,7 @@ fn busy_endpoints_are_retried_and_invalid_calls_are_reported_to_the_model() {
     let base = format!("{}/v1", endpoint.url);
     let [one, two] = psi(&server.url);
     let mut ada = play(&server.url, &[&two]);
-    ada.is_dealt();
+    ada.has_joined();
     let model = model(&server, folder.path(), &one, &["--model", "m", "--api-base", &base]);
     ada.hears("sent a guess");
     ada.types("/guess 1");
@@ -537,7 +537,7 @@ fn a_parked_seat_is_resumed_with_the_models_earlier_actions() {
     let server = Running::serve(&folder.path().join("data"));
     let [one, two] = psi(&server.url);
     let mut ada = play(&server.url, &[&two]);
-    ada.is_dealt();
+    ada.has_joined();
     let broke = Endpoint::listen(KEY, |seen| match seen.answers {
         0 => honest(seen),
         _ => Answer::Status(402, "", "no credit"),
@@ -574,7 +574,7 @@ fn scores_are_reported_if_a_session_ends_while_the_endpoint_fails() {
     let server = Running::serve(&folder.path().join("data"));
     let [one, two] = psi(&server.url);
     let mut ada = play(&server.url, &[&two]);
-    ada.is_dealt();
+    ada.has_joined();
     let endpoint = Endpoint::listen(KEY, |seen| match seen.answers {
         0 => call("act_guess", json!({"content": "1"})),
         _ => Answer::Status(503, "retry-after: 0", "overloaded"),
@@ -611,7 +611,7 @@ fn a_model_that_refuses_to_play_resigns_or_announces_its_stop() {
     // PSI has no method to resign.
     let [one, two] = psi(&server.url);
     let mut ada = play(&server.url, &[&two]);
-    ada.is_dealt();
+    ada.has_joined();
     let refusing = Endpoint::listen(KEY, |seen| match seen.answers {
         0 => call("act_guess", json!({"content": "1"})),
         _ => Answer::Words("No more."),

@@ -73,22 +73,24 @@ fn an_mcp_client_a_bot_and_a_person_dine() {
     let invites = [0, 1, 2].map(|seat| created["invites"][seat].as_str().unwrap().to_owned());
     // Seats are assigned in the order of joining, so the person has the first seat.
     let mut person = play(&server.url, &[&invites[0]]);
-    let paid = !person.hears("operator to Player 1 (you): You ").contains("did not");
+    person.hears("How the game works:");
     let bot = play(&server.url, &[&invites[1], "--agent", &example("dining"), "--json"]);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/dine.py");
     let mut mcp = Command::new(python(env!("CARGO_TARGET_TMPDIR")));
     let mcp = mcp.arg("-B").arg(script).args([&server.url, &invites[2]]);
     let mcp = mcp.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Other players may be faster, and a chat message may arrive before an earlier message of the operator.
-    let (mut own, mut others) = (None, Vec::new());
+    let (mut paid, mut own, mut others) = (None, None, Vec::new());
     while own.is_none() || others.len() < 2 {
         let line = person.hears(" ");
         let bit = || line.trim().rsplit(' ').next().unwrap().parse::<u32>().unwrap();
-        if line.contains("All diners have arrived") {
+        if line.contains("operator to Player 1 (you): You ") {
+            paid = Some(!line.contains("did not"));
+        } else if line.contains("All diners have arrived") {
             // Player 2 is the bot or the MCP client, depending on the order of joining.
             person.types("@2 coin 0");
         } else if line.contains("to Player 1 (you): coin ") {
-            own = Some(bit() ^ u32::from(paid));
+            own = Some(bit() ^ u32::from(paid.unwrap()));
             person.types(&format!("differ {}", own.unwrap()));
         } else if line.contains(": differ ") && !line.starts_with("Player 1") {
             others.push(bit());

@@ -17,9 +17,9 @@ fn two_people_play_psi_to_the_end() {
     let server = Running::serve(folder.path());
     let invites = psi(&server.url);
     let mut ada = play(&server.url, &[&invites[0], "--user-id", "ada"]);
-    let ada_set = ada.is_dealt();
+    ada.has_joined();
     let mut bob = play(&server.url, &[&invites[1], "--json"]);
-    let bob_set = bob.is_dealt();
+    let (ada_set, bob_set) = (ada.is_dealt(), bob.is_dealt());
     let common: BTreeSet<u32> = &ada_set & &bob_set;
 
     ada.types("hello, all\u{1b}[2J");
@@ -74,9 +74,10 @@ fn players_wait_for_a_server_that_is_killed_and_restarted() {
     let url = server.url.clone();
     let [one, two] = psi(&url);
     let mut ada = play(&url, &[&one]);
-    let ada_set = ada.is_dealt();
+    ada.has_joined();
     let mut bob = play(&url, &[&two]);
-    let common = &ada_set & &bob.is_dealt();
+    let (ada_set, bob_set) = (ada.is_dealt(), bob.is_dealt());
+    let common = &ada_set & &bob_set;
     ada.types("before");
     bob.hears("Player 1: before");
 
@@ -122,7 +123,7 @@ fn a_seat_can_be_left_and_resumed() {
     assert!(used.stderr.contains("INVITE_ALREADY_USED") && used.stderr.contains(&advice), "{used:#?}");
 
     let mut ada = play(&server.url, &["--from", &one, "--json"]);
-    ada.is_dealt();
+    ada.hears("is anybody there?");
     let mut bob = play(&server.url, &[&two]);
     bob.types("/guess 1");
     bob.hears("Player 2 (you): (guess) 1");
@@ -143,7 +144,9 @@ fn the_holder_of_a_key_plays_on_a_server_with_authentication() {
     let key = key["privateKey"].as_str().unwrap();
     let [one, two] = psi(&server.url);
     let mut bob = play(&server.url, &[&one, "--sign", key]);
-    bob.is_dealt();
+    bob.has_joined();
+    bob.types("hello");
+    bob.hears("hello");
     bob.types("/quit");
     let left = bob.ends();
     let auth = left.stderr.split_once("--auth ").unwrap().1.trim();
@@ -151,7 +154,7 @@ fn the_holder_of_a_key_plays_on_a_server_with_authentication() {
     assert_eq!(unsigned.code, 3);
     assert!(unsigned.stderr.contains("sign the request with --sign"), "{unsigned:#?}");
     let mut again = play(&server.url, &["--from", &one, "--auth", auth, "--json"]);
-    again.is_dealt();
+    again.hears("hello");
     again.signal(Signal::INT);
     let called_off = again.ends();
     assert_eq!(called_off.code, 130, "{called_off:#?}");
