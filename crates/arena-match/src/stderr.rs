@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,8 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// The reader of one agent's stderr.
 pub struct Stderr {
-    pipe: Arc<OwnedFd>,
+    /// The pipe, which the thread closes at its end. An agent that floods then can't write.
+    pipe: Weak<OwnedFd>,
     thread: Option<JoinHandle<()>>,
     log: Arc<Mutex<Log>>,
     is_flooding: Arc<AtomicBool>,
@@ -57,12 +58,12 @@ impl Stderr {
     pub fn read(pipe: OwnedFd) -> io::Result<Stderr> {
         let (is_flooding, is_over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (pipe, log) = (Arc::new(pipe), Arc::new(Mutex::new(Log::default())));
+        let own = Arc::downgrade(&pipe);
         let thread = {
-            let pipe = pipe.clone();
             let (log, is_flooding, is_over) = (log.clone(), is_flooding.clone(), is_over.clone());
             thread::Builder::new().name("stderr".to_owned()).spawn(move || read(&pipe, &log, &is_flooding, &is_over))?
         };
-        Ok(Stderr { pipe, thread: Some(thread), log, is_flooding, is_over })
+        Ok(Stderr { pipe: own, thread: Some(thread), log, is_flooding, is_over })
     }
 
     /// Returns true if the stderr output has exceeded its limit.
@@ -90,8 +91,10 @@ impl Stderr {
     pub fn take(&self) -> Log {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         // The thread may not have read the last output yet.
-        let mut chunk = [0; 4 << 10];
-        while log.size() <= FLOOD && matches!(log.add_from(&self.pipe, &mut chunk), Ok(1..)) {}
+        if let Some(pipe) = self.pipe.upgrade() {
+            let mut chunk = [0; 4 << 10];
+            while log.size() <= FLOOD && matches!(log.add_from(&pipe, &mut chunk), Ok(1..)) {}
+        }
         std::mem::take(&mut log)
     }
 
