@@ -306,7 +306,7 @@ mod tests {
             self_play: true,
             proven_players: false,
             channel_messages: 9,
-            session_bytes: 1000,
+            chat_bytes: 1000,
             spectators_chat: false,
             inactivity: InactivityLimits::ENDLESS,
         };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use arena_model::{Channel, ChatMessage, InviteCode, Party, Session, SessionId, Status, Timestamp};
+use arena_model::{Channel, ChatMessage, InviteCode, Session, SessionId, Status, Timestamp};
 use arena_store::{Commit, SessionChange, SessionNo, Store, StoreError, StoredSession};
 use hashlink::LruCache;
 use parking_lot::{Mutex, RwLock};
@@ -44,15 +44,9 @@ pub(crate) struct Committed {
     /// All messages, if the session is short and this process has written all of it.
     pub(crate) transcript: Option<Transcript>,
     pub(crate) last_activity: Timestamp,
-    /// The size of what the players have written, in bytes; `None` if only the store knows it.
-    pub(crate) written: Option<u64>,
+    /// The size of the chat, in bytes; `None` if only the store knows it.
+    pub(crate) chat_bytes: Option<u64>,
     pub(crate) removed: bool,
-}
-
-/// Returns the size of a message in bytes if a player wrote it, otherwise 0.
-pub(crate) fn written_bytes(message: &ChatMessage) -> u64 {
-    let is_players = !message.channel.is_inputs() && message.from != Party::Operator;
-    if is_players { message.content.len() as u64 } else { 0 }
 }
 
 impl Committed {
@@ -64,7 +58,7 @@ impl Committed {
             operator: Tail::of_len(operator_len, tails.clone()),
             transcript: None,
             last_activity,
-            written: (chat_len + operator_len == 0).then_some(0),
+            chat_bytes: (chat_len == 0).then_some(0),
             removed: false,
         };
         (no, committed)
@@ -116,7 +110,7 @@ impl Live {
                     continue;
                 }
                 let (channel, at) = (message.channel, message.at);
-                committed.written = committed.written.map(|written| written + written_bytes(&message));
+                let bytes = message.content.len() as u64;
                 let message = Arc::new(Posted::new(message));
                 let transcript = committed.transcript.take();
                 committed.transcript = transcript.and_then(|transcript| transcript.with(Arc::clone(&message)));
@@ -126,7 +120,10 @@ impl Live {
                 }
                 committed.last_activity = committed.last_activity.max(at);
                 match channel {
-                    Channel::Chat(_) => committed.chat.push_shared(message, watched),
+                    Channel::Chat(_) => {
+                        committed.chat_bytes = committed.chat_bytes.map(|chat_bytes| chat_bytes + bytes);
+                        committed.chat.push_shared(message, watched);
+                    }
                     Channel::Operator(_) => committed.operator.push_shared(message, watched),
                     Channel::Invites | Channel::Inputs(_) => {}
                 }
@@ -178,7 +175,7 @@ impl Live {
         let mut committed = self.committed.write();
         committed.session = Arc::new(session);
         committed.transcript = None;
-        committed.written = None;
+        committed.chat_bytes = None;
         committed.last_activity = last_activity;
         committed.removed = false;
         committed.chat.follow(chat_len, chat, marks.hidden);

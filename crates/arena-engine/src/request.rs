@@ -14,9 +14,8 @@ use serde_json::{Map, Value};
 pub struct Limits {
     /// The maximum number of messages in one channel.
     pub channel_messages: u64,
-    /// The maximum size of what the players of a session may write, in bytes. Actions that change the session's state
-    /// are counted, and never refused.
-    pub session_bytes: u64,
+    /// The maximum size of a session's chat, in bytes.
+    pub chat_bytes: u64,
     /// True if clients without a seat may chat in sessions.
     pub spectators_chat: bool,
     /// True if one user may hold two seats of a session.
@@ -201,9 +200,9 @@ pub enum EngineError {
         /// The maximum number of messages.
         limit: u64,
     },
-    /// The players have written as much as they may.
-    #[error("the players of this session have written more than {limit} bytes, so it takes no more chat")]
-    SessionFull {
+    /// The chat is too long.
+    #[error("the chat of this session holds at most {limit} bytes")]
+    ChatFull {
         /// The maximum size, in bytes.
         limit: u64,
     },

@@ -22,7 +22,7 @@ use crate::bans::Actor;
 use crate::catalogue::decide_by;
 use crate::completion::Completion;
 use crate::engine::{Inner, LONGEST_CONTENTION, new_answer, repeat};
-use crate::live::{LiveRef, written_bytes};
+use crate::live::LiveRef;
 use crate::request::{EngineError, Limits, Once, Respond, Written};
 
 /// The maximum number of transitions in one commit.
@@ -107,8 +107,8 @@ struct Group<'g> {
     /// The ends of the chat, operator and public channels, in this order.
     ends: [End; 3],
     last_activity: Timestamp,
-    /// The size of what the players have written, in bytes, with `messages`.
-    written: u64,
+    /// The size of the chat in bytes, with `messages`; `None` until the first chat message after a reload.
+    chat_bytes: Option<u64>,
     messages: Vec<ChatMessage>,
     answers: Vec<NewAnswer>,
     /// The requests with their results, which their callers get after the commit.
@@ -269,15 +269,6 @@ impl Inner {
         if live.is_stale() {
             live.reload(&self.store).await?;
         }
-        let known = live.committed.read().written;
-        let written = match known {
-            Some(written) => written,
-            None => {
-                let written = self.store.written_bytes(live.no).await?;
-                live.committed.write().written = Some(written);
-                written
-            }
-        };
         let (mut group, is_removed) = {
             let committed = live.committed.read();
             let last_activity = committed.last_activity;
@@ -288,7 +279,7 @@ impl Inner {
                 removed: false,
                 ends: [end(committed.chat.len()), end(committed.operator.len()), end(0)],
                 last_activity,
-                written,
+                chat_bytes: committed.chat_bytes,
                 messages: Vec::new(),
                 answers: Vec::new(),
                 decided: Vec::new(),
@@ -308,7 +299,7 @@ impl Inner {
             match self.answered(request.once).await {
                 Ok(None) if is_removed => request.finish(Ok(Err(EngineError::UnknownSession))),
                 Ok(None) => {
-                    if let Some(request) = self.decide_one(&mut group, request).await {
+                    if let Some(request) = self.decide_one(live, &mut group, request).await {
                         requests.push_front(request);
                         break;
                     }
@@ -322,7 +313,7 @@ impl Inner {
 
     /// Decides a request and adds its transition to the group. Returns the request if it must wait for the group's
     /// commit.
-    async fn decide_one<'g>(&'g self, group: &mut Group<'g>, request: Request) -> Option<Request> {
+    async fn decide_one<'g>(&'g self, live: &LiveRef, group: &mut Group<'g>, request: Request) -> Option<Request> {
         // The rules see the time that the messages get, so that the messages suffice to repeat the transition.
         let now = self.environment.now().max(group.last_activity);
         let challenge = match self.bans.admit(&request.actor, group.session()) {
@@ -369,8 +360,18 @@ impl Inner {
             let at = Timestamp(self.public.last_at.load(Ordering::SeqCst));
             group.ends[2] = End { len: self.public.tail.read().len(), at };
         }
-        let mut ends = group.ends;
-        let messages = match self.number_messages(drafts, &after, group.written, &mut ends, now) {
+        // Moves don't wait for this query.
+        if group.chat_bytes.is_none() && drafts.iter().any(|draft| matches!(draft.channel, Channel::Chat(_))) {
+            match self.store.chat_bytes(live.no).await {
+                Ok(stored) => {
+                    live.committed.write().chat_bytes = Some(stored);
+                    group.chat_bytes = Some(stored);
+                }
+                Err(error) => return self.refuse(group, request, error.into()).await,
+            }
+        }
+        let (mut ends, mut chat_bytes) = (group.ends, group.chat_bytes.unwrap_or_default());
+        let messages = match self.number_messages(drafts, &after, &mut chat_bytes, &mut ends, now) {
             Ok(messages) => messages,
             Err(refusal) => return self.refuse(group, request, refusal).await,
         };
@@ -401,7 +402,7 @@ impl Inner {
         let [chat, operator, public] = ends;
         let at = group.last_activity;
         group.ends = [End { at, ..chat }, End { at, ..operator }, public];
-        group.written += messages.iter().map(written_bytes).sum::<u64>();
+        group.chat_bytes = group.chat_bytes.map(|_| chat_bytes);
         group.messages.extend(messages);
         group.answers.extend(request.once.map(|once| new_answer(once, &body, now)));
         group.decided.push((request, Ok(Ok(body))));
@@ -424,19 +425,19 @@ impl Inner {
     /// clock was set back. `ends` has the ends of the chat, operator and public
     /// channels, in this order; the messages move them.
     ///
-    /// A full channel refuses drafts that come without a state change of the session, such as chat. So does a session
-    /// whose players have written as much as they may, of which `written` bytes are known. A state change can
+    /// A full channel refuses drafts that come without a state change of the session, such as chat. So does a chat that
+    /// is too long; the messages add to `chat_bytes`, its size. A state change can
     /// always add its messages, so that a game can end in a full channel. The number of such messages is limited by the
     /// players' actions, and by [`arena_model::InactivityLimits`] if players don't act.
     fn number_messages(
         &self,
         drafts: Vec<Draft>,
         after: &After,
-        mut written: u64,
+        chat_bytes: &mut u64,
         ends: &mut [End; 3],
         now: Timestamp,
     ) -> Result<Vec<ChatMessage>, EngineError> {
-        let Limits { channel_messages: limit, session_bytes, .. } = self.limits;
+        let Limits { channel_messages: limit, chat_bytes: most, .. } = self.limits;
         let mut messages = Vec::with_capacity(drafts.len());
         for draft in drafts {
             let end = match draft.channel {
@@ -456,9 +457,11 @@ impl Inner {
             }
             *end = End { len: end.len + 1, at: now.max(end.at) };
             let message = draft.at(end.len, end.at);
-            written += written_bytes(&message);
-            if written > session_bytes && !is_state_change && written_bytes(&message) > 0 {
-                return Err(EngineError::SessionFull { limit: session_bytes });
+            if matches!(message.channel, Channel::Chat(_)) {
+                *chat_bytes += message.content.len() as u64;
+                if *chat_bytes > most && !is_state_change {
+                    return Err(EngineError::ChatFull { limit: most });
+                }
             }
             messages.push(message);
         }

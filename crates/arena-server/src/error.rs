@@ -135,9 +135,7 @@ impl From<EngineError> for ApiError {
             EngineError::ChannelFull { .. } => {
                 ApiError::too_large("CHANNEL_FULL", format!("{message} (limits.channel_messages)"))
             }
-            EngineError::SessionFull { .. } => {
-                ApiError::too_large("SESSION_FULL", format!("{message} (limits.session_bytes)"))
-            }
+            EngineError::ChatFull { .. } => ApiError::too_large("CHAT_FULL", format!("{message} (limits.chat_bytes)")),
             EngineError::KeyReused => {
                 ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED", message)
             }

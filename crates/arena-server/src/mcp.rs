@@ -368,7 +368,7 @@ mod tests {
         let settings = Settings { data: folder.path().to_owned(), ..Settings::default() };
         let limits = Limits {
             channel_messages: 1,
-            session_bytes: 1000,
+            chat_bytes: 1000,
             spectators_chat: false,
             self_play: true,
             proven_players: false,

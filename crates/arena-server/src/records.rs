@@ -153,9 +153,6 @@ pub(crate) fn half_of_processors() -> usize {
     std::thread::available_parallelism().map_or(1, |count| (count.get() / 2).max(1))
 }
 
-/// The memory that a record takes while it is written, for each byte of its messages.
-const WRITING_WEIGHT: usize = 8;
-
 impl Records {
     /// Loads the keys, or generates them. `shared` is the secret of nodes with a shared database. The data folder must
     /// exist and be locked.
@@ -248,7 +245,7 @@ impl Records {
     }
 
     /// Writes the record of a session for a reader, with its proof if the log has the session's end. Returns `None` if
-    /// there is no such session. `admit` gets the memory that the record takes while it is written, in bytes.
+    /// there is no such session. `admit` gets the size of its messages' texts, in bytes.
     ///
     /// # Errors
     /// If the session can't be read, `admit` refuses, or the record can't be signed.
@@ -262,7 +259,7 @@ impl Records {
         let place = Arc::clone(&self.writing).acquire_owned().await;
         let Some(source) = find_source(engine, id).await? else { return Ok(None) };
         let bytes: usize = source.messages.iter().map(|message| message.content.len()).sum();
-        let memory = admit(bytes.saturating_mul(WRITING_WEIGHT)).map_err(RecordFailure::Refused)?;
+        let memory = admit(bytes).map_err(RecordFailure::Refused)?;
         let logged = self.find_ended(engine, id).await?;
         let records = Arc::clone(self);
         let written = move || {

@@ -204,7 +204,7 @@ impl Server {
         let new_admin_token = is_new.then(|| admin_token.clone());
         let limits = Limits {
             channel_messages: settings.limits.channel_messages,
-            session_bytes: settings.limits.session_bytes,
+            chat_bytes: settings.limits.chat_bytes,
             spectators_chat: settings.sessions.spectators_chat,
             self_play: settings.sessions.self_play,
             proven_players: settings.auth.enabled,

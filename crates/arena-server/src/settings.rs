@@ -192,9 +192,8 @@ pub struct LimitSettings {
     pub import_bytes: usize,
     /// Maximum number of messages in a channel.
     pub channel_messages: u64,
-    /// Maximum size of what the players of a session may write, in bytes. Actions count, and only chat and refused
-    /// actions are refused.
-    pub session_bytes: u64,
+    /// Maximum size of a session's chat, in bytes.
+    pub chat_bytes: u64,
     /// Maximum sustained number of requests per second and address. Each full 16 KiB of a JSON body or form counts as
     /// one more request, and a fork of a session as 20 requests. 0 means no limit.
     pub requests_per_second: u32,
@@ -256,7 +255,7 @@ impl Default for LimitSettings {
             message_bytes: 1024 * 1024,
             import_bytes: 64 * 1024 * 1024,
             channel_messages: 1_000_000,
-            session_bytes: 4 * 1024 * 1024,
+            chat_bytes: 4 * 1024 * 1024,
             requests_per_second: 100,
             requests_burst: 400,
             writes_per_second: 20,
@@ -819,7 +818,7 @@ mod tests {
                   |
                 2 | body_byte = 7
                   | ^^^^^^^^^
-                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `import_bytes`, `channel_messages`, `session_bytes`, `requests_per_second`, `requests_burst`, `writes_per_second`, `writes_burst`, `limit_loopback`, `disk_reserve_bytes`, `stored_bytes_per_address`, `computing_ms_per_second`, `computing_burst_ms`, `running_sessions_per_address`, `tickets_per_address`, `streams_per_address`, `connections`, `connections_per_address`, `connections_reserved`, `waiting_bytes`, `waiting_bytes_per_address`, `stalled_ms`, `signature_queue`, `request_ms`, `drain_ms`, `shutdown_ms`"#]],
+                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `import_bytes`, `channel_messages`, `chat_bytes`, `requests_per_second`, `requests_burst`, `writes_per_second`, `writes_burst`, `limit_loopback`, `disk_reserve_bytes`, `stored_bytes_per_address`, `computing_ms_per_second`, `computing_burst_ms`, `running_sessions_per_address`, `tickets_per_address`, `streams_per_address`, `connections`, `connections_per_address`, `connections_reserved`, `waiting_bytes`, `waiting_bytes_per_address`, `stalled_ms`, `signature_queue`, `request_ms`, `drain_ms`, `shutdown_ms`"#]],
         );
         check(
             "config.json",

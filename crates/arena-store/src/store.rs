@@ -405,13 +405,13 @@ impl Store {
         Ok(self.number(sql, &[no.0.into()]).await?.unsigned_abs())
     }
 
-    /// Returns the size of what the players of a session have written in its two channels, in bytes.
+    /// Returns the size of a session's chat, in bytes.
     ///
     /// # Errors
     /// If the store can't be read.
-    pub async fn written_bytes(&self, no: SessionNo) -> Result<u64, StoreError> {
+    pub async fn chat_bytes(&self, no: SessionNo) -> Result<u64, StoreError> {
         let sql = "SELECT CAST(coalesce(sum(octet_length(content)), 0) AS BIGINT) FROM messages \
-                   WHERE session = $1 AND channel IN (0, 1) AND sender <> 'operator'";
+                   WHERE session = $1 AND channel = 0";
         Ok(self.number(sql, &[no.0.into()]).await?.unsigned_abs())
     }
 

@@ -184,7 +184,7 @@ fn a_server_with_a_certificate_is_played_over_https() {
 fn a_client_with_tls_that_reads_nothing_is_disconnected() {
     let folder = folder();
     install(folder.path(), &pem("server.pem"), &pem("server.key"));
-    let (_server, address, private) = start(folder.path(), "[limits]\nstalled_ms = 3000\nsession_bytes = 1000000000\n");
+    let (_server, address, private) = start(folder.path(), "[limits]\nstalled_ms = 3000\nchat_bytes = 1000000000\n");
     let (session, invites) = private.create("psi");
     let text = "x".repeat(500_000);
     for invite in &invites {

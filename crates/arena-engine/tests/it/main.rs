@@ -24,7 +24,7 @@ pub(crate) const LIMITS: Limits = Limits {
     self_play: true,
     proven_players: false,
     channel_messages: 1000,
-    session_bytes: 1 << 30,
+    chat_bytes: 1 << 30,
     spectators_chat: false,
     inactivity: InactivityLimits { open_ms: Some(600_000), active_ms: Some(1_800_000), unattended_bytes: None },
 };

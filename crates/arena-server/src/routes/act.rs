@@ -51,8 +51,7 @@ struct Acted {
         (status = 409, description = "`SCRIPT_MISSING`: the session uses a version of a script that this server doesn't have."),
         (status = 413, description = "
             `MESSAGE_TOO_LARGE`: the content exceeds the server's limit.
-            `CHANNEL_FULL`: the channel has reached the server's limit of messages.
-            `SESSION_FULL`: the session's players have written as much as they may.")))]
+            `CHANNEL_FULL`: the channel has reached the server's limit of messages.")))]
 pub(crate) async fn act_in_session(State(arena): State<Arena>, request: Post) -> ApiResult {
     let Action { challenge_id: Filled(session), content: Content(content), message_type: method } = request.body()?;
     let caller = request.caller(&arena).await?;

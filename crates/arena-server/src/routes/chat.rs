@@ -50,7 +50,7 @@ struct Sent {
         (status = 413, description = "
             `MESSAGE_TOO_LARGE`: the content exceeds the server's limit.
             `CHANNEL_FULL`: the channel has reached the server's limit of messages.
-            `SESSION_FULL`: the session's players have written as much as they may.")))]
+            `CHAT_FULL`: the session's chat has reached the server's limit of bytes.")))]
 pub(crate) async fn send_chat(State(arena): State<Arena>, request: Post) -> ApiResult {
     let ChatRequest { channel: Filled(channel), content: Content(content), to } = request.body()?;
     let to = to.as_deref().map(Party::from_wire);

@@ -22,6 +22,9 @@ use crate::openapi::Sender;
 use crate::records::{RELEASE, RecordFailure};
 use crate::request::Get;
 
+/// The memory that a record takes while it is written, for each byte of its messages.
+const WRITING_WEIGHT: usize = 8;
+
 /// The time after which a client may ask again for a record that could not be signed.
 const SIGNER_PAUSE: Duration = Duration::from_secs(5);
 
@@ -170,7 +173,7 @@ pub(crate) async fn find_record(State(arena): State<Arena>, request: Get) -> Api
     let admit = |bytes: usize| {
         arena.ledger.charge_read(request.address, bytes)?;
         let budget = request.request_connection.as_ref().map(|request_connection| &request_connection.budget);
-        budget.map(|budget| budget.try_hold(bytes).ok_or_else(memory::busy)).transpose()
+        budget.map(|budget| budget.try_hold(bytes.saturating_mul(WRITING_WEIGHT)).ok_or_else(memory::busy)).transpose()
     };
     arena.ledger.admit_read(request.address)?;
     let record = match arena.records.write(&arena.engine, id, viewer, admit).await {

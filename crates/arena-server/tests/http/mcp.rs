@@ -446,7 +446,7 @@ fn each_message_counts_once() {
 
 #[test]
 fn too_many_messages_for_one_result_come_in_several() {
-    let host = Host::start_with(|settings| settings.limits.session_bytes = 1 << 30);
+    let host = Host::start_with(|settings| settings.limits.chat_bytes = 1 << 30);
     let client = host.client();
     let (session, players) = session(&client);
     // Two long messages nearly fill a result, and all short ones together exceed it. A single message may be of any

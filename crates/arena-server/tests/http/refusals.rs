@@ -776,7 +776,7 @@ fn a_full_channel_takes_no_more_chat_and_the_game_can_end() {
 
 #[test]
 fn players_write_a_bounded_text_in_a_session_and_the_game_can_end() {
-    let host = Host::start_with(|settings| settings.limits.session_bytes = 1000);
+    let host = Host::start_with(|settings| settings.limits.chat_bytes = 1000);
     let client = host.client();
     let (session, players) = client.create("psi");
     for player in &players {
@@ -787,8 +787,7 @@ fn players_write_a_bounded_text_in_a_session_and_the_game_can_end() {
     }
     for player in &players {
         let answer = client.chat(&session, player, "x");
-        let text = "413 SESSION_FULL: the players of this session have written more than 1000 bytes, so it takes no more \
-                    chat (limits.session_bytes)";
+        let text = "413 CHAT_FULL: the chat of this session holds at most 1000 bytes (limits.chat_bytes)";
         assert_eq!(summary(&answer), text);
     }
     ends_well(&client, &session, &players);

@@ -21,7 +21,7 @@ struct StreamFixture {
 
 impl StreamFixture {
     fn new() -> StreamFixture {
-        StreamFixture::at(Host::start_with(|settings| settings.limits.session_bytes = 1 << 30))
+        StreamFixture::at(Host::start_with(|settings| settings.limits.chat_bytes = 1 << 30))
     }
 
     fn at(host: Host) -> StreamFixture {
@@ -388,7 +388,7 @@ fn a_slow_reader_loses_nothing_and_delays_no_writer() {
     // timeout for clients that don't read.
     let table = StreamFixture::at(Host::start_with(|settings| {
         settings.limits.stalled_ms = 600_000;
-        settings.limits.session_bytes = 1 << 30;
+        settings.limits.chat_bytes = 1 << 30;
     }));
     let mut slow = table.chat();
     let mut slow_from_the_first = table.client.stream(&table.path(""), Some("0"));
