@@ -1,7 +1,8 @@
 //! Data of earlier programs, which must open with its content unchanged. The files in `tests/format-2` are of a program
 //! that had no records. Those in `tests/format-3` are of a program with records, a log, an archive and evaluations.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use arena_testkit::{Client, Postgres};
@@ -32,6 +33,7 @@ fn third_path(name: &str) -> String {
     third(name).to_str().unwrap().to_owned()
 }
 
+/// Copies a folder so that only its owner can read it. The copies in the repository are readable by all.
 fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -40,7 +42,9 @@ fn copy_folder(from: &Path, to: &Path) {
         if entry.file_type().unwrap().is_dir() {
             copy_folder(&entry.path(), &to);
         } else {
-            fs::copy(entry.path(), to).unwrap();
+            fs::copy(entry.path(), &to).unwrap();
+            let executable = entry.metadata().unwrap().permissions().mode() & 0o100;
+            fs::set_permissions(to, Permissions::from_mode(0o600 | executable)).unwrap();
         }
     }
 }

@@ -176,11 +176,12 @@ fn a_tournament_that_was_killed_has_the_same_results() {
 #[test]
 fn ctrl_c_finishes_running_games_and_a_second_one_drops_them() {
     let agent_folder = AgentFolder::new();
-    let agents = [agent_folder.bot("slow", 1, 0.3), agent_folder.bot("slower", 2, 0.3)];
-    let begin = |out: &str| {
+    // Starts a tournament whose agents take `pause` seconds for a step, and waits until it plays the game after `games`.
+    let begin = |out: &str, pause: f64, games: usize| {
+        let agents = [agent_folder.bot("slow", 1, pause), agent_folder.bot("slower", 2, pause)];
         let child = start(&agent_folder.begin(&agents, out, &["--rounds", "20"]));
-        wait_for_lines(&agent_folder.journal(out), 2);
-        // The next game has started when both agents run. The runner's arguments also contain the agents' paths.
+        wait_for_lines(&agent_folder.journal(out), 1 + games);
+        // The game has started when both agents run. The runner's arguments also contain the agents' paths.
         let until = Instant::now() + Duration::from_secs(60);
         while crate::matches::processes_with(&agent_folder.text("slow")).len() < 3 {
             assert!(Instant::now() < until, "timeout while waiting for the next game");
@@ -188,7 +189,7 @@ fn ctrl_c_finishes_running_games_and_a_second_one_drops_them() {
         }
         child
     };
-    let once = begin("once");
+    let once = begin("once", 0.3, 1);
     signal(&once, Signal::INT);
     let once = once.wait_with_output().unwrap();
     assert_eq!((once.status.code(), agent_folder.results("once").len()), (Some(130), 2), "{once:?}");
@@ -199,12 +200,13 @@ fn ctrl_c_finishes_running_games_and_a_second_one_drops_them() {
     );
     assert_eq!(output, format!("note: finishing the games in progress; press Ctrl-C again to stop at once\n{line}"));
 
-    let twice = begin("twice");
+    // A game would take 18 seconds.
+    let twice = begin("twice", 1.5, 0);
     signal(&twice, Signal::INT);
     thread::sleep(Duration::from_millis(30));
     signal(&twice, Signal::TERM);
     let twice = twice.wait_with_output().unwrap();
-    assert_eq!((twice.status.code(), agent_folder.results("twice").len()), (Some(130), 1), "{twice:?}");
+    assert_eq!((twice.status.code(), agent_folder.results("twice").len()), (Some(130), 0), "{twice:?}");
 }
 
 #[test]
