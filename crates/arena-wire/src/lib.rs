@@ -8,6 +8,7 @@
 
 mod admin;
 mod message;
+pub mod removed;
 
 pub use admin::{
     AddressLimit, AddressUse, Archived, AuditEntry, AuditPage, Ban, Bans, Budget, Budgets, Counted, Dismissed, Hidden,
