@@ -45,11 +45,13 @@ mod worker;
 
 use std::process::ExitCode;
 
+use arena_wire::removed::{self, Kind};
 use clap::FromArgMatches;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args::{Cli, Verb};
 use crate::client::Arena;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::matches::LAUNCH;
 
 /// Runs the command that the program's arguments name.
@@ -62,7 +64,13 @@ pub fn main() -> ExitCode {
         Some(verb) if verb == scripts::RUN => return arena_script::worker_main(),
         _ => {}
     }
-    let matches = args::command().get_matches();
+    let matches = args::command().try_get_matches().unwrap_or_else(|error| {
+        if let Some(failure) = removed_words(&error) {
+            failure.print();
+            std::process::exit(failure.exit as i32);
+        }
+        error.exit()
+    });
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     cli.note_given_url(&matches);
     match cli.refuse_unused(&matches).and_then(|()| run(cli)) {
@@ -72,6 +80,24 @@ pub fn main() -> ExitCode {
             failure.exit.into()
         }
     }
+}
+
+/// Returns the failure for a command or an option of an earlier version.
+fn removed_words(error: &clap::Error) -> Option<Failure> {
+    let (kind, context) = match error.kind() {
+        ErrorKind::InvalidSubcommand => (Kind::Command, ContextKind::InvalidSubcommand),
+        ErrorKind::UnknownArgument => (Kind::Option, ContextKind::InvalidArg),
+        _ => return None,
+    };
+    let Some(ContextValue::String(word)) = error.get(context) else { return None };
+    let option = word.split('=').next()?;
+    let args = std::env::args().skip(1).take_while(|arg| arg != word && arg.split('=').next() != Some(option));
+    // Words may also be values of options, so each may be the first of the command.
+    let words: Vec<String> = args.filter(|arg| !arg.starts_with('-')).collect();
+    let places = (0..=words.len()).flat_map(|from| (from..=words.len()).map(move |to| (from, to)));
+    let mut names = places.map(|(from, to)| [&words[from..to], &[option.to_owned()]].concat().join(" "));
+    let (name, instead) = names.find_map(|name| Some((name.clone(), removed::replacement(kind, &name)?)))?;
+    Some(Failure::new(Exit::Usage, format_args!("`arena {name}` was removed: {instead}")))
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use arena_engine::{BucketCredentials, NatsUrl};
+use arena_engine::NatsUrl;
 use arena_identity::ServerSecret;
 use arena_server::{AdminToken, NodeName, Server, Settings, StartError};
 use arena_store::DatabaseUrl;
@@ -114,7 +114,6 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
         settings.auth.secret = secret_of_environment("AUTH_SECRET")?;
     }
     settings.records.secret = secret_of_environment("RECORD_SECRET")?;
-    settings.retention.credentials = BucketCredentials::from_variables(|name| std::env::var(name).ok());
     settings.admin_token = admin_token_of_environment()?;
     Ok(settings)
 }

@@ -1,18 +1,17 @@
 //! The archive: files with the messages of ended sessions, which then leave the store. Readers don't see a difference:
-//! what the store doesn't have is read from the archive. The files are in a folder or a bucket.
+//! what the store doesn't have is read from the archive. The files are in a folder.
 //!
 //! The store has the hash of each file, and names each file before it exists.
 //!
 //! A session's file is `<first two digits of the id>/<id>.<archival>.jsonl.gz`. Each line is a message as in an export, in the
 //! order of the commits, with the inputs of the session, and with `commitment` if the message was hidden with one.
 
-mod bucket;
-mod place;
-mod transport;
+mod folder;
 
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,8 +36,7 @@ use crate::records::{MOST_BYTES, list_stored};
 use crate::request::EngineError;
 use crate::users::unwritten;
 
-pub use bucket::{Bucket, BucketCredentials, BucketError};
-pub use place::ArchivePlace;
+use self::folder::ArchiveFolder;
 
 /// The number of sessions in one read of the store.
 const PAGE: usize = 100;
@@ -68,7 +66,7 @@ pub struct ArchivedCount {
 
 /// The archive of an engine.
 pub(crate) struct Archive {
-    place: ArchivePlace,
+    folder: ArchiveFolder,
     readers: Semaphore,
     /// A lock that a pass holds, so that a node runs one at a time.
     archiving: tokio::sync::Mutex<()>,
@@ -125,25 +123,12 @@ struct Commitment {
 }
 
 impl Engine {
-    /// Sets the place of the archive. Nodes that share a store need the same place. Later calls have no effect.
-    pub fn set_archive(&self, place: ArchivePlace) {
-        let archive = Archive { place, readers: Semaphore::new(READERS), archiving: tokio::sync::Mutex::new(()) };
+    /// Sets the folder of the archive. Nodes that share a store need the same folder. Later calls have no effect.
+    pub fn set_archive(&self, folder: PathBuf) {
+        let folder = ArchiveFolder(folder);
+        let archive = Archive { folder, readers: Semaphore::new(READERS), archiving: tokio::sync::Mutex::new(()) };
         // The error contains the archive of a later call.
         let _ = self.inner.archive.set(archive);
-    }
-
-    /// Checks that objects in the archive's bucket can be written, read and deleted, and returns the bucket's URL.
-    /// Returns `None` if the archive isn't a bucket.
-    ///
-    /// # Errors
-    /// With the reason.
-    pub async fn check_bucket(&self) -> Result<Option<String>, EngineError> {
-        let Some(ArchivePlace::Bucket(bucket)) = self.inner.archive.get().map(|archive| &archive.place) else {
-            return Ok(None);
-        };
-        let key = format!("check/{}", self.inner.environment.uuid(self.now()));
-        bucket.check(&key).await.map_err(|reason| unavailable(&key, reason))?;
-        Ok(Some(bucket.to_string()))
     }
 
     /// Archives the sessions that ended before `before`. Games go on meanwhile. `by` is the administrator who asks for
@@ -178,7 +163,7 @@ impl Engine {
             let unused = inner.store.list_unused_archive_files(before).await?;
             let removed = unused.len() as u64;
             for file in unused {
-                archive.place.delete(&file).await.map_err(|reason| unavailable(&file, reason))?;
+                archive.folder.delete(&file).await.map_err(|reason| unavailable(&file, reason))?;
                 inner.store.forget_archive_file(file).await.map_err(unwritten)?;
             }
             Ok(removed)
@@ -326,7 +311,7 @@ impl Inner {
     /// Removes a file that no session has, and its note. A failure is logged, because the change that it follows is
     /// made. The note stays then, so a later pass removes the file.
     async fn remove_file(&self, archive: &Archive, file: String) {
-        let removed = match archive.place.delete(&file).await {
+        let removed = match archive.folder.delete(&file).await {
             Ok(()) => self.store.forget_archive_file(file.clone()).await.map_err(|error| error.to_string()),
             Err(reason) => Err(reason),
         };
@@ -425,7 +410,7 @@ fn followed_by(
     archived
 }
 
-/// Returns the key of a file: its path in the folder or the bucket. Each archival has a file of its own, so that the
+/// Returns the key of a file: its path in the folder. Each archival has a file of its own, so that the
 /// removal of an old one can't hit a new one.
 fn file_of(id: SessionId, archival: uuid::Uuid) -> String {
     let id = id.to_string();
@@ -445,10 +430,10 @@ impl Archive {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(None),
             compressed => compressed.map_err(|error| unavailable(file, error))?,
         };
-        let written = self.place.put(file, compressed).await;
+        let written = self.folder.put(file, compressed).await;
         if written.is_err() {
             // The first error is the one that matters.
-            let _ = self.place.delete(file).await;
+            let _ = self.folder.delete(file).await;
         }
         written.map(|()| Some(sha256)).map_err(|reason| unavailable(file, reason))
     }
@@ -496,7 +481,7 @@ impl Archive {
         let _reader = timeout(LONGEST_WAIT, self.readers.acquire())
             .await
             .map_err(|_| unavailable(file, "too many files are being read"))?;
-        let content = self.place.get(file).await.map_err(|reason| unavailable(file, reason))?;
+        let content = self.folder.get(file).await.map_err(|reason| unavailable(file, reason))?;
         let content = content.ok_or_else(|| unavailable(file, "the file is missing"))?;
         let sha256 = *sha256;
         let lines = run(move || {

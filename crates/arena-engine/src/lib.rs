@@ -31,7 +31,7 @@ mod users;
 mod withdrawal;
 
 pub use admin::Administrator;
-pub use archive::{ArchivePlace, ArchivedCount, Bucket, BucketCredentials, BucketError};
+pub use archive::ArchivedCount;
 pub use arena_nats::{NatsUrl, NatsUrlError};
 pub use catalogue::{Hosted, Revive};
 pub use channels::Subscription;

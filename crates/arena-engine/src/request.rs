@@ -234,7 +234,7 @@ pub enum EngineError {
         reason: String,
     },
     /// The arena has no archive.
-    #[error("this arena has no archive: nodes that share a database need retention.folder or retention.bucket")]
+    #[error("this arena has no archive: nodes that share a database need retention.folder")]
     NoArchive,
     /// The stored state of the session can't be read.
     #[error("the session cannot be continued")]

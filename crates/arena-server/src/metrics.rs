@@ -2,6 +2,7 @@
 //! nodes and the process.
 
 use std::collections::{HashMap, HashSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,7 +12,6 @@ use arena_engine::{Engine, EventCounts, NodeMetrics};
 use arena_model::Status;
 use arena_store::SessionFilter;
 use parking_lot::RwLock;
-use procfs::process::{LimitValue, Process};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
@@ -19,6 +19,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use rustix::param::{clock_ticks_per_second, page_size};
+use rustix::process::{Resource, getrlimit};
 
 use crate::connections::Connections;
 use crate::disk::free_bytes;
@@ -306,26 +308,31 @@ struct ProcessCollector;
 impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         // Without `/proc`, the metrics are missing.
-        let Ok(process) = Process::myself() else { return Ok(()) };
-        let Ok(stat) = process.stat() else { return Ok(()) };
-        let ticks = procfs::ticks_per_second() as f64;
-        let cpu = ConstCounter::new((stat.utime + stat.stime) as f64 / ticks);
+        let Ok(stat) = fs::read_to_string("/proc/self/stat") else { return Ok(()) };
+        // The fields after the program's name, which may contain spaces: the first is field 3 of proc(5).
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let field =
+            |number: usize| fields.get(number - 3).and_then(|text| text.parse::<f64>().ok()).unwrap_or_default();
+        let ticks = clock_ticks_per_second() as f64;
+        let cpu = ConstCounter::new((field(14) + field(15)) / ticks);
         let help = "CPU time of the process, in seconds";
         cpu.encode(encoder.encode_descriptor("process_cpu_seconds", help, None, cpu.metric_type())?)?;
         let mut gauge = |name: &str, help: &str, value: f64| {
             let gauge = ConstGauge::new(value);
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
         };
-        let resident = stat.rss.saturating_mul(procfs::page_size()) as f64;
+        let resident = field(24) * page_size() as f64;
         gauge("process_resident_memory_bytes", "Memory of the process, in bytes", resident)?;
-        if let Ok(files) = process.fd_count() {
-            gauge("process_open_fds", "Open files of the process", files as f64)?;
+        if let Ok(files) = fs::read_dir("/proc/self/fd") {
+            gauge("process_open_fds", "Open files of the process", files.count() as f64)?;
         }
-        if let Ok(LimitValue::Value(files)) = process.limits().map(|limits| limits.max_open_files.soft_limit) {
+        if let Some(files) = getrlimit(Resource::Nofile).current {
             gauge("process_max_fds", "Maximum number of open files of the process", files as f64)?;
         }
-        if let Ok(boot) = procfs::boot_time_secs() {
-            let start = boot as f64 + stat.starttime as f64 / ticks;
+        let system = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let boot = system.lines().find_map(|line| line.strip_prefix("btime ")?.parse::<f64>().ok());
+        if let Some(boot) = boot {
+            let start = boot + field(22) / ticks;
             gauge("process_start_time_seconds", "Start of the process, in seconds of Unix time", start)?;
         }
         Ok(())

@@ -1,13 +1,13 @@
 //! Rate limits: requests per address and writes per player.
 
+use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
-use std::num::NonZeroU32;
+use std::time::{Duration, Instant};
 
 use arena_model::Party;
 use axum::http::StatusCode;
-use governor::clock::{Clock, DefaultClock};
-use governor::{DefaultKeyedRateLimiter, Quota};
+use parking_lot::Mutex;
 
 use crate::error::ApiError;
 use crate::settings::LimitSettings;
@@ -107,45 +107,51 @@ impl Rates {
     }
 }
 
-/// A rate limiter with a separate count for each key.
-struct Limiter<K: Hash + Eq + Clone> {
-    limiter: Option<DefaultKeyedRateLimiter<K>>,
-    clock: DefaultClock,
+/// A rate limiter with a separate budget for each key. Each unit takes `per_unit` of the time for which the budget
+/// recovers, and the budget is never larger than `burst` units.
+struct Limiter<K> {
+    /// The time in which a unit becomes available again; zero for no limit.
+    per_unit: Duration,
     /// Maximum number of units in a burst.
     burst: u32,
+    /// The times at which the budgets are whole again.
+    whole_at: Mutex<HashMap<K, Instant>>,
     /// The exceeded limit, as shown to the caller.
     limit: String,
 }
 
 impl<K: Hash + Eq + Clone> Limiter<K> {
     fn new(per_second: u32, burst: u32, limit: impl FnOnce(u32) -> String) -> Limiter<K> {
-        let quota = NonZeroU32::new(per_second)
-            .map(|limit| Quota::per_second(limit).allow_burst(NonZeroU32::new(burst).unwrap_or(limit)));
-        let burst = quota.map_or(0, |quota| quota.burst_size().get());
         Limiter {
-            limiter: quota.map(DefaultKeyedRateLimiter::keyed),
-            clock: DefaultClock::default(),
-            burst,
+            per_unit: Duration::from_secs(1).checked_div(per_second).unwrap_or_default(),
+            burst: if burst == 0 { per_second } else { burst },
+            whole_at: Mutex::default(),
             limit: limit(per_second),
         }
     }
 
-    /// Counts `n` units for `key`. The caller ensures that `n` doesn't exceed the burst.
+    /// Takes `n` units of the budget of `key`. The caller ensures that `n` doesn't exceed the burst.
     fn admit(&self, key: &K, n: u32) -> Result<(), ApiError> {
-        let (Some(limiter), Some(n)) = (&self.limiter, NonZeroU32::new(n)) else { return Ok(()) };
-        let admitted = limiter.check_key_n(key, n).expect("no more than the burst");
-        admitted.map_err(|refusal| {
-            let wait = refusal.wait_time_from(self.clock.now());
-            let text = format!("{}; wait {:.1} s", self.limit, wait.as_secs_f64().max(0.1));
-            ApiError::new(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", text).retry_after(wait)
-        })
+        if self.per_unit.is_zero() {
+            return Ok(());
+        }
+        let now = Instant::now();
+        let mut whole_at = self.whole_at.lock();
+        let then = whole_at.get(key).map_or(now, |then| now.max(*then)) + self.per_unit * n;
+        let wait = then.saturating_duration_since(now + self.per_unit * self.burst);
+        if wait.is_zero() {
+            whole_at.insert(key.clone(), then);
+            return Ok(());
+        }
+        let text = format!("{}; wait {:.1} s", self.limit, wait.as_secs_f64().max(0.1));
+        Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", text).retry_after(wait))
     }
 
     fn forget_idle(&self) {
-        if let Some(limiter) = &self.limiter {
-            limiter.retain_recent();
-            limiter.shrink_to_fit();
-        }
+        let now = Instant::now();
+        let mut whole_at = self.whole_at.lock();
+        whole_at.retain(|_, then| *then > now);
+        whole_at.shrink_to_fit();
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use arena_engine::{Administrator, ArchivedCount, BucketCredentials, EngineError};
+use arena_engine::{Administrator, ArchivedCount, EngineError};
 use arena_model::Timestamp;
 use serde::Deserialize;
 
@@ -25,28 +25,11 @@ pub struct RetentionSettings {
     /// The folder of the archive. Default: `archive` in the data folder. Nodes that share a database need one folder
     /// that all of them can reach.
     pub folder: Option<PathBuf>,
-    /// The bucket of the archive instead of a folder: `s3://NAME/PREFIX`.
-    pub bucket: Option<String>,
-    /// The URL of the bucket's object store. Default: Amazon S3 in the region.
-    pub endpoint: Option<String>,
-    /// The region of the bucket. Default: `us-east-1`.
-    pub region: Option<String>,
-    /// The credentials for the bucket. The settings file has no such key, since it must not contain secrets.
-    #[serde(skip)]
-    pub credentials: BucketCredentials,
 }
 
 impl Arena {
     /// Archives sessions and removes tournaments of the ages from the settings, now and then.
     pub(crate) async fn keep_retention(&self) {
-        match self.engine.check_bucket().await {
-            Ok(None) => {}
-            Ok(Some(bucket)) => tracing::info!(%bucket, "the archive is the bucket {bucket}"),
-            Err(EngineError::Archive { reason }) => {
-                tracing::error!("the archive's bucket can't be used, so ended sessions stay in the store: {reason}");
-            }
-            Err(error) => tracing::warn!(%error, "cannot check the archive's bucket now: {error}"),
-        }
         loop {
             match self.engine.remove_unused_archive_files().await {
                 Ok(0) => {}

@@ -33,6 +33,7 @@ pub(crate) use creator::FORKS_AT_ONCE;
 
 use std::mem;
 
+use arena_wire::removed;
 use axum::extract::{MatchedPath, Request, State};
 use axum::handler::Handler;
 use axum::http::uri::PathAndQuery;
@@ -296,6 +297,9 @@ async fn not_found(State(arena): State<Arena>, request: Request) -> Response {
 
 fn nothing_there(arena: &Arena, request: &Request) -> ApiError {
     let path = request.uri().path();
+    if let Some(removed) = removed_route(path) {
+        return removed;
+    }
     let first = path.strip_prefix("/api/").and_then(|place| place.split('/').next());
     if arena.tournaments.is_none() && first.is_some_and(|first| OF_TOURNAMENTS.contains(&first)) {
         let text = "tournaments are disabled on this server; start it with `arena serve --tournaments` to enable them";
@@ -304,7 +308,16 @@ fn nothing_there(arena: &Arena, request: &Request) -> ApiError {
     ApiError::not_found("NOT_FOUND", format!("path not found: {path}"))
 }
 
+/// Returns the answer at the path of a route of an earlier version.
+fn removed_route(path: &str) -> Option<ApiError> {
+    let instead = removed::replacement(removed::Kind::Route, path)?;
+    Some(ApiError::new(StatusCode::GONE, "REMOVED", format!("{path} was removed: {instead}")))
+}
+
 async fn method_not_allowed(request: Request) -> ApiError {
+    if let Some(removed) = removed_route(request.uri().path()) {
+        return removed;
+    }
     let text = format!("{} is not allowed at {}", request.method(), request.uri().path());
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", text)
 }

@@ -8,11 +8,12 @@ use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arena_engine::{ArchivePlace, Bucket, BucketError, NatsUrl, NatsUrlError};
+use arena_engine::{NatsUrl, NatsUrlError};
 use arena_identity::ServerSecret;
 use arena_model::{ChallengeType, InactivityLimits, Scoring, ScoringError};
 use arena_script::find_folders;
 use arena_store::{DatabaseUrl, DatabaseUrlError};
+use arena_wire::removed;
 use axum::http::HeaderValue;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -513,18 +514,9 @@ pub enum SettingsError {
     TournamentsOfNodes,
     /// An archive that the other nodes couldn't read.
     #[error(
-        "retention.folder is missing: nodes that share a database need one folder for the archive, which all of them can reach, or retention.bucket"
+        "retention.folder is missing: nodes that share a database need one folder for the archive, which all of them can reach"
     )]
     ArchiveOfNodes,
-    /// A folder and a bucket for the archive.
-    #[error("retention.folder and retention.bucket exclude each other: an archive has one place")]
-    TwoArchives,
-    /// `endpoint` or `region` without a bucket.
-    #[error("retention.{0} requires retention.bucket")]
-    NoBucket(&'static str),
-    /// The bucket of the archive is invalid.
-    #[error(transparent)]
-    Bucket(#[from] BucketError),
     /// Tournaments without a launcher.
     #[error("tournaments: no launcher program is configured")]
     NoLauncher,
@@ -576,6 +568,21 @@ struct SettingsFile {
     retention: Option<RetentionSettings>,
 }
 
+/// Returns what to use instead of the first removed key in these settings.
+fn removed_key(text: &str) -> Option<String> {
+    fn find(settings: &Value, parent: &str) -> Option<String> {
+        settings.as_object()?.iter().find_map(|(key, value)| {
+            let key = if parent.is_empty() { key.clone() } else { format!("{parent}.{key}") };
+            match removed::replacement(removed::Kind::Setting, &key) {
+                Some(instead) => Some(format!("the setting {key} was removed: {instead}")),
+                None => find(value, &key),
+            }
+        })
+    }
+    let settings = serde_json::from_str(text).ok().or_else(|| toml::from_str(text).ok())?;
+    find(&settings, "")
+}
+
 impl Settings {
     /// True if the server has house bots.
     pub fn has_house(&self) -> bool {
@@ -596,7 +603,10 @@ impl Settings {
         } else {
             toml::from_str(&text).map_err(|error| error.to_string())
         };
-        let parsed = parsed.map_err(|reason| SettingsError::Parse { file, reason: reason.trim_end().to_owned() })?;
+        let parsed = parsed.map_err(|reason| {
+            let reason = removed_key(&text).unwrap_or_else(|| reason.trim_end().to_owned());
+            SettingsError::Parse { file, reason }
+        })?;
         let defaults = Settings::default();
         let challenges = parsed.challenges.unwrap_or_default();
         Ok(Settings {
@@ -654,25 +664,16 @@ impl Settings {
         }
     }
 
-    /// Returns the place of the archive. Nodes that share a database have none without a setting.
+    /// Returns the folder of the archive. Nodes that share a database have none without a setting.
     ///
     /// # Errors
-    /// If these nodes need it, or a setting of the bucket is invalid.
-    pub(crate) fn archive(&self) -> Result<Option<ArchivePlace>, SettingsError> {
-        let RetentionSettings { archive_after_days, folder, bucket, endpoint, region, credentials, .. } =
-            &self.retention;
-        match (folder, bucket) {
-            (Some(_), Some(_)) => Err(SettingsError::TwoArchives),
-            (None, Some(bucket)) => {
-                let bucket = Bucket::new(bucket, endpoint.as_deref(), region.as_deref(), credentials)?;
-                Ok(Some(ArchivePlace::Bucket(bucket)))
-            }
-            (_, None) if endpoint.is_some() => Err(SettingsError::NoBucket("endpoint")),
-            (_, None) if region.is_some() => Err(SettingsError::NoBucket("region")),
-            (Some(folder), None) => Ok(Some(ArchivePlace::Folder(folder.clone()))),
-            (None, None) if !self.is_shared()? => Ok(Some(ArchivePlace::Folder(self.data.join("archive")))),
-            (None, None) if *archive_after_days > 0 => Err(SettingsError::ArchiveOfNodes),
-            (None, None) => Ok(None),
+    /// If these nodes need it.
+    pub(crate) fn archive(&self) -> Result<Option<PathBuf>, SettingsError> {
+        match &self.retention.folder {
+            Some(folder) => Ok(Some(folder.clone())),
+            None if !self.is_shared()? => Ok(Some(self.data.join("archive"))),
+            None if self.retention.archive_after_days > 0 => Err(SettingsError::ArchiveOfNodes),
+            None => Ok(None),
         }
     }
 
@@ -757,12 +758,11 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_has_one_place_and_nodes_share_it() {
+    fn nodes_share_the_folder_of_the_archive() {
         let archive = |text: &str| {
             let settings = read("arena.toml", text).expect("it is good");
             match settings.archive() {
-                Ok(Some(ArchivePlace::Folder(folder))) => folder.display().to_string(),
-                Ok(Some(ArchivePlace::Bucket(bucket))) => bucket.to_string(),
+                Ok(Some(folder)) => folder.display().to_string(),
                 Ok(None) => "none".to_owned(),
                 Err(error) => error.to_string(),
             }
@@ -772,23 +772,11 @@ mod tests {
             ("", "arena-data/archive"),
             ("data = 'd'\n[retention]\narchive_after_days = 3", "d/archive"),
             ("[retention]\nfolder = 'f'", "f"),
-            ("[retention]\nbucket = 's3://arena/old'\nregion = 'eu-central-1'", "s3://arena/old"),
             (shared, "none"),
             (&format!("{shared}[retention]\nfolder = 'f'\narchive_after_days = 3"), "f"),
-            (&format!("{shared}[retention]\nbucket = 's3://arena'\narchive_after_days = 3"), "s3://arena"),
             (
                 &format!("{shared}[retention]\narchive_after_days = 3"),
-                "retention.folder is missing: nodes that share a database need one folder for the archive, which all of them can reach, or retention.bucket",
-            ),
-            (
-                "[retention]\nfolder = 'f'\nbucket = 's3://arena'",
-                "retention.folder and retention.bucket exclude each other: an archive has one place",
-            ),
-            ("[retention]\nendpoint = 'https://minio'", "retention.endpoint requires retention.bucket"),
-            ("[retention]\nfolder = 'f'\nregion = 'auto'", "retention.region requires retention.bucket"),
-            (
-                "[retention]\nbucket = 's3://arena'\nregion = 'Europe, I think'",
-                "retention.region: `Europe, I think` isn't a region: expected letters, digits and `-`, such as eu-central-1",
+                "retention.folder is missing: nodes that share a database need one folder for the archive, which all of them can reach",
             ),
         ] {
             assert_eq!(archive(text), expected, "{text}");
@@ -819,6 +807,11 @@ mod tests {
                 2 | body_byte = 7
                   | ^^^^^^^^^
                 unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `import_bytes`, `channel_messages`, `chat_bytes`, `requests_per_second`, `requests_burst`, `writes_per_second`, `writes_burst`, `limit_loopback`, `disk_reserve_bytes`, `stored_bytes_per_address`, `computing_ms_per_second`, `computing_burst_ms`, `running_sessions_per_address`, `tickets_per_address`, `streams_per_address`, `connections`, `connections_per_address`, `connections_reserved`, `waiting_bytes`, `waiting_bytes_per_address`, `stalled_ms`, `signature_queue`, `request_ms`, `drain_ms`, `shutdown_ms`"#]],
+        );
+        check(
+            "arena.toml",
+            "[retention]\nbucket = 's3://arena'\n",
+            expect![[""]],
         );
         check(
             "config.json",

@@ -16,7 +16,13 @@ pub enum Kind {
 
 /// Kind, name, and the sentence that says what to use instead.
 const REMOVED: &[(Kind, &str, &str)] = &[
+    (Kind::Setting, "retention.bucket", COPY_BUCKET),
+    (Kind::Setting, "retention.endpoint", COPY_BUCKET),
+    (Kind::Setting, "retention.region", COPY_BUCKET),
 ];
+
+const COPY_BUCKET: &str = "the archive is a folder. Copy the objects of the bucket to a folder, with their names, or restore all games \
+    with the version before (`arena admin restore --all`); then set retention.folder.";
 
 /// Returns what replaces something, if it was removed. `found` is compared by words, keys or segments of a path.
 pub fn replacement(kind: Kind, found: &str) -> Option<&'static str> {
@@ -30,4 +36,31 @@ pub fn replacement(kind: Kind, found: &str) -> Option<&'static str> {
         name.split(separator).all(|part| found.next().is_some_and(|other| part == "*" || part == other))
     };
     REMOVED.iter().find(|(of, name, _)| *of == kind && covers(name)).map(|(_, _, instead)| *instead)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_by_their_parts() {
+        let cases = [
+            (Kind::Setting, "retention.bucket", true),
+            (Kind::Setting, "retention.bucket.name", true),
+            (Kind::Setting, "retention.buckets", false),
+            (Kind::Setting, "retention", false),
+            (Kind::Command, "retention.bucket", false),
+        ];
+        for (kind, name, is_removed) in cases {
+            assert_eq!(replacement(kind, name).is_some(), is_removed, "{name}");
+        }
+    }
+
+    #[test]
+    fn no_row_is_there_twice() {
+        for (at, (kind, name, _)) in REMOVED.iter().enumerate() {
+            let first = REMOVED.iter().position(|(of, other, _)| of == kind && other == name);
+            assert_eq!(first, Some(at), "{name}");
+        }
+    }
 }

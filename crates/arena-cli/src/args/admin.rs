@@ -125,7 +125,7 @@ Examples:
 Examples:
   arena admin archive --older-than-days 90
 
-The files are in the folder archive of the data folder, or in retention.folder or retention.bucket of the \
+The files are in the folder archive of the data folder, or in retention.folder of the \
 settings. With retention.archive_after_days, the server does this by itself every hour.")]
     Archive {
         /// Age of the sessions: days since their end.

@@ -152,8 +152,5 @@ fn settings_page_shows_all_keys_with_their_defaults() {
         .filter(|field| !is_named(field))
         .collect();
     // These fields have other names in the file, or no key at all.
-    assert_eq!(
-        missing,
-        BTreeSet::from(["admin_token", "credentials", "database", "launcher", "nats", "nodes", "secret", "worker"])
-    );
+    assert_eq!(missing, BTreeSet::from(["admin_token", "database", "launcher", "nats", "nodes", "secret", "worker"]));
 }

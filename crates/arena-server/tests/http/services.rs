@@ -1,6 +1,5 @@
 //! Tests that need Python.
 
-mod bucket;
 mod deal;
 mod fuzz;
 mod mcp;

@@ -37,7 +37,7 @@ struct RestoreRequest {
 #[utoipa::path(post, path = "/api/admin/archive", tag = "administration", security(("administratorToken" = [])),
     request_body = ArchiveRequest,
     responses((status = 200, body = Archived, description = "The number of archived sessions, and of those that stay in the store."),
-        (status = 409, description = "`NO_ARCHIVE`: nodes that share a database need `retention.folder` or `retention.bucket`."),
+        (status = 409, description = "`NO_ARCHIVE`: nodes that share a database need `retention.folder`."),
         (status = 503, description = "`ARCHIVE_UNAVAILABLE`: a file can't be written.")))]
 pub(super) async fn archive(
     State(arena): State<Arena>,
@@ -58,7 +58,7 @@ pub(super) async fn archive(
     request_body = RestoreRequest,
     responses((status = 200, body = Restored, description = "The number of restored sessions; 0 if the session wasn't archived."),
         (status = 404, description = "`CHALLENGE_NOT_FOUND`: the session doesn't exist."),
-        (status = 409, description = "`NO_ARCHIVE`: nodes that share a database need `retention.folder` or `retention.bucket`."),
+        (status = 409, description = "`NO_ARCHIVE`: nodes that share a database need `retention.folder`."),
         (status = 503, description = "`ARCHIVE_UNAVAILABLE`: a file can't be read.")))]
 pub(super) async fn restore(
     State(arena): State<Arena>,
