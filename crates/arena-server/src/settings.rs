@@ -808,11 +808,7 @@ mod tests {
                   | ^^^^^^^^^
                 unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `import_bytes`, `channel_messages`, `chat_bytes`, `requests_per_second`, `requests_burst`, `writes_per_second`, `writes_burst`, `limit_loopback`, `disk_reserve_bytes`, `stored_bytes_per_address`, `computing_ms_per_second`, `computing_burst_ms`, `running_sessions_per_address`, `tickets_per_address`, `streams_per_address`, `connections`, `connections_per_address`, `connections_reserved`, `waiting_bytes`, `waiting_bytes_per_address`, `stalled_ms`, `signature_queue`, `request_ms`, `drain_ms`, `shutdown_ms`"#]],
         );
-        check(
-            "arena.toml",
-            "[retention]\nbucket = 's3://arena'\n",
-            expect![[""]],
-        );
+        check("arena.toml", "[retention]\nbucket = 's3://arena'\n", expect!["invalid settings file DIR/arena.toml: the setting retention.bucket was removed: the archive is a folder. Copy the objects of the bucket to a folder, with their names, or restore all games with the version before (`arena admin restore --all`); then set retention.folder."]);
         check(
             "config.json",
             r#"{"challenges":[{"name":"checkers"}]}"#,

@@ -6,10 +6,11 @@
 use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use crate::dialect::{Column, Dialect, INSERTED, Kind, Table, tuples};
+use crate::dialect::{Dialect, INSERTED, tuples};
 use crate::job::{WriteError, Writing};
-use crate::tables::Sessions;
+use crate::tables::SQLITE;
 use crate::value::{Columns, Value};
 use crate::{CommitError, DatabaseUrl, PostgresStore, SqliteStore, Store, StoreError};
 
@@ -91,7 +92,8 @@ pub async fn copy_store(
     }
     let source = Store::open_as_counted(from).await?;
     let target = Store::open_as_counted(to).await?;
-    for table in TABLES {
+    let tables: Vec<Arc<CopiedTable>> = tables()?.into_iter().map(Arc::new).collect();
+    for table in &tables {
         let sql =
             format!("SELECT count(*) FROM (SELECT 1 FROM {} {} LIMIT 1) rows", table.name, table.condition("WHERE"));
         if target.number(&sql, &[]).await? > 0 {
@@ -100,9 +102,17 @@ pub async fn copy_store(
     }
     note(&target, "INSERT INTO notes (name, value) VALUES ($1, '1')").await?;
     let mut copied = CopiedRows::default();
-    for table in TABLES {
+    for table in &tables {
+        if table.name == "messages" {
+            copy_messages(&source, &target, table, |rows| {
+                copied.messages += rows;
+                progress(copied);
+            })
+            .await?;
+            continue;
+        }
         copy_table(&source, &target, table, |rows| {
-            match table.name {
+            match table.name.as_str() {
                 "sessions" => copied.sessions += rows,
                 "users" => copied.users += rows,
                 _ => return,
@@ -111,12 +121,7 @@ pub async fn copy_store(
         })
         .await?;
     }
-    copy_messages(&source, &target, |rows| {
-        copied.messages += rows;
-        progress(copied);
-    })
-    .await?;
-    target.write((), |(), writing| Box::pin(set_sequences(writing))).await?;
+    target.write(tables, |tables, writing| Box::pin(set_sequences(writing, tables))).await?;
     note(&target, "DELETE FROM notes WHERE name = $1").await?;
     Ok(copied)
 }
@@ -170,182 +175,63 @@ enum Content {
     Bytes,
 }
 
-use Content::{Bytes, Integer, Prose, Real, Text};
+/// The columns with texts from users.
+const PROSE: &[(&str, &[&str])] = &[
+    ("audit", &["address", "action"]),
+    ("bans", &["subject", "reason"]),
+    ("league_agents", &["name", "version", "path"]),
+    ("league_games", &["winner"]),
+    ("league_seats", &["detail"]),
+    ("leagues", &["name"]),
+    ("messages", &["sender", "recipient", "method", "content"]),
+    ("reports", &["reason"]),
+    ("users", &["id", "username", "model"]),
+];
 
 /// A table to copy.
 struct CopiedTable {
-    name: &'static str,
-    /// The number of columns at the beginning that are the primary key.
-    key: usize,
-    columns: &'static [(&'static str, Content)],
-    /// The rows to copy; empty for all.
-    only: &'static str,
-    /// The column that Postgres numbers by itself, if there is one.
-    numbered: Option<&'static str>,
+    name: String,
+    columns: Vec<(String, Content)>,
+    /// The columns of the primary key.
+    key: Vec<usize>,
 }
 
-const fn table(name: &'static str, key: usize, columns: &'static [(&'static str, Content)]) -> CopiedTable {
-    CopiedTable { name, key, columns, only: "", numbered: None }
+/// Returns all tables, as the migrations of SQLite create them. Postgres has the same columns, and further tables for
+/// its nodes.
+fn tables() -> Result<Vec<CopiedTable>, StoreError> {
+    let database = rusqlite::Connection::open_in_memory()?;
+    SQLITE.iter().try_for_each(|migration| database.execute_batch(migration))?;
+    // Commits number the messages.
+    let sql = "SELECT t.name, c.name, c.type, c.pk FROM sqlite_schema t JOIN pragma_table_info(t.name) c
+        WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' AND NOT (t.name = 'messages' AND c.name = 'no')
+        ORDER BY t.name, c.cid";
+    let mut statement = database.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    let mut tables: Vec<CopiedTable> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (name, column, kind): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let place_in_key = row.get::<_, u32>(3)? as usize;
+        let is_prose = PROSE.iter().any(|(table, columns)| *table == name && columns.contains(&column.as_str()));
+        let content = match kind.as_str() {
+            "INTEGER" | "BIGINT" => Content::Integer,
+            "REAL" => Content::Real,
+            "BLOB" => Content::Bytes,
+            _ if is_prose => Content::Prose,
+            _ => Content::Text,
+        };
+        if tables.last().is_none_or(|table| table.name != name) {
+            tables.push(CopiedTable { name, columns: Vec::new(), key: Vec::new() });
+        }
+        let Some(table) = tables.last_mut() else { continue };
+        if place_in_key > 0 {
+            table.key.resize(table.key.len().max(place_in_key), 0);
+            table.key[place_in_key - 1] = table.columns.len();
+        }
+        // `user` is a keyword in Postgres.
+        table.columns.push((if column == "user" { "user_no".to_owned() } else { column }, content));
+    }
+    Ok(tables)
 }
-
-const TABLES: &[CopiedTable] = &[
-    table("sessions", 1, &[]),
-    table("invites", 2, &[("made", Text), ("code", Text), ("session", Integer)]),
-    table("users", 1, &[("no", Integer), ("id", Prose), ("username", Prose), ("model", Prose), ("benchmark", Integer)]),
-    table("careers", 2, &[("user_no", Integer), ("n", Integer), ("session", Integer), ("standings", Text)]),
-    table("totals", 1, &[("name", Text), ("n", Integer)]),
-    CopiedTable { only: "name IN ('scoring', 'log')", ..table("notes", 1, &[("name", Text), ("value", Text)]) },
-    table("bans", 1, &[("subject", Prose), ("reason", Prose), ("at", Integer)]),
-    table("audit", 1, &[("no", Integer), ("at", Integer), ("address", Prose), ("action", Prose), ("detail", Text)]),
-    table("endings", 1, &[("n", Integer), ("session", Integer)]),
-    table("boards", 1, &[("id", Text), ("type", Text), ("options", Text), ("rated", Text)]),
-    table("session_counts", 3, &[("block", Integer), ("type", Text), ("status", Text), ("n", Integer)]),
-    table("scripts", 1, &[("version", Text), ("source", Text)]),
-    CopiedTable {
-        numbered: Some("no"),
-        ..table("answers", 1, &[("no", Integer), ("key", Bytes), ("request", Bytes), ("body", Text), ("at", Integer)])
-    },
-    table(
-        "queue",
-        1,
-        &[
-            ("ticket", Text),
-            ("type", Text),
-            ("network", Text),
-            ("house_ms", Integer),
-            ("at", Integer),
-            ("seen_at", Integer),
-        ],
-    ),
-    table("reports", 3, &[("channel", Text), ("idx", Integer), ("network", Text), ("reason", Prose), ("at", Integer)]),
-    table(
-        "archives",
-        1,
-        &[
-            ("session", Integer),
-            ("file", Text),
-            ("at", Integer),
-            ("chat_len", Integer),
-            ("chat_at", Integer),
-            ("operator_len", Integer),
-            ("operator_at", Integer),
-            ("sha256", Text),
-        ],
-    ),
-    table("archive_files", 1, &[("file", Text), ("at", Integer)]),
-    table("log_leaves", 1, &[("n", Integer), ("session", Text), ("kind", Text), ("data", Text), ("hash", Bytes)]),
-    CopiedTable {
-        numbered: Some("n"),
-        ..table("removed_sessions", 1, &[("n", Integer), ("id", Text), ("at", Integer), ("reason", Text)])
-    },
-    CopiedTable {
-        numbered: Some("no"),
-        ..table(
-            "leagues",
-            1,
-            &[
-                ("no", Integer),
-                ("name", Prose),
-                ("game", Text),
-                ("options", Text),
-                ("seats", Integer),
-                ("paired", Integer),
-                ("step_ms", Integer),
-                ("bank_ms", Integer),
-                ("sandbox", Text),
-                ("seed", Bytes),
-                ("created_at", Integer),
-            ],
-        )
-    },
-    table(
-        "league_seasons",
-        2,
-        &[
-            ("league", Integer),
-            ("number", Integer),
-            ("began_at", Integer),
-            ("ended_at", Integer),
-            ("rules_version", Integer),
-        ],
-    ),
-    CopiedTable {
-        numbered: Some("no"),
-        ..table(
-            "league_agents",
-            1,
-            &[
-                ("no", Integer),
-                ("league", Integer),
-                ("name", Prose),
-                ("generation", Integer),
-                ("version", Prose),
-                ("path", Prose),
-                ("dialect", Text),
-                ("reach", Text),
-                ("files", Text),
-                ("sha256", Text),
-                ("added_at", Integer),
-                ("removed_at", Integer),
-            ],
-        )
-    },
-    CopiedTable {
-        numbered: Some("no"),
-        ..table(
-            "league_games",
-            1,
-            &[
-                ("no", Integer),
-                ("league", Integer),
-                ("number", Integer),
-                ("season", Integer),
-                ("meeting", Integer),
-                ("leg", Integer),
-                ("seed", Bytes),
-                ("epochs", Integer),
-                ("termination", Text),
-                ("winner", Prose),
-                ("ended_at", Integer),
-                ("took_ms", Real),
-            ],
-        )
-    },
-    table(
-        "league_seats",
-        2,
-        &[
-            ("game", Integer),
-            ("seat", Integer),
-            ("agent", Integer),
-            ("rank", Integer),
-            ("score", Real),
-            ("verdict", Text),
-            ("detail", Prose),
-            ("faults", Integer),
-            ("waited_ms", Real),
-            ("longest_step_ms", Real),
-        ],
-    ),
-];
-
-/// The messages of a session; the key is the place in a channel.
-const MESSAGES: CopiedTable = table(
-    "messages",
-    3,
-    &[
-        ("session", Integer),
-        ("channel", Integer),
-        ("idx", Integer),
-        ("at", Integer),
-        ("sender", Prose),
-        ("recipient", Prose),
-        ("method", Prose),
-        ("content", Prose),
-        ("hidden", Text),
-        ("commitment", Text),
-    ],
-);
 
 /// A value of a row.
 #[derive(Clone)]
@@ -360,11 +246,11 @@ enum Cell {
 impl Cell {
     fn read(row: &dyn Columns, column: usize, content: Content) -> Result<Cell, StoreError> {
         Ok(match content {
-            Integer => Cell::Integer(row.integer_or_null(column)?),
-            Real => Cell::Real(row.real(column)?),
-            Text => Cell::Text(row.text_or_null(column)?.map(str::to_owned)),
-            Prose => Cell::Prose(row.prose_or_null(column)?.map(Cow::into_owned)),
-            Bytes => Cell::Bytes(row.bytes(column)?.to_owned()),
+            Content::Integer => Cell::Integer(row.integer_or_null(column)?),
+            Content::Real => Cell::Real(row.real(column)?),
+            Content::Text => Cell::Text(row.text_or_null(column)?.map(str::to_owned)),
+            Content::Prose => Cell::Prose(row.prose_or_null(column)?.map(Cow::into_owned)),
+            Content::Bytes => Cell::Bytes(row.bytes(column)?.to_owned()),
         })
     }
 
@@ -390,36 +276,27 @@ impl Cell {
 type Row = Vec<Cell>;
 
 impl CopiedTable {
-    fn columns(&self) -> Vec<(&'static str, Content)> {
-        // The table of sessions is described elsewhere.
-        let of_session = |column: &Column| {
-            let content = match column.kind {
-                Kind::Integer | Kind::Small => Integer,
-                Kind::Text => Text,
-                Kind::Bytes => Bytes,
-            };
-            (column.name, content)
-        };
-        match self.columns {
-            [] => Sessions::COLUMNS.iter().map(of_session).collect(),
-            columns => columns.to_vec(),
+    /// Returns the condition of the rows to copy, after a keyword.
+    fn condition(&self, keyword: &str) -> String {
+        match self.name.as_str() {
+            "notes" => format!("{keyword} name IN ('scoring', 'log')"),
+            _ => String::new(),
         }
     }
 
-    fn condition(&self, keyword: &str) -> String {
-        if self.only.is_empty() { String::new() } else { format!("{keyword} {}", self.only) }
+    fn names(&self, columns: impl IntoIterator<Item = usize>) -> String {
+        let names: Vec<&str> = columns.into_iter().map(|at| self.columns[at].0.as_str()).collect();
+        names.join(", ")
     }
 
     /// Returns the statement that reads all columns, without its end.
     fn select(&self) -> String {
-        let names: Vec<&str> = self.columns().iter().map(|(name, _)| *name).collect();
-        format!("SELECT {} FROM {}", names.join(", "), self.name)
+        format!("SELECT {} FROM {}", self.names(0..self.columns.len()), self.name)
     }
 
     async fn read(&self, source: &Store, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
-        let columns = self.columns();
         let read = |row: &dyn Columns| {
-            columns.iter().enumerate().map(|(at, (_, content))| Cell::read(row, at, *content)).collect()
+            self.columns.iter().enumerate().map(|(at, (_, content))| Cell::read(row, at, *content)).collect()
         };
         source.list(sql, values, read).await
     }
@@ -428,19 +305,18 @@ impl CopiedTable {
 async fn copy_table(
     source: &Store,
     target: &Store,
-    table: &'static CopiedTable,
+    table: &Arc<CopiedTable>,
     mut progress: impl FnMut(u64),
 ) -> Result<(), CopyError> {
-    let keys: Vec<&str> = table.columns().iter().take(table.key).map(|(name, _)| *name).collect();
-    let (select, keys) = (table.select(), keys.join(", "));
+    let (select, keys) = (table.select(), table.names(table.key.iter().copied()));
     let mut last: Option<Row> = None;
     loop {
         let (condition, mut values) = match &last {
             None => (table.condition("WHERE"), Vec::new()),
             Some(last) => {
-                let parameters: Vec<String> = (1..=table.key).map(|n| format!("${n}")).collect();
+                let parameters: Vec<String> = (1..=table.key.len()).map(|n| format!("${n}")).collect();
                 let condition = format!("WHERE ({keys}) > ({}) {}", parameters.join(", "), table.condition("AND"));
-                (condition, last[..table.key].iter().map(Cell::value).collect())
+                (condition, table.key.iter().map(|at| last[*at].value()).collect())
             }
         };
         values.push(ROWS.into());
@@ -453,19 +329,25 @@ async fn copy_table(
 }
 
 /// Copies the messages of all sessions, each in the order of its commits.
-async fn copy_messages(source: &Store, target: &Store, mut progress: impl FnMut(u64)) -> Result<(), CopyError> {
+async fn copy_messages(
+    source: &Store,
+    target: &Store,
+    messages: &Arc<CopiedTable>,
+    mut progress: impl FnMut(u64),
+) -> Result<(), CopyError> {
+    let index = messages.columns.iter().position(|(name, _)| name == "idx").unwrap_or_default();
     // The public channel counts as session 0 and has an order of its own.
     let (public, mut after) =
-        (format!("{} WHERE session = 0 AND idx > $1 ORDER BY idx LIMIT $2", MESSAGES.select()), 0);
+        (format!("{} WHERE session = 0 AND idx > $1 ORDER BY idx LIMIT $2", messages.select()), 0);
     loop {
-        let rows = MESSAGES.read(source, &public, &[Value::from(after), ROWS.into()]).await?;
-        let Some(Cell::Integer(Some(last))) = rows.last().map(|row| &row[2]) else { break };
+        let rows = messages.read(source, &public, &[Value::from(after), ROWS.into()]).await?;
+        let Some(Cell::Integer(Some(last))) = rows.last().map(|row| &row[index]) else { break };
         after = *last;
-        progress(write_rows(target, &MESSAGES, rows).await?);
+        progress(write_rows(target, messages, rows).await?);
     }
     let of_session = format!(
         "{} WHERE session = $1 ORDER BY coalesce(no, 0), at, channel, idx LIMIT $2 OFFSET $3",
-        MESSAGES.select()
+        messages.select()
     );
     let (mut waiting, mut bytes, mut after) = (Vec::new(), 0, 0);
     loop {
@@ -478,14 +360,14 @@ async fn copy_messages(source: &Store, target: &Store, mut progress: impl FnMut(
             loop {
                 // Each read sorts all messages of the session, so later reads double the number of messages.
                 let limit = read.max(ROWS);
-                let rows = MESSAGES.read(source, &of_session, &[session, limit, read].map(Value::from)).await?;
+                let rows = messages.read(source, &of_session, &[session, limit, read].map(Value::from)).await?;
                 let found = i64::try_from(rows.len()).unwrap_or(i64::MAX);
                 read += found;
                 bytes += rows.iter().flatten().map(Cell::bytes).sum::<usize>();
                 waiting.extend(rows);
                 if bytes > BYTES || waiting.len() > ROWS as usize {
                     bytes = 0;
-                    progress(write_rows(target, &MESSAGES, std::mem::take(&mut waiting)).await?);
+                    progress(write_rows(target, messages, std::mem::take(&mut waiting)).await?);
                 }
                 if found < limit {
                     break;
@@ -493,30 +375,28 @@ async fn copy_messages(source: &Store, target: &Store, mut progress: impl FnMut(
             }
         }
     }
-    progress(write_rows(target, &MESSAGES, waiting).await?);
+    progress(write_rows(target, messages, waiting).await?);
     Ok(())
 }
 
 /// Inserts rows in one commit, and returns their number.
-async fn write_rows(target: &Store, table: &'static CopiedTable, rows: Vec<Row>) -> Result<u64, CommitError> {
+async fn write_rows(target: &Store, table: &Arc<CopiedTable>, rows: Vec<Row>) -> Result<u64, CommitError> {
     let number = rows.len() as u64;
-    target.write(rows, move |rows, writing| Box::pin(insert_rows(writing, table, rows))).await?;
+    let inserted = (Arc::clone(table), rows);
+    target.write(inserted, |(table, rows), writing| Box::pin(insert_rows(writing, table, rows))).await?;
     Ok(number)
 }
 
 async fn insert_rows(writing: &mut Writing, table: &CopiedTable, rows: &[Row]) -> Result<(), WriteError> {
     let dialect = writing.db.dialect();
-    let is_written = |name: &str| !(dialect == Dialect::Postgres && name == "made");
-    let all = table.columns();
-    let written: Vec<usize> = (0..all.len()).filter(|at| is_written(all[*at].0)).collect();
-    let names: Vec<&str> = written.iter().map(|at| all[*at].0).collect();
-    let overriding = match (dialect, table.numbered) {
-        (Dialect::Postgres, Some(_)) => "OVERRIDING SYSTEM VALUE",
-        _ => "",
-    };
+    // Postgres derives this column, and numbers the rows of some tables by itself.
+    let is_written = |at: &usize| dialect == Dialect::Sqlite || table.columns[*at].0 != "made";
+    let written: Vec<usize> = (0..table.columns.len()).filter(is_written).collect();
+    let names = table.names(written.iter().copied());
+    let overriding = if dialect == Dialect::Postgres { "OVERRIDING SYSTEM VALUE" } else { "" };
     for part in rows.chunks(INSERTED) {
-        let tuples = tuples(part.len(), names.len());
-        let sql = format!("INSERT INTO {} ({}) {overriding} VALUES {tuples}", table.name, names.join(", "));
+        let tuples = tuples(part.len(), written.len());
+        let sql = format!("INSERT INTO {} ({names}) {overriding} VALUES {tuples}", table.name);
         let values: Vec<Value<'_>> = part.iter().flat_map(|row| written.iter().map(|at| row[*at].value())).collect();
         writing.db.execute(&sql, &values).await?;
     }
@@ -524,50 +404,20 @@ async fn insert_rows(writing: &mut Writing, table: &CopiedTable, rows: &[Row]) -
 }
 
 /// Lets Postgres number the next rows after the copied ones. An arena sets all other sequences when it starts.
-async fn set_sequences(writing: &mut Writing) -> Result<(), WriteError> {
+async fn set_sequences(writing: &mut Writing, tables: &[Arc<CopiedTable>]) -> Result<(), WriteError> {
     if writing.db.dialect() == Dialect::Sqlite {
         return Ok(());
     }
-    for table in TABLES {
-        let Some(column) = table.numbered else { continue };
-        let name = table.name;
+    for table in tables {
+        let &[key] = table.key.as_slice() else { continue };
+        let (name, column) = (&table.name, &table.columns[key].0);
+        // The number of a table without such numbers is null.
         let sql = format!(
-            "SELECT setval(pg_get_serial_sequence('{name}', '{column}'), coalesce(max({column}), 0) + 1, false) FROM {name}"
+            "SELECT count(setval(pg_get_serial_sequence('{name}', '{column}'), coalesce(max({column}), 0) + 1, false)) FROM {name}"
         );
-        writing.db.number(&sql, &[]).await?;
+        if table.columns[key].1 == Content::Integer {
+            writing.db.number(&sql, &[]).await?;
+        }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-    use crate::tables::SQLITE;
-
-    #[test]
-    fn all_columns_are_copied() {
-        let database = rusqlite::Connection::open_in_memory().expect("a database");
-        SQLITE.iter().for_each(|migration| database.execute_batch(migration).expect("a migration"));
-        let sql = "SELECT t.name, c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'";
-        let mut statement = database.prepare(sql).expect("a statement");
-        let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)));
-        let mut existing: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for row in rows.expect("rows") {
-            let (table, column) = row.expect("a row");
-            if (table.as_str(), column.as_str()) != ("messages", "no") {
-                existing.entry(table).or_default().push(column);
-            }
-        }
-        existing.values_mut().for_each(|columns| columns.sort());
-        let mut copied: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for table in TABLES.iter().chain([&MESSAGES]) {
-            let column = |(name, _): (&'static str, Content)| Dialect::Sqlite.column(name).to_owned();
-            let mut columns: Vec<String> = table.columns().into_iter().map(column).collect();
-            columns.sort();
-            copied.insert(table.name.to_owned(), columns);
-        }
-        assert_eq!(copied, existing);
-    }
 }
