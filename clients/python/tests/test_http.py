@@ -22,7 +22,6 @@ from arena_agents import (
     UnexpectedAnswerError,
     UnreachableError,
 )
-from arena_agents.models import Usage, UsageTotal
 from conftest import InThread, Server, command, numbers_in, pair, private_set, texts
 
 
@@ -61,29 +60,6 @@ def test_two_honest_players_play_psi_to_its_end(arena: Arena) -> None:
     assert told.seed is not None
     assert told.seed_commitment == session.seed_commitment
     assert told.game_state
-
-
-def test_what_play_has_cost_is_told_at_the_end(arena: Arena) -> None:
-    ada, bob = pair(arena, "ada of the bill", "bob of the bill")
-    first = Usage(input_tokens=1000, output_tokens=50, cached_tokens=800, cost_usd=0.25, ms=900, model="opus")
-    assert ada.report_usage(first, idempotency_key="bill-1").reports == 1
-    assert ada.report_usage(first, idempotency_key="bill-1").reports == 1
-    total = ada.report_usage(Usage(input_tokens=10, output_tokens=5, estimated=True))
-    assert total == UsageTotal(2, 1010, 55, 800, cost_usd=0.25, ms=900, estimated=True, models=("opus",))
-    [running] = [told for told in arena.sessions("psi").sessions if told.id == ada.session_id]
-    assert running.state.reported_usage == ()
-    with pytest.raises(ApiError) as refused:
-        bob.report_usage(Usage(input_tokens=-1, output_tokens=0))
-    assert (refused.value.status, refused.value.code) == (400, "INVALID_FIELD")
-
-    common = private_set(ada) & private_set(bob)
-    for seat in (ada, bob):
-        seat.send("guess", ", ".join(map(str, common)))
-    [ended] = [told for told in arena.sessions("psi").sessions if told.id == ada.session_id]
-    assert ended.state.reported_usage == (total,)
-    with pytest.raises(ApiError) as late:
-        ada.report_usage(first)
-    assert late.value.code == "SESSION_ENDED"
 
 
 def test_scores_and_profiles_of_who_played(arena: Arena) -> None:

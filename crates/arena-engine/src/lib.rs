@@ -45,6 +45,6 @@ pub use forks::{DrawnIdentity, Fork};
 pub use import::{Import, ImportReport, Skipped};
 pub use queue::{Enqueue, Leaving, QueueState, Ticket};
 pub use records::{CommitContent, ContentPlace, RecordSource};
-pub use request::{Act, Chat, Create, EngineError, Join, Limits, Once, ReportUsage, Respond, Written};
+pub use request::{Act, Chat, Create, EngineError, Join, Limits, Once, Respond, Written};
 pub use users::ChangeProfile;
 pub use withdrawal::{Requester, Withdrawal};

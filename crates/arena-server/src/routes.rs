@@ -26,7 +26,6 @@ mod skill;
 mod stream;
 mod sync;
 mod tournaments;
-mod usage;
 mod users;
 
 pub(crate) use creator::FORKS_AT_ONCE;
@@ -96,7 +95,6 @@ fn list(arena: &Arena) -> Vec<Route> {
         routes!(queue::find_ticket, queue::leave_queue),
         routes!(join::join_session),
         routes!(act::act_in_session),
-        routes!(usage::report_usage),
         routes!(sync::sync_operator),
         routes!(chat::send_chat),
         routes!(reports::report_message),
@@ -507,7 +505,6 @@ mod tests {
                 ("GET", "/invites/x"),
                 ("POST", "/arena/join"),
                 ("POST", "/arena/message"),
-                ("POST", "/arena/usage"),
                 ("GET", "/arena/sync?channel=x"),
                 ("POST", "/chat/send"),
                 ("GET", "/chat/sync?channel=x"),

@@ -199,7 +199,7 @@ pub struct LimitSettings {
     pub requests_per_second: u32,
     /// Maximum number of requests per address in a burst, after which `requests_per_second` applies.
     pub requests_burst: u32,
-    /// Maximum sustained number of actions, chat messages and usage reports per second and player. 0 means no limit.
+    /// Maximum sustained number of actions and chat messages per second and player. 0 means no limit.
     pub writes_per_second: u32,
     /// Maximum number of these writes per player in a burst, after which `writes_per_second` applies.
     pub writes_burst: u32,

@@ -16,6 +16,12 @@ pub enum Kind {
 
 /// Kind, name, and the sentence that says what to use instead.
 const REMOVED: &[(Kind, &str, &str)] = &[
+    (
+        Kind::Route,
+        "/api/arena/usage",
+        "The arena measures usage itself: see the results of `arena eval` and of model seats.",
+    ),
+    (Kind::Option, "play --no-usage-report", "Remove it: `arena play` doesn't report usage any more."),
 ];
 
 /// Returns what replaces something, if it was removed. `found` is compared by words, keys or segments of a path.

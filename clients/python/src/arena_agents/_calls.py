@@ -28,8 +28,6 @@ from .models import (
     Stats,
     Strategy,
     Ticket,
-    Usage,
-    UsageTotal,
     UserScores,
 )
 
@@ -283,21 +281,6 @@ def send(caller: Caller, session: str, method: str | None, content: str, idempot
     """Performs an action."""
     body = {"challengeId": session, "messageType": method, "content": content}
     return post("/api/arena/message", _nothing, body, idempotency_key, caller)
-
-
-def report_usage(caller: Caller, session: str, usage: Usage, idempotency_key: str | None) -> Call[UsageTotal]:
-    """Reports the usage of one step of play."""
-    body = {
-        "challengeId": session,
-        "inputTokens": usage.input_tokens,
-        "outputTokens": usage.output_tokens,
-        "cachedTokens": usage.cached_tokens,
-        "costUsd": usage.cost_usd,
-        "ms": usage.ms,
-        "model": usage.model,
-        "estimated": usage.estimated,
-    }
-    return post("/api/arena/usage", UsageTotal.from_json, body, idempotency_key, caller)
 
 
 def say(caller: Caller, session: str, content: str, to: str | None, idempotency_key: str | None) -> Call[Sent]:

@@ -30,8 +30,6 @@ from .models import (
     Stats,
     Strategy,
     Ticket,
-    Usage,
-    UsageTotal,
     UserScores,
 )
 
@@ -313,22 +311,6 @@ class AsyncArena:
         """
         await self._ask(_calls.send(self._options.caller, session_id, method, content, idempotency_key))
 
-    async def report_usage(self, session_id: str, usage: Usage, *, idempotency_key: str | None = None) -> UsageTotal:
-        """Reports the usage of one step of play, such as a request to a language model.
-
-        The reports are private until the session ends; then `SessionState.reported_usage` shows them to all.
-        The error is `SESSION_ENDED` if the session has ended.
-
-        Args:
-            session_id: The session.
-            usage: The usage of the step.
-            idempotency_key: A key with which repeated calls report once.
-
-        Returns:
-            The totals of the player's reports.
-        """
-        return await self._ask(_calls.report_usage(self._options.caller, session_id, usage, idempotency_key))
-
     async def say(
         self, session_id: str, content: str, *, to: str | None = None, idempotency_key: str | None = None
     ) -> Sent:
@@ -570,10 +552,6 @@ class AsyncSeat:
     async def send(self, method: str, content: str, *, idempotency_key: str | None = None) -> None:
         """Acts: see `AsyncArena.send`."""
         await self.arena.send(self.session_id, method, content, idempotency_key=idempotency_key)
-
-    async def report_usage(self, usage: Usage, *, idempotency_key: str | None = None) -> UsageTotal:
-        """Reports the usage of one step of play: see `AsyncArena.report_usage`."""
-        return await self.arena.report_usage(self.session_id, usage, idempotency_key=idempotency_key)
 
     async def say(self, content: str, *, to: str | None = None, idempotency_key: str | None = None) -> Sent:
         """Sends a chat message to all other players, or to one: see `AsyncArena.say`."""

@@ -30,8 +30,6 @@ from .models import (
     Stats,
     Strategy,
     Ticket,
-    Usage,
-    UsageTotal,
     UserScores,
 )
 
@@ -311,22 +309,6 @@ class Arena:
         """
         self._ask(_calls.send(self._options.caller, session_id, method, content, idempotency_key))
 
-    def report_usage(self, session_id: str, usage: Usage, *, idempotency_key: str | None = None) -> UsageTotal:
-        """Reports the usage of one step of play, such as a request to a language model.
-
-        The reports are private until the session ends; then `SessionState.reported_usage` shows them to all.
-        The error is `SESSION_ENDED` if the session has ended.
-
-        Args:
-            session_id: The session.
-            usage: The usage of the step.
-            idempotency_key: A key with which repeated calls report once.
-
-        Returns:
-            The totals of the player's reports.
-        """
-        return self._ask(_calls.report_usage(self._options.caller, session_id, usage, idempotency_key))
-
     def say(self, session_id: str, content: str, *, to: str | None = None, idempotency_key: str | None = None) -> Sent:
         """Sends a chat message to all other players, or to one of them.
 
@@ -566,10 +548,6 @@ class Seat:
     def send(self, method: str, content: str, *, idempotency_key: str | None = None) -> None:
         """Acts: see `Arena.send`."""
         self.arena.send(self.session_id, method, content, idempotency_key=idempotency_key)
-
-    def report_usage(self, usage: Usage, *, idempotency_key: str | None = None) -> UsageTotal:
-        """Reports the usage of one step of play: see `Arena.report_usage`."""
-        return self.arena.report_usage(self.session_id, usage, idempotency_key=idempotency_key)
 
     def say(self, content: str, *, to: str | None = None, idempotency_key: str | None = None) -> Sent:
         """Sends a chat message to all other players, or to one: see `Arena.say`."""

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use arena_model::{Knowledge, ProfileText, SessionId, Status, UsageTotal, UserId, UserProfile, Viewer};
+use arena_model::{Knowledge, ProfileText, SessionId, Status, UserId, UserProfile, Viewer};
 use arena_report::number_of;
 use arena_store::{Page as Listed, SessionFilter};
 use arena_web::seat_class;
@@ -365,40 +365,6 @@ pub(super) fn ending(session: &RedactedSession, told: &Told, profiles: &BTreeMap
                     }
                 }
             }
-            (usage(session))
-        }
-    }
-}
-
-/// Renders the usage that players reported. The server can't verify the numbers, so the caption says that they aren't
-/// verified.
-fn usage(session: &RedactedSession) -> Markup {
-    let reported = session.state.players.iter().zip(&session.state.reported_usage);
-    let reported: Vec<(&String, &UsageTotal)> = reported.filter(|(_, total)| total.reports > 0).collect();
-    html! {
-        @if !reported.is_empty() {
-            div.scroll tabindex="0" { table {
-                caption { "Usage reported by the players (not verified)" }
-                thead { tr {
-                    th scope="col" { "Seat" } th scope="col" { "Model" } th.number scope="col" { "Requests" }
-                    th.number scope="col" { "Tokens in" } th.number scope="col" { "From cache" } th.number scope="col" { "Tokens out" }
-                    th.number scope="col" { "Cost" } th.number scope="col" { "Time" }
-                } }
-                tbody {
-                    @for (player, total) in reported {
-                        @let models: Vec<&str> = total.models.iter().map(ProfileText::as_str).collect();
-                        @let about = if total.estimated { "≈ " } else { "" };
-                        tr {
-                            td { (party_name(session, player)) }
-                            td { (cut(&models.join(", "), 60)) }
-                            td.number { (total.reports) }
-                            td.number { (about) (total.input_tokens) } td.number { (total.cached_tokens) } td.number { (about) (total.output_tokens) }
-                            td.number { @if let Some(cost) = total.cost_usd { (format!("${cost:.4}")) } }
-                            td.number { @if let Some(ms) = total.ms { (format!("{:.1} s", ms as f64 / 1000.0)) } }
-                        }
-                    }
-                }
-            } }
         }
     }
 }

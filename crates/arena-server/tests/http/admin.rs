@@ -683,8 +683,6 @@ fn an_import_reproduces_the_exported_data() {
     {
         there.play(*users, i % 2);
     }
-    let spent = json!({ "challengeId": first, "from": first_players[1], "inputTokens": 12, "outputTokens": 3, "model": "m\"2", "costUsd": 0.1 });
-    there.client.post("/api/arena/usage", &spent).ok();
     // The export contains special cases: the oldest session ends last, one message is hidden, one session is active,
     // and one is unrated.
     there.end(&first, &first_players, 2);

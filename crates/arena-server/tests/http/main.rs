@@ -25,5 +25,4 @@ mod slow;
 mod stream;
 mod tournaments;
 mod unlisted;
-mod usage;
 mod web;
