@@ -28,8 +28,6 @@ mod sync;
 mod tournaments;
 mod users;
 
-pub(crate) use creator::FORKS_AT_ONCE;
-
 use std::mem;
 
 use axum::extract::{MatchedPath, Request, State};
@@ -110,7 +108,6 @@ fn list(arena: &Arena) -> Vec<Route> {
         routes!(scoring::list_of_type),
         routes!(scoring::list_boards),
         routes!(scoring::find_stats),
-        routes!(creator::fork_session),
         routes!(creator::cancel_session),
         routes!(creator::unlist_session),
         routes!(creator::list_invites),

@@ -22,6 +22,17 @@ const REMOVED: &[(Kind, &str, &str)] = &[
         "The arena measures usage itself: see the results of `arena eval` and of model seats.",
     ),
     (Kind::Option, "play --no-usage-report", "Remove it: `arena play` doesn't report usage any more."),
+    (
+        Kind::Route,
+        "/api/sessions/*/fork",
+        "Save the record of the ended session and continue it with `arena session fork FILE`.",
+    ),
+    (
+        Kind::Option,
+        "session fork --creator-key",
+        "Save the record with `arena record get ID --out FILE` and fork the file.",
+    ),
+    (Kind::Option, "session fork --admin", "Save the record with `arena record get ID --out FILE` and fork the file."),
 ];
 
 /// Returns what replaces something, if it was removed. `found` is compared by words, keys or segments of a path.

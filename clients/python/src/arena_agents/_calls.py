@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
 
 from ._json import Fields, as_dict_of, as_list_of, as_text
 from .errors import ApiError, UnexpectedAnswerError
 from .models import (
-    Fork,
     Joined,
     Message,
     Metadata,
@@ -40,8 +39,6 @@ U = TypeVar("U")
 #: Longest time that an arena waits for a message before it answers without one, in seconds.
 MOST_WAIT_S = 50.0
 
-#: Longest time of a fork, in seconds. The arena plays the game again, perhaps after other forks.
-FORK_WAIT_S = 60.0
 
 
 #: Prefix of an operator channel's name, before the session's id.
@@ -213,13 +210,6 @@ def create(
     path = f"/api/challenges/{segment(challenge)}"
     body = {"options": options, "unlisted": unlisted or None}
     return post(path, Session.from_json, body, idempotency_key)
-
-
-def fork(session: str, at: int, reseed: bool, creator_key: str, idempotency_key: str | None) -> Call[Fork]:
-    """Continues an ended session from an event."""
-    body = {"at": at, "reseed": reseed}
-    call = post(_of_session(session, "fork"), Fork.from_json, body, idempotency_key, Caller(key=creator_key))
-    return replace(call, wait_s=FORK_WAIT_S)
 
 
 def cancel(session: str, creator_key: str) -> Call[None]:

@@ -17,7 +17,6 @@ from ._retry import Patience
 from ._sse import ChannelReader
 from .errors import ApiError, UnreachableError
 from .models import (
-    Fork,
     GameEnded,
     Message,
     Metadata,
@@ -133,7 +132,7 @@ class AsyncArena:
 
         Returns:
             The session with all its invites, which are shown only here. Give them to the players. The session also has
-            the creator's key for `fork`, `cancel`, `unlist` and `free_invites`, which is shown only here too.
+            the creator's key for `cancel`, `unlist` and `free_invites`, which is shown only here too.
         """
         return await self._ask(_calls.create(challenge, options, unlisted, idempotency_key))
 
@@ -154,31 +153,6 @@ class AsyncArena:
             offset: Number of sessions to skip.
         """
         return await self._ask(_calls.sessions(challenge, status, limit, offset))
-
-    async def fork(
-        self,
-        session_id: str,
-        at: int,
-        *,
-        creator_key: str,
-        reseed: bool = False,
-        idempotency_key: str | None = None,
-    ) -> Fork:
-        """Continues an ended session from one of its events, as a new session that counts nowhere.
-
-        The fork has the past of the original and new invites. Its players continue it at once, without a join: see
-        `seat`. The error is `CANNOT_FORK` if the session can't be continued from the event, and `PRIVATE_CHAT` if only
-        an administrator may copy its past.
-
-        Args:
-            session_id: The original.
-            at: Number of the last common event, as in the original's record.
-            creator_key: The key of the original's creator, or the administrator's token.
-            reseed: True for other random numbers after the event.
-            idempotency_key: A key with which repeated calls make one fork: at least 16 characters that others can't
-                guess.
-        """
-        return await self._ask(_calls.fork(session_id, at, reseed, creator_key, idempotency_key))
 
     async def cancel(self, session_id: str, *, creator_key: str) -> None:
         """Removes a session that has not ended, with its messages and invites.

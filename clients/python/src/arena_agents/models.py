@@ -218,7 +218,7 @@ class Session:
     script_version: str | None = None
     #: True if the session is in no list and no history, and counts nowhere.
     unlisted: bool = False
-    #: The creator's key, only in the answer to the creation. It authorizes `fork`, `cancel`, `unlist` and
+    #: The creator's key, only in the answer to the creation. It authorizes `cancel`, `unlist` and
     #: `free_invites`. Keep it secret.
     creator_key: str | None = field(default=None, repr=False)
 
@@ -241,40 +241,6 @@ class Session:
             script_version=fields.find_text("scriptVersion"),
             unlisted=fields.flag("unlisted"),
             creator_key=fields.find_text("creatorKey"),
-        )
-
-
-@dataclass(frozen=True)
-class Fork:
-    """A new session that continues another one from one of its events. Its players act at once, without a join."""
-
-    #: The fork's id.
-    id: str
-    #: The original's id.
-    of: str
-    #: The number of the last common event.
-    at: int
-    #: True if the fork has other random numbers after the event.
-    reseeded: bool
-    #: The new invites of the players, by seat. Each is the name of its player.
-    players: tuple[str, ...]
-    #: The session keys by seat; empty in standalone mode. Keep them secret.
-    session_keys: tuple[str, ...] = field(default=(), repr=False)
-    #: The key of the fork's creator. Keep it secret.
-    creator_key: str = field(default="", repr=False)
-
-    @classmethod
-    def from_json(cls, value: object) -> Fork:
-        """Reads the answer to a fork."""
-        fields = Fields(value)
-        return cls(
-            id=fields.text("id"),
-            of=fields.text("of"),
-            at=fields.integer("at"),
-            reseeded=fields.flag("reseeded"),
-            players=fields.list_of("players", as_text),
-            session_keys=fields.list_of("sessionKeys", as_text),
-            creator_key=fields.text("creatorKey"),
         )
 
 

@@ -1304,7 +1304,7 @@ fn a_rate_limit_names_its_setting_and_the_time_to_wait() {
         assert_eq!(body["code"], "RATE_LIMITED");
         let error = body["error"].as_str().expect("a text");
         let limit = "more than 2 requests per second from this address; each full 16 KiB of a JSON body or form counts \
-                     as one more request, and a fork of a session as 20 (limits.requests_per_second); wait 0.";
+                     as one more request (limits.requests_per_second); wait 0.";
         assert!(error.starts_with(limit), "{error}");
         assert_eq!(answer.header("retry-after"), Some("1"));
         let wait_ms = body["retryAfterMs"].as_u64().expect("a number");
