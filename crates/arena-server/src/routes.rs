@@ -19,7 +19,6 @@ mod metadata;
 mod players;
 mod queue;
 mod records;
-mod reports;
 mod rows;
 mod scoring;
 mod skill;
@@ -58,7 +57,6 @@ use crate::tournaments::TournamentRefusal;
 use crate::web;
 pub(crate) use agents::{AgentView, id_of as id_of_agent};
 pub(crate) use queue::{enqueue, poll_ticket};
-pub(crate) use reports::{MAX_REASON, report};
 pub(crate) use rows::TOTAL;
 pub(crate) use scoring::orders;
 pub(crate) use skill::base;
@@ -95,7 +93,6 @@ fn list(arena: &Arena) -> Vec<Route> {
         routes!(act::act_in_session),
         routes!(sync::sync_operator),
         routes!(chat::send_chat),
-        routes!(reports::report_message),
         routes!(sync::sync_chat),
         routes!(stream::stream_channel),
         routes!(users::list_users, users::change_profile),
@@ -312,8 +309,8 @@ const COUNTED_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PAT
 pub(crate) const OPEN_TO_ALL: &str = "/health";
 
 /// The last segments of the routes that pages of other origins may not use in any mode. For MCP, the protocol requires
-/// it. For reports, a page could let its visitors report messages.
-const OF_OWN_ORIGIN: [&str; 4] = ["/arena/mcp", "/chat/mcp", "/reports", "/report"];
+/// it.
+const OF_OWN_ORIGIN: [&str; 2] = ["/arena/mcp", "/chat/mcp"];
 
 /// True if a route is for administrators and monitoring only.
 fn is_of_administration(route: &str) -> bool {

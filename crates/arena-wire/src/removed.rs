@@ -33,6 +33,12 @@ const REMOVED: &[(Kind, &str, &str)] = &[
         "Save the record with `arena record get ID --out FILE` and fork the file.",
     ),
     (Kind::Option, "session fork --admin", "Save the record with `arena record get ID --out FILE` and fork the file."),
+    (Kind::Route, "/api/reports", "Write to the contact in the footer of the pages."),
+    (Kind::Route, "/sessions/*/report", "Write to the contact in the footer of the pages."),
+    (Kind::Route, "/api/admin/reports", "Readers write to the contact in the footer: set `contact` in [site]."),
+    (Kind::Command, "admin reports", "Readers write to the contact in the footer: set `contact` in [site]."),
+    (Kind::Command, "admin dismiss", "Readers write to the contact in the footer: set `contact` in [site]."),
+    (Kind::Route, "/embed", "Link to `/sessions/ID`, or show `/sessions/ID/picture.svg`."),
 ];
 
 /// Returns what replaces something, if it was removed. `found` is compared by words, keys or segments of a path.

@@ -16,7 +16,7 @@ use super::layout::{NavEntry, Page, badge, cut, explained, time};
 use super::seen::RedactedSession;
 use super::timeline::{Timeline, party_label};
 use super::told::Told;
-use super::{PageResult, Visit, answer, base};
+use super::{PageResult, Visit, answer};
 use crate::answer::to_text;
 use crate::arena::Arena;
 use crate::error::ApiError;
@@ -139,15 +139,14 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 }
                 (deal(&seen))
                 (record_check(&seen))
-                (sharing(&arena, &visit, &seen))
+                p { a href={ "/sessions/" (seen.id) "/picture.svg" } { "Picture of this session" } }
             }
             (timeline.transcript((&seen, &told), None, &visit, &path))
         }
     };
     let title = if has_ended { told.title().to_owned() } else { format!("{}: {}", told.challenge, seats_taken(&seen)) };
     let page = Page::new(&title, NavEntry::Elsewhere, body).with_style("session.css");
-    let page =
-        page.with_script("session.js").with_script("transcript.js").with_script("moderate.js").with_script("report.js");
+    let page = page.with_script("session.js").with_script("transcript.js").with_script("moderate.js");
     Ok(answer(page.with_script("record.js")))
 }
 
@@ -420,19 +419,6 @@ fn record_check(session: &RedactedSession) -> Markup {
                     ul {}
                 }
             }
-        }
-    }
-}
-
-/// Renders the link to the session's picture, and the HTML that embeds its board in other pages.
-fn sharing(arena: &Arena, visit: &Visit, session: &RedactedSession) -> Markup {
-    let address = format!("{}/embed/{}", base(arena, &visit.headers), session.id);
-    html! {
-        details {
-            summary { "Share" }
-            p { a href={ "/sessions/" (session.id) "/picture.svg" } { "Picture of this session" } }
-            p { "Show the board on another page:" }
-            pre.copy { code { "<iframe src=\"" (address) "\" width=\"480\" height=\"560\"></iframe>" } }
         }
     }
 }
