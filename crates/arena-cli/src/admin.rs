@@ -11,8 +11,8 @@ use arena_record::{KeyHandover, KeyKind};
 use arena_server::{AdminToken, RotateError, Settings};
 use arena_store::{CopiedRows, CopyError, DatabaseUrl, StorePlace, copy_store};
 use arena_wire::{
-    AddressUse, Archived, AuditEntry, AuditPage, Ban, Bans, Budget, Budgets, Counted, Dismissed, Hidden, ImportReport,
-    MessageReport, ReportPage, Restored, SkippedLine,
+    AddressUse, Archived, AuditEntry, AuditPage, Ban, Bans, Budget, Budgets, Counted, Hidden, ImportReport, Restored,
+    SkippedLine,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -55,13 +55,6 @@ pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> R
             let Hidden { channel, index, content_sha256 } = hidden;
             format!("message {index} of {channel} is hidden; the SHA-256 of its content is {content_sha256}")
         }),
-        AdminVerb::Reports { limit, offset } => print_result(arena.reports(limit, offset), style, reports),
-        AdminVerb::Dismiss { channel, index, address } => {
-            let answer = arena.dismiss(channel.as_deref(), index, address.as_deref());
-            print_result(answer, style, |Dismissed { dismissed }: Dismissed| {
-                format!("{} dismissed", counted(dismissed, "report", "reports"))
-            })
-        }
         AdminVerb::Ban { subject, reason } => print_result(arena.ban(&subject, &reason), style, |ban: Ban| {
             format!("{} is banned: {}", banned(&ban), ban.reason)
         }),
@@ -262,15 +255,6 @@ fn audit(AuditPage { entries, total, .. }: AuditPage) -> String {
         table.row([no.to_string(), utc(at.0), address, action, detail.to_string()]);
     }
     format!("{}\n{shown} of {total} entries", table.right([0]))
-}
-
-fn reports(ReportPage { reports, total }: ReportPage) -> String {
-    let mut table = Table::new(&["channel", "index", "time", "reporter", "reason"]);
-    let shown = reports.len();
-    for MessageReport { channel, index, address, reason, at } in reports {
-        table.row([channel, index.to_string(), utc(at.0), address, reason]);
-    }
-    format!("{}\n{shown} of {}", table.right([1]), counted(total, "report", "reports"))
 }
 
 fn budgets(Budgets { budgets, addresses, total }: Budgets) -> String {

@@ -84,27 +84,10 @@ pub fn created(answer: &Value) -> Option<String> {
     text += "\nEach command takes one seat; give each player one of the invites.";
     // Other arenas may have no keys of creators.
     if let Some(key) = answer["creatorKey"].as_str() {
-        text +=
-            &creator_key(key, "it cancels and unlists the session, lists its free invites, and forks it after its end");
-        text += &format!("\narena session invites {id} --creator-key {key}");
-    }
-    Some(printable(&text).into_owned())
-}
-
-fn creator_key(key: &str, purpose: &str) -> String {
-    format!("\n\ncreator's key {key}\nThe key is printed only here. Keep it secret: {purpose}.")
-}
-
-/// Formats the fork of a session.
-pub fn forked(answer: &Value) -> Option<String> {
-    let (id, of, at) = (answer["id"].as_str()?, answer["of"].as_str()?, answer["at"].as_u64()?);
-    let mut text = format!("session {id} continues session {of} from event {at}\nThe players and their requests:");
-    for (seat, player) in answer["players"].as_array()?.iter().enumerate() {
-        let auth = answer["sessionKeys"][seat].as_str().map(|key| format!(" --auth {key}")).unwrap_or_default();
-        text += &format!("\narena challenges sync {id} --from {}{auth}", player.as_str()?);
-    }
-    if let Some(key) = answer["creatorKey"].as_str() {
-        text += &creator_key(key, "it cancels the fork, and forks it after its end");
+        text += &format!(
+            "\n\ncreator's key {key}\nThe key is printed only here. Keep it secret: it cancels and unlists the session, and \
+             lists its free invites.\narena session invites {id} --creator-key {key}"
+        );
     }
     Some(printable(&text).into_owned())
 }
@@ -206,21 +189,11 @@ mod tests {
             Each command takes one seat; give each player one of the invites.
 
             creator's key o_1
-            The key is printed only here. Keep it secret: it cancels and unlists the session, lists its free invites, and forks it after its end.
+            The key is printed only here. Keep it secret: it cancels and unlists the session, and lists its free invites.
             arena session invites a --creator-key o_1"#]]
         .assert_eq(&created(&session).unwrap());
         let other = json!({"id": "a", "challengeType": "psi", "invites": ["inv_1"]});
         assert!(!created(&other).unwrap().contains("key"));
-        let fork = json!({"id": "b", "of": "a", "at": 2, "reseeded": false, "players": ["inv_3", "inv_4"], "sessionKeys": ["s_1", "s_2"], "creatorKey": "o_2"});
-        expect![[r#"
-            session b continues session a from event 2
-            The players and their requests:
-            arena challenges sync b --from inv_3 --auth s_1
-            arena challenges sync b --from inv_4 --auth s_2
-
-            creator's key o_2
-            The key is printed only here. Keep it secret: it cancels the fork, and forks it after its end."#]]
-        .assert_eq(&forked(&fork).unwrap());
         assert_eq!(free_invites(&json!({"invites": ["inv_1", "inv_2"]})).unwrap(), "inv_1\ninv_2");
         assert_eq!(free_invites(&json!({"invites": []})).unwrap(), "no free invites");
     }

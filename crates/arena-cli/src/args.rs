@@ -390,10 +390,9 @@ Examples:
 Examples:
   arena session fork game.jsonl --at 12 --swap 1=house --out fork.jsonl
   arena session fork game.jsonl --at 12 --swap 1=model:NAME@ollama
-  arena session fork ID --at 12 --creator-key o_…      on a server
   arena session cancel ID --creator-key o_…
 
-On a server, the commands need the key of the session's creator, which `arena challenges create` prints, from \
+On a server, commands need the key of the session's creator, which `arena challenges create` prints, from \
 --creator-key or ARENA_CREATOR_KEY. Other users of the machine can read a command line, so prefer the variable. \
 Administrators give --admin instead. `arena match fork` continues replays of matches.")]
     Session {

@@ -395,12 +395,6 @@ impl Arena {
         self.post("/api/arena/message", body)
     }
 
-    /// Reports the resource usage of one of the player's steps. `report` has the fields of the API.
-    pub fn report_usage(&self, session: &str, report: &Map<String, Value>) -> Result<Answer, CallError> {
-        let session = [("challengeId".to_owned(), json!(session))];
-        self.post_all("/api/arena/usage", session.into_iter().chain(report.clone()).collect())
-    }
-
     /// Gets messages of the operator channel.
     pub fn operator_messages(&self, channel: &str, read: Read) -> Result<Answer, CallError> {
         self.sync("/api/arena/sync", channel, read)

@@ -326,7 +326,6 @@ mod tests {
     use serde_json::Map;
 
     use super::*;
-    use crate::args::CreatorArgs;
 
     /// Opens a session with all players.
     fn table(challenge: &str) -> ForkTable {
@@ -417,8 +416,7 @@ mod tests {
 
     fn fork_args(file: &Path, at: u64, others: Option<&str>, reseed: bool) -> ForkSessionArgs {
         let (swaps, others, challenges) = (Vec::new(), others.map(str::to_owned), Vec::new());
-        let creator = CreatorArgs::default();
-        ForkSessionArgs { file: file.to_owned(), at, swaps, others, reseed, count: 1, out: None, challenges, creator }
+        ForkSessionArgs { file: file.to_owned(), at, swaps, others, reseed, count: 1, out: None, challenges }
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! `arena session`: forks of records and of sessions on a server, and the other rights of a session's creator.
+//! `arena session`: forks of records, and the rights of a session's creator.
 
 use crate::admin;
 use crate::answers;
-use crate::args::{CreatorArgs, ForkSessionArgs, Global, SessionVerb};
+use crate::args::{CreatorArgs, Global, SessionVerb};
 use crate::client::Arena;
 use crate::exit::{Exit, Failure};
 use crate::fork;
@@ -10,8 +10,7 @@ use crate::output::{Style, print_answer};
 
 pub fn run(verb: SessionVerb, global: &Global, style: Style) -> Result<(), Failure> {
     match verb {
-        SessionVerb::Fork(args) if args.session().is_none() => fork::fork_session(&args, style),
-        SessionVerb::Fork(args) => fork_on_server(args, global, style),
+        SessionVerb::Fork(args) => fork::fork_session(&args, style),
         SessionVerb::Cancel { id, creator } => {
             let answer = client(creator, global)?.cancel(session_id(&id))?;
             print_answer(&answer, style, |_| Some(format!("session {} is canceled", session_id(&id))))
@@ -25,19 +24,6 @@ pub fn run(verb: SessionVerb, global: &Global, style: Style) -> Result<(), Failu
             print_answer(&answer, style, answers::free_invites)
         }
     }
-}
-
-fn fork_on_server(args: ForkSessionArgs, global: &Global, style: Style) -> Result<(), Failure> {
-    let session = args.session().map(|id| id.to_string()).unwrap_or_default();
-    if let Some(option) = args.file_option() {
-        let sentence = format!(
-            "{option} works on files only; save the record with `arena record get {session} --out FILE`, and fork that"
-        );
-        return Err(Failure::new(Exit::Usage, sentence));
-    }
-    let (at, reseed) = (args.at, args.reseed);
-    let answer = client(args.creator, global)?.fork(&session, at, reseed)?;
-    print_answer(&answer, style, answers::forked)
 }
 
 /// Returns the id of a session. The id of its operator channel is accepted too, as in `arena record get`.

@@ -5,10 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use arena_model::{Channel, ContentHash, Seat, SessionId, UserId, UserProfile};
-use arena_store::{
-    AuditEntry, AuditNo, Ban, BanSubject, DeletionOutcome, Page, Recount, ReportSelection, ReportedMessage, StoreError,
-    StoredReport, UserDeletion,
-};
+use arena_store::{AuditEntry, AuditNo, Ban, BanSubject, DeletionOutcome, Page, Recount, StoreError, UserDeletion};
 use serde_json::{Value, json};
 
 use crate::completion::Completion;
@@ -70,54 +67,6 @@ impl Engine {
             hidden.ok_or(EngineError::UnknownMessage { channel, index })
         })
         .await
-    }
-
-    /// Stores a report of a message by a reader in `network`, for the administrator. Returns false if there are too many
-    /// reports, of all networks or of this one.
-    ///
-    /// # Errors
-    /// If there is no such session or message, the message is hidden, or the store can't be read or write.
-    pub async fn report_message(
-        &self,
-        message: ReportedMessage,
-        network: String,
-        reason: String,
-    ) -> Result<bool, EngineError> {
-        let ReportedMessage { channel, index } = message;
-        let channel_reader = self.subscribe(channel).await?.ok_or(EngineError::UnknownSession)?;
-        let found = match index {
-            0 => None,
-            index => channel_reader.read(index, 1).await?.messages.pop(),
-        };
-        if found.is_none_or(|found| found.message().hidden.is_some()) {
-            return Err(EngineError::UnknownMessage { channel, index });
-        }
-        let at = self.inner.environment.now();
-        let report = StoredReport { channel: channel.to_string(), index, network, reason, at };
-        self.inner.store.report_message(report).await.map_err(unwritten)
-    }
-
-    /// Returns the reports of messages that the administrator hasn't handled, newest first.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn list_reports(&self, offset: u64, limit: usize) -> Result<Page<StoredReport>, EngineError> {
-        Ok(self.inner.store.list_reports(offset, limit).await?)
-    }
-
-    /// Dismisses the selected reports, and returns their number.
-    ///
-    /// # Errors
-    /// If the store can't write.
-    pub async fn dismiss_reports(&self, by: Administrator, selection: ReportSelection) -> Result<u64, EngineError> {
-        let detail = match &selection {
-            ReportSelection::Message(ReportedMessage { channel, index }) => {
-                json!({ "channel": channel.to_string(), "index": index })
-            }
-            ReportSelection::Network(network) => json!({ "address": network }),
-        };
-        let audit = self.inner.audit(by, "dismiss-reports", detail);
-        self.inner.store.dismiss_reports(selection, audit).await.map_err(unwritten)
     }
 
     /// Adds a ban, or replaces the reason of an existing one.

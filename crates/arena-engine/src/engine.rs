@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use arena_model::{
     ActError, ChallengeType, Channel, ChatMessage, InviteCode, JoinError, Party, Script, Seed, Session, SessionFacts,
-    SessionId, Timestamp, Transition, UsageRefusal, UsageReport, UserId,
+    SessionId, Timestamp, Transition, UserId,
 };
 use arena_store::{
     Commit, CommitError, NewAnswer, Page, SessionChange, SessionFilter, Store, StoreError, StoredAnswer, StoredSession,
@@ -27,7 +27,7 @@ use crate::freshness::Freshness;
 use crate::live::{LiveRef, LiveSessions};
 use crate::peers::Peers;
 use crate::records::{CommitContent, created_input};
-use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, ReportUsage, Respond, Written};
+use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, Respond, Written};
 use crate::transcript::{EndedTranscripts, Transcript};
 use crate::transitions::Moment;
 use crate::users::unwritten;
@@ -244,25 +244,6 @@ impl Engine {
         let spectators = self.inner.limits.spectators_chat;
         self.write(id, Actor::Speaker(from.clone()), once, respond, move |moment| {
             Ok(arena_model::chat(moment.session, spectators, from.clone(), to.clone(), &content)?)
-        })
-        .await
-    }
-
-    /// Records a player's usage report.
-    ///
-    /// # Errors
-    /// If there is no such session, it has ended, the sender has no seat or is banned, or the store can't write.
-    pub async fn report_usage(
-        &self,
-        request: ReportUsage,
-        once: Option<Once>,
-        respond: Respond,
-    ) -> Result<String, EngineError> {
-        let ReportUsage { session: id, from, report } = request;
-        self.write(id, Actor::Speaker(from.clone()), once, respond, move |moment| {
-            let Party::Player(from) = from else { return Err(UsageRefusal::NotAPlayer.into()) };
-            let report = UsageReport { at: moment.now, ..report.clone() };
-            Ok(arena_model::report_usage(moment.session, from, report)?)
         })
         .await
     }

@@ -14,7 +14,6 @@ use arena_store::{
 use serde_json::json;
 
 use crate::engine::Engine;
-use crate::forks::origin_of;
 use crate::request::EngineError;
 use crate::transcript::EndedTranscript;
 
@@ -33,6 +32,9 @@ pub enum ContentPlace {
 
 /// The kind of a session's first input: the release, the rules and the prompt at its creation.
 const CREATED: &str = "created";
+
+/// The kind of the first input of a fork, which earlier versions created. Its content describes the origin.
+const FORK: &str = "fork";
 
 /// Returns the first input of a session. Its record takes the header from it, so a later release of the program writes
 /// the same record.
@@ -103,7 +105,10 @@ pub struct RecordSource {
 impl RecordSource {
     /// Returns the description of the origin of a fork; `None` for other sessions.
     pub fn origin(&self) -> Option<&str> {
-        self.messages.iter().find_map(origin_of)
+        let is_origin = |message: &&ChatMessage| {
+            message.channel.is_inputs() && message.index == 0 && message.method.as_deref() == Some(FORK)
+        };
+        self.messages.iter().find(is_origin).map(|message| message.content.as_str())
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use arena_model::{
     ActError, ChallengeType, Channel, ChatError, ChatMessage, InactivityLimits, InviteCode, OptionsError, Party,
-    Rejection, RestoreError, ScriptVersion, Session, SessionId, UsageRefusal, UsageReport, UsageTotal, UserId,
+    Rejection, RestoreError, ScriptVersion, Session, SessionId, UserId,
 };
 use arena_store::StoreError;
 use serde_json::{Map, Value};
@@ -43,15 +43,6 @@ pub struct Written<'w> {
     pub challenge: &'w dyn ChallengeType,
     /// The messages that the write has added.
     pub messages: &'w [ChatMessage],
-}
-
-impl Written<'_> {
-    /// Returns the totals of a player's usage reports, or `None` if the player has no seat or no reports.
-    pub fn usage_of(&self, player: &Party) -> Option<&UsageTotal> {
-        let Party::Player(invite) = player else { return None };
-        let seat = self.session.seat_of(*invite)?;
-        self.session.usage.get(seat.0).map(|usage| &usage.total)
-    }
 }
 
 /// A request to create a session.
@@ -100,17 +91,6 @@ pub struct Chat {
     pub to: Option<Party>,
     /// The text.
     pub content: String,
-}
-
-/// A request to record a usage report.
-#[derive(Debug, Clone)]
-pub struct ReportUsage {
-    /// The session's id.
-    pub session: SessionId,
-    /// The sender; only players can report.
-    pub from: Party,
-    /// The validated report. The engine sets the report's time.
-    pub report: UsageReport,
 }
 
 /// An error of the engine: a refused request or a failure.
@@ -191,9 +171,6 @@ pub enum EngineError {
     /// The chat message is refused.
     #[error(transparent)]
     Chat(#[from] ChatError),
-    /// The usage report is refused.
-    #[error(transparent)]
-    Usage(#[from] UsageRefusal),
     /// The channel is full.
     #[error("the channel is full: it holds at most {limit} messages")]
     ChannelFull {

@@ -502,6 +502,15 @@ mod tests {
     }
 
     #[test]
+    fn usage_that_players_reported_to_earlier_versions_is_read_and_exported() {
+        let usage = r#"[{"reports":1,"inputTokens":7,"outputTokens":2,"cachedTokens":0,"costUsd":0.5,"models":["m"],"list":[{"at":1200,"model":"m","inputTokens":7,"outputTokens":2,"cachedTokens":0,"costUsd":0.5}]}]"#;
+        let line = reference(r#""playerIdentities""#, &format!(r#""reportedUsage":{usage},"playerIdentities""#));
+        let Ok(Record::Session(record)) = read_record(&line) else { panic!("no session: {line}") };
+        let exported = serde_json::to_string(&reveal_session(&record.session)).expect("JSON");
+        assert!(exported.contains(&format!(r#""reportedUsage":{usage}"#)), "{exported}");
+    }
+
+    #[test]
     fn a_message_that_can_not_be_taken_does_not_cost_the_session() {
         check(
             &reference(r#""index":7"#, r#""redacted":true"#),

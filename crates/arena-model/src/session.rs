@@ -431,7 +431,8 @@ pub fn chat(
     Ok(Transition { after: After::Unchanged, drafts: vec![draft] })
 }
 
-/// Records a player's usage report. The report stays secret until the session's end, and moves no deadline.
+/// Records a player's usage report, for the re-execution of records of earlier versions. The report stays secret until
+/// the session's end, and moves no deadline.
 ///
 /// # Errors
 /// [`UsageRefusal`] if the sender has no seat, or the session has ended.

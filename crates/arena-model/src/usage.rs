@@ -1,5 +1,6 @@
-//! Usage reports: tokens, money and time that players say they spent on language models. The reports
-//! aren't verified. They are secret until the session's end, because they reveal the model.
+//! Usage reports: tokens, money and time that players said they spent on language models. Sessions, records and exports
+//! of earlier versions may contain them. The reports aren't verified. They are secret until the session's end, because
+//! they reveal the model.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -126,7 +126,8 @@ struct StateView<'s> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = [AttributionView], required = false)]
     attributions: Vec<AttributionView<'s>>,
-    /// The costs that players reported, by seat, unverified. Present from the end on, if there are any reports.
+    /// The costs that players reported to earlier versions, by seat, unverified. Present from the end on, if there are
+    /// any reports.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = [SeatUsageView], required = false)]
     reported_usage: Vec<SeatUsageView<'s>>,

@@ -7,14 +7,9 @@
 
 use std::sync::Arc;
 
-use arena_model::{
-    ChallengeType, Channel, ChatMessage, InviteCode, Party, Phase, Seat, Seed, Session, SessionFacts, SessionId,
-    Timestamp, hex,
-};
+use arena_model::{Channel, ChatMessage, Party, Seat, Seed, Session, SessionFacts, SessionId, hex};
 
-use crate::{
-    Event, EventKind, Hash, Parsed, RecordedChannel, RecordedMessage, RecordedParty, reexecute_to, unplayable,
-};
+use crate::{Event, EventKind, Parsed, RecordedChannel, RecordedMessage, RecordedParty};
 
 /// The number of hexadecimal digits in the key of a stored stream of random numbers.
 const KEY_DIGITS: usize = 64;
@@ -62,110 +57,6 @@ fn stream_key(text: &str) -> Option<(&str, usize)> {
     let words = text[KEY_DIGITS..].strip_prefix(':')?;
     let digits = words.bytes().take_while(u8::is_ascii_digit).count();
     (digits > 0 && words[digits..].starts_with('"')).then_some((key, KEY_DIGITS + 1 + digits))
-}
-
-/// The identity and the time of a fork that new players continue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForkIdentity {
-    /// The id.
-    pub id: SessionId,
-    /// The invites, in the order of the original's invites. Each replaces one of the original.
-    pub invites: Vec<InviteCode>,
-    /// The time of the last common event. The earlier ones keep their distances from it.
-    pub at: Timestamp,
-}
-
-/// A fork at its last common event, which new players can continue at once.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReadyFork {
-    /// The active session. Its players have no users. It counts nowhere: it is unlisted and on no board.
-    pub session: Session,
-    /// The messages of the past, in commit order, with the inputs.
-    pub messages: Vec<ChatMessage>,
-    /// The seed of the original, from which a reseeded fork's seed follows. The fork's record has this seed.
-    pub seed: Seed,
-}
-
-/// Makes a fork that continues on a server: it plays the first `at` events of a record again, with another id, other
-/// invites and later times. Names in contents are replaced too, because players address each other by them.
-///
-/// # Errors
-/// If the session can't be continued from this event, as one sentence.
-pub fn ready_fork(
-    mut parsed: Parsed,
-    challenge: &dyn ChallengeType,
-    at: u64,
-    is_reseeded: bool,
-    identity: &ForkIdentity,
-) -> Result<ReadyFork, String> {
-    let seed = parsed.end.as_ref().and_then(|end| end.seed).map(|Hash(seed)| Seed(seed));
-    let seed = seed.ok_or("the session has no public seed: only a session that has ended can be forked")?;
-    if parsed.header.fork.as_ref().is_some_and(|fork| fork.reseeded) {
-        return Err("the session is a fork with other random numbers; fork the original instead".to_owned());
-    }
-    let last = parsed.events.len() as u64;
-    if at > last {
-        return Err(format!("there is no event {at}: the record has {last} events"));
-    }
-    if let Some(reason) = unplayable(&parsed.header, challenge) {
-        return Err(reason.to_string());
-    }
-    if let Some((event, name)) = first_withheld(&parsed, at) {
-        return Err(format!("the content of {name} at event {event} is gone, and a fork needs its whole past"));
-    }
-    give_identity(&mut parsed, at, identity)?;
-    let mut session = reexecute_to(&parsed, challenge, at).map_err(|lie| lie.to_string())?;
-    match session.phase {
-        Phase::Active => {}
-        Phase::Open => return Err(format!("the players haven't all joined at event {at}")),
-        Phase::Ended { .. } => return Err(format!("the game is over at event {at}")),
-    }
-    let messages = past_messages(&parsed, &session, at)?;
-    session.facts = Arc::new(SessionFacts { rated: None, is_unlisted: true, ..(*session.facts).clone() });
-    if is_reseeded {
-        reseed(&mut session);
-    }
-    Ok(ReadyFork { session, messages, seed })
-}
-
-/// Returns the first of the first `until` events with a private chat message.
-pub fn first_private_chat(parsed: &Parsed, until: u64) -> Option<u64> {
-    let is_private = |message: &RecordedMessage| message.channel == RecordedChannel::Chat && message.to.is_some();
-    let mut past = parsed.events.iter().take_while(|event| event.event <= until);
-    past.find(|event| event.messages.iter().any(is_private)).map(|event| event.event)
-}
-
-/// Gives a record another id, other invites and later times, and removes the users. Its hashes become wrong.
-fn give_identity(parsed: &mut Parsed, at: u64, identity: &ForkIdentity) -> Result<(), String> {
-    let Parsed { header, events, end: Some(end), openings, .. } = parsed else {
-        return Err("the record has no end".to_owned());
-    };
-    if end.invites.len() != identity.invites.len() {
-        return Err(format!("the session has {} seats, not {}", end.invites.len(), identity.invites.len()));
-    }
-    let names: Vec<(InviteCode, InviteCode)> =
-        end.invites.iter().copied().zip(identity.invites.iter().copied()).collect();
-    let texts: Vec<(String, String)> = names.iter().map(|(old, new)| (old.to_string(), new.to_string())).collect();
-    let last = events.iter().rev().find(|event| event.event <= at).map_or(header.created_at, |event| event.at);
-    let later = identity.at.0.saturating_sub(last.0);
-    header.session = identity.id;
-    header.created_at = header.created_at.plus_ms(later);
-    for event in events.iter_mut() {
-        event.at = event.at.plus_ms(later);
-        event.user = None;
-        event.invite =
-            event.invite.map(|invite| names.iter().find(|(old, _)| *old == invite).map_or(invite, |(_, new)| *new));
-    }
-    end.invites.clone_from(&identity.invites);
-    openings.retain(|name, _| !name.starts_with("user/"));
-    for opening in openings.values_mut() {
-        for (old, new) in &texts {
-            if opening.content.contains(old.as_str()) {
-                opening.content = opening.content.replace(old.as_str(), new);
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Returns the messages of the first `until` events of a record, in commit order, as those of `session`: inputs, chat

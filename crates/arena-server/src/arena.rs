@@ -15,7 +15,6 @@ use crate::openapi::{Description, Mode};
 use crate::passing::Passing;
 use crate::rates::Rates;
 use crate::records::{Records, half_of_processors};
-use crate::routes::FORKS_AT_ONCE;
 use crate::settings::Settings;
 use crate::supervision::RestartingTasks;
 use crate::tls::Certificates;
@@ -36,8 +35,6 @@ pub(crate) struct ArenaState {
     pub(crate) house: OnceLock<House>,
     /// The keys of records, and the log.
     pub(crate) records: Arc<Records>,
-    /// The places for forks that are made at the same time.
-    pub(crate) fork_places: Arc<Semaphore>,
     /// The places for pages of transcripts, which may be long. They are made on the threads that all other pages and
     /// most routes use.
     pub(crate) transcript_places: Arc<Semaphore>,
@@ -94,7 +91,6 @@ impl Arena {
             tournaments,
             house: OnceLock::new(),
             records,
-            fork_places: Arc::new(Semaphore::new(FORKS_AT_ONCE)),
             transcript_places: Arc::new(Semaphore::new(half_of_processors())),
             rates,
             connections,

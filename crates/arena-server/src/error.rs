@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use arena_engine::EngineError;
-use arena_model::{ActError, ChatError, UsageRefusal};
+use arena_model::{ActError, ChatError};
 use arena_store::StoreError;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -130,8 +130,6 @@ impl From<EngineError> for ApiError {
             EngineError::Act(ActError::Rejected(rejection)) => bad_request(&rejection.code),
             EngineError::Chat(ChatError::NotAPlayer) => bad_request("PLAYER_NOT_FOUND"),
             EngineError::Chat(ChatError::UnknownRecipient) => bad_request("RECIPIENT_NOT_FOUND"),
-            EngineError::Usage(UsageRefusal::NotAPlayer) => bad_request("PLAYER_NOT_FOUND"),
-            EngineError::Usage(UsageRefusal::Ended) => bad_request("SESSION_ENDED"),
             EngineError::ChannelFull { .. } => {
                 ApiError::too_large("CHANNEL_FULL", format!("{message} (limits.channel_messages)"))
             }

@@ -15,9 +15,6 @@ use crate::settings::LimitSettings;
 /// Number of bytes of a body that count as one more request.
 const BYTES: usize = 16 * 1024;
 
-/// Number of requests that a fork counts as. It plays a whole game again, which takes about that many requests.
-const FORK: u32 = 20;
-
 pub(crate) struct Rates {
     requests: Limiter<IpAddr>,
     writes: Limiter<Party>,
@@ -32,7 +29,7 @@ impl Rates {
             requests: Limiter::new(limits.requests_per_second, limits.requests_burst, |per_second| {
                 format!(
                     "more than {per_second} requests per second from this address; each full 16 KiB of a JSON body or form counts \
-                     as one more request, and a fork of a session as {FORK} (limits.requests_per_second)"
+                     as one more request (limits.requests_per_second)"
                 )
             }),
             writes: Limiter::new(limits.writes_per_second, limits.writes_burst, |per_second| {
@@ -59,19 +56,7 @@ impl Rates {
     /// # Errors
     /// 429 with the time to wait, if the limit is exceeded.
     pub(crate) fn admit_body(&self, address: Option<IpAddr>, bytes: usize) -> Result<(), ApiError> {
-        self.admit_more(address, u32::try_from(bytes / BYTES).unwrap_or(u32::MAX))
-    }
-
-    /// Counts the fork of an admitted request against the limit of its address. It counts as 20 requests in total.
-    ///
-    /// # Errors
-    /// 429 with the time to wait, if the limit is exceeded.
-    pub(crate) fn admit_fork(&self, address: Option<IpAddr>) -> Result<(), ApiError> {
-        self.admit_more(address, FORK - 1)
-    }
-
-    /// Counts further units of an admitted request.
-    fn admit_more(&self, address: Option<IpAddr>, units: u32) -> Result<(), ApiError> {
+        let units = u32::try_from(bytes / BYTES).unwrap_or(u32::MAX);
         // The limiter can't admit more than the burst at once, and the request itself has taken one unit.
         let more = units.min(self.requests.burst.saturating_sub(1));
         match address.filter(|address| more > 0 && !self.is_exempt(*address)) {
@@ -203,23 +188,6 @@ mod tests {
         // A body above the burst is clamped, not refused forever.
         assert!(admits("192.0.2.2", 600_000 * BYTES) && !admits("192.0.2.2", 1000 * BYTES));
         assert!((0..100).all(|_| admits("127.0.0.1", 600_000 * BYTES)));
-    }
-
-    #[test]
-    fn a_fork_counts_as_many_requests() {
-        // The rate is so low that the budget doesn't recover during the test.
-        let limits =
-            |requests_burst| LimitSettings { requests_per_second: 1, requests_burst, ..LimitSettings::default() };
-        let rates = Rates::new(&limits(1000));
-        let forks = |rates: &Rates, from: &str| {
-            let address: IpAddr = from.parse().expect("an address");
-            rates.admit(address).is_ok() && rates.admit_fork(Some(address)).is_ok()
-        };
-        assert_eq!((0..100).filter(|_| forks(&rates, "192.0.2.1")).count(), 50);
-        assert!(forks(&rates, "192.0.2.2"), "another address");
-        assert!((0..100).all(|_| forks(&rates, "127.0.0.1")));
-        // A burst below the cost of a fork admits one at a time.
-        assert!(forks(&Rates::new(&limits(2)), "192.0.2.1"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A record is derived from the store at each request. `records/sequencer.rs` appends to the log, and
 //! `routes/records.rs` and `routes/log.rs` serve both.
 
-pub(crate) mod forks;
+mod forks;
 mod index;
 mod keys;
 mod rotation;

@@ -19,17 +19,13 @@ mod metadata;
 mod players;
 mod queue;
 mod records;
-mod reports;
 mod rows;
 mod scoring;
 mod skill;
 mod stream;
 mod sync;
 mod tournaments;
-mod usage;
 mod users;
-
-pub(crate) use creator::FORKS_AT_ONCE;
 
 use std::mem;
 
@@ -62,7 +58,6 @@ use crate::tournaments::TournamentRefusal;
 use crate::web;
 pub(crate) use agents::{AgentView, id_of as id_of_agent};
 pub(crate) use queue::{enqueue, poll_ticket};
-pub(crate) use reports::{MAX_REASON, report};
 pub(crate) use rows::TOTAL;
 pub(crate) use scoring::orders;
 pub(crate) use skill::base;
@@ -97,10 +92,8 @@ fn list(arena: &Arena) -> Vec<Route> {
         routes!(queue::find_ticket, queue::leave_queue),
         routes!(join::join_session),
         routes!(act::act_in_session),
-        routes!(usage::report_usage),
         routes!(sync::sync_operator),
         routes!(chat::send_chat),
-        routes!(reports::report_message),
         routes!(sync::sync_chat),
         routes!(stream::stream_channel),
         routes!(users::list_users, users::change_profile),
@@ -113,7 +106,6 @@ fn list(arena: &Arena) -> Vec<Route> {
         routes!(scoring::list_of_type),
         routes!(scoring::list_boards),
         routes!(scoring::find_stats),
-        routes!(creator::fork_session),
         routes!(creator::cancel_session),
         routes!(creator::unlist_session),
         routes!(creator::list_invites),
@@ -330,8 +322,8 @@ const COUNTED_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PAT
 pub(crate) const OPEN_TO_ALL: &str = "/health";
 
 /// The last segments of the routes that pages of other origins may not use in any mode. For MCP, the protocol requires
-/// it. For reports, a page could let its visitors report messages.
-const OF_OWN_ORIGIN: [&str; 4] = ["/arena/mcp", "/chat/mcp", "/reports", "/report"];
+/// it.
+const OF_OWN_ORIGIN: [&str; 2] = ["/arena/mcp", "/chat/mcp"];
 
 /// True if a route is for administrators and monitoring only.
 fn is_of_administration(route: &str) -> bool {
@@ -520,7 +512,6 @@ mod tests {
                 ("GET", "/invites/x"),
                 ("POST", "/arena/join"),
                 ("POST", "/arena/message"),
-                ("POST", "/arena/usage"),
                 ("GET", "/arena/sync?channel=x"),
                 ("POST", "/chat/send"),
                 ("GET", "/chat/sync?channel=x"),

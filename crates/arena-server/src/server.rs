@@ -148,6 +148,9 @@ impl Server {
         if !settings.sessions.self_play && !settings.auth.enabled {
             return Err(SettingsError::SelfPlayUnknowable.into());
         }
+        if settings.auth.enabled && !settings.listen.ip().is_loopback() && settings.site.contact.is_none() {
+            tracing::warn!("the pages name no contact; set `contact` in [site] of the settings");
+        }
         for folder in &settings.scripts.folders {
             let unreadable = |source| SettingsError::Folder { folder: folder.clone(), source };
             find_folders(folder).map_err(unreadable)?;

@@ -196,11 +196,11 @@ pub struct LimitSettings {
     /// Maximum size of a session's chat, in bytes.
     pub chat_bytes: u64,
     /// Maximum sustained number of requests per second and address. Each full 16 KiB of a JSON body or form counts as
-    /// one more request, and a fork of a session as 20 requests. 0 means no limit.
+    /// one more request. 0 means no limit.
     pub requests_per_second: u32,
     /// Maximum number of requests per address in a burst, after which `requests_per_second` applies.
     pub requests_burst: u32,
-    /// Maximum sustained number of actions, chat messages and usage reports per second and player. 0 means no limit.
+    /// Maximum sustained number of actions and chat messages per second and player. 0 means no limit.
     pub writes_per_second: u32,
     /// Maximum number of these writes per player in a burst, after which `writes_per_second` applies.
     pub writes_burst: u32,

@@ -24,7 +24,6 @@ mod play;
 mod plots;
 mod queue;
 mod replays;
-mod reports;
 mod seen;
 mod sessions;
 mod share;
@@ -69,12 +68,10 @@ pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
         ("/queue/{name}", post(queue::join)),
         ("/queue/{name}/{ticket}", get(queue::show).post(queue::act)),
         ("/sessions/{id}", get(sessions::show)),
-        ("/sessions/{id}/report", get(reports::show).post(reports::send)),
         ("/sessions/{id}/replay", get(events::show)),
         ("/sessions/{id}/events", get(events::list)),
         ("/sessions/{id}/picture.svg", get(share::picture)),
         ("/sessions/{id}/game.pgn", get(share::pgn)),
-        ("/embed/{id}", get(share::embed)),
         ("/play/{invite}", get(play::show).post(play::act)),
         ("/leaderboards", get(leaderboards::list)),
         ("/leaderboards/{challenge}", get(leaderboards::show)),

@@ -5,7 +5,6 @@ use arena_model::{Channel, ContentHash};
 use crate::audit::record;
 use crate::db::Db;
 use crate::job::{WriteError, Writing};
-use crate::reports::{ReportedMessage, forget};
 use crate::tables::channel_number;
 use crate::value::{Value, count};
 use crate::{AuditEntry, CommitError, SessionNo, Store, StoreError};
@@ -29,7 +28,6 @@ impl Store {
         let place = [no.map_or(0, |no| no.0), channel_number(channel), count(index)];
         self.write((place, commit, audit), move |(place, commit, audit), writing| {
             Box::pin(async move {
-                let reported = ReportedMessage { channel, index };
                 let place = place.map(Value::from);
                 let sql = format!(
                     "SELECT content, hidden FROM messages WHERE session = $1 AND channel = $2 AND idx = $3{}",
@@ -40,7 +38,6 @@ impl Store {
                 });
                 let Some((content, hidden)) = found.await? else { return Ok(None) };
                 if let Some(hash) = hidden {
-                    forget(writing, &reported).await?;
                     let what = format!("message {index} of channel {channel}");
                     return Ok(Some(hash.parse().map_err(|error| StoreError::damaged(what, error))?));
                 }
@@ -50,10 +47,11 @@ impl Store {
                 let sql = "UPDATE messages SET content = '', hidden = $1, commitment = $2
                      WHERE session = $3 AND channel = $4 AND idx = $5";
                 let commitment = commit(&content).map(|commitment| commitment.to_string());
-                let values = [hash.to_string().into(), commitment.into(), session, number, index];
+                let values = [hash.to_string().into(), commitment.into(), session, number, index.clone()];
                 writing.db.execute(sql, &values).await?;
-                // A report may quote the message.
-                forget(writing, &reported).await?;
+                // Earlier versions stored reports by readers, which may quote the message.
+                let sql = "DELETE FROM reports WHERE channel = $1 AND idx = $2";
+                writing.db.execute(sql, &[channel.to_string().into(), index]).await?;
                 end_erasing(writing)?;
                 writing.journal_entry.add_hidden(channel);
                 let entry = audit(hash);

@@ -29,7 +29,6 @@ mod postgres;
 mod queue;
 mod ranking;
 mod removal;
-mod reports;
 mod scripts;
 mod sqlite;
 mod standings;
@@ -58,7 +57,6 @@ pub use leagues::{
 pub use log::{CreatedSession, EndedSession, LogCursor, NewLeaf, RemovedSession, StoredLeaf};
 pub use nodes::{NodeTerms, Nodes};
 pub use postgres::{Changes, DatabaseUrl, DatabaseUrlError, PostgresStore};
-pub use reports::{ReportSelection, ReportedMessage, StoredReport};
 pub use sqlite::{FolderLock, SqliteStore};
 pub use store::Store;
 pub use tickets::{QueueLimits, QueuedTicket, TicketRefusal};

@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arena_model::{ChatMessage, Ending, Phase, Session, UserId};
+use arena_model::{Channel, ChatMessage, Ending, Phase, Session, UserId};
 
 use crate::archives::note_removed_file;
 use crate::audit::record;
 use crate::db::Failure;
 use crate::hiding::{begin_to_erase, end_erasing};
 use crate::job::{WriteError, Writing};
-use crate::reports::forget_all_of;
 use crate::standings::{PARTICIPANTS, games_of, recount, write_career};
 use crate::tables::channel_number;
 use crate::value::{Value, count};
@@ -129,7 +128,10 @@ async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Resu
     if let Some(file) = &archived {
         note_removed_file(writing, file).await?;
     }
-    forget_all_of(writing, session.facts.id).await?;
+    // Earlier versions stored reports by readers, which may quote messages.
+    let id = session.facts.id;
+    let channels = [Channel::Chat(id), Channel::Operator(id)].map(|channel| channel.to_string().into());
+    writing.db.execute("DELETE FROM reports WHERE channel IN ($1, $2)", &channels).await?;
     let forget = format!("DELETE FROM invites AS i WHERE {}", writing.db.dialect().by_code());
     for invite in &session.facts.invites {
         writing.db.execute(&forget, &[invite.to_string().into()]).await?;

@@ -36,32 +36,6 @@ pub struct Hidden {
     pub content_sha256: String,
 }
 
-/// A page of the reports that the administrator hasn't handled.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct ReportPage {
-    pub reports: Vec<MessageReport>,
-    /// The number of reports on all pages.
-    pub total: u64,
-}
-
-/// A report of a message.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct MessageReport {
-    /// The message's channel: `invites`, a session's id for its chat, or `challenge_` and the id.
-    pub channel: String,
-    pub index: u64,
-    /// The reporter's address; for IPv6, its /48 network.
-    pub address: String,
-    pub reason: String,
-    pub at: Timestamp,
-}
-
-/// The number of dismissed reports.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct Dismissed {
-    pub dismissed: u64,
-}
-
 /// The sessions that moved to the archive.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

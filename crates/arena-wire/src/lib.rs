@@ -11,7 +11,7 @@ mod message;
 pub mod removed;
 
 pub use admin::{
-    AddressLimit, AddressUse, Archived, AuditEntry, AuditPage, Ban, Bans, Budget, Budgets, Counted, Dismissed, Hidden,
-    ImportReport, MessageReport, ReportPage, Restored, SkippedLine,
+    AddressLimit, AddressUse, Archived, AuditEntry, AuditPage, Ban, Bans, Budget, Budgets, Counted, Hidden,
+    ImportReport, Restored, SkippedLine,
 };
 pub use message::{Message, Messages};

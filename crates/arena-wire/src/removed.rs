@@ -19,6 +19,29 @@ const REMOVED: &[(Kind, &str, &str)] = &[
     (Kind::Setting, "retention.bucket", COPY_BUCKET),
     (Kind::Setting, "retention.endpoint", COPY_BUCKET),
     (Kind::Setting, "retention.region", COPY_BUCKET),
+    (
+        Kind::Route,
+        "/api/arena/usage",
+        "The arena measures usage itself: see the results of `arena eval` and of model seats.",
+    ),
+    (Kind::Option, "play --no-usage-report", "Remove it: `arena play` doesn't report usage any more."),
+    (
+        Kind::Route,
+        "/api/sessions/*/fork",
+        "Save the record of the ended session and continue it with `arena session fork FILE`.",
+    ),
+    (
+        Kind::Option,
+        "session fork --creator-key",
+        "Save the record with `arena record get ID --out FILE` and fork the file.",
+    ),
+    (Kind::Option, "session fork --admin", "Save the record with `arena record get ID --out FILE` and fork the file."),
+    (Kind::Route, "/api/reports", "Write to the contact in the footer of the pages."),
+    (Kind::Route, "/sessions/*/report", "Write to the contact in the footer of the pages."),
+    (Kind::Route, "/api/admin/reports", "Readers write to the contact in the footer: set `contact` in [site]."),
+    (Kind::Command, "admin reports", "Readers write to the contact in the footer: set `contact` in [site]."),
+    (Kind::Command, "admin dismiss", "Readers write to the contact in the footer: set `contact` in [site]."),
+    (Kind::Route, "/embed", "Link to `/sessions/ID`, or show `/sessions/ID/picture.svg`."),
 ];
 
 const COPY_BUCKET: &str = "the archive is a folder. Copy the objects of the bucket to a folder, with their names, or restore all games \

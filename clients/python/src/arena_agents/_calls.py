@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
 
 from ._json import Fields, as_dict_of, as_list_of, as_text
 from .errors import ApiError, UnexpectedAnswerError
 from .models import (
-    Fork,
     Joined,
     Message,
     Metadata,
@@ -28,8 +27,6 @@ from .models import (
     Stats,
     Strategy,
     Ticket,
-    Usage,
-    UsageTotal,
     UserScores,
 )
 
@@ -42,8 +39,6 @@ U = TypeVar("U")
 #: Longest time that an arena waits for a message before it answers without one, in seconds.
 MOST_WAIT_S = 50.0
 
-#: Longest time of a fork, in seconds. The arena plays the game again, perhaps after other forks.
-FORK_WAIT_S = 60.0
 
 
 #: Prefix of an operator channel's name, before the session's id.
@@ -217,13 +212,6 @@ def create(
     return post(path, Session.from_json, body, idempotency_key)
 
 
-def fork(session: str, at: int, reseed: bool, creator_key: str, idempotency_key: str | None) -> Call[Fork]:
-    """Continues an ended session from an event."""
-    body = {"at": at, "reseed": reseed}
-    call = post(_of_session(session, "fork"), Fork.from_json, body, idempotency_key, Caller(key=creator_key))
-    return replace(call, wait_s=FORK_WAIT_S)
-
-
 def cancel(session: str, creator_key: str) -> Call[None]:
     """Removes a session that has not ended."""
     return post(_of_session(session, "cancel"), _nothing, {}, None, Caller(key=creator_key))
@@ -283,21 +271,6 @@ def send(caller: Caller, session: str, method: str | None, content: str, idempot
     """Performs an action."""
     body = {"challengeId": session, "messageType": method, "content": content}
     return post("/api/arena/message", _nothing, body, idempotency_key, caller)
-
-
-def report_usage(caller: Caller, session: str, usage: Usage, idempotency_key: str | None) -> Call[UsageTotal]:
-    """Reports the usage of one step of play."""
-    body = {
-        "challengeId": session,
-        "inputTokens": usage.input_tokens,
-        "outputTokens": usage.output_tokens,
-        "cachedTokens": usage.cached_tokens,
-        "costUsd": usage.cost_usd,
-        "ms": usage.ms,
-        "model": usage.model,
-        "estimated": usage.estimated,
-    }
-    return post("/api/arena/usage", UsageTotal.from_json, body, idempotency_key, caller)
 
 
 def say(caller: Caller, session: str, content: str, to: str | None, idempotency_key: str | None) -> Call[Sent]:

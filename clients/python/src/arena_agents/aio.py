@@ -17,7 +17,6 @@ from ._retry import Patience
 from ._sse import ChannelReader
 from .errors import ApiError, UnreachableError
 from .models import (
-    Fork,
     GameEnded,
     Message,
     Metadata,
@@ -30,8 +29,6 @@ from .models import (
     Stats,
     Strategy,
     Ticket,
-    Usage,
-    UsageTotal,
     UserScores,
 )
 
@@ -135,7 +132,7 @@ class AsyncArena:
 
         Returns:
             The session with all its invites, which are shown only here. Give them to the players. The session also has
-            the creator's key for `fork`, `cancel`, `unlist` and `free_invites`, which is shown only here too.
+            the creator's key for `cancel`, `unlist` and `free_invites`, which is shown only here too.
         """
         return await self._ask(_calls.create(challenge, options, unlisted, idempotency_key))
 
@@ -156,31 +153,6 @@ class AsyncArena:
             offset: Number of sessions to skip.
         """
         return await self._ask(_calls.sessions(challenge, status, limit, offset))
-
-    async def fork(
-        self,
-        session_id: str,
-        at: int,
-        *,
-        creator_key: str,
-        reseed: bool = False,
-        idempotency_key: str | None = None,
-    ) -> Fork:
-        """Continues an ended session from one of its events, as a new session that counts nowhere.
-
-        The fork has the past of the original and new invites. Its players continue it at once, without a join: see
-        `seat`. The error is `CANNOT_FORK` if the session can't be continued from the event, and `PRIVATE_CHAT` if only
-        an administrator may copy its past.
-
-        Args:
-            session_id: The original.
-            at: Number of the last common event, as in the original's record.
-            creator_key: The key of the original's creator, or the administrator's token.
-            reseed: True for other random numbers after the event.
-            idempotency_key: A key with which repeated calls make one fork: at least 16 characters that others can't
-                guess.
-        """
-        return await self._ask(_calls.fork(session_id, at, reseed, creator_key, idempotency_key))
 
     async def cancel(self, session_id: str, *, creator_key: str) -> None:
         """Removes a session that has not ended, with its messages and invites.
@@ -312,22 +284,6 @@ class AsyncArena:
             idempotency_key: A key with which repeated calls act once.
         """
         await self._ask(_calls.send(self._options.caller, session_id, method, content, idempotency_key))
-
-    async def report_usage(self, session_id: str, usage: Usage, *, idempotency_key: str | None = None) -> UsageTotal:
-        """Reports the usage of one step of play, such as a request to a language model.
-
-        The reports are private until the session ends; then `SessionState.reported_usage` shows them to all.
-        The error is `SESSION_ENDED` if the session has ended.
-
-        Args:
-            session_id: The session.
-            usage: The usage of the step.
-            idempotency_key: A key with which repeated calls report once.
-
-        Returns:
-            The totals of the player's reports.
-        """
-        return await self._ask(_calls.report_usage(self._options.caller, session_id, usage, idempotency_key))
 
     async def say(
         self, session_id: str, content: str, *, to: str | None = None, idempotency_key: str | None = None
@@ -570,10 +526,6 @@ class AsyncSeat:
     async def send(self, method: str, content: str, *, idempotency_key: str | None = None) -> None:
         """Acts: see `AsyncArena.send`."""
         await self.arena.send(self.session_id, method, content, idempotency_key=idempotency_key)
-
-    async def report_usage(self, usage: Usage, *, idempotency_key: str | None = None) -> UsageTotal:
-        """Reports the usage of one step of play: see `AsyncArena.report_usage`."""
-        return await self.arena.report_usage(self.session_id, usage, idempotency_key=idempotency_key)
 
     async def say(self, content: str, *, to: str | None = None, idempotency_key: str | None = None) -> Sent:
         """Sends a chat message to all other players, or to one: see `AsyncArena.say`."""

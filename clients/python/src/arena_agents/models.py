@@ -154,60 +154,6 @@ class Attribution:
 
 
 @dataclass(frozen=True)
-class Usage:
-    """The usage of one step of play, such as a request to a language model."""
-
-    #: Tokens of the request, including cached ones.
-    input_tokens: int
-    #: Tokens of the answer.
-    output_tokens: int
-    #: Cached tokens of the request.
-    cached_tokens: int = 0
-    #: Cost in US dollars.
-    cost_usd: float | None = None
-    #: Duration in milliseconds.
-    ms: int | None = None
-    #: The model's name.
-    model: str | None = None
-    #: True if the tokens are an estimate.
-    estimated: bool = False
-
-
-@dataclass(frozen=True)
-class UsageTotal:
-    """The totals of a player's usage reports, which aren't verified."""
-
-    #: Number of reports.
-    reports: int
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int
-    #: Cost in US dollars, of the reports that have it.
-    cost_usd: float | None = None
-    #: Duration in milliseconds, of the reports that have it.
-    ms: int | None = None
-    #: True if some of the tokens are estimates.
-    estimated: bool = False
-    #: The models' names, in the order of their first report.
-    models: tuple[str, ...] = ()
-
-    @classmethod
-    def from_json(cls, value: object) -> UsageTotal:
-        """Reads a `UsageTotal` of the wire."""
-        fields = Fields(value)
-        return cls(
-            reports=fields.integer("reports"),
-            input_tokens=fields.integer("inputTokens"),
-            output_tokens=fields.integer("outputTokens"),
-            cached_tokens=fields.integer("cachedTokens"),
-            cost_usd=fields.find_number("costUsd"),
-            ms=fields.find_integer("ms"),
-            estimated=fields.flag("estimated"),
-            models=fields.list_of("models", as_text),
-        )
-
-
-@dataclass(frozen=True)
 class SessionState:
     """The state of a session. Identities and scores are published at its end."""
 
@@ -220,8 +166,6 @@ class SessionState:
     #: User ids by invite. Empty until the end.
     identities: dict[str, str] = field(default_factory=dict)
     attributions: tuple[Attribution, ...] = ()
-    #: The players' usage reports, by seat. Empty until the end, or if there are no reports.
-    reported_usage: tuple[UsageTotal, ...] = ()
     #: The time of the end, in milliseconds since 1970; None before the end.
     completed_at_ms: int | None = None
     #: True if the session was ended for lack of activity. Such a session counts for no player.
@@ -237,7 +181,6 @@ class SessionState:
             scores=fields.list_of("scores", Score.from_json),
             identities=fields.dict_of("playerIdentities", as_text),
             attributions=fields.list_of("attributions", Attribution.from_json),
-            reported_usage=fields.list_of("reportedUsage", UsageTotal.from_json),
             completed_at_ms=fields.find_integer("completedAt"),
             abandoned=fields.flag("abandoned"),
         )
@@ -275,7 +218,7 @@ class Session:
     script_version: str | None = None
     #: True if the session is in no list and no history, and counts nowhere.
     unlisted: bool = False
-    #: The creator's key, only in the answer to the creation. It authorizes `fork`, `cancel`, `unlist` and
+    #: The creator's key, only in the answer to the creation. It authorizes `cancel`, `unlist` and
     #: `free_invites`. Keep it secret.
     creator_key: str | None = field(default=None, repr=False)
 
@@ -298,40 +241,6 @@ class Session:
             script_version=fields.find_text("scriptVersion"),
             unlisted=fields.flag("unlisted"),
             creator_key=fields.find_text("creatorKey"),
-        )
-
-
-@dataclass(frozen=True)
-class Fork:
-    """A new session that continues another one from one of its events. Its players act at once, without a join."""
-
-    #: The fork's id.
-    id: str
-    #: The original's id.
-    of: str
-    #: The number of the last common event.
-    at: int
-    #: True if the fork has other random numbers after the event.
-    reseeded: bool
-    #: The new invites of the players, by seat. Each is the name of its player.
-    players: tuple[str, ...]
-    #: The session keys by seat; empty in standalone mode. Keep them secret.
-    session_keys: tuple[str, ...] = field(default=(), repr=False)
-    #: The key of the fork's creator. Keep it secret.
-    creator_key: str = field(default="", repr=False)
-
-    @classmethod
-    def from_json(cls, value: object) -> Fork:
-        """Reads the answer to a fork."""
-        fields = Fields(value)
-        return cls(
-            id=fields.text("id"),
-            of=fields.text("of"),
-            at=fields.integer("at"),
-            reseeded=fields.flag("reseeded"),
-            players=fields.list_of("players", as_text),
-            session_keys=fields.list_of("sessionKeys", as_text),
-            creator_key=fields.text("creatorKey"),
         )
 
 

@@ -56,35 +56,6 @@ Examples:
         /// Index of the message, from 1.
         index: u64,
     },
-    /// List the messages that readers have reported.
-    #[command(after_help = "\
-Examples:
-  arena admin reports
-  arena admin hide ID 3      deletes the message
-  arena admin dismiss ID 3   keeps it")]
-    Reports {
-        /// Maximum number of reports, up to 100 [default: the server's]
-        #[arg(long, value_name = "N")]
-        limit: Option<u32>,
-        /// Number of newest reports to skip [default: 0]
-        #[arg(long, value_name = "N")]
-        offset: Option<u64>,
-    },
-    /// Dismiss the reports of a message, or all reports of an address. The messages stay.
-    #[command(after_help = "\
-Examples:
-  arena admin dismiss ID 3                  the reports of message 3 of a session's chat
-  arena admin dismiss --address 192.0.2.7   the reports of an address, as `arena admin reports` shows it")]
-    Dismiss {
-        /// Channel: a session id, challenge_ID or invites.
-        #[arg(required_unless_present = "address", requires = "index")]
-        channel: Option<String>,
-        /// Index of the message, from 1.
-        index: Option<u64>,
-        /// Address of the reporter.
-        #[arg(long, value_name = "ADDRESS", conflicts_with = "channel")]
-        address: Option<String>,
-    },
     /// Ban a user, a key or an address. A banned user can still read; a banned address receives only the reason.
     #[command(after_help = "\
 Examples:

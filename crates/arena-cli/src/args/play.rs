@@ -152,10 +152,6 @@ pub struct ModelArgs {
     /// Sampling seed, for endpoints that accept one.
     #[arg(long, value_name = "N", requires = "any_model")]
     pub seed: Option<i64>,
-    /// Don't report usage to the server. By default it receives the model's name and each request's tokens, cost and
-    /// time, and publishes them when the session has ended.
-    #[arg(long, requires = "any_model")]
-    pub no_usage_report: bool,
     /// Transcript of all requests, answers and costs [default: play-SESSION-seatN.jsonl]
     #[arg(long, value_name = "FILE", requires = "any_model")]
     pub transcript: Option<PathBuf>,
@@ -179,7 +175,6 @@ impl ModelArgs {
             ("--no-tools", self.no_tools),
             ("--temperature", self.temperature.is_some()),
             ("--seed", self.seed.is_some()),
-            ("--no-usage-report", self.no_usage_report),
             ("--transcript", self.transcript.is_some()),
         ];
         given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)

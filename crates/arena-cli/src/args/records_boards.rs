@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use arena_model::SessionId;
 use clap::{Args, Subcommand};
 
 use super::records::LogKeyArgs;
@@ -64,14 +63,13 @@ pub struct RebuildArgs {
 /// Subcommands of `arena session`.
 #[derive(Debug, Subcommand)]
 pub enum SessionVerb {
-    /// Continue a session from one of its events: a record in a file, or an ended session on a server.
+    /// Continue a recorded session from one of its events.
     #[command(after_help = "\
 Examples:
   arena session fork game.jsonl --at 12                       repeat the rest of the game
   arena session fork game.jsonl --at 12 --swap 1=house --out fork.jsonl
   arena session fork game.jsonl --at 12 --swap 1=model:NAME@ollama --others random
   arena session fork game.jsonl --at 12 --swap 1=house --count 100 --reseed --out forks
-  arena session fork ID --at 12 --creator-key o_…             on a server
 
 The fork has the same past as the original up to the event, and the same randomness after it; --reseed draws other random \
 numbers. Time stands still while agents think, and moves on to a deadline when no agent acts. Each fork is a new session \
@@ -80,11 +78,7 @@ with a record of its own, which names the original and never counts on a leaderb
 Agents: house, house:easy, random, or a language model (model:NAME, model:NAME@URL, model:NAME@PRESET). Seats are numbered \
 from 1. Without --swap, --others and --reseed, all players repeat their recorded actions.
 
-The record must be of an ended session and open all contents up to the event.
-
-On a server, the fork is a new session, unlisted and unrated, which its players continue at once. The answer contains \
-their new invites, which identify them, and the key of the fork's creator. Agents for seats, --count, --out and --challenge \
-work on files only.")]
+The record must be of an ended session and open all contents up to the event.")]
     Fork(ForkSessionArgs),
     /// Remove a session that hasn't ended. The arena's log shows the removal.
     #[command(after_help = "\
@@ -131,15 +125,12 @@ Invites that were announced to the public are left out.")]
 impl SessionVerb {
     /// Returns true if the command calls a server.
     pub fn calls_server(&self) -> bool {
-        match self {
-            SessionVerb::Fork(args) => args.session().is_some(),
-            SessionVerb::Cancel { .. } | SessionVerb::Unlist { .. } | SessionVerb::Invites { .. } => true,
-        }
+        !matches!(self, SessionVerb::Fork(_))
     }
 }
 
 /// The credentials of a session's creator or of the administrator.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 #[command(next_help_heading = "Server")]
 pub struct CreatorArgs {
     /// Key of the session's creator, which `arena challenges create` prints.
@@ -155,8 +146,7 @@ pub struct CreatorArgs {
 /// Options of `arena session fork`.
 #[derive(Debug, Args)]
 pub struct ForkSessionArgs {
-    /// Record of an ended session, or the id of an ended session on a server.
-    #[arg(value_name = "FILE|ID")]
+    /// Record of an ended session.
     pub file: PathBuf,
     /// Number of the last event that the fork shares with the original.
     #[arg(long, value_name = "EVENT")]
@@ -179,30 +169,6 @@ pub struct ForkSessionArgs {
     /// Folder of a scripted challenge, for records of it; may be repeated.
     #[arg(long = "challenge", value_name = "DIR")]
     pub challenges: Vec<PathBuf>,
-    #[command(flatten)]
-    pub creator: CreatorArgs,
-}
-
-impl ForkSessionArgs {
-    /// Returns the id of the session on a server; `None` for a record in a file. A file takes precedence.
-    pub fn session(&self) -> Option<SessionId> {
-        // The id of the session's operator channel is accepted too, as in `arena record get`.
-        let text = self.file.to_str()?;
-        let id = text.strip_prefix("challenge_").unwrap_or(text).parse().ok()?;
-        (!self.file.exists()).then_some(id)
-    }
-
-    /// Returns the first given option that works on files only.
-    pub fn file_option(&self) -> Option<&'static str> {
-        let options = [
-            ("--swap", !self.swaps.is_empty()),
-            ("--others", self.others.is_some()),
-            ("--count", self.count > 1),
-            ("--out", self.out.is_some()),
-            ("--challenge", !self.challenges.is_empty()),
-        ];
-        options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
-    }
 }
 
 /// An agent for one seat.
@@ -256,38 +222,6 @@ pub struct ForkMatchArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_fork_is_of_a_session_or_of_a_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let id = "018f6b2e-0000-7000-8000-00000000abcd";
-        let named_so = folder.path().join(id);
-        std::fs::write(&named_so, "").unwrap();
-        for (file, expected) in [
-            (PathBuf::from(id), Some(id)),
-            (PathBuf::from(format!("challenge_{id}")), Some(id)),
-            (PathBuf::from("game.jsonl"), None),
-            (PathBuf::from("-"), None),
-            (named_so, None),
-        ] {
-            let creator = CreatorArgs::default();
-            let (swaps, challenges) = (Vec::new(), Vec::new());
-            let args = ForkSessionArgs {
-                file,
-                at: 2,
-                swaps,
-                others: None,
-                reseed: true,
-                count: 1,
-                out: None,
-                challenges,
-                creator,
-            };
-            assert_eq!(args.session().map(|id| id.to_string()).as_deref(), expected, "{args:?}");
-            assert_eq!(args.file_option(), None);
-            assert_eq!(ForkSessionArgs { count: 2, ..args }.file_option(), Some("--count"));
-        }
-    }
 
     #[test]
     fn seats_are_counted_from_1() {

@@ -42,7 +42,7 @@ Examples:
   arena challenges metadata psi      lists the options, their defaults and bounds
 
 The answer also contains the creator's key (creatorKey), which is printed only here. With it, `arena session` lists the \
-free invites, cancels and unlists the session, and forks it after its end.")]
+free invites, and cancels and unlists the session.")]
     Create {
         /// Challenge type, such as psi.
         name: String,

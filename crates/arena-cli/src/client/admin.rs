@@ -48,22 +48,6 @@ impl Arena {
         self.post("/api/admin/messages/hide", json!({ "channel": channel, "index": index }))
     }
 
-    /// Gets the reports of messages.
-    pub fn reports(&self, limit: Option<u32>, offset: Option<u64>) -> Result<Answer, CallError> {
-        self.get("/api/admin/reports", &paging(limit, offset), None)
-    }
-
-    /// Dismisses the reports of a message, or those of an address.
-    pub fn dismiss(
-        &self,
-        channel: Option<&str>,
-        index: Option<u64>,
-        address: Option<&str>,
-    ) -> Result<Answer, CallError> {
-        let body = json!({ "channel": channel, "index": index, "address": address });
-        self.post("/api/admin/reports/dismiss", body)
-    }
-
     /// Bans a user, key or address.
     pub fn ban(&self, subject: &SubjectArgs, reason: &str) -> Result<Answer, CallError> {
         let SubjectArgs { user, key, address } = subject;

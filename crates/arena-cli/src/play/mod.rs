@@ -170,26 +170,5 @@ fn print_session(seat: &PlayerSeat, ending: Option<Ending>, spent: Option<Value>
         let you = if seat.players_at(&ending).get(number) == Some(&seat.you) { " (you)" } else { "" };
         table.row([format!("Player {}{you}", number + 1), score["security"].to_string(), score["utility"].to_string()]);
     }
-    print(&table.right([1, 2]).to_string())?;
-    print_usage(seat, &ending)
-}
-
-/// Prints the usage that players reported, if any.
-fn print_usage(seat: &PlayerSeat, ending: &Ending) -> Result<(), Failure> {
-    let mut table = Table::new(&["reported usage", "model", "requests", "tokens in", "tokens out", "USD"]);
-    let mut is_empty = true;
-    for (player, total) in seat.players_at(ending).iter().zip(&ending.reported_usage) {
-        // Servers of other implementations may omit values; their cells stay empty.
-        if total["reports"].as_u64().unwrap_or(0) == 0 {
-            continue;
-        }
-        let models: Vec<&str> = total["models"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let number = |name: &str| total[name].as_u64().map(|number| number.to_string()).unwrap_or_default();
-        let cost = total["costUsd"].as_f64().map(|cost| format!("{cost:.4}")).unwrap_or_default();
-        let models = printable(&models.join(", ")).into_owned();
-        let [requests, input, output] = ["reports", "inputTokens", "outputTokens"].map(number);
-        table.row([seat.name_of(player), models, requests, input, output, cost]);
-        is_empty = false;
-    }
-    if is_empty { Ok(()) } else { print(&table.right([2, 3, 4, 5]).to_string()) }
+    print(&table.right([1, 2]).to_string())
 }

@@ -58,8 +58,6 @@ pub struct Model {
     context_tokens: u64,
     params: Params,
     transcript: Transcript,
-    /// True if the program reports the model's usage to the server.
-    reports: bool,
     /// The messages and actions of this run that haven't appeared in the channels yet.
     own: Vec<(ChannelKind, String)>,
     /// The reason why the model stopped before the end of the session: the option of a reached limit, or `refused`.
@@ -94,7 +92,6 @@ impl Model {
             context_tokens: args.context_tokens.unwrap_or(CONTEXT_TOKENS),
             params: Params { temperature: args.temperature, seed: args.seed, ..Params::default() },
             transcript: Transcript::of(args.transcript.as_deref())?,
-            reports: !args.no_usage_report,
             own: Vec::new(),
             stopped: None,
             fault: None,
@@ -276,28 +273,7 @@ impl Model {
                 "tokens_in": usage.input, "tokens_cached": usage.cached, "tokens_out": usage.output, "cost_usd": cost,
             }),
         )?;
-        self.report(seat, usage, ms, cost)?;
         Ok(Asked::Answer(answer))
-    }
-
-    /// Reports the usage of a request to the server. If the server doesn't support usage reports, the program doesn't
-    /// send another one.
-    fn report(&mut self, seat: &PlayerSeat, usage: Usage, ms: u64, cost: Option<f64>) -> Result<(), Failure> {
-        if !self.reports {
-            return Ok(());
-        }
-        let Usage { input, cached, output, .. } = usage;
-        let report = json!({
-            "model": self.name, "inputTokens": input, "cachedTokens": cached.min(input), "outputTokens": output, "ms": ms,
-            "estimated": self.spent.is_estimated(),
-        });
-        let Value::Object(mut report) = report else { unreachable!("it is an object") };
-        report.extend(cost.map(|cost| ("costUsd".to_owned(), json!(cost))));
-        let Some(error) = seat.report_usage(&report) else { return Ok(()) };
-        // After other errors, the server may accept the next report.
-        let is_final = matches!(error, CallError::Refused { .. } | CallError::NotAnArena { .. });
-        self.reports = !is_final;
-        self.transcript.note("usage", json!({"turn": self.spent.turns, "refused": error.to_string()}))
     }
 
     /// Performs the model's calls in order.

@@ -77,9 +77,6 @@ pub struct Ending {
     pub players: Vec<String>,
     /// The players' scores, by seat.
     pub scores: Vec<Value>,
-    /// The resource usage that players reported, by seat, if the server provides it.
-    #[serde(rename = "reportedUsage")]
-    pub reported_usage: Vec<Value>,
     /// True if the server closed the session because no player acted.
     pub abandoned: bool,
 }
@@ -91,7 +88,6 @@ impl Ending {
         Ending {
             players: Vec::new(),
             scores: content.lines().filter_map(line).collect(),
-            reported_usage: Vec::new(),
             abandoned: content.contains("\nAbandoned:"),
         }
     }

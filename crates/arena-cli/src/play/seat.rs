@@ -193,12 +193,6 @@ impl PlayerSeat {
         refusal(self.arena.say(&self.session, text, to))
     }
 
-    /// Reports the resource usage of a step. `report` has the fields of the API. Returns the error if the report fails;
-    /// the play continues nevertheless.
-    pub fn report_usage(&self, report: &Map<String, Value>) -> Option<CallError> {
-        self.arena.report_usage(&self.session, report).err()
-    }
-
     /// Returns true if the challenge has a method of this name.
     pub fn has_method(&self, name: &str) -> bool {
         self.metadata.methods.iter().any(|method| method.name == name)
@@ -294,7 +288,7 @@ impl PlayerSeat {
     /// Returns the result of the session as JSON.
     pub fn result(&self, ending: &Ending) -> Value {
         let players = self.players_at(ending);
-        let mut result = serde_json::json!({
+        serde_json::json!({
             "session": self.session,
             "challenge": self.challenge,
             "you": self.you,
@@ -302,11 +296,7 @@ impl PlayerSeat {
             "players": players,
             "scores": ending.scores,
             "abandoned": ending.abandoned,
-        });
-        if !ending.reported_usage.is_empty() {
-            result["reportedUsage"] = serde_json::json!(ending.reported_usage);
-        }
-        result
+        })
     }
 }
 

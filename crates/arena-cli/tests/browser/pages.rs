@@ -173,7 +173,6 @@ impl SiteFixture {
             at("waiting", waiting, there),
             at("left", left, there),
             at("session", format!("/sessions/{psi}"), "document.body.innerText.includes('Result')"),
-            at("report", format!("/sessions/{psi}/report?message=chat-1"), there),
             at("snake", format!("/play/{}", seats[0]), live),
             at("chess", format!("/play/{mover}"), live),
             at(
@@ -182,7 +181,6 @@ impl SiteFixture {
                 "document.body.innerText.includes('Result') && document.querySelector('canvas')",
             ),
             at("watched", format!("/sessions/{chess}"), live),
-            at("embed", format!("/embed/{chess}"), "document.querySelector('#board svg')"),
             at("seat", format!("/play/{}", open[0]), there),
             at("leaderboards", "/leaderboards".to_owned(), there),
             at("leaderboard", "/leaderboards/psi?compare=ada,mallory".to_owned(), there),

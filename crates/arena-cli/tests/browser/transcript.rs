@@ -61,20 +61,3 @@ fn chat_moves_and_notes_are_one_timeline_which_flags_the_leak() {
     let sizes = watcher.run(sizes);
     assert!(sizes.as_array().unwrap().iter().filter_map(Value::as_f64).all(|size| size >= 24.0), "{sizes}");
 }
-
-#[test]
-fn a_board_is_drawn_in_a_frame_of_another_page() {
-    let data = data_folder();
-    let world = World::start(data.path(), &[]);
-    let (session, invites) = world.create("chess", &json!({}));
-    for (invite, user) in invites.iter().zip(["ada", "ben"]) {
-        world.join(invite, user);
-    }
-    let driver = Driver::start();
-    let window = driver.window();
-    window.open(&world.page(&format!("/embed/{session}")));
-    window.see("Chess");
-    window.wait("document.querySelector('#board svg')");
-    world.client.act(&session, &invites[0], "resign", "").ok();
-    window.see("won, because ada dropped out.");
-}

@@ -1,8 +1,8 @@
 //! The commands of a session's creator, against a real server.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::program::{Run, run, run_with};
+use crate::program::{Run, run_with};
 use crate::records::RecordFixture;
 
 /// A session that the program has created.
@@ -25,13 +25,6 @@ fn create(fixture: &RecordFixture, options: &[&str]) -> CreatedSession {
 fn join(fixture: &RecordFixture, session: &CreatedSession) {
     for invite in &session.invites {
         fixture.server.client().join(invite).ok();
-    }
-}
-
-/// Lets both players guess, which ends the game.
-fn guess(fixture: &RecordFixture, id: &str, players: &[String]) {
-    for player in players {
-        fixture.server.client().act(id, player, "guess", "1").ok();
     }
 }
 
@@ -83,43 +76,4 @@ fn only_the_administrator_cancels_a_rated_game_that_has_begun() {
     join(&fixture, &unrated);
     let canceled = fixture.run(&["session", "cancel", &unrated.id, "--creator-key", &unrated.key]);
     assert_eq!(canceled.json(), json!({ "canceled": true }));
-}
-
-#[test]
-fn a_session_on_a_server_is_forked_and_the_record_of_the_fork_verifies() {
-    let fixture = RecordFixture::open();
-    let session = create(&fixture, &[]);
-    join(&fixture, &session);
-    let fork = |options: &[&str]| {
-        fixture.run(&[&["session", "fork", &session.id, "--at", "2", "--creator-key", &session.key], options].concat())
-    };
-    check_refusal(&fork(&[]), 3, "the session has not ended");
-    guess(&fixture, &session.id, &session.invites);
-    for option in [["--swap", "1=house"], ["--others", "house"], ["--count", "2"], ["--out", "fork.jsonl"]] {
-        check_refusal(&fork(&option), 2, &format!("{} works on files only", option[0]));
-    }
-
-    for (options, reseeded) in [(&[][..], false), (&["--reseed"][..], true)] {
-        let made = fork(options).json();
-        assert_eq!(
-            (&made["of"], &made["at"], &made["reseeded"]),
-            (&json!(session.id), &json!(2), &json!(reseeded)),
-            "{made}"
-        );
-        let id = made["id"].as_str().unwrap();
-        let players: Vec<String> = serde_json::from_value(made["players"].clone()).unwrap();
-        // The fork is in no list, and its players return to their seats nevertheless.
-        fixture.server.client().act(id, &players[1], "guess", "1").ok();
-        let played = fixture.run(&["play", "--from", &players[0], "--agent", "house", "--json"]);
-        assert_eq!(played.code, 0, "{played:#?}");
-        assert!(played.stdout.contains(id), "{played:#?}");
-        let record = fixture.get(id, &format!("{id}.jsonl"), &[]);
-        let verified = run(&["verify", &record, "--json"]);
-        assert_eq!(verified.code, 0, "{verified:#?}");
-        let line: Value = serde_json::from_str(verified.stdout.lines().next().unwrap()).unwrap();
-        assert!(line["checked"].as_array().unwrap().contains(&json!("rules")), "{line}");
-        assert!(made["creatorKey"].as_str().unwrap().starts_with("o_"), "{made}");
-    }
-    let admin = fixture.run(&["session", "fork", &session.id, "--at", "2", "--admin", "--data", fixture.data()]);
-    assert_eq!(admin.json()["of"], json!(session.id));
 }

@@ -139,8 +139,6 @@ fn every_verb_has_help_with_examples() {
         admin benchmark
         admin delete-user
         admin hide
-        admin reports
-        admin dismiss
         admin ban
         admin unban
         admin bans

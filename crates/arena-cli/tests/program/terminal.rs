@@ -77,7 +77,7 @@ fn texts_from_others_cannot_control_a_terminal() {
     let user = json!({"userId": HOSTILE, "username": HOSTILE, "model": HOSTILE});
     let entry =
         json!({"playerId": HOSTILE, "gamesPlayed": 1, "metrics": {HOSTILE: 1}, "username": HOSTILE, "model": HOSTILE});
-    let cases: [(&[&str], Value); 16] = [
+    let cases: [(&[&str], Value); 15] = [
         (&["challenges", "metadata"], json!({HOSTILE: rules})),
         (&["challenges", "metadata", "x"], rules.clone()),
         (&["challenges", "list"], json!({"challenges": [session], "total": 1, "offset": 0})),
@@ -91,10 +91,6 @@ fn texts_from_others_cannot_control_a_terminal() {
         (&["chat", "sync", "x"], json!({"messages": [message], "count": 1})),
         (&["chat", "send", "x", "y"], json!({"index": 1, "channel": HOSTILE, "to": HOSTILE})),
         (&["session", "invites", "x", "--creator-key", "k"], json!({"invites": [HOSTILE]})),
-        (
-            &["session", "fork", "018f6b2e-0000-7000-8000-00000000abcd", "--at", "2", "--creator-key", "k"],
-            json!({"id": HOSTILE, "of": HOSTILE, "at": 2, "players": [HOSTILE], "creatorKey": HOSTILE}),
-        ),
         (&["scoring"], json!([entry])),
         (&["scoring", "x"], json!({HOSTILE: [entry]})),
         (&["users", "get"], json!([user])),

@@ -2,12 +2,8 @@
 
 use std::sync::Arc;
 
-use arena_engine::{
-    Act, Administrator, Chat, Engine, Join, Limits, RecordSource, ReportUsage, Requester, Respond, Withdrawal,
-};
-use arena_model::{
-    ChallengeType, Channel, InactivityLimits, InviteCode, Party, Scoring, SessionId, Status, UsageReport,
-};
+use arena_engine::{Act, Administrator, Chat, Engine, Join, Limits, RecordSource, Requester, Respond, Withdrawal};
+use arena_model::{ChallengeType, Channel, InactivityLimits, InviteCode, Party, Scoring, SessionId, Status};
 use arena_store::Store;
 use arena_testkit::{TestEnvironment, data_folder};
 use serde_json::Map;
@@ -45,7 +41,7 @@ async fn act(engine: &Engine, session: SessionId, from: InviteCode, method: Opti
     let _ = engine.act(act, None, Respond::new(|_| String::new())).await;
 }
 
-/// Begins a session with users, chat, a usage report and an action.
+/// Begins a session with users, chat and an action.
 async fn begin(engine: &Engine, environment: &TestEnvironment, challenge: &str) -> (SessionId, Vec<InviteCode>) {
     let (id, invites) = create_of(engine, challenge).await;
     engine.announce(invites[0], None, Respond::new(|_| String::new())).await.expect("a free invite");
@@ -55,18 +51,6 @@ async fn begin(engine: &Engine, environment: &TestEnvironment, challenge: &str) 
     }
     say(engine, id, invites[0], None, "good luck, \"all\" ✓").await;
     say(engine, id, invites[1], Some(invites[0]), "between us").await;
-    let report = UsageReport {
-        at: environment.now(),
-        model: None,
-        input_tokens: 7,
-        output_tokens: 5,
-        cached_tokens: 0,
-        cost_usd: None,
-        ms: None,
-        estimated: false,
-    };
-    let report = ReportUsage { session: id, from: Party::Player(invites[0]), report };
-    engine.report_usage(report, None, Respond::new(|_| String::new())).await.expect("a player may report");
     environment.advance_ms(11);
     act(engine, id, invites[0], Some("guess"), "1").await;
     act(engine, id, invites[1], None, "{}").await;

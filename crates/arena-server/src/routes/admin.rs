@@ -9,7 +9,6 @@ mod export;
 mod import;
 mod messages;
 mod recompute;
-mod reports;
 mod sessions;
 mod users;
 
@@ -41,8 +40,6 @@ pub(super) fn list(arena: &Arena) -> Vec<Route> {
         routes!(import::import),
         routes!(messages::hide_message),
         routes!(recompute::recompute),
-        routes!(reports::list_reports),
-        routes!(reports::dismiss_reports),
         routes!(sessions::remove_session),
         routes!(benchmark::set_benchmark),
         routes!(users::delete_user),

@@ -30,7 +30,7 @@ struct NewChallenge {
 /// Creates a session.
 ///
 /// Only this response contains all invites: pass them on to the players. It also contains the creator's key, which cancels
-/// and unlists the session, lists its free invites, and forks it after its end.
+/// and unlists the session, and lists its free invites.
 #[utoipa::path(post, path = "/api/challenges/{name}", tag = "challenges",
     params(("name" = String, Path, description = "The challenge type's id.", example = "psi"), Sender, CreationKey),
     request_body(content = Option<NewChallenge>, description = "Optional."),

@@ -1,13 +1,10 @@
-//! `POST /api/sessions/{id}/fork`, `…/cancel` and `…/unlist`, `GET /api/sessions/{id}/invites`: the rights of a session's
+//! `POST /api/sessions/{id}/cancel` and `…/unlist`, `GET /api/sessions/{id}/invites`: the rights of a session's
 //! creator and of the administrator. The answer to the creation contains the creator's key.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
-use std::time::Duration;
 
-use arena_engine::{Administrator, EngineError, Fork, Requester, Withdrawal};
-use arena_model::{InviteCode, Seat, Session, SessionId, SessionView, Status};
-use arena_record::RecordError;
+use arena_engine::{Administrator, EngineError, Requester, Withdrawal};
+use arena_model::{InviteCode, Session, SessionId, SessionView, Status};
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -18,17 +15,7 @@ use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::authority::Authority;
 use crate::error::{ApiError, ApiResult};
-use crate::ledger::bytes_of;
-use crate::openapi::CreationKey;
-use crate::records::RecordFailure;
-use crate::records::forks::{ForkFailure, WantedFork};
 use crate::request::{Get, Post};
-
-/// The number of forks that are made at the same time. Each plays a game again, with the whole record in memory.
-pub(crate) const FORKS_AT_ONCE: usize = 2;
-
-/// Maximum time that a request waits for its turn to make a fork.
-const FORK_WAIT: Duration = Duration::from_secs(10);
 
 /// A new session with its creator's key.
 #[derive(ToSchema)]
@@ -38,8 +25,8 @@ const FORK_WAIT: Duration = Duration::from_secs(10);
 pub(super) struct NewSession<'s> {
     #[serde(flatten)]
     session: SessionView<'s>,
-    /// The creator's key, which authorizes its holder as a bearer token to cancel, unlist and fork the session. Only this
-    /// response contains it.
+    /// The creator's key, which authorizes its holder as a bearer token to cancel and unlist the session. Only this response
+    /// contains it.
     #[schema(pattern = "^o_[0-9a-f]{64}$")]
     creator_key: String,
 }
@@ -55,169 +42,12 @@ pub(super) fn with_creator_key(arena: &Arena, mut answer: String) -> ApiResult<S
         id: String,
     }
     let id = serde_json::from_str(&answer).ok().and_then(|Created { id }| id.parse::<SessionId>().ok());
-    let id = id.ok_or_else(damaged)?;
+    let id =
+        id.ok_or_else(|| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "the stored answer is damaged"))?;
     let brace = answer.pop();
     debug_assert_eq!(brace, Some('}'), "an answer to a creation is an object with fields");
     answer.push_str(&format!(r#","creatorKey":"{}"}}"#, arena.records.creator_key(id)));
     Ok(answer)
-}
-
-fn damaged() -> ApiError {
-    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "the stored answer is damaged")
-}
-
-/// A fork of a session.
-#[derive(Deserialize, ToSchema)]
-#[schema(example = json!({ "at": 4 }))]
-struct ForkRequest {
-    /// The number of the last event that the fork shares with the original, as in the original's record. All players must
-    /// have joined, and the game must not be over.
-    #[schema(minimum = 1)]
-    at: u64,
-    /// True for other random numbers after the event. By default, the fork continues with those of the original.
-    #[schema(required = false)]
-    reseed: Option<bool>,
-}
-
-/// The fork of a session. It is active: its players act at once, without a join.
-#[derive(Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct ForkedSession {
-    /// The fork's id.
-    #[schema(example = "018f6b2e-0000-7000-8000-00000000abcd")]
-    id: String,
-    /// The original's id.
-    #[schema(example = "018f6b2e-0000-7000-8000-00000000abce")]
-    of: String,
-    /// The number of the last common event.
-    at: u64,
-    /// True if the fork has other random numbers after the event.
-    reseeded: bool,
-    /// The new invites of the players by seat. Each is the name of its player.
-    #[schema(example = json!(["inv_018f6b2e-0000-7000-8000-00000000abcd"]))]
-    players: Vec<String>,
-    /// The session keys by seat, which identify the players' requests. Absent where players don't sign.
-    // The stored response has no keys.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Vec<String>, required = false)]
-    session_keys: Option<Vec<String>>,
-    /// The key of the fork's creator.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, required = true, pattern = "^o_[0-9a-f]{64}$")]
-    creator_key: Option<String>,
-}
-
-/// Continues an ended session from one of its events, as a new session.
-///
-/// The fork has the same past and new invites for all seats. Contents name the players by their new invites. Its times
-/// are shifted, so that the last common event is now, and its deadlines run at once. It is unlisted and counts on no board.
-/// Its record names the original. If the original's past contains private chat that isn't public, only an administrator
-/// can fork it. A fork counts as 20 requests against the limit of the caller's address.
-#[utoipa::path(post, path = "/api/sessions/{id}/fork", tag = "records", security(("administratorToken" = []), ("ownerKey" = [])),
-    params(("id" = String, Path, description = "The session's id.", example = "018f6b2e-0000-7000-8000-00000000abcd"), CreationKey),
-    request_body = ForkRequest,
-    responses((status = 200, body = ForkedSession, description = "The fork."),
-        (status = 400, description = "`UNKNOWN_CHALLENGE`: this server doesn't host the challenge type."),
-        (status = 403, description = "`PRIVATE_CHAT`: the past contains private chat, so only an administrator can fork it."),
-        (status = 404, description = "`CHALLENGE_NOT_FOUND`: the session doesn't exist."),
-        (status = 409, description = "
-            `CANNOT_FORK`: the session can't be continued from this event.
-            `SCRIPT_MISSING`: the session uses a version of a script that this server doesn't have."),
-        (status = 422, description = "`RECORD_TOO_LONG`: the session's messages have more than 128 MiB."),
-        (status = 429, description = "`TOO_MANY_SESSIONS`: too many sessions of this address haven't ended."),
-        (status = 503, description = "
-            `SERVER_BUSY`: the server is making other forks.
-            `SIGNER_UNAVAILABLE`: the program that holds the record key doesn't sign now.
-            `LOG_NOT_READY`: the server is still reading its log."),
-        (status = 507, description = "`DISK_ALMOST_FULL`: the server's disk is almost full; games that have begun go on.")))]
-pub(crate) async fn fork_session(State(arena): State<Arena>, request: Post) -> ApiResult {
-    let (by, id) = authorize(&arena, &request)?;
-    let ForkRequest { at, reseed } = request.body()?;
-    let is_reseeded = reseed == Some(true);
-    request.check_unguessable()?;
-    let once = request.once(&format!("fork {id} {}", by.scope(request.address)));
-    if let Some(answer) = arena.engine.find_answer(once).await? {
-        return forked(&arena, &answer);
-    }
-    let sees_private_chat = matches!(by, Authority::Administrator(_)) || arena.settings.sessions.reveal_chat;
-    let wanted = WantedFork { of: id, at, is_reseeded, sees_private_chat };
-    arena.rates.admit_fork(request.address)?;
-    arena.admit_session(request.address, None).await?;
-    let fork = match make_fork(&arena, wanted).await? {
-        Ok(fork) => fork,
-        Err(ForkFailure::Engine(error) | ForkFailure::Record(RecordFailure::Engine(error))) => {
-            return Err(not_found(error));
-        }
-        Err(ForkFailure::Record(RecordFailure::Starting)) => return Err(super::log::starting()),
-        Err(ForkFailure::Record(RecordFailure::Record(error @ RecordError::Unsigned(_)))) => {
-            return Err(super::records::unsigned(&arena, &error, id));
-        }
-        Err(ForkFailure::Record(error)) => {
-            tracing::error!(%error, session = %id, "cannot write the record of a session to fork: {error}");
-            return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "cannot write the record"));
-        }
-        Err(error @ ForkFailure::Impossible(_)) => {
-            return Err(ApiError::new(StatusCode::CONFLICT, "CANNOT_FORK", format!("cannot fork: {error}")));
-        }
-        Err(error @ ForkFailure::NoEvent(_)) => return Err(ApiError::bad_request("INVALID_FIELD", error.to_string())),
-        Err(error @ ForkFailure::PrivateChat(_)) => {
-            return Err(ApiError::new(StatusCode::FORBIDDEN, "PRIVATE_CHAT", error.to_string()));
-        }
-    };
-    by.record_audit(&arena, "fork", json!({ "session": id, "fork": fork.session.facts.id, "at": at })).await?;
-    let respond = arena.charging(request.address, move |written| {
-        let session = written.session;
-        to_text(&ForkedSession {
-            id: session.facts.id.to_string(),
-            of: id.to_string(),
-            at,
-            reseeded: is_reseeded,
-            players: session.seats.iter().map(|occupant| occupant.invite.to_string()).collect(),
-            session_keys: None,
-            creator_key: None,
-        })
-    });
-    // The past of a fork isn't among the messages that the fork itself writes.
-    let past = bytes_of(&fork.session, &fork.messages);
-    let fork_id = fork.session.facts.id;
-    let answer = arena.engine.fork(fork, once, respond).await?;
-    arena.ledger.charge(request.address, past);
-    arena.ledger.note_session(request.address, fork_id);
-    forked(&arena, &answer)
-}
-
-/// Makes a fork when it is this request's turn.
-///
-/// # Errors
-/// 503 if other forks take too long.
-async fn make_fork(arena: &Arena, wanted: WantedFork) -> ApiResult<Result<Fork, ForkFailure>> {
-    let place = Arc::clone(&arena.fork_places).acquire_owned();
-    let Ok(Ok(place)) = tokio::time::timeout(FORK_WAIT, place).await else {
-        return Err(ApiError::busy("the server is making other forks"));
-    };
-    let arena = arena.clone();
-    // The work continues if the client closes the connection, so a task keeps the place until the work is done.
-    let work = tokio::spawn(async move {
-        let _place = place;
-        arena.records.follow_log(&arena).await;
-        arena.records.make_fork(&arena.engine, wanted).await
-    });
-    work.await.map_err(|error| {
-        tracing::error!(%error, session = %wanted.of, "cannot make a fork: {error}");
-        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "cannot make the fork")
-    })
-}
-
-/// Adds the keys to the stored answer to a fork.
-fn forked(arena: &Arena, answer: &str) -> ApiResult {
-    let mut fork: ForkedSession = serde_json::from_str(answer).map_err(|_| damaged())?;
-    let id: SessionId = fork.id.parse().map_err(|_| damaged())?;
-    fork.session_keys = arena.auth.as_ref().map(|auth| {
-        let key = |seat| auth.secret.session_key(id, Seat(seat)).reveal();
-        (0..fork.players.len()).map(key).collect()
-    });
-    fork.creator_key = Some(arena.records.creator_key(id));
-    Ok(json(to_text(&fork)))
 }
 
 /// The session was canceled.

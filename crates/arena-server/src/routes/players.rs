@@ -12,7 +12,7 @@ use super::list::view_of;
 
 /// Returns the session in which a player has this public name.
 ///
-/// Unlisted sessions, such as forks, are found too.
+/// Unlisted sessions are found too.
 #[utoipa::path(get, path = "/api/players/{invite}", tag = "challenges",
     params(("invite" = String, Path, description = "The public name of the player: the invite of the seat.", example = "inv_018f6b2e-0000-7000-8000-00000000abcd")),
     responses((status = 200, body = SessionView, description = "The public view of the session."),

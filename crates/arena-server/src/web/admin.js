@@ -139,11 +139,11 @@ async function look() {
     if (!token) return;
     if (!document.hidden) {
         try {
-            const [audit, bans, budgets, reports, active, metrics, ready] = await Promise.all([
-                read("/api/admin/audit?limit=20"), read("/api/admin/bans"), read("/api/admin/budgets"), read("/api/admin/reports?limit=20"), read("/api/challenges?status=active&limit=20"),
+            const [audit, bans, budgets, active, metrics, ready] = await Promise.all([
+                read("/api/admin/audit?limit=20"), read("/api/admin/bans"), read("/api/admin/budgets"), read("/api/challenges?status=active&limit=20"),
                 ask("/metrics"), fetch("/ready").then((answer) => answer.json()),
             ]);
-            show(audit, bans, budgets, reports, active, numbers(metrics), ready);
+            show(audit, bans, budgets, active, numbers(metrics), ready);
             [door.hidden, inside.hidden, refusal.hidden] = [true, false, true];
         } catch (error) {
             if (error.status === 401) return leave("Invalid administrator token");
@@ -153,7 +153,7 @@ async function look() {
     timer = setTimeout(look, EVERY);
 }
 
-function show(audit, bans, { budgets, addresses }, reported, active, all, ready) {
+function show(audit, bans, { budgets, addresses }, active, all, ready) {
     showNeeds(ready, all, before?.known);
     const rate = showRequests(all);
     const facts = [
@@ -173,13 +173,6 @@ function show(audit, bans, { budgets, addresses }, reported, active, all, ready)
         return [link, make("code", "", `${each.id.slice(0, 8)}…`), timeElement(each.createdAt), button("Remove", () => remove(each.id))];
     };
     at("sessions").replaceChildren(table(["Game", "Session", "Started", ""], active.challenges.map(session)));
-    const report = ({ channel, index, address, reason, at }) => {
-        const message = { channel, index };
-        const buttons = wrap("span", "", button("Hide", () => act("/api/admin/messages/hide", message, "Message hidden")), " ",
-            button("Dismiss", () => act("/api/admin/reports/dismiss", message, "Reports dismissed")));
-        return [linkTo(message), text(reason), text(address), dated(at), buttons];
-    };
-    at("reports").replaceChildren(table(["Message", "Reason", "Reporter", "Time", ""], reported.reports.map(report)));
     const ban = (each) => {
         const [kind, who] = each.userId === undefined ? ["address", each.address] : ["userId", each.userId];
         return [text(who), text(each.reason), dated(each.at), button("Lift", () => act("/api/admin/bans/lift", { [kind]: who }, "Ban lifted"))];
@@ -210,15 +203,6 @@ function detailText(detail) {
     if (detail === null || typeof detail !== "object") return String(detail ?? "");
     const value = (each) => (typeof each === "object" ? JSON.stringify(each) : each);
     return Object.entries(detail).map(([name, each]) => `${name}: ${value(each)}`).join(", ");
-}
-
-/** Links to a message. The public channel has no page. */
-function linkTo({ channel, index }) {
-    if (channel === "invites") return text(`invites ${index}`);
-    const [name, session] = channel.startsWith("challenge_") ? ["operator", channel.slice("challenge_".length)] : ["chat", channel];
-    const link = make("a", "", `${name} ${index} of ${session.slice(0, 8)}…`);
-    link.href = `/sessions/${encodeURIComponent(session)}?at=${name}-${index}#${name}-${index}`;
-    return link;
 }
 
 /** Makes a <time> with date and time. */

@@ -43,10 +43,6 @@ pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
                 p.soft { "To hide a message, open its game in this tab. Every message then has a button." }
                 div.scroll tabindex="0" id="sessions" {}
             }
-            section aria-labelledby="reports-title" {
-                h2 id="reports-title" { "Reported messages" }
-                div.scroll tabindex="0" id="reports" {}
-            }
             section aria-labelledby="bans-title" {
                 h2 id="bans-title" { "Bans" }
                 div.scroll tabindex="0" id="bans" {}

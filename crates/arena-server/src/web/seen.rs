@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use arena_engine::Posted;
-use arena_model::{InviteCode, Score, Session, Status, UsageTotal, UserId, UserProfile, Viewer, view};
+use arena_model::{InviteCode, Score, Session, Status, UserId, UserProfile, Viewer, view};
 use arena_wire::Message;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -52,9 +52,6 @@ pub(super) struct RedactedState {
     pub(super) player_identities: BTreeMap<String, UserId>,
     #[serde(default)]
     pub(super) attributions: Vec<Attribution>,
-    /// Usage that players reported, by seat; empty until it is public.
-    #[serde(default)]
-    pub(super) reported_usage: Vec<UsageTotal>,
     #[serde(default)]
     pub(super) abandoned: bool,
 }

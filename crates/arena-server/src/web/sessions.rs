@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use arena_model::{Knowledge, ProfileText, SessionId, Status, UsageTotal, UserId, UserProfile, Viewer};
+use arena_model::{Knowledge, ProfileText, SessionId, Status, UserId, UserProfile, Viewer};
 use arena_report::number_of;
 use arena_store::{Page as Listed, SessionFilter};
 use arena_web::seat_class;
@@ -16,7 +16,7 @@ use super::layout::{NavEntry, Page, badge, cut, explained, time};
 use super::seen::RedactedSession;
 use super::timeline::{Timeline, party_label};
 use super::told::Told;
-use super::{PageResult, Visit, answer, base};
+use super::{PageResult, Visit, answer};
 use crate::answer::to_text;
 use crate::arena::Arena;
 use crate::error::ApiError;
@@ -139,15 +139,14 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 }
                 (deal(&seen))
                 (record_check(&seen))
-                (sharing(&arena, &visit, &seen))
+                p { a href={ "/sessions/" (seen.id) "/picture.svg" } { "Picture of this session" } }
             }
             (timeline.transcript((&seen, &told), None, &visit, &path))
         }
     };
     let title = if has_ended { told.title().to_owned() } else { format!("{}: {}", told.challenge, seats_taken(&seen)) };
     let page = Page::new(&title, NavEntry::Elsewhere, body).with_style("session.css");
-    let page =
-        page.with_script("session.js").with_script("transcript.js").with_script("moderate.js").with_script("report.js");
+    let page = page.with_script("session.js").with_script("transcript.js").with_script("moderate.js");
     Ok(answer(page.with_script("record.js")))
 }
 
@@ -365,40 +364,6 @@ pub(super) fn ending(session: &RedactedSession, told: &Told, profiles: &BTreeMap
                     }
                 }
             }
-            (usage(session))
-        }
-    }
-}
-
-/// Renders the usage that players reported. The server can't verify the numbers, so the caption says that they aren't
-/// verified.
-fn usage(session: &RedactedSession) -> Markup {
-    let reported = session.state.players.iter().zip(&session.state.reported_usage);
-    let reported: Vec<(&String, &UsageTotal)> = reported.filter(|(_, total)| total.reports > 0).collect();
-    html! {
-        @if !reported.is_empty() {
-            div.scroll tabindex="0" { table {
-                caption { "Usage reported by the players (not verified)" }
-                thead { tr {
-                    th scope="col" { "Seat" } th scope="col" { "Model" } th.number scope="col" { "Requests" }
-                    th.number scope="col" { "Tokens in" } th.number scope="col" { "From cache" } th.number scope="col" { "Tokens out" }
-                    th.number scope="col" { "Cost" } th.number scope="col" { "Time" }
-                } }
-                tbody {
-                    @for (player, total) in reported {
-                        @let models: Vec<&str> = total.models.iter().map(ProfileText::as_str).collect();
-                        @let about = if total.estimated { "≈ " } else { "" };
-                        tr {
-                            td { (party_name(session, player)) }
-                            td { (cut(&models.join(", "), 60)) }
-                            td.number { (total.reports) }
-                            td.number { (about) (total.input_tokens) } td.number { (total.cached_tokens) } td.number { (about) (total.output_tokens) }
-                            td.number { @if let Some(cost) = total.cost_usd { (format!("${cost:.4}")) } }
-                            td.number { @if let Some(ms) = total.ms { (format!("{:.1} s", ms as f64 / 1000.0)) } }
-                        }
-                    }
-                }
-            } }
         }
     }
 }
@@ -454,19 +419,6 @@ fn record_check(session: &RedactedSession) -> Markup {
                     ul {}
                 }
             }
-        }
-    }
-}
-
-/// Renders the link to the session's picture, and the HTML that embeds its board in other pages.
-fn sharing(arena: &Arena, visit: &Visit, session: &RedactedSession) -> Markup {
-    let address = format!("{}/embed/{}", base(arena, &visit.headers), session.id);
-    html! {
-        details {
-            summary { "Share" }
-            p { a href={ "/sessions/" (session.id) "/picture.svg" } { "Picture of this session" } }
-            p { "Show the board on another page:" }
-            pre.copy { code { "<iframe src=\"" (address) "\" width=\"480\" height=\"560\"></iframe>" } }
         }
     }
 }

@@ -1,6 +1,5 @@
-//! Parts of sessions for other programs and pages, with public data only: `/embed/{id}`, the live board for frames of
-//! other sites; `/sessions/{id}/picture.svg`, a picture with the result; and `/sessions/{id}/game.pgn`, the moves of a
-//! game of chess.
+//! Parts of sessions for other programs and pages, with public data only: `/sessions/{id}/picture.svg`, a picture with
+//! the result, and `/sessions/{id}/game.pgn`, the moves of a game of chess.
 
 use arena_match::{SessionGame, session_pgn};
 use arena_model::{Channel, SessionId, Status, Viewer};
@@ -8,56 +7,22 @@ use arena_report::{number_of, printable, utc};
 use arena_web::BOARDS_STYLE;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
-use axum::response::{Html, IntoResponse};
-use maud::{DOCTYPE, Markup, html};
+use axum::response::IntoResponse;
+use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::assets::{tag_of, tagged};
-use super::layout::head_with;
 use super::seen::{RedactedSession, read_message};
-use super::sessions::{board, find, has_drawn_board};
+use super::sessions::find;
 use super::told::Told;
 use super::{GUARDS, PageResult, Visit};
-use crate::answer::to_text;
 use crate::arena::Arena;
 use crate::error::ApiError;
-
-/// The content security policy of embedded boards: as for pages, without forms, and any site may show them in a frame.
-const EMBED_POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; \
-     form-action 'none'; frame-ancestors *",
-);
 
 /// The content security policy of pictures, which contain their own style and load nothing.
 const PICTURE_POLICY: HeaderValue =
     HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
-
-/// `GET /embed/{id}`.
-pub(super) async fn embed(State(arena): State<Arena>, visit: Visit) -> PageResult {
-    let (seen, told, _) = find(&arena, &visit).await?;
-    let picture = told.picture(&arena, &seen).await?;
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            (head_with(told.title(), &["page.js", "embed.js"], &["session.css"], None))
-            body.embed {
-                main id="content" {
-                    h1 { a href={ "/sessions/" (seen.id) } target="_blank" rel="noopener" { (told.title()) } }
-                    div id="game" data-session=(seen.id) data-challenge=(seen.challenge_type) data-status=(seen.status().as_str())
-                        data-players=(seen.state.players.join(" ")) data-names=(to_text(&told.names)) data-options=(seen.options) {
-                        (board(&seen, None))
-                        @if !has_drawn_board(&seen) { div.pic { (picture) } }
-                    }
-                }
-            }
-        }
-    };
-    let mut response = Html(page.into_string()).into_response();
-    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, EMBED_POLICY);
-    response.headers_mut().extend(GUARDS);
-    Ok(response)
-}
 
 /// `GET /sessions/{id}/picture.svg`.
 pub(super) async fn picture(State(arena): State<Arena>, visit: Visit) -> PageResult {

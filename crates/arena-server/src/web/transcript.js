@@ -5,7 +5,7 @@ import { make } from "./boards/seats.js";
 /** Returns an item's text without its time. */
 function textOf(item) {
     const copy = item.cloneNode(true);
-    for (const part of copy.querySelectorAll(".at, .head, .moderate, .report, summary")) part.remove();
+    for (const part of copy.querySelectorAll(".at, .head, .moderate, summary")) part.remove();
     return copy.textContent.replace(/\s+/g, " ").trim();
 }
 

@@ -128,8 +128,6 @@ const ROUTES: [(&str, &str, &str); 17] = [
     ("POST", "/import", r#"{"userId": "ada"}"#),
     ("POST", "/messages/hide", r#"{"channel": "$session", "index": 1}"#),
     ("POST", "/recompute", "{}"),
-    ("GET", "/reports", ""),
-    ("POST", "/reports/dismiss", r#"{"channel": "$session", "index": 1}"#),
     ("POST", "/sessions/$session/remove", "{}"),
     ("POST", "/users/ada/benchmark", r#"{"isBenchmark": true}"#),
     ("POST", "/users/ada/delete", "{}"),
@@ -222,74 +220,6 @@ fn the_budgets_show_the_addresses_that_use_most() {
     );
     assert_eq!(page_with("?limit=1&offset=1", &json!([of(1, 1)]))["total"], 3);
     drop(idle);
-}
-
-#[test]
-fn readers_report_messages_and_the_administrator_decides() {
-    let fixture = AdminFixture::with(|_| {});
-    let (session, players) = fixture.client.create("psi");
-    for player in &players {
-        fixture.client.join(player).ok();
-    }
-    for text in ["a home address", "an insult"] {
-        fixture.client.chat(&session, &players[0], text).ok();
-    }
-    let reader = fixture.host.client().from_address([127, 0, 0, 9].into());
-    let report = |channel: &str, index: i64, reason: &str| {
-        reader.post("/api/reports", &json!({ "channel": channel, "index": index, "reason": reason }))
-    };
-    assert_eq!(report(&session, 1, "private").ok(), json!({ "reported": true }));
-    let form = [("Content-Type", "application/x-www-form-urlencoded")];
-    let page = reader.get(&format!("/sessions/{session}/report?message=chat-2"));
-    assert!(page.text().contains(r#"value="2""#), "{}", page.text());
-    let send = |body: &str| {
-        let path = format!("/sessions/{session}/report");
-        let length = body.len().to_string();
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: arena\r\nConnection: close\r\n{}: {}\r\nContent-Length: {length}\r\n\r\n{body}",
-            form[0].0, form[0].1
-        );
-        reader.raw(head.as_bytes()).expect("an answer")
-    };
-    assert!(send("channel=chat&index=2&reason=rude+%26+loud").text().contains("Thank you"));
-    assert_eq!(send("channel=chat&index=9&reason=rude").status, 404);
-    assert_eq!(send("channel=chat&index=2&reason=").status, 400);
-    let missing = (404, "MESSAGE_NOT_FOUND".to_owned());
-    for (channel, index) in [(session.as_str(), 3), (&session, 0), (&session, -1), ("invites", 99), ("nowhere", 1)] {
-        assert_eq!(report(channel, index, "private").refusal(), missing, "{channel} {index}");
-    }
-    assert_eq!(report(&session, 1, &"x".repeat(501)).refusal(), (400, "INVALID_FIELD".to_owned()));
-    assert_eq!(report(&session, 1, "").refusal(), (400, "MISSING_FIELD".to_owned()));
-
-    let reports = || {
-        let page = fixture.get("/reports").ok();
-        let list = page["reports"].as_array().expect("a list");
-        assert_eq!(page["total"], list.len());
-        let text = |report: &Value| {
-            assert_eq!((&report["address"], &report["channel"]), (&json!("127.0.0.9"), &json!(session)));
-            format!("{} {}", report["index"], report["reason"].as_str().expect("a text"))
-        };
-        list.iter().map(text).collect::<Vec<_>>()
-    };
-    assert_eq!(reports(), ["2 rude & loud", "1 private"]);
-    fixture.hide(&session, 1).ok();
-    let dismissed = fixture.post("/reports/dismiss", json!({ "channel": session, "index": 2 })).ok();
-    assert_eq!((dismissed, reports().len()), (json!({ "dismissed": 1 }), 0));
-    let actions: Vec<String> = fixture.audited().into_iter().map(|(action, _)| action).collect();
-    assert_eq!(actions, ["hide", "dismiss-reports"]);
-    // A hidden message can't be reported.
-    assert_eq!(report(&session, 1, "private").refusal(), missing);
-    report(&session, 2, "rude").ok();
-    let dismissed = fixture.post("/reports/dismiss", json!({ "address": "127.0.0.9" })).ok();
-    assert_eq!((dismissed, reports().len()), (json!({ "dismissed": 1 }), 0));
-    for wrong in [json!({ "channel": "nowhere", "index": 2 }), json!({ "channel": session }), json!({})] {
-        assert_eq!(fixture.post("/reports/dismiss", wrong).refusal(), (400, "INVALID_FIELD".to_owned()));
-    }
-    // Pages of other origins can't let their visitors report.
-    let foreign = [("Origin", "https://elsewhere.example")];
-    let body = json!({ "channel": session, "index": 2, "reason": "rude" }).to_string();
-    let refused = reader.request("POST", "/api/reports", &foreign, body.as_bytes());
-    assert_eq!(refused.refusal(), (403, "ORIGIN_NOT_ALLOWED".to_owned()));
 }
 
 #[test]
@@ -683,8 +613,6 @@ fn an_import_reproduces_the_exported_data() {
     {
         there.play(*users, i % 2);
     }
-    let spent = json!({ "challengeId": first, "from": first_players[1], "inputTokens": 12, "outputTokens": 3, "model": "m\"2", "costUsd": 0.1 });
-    there.client.post("/api/arena/usage", &spent).ok();
     // The export contains special cases: the oldest session ends last, one message is hidden, one session is active,
     // and one is unrated.
     there.end(&first, &first_players, 2);

@@ -351,8 +351,6 @@ fn requests_about(game: &Game) -> Vec<(&'static str, String, Value)> {
     let from = &game.players[0];
     let content = json!({ "challengeId": id, "from": from, "messageType": "guess", "content": "1" });
     requests.push(("POST", act, content));
-    let spent = json!({ "challengeId": id, "from": from, "inputTokens": 1, "outputTokens": 1 });
-    requests.push(("POST", "/arena/usage".to_owned(), spent));
     requests.push(("POST", chat.clone(), json!({ "channel": id, "from": from, "content": "hi" })));
     requests.push(("POST", chat, json!({ "channel": id, "from": from, "to": game.players[1], "content": "hi" })));
     requests
@@ -570,7 +568,6 @@ fn a_request_that_names_two_sessions_is_refused() {
         }
         let chat = |channel: &str| json!({ "channel": channel, "content": "hi" });
         let act = |session: &str| json!({ "challengeId": session, "messageType": "guess", "content": "1" });
-        let spent = |session: &str| json!({ "challengeId": session, "inputTokens": 1, "outputTokens": 1 });
         let with = |mut body: Value, name: &str, value: &str| {
             body[name] = json!(value);
             body
@@ -583,8 +580,6 @@ fn a_request_that_names_two_sessions_is_refused() {
             (format!("/api/arena/message?channel=challenge_{b}"), act(a)),
             (format!("/api/arena/message?challengeId={b}"), act(a)),
             ("/api/arena/message".to_owned(), with(act(a), "channel", b)),
-            (format!("/api/arena/usage?channel={b}"), spent(a)),
-            ("/api/arena/usage".to_owned(), with(spent(a), "channel", b)),
         ] {
             let answer = client.request("POST", &path, &headers, body.to_string().as_bytes());
             assert_eq!(summary(&answer), mismatch, "{path} {body}");

@@ -214,7 +214,6 @@ fn an_empty_name_is_a_missing_one() {
         ("/api/invites", "inviteId", json!({})),
         ("/api/arena/join", "invite", json!({})),
         ("/api/arena/message", "challengeId", json!({ "from": "x", "messageType": "guess", "content": "1" })),
-        ("/api/arena/usage", "challengeId", json!({ "from": "x" })),
         ("/api/chat/send", "channel", json!({ "from": "x", "content": "hello" })),
     ] {
         let mut body = rest;

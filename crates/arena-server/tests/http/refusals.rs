@@ -269,39 +269,7 @@ fn unknown_ids_are_refused_as_specified() {
     for player in ["inv_$none", "$carl", "$free", "ada", "__proto__", "constructor", "Operator", " operator", "inv_"] {
         let body = json!({ "challengeId": "$active", "from": player, "messageType": "guess", "content": "1" });
         rows.push(row("", "POST /arena/message", body.to_string(), "400 PLAYER_NOT_FOUND: Player not found."));
-        let body = json!({ "challengeId": "$active", "from": player, "inputTokens": 1, "outputTokens": 1 });
-        rows.push(row("", "POST /arena/usage", body.to_string(), "400 PLAYER_NOT_FOUND: Player not found."));
     }
-    let (tokens, days) = ("a whole number from 0 to 1000000000", "a whole number from 0 to 86400000");
-    let dollars = "a number from 0 to 1000000";
-    for (field, value, must_be) in [
-        ("inputTokens", json!(-1), tokens),
-        ("inputTokens", json!(0.5), tokens),
-        ("inputTokens", json!("7"), tokens),
-        ("outputTokens", json!(1_000_000_001), tokens),
-        ("cachedTokens", json!(null), tokens),
-        ("costUsd", json!(-0.01), dollars),
-        ("costUsd", json!(1_000_001), dollars),
-        ("costUsd", json!("free"), dollars),
-        ("ms", json!(86_400_001), days),
-        ("estimated", json!(1), "true or false"),
-        ("model", json!("a\nb"), "a string of at most 200 bytes without control characters"),
-        ("model", json!("x".repeat(201)), "a string of at most 200 bytes without control characters"),
-    ] {
-        let mut body = json!({ "challengeId": "$active", "from": "$ada", "inputTokens": 1, "outputTokens": 1 });
-        body[field] = value;
-        let answer = format!("400 INVALID_FIELD: {field} must be {must_be}");
-        rows.push(row("", "POST /arena/usage", body.to_string(), &answer));
-    }
-    for field in ["inputTokens", "outputTokens"] {
-        let mut body = json!({ "challengeId": "$active", "from": "$ada", "inputTokens": 1, "outputTokens": 1 });
-        body.as_object_mut().expect("an object").remove(field);
-        let answer = format!("400 MISSING_FIELD: {field} is required");
-        rows.push(row("", "POST /arena/usage", body.to_string(), &answer));
-    }
-    let body = r#"{"challengeId": "$active", "from": "$ada", "inputTokens": 1, "outputTokens": 1, "cachedTokens": 2}"#;
-    let answer = "400 INVALID_FIELD: cachedTokens must not exceed inputTokens, which includes them";
-    rows.push(row("", "POST /arena/usage", body, answer));
     for method in ["nothing", "Guess", "guess ", "", "__proto__", "constructor", "join", "Spiel\u{e4}"] {
         let body = json!({ "challengeId": "$active", "from": "$ada", "messageType": method, "content": "1" });
         let answer = format!("400 UNKNOWN_METHOD: Unknown challenge method: {method}");
@@ -409,7 +377,6 @@ fn unknown_paths_and_wrong_methods_are_refused_with_the_error_body() {
         ("/invites/$free", "GET,HEAD"),
         ("/arena/join", "POST"),
         ("/arena/message", "POST"),
-        ("/arena/usage", "POST"),
         ("/arena/sync", "GET,HEAD"),
         ("/chat/send", "POST"),
         ("/chat/sync", "GET,HEAD"),
@@ -461,11 +428,6 @@ const POSTS: [NeedsObject; 5] = [
         "POST /chat/send",
         r#"{"channel": "$active", "from": "$ada", "to": "$bob", "content": "hi"}"#,
         &[("channel", true), ("from", true), ("to", false), ("content", true)],
-    ),
-    (
-        "POST /arena/usage",
-        r#"{"challengeId": "$active", "from": "$ada", "inputTokens": 1, "outputTokens": 1, "model": "m"}"#,
-        &[("challengeId", true), ("from", true), ("model", false)],
     ),
     ("POST /invites", r#"{"inviteId": "$free"}"#, &[("inviteId", true)]),
 ];
@@ -1342,7 +1304,7 @@ fn a_rate_limit_names_its_setting_and_the_time_to_wait() {
         assert_eq!(body["code"], "RATE_LIMITED");
         let error = body["error"].as_str().expect("a text");
         let limit = "more than 2 requests per second from this address; each full 16 KiB of a JSON body or form counts \
-                     as one more request, and a fork of a session as 20 (limits.requests_per_second); wait 0.";
+                     as one more request (limits.requests_per_second); wait 0.";
         assert!(error.starts_with(limit), "{error}");
         assert_eq!(answer.header("retry-after"), Some("1"));
         let wait_ms = body["retryAfterMs"].as_u64().expect("a number");

@@ -138,7 +138,6 @@ fn errors_are_pages() {
         ("/sessions/x/events", 404, "session not found"),
         ("/sessions/x/picture.svg", 404, "session not found"),
         ("/sessions/x/game.pgn", 404, "session not found"),
-        ("/embed/x", 404, "session not found"),
         ("/users/nobody/rating.svg", 404, "User not found"),
         ("/leaderboard.svg", 404, "no data to plot yet"),
         ("/leaderboard.svg?challenge=golf", 404, "Challenge not found"),
@@ -347,9 +346,7 @@ fn a_running_session_has_no_names_and_no_remarks() {
         client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
     }
     client.chat(&session, &invites[0], "Hello?").ok();
-    for path in
-        [format!("/sessions/{session}"), format!("/embed/{session}"), format!("/sessions/{session}/picture.svg")]
-    {
+    for path in [format!("/sessions/{session}"), format!("/sessions/{session}/picture.svg")] {
         let text = client.get(&path).text().to_owned();
         assert!(text.contains("Private Set Intersection") && text.contains("Player 1"), "{path}: {text}");
         for secret in ["Mallory", "Edsger", "class=\"flag\"", "<details open>"] {
@@ -359,14 +356,10 @@ fn a_running_session_has_no_names_and_no_remarks() {
 }
 
 #[test]
-fn a_session_can_be_embedded_and_shared() {
+fn a_session_has_a_picture() {
     let host = Host::start();
     let client = host.client();
     let session = leak(&client);
-    let embedded = client.get(&format!("/embed/{session}"));
-    let policy = embedded.header("content-security-policy").expect("a policy");
-    assert!(policy.contains("frame-ancestors *") && policy.contains("form-action 'none'"), "{policy}");
-    assert!(!policy.contains("unsafe") && !embedded.text().contains("<form"), "{policy}");
     let picture = client.get(&format!("/sessions/{session}/picture.svg"));
     assert_eq!(picture.header("content-type"), Some("image/svg+xml"));
     assert!(picture.text().starts_with("<svg ") && picture.text().contains("Mallory"), "{}", picture.text());

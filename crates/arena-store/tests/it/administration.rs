@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arena_model::{Channel, ContentHash, Occupant, Seat, Session, SessionId, Status, Timestamp, UserProfile};
 use arena_store::{
     AuditEntry, AuditNo, Ban, BanSubject, CommitError, DeletionOutcome, EndingNo, ImportOutcome, ImportedSession,
-    ReportSelection, ReportedMessage, SessionFilter, SessionNo, Store, StoredReport, UserDeletion,
+    SessionFilter, SessionNo, Store, UserDeletion,
 };
 use arena_testkit::Postgres;
 use proptest::prelude::*;
@@ -16,7 +16,6 @@ use crate::{audit, create, said, session, update};
 
 stories!(
     a_hidden_message_leaves_its_hash_and_no_trace_of_its_content,
-    reports_stay_until_the_message_is_hidden_or_they_are_dismissed,
     bans_outlive_a_restart_and_are_lifted_once,
     a_session_is_removed_whole_or_not_at_all,
     a_deleted_user_leaves_commitments_and_no_trace_of_its_id,
@@ -126,73 +125,6 @@ async fn the_error_of_a_damaged_hash_names_its_message() {
         store.hide_message(Some(no), chat, 1, |_| None, |_| audit("hide")).await.expect_err("the hash is damaged");
     let CommitError::Unavailable(error) = error else { panic!("{error}") };
     assert!(error.to_string().starts_with(&format!("message 1 of channel {chat} cannot be read: ")), "{error}");
-}
-
-async fn reports_stay_until_the_message_is_hidden_or_they_are_dismissed(storage: TestStorage) {
-    let store = open(&storage).await;
-    let mut session = session(1);
-    let chat = Channel::Chat(session.facts.id);
-    let no = create(&store, &session).await;
-    session.version = 2;
-    update(&store, no, &session, vec![said(chat, 1, "a"), said(chat, 2, "b"), said(chat, 3, "c")])
-        .await
-        .expect("the commit is stored");
-    let report = |index: u64, network: &str, reason: &str, at: i64| StoredReport {
-        channel: chat.to_string(),
-        index,
-        network: network.to_owned(),
-        reason: reason.to_owned(),
-        at: Timestamp(at),
-    };
-    let send = async |sent: StoredReport| store.report_message(sent).await.expect("the store can write");
-    let listed = async |offset, limit| {
-        let page = store.list_reports(offset, limit).await.expect("readable");
-        let rows: Vec<_> = page.items.into_iter().map(|row| (row.index, row.network, row.reason, row.at.0)).collect();
-        (page.total, rows)
-    };
-    let row = |index: u64, network: &str, reason: &str, at: i64| (index, network.to_owned(), reason.to_owned(), at);
-    for (index, network, reason, at) in [
-        (1, "192.0.2.1", "an insult", 1),
-        (2, "192.0.2.1", "spam\0", 2),
-        (1, "192.0.2.2", "indeed", 3),
-        (1, "192.0.2.1", "a threat", 4),
-    ] {
-        assert!(send(report(index, network, reason, at)).await);
-    }
-    let all = [row(1, "192.0.2.1", "a threat", 4), row(1, "192.0.2.2", "indeed", 3), row(2, "192.0.2.1", "spam\0", 2)];
-    assert_eq!(listed(0, 10).await, (3, all.to_vec()));
-    assert_eq!(listed(1, 1).await, (3, all[1..2].to_vec()));
-
-    let message = |index| ReportedMessage { channel: chat, index };
-    let dismiss = async |index| {
-        store
-            .dismiss_reports(ReportSelection::Message(message(index)), audit("dismiss"))
-            .await
-            .expect("the store can write")
-    };
-    assert_eq!([dismiss(1).await, dismiss(1).await], [2, 0]);
-    assert_eq!(listed(0, 10).await, (1, all[2..].to_vec()));
-    let hide = async || store.hide_message(Some(no), chat, 2, |_| None, |_| audit("hide")).await;
-    hide().await.expect("the store can write");
-    assert_eq!(listed(0, 10).await, (0, Vec::new()));
-    assert!(!holds(&storage, "spam"), "a report may quote the message");
-    // A report that came at the same time goes when the message is hidden once more.
-    assert!(send(report(2, "192.0.2.3", "late", 5)).await);
-    hide().await.expect("the store can write");
-    assert_eq!(listed(0, 10).await, (0, Vec::new()));
-    assert_eq!(audited(&store).await, [r#"1 dismiss {"test":true}"#, r#"2 hide {"test":true}"#]);
-
-    // A network has at most 100 reports, and those of a removed session go with it.
-    for index in 1..=100 {
-        assert!(send(report(index, "192.0.2.1", "spam", 5)).await, "{index}");
-    }
-    assert!(!send(report(101, "192.0.2.1", "spam", 5)).await);
-    assert!(send(report(100, "192.0.2.1", "replaced", 6)).await);
-    assert!(send(report(101, "192.0.2.2", "spam", 5)).await);
-    let of_network = ReportSelection::Network("192.0.2.2".to_owned());
-    assert_eq!(store.dismiss_reports(of_network, audit("dismiss")).await.expect("the store can write"), 1);
-    store.remove_session(no, Arc::new(session), audit("remove")).await.expect("the store can write");
-    assert_eq!(listed(0, 10).await, (0, Vec::new()));
 }
 
 async fn bans_outlive_a_restart_and_are_lifted_once(storage: TestStorage) {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use arena_model::{Channel, ChatMessage, ContentHash, Ending, GameCategory, Occupant, Phase, Score, Timestamp};
 use arena_store::{Ban, BanSubject, CopyError, EndingNo, NewArchive, NewLeaf, SessionChange, StoreError, copy_store};
-use arena_store::{Commit, LogCursor, NewAnswer, SessionFilter, SessionNo, Store, StoredReport};
+use arena_store::{Commit, LogCursor, NewAnswer, SessionFilter, SessionNo, Store};
 
 use crate::storage::{TestStorage, stories};
 use crate::{audit, create, open, said, session, update};
@@ -60,14 +60,6 @@ async fn fill(store: &Store) {
     store.ban(ban, audit("ban")).await.expect("banned");
     let leaf = |n: u8| -> NewLeaf { (Some(ended), "ended".to_owned(), format!("{{\"n\":{n}}}"), [n; 32]) };
     store.append_leaves(0, vec![leaf(1), leaf(2)], LogCursor::default()).await.expect("appended");
-    let report = StoredReport {
-        channel: ended.to_string(),
-        index: 1,
-        network: "192.0.2.1".to_owned(),
-        reason: "it's \u{10ffff}".to_owned(),
-        at: Timestamp(9),
-    };
-    assert!(store.report_message(report).await.expect("reported"));
     let archived = store.find_session(session(5).facts.id).await.expect("readable").expect("it exists");
     let (chat, operator) = (archived.chat_len, archived.operator_len);
     let of = |len| arena_store::ArchivedChannel { len, last_at: Timestamp(2000) };
@@ -104,7 +96,7 @@ async fn content(store: &Store) -> Vec<String> {
     content.push(format!("{:?}", store.list_messages(None, Channel::Invites, 1, 99).await));
     content.push(format!("{:?}", store.list_users(0, 99).await));
     content.push(format!("{:?} {:?}", store.list_bans().await, store.list_audit(0, 99).await));
-    content.push(format!("{:?} {:?}", store.list_reports(0, 99).await, store.list_leaves(0, 99).await));
+    content.push(format!("{:?}", store.list_leaves(0, 99).await));
     content.push(format!("{:?} {:?}", store.list_removed(0, 99).await, store.log_cursor().await));
     content.push(format!("{:?} {:?}", store.list_created(SessionNo::default(), 99).await, store.read_totals().await));
     content.push(format!("{:?}", store.find_answer(&[1; 32]).await));

@@ -72,7 +72,6 @@ enum Step {
     Chat { seat: usize, private: bool, text: String },
     Act { seat: usize, n: usize },
     BadAction { seat: usize, method: &'static str, content: &'static str },
-    Report { seat: usize, n: usize },
     Announce { invite: usize },
     OtherSession,
     Wait { ms: i64 },
@@ -85,7 +84,6 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0usize..3, 0usize..1000).prop_map(|(seat, n)| Step::Act { seat, n }),
         1 => (0usize..3, prop_oneof![Just(("guess", "nothing")), Just(("guess", "-5")), Just(("look", "1001"))])
             .prop_map(|(seat, (method, content))| Step::BadAction { seat, method, content }),
-        2 => (0usize..3, 0usize..1000).prop_map(|(seat, n)| Step::Report { seat, n }),
         1 => (0usize..3).prop_map(|invite| Step::Announce { invite }),
         1 => Just(Step::OtherSession),
         1 => (1i64..5000).prop_map(|ms| Step::Wait { ms }),
@@ -285,18 +283,6 @@ impl Twin {
                 let seat = seat % invites.len();
                 (seat, self.act_as(seat, method, content))
             }
-            Step::Report { seat, n } => {
-                let seat = seat % invites.len();
-                // The reported usage and model of seat 1 differ.
-                let tokens = n * if seat == 1 { 1 + 1000 * self.which } else { 1 };
-                let model = if seat == 1 { ["opus", "a language model"][self.which] } else { "m" };
-                let mut body =
-                    json!({ "challengeId": session, "inputTokens": tokens, "outputTokens": 1, "model": model });
-                if seat == 1 && self.which == 1 {
-                    body["costUsd"] = json!(0.25);
-                }
-                (seat, self.post_as(seat, "/api/arena/usage", body))
-            }
             Step::Announce { invite } => {
                 (0, self.client.post("/api/invites", &json!({ "inviteId": invites[invite % invites.len()] })))
             }
@@ -366,7 +352,6 @@ impl Twin {
         paths.push(format!("/leaderboards/{}", self.game.challenge));
         let shown_to_all = (self.mode == Mode::Authenticated).then_some(&*invites[1]);
         paths.extend(viewers.iter().copied().chain(shown_to_all).map(|invite| format!("/play/{invite}")));
-        paths.push(format!("/embed/{session}"));
         for part in ["picture.svg", "game.pgn", "replay", "events", "events?offset=1&limit=2", "events?offset=3"] {
             paths.push(format!("/sessions/{session}/{part}"));
         }
