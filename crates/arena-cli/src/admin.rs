@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use arena_match::OutputFile;
-use arena_record::{KeyHandover, KeyKind};
-use arena_server::{AdminToken, RotateError, Settings};
+use arena_server::{AdminToken, Settings};
 use arena_store::{CopiedRows, CopyError, DatabaseUrl, StorePlace, copy_store};
 use arena_wire::{
     AddressUse, Archived, AuditEntry, AuditPage, Ban, Bans, Budget, Budgets, Counted, Dismissed, Hidden, ImportReport,
@@ -18,7 +17,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::args::{AdminArgs, AdminVerb, Global, RotatedKey};
+use crate::args::{AdminArgs, AdminVerb, Global};
 use crate::client::{Answer, Arena, CallError, ExportError, is_loopback};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, Table, counted, note, print, print_json, utc};
@@ -29,10 +28,6 @@ const PROGRESS: Duration = Duration::from_secs(5);
 
 pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> Result<(), Failure> {
     match verb {
-        AdminVerb::RotateKey { key } => {
-            let folder = args.data.unwrap_or_else(|| Settings::default().data);
-            return rotate_key(&folder, key, style);
-        }
         AdminVerb::CopyStore { .. } if args.data.is_some() => {
             return Err(Failure::new(Exit::Usage, "copy-store has no --data: --from and --to are the places"));
         }
@@ -84,9 +79,7 @@ pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> R
         AdminVerb::Import { file } => print_result(import(&arena, &file)?, style, imported),
         AdminVerb::Audit { limit, offset } => print_result(arena.audit(limit, offset), style, audit),
         AdminVerb::Budgets { limit, offset } => print_result(arena.budgets(limit, offset), style, budgets),
-        AdminVerb::RotateKey { .. } | AdminVerb::CopyStore { .. } => {
-            unreachable!("these commands were handled above, because they ask no server")
-        }
+        AdminVerb::CopyStore { .. } => unreachable!("handled above, because it asks no server"),
     }
 }
 
@@ -123,28 +116,6 @@ fn place(option: &str, text: &str) -> Result<StorePlace, Failure> {
 fn rows(CopiedRows { sessions, users, messages }: CopiedRows) -> String {
     let sessions = counted(sessions, "session", "sessions");
     format!("{sessions}, {} and {}", counted(users, "user", "users"), counted(messages, "message", "messages"))
-}
-
-/// Replaces a key in the data folder of a server that isn't running.
-fn rotate_key(folder: &Path, key: RotatedKey, style: Style) -> Result<(), Failure> {
-    let kind = match key {
-        RotatedKey::Record => KeyKind::Record,
-        RotatedKey::Log => KeyKind::Log,
-    };
-    let handover = arena_server::rotate_key(folder, kind).map_err(|error| {
-        let exit = match error {
-            RotateError::NoKey { .. } | RotateError::Sign(_) => Exit::Usage,
-            RotateError::Folder(_) | RotateError::Records(_) => Exit::StoreUnavailable,
-            RotateError::Write { .. } => Exit::CannotWrite,
-        };
-        Failure::caused(exit, &error)
-    })?;
-    if style == Style::Json {
-        let shown = serde_json::to_string(&handover).map_err(|error| Failure::new(Exit::Internal, error))?;
-        return print(&shown);
-    }
-    let KeyHandover { old, new, .. } = handover;
-    print(&format!("the {kind} key {new} replaces {old}; the old key is kept beside it, and both signed the handover"))
 }
 
 /// Returns the administrator's token for the server at `url`.

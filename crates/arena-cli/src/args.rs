@@ -30,7 +30,7 @@ use clap::{ArgMatches, Args, Parser, Subcommand};
 use crate::exit::{Exit, Failure, exit_codes};
 use crate::output::Style;
 
-pub use admin::{AdminArgs, AdminVerb, RotatedKey, SubjectArgs};
+pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
 pub use agent::{AgentVerb, CheckArgs, Language, NewAgentArgs};
 pub use challenge::{ChallengeVerb, CheckChallengeArgs, FairnessArgs, NewArgs, PlayChallengeArgs};
 pub use eval::{

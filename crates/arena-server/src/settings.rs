@@ -427,9 +427,6 @@ pub struct RecordSettings {
     pub log: bool,
     /// The log's name in its checkpoints, such as `arena.example/log`. Default: a name made from the log key.
     pub origin: Option<String>,
-    /// The command that holds the record key and the log key, as words separated by spaces; see
-    /// `docs/records.md`. Default: the keys in the data folder, generated at the first start.
-    pub sign_with: Option<String>,
     /// The secret from which the record key, the log key and the salts of records are computed. Default: the keys and
     /// salts in the data folder. The settings file has no such key, since it must not contain secrets.
     #[serde(skip)]
@@ -438,7 +435,7 @@ pub struct RecordSettings {
 
 impl Default for RecordSettings {
     fn default() -> Self {
-        RecordSettings { log: true, origin: None, sign_with: None, secret: None }
+        RecordSettings { log: true, origin: None, secret: None }
     }
 }
 

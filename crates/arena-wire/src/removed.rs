@@ -16,6 +16,13 @@ pub enum Kind {
 
 /// Kind, name, and the sentence that says what to use instead.
 const REMOVED: &[(Kind, &str, &str)] = &[
+    (Kind::Setting, "records.sign_with", "Keep the keys in the data folder, or compute them from RECORD_SECRET."),
+    (Kind::Command, "admin rotate-key", "Stop the server and rename record-key to record-key.1: it makes a new key."),
+    (
+        Kind::Option,
+        "--witness",
+        "Keep an older checkpoint, and compare the log with it: `arena log check --since FILE`.",
+    ),
 ];
 
 /// Returns what replaces something, if it was removed. `found` is compared by words, keys or segments of a path.

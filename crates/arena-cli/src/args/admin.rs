@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
 use super::header_text;
 
@@ -225,31 +225,6 @@ The command copies the store alone. Copy the data folder's other files too: the 
         #[arg(long, value_name = "PLACE")]
         to: String,
     },
-    /// Replace the key that signs records or checkpoints; the old and the new key sign the handover.
-    #[command(after_help = "\
-Examples:
-  arena admin rotate-key record
-  arena admin rotate-key log --data /srv/arena-data
-
-Stop the server first. The command changes files of its data folder (--data, default arena-data) and needs no token. \
-After the next start, /.well-known/arena.json has the new key and the handover, by which `arena verify` accepts the other \
-key wherever one of the two is trusted. The old key is kept as record-key.1 or log-key.1.
-
-A handover doesn't help against a stolen key: its thief can sign handovers too.")]
-    RotateKey {
-        /// Key to replace.
-        #[arg(value_enum)]
-        key: RotatedKey,
-    },
-}
-
-/// A key that can be replaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum RotatedKey {
-    /// Key that signs records.
-    Record,
-    /// Key that signs the log's checkpoints.
-    Log,
 }
 
 /// The subject of a ban: exactly one option is given.

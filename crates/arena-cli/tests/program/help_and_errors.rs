@@ -152,8 +152,7 @@ fn every_verb_has_help_with_examples() {
         admin import
         admin audit
         admin budgets
-        admin copy-store
-        admin rotate-key"#]]
+        admin copy-store"#]]
     .assert_eq(&names.join("\n"));
 }
 

@@ -284,6 +284,15 @@ fn records_replays_and_tournaments_verify_as_before() {
         records.stdout.ends_with("5 of 5 files verified: 28 events or epochs, 60 messages or states\n"),
         "{records:#?}"
     );
+    // Both keys were replaced. Each side of a handover is enough to verify all.
+    let published: Value = serde_json::from_slice(&fs::read(third("arena.json")).unwrap()).unwrap();
+    let handovers = published["handovers"].as_array().unwrap();
+    let handover = handovers.iter().find(|handover| handover["kind"] == "record").unwrap();
+    for side in ["old", "new"] {
+        let key = handover[side].as_str().unwrap();
+        let records = run(&["verify", &third_path("records"), "--log", &log, "--key", key]);
+        assert_eq!(records.code, 0, "{records:#?}");
+    }
     let replays = run(&["verify", &third_path("replays"), &third_path("cup")]);
     assert_eq!(replays.code, 0, "{replays:#?}");
     assert!(replays.stdout.contains("12 of 12 files verified"), "{replays:#?}");

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use arena_engine::{Administrator, EngineError, Fork, Requester, Withdrawal};
 use arena_model::{InviteCode, Seat, Session, SessionId, SessionView, Status};
-use arena_record::RecordError;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -127,7 +126,6 @@ struct ForkedSession {
         (status = 429, description = "`TOO_MANY_SESSIONS`: too many sessions of this address haven't ended."),
         (status = 503, description = "
             `SERVER_BUSY`: the server is making other forks.
-            `SIGNER_UNAVAILABLE`: the program that holds the record key doesn't sign now.
             `LOG_NOT_READY`: the server is still reading its log."),
         (status = 507, description = "`DISK_ALMOST_FULL`: the server's disk is almost full; games that have begun go on.")))]
 pub(crate) async fn fork_session(State(arena): State<Arena>, request: Post) -> ApiResult {
@@ -149,9 +147,6 @@ pub(crate) async fn fork_session(State(arena): State<Arena>, request: Post) -> A
             return Err(not_found(error));
         }
         Err(ForkFailure::Record(RecordFailure::Starting)) => return Err(super::log::starting()),
-        Err(ForkFailure::Record(RecordFailure::Record(error @ RecordError::Unsigned(_)))) => {
-            return Err(super::records::unsigned(&arena, &error, id));
-        }
         Err(ForkFailure::Record(error)) => {
             tracing::error!(%error, session = %id, "cannot write the record of a session to fork: {error}");
             return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "cannot write the record"));
