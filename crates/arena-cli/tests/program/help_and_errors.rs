@@ -136,22 +136,11 @@ fn every_verb_has_help_with_examples() {
         author play
         author fairness
         author types
-        admin benchmark
-        admin delete-user
-        admin hide
+        admin api
         admin reports
         admin dismiss
-        admin ban
-        admin unban
-        admin bans
-        admin remove
-        admin archive
-        admin restore
-        admin recompute
         admin export
         admin import
-        admin audit
-        admin budgets
         admin copy-store"#]]
     .assert_eq(&names.join("\n"));
 }

@@ -122,7 +122,7 @@ fn a_store_of_an_earlier_program_gives_the_same_answers_and_export() {
     let export = folder.path().join("export.jsonl");
     admin(&server, &["export", "--out", export.to_str().unwrap()]);
     assert_eq!(fs::read_to_string(export).unwrap(), text("export.jsonl"));
-    let counted = admin(&server, &["recompute", "--json"]);
+    let counted = admin(&server, &["api", "POST", "/admin/recompute"]);
     assert_eq!(serde_json::from_str::<Value>(&counted).unwrap()["wrong"], json!([]));
     // A session in progress continues.
     let open = answers["/api/challenges?limit=50"]["challenges"].as_array().unwrap();
@@ -234,9 +234,9 @@ fn a_store_and_its_archive_log_tournament_and_league_are_read_as_before() {
     let export = folder.path().join("export.jsonl");
     admin(&server, &["export", "--out", export.to_str().unwrap()]);
     assert_eq!(fs::read_to_string(export).unwrap(), fs::read_to_string(third("export.jsonl")).unwrap());
-    let counted = admin(&server, &["recompute", "--json"]);
+    let counted = admin(&server, &["api", "POST", "/admin/recompute"]);
     assert_eq!(serde_json::from_str::<Value>(&counted).unwrap()["wrong"], json!([]));
-    admin(&server, &["restore", "--all"]);
+    admin(&server, &["api", "POST", "/admin/restore"]);
     expected.compare(&client);
     expected.finish(&client);
     // The log has grown, and still contains the log of then.
@@ -267,7 +267,7 @@ fn a_store_in_postgres_is_read_as_before() {
     let export = folder.path().join("export.jsonl");
     admin(&server, &["export", "--out", export.to_str().unwrap()]);
     assert_eq!(fs::read_to_string(export).unwrap(), fs::read_to_string(third("postgres/export.jsonl")).unwrap());
-    let counted = admin(&server, &["recompute", "--json"]);
+    let counted = admin(&server, &["api", "POST", "/admin/recompute"]);
     assert_eq!(serde_json::from_str::<Value>(&counted).unwrap()["wrong"], json!([]));
     expected.finish(&client);
     server.stop();
