@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 
 use arena_engine::{ContentPlace, Engine, EngineError, RecordSource};
 use arena_identity::ServerSecret;
-use arena_model::{Channel, ChatMessage, ContentHash, Party, Phase, Session, SessionId, Timestamp, hex};
+use arena_model::{Channel, ChatMessage, ContentHash, Party, Phase, Session, SessionId, hex};
 use arena_record::log::{
     Checkpoint, Leaf, LogOutcomes, NoteKey, OutcomeCounts, Tile, TileKind, bundle_bytes, tile_bytes,
 };
