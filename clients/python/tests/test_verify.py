@@ -44,7 +44,7 @@ STATE = hashlib.sha256(b"{}").hexdigest()
 
 RECORD_KEY = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32)
 LOG_KEY = Ed25519PrivateKey.from_private_bytes(b"\x02" * 32)
-WITNESS_KEY = Ed25519PrivateKey.from_private_bytes(b"\x03" * 32)
+OTHER_KEY = Ed25519PrivateKey.from_private_bytes(b"\x03" * 32)
 ORIGIN = "arena.example/log"
 
 
@@ -63,7 +63,7 @@ def vkey(name: str, algorithm: int, key: Ed25519PrivateKey) -> str:
 
 
 LOG_VKEY = vkey(ORIGIN, 1, LOG_KEY)
-WITNESS_VKEY = vkey("witness.example", 4, WITNESS_KEY)
+OTHER_VKEY = vkey("other.example", 4, OTHER_KEY)
 
 
 def text_of(value: object) -> str:
@@ -224,10 +224,10 @@ def checkpoint_of(leaves: list[bytes], origin: str = ORIGIN, key: Ed25519Private
 
 def cosigned(checkpoint: str, time: int = 1_790_000_000) -> str:
     body = checkpoint.partition("\n\n")[0] + "\n"
-    signature = WITNESS_KEY.sign(f"cosignature/v1\ntime {time}\n{body}".encode())
-    key_id = bytes.fromhex(WITNESS_VKEY.split("+")[1])
+    signature = OTHER_KEY.sign(f"cosignature/v1\ntime {time}\n{body}".encode())
+    key_id = bytes.fromhex(OTHER_VKEY.split("+")[1])
     line = base64.b64encode(key_id + time.to_bytes(8, "big") + signature).decode()
-    return f"{checkpoint}— witness.example {line}\n"
+    return f"{checkpoint}— other.example {line}\n"
 
 
 def entry(**fields: Any) -> bytes:
@@ -627,18 +627,14 @@ def test_tiles_have_the_paths_of_the_format() -> None:
 
 def test_a_record_is_found_in_the_log(tmp_path: Path) -> None:
     checkpoint = cosigned(checkpoint_of(LEAVES))
-    keys = [NoteKey.parse(LOG_VKEY), NoteKey.parse(WITNESS_VKEY)]
+    keys = [NoteKey.parse(LOG_VKEY)]
     earlier = [checkpoint_of(LEAVES[:size]) for size in (1, 100, 256, 303)]
     log = Log.read(str(write_log(tmp_path, LEAVES, checkpoint)), keys, earlier)
-    assert (log.checkpoint.size, log.signers) == (304, [ORIGIN, "witness.example"])
+    assert (log.checkpoint.size, log.signers) == (304, [ORIGIN])
     assert set(log.ended) == {SESSION, OTHER}
     assert log.without_record([SESSION]) == [OTHER]
-    report = verify.verify(file_of(*RECORD, proof_of(LEAVES, 302)), log=log, log_keys=keys[:1])
-    assert report.checked[-3:] == ("proof", "checkpoint", "log")
-    # The witness signed the checkpoint of the log, but not the one in the record.
     report = verify.verify(file_of(*RECORD, proof_of(LEAVES, 302)), log=log, log_keys=keys)
     assert report.checked[-3:] == ("proof", "checkpoint", "log")
-    assert "witness.example" in report.unchecked["witness"]
 
 
 def test_all_sessions_but_removed_ones_have_records(tmp_path: Path) -> None:
@@ -709,9 +705,6 @@ def test_a_log_that_changes_its_past_is_found(tmp_path: Path) -> None:
         assert found.value.exit_code == verify.EXIT_USAGE
     with pytest.raises(UncheckedError, match="the earlier checkpoint is of 'other'"):
         Log.read(str(tmp_path / "since"), [], [checkpoint_of(LEAVES[:3], origin="other")])
-    with pytest.raises(UncheckedError, match=re.escape("no signature of witness.example")) as found:
-        Log.read(str(tmp_path / "since"), [NoteKey.parse(WITNESS_VKEY), NoteKey.parse(LOG_VKEY)])
-    assert found.value.exit_code == verify.EXIT_INCOMPLETE
     folder = write_log(tmp_path / "cut", LEAVES)
     tile = folder / verify.tile_path(1, 48)
     tile.write_bytes(tile.read_bytes()[:-1])
@@ -837,7 +830,8 @@ def test_keys_and_checkpoints_in_other_forms_are_refused() -> None:
     assert Checkpoint.parse(good).is_signed_by(NoteKey.parse(LOG_VKEY))
     with pytest.raises(FalseLogError, match="is forged"):
         Checkpoint.parse(good.replace("\n304\n", "\n303\n")).is_signed_by(NoteKey.parse(LOG_VKEY))
-    assert not Checkpoint.parse(good).is_signed_by(NoteKey.parse(WITNESS_VKEY))
+    assert Checkpoint.parse(cosigned(good)).is_signed_by(NoteKey.parse(LOG_VKEY))
+    assert not Checkpoint.parse(good).is_signed_by(NoteKey.parse(vkey(ORIGIN, 1, OTHER_KEY)))
 
 
 def test_the_command_has_an_exit_code_for_false_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -887,7 +881,7 @@ def test_the_command_has_an_exit_code_for_false_files(tmp_path: Path, capsys: py
     assert verify.main([str(future)]) == verify.EXIT_INCOMPLETE
     # A log is found in a subfolder, and its own key is used if it publishes one.
     assert verify.main([str(good_record), "--log", str(tmp_path)]) == 0
-    for log_key, expected in ((LOG_VKEY, 0), (vkey(ORIGIN, 1, WITNESS_KEY), verify.EXIT_USAGE)):
+    for log_key, expected in ((LOG_VKEY, 0), (vkey(ORIGIN, 1, OTHER_KEY), verify.EXIT_USAGE)):
         logged = {"origin": ORIGIN, "verifierKey": log_key, "recordKeys": []}
         (folder / "arena.json").write_text(json.dumps({"recordKey": STATE, "log": logged}))
         assert verify.main(["--log", str(folder)]) == expected

@@ -1,27 +1,22 @@
-//! `arena admin …`: the actions of an administrator. Answers are printed as tables and sentences, or unchanged with
-//! `--json`.
+//! `arena admin …`: requests of an administrator, and what takes more than one request or no server.
 
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use arena_match::OutputFile;
-use arena_record::{KeyHandover, KeyKind};
-use arena_server::{AdminToken, RotateError, Settings};
+use arena_server::{AdminToken, Settings};
 use arena_store::{CopiedRows, CopyError, DatabaseUrl, StorePlace, copy_store};
-use arena_wire::{
-    AddressUse, Archived, AuditEntry, AuditPage, Ban, Bans, Budget, Budgets, Counted, Hidden, ImportReport, Restored,
-    SkippedLine,
-};
-use serde::Deserialize;
+use arena_wire::{ImportReport, SkippedLine};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::args::{AdminArgs, AdminVerb, Global, RotatedKey};
+use crate::args::{AdminArgs, AdminVerb, ApiMethod, Global};
 use crate::client::{Answer, Arena, CallError, ExportError, is_loopback};
 use crate::exit::{Exit, Failure};
-use crate::output::{Style, Table, counted, note, print, print_json, utc};
+use crate::output::{Style, counted, note, print, print_json};
 use crate::serve::runtime;
 
 /// The time between two lines about the progress of a copy.
@@ -29,10 +24,6 @@ const PROGRESS: Duration = Duration::from_secs(5);
 
 pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> Result<(), Failure> {
     match verb {
-        AdminVerb::RotateKey { key } => {
-            let folder = args.data.unwrap_or_else(|| Settings::default().data);
-            return rotate_key(&folder, key, style);
-        }
         AdminVerb::CopyStore { .. } if args.data.is_some() => {
             return Err(Failure::new(Exit::Usage, "copy-store has no --data: --from and --to are the places"));
         }
@@ -41,46 +32,32 @@ pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> R
     }
     let arena = Arena::of(global)?.administered(&token(args, &global.url)?);
     match verb {
-        AdminVerb::Benchmark { user, off } => {
-            print_result(arena.set_benchmark(&user, !off), style, |profile: Profile| {
-                let is = if profile.is_benchmark { "is" } else { "isn't" };
-                format!("{} {is} a benchmark model in games that end from now on", profile.user_id)
-            })
+        AdminVerb::Api { method, path, body } => {
+            print_json(arena.call(&api_path(&path), api_body(method, body.as_deref())?)?.text(), style)
         }
-        AdminVerb::DeleteUser { user } => print_result(arena.delete_user(&user), style, |deleted: DeletedUser| {
-            let games = counted(deleted.sessions, "session", "sessions");
-            format!("user {user} is deleted, and its id is erased from {games}")
-        }),
-        AdminVerb::Hide { channel, index } => print_result(arena.hide(&channel, index), style, |hidden: Hidden| {
-            let Hidden { channel, index, content_sha256 } = hidden;
-            format!("message {index} of {channel} is hidden; the SHA-256 of its content is {content_sha256}")
-        }),
-        AdminVerb::Ban { subject, reason } => print_result(arena.ban(&subject, &reason), style, |ban: Ban| {
-            format!("{} is banned: {}", banned(&ban), ban.reason)
-        }),
-        AdminVerb::Unban { subject } => {
-            print_result(arena.lift_ban(&subject), style, |_: Value| "the ban is lifted".to_owned())
-        }
-        AdminVerb::Bans => print_result(arena.bans(), style, bans),
-        AdminVerb::Remove { session } => {
-            print_result(arena.remove(&session), style, |_: Value| format!("session {session} is removed"))
-        }
-        AdminVerb::Archive { older_than_days } => print_result(arena.archive(older_than_days), style, archived),
-        AdminVerb::Restore { session, all: _ } => {
-            print_result(arena.restore(session.as_deref()), style, |Restored { restored }: Restored| match session {
-                Some(session) if restored == 0 => format!("session {session} isn't archived"),
-                _ => format!("{} restored", counted(restored, "session", "sessions")),
-            })
-        }
-        AdminVerb::Recompute => print_result(arena.recompute(), style, recomputed),
         AdminVerb::Export { out } => export(&arena, out.as_deref(), style),
         AdminVerb::Import { file } => print_result(import(&arena, &file)?, style, imported),
-        AdminVerb::Audit { limit, offset } => print_result(arena.audit(limit, offset), style, audit),
-        AdminVerb::Budgets { limit, offset } => print_result(arena.budgets(limit, offset), style, budgets),
-        AdminVerb::RotateKey { .. } | AdminVerb::CopyStore { .. } => {
-            unreachable!("these commands were handled above, because they ask no server")
-        }
+        AdminVerb::CopyStore { .. } => unreachable!("handled above, because it asks no server"),
     }
+}
+
+/// Returns the path of a route that was given with or without its beginning, `/api`.
+fn api_path(path: &str) -> String {
+    let path = path.trim_start_matches('/');
+    format!("/api/{}", path.strip_prefix("api/").unwrap_or(path))
+}
+
+/// Returns the fields of a POST; `None` for a GET.
+fn api_body(method: ApiMethod, body: Option<&str>) -> Result<Option<Map<String, Value>>, Failure> {
+    let wrong = |why: &dyn Display| Failure::new(Exit::Usage, format_args!("--body: {why}"));
+    let text = match (method, body) {
+        (ApiMethod::Get, None) => return Ok(None),
+        (ApiMethod::Get, Some(_)) => return Err(wrong(&"only a POST has a body")),
+        (ApiMethod::Post, None) => return Ok(Some(Map::new())),
+        (ApiMethod::Post, Some("-")) => std::io::read_to_string(std::io::stdin()).map_err(|error| wrong(&error))?,
+        (ApiMethod::Post, Some(text)) => text.to_owned(),
+    };
+    serde_json::from_str(&text).map(Some).map_err(|error| wrong(&format_args!("expected a JSON object: {error}")))
 }
 
 /// Copies the store of a server that isn't running.
@@ -116,28 +93,6 @@ fn place(option: &str, text: &str) -> Result<StorePlace, Failure> {
 fn rows(CopiedRows { sessions, users, messages }: CopiedRows) -> String {
     let sessions = counted(sessions, "session", "sessions");
     format!("{sessions}, {} and {}", counted(users, "user", "users"), counted(messages, "message", "messages"))
-}
-
-/// Replaces a key in the data folder of a server that isn't running.
-fn rotate_key(folder: &Path, key: RotatedKey, style: Style) -> Result<(), Failure> {
-    let kind = match key {
-        RotatedKey::Record => KeyKind::Record,
-        RotatedKey::Log => KeyKind::Log,
-    };
-    let handover = arena_server::rotate_key(folder, kind).map_err(|error| {
-        let exit = match error {
-            RotateError::NoKey { .. } | RotateError::Sign(_) => Exit::Usage,
-            RotateError::Folder(_) | RotateError::Records(_) => Exit::StoreUnavailable,
-            RotateError::Write { .. } => Exit::CannotWrite,
-        };
-        Failure::caused(exit, &error)
-    })?;
-    if style == Style::Json {
-        let shown = serde_json::to_string(&handover).map_err(|error| Failure::new(Exit::Internal, error))?;
-        return print(&shown);
-    }
-    let KeyHandover { old, new, .. } = handover;
-    print(&format!("the {kind} key {new} replaces {old}; the old key is kept beside it, and both signed the handover"))
 }
 
 /// Returns the administrator's token for the server at `url`.
@@ -176,64 +131,6 @@ fn print_result<T: DeserializeOwned>(
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Profile {
-    user_id: String,
-    #[serde(default)]
-    is_benchmark: bool,
-}
-
-#[derive(Deserialize)]
-struct DeletedUser {
-    sessions: u64,
-}
-
-fn banned(ban: &Ban) -> String {
-    match (&ban.user_id, &ban.address) {
-        (Some(user), _) => format!("user {user}"),
-        (None, address) => format!("address {}", address.as_deref().unwrap_or("unknown")),
-    }
-}
-
-fn bans(Bans { bans }: Bans) -> String {
-    if bans.is_empty() {
-        return "there are no bans".to_owned();
-    }
-    let mut table = Table::new(&["banned", "since", "reason"]);
-    for ban in bans {
-        table.row([banned(&ban), utc(ban.at.0), ban.reason]);
-    }
-    table.to_string()
-}
-
-fn archived(Archived { sessions, messages, left_out }: Archived) -> String {
-    let archived = format!(
-        "archived {} with {}",
-        counted(sessions, "session", "sessions"),
-        counted(messages, "message", "messages")
-    );
-    match left_out {
-        0 => archived,
-        left_out => {
-            let sessions = counted(left_out, "session", "sessions");
-            format!(
-                "{archived}; {sessions} stay in the store, because they are too long, damaged or were changed meanwhile"
-            )
-        }
-    }
-}
-
-fn recomputed(Counted { users, games, wrong }: Counted) -> String {
-    let (users, games) = (counted(users, "user", "users"), counted(games, "game", "games"));
-    let recomputed = format!("recomputed the standings of {users} from {games}");
-    match wrong.len() {
-        0 => format!("{recomputed}; all were correct"),
-        1 => format!("{recomputed}; the standings of 1 user were wrong and are repaired:\n  {}", wrong.join("\n  ")),
-        n => format!("{recomputed}; the standings of {n} users were wrong and are repaired:\n  {}", wrong.join("\n  ")),
-    }
-}
-
 fn imported(ImportReport { users, sessions, messages, skipped, skipped_total }: ImportReport) -> String {
     let mut text = format!(
         "imported: {}, {}, {}; skipped: {}",
@@ -246,32 +143,6 @@ fn imported(ImportReport { users, sessions, messages, skipped, skipped_total }: 
         text += &format!("\n  line {line}: {reason}");
     }
     text
-}
-
-fn audit(AuditPage { entries, total, .. }: AuditPage) -> String {
-    let mut table = Table::new(&["no", "time", "address", "action", "details"]);
-    let shown = entries.len();
-    for AuditEntry { no, at, address, action, detail } in entries {
-        table.row([no.to_string(), utc(at.0), address, action, detail.to_string()]);
-    }
-    format!("{}\n{shown} of {total} entries", table.right([0]))
-}
-
-fn budgets(Budgets { budgets, addresses, total }: Budgets) -> String {
-    let mut table = Table::new(&["budget", "used", "limit", "limit per address", "setting"]);
-    for Budget { name, used, limit, setting, of_address } in budgets {
-        let text = |limit: Option<u64>| limit.map_or_else(|| "none".to_owned(), |limit| limit.to_string());
-        let of_address = of_address.map(|of_address| of_address.limit);
-        table.row([name, used.to_string(), text(limit), text(of_address), setting]);
-    }
-    let table = table.right([1, 2, 3]);
-    let shown = addresses.len();
-    let mut by_address = Table::new(&["address", "refusals in a day", "uses"]);
-    for AddressUse { address, used, refusals } in addresses {
-        let used: Vec<String> = used.iter().map(|(name, amount)| format!("{name} {amount}")).collect();
-        by_address.row([address, refusals.to_string(), used.join(", ")]);
-    }
-    format!("{table}\n\n{}\n{shown} of {}", by_address.right([1]), counted(total, "address", "addresses"))
 }
 
 /// Writes an export to stdout, or to a file that appears once it is complete.
@@ -323,4 +194,16 @@ fn import(arena: &Arena, file: &Path) -> Result<Result<Answer, CallError>, Failu
             })?)
         };
     Ok(arena.import(&mut lines))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_may_begin_with_api() {
+        for path in ["/api/admin/bans?limit=1", "api/admin/bans?limit=1", "/admin/bans?limit=1", "admin/bans?limit=1"] {
+            assert_eq!(api_path(path), "/api/admin/bans?limit=1");
+        }
+    }
 }

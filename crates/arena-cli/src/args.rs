@@ -30,7 +30,7 @@ use clap::{ArgMatches, Args, Parser, Subcommand};
 use crate::exit::{Exit, Failure, exit_codes};
 use crate::output::Style;
 
-pub use admin::{AdminArgs, AdminVerb, RotatedKey, SubjectArgs};
+pub use admin::{AdminArgs, AdminVerb, ApiMethod};
 pub use agent::{AgentVerb, CheckArgs, Language, NewAgentArgs};
 pub use challenge::{ChallengeVerb, CheckChallengeArgs, FairnessArgs, NewArgs, PlayChallengeArgs};
 pub use eval::{
@@ -477,9 +477,8 @@ Examples:
     /// Administer a server: bans, removals, export, import.
     #[command(after_help = "\
 Examples:
-  arena admin audit --data arena-data      the log of administrators' actions
-  arena admin ban --user ada --reason 'sells secrets'
-  arena admin remove SESSION
+  arena admin api GET /admin/audit --data arena-data      the log of administrators' actions
+  arena admin api POST /admin/sessions/SESSION/remove
   arena admin export --out arena.jsonl
 
 The commands need the server's administrator token: from --token, ARENA_ADMIN_TOKEN, or admin.token in the data folder \

@@ -50,7 +50,7 @@ pub const EXITS: [(Exit, &str, &str); 21] = [
     (
         Exit::StoreUnavailable,
         "store unavailable",
-        "`serve`, `demo`, `league`, `admin rotate-key` and `admin copy-store`: the data folder or the database is unusable or in use by another process.",
+        "`serve`, `demo`, `league` and `admin copy-store`: the data folder or the database is unusable or in use by another process.",
     ),
     (
         Exit::CannotListen,

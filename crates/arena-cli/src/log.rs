@@ -6,12 +6,12 @@ mod whole;
 use std::path::{Path, PathBuf};
 
 use arena_model::{SessionId, hex};
-use arena_record::log::{Cosignature, Leaf, LogError, LogReader, TlogProof};
+use arena_record::log::{Leaf, LogError, LogReader, TlogProof};
 use serde_json::json;
 
 use crate::args::{Global, LogKeyArgs, LogSourceArgs, LogVerb};
 use crate::exit::{Exit, Failure};
-use crate::output::{Style, counted, print, printable, utc};
+use crate::output::{Style, counted, print, printable};
 use crate::record::write;
 
 pub use source::{GivenRecordKeys, LogSource, connected_log_keys, log_key, record_keys};
@@ -38,21 +38,15 @@ fn print_checkpoint(args: &LogSourceArgs, out: Option<&Path>, global: &Global, s
     write(out, head.checkpoint.to_string().as_bytes(), false, style)
 }
 
-/// Returns a checkpoint and its verified signatures as JSON.
+/// Returns a checkpoint and its verified signature as JSON.
 fn head_json(head: &LogHead) -> serde_json::Value {
     let checkpoint = head.checkpoint.unverified();
-    let cosignatures: Vec<_> = head
-        .cosignatures
-        .iter()
-        .map(|Cosignature { witness, at }| json!({ "witness": witness.to_string(), "atSeconds": at }))
-        .collect();
     json!({
         "origin": checkpoint.origin,
         "size": checkpoint.size,
         "root": checkpoint.root,
         "key": head.key.as_ref().map(ToString::to_string),
         "isKeyGiven": head.is_key_given,
-        "cosignatures": cosignatures,
         "checkpoint": head.checkpoint.to_string(),
     })
 }
@@ -202,10 +196,6 @@ pub fn describe(log: &WholeLog, name: &str) -> String {
         }
         (None, _) => "the signature wasn't checked: give the log's key with --log-key".to_owned(),
     });
-    for Cosignature { witness, at } in &head.cosignatures {
-        let ms = i64::try_from(*at).unwrap_or(i64::MAX).saturating_mul(1000);
-        lines.push(format!("cosigned by {witness} at {}", utc(ms)));
-    }
     lines.push(format!(
         "{} created, {} ended, {} removed, {} unfinished; {}; {}",
         counted(counts.created, "session", "sessions"),

@@ -140,7 +140,7 @@ fn introduce(token: &AdminToken, data: &Path) -> String {
     let (token, data, file) = (token.reveal(), data.display(), data.join(AdminToken::FILE));
     format!(
         "administrator's token: {token}\n\
-         (shown this once and kept in {}; try: arena admin audit --data {data})",
+         (shown this once and kept in {}; try: arena admin api GET /admin/audit --data {data})",
         file.display()
     )
 }

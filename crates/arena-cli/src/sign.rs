@@ -29,14 +29,11 @@ pub fn read_key(path: &Path) -> Result<RecordKey, Failure> {
 /// If the file can't be written.
 pub fn seal(key: &RecordKey, path: &Path, file: &mut OutputFile, played: &PlayedMatch) -> Result<(), Failure> {
     let Some(last) = played.replay else { return Ok(()) };
-    let line = seal_line(last, key).map_err(|reason| Failure::new(Exit::Internal, reason))?;
-    file.write_all(line.as_bytes()).map_err(|error| cannot_write(path, &error))
+    file.write_all(seal_line(last, key).as_bytes()).map_err(|error| cannot_write(path, &error))
 }
 
 #[cfg(test)]
 mod tests {
-    use arena_record::Sign;
-
     use super::*;
 
     #[test]

@@ -15,7 +15,7 @@ use std::time::UNIX_EPOCH;
 use arena_engine::Environment;
 use arena_match::{MatchError, ReplayError, cores};
 use arena_model::{ChallengeType, GameType};
-use arena_record::{RecordKey, Sign};
+use arena_record::RecordKey;
 use arena_report::{PgnGame, Picture, cross_table_picture, pgn, progress_picture, ratings_picture, shell_word};
 use arena_runner::nats::{NatsExecutor, NatsOptions};
 use arena_runner::{
@@ -199,7 +199,6 @@ fn play_rest(
             "waiting for the workers' games in progress; press Ctrl-C again to stop at once",
             "stopping; `resume` collects the workers' games in progress",
         ])?;
-        let sign_key = sign_key.map(|key| key as &(dyn Sign + Sync));
         let options = NatsOptions { check, stop, called_off, replay_bytes: u64::MAX, sign_key };
         let executor = NatsExecutor { prepared, options };
         return play(journal, executor, table_every, style);
@@ -211,7 +210,6 @@ fn play_rest(
     let plan = &journal.record().plan;
     let (concurrency, cores) = (plan.concurrency, if plan.shares_core { cores() } else { Vec::new() });
     let (launcher, replay_bytes) = (&settings::launcher(), u64::MAX);
-    let sign_key = sign_key.map(|key| key as &(dyn Sign + Sync));
     let executor = LocalExecutor { launcher, concurrency, cores: &cores, replay_bytes, stop, called_off, sign_key };
     play(journal, executor, table_every, style)
 }

@@ -41,9 +41,6 @@ pub fn run(args: &VerifyArgs, global: &Global, style: Style) -> Result<(), Failu
     };
     let given_log_key = args.log_keys.log_key.as_deref().map(log_key).transpose()?;
     let log_keys = given_log_key.map(|given| connected_log_keys(&given.key, &given.handovers)).unwrap_or_default();
-    if log.is_none() && !args.log_keys.witnesses.is_empty() {
-        return Err(Failure::new(Exit::Usage, "--witness needs --log"));
-    }
     let logged = log.iter().flat_map(|log| &log.handovers);
     let handovers: Vec<KeyHandover> = given.iter().flat_map(|given| &given.handovers).chain(logged).copied().collect();
     let may_be_old = given.iter().any(|given| given.is_published);

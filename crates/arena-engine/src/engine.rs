@@ -248,6 +248,14 @@ impl Engine {
         .await
     }
 
+    /// Returns the stored answer to a request that was executed before.
+    ///
+    /// # Errors
+    /// If the key was used for another request, or the store can't be read.
+    pub async fn find_answer(&self, once: Option<Once>) -> Result<Option<String>, EngineError> {
+        self.inner.answered(once).await
+    }
+
     /// Offers an invite on the public channel.
     ///
     /// # Errors

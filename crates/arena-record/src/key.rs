@@ -8,18 +8,6 @@ use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use crate::hash::{from_hex, hexadecimal};
 use crate::{Hash, HexError};
 
-/// A signer of seals: a [`RecordKey`], or a program that keeps the key.
-pub trait Sign {
-    /// Returns the public key of the signatures.
-    fn public_key(&self) -> RecordPublicKey;
-
-    /// Signs `text` with Ed25519.
-    ///
-    /// # Errors
-    /// The reason, in words, if the key can't be used now.
-    fn sign(&self, text: &[u8]) -> Result<[u8; 64], String>;
-}
-
 /// The public half of a record key: the 32 bytes of an Ed25519 point.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordPublicKey(pub [u8; 32]);
@@ -62,15 +50,15 @@ impl RecordKey {
     pub fn to_hex(&self) -> String {
         hex::encode(&self.0.to_bytes())
     }
-}
 
-impl Sign for RecordKey {
-    fn public_key(&self) -> RecordPublicKey {
+    /// Returns the public key of the signatures.
+    pub fn public_key(&self) -> RecordPublicKey {
         RecordPublicKey(self.0.verifying_key().to_bytes())
     }
 
-    fn sign(&self, text: &[u8]) -> Result<[u8; 64], String> {
-        Ok(self.0.sign(text).to_bytes())
+    /// Signs `text` with Ed25519.
+    pub fn sign(&self, text: &[u8]) -> [u8; 64] {
+        self.0.sign(text).to_bytes()
     }
 }
 

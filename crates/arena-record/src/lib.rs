@@ -27,7 +27,7 @@ pub use format::{
 };
 pub use handover::{HandoverError, KeyHandover, KeyKind, connected_keys};
 pub use hash::{Commitment, Hash, HexError, Salt};
-pub use key::{RecordKey, RecordPublicKey, SealSignature, Sign};
+pub use key::{RecordKey, RecordPublicKey, SealSignature};
 pub use read::{Lie, Parsed, ReadError, ReadLimits, read};
 pub use reexecute::{Reexecuted, Unchecked, has_rules, reexecute, reexecute_to, unplayable};
 pub use salts::{SaltSecret, SessionSalts};

@@ -1,7 +1,7 @@
 //! The arena's append-only log: a Merkle tree over leaves, each of which is one line of JSON.
 //!
 //! The tree is that of RFC 6962, the files are those of C2SP's tlog-tiles, and the signatures are those of C2SP's
-//! signed-note, tlog-checkpoint and tlog-cosignature. Programs for other logs can therefore read this one. Everything
+//! signed-note and tlog-checkpoint. Programs for other logs can therefore read this one. Everything
 //! here is pure: files come from a closure, and keys and times are arguments.
 //!
 //! Limits: Ed25519 only, no extension lines in own checkpoints, and at most [`MOST_LEAVES`] leaves.
@@ -21,9 +21,9 @@ mod tree;
 mod tests;
 
 pub use audit::{LogAudit, SessionLeaves};
-pub use checkpoint::{Checkpoint, Cosignature, SignedCheckpoint};
+pub use checkpoint::{Checkpoint, SignedCheckpoint};
 pub use leaf::{Leaf, LeafError};
-pub use note::{MOST_SIGNATURES, NoteError, NoteKey, NoteSignature, SignatureType, SignedNote};
+pub use note::{MOST_SIGNATURES, NoteError, NoteKey, NoteSignature, SignedNote};
 pub use outcome::{LogOutcomes, OutcomeCounts, SessionOutcome};
 pub use proof::TlogProof;
 pub use reader::{LogError, LogFault, LogReader, read_checkpoint};

@@ -12,8 +12,8 @@ use crate::format::{FORMAT, OpeningName};
 use crate::key::seal_text;
 use crate::{
     AttributionRow, Cause, Commitment, End, EndKind, Event, EventKind, ForkOf, Hash, Header, InputsStored, Opening,
-    RecordPublicKey, RecordedChannel, RecordedMessage, RecordedParty, RecordedRules, Salt, Seal, SealSignature,
-    SessionSalts, Sign,
+    RecordKey, RecordPublicKey, RecordedChannel, RecordedMessage, RecordedParty, RecordedRules, Salt, Seal,
+    SealSignature, SessionSalts,
 };
 
 /// The data from which a record is written.
@@ -32,7 +32,7 @@ pub struct RecordInput<'r> {
     pub rules_version: u32,
     /// The release of the program that created the session.
     pub release: &'r str,
-    /// The arena's current record key. The record names it if there is a signer, which must have the same key.
+    /// The record key that the record names. The seal, if there is one, must be of the same key.
     pub record_key: Option<&'r RecordPublicKey>,
     /// The origin, if the session is a fork.
     pub fork: Option<ForkOf>,
@@ -53,12 +53,9 @@ pub enum RecordError {
     /// The prompt's hash is malformed.
     #[error("cannot write the record: the hash of the prompt must be 64 lower-case hexadecimal digits")]
     Prompt,
-    /// The signer has another key than the record should name.
-    #[error("cannot write the record: the signer's key isn't the arena's record key")]
+    /// The seal's key isn't the one that the record names.
+    #[error("cannot write the record: the key of the seal isn't the one that the record names")]
     OtherKey,
-    /// The signer failed.
-    #[error("cannot seal the record: {0}")]
-    Unsigned(String),
     /// The text has no line that belongs to a chain.
     #[error("cannot find the last hash: the text isn't a record")]
     NoChain,
@@ -80,34 +77,34 @@ pub fn is_refusal(message: &ChatMessage) -> bool {
 }
 
 /// Returns the record of a session as text: header, events, the end if the session has ended, the openings that
-/// `viewer` may read, and the seal if there is a signer.
+/// `viewer` may read, and the seal if there is a key.
 ///
 /// The chain of an ended session is the same for all viewers. The record of a session that hasn't ended has no end.
 /// [`RecordViewer::Everything`] gets all its events, and other viewers get those that the API shows too: joins and
 /// messages. A usage report, an offered invite or a deadline without a message would show them what others did.
 ///
 /// # Errors
-/// [`RecordError`] if the prompt's hash is malformed, or the signer fails.
+/// [`RecordError`] if the prompt's hash is malformed, or the input names another key.
 pub fn write_record(
     input: &RecordInput<'_>,
     salts: &SessionSalts,
     viewer: RecordViewer,
-    seal: Option<&dyn Sign>,
+    seal: Option<&RecordKey>,
 ) -> Result<String, RecordError> {
-    let record_key = seal.map(|seal| seal.public_key());
-    if record_key.is_some_and(|key| input.record_key.is_some_and(|expected| *expected != key)) {
+    let key = seal.map(RecordKey::public_key);
+    if key.is_some() && key.as_ref() != input.record_key {
         return Err(RecordError::OtherKey);
     }
-    let (ChainWriter { mut text, last, .. }, mut openings) = chain_of(input, salts, Some(viewer), record_key)?;
+    let (ChainWriter { mut text, last, .. }, mut openings) = chain_of(input, salts, Some(viewer))?;
     // The sorted order gives each set of openings one text.
     openings.sort_by(|a, b| OpeningName::parse(&a.open).cmp(&OpeningName::parse(&b.open)));
     for opening in &openings {
         push_line(&mut text, opening);
     }
-    if let (Some(signer), Some(key)) = (seal, record_key) {
-        let id = input.session.facts.id;
-        let signature = signer.sign(seal_text(id, last).as_bytes()).map_err(RecordError::Unsigned)?;
-        push_line(&mut text, &Seal { seal: last, session: id, key, signature: SealSignature(signature) });
+    if let Some(key) = seal {
+        let session = input.session.facts.id;
+        let signature = SealSignature(key.sign(seal_text(session, last).as_bytes()));
+        push_line(&mut text, &Seal { seal: last, session, key: key.public_key(), signature });
     }
     Ok(String::from_utf8(text).expect("JSON is UTF-8"))
 }
@@ -117,7 +114,7 @@ pub fn write_record(
 /// # Errors
 /// [`RecordError::Prompt`] if the prompt's hash is malformed.
 pub fn record_hash(input: &RecordInput<'_>, salts: &SessionSalts) -> Result<Hash, RecordError> {
-    let (chain, _) = chain_of(input, salts, None, input.record_key.copied())?;
+    let (chain, _) = chain_of(input, salts, None)?;
     Ok(chain.last)
 }
 
@@ -126,7 +123,6 @@ fn chain_of(
     input: &RecordInput<'_>,
     salts: &SessionSalts,
     viewer: Option<RecordViewer>,
-    record_key: Option<RecordPublicKey>,
 ) -> Result<(ChainWriter, Vec<Opening>), RecordError> {
     let session = input.session;
     let mut chain = ChainWriter { keeps_text: viewer.is_some(), ..ChainWriter::default() };
@@ -138,7 +134,7 @@ fn chain_of(
         InputsStored::Stored if !is_public => InputsStored::Withheld,
         inputs => inputs,
     };
-    chain.append(&header_of(input, record_key, shown)?);
+    chain.append(&header_of(input, shown)?);
     let events = events_of(input, inputs, &mut openings);
     let events = if is_public { events } else { public_events(events) };
     for event in events {
@@ -230,11 +226,7 @@ fn has_ended(session: &Session) -> bool {
     matches!(session.phase, Phase::Ended { .. })
 }
 
-fn header_of(
-    input: &RecordInput<'_>,
-    record_key: Option<RecordPublicKey>,
-    inputs: InputsStored,
-) -> Result<Header, RecordError> {
+fn header_of(input: &RecordInput<'_>, inputs: InputsStored) -> Result<Header, RecordError> {
     let facts = &input.session.facts;
     let created = CreatedInput::find(input.messages);
     let version = created.as_ref().and_then(|created| created.rules.parse().ok()).unwrap_or(input.rules_version);
@@ -255,7 +247,7 @@ fn header_of(
         seats: facts.invites.len(),
         seed_commitment: facts.seed.as_ref().map(|seed| Hash::of(&seed.0)),
         created_at: facts.created_at,
-        record_key,
+        record_key: input.record_key.copied(),
         inputs,
         fork: input.fork.clone(),
     })

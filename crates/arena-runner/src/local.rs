@@ -10,7 +10,7 @@ use std::thread;
 use arena_match::{
     Agent, KeptEngines, Launcher, MatchError, MatchPlan, OutputFile, PlayedMatch, logs, play_keeping, seal_line, spread,
 };
-use arena_record::Sign;
+use arena_record::RecordKey;
 use arena_tournament::{Entrant, Pairing};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -34,7 +34,7 @@ pub struct LocalExecutor<'a> {
     /// A flag: once true, the executor ends the matches under way without a result.
     pub called_off: &'a AtomicBool,
     /// The key that signs the replays.
-    pub sign_key: Option<&'a (dyn Sign + Sync)>,
+    pub sign_key: Option<&'a RecordKey>,
 }
 
 /// The shared data of the threads that play a competition's matches.
@@ -184,9 +184,7 @@ where
         };
         if let (Some(path), Some(mut file)) = (path, file) {
             if let (Some(key), Some(last)) = (self.executor.sign_key, played_match.replay) {
-                let sealed = seal_line(last, key).map_err(io::Error::other);
-                let written = sealed.and_then(|line| file.write_all(line.as_bytes()));
-                written.map_err(|error| cannot(path.clone(), error))?;
+                file.write_all(seal_line(last, key).as_bytes()).map_err(|error| cannot(path.clone(), error))?;
             }
             file.keep().map_err(|error| cannot(path.clone(), error))?;
             logs::write(&path, &played_match).map_err(|(log, error)| cannot(log, error))?;

@@ -48,7 +48,7 @@ pub use auth::AuthError;
 pub use house::{DeclaredForms, House, HouseSeat, Strength};
 pub use origin::{AllowedOrigin, NoOrigin};
 pub use proxies::{ClientHeader, TrustedProxies};
-pub use records::{RecordsError, RotateError, rotate_key};
+pub use records::RecordsError;
 pub use retention::RetentionSettings;
 pub use secret::SecretFileError;
 pub use server::{Server, StartError};

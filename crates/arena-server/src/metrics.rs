@@ -78,8 +78,6 @@ pub(crate) struct Metrics {
     pub(crate) log_leaves: Gauge,
     /// Number of sessions that this node has archived.
     pub(crate) archived_sessions: Counter<u64, AtomicU64>,
-    /// Number of signatures of records and checkpoints that failed.
-    pub(crate) failed_signatures: Counter<u64, AtomicU64>,
 }
 
 /// The metrics of one route. A response finds them without making labels.
@@ -151,9 +149,6 @@ impl Metrics {
         registry.register("log_leaves", "Entries of the log that its checkpoint covers", log_leaves.clone());
         let archived_sessions = Counter::default();
         registry.register("archived_sessions", "Sessions archived by this node", archived_sessions.clone());
-        let failed_signatures = Counter::default();
-        let failed = "Signatures of records and checkpoints that failed";
-        registry.register("failed_signatures", failed, failed_signatures.clone());
         // Prometheus's own format has no type for information.
         let build = Family::<VersionLabels, Gauge>::default();
         build.get_or_create(&VersionLabels { version: env!("CARGO_PKG_VERSION") }).set(1);
@@ -182,7 +177,6 @@ impl Metrics {
             failed_passes,
             log_leaves,
             archived_sessions,
-            failed_signatures,
         }
     }
 

@@ -4,9 +4,9 @@
 //! `routes/records.rs` and `routes/log.rs` serve both.
 
 mod forks;
+mod handovers;
 mod index;
 mod keys;
-mod rotation;
 mod sequencer;
 
 use std::path::Path;
@@ -15,13 +15,13 @@ use std::sync::atomic::AtomicBool;
 
 use arena_engine::{ContentPlace, Engine, EngineError, RecordSource};
 use arena_identity::ServerSecret;
-use arena_model::{Channel, ChatMessage, ContentHash, Party, Phase, Session, SessionId, Timestamp, hex};
+use arena_model::{Channel, ChatMessage, ContentHash, Party, Phase, Session, SessionId, hex};
 use arena_record::log::{
-    Checkpoint, Leaf, LogOutcomes, NoteKey, OutcomeCounts, SignatureType, Tile, TileKind, bundle_bytes, tile_bytes,
+    Checkpoint, Leaf, LogOutcomes, NoteKey, OutcomeCounts, Tile, TileKind, bundle_bytes, tile_bytes,
 };
 use arena_record::{
-    Commitment, Hash, KeyHandover, LogProof, RecordError, RecordInput, RecordPublicKey, RecordViewer, SessionSalts,
-    Sign, is_refusal, last_hash, record_hash, write_record,
+    Commitment, Hash, KeyHandover, LogProof, RecordError, RecordInput, RecordKey, RecordPublicKey, RecordViewer,
+    SessionSalts, is_refusal, last_hash, record_hash, write_record,
 };
 use bytes::Bytes;
 use parking_lot::RwLock;
@@ -34,8 +34,6 @@ use crate::secret::SecretFileError;
 use crate::settings::RecordSettings;
 use index::{Block, TILE_WIDTH, TreeIndex};
 use keys::RecordKeys;
-pub(crate) use keys::Signer;
-pub use rotation::{RotateError, rotate_key};
 
 /// The release of this program.
 pub(crate) const RELEASE: &str = env!("CARGO_PKG_VERSION");
@@ -63,14 +61,6 @@ pub enum RecordsError {
         /// The reason.
         reason: String,
     },
-    /// The command that signs doesn't work.
-    #[error("records.sign_with: cannot get a public key from `{command}`: {reason}")]
-    Command {
-        /// The command of the settings.
-        command: String,
-        /// The reason.
-        reason: String,
-    },
     /// The origin can't stand in a checkpoint.
     #[error("records.origin {origin:?} must be a name without spaces and `+`, such as arena.example/log")]
     Origin {
@@ -88,7 +78,7 @@ pub(crate) enum RecordFailure {
     /// The reader's address has read too much, or has no memory left.
     #[error("the reader is at a limit")]
     Refused(ApiError),
-    /// The record can't be made from the stored session, or can't be signed.
+    /// The record can't be made from the stored session.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The server has started and not read the log yet, so the key of a logged record is unknown.
@@ -167,13 +157,13 @@ impl Records {
         let keys = RecordKeys::load(settings, folder, shared)?;
         let origin = match &settings.origin {
             Some(origin) => origin.clone(),
-            // The log keeps its name when its key is rotated.
+            // Earlier releases could replace the key of a log, which kept its name.
             None => {
-                let first = rotation::first_key(&keys.handovers, keys.log.public_key());
+                let first = handovers::first_key(&keys.handovers, keys.log.public_key());
                 format!("arena/{}", &first.to_string()[..16])
             }
         };
-        let note_key = NoteKey::new(&origin, SignatureType::Ed25519, keys.log.public_key())
+        let note_key = NoteKey::new(&origin, keys.log.public_key())
             .map_err(|_| RecordsError::Origin { origin: origin.clone() })?;
         let (log, growing, is_stuck) = (RwLock::default(), Mutex::default(), AtomicBool::new(false));
         let writing = Arc::new(Semaphore::new(half_of_processors()));
@@ -185,29 +175,14 @@ impl Records {
         self.keys.record.public_key()
     }
 
-    /// Returns the signer of the replays of tournaments, which is the record key. Returns `None` if another program has
-    /// the key, because its failure would end a tournament.
-    pub(crate) fn replay_signer(&self) -> Option<Signer> {
-        (!self.keys.is_outside).then(|| Arc::clone(&self.keys.record))
+    /// Returns the key that signs the replays of tournaments, which is the record key.
+    pub(crate) fn replay_key(&self) -> RecordKey {
+        self.keys.record.clone()
     }
 
     /// Returns the handovers of both keys.
     pub(crate) fn handovers(&self) -> &[KeyHandover] {
         &self.keys.handovers
-    }
-
-    /// Returns the leaves that the log needs before `key` may seal records, if `last` is the last key in the log: one
-    /// for each handover that leads to the key, or one without a handover.
-    fn key_leaves(&self, last: Option<RecordPublicKey>, key: RecordPublicKey, at: Timestamp) -> Vec<Leaf> {
-        if last == Some(key) {
-            return Vec::new();
-        }
-        let path = last.map(|last| rotation::handovers_between(&self.keys.handovers, last, key)).unwrap_or_default();
-        if path.is_empty() {
-            return vec![Leaf::Key { record_key: key, handover: None, at }];
-        }
-        let leaf = |handover: KeyHandover| Leaf::Key { record_key: handover.new, handover: Some(handover), at };
-        path.into_iter().map(leaf).collect()
     }
 
     /// Returns the key of a session's creator, which the answer to the creation contains. It is computed and never
@@ -248,7 +223,7 @@ impl Records {
     /// there is no such session. `admit` gets the size of its messages' texts, in bytes.
     ///
     /// # Errors
-    /// If the session can't be read, `admit` refuses, or the record can't be signed.
+    /// If the session can't be read, or `admit` refuses.
     pub(crate) async fn write(
         self: &Arc<Records>,
         engine: &Engine,
@@ -286,15 +261,13 @@ impl Records {
         logged: Option<(Hash, RecordPublicKey)>,
     ) -> Result<(String, bool), RecordError> {
         let current = self.record_key();
-        let former = |key: RecordPublicKey| self.keys.former.iter().find(|former| former.public_key() == key);
+        // If a key is lost, the arena can't seal its records anymore.
+        let secret = |key: RecordPublicKey| {
+            let mut keys = std::iter::once(&self.keys.record).chain(&self.keys.former);
+            keys.find(|secret| secret.public_key() == key)
+        };
         let write = |key: RecordPublicKey| {
-            let former = former(key);
-            match former {
-                _ if key == current => self.derive(source, viewer, &*self.keys.record),
-                Some(former) => self.derive(source, viewer, former),
-                // The key is lost, so the arena can't seal the record anymore.
-                None => Ok(without_seal(&self.derive(source, viewer, &PublicKeyOnly(key))?)),
-            }
+            self.with_input(source, &key, |input, salts| write_record(input, salts, viewer, secret(key)))
         };
         let Some((hash, key)) = logged else { return Ok((write(current)?, false)) };
         let record = write(key)?;
@@ -303,12 +276,7 @@ impl Records {
         }
         tracing::warn!(session = %source.session.facts.id, "a record differs from the hash in the log");
         // The log's proof doesn't fit, so the record needs a seal. Readers refuse a record that has neither.
-        let is_sealed = key == current || former(key).is_some();
-        Ok((if is_sealed { record } else { write(current)? }, false))
-    }
-
-    fn derive(&self, source: &RecordSource, viewer: RecordViewer, seal: &dyn Sign) -> Result<String, RecordError> {
-        self.with_input(source, &seal.public_key(), |input, salts| write_record(input, salts, viewer, Some(seal)))
+        Ok((if secret(key).is_some() { record } else { write(current)? }, false))
     }
 
     /// Returns the hash of a session's record that names this key.
@@ -424,30 +392,10 @@ impl Records {
     }
 
     /// Signs a checkpoint of the log.
-    fn sign_checkpoint(&self, size: u64, root: Hash) -> Result<String, String> {
+    fn sign_checkpoint(&self, size: u64, root: Hash) -> String {
         let checkpoint = Checkpoint { origin: self.origin.clone(), size, root };
-        let signed = checkpoint.sign(&*self.keys.log).map_err(|error| error.to_string())?;
-        Ok(signed.to_string())
+        checkpoint.sign(&self.keys.log).expect("the origin was checked at the start").to_string()
     }
-}
-
-/// A record key without its secret, of which only the name is needed: in the header. Its signatures are invalid.
-struct PublicKeyOnly(RecordPublicKey);
-
-impl Sign for PublicKeyOnly {
-    fn public_key(&self) -> RecordPublicKey {
-        self.0
-    }
-
-    fn sign(&self, _text: &[u8]) -> Result<[u8; 64], String> {
-        Ok([0; 64])
-    }
-}
-
-/// Returns a record without its last line, which is the seal.
-fn without_seal(record: &str) -> String {
-    let lines = record.strip_suffix('\n').unwrap_or(record);
-    lines.rfind('\n').map_or_else(String::new, |end| record[..=end].to_owned())
 }
 
 /// Returns the messages of a session up to the end of its game: all, if it hasn't ended. Players may chat and try to

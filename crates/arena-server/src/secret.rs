@@ -90,7 +90,7 @@ impl SecretFile {
     ///
     /// # Errors
     /// The system's error.
-    pub(crate) fn write(&self, folder: &Path, text: &str) -> std::io::Result<()> {
+    fn write(&self, folder: &Path, text: &str) -> std::io::Result<()> {
         let unfinished = folder.join(format!(".{}.new", self.file));
         // An interrupted start may have left an unfinished file.
         if let Err(error) = fs::remove_file(&unfinished)

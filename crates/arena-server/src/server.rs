@@ -11,6 +11,7 @@ use std::time::Duration;
 use arena_engine::{Engine, Environment, Limits};
 use arena_identity::ServerSecret;
 use arena_model::ChallengeType;
+use arena_record::RecordKey;
 use arena_script::{Sandbox, find_folders};
 use arena_store::{FolderLock, NodeTerms, Store, StoreError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -24,7 +25,7 @@ use crate::house::House;
 use crate::lanes::Lanes;
 use crate::ledger::Ledger;
 use crate::passing::Passing;
-use crate::records::{Records, RecordsError, Signer};
+use crate::records::{Records, RecordsError};
 use crate::scripts::{self, Scripts};
 use crate::settings::{LimitSettings, RecordSettings, Settings, SettingsError};
 use crate::supervision::keep_running;
@@ -223,8 +224,8 @@ impl Server {
         // Nodes must sign with equal keys. They have equal tokens, and their data folders differ.
         let shared = is_shared.then(|| ServerSecret::new(admin_token.reveal().as_bytes()).ok()).flatten();
         let records = Records::start(&settings.records, &settings.data, shared.as_ref())?;
-        let signer = records.replay_signer();
-        let (tournaments, runner) = start_tournaments(&settings, &engine, signer, shared)?.unzip();
+        let sign_key = records.replay_key();
+        let (tournaments, runner) = start_tournaments(&settings, &engine, sign_key, shared)?.unzip();
         // These settings have the real port instead of port 0, and the loaded token instead of an unset one.
         let passing = node_address.and_then(|_| Passing::new(&admin_token, settings.nodes.name.as_ref()));
         let settings = Settings { listen: address, admin_token: Some(admin_token), ..settings };
@@ -418,11 +419,10 @@ fn terms(auth: Option<&Auth>, admin_token: &AdminToken, records: &RecordSettings
     let secret = auth.map_or_else(|| "none".to_owned(), |auth| auth.secret.fingerprint());
     let mode = if auth.is_some() { "authentication" } else { "standalone" };
     // Nodes without a secret for records compute the keys of records from the token.
-    let RecordSettings { log, origin, sign_with, secret: record_secret } = records;
+    let RecordSettings { log, origin, secret: record_secret } = records;
     let record_secret = record_secret.as_ref().map_or_else(|| "none".to_owned(), ServerSecret::fingerprint);
     let default = || "default".to_owned();
     // Nodes that differ in these would sign checkpoints of one log with two names or keys.
-    let signer = if sign_with.is_some() { "a command" } else { "none" };
     let terms = [
         ("mode (--auth)", mode.to_owned()),
         ("AUTH_SECRET", secret),
@@ -430,7 +430,6 @@ fn terms(auth: Option<&Auth>, admin_token: &AdminToken, records: &RecordSettings
         ("RECORD_SECRET", record_secret),
         ("records.log", log.to_string()),
         ("records.origin", origin.clone().unwrap_or_else(default)),
-        ("records.sign_with", signer.to_owned()),
     ];
     terms.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -460,7 +459,7 @@ async fn start_scripts(
 fn start_tournaments(
     settings: &Settings,
     engine: &Engine,
-    signer: Option<Signer>,
+    sign_key: RecordKey,
     shared: Option<ServerSecret>,
 ) -> Result<Option<(Tournaments, Runner)>, StartError> {
     if !settings.tournaments.enabled {
@@ -480,7 +479,7 @@ fn start_tournaments(
         secret,
         engine.clone(),
         Arc::new(Ledger::new(&settings.limits)),
-        signer,
+        sign_key,
     )?;
     Ok(Some(started))
 }

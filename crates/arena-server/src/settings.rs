@@ -428,9 +428,6 @@ pub struct RecordSettings {
     pub log: bool,
     /// The log's name in its checkpoints, such as `arena.example/log`. Default: a name made from the log key.
     pub origin: Option<String>,
-    /// The command that holds the record key and the log key, as words separated by spaces; see
-    /// `docs/records.md`. Default: the keys in the data folder, generated at the first start.
-    pub sign_with: Option<String>,
     /// The secret from which the record key, the log key and the salts of records are computed. Default: the keys and
     /// salts in the data folder. The settings file has no such key, since it must not contain secrets.
     #[serde(skip)]
@@ -439,7 +436,7 @@ pub struct RecordSettings {
 
 impl Default for RecordSettings {
     fn default() -> Self {
-        RecordSettings { log: true, origin: None, sign_with: None, secret: None }
+        RecordSettings { log: true, origin: None, secret: None }
     }
 }
 
@@ -808,7 +805,13 @@ mod tests {
                   | ^^^^^^^^^
                 unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `import_bytes`, `channel_messages`, `chat_bytes`, `requests_per_second`, `requests_burst`, `writes_per_second`, `writes_burst`, `limit_loopback`, `disk_reserve_bytes`, `stored_bytes_per_address`, `computing_ms_per_second`, `computing_burst_ms`, `running_sessions_per_address`, `tickets_per_address`, `streams_per_address`, `connections`, `connections_per_address`, `connections_reserved`, `waiting_bytes`, `waiting_bytes_per_address`, `stalled_ms`, `signature_queue`, `request_ms`, `drain_ms`, `shutdown_ms`"#]],
         );
-        check("arena.toml", "[retention]\nbucket = 's3://arena'\n", expect!["invalid settings file DIR/arena.toml: the setting retention.bucket was removed: the archive is a folder. Copy the objects of the bucket to a folder, with their names, or restore all games with the version before (`arena admin restore --all`); then set retention.folder."]);
+        check(
+            "arena.toml",
+            "[retention]\nbucket = 's3://arena'\n",
+            expect![
+                "invalid settings file DIR/arena.toml: the setting retention.bucket was removed: the archive is a folder. Copy the objects of the bucket to a folder, with their names, or restore all games with the version before (`arena admin restore --all`); then set retention.folder."
+            ],
+        );
         check(
             "config.json",
             r#"{"challenges":[{"name":"checkers"}]}"#,

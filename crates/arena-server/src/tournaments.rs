@@ -32,6 +32,7 @@ use arena_identity::ServerSecret;
 use arena_match::process::try_sandbox;
 use arena_match::{ChainRepair, Launcher, logs};
 use arena_model::Timestamp;
+use arena_record::RecordKey;
 use arena_runner::{Journal, JournalError, REPLAYS};
 use arena_tournament::Record;
 use facts::OnceFacts;
@@ -44,7 +45,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use turns::Turns;
 
 use crate::ledger::Ledger;
-use crate::records::Signer;
 
 pub(crate) use agents::{AgentSource, is_text_control};
 pub(crate) use facts::{AgentFacts, Ending, Home, TournamentFacts};
@@ -93,8 +93,8 @@ struct TournamentsState {
     secret: ServerSecret,
     engine: Engine,
     ledger: Arc<Ledger>,
-    /// The signer of replays, if they are signed.
-    signer: Option<Signer>,
+    /// The key that signs replays.
+    sign_key: RecordKey,
     /// Absolute path of the agents' folder.
     agents: PathBuf,
     /// Absolute path of the tournaments' folder.
@@ -186,8 +186,8 @@ pub enum TournamentsError {
 }
 
 impl Tournaments {
-    /// Loads the agents and tournaments of a data folder, and starts the runner for unfinished tournaments. `signer`
-    /// signs the replays.
+    /// Loads the agents and tournaments of a data folder, and starts the runner for unfinished tournaments.
+    /// `sign_key` signs the replays.
     ///
     /// # Errors
     /// If a folder is unusable, or the thread can't be started. Damaged agents and tournaments are logged and skipped.
@@ -198,7 +198,7 @@ impl Tournaments {
         secret: ServerSecret,
         engine: Engine,
         ledger: Arc<Ledger>,
-        signer: Option<Signer>,
+        sign_key: RecordKey,
     ) -> Result<(Tournaments, Runner), TournamentsError> {
         let is_shared = engine.is_shared();
         let root = settings.folder.as_deref().unwrap_or(data);
@@ -260,7 +260,7 @@ impl Tournaments {
             secret,
             engine,
             ledger,
-            signer,
+            sign_key,
             agents,
             tournaments,
             making: Mutex::new(()),

@@ -413,7 +413,7 @@ async fn set_sequences(writing: &mut Writing, tables: &[Arc<CopiedTable>]) -> Re
         let (name, column) = (&table.name, &table.columns[key].0);
         // The number of a table without such numbers is null.
         let sql = format!(
-            "SELECT count(setval(pg_get_serial_sequence('{name}', '{column}'), coalesce(max({column}), 0) + 1, false)) FROM {name}"
+            "SELECT count(*) FROM (SELECT setval(pg_get_serial_sequence('{name}', '{column}'), coalesce(max({column}), 0) + 1, false) FROM {name}) numbered"
         );
         if table.columns[key].1 == Content::Integer {
             writing.db.number(&sql, &[]).await?;

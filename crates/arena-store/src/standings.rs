@@ -82,7 +82,7 @@ pub(crate) async fn find_career(db: &mut Db, user: i64) -> Result<Career, Failur
 /// Parses the standings of a user. Invalid standings are read as empty.
 pub(crate) fn read_standings(user: i64, text: &str) -> PlayerStandings {
     serde_json::from_str(text).unwrap_or_else(|error| {
-        tracing::error!(user, %error, "the standings of user {user} cannot be read: {error}; run `arena admin recompute`");
+        tracing::error!(user, %error, "the standings of user {user} cannot be read: {error}; run `arena admin api POST /admin/recompute`");
         PlayerStandings::new()
     })
 }

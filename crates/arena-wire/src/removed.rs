@@ -42,6 +42,37 @@ const REMOVED: &[(Kind, &str, &str)] = &[
     (Kind::Command, "admin reports", "Readers write to the contact in the footer: set `contact` in [site]."),
     (Kind::Command, "admin dismiss", "Readers write to the contact in the footer: set `contact` in [site]."),
     (Kind::Route, "/embed", "Link to `/sessions/ID`, or show `/sessions/ID/picture.svg`."),
+    (Kind::Setting, "records.sign_with", "Keep the keys in the data folder, or compute them from RECORD_SECRET."),
+    (Kind::Command, "admin rotate-key", "Stop the server and rename record-key to record-key.1: it makes a new key."),
+    (
+        Kind::Option,
+        "--witness",
+        "Keep an older checkpoint, and compare the log with it: `arena log check --since FILE`.",
+    ),
+    (
+        Kind::Command,
+        "admin benchmark",
+        "Use `arena admin api POST /admin/users/USER/benchmark --body '{\"isBenchmark\": true}'`.",
+    ),
+    (Kind::Command, "admin delete-user", "Use `arena admin api POST /admin/users/USER/delete`."),
+    (
+        Kind::Command,
+        "admin hide",
+        "Use `arena admin api POST /admin/messages/hide --body '{\"channel\": \"ID\", \"index\": 3}'`.",
+    ),
+    (
+        Kind::Command,
+        "admin ban",
+        "Use `arena admin api POST /admin/bans --body '{\"userId\": \"USER\", \"reason\": \"…\"}'`.",
+    ),
+    (Kind::Command, "admin unban", "Use `arena admin api POST /admin/bans/lift --body '{\"userId\": \"USER\"}'`."),
+    (Kind::Command, "admin bans", "Use `arena admin api GET /admin/bans`."),
+    (Kind::Command, "admin remove", "Use `arena admin api POST /admin/sessions/ID/remove`."),
+    (Kind::Command, "admin archive", "Use `arena admin api POST /admin/archive --body '{\"olderThanDays\": 90}'`."),
+    (Kind::Command, "admin restore", "Use `arena admin api POST /admin/restore --body '{\"session\": \"ID\"}'`."),
+    (Kind::Command, "admin recompute", "Use `arena admin api POST /admin/recompute`."),
+    (Kind::Command, "admin audit", "Use `arena admin api GET /admin/audit`."),
+    (Kind::Command, "admin budgets", "Use `arena admin api GET /admin/budgets`."),
 ];
 
 const COPY_BUCKET: &str = "the archive is a folder. Copy the objects of the bucket to a folder, with their names, or restore all games \

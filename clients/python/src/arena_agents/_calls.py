@@ -39,8 +39,6 @@ U = TypeVar("U")
 #: Longest time that an arena waits for a message before it answers without one, in seconds.
 MOST_WAIT_S = 50.0
 
-
-
 #: Prefix of an operator channel's name, before the session's id.
 OPERATOR_PREFIX = "challenge_"
 

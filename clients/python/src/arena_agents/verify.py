@@ -445,23 +445,21 @@ def verify_consistency(old_size: int, old_root: bytes, size: int, root: bytes, p
     return last == 0 and old == old_root and new == root
 
 
-# Checkpoints (C2SP tlog-checkpoint, signed-note and tlog-cosignature).
+# Checkpoints (C2SP tlog-checkpoint and signed-note).
 
 
 @dataclass(frozen=True)
 class NoteKey:
-    """A public key of a log or of a witness, as `name+keyid+key` in the form of signed-note.
+    """A public key of a log, as `name+keyid+key` in the form of signed-note.
 
     Attributes:
-        name: The name of the key's owner: a log's origin, or a witness.
+        name: The log's origin.
         id: The first 4 bytes of the key's hash.
-        algorithm: 1 for a log, 4 for a witness.
         key: The Ed25519 key, 32 bytes.
     """
 
     name: str
     id: bytes
-    algorithm: int
     key: bytes
 
     @classmethod
@@ -477,18 +475,17 @@ class NoteKey:
             key_id = bytes.fromhex(id_text)
         except ValueError as error:
             raise ValueError(f"{text!r:.100} isn't a key in the form name+keyid+key") from error
-        if len(data) != 33 or data[0] not in (1, 4) or not name:
-            raise ValueError(f"{text!r:.100} isn't an Ed25519 key of a log or witness")
+        if len(data) != 33 or data[0] != 1 or not name:
+            raise ValueError(f"{text!r:.100} isn't an Ed25519 key of a log")
         if hashlib.sha256(name.encode() + b"\n" + data).digest()[:4] != key_id:
             raise ValueError(f"the id in {text!r:.100} isn't the id of its key")
-        return cls(name, key_id, data[0], data[1:])
+        return cls(name, key_id, data[1:])
 
     def connected(self, handovers: Iterable[Handover]) -> list[NoteKey]:
         """Returns this key, followed by the keys of the same log that handovers connect with it."""
         keys = [bytes.fromhex(key) for key in connected_keys("log", [self.key.hex()], handovers)]
-        algorithm = bytes([self.algorithm])
-        ids = [hashlib.sha256(self.name.encode() + b"\n" + algorithm + key).digest()[:4] for key in keys]
-        return [NoteKey(self.name, key_id, self.algorithm, key) for key_id, key in zip(ids, keys, strict=True)]
+        ids = [hashlib.sha256(self.name.encode() + b"\n\x01" + key).digest()[:4] for key in keys]
+        return [NoteKey(self.name, key_id, key) for key_id, key in zip(ids, keys, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -535,21 +532,16 @@ class Checkpoint:
         return cls(lines[0], int(lines[1]), root, f"{body}\n".encode(), tuple(signatures))
 
     def is_signed_by(self, key: NoteKey) -> bool:
-        """Returns true if the key signed this checkpoint, as a log or as a witness.
+        """Returns true if the key signed this checkpoint. Signatures of other keys are ignored.
 
         Raises:
             FalseLogError: If a signature has the name and the id of the key, and another key has made it.
         """
-        if key.algorithm == 1 and key.name != self.origin:
+        if key.name != self.origin:
             return False
         made = [data for name, key_id, data in self.signatures if (name, key_id) == (key.name, key.id)]
         for data in made:
-            if key.algorithm == 1:
-                is_valid = verify_signature(key.key, data, self.body)
-            else:
-                text = b"cosignature/v1\ntime %d\n%s" % (int.from_bytes(data[:8], "big"), self.body)
-                is_valid = len(data) == 72 and verify_signature(key.key, data[8:], text)
-            if not is_valid:
+            if not verify_signature(key.key, data, self.body):
                 raise FalseLogError(f"the signature of {key.name} below the checkpoint is forged")
         return bool(made)
 
@@ -677,8 +669,7 @@ class Log:
 
         Args:
             place: A folder with the file `checkpoint` and the tiles, or the address of an arena.
-            keys: Keys of the log and of witnesses. Each must have signed the checkpoint, or one that handovers connect
-                with it.
+            keys: Keys of the log. Each must have signed the checkpoint, or one that handovers connect with it.
             earlier: Texts of earlier checkpoints. The log must begin with their leaves.
             handovers: Handovers of the log's key.
 
@@ -696,15 +687,12 @@ class Log:
         except ValueError as error:
             raise UncheckedError(f"cannot check the log: {error}") from error
         log = cls(checkpoint)
-        # A witness is missed only after the log's own signature was checked.
-        for key in sorted(keys, key=lambda key: key.algorithm):
+        for key in keys:
             connected = key.connected(handovers)
             if not any(checkpoint.is_signed_by(one) for one in connected):
-                code = EXIT_USAGE if key.algorithm == 1 else EXIT_INCOMPLETE
-                raise UncheckedError(f"the checkpoint has no signature of {key.name}", code)
+                raise UncheckedError(f"the checkpoint has no signature of {key.name}")
             log.signers.append(key.name)
-            if key.algorithm == 1:
-                log.keys.append(connected)
+            log.keys.append(connected)
         log._take(read)
         for old in known:
             log._compare_earlier(old)
@@ -1315,8 +1303,8 @@ def verify(
         keys: The arena's record keys, each 32 bytes in hexadecimal digits. One of them must have signed the record, or
             a key that handovers connect with one.
         log: A log in which the record must be. Its handovers count too.
-        log_keys: Keys of the log and of witnesses. Each key of the log must have signed the checkpoint in the record's
-            proof, or a key that handovers connect with it.
+        log_keys: Keys of the log. Each must have signed the checkpoint in the record's proof, or a key that handovers
+            connect with it.
         handovers: Handovers of the arena's keys.
         max_bytes: The length up to which the record is read. Default: MAX_RECORD.
         may_be_old: True if the keys are from a file that the arena published at some time, so it may have newer keys.
@@ -1450,20 +1438,14 @@ def _compare_key(key: str, keys: Sequence[str], may_be_old: bool, log: Log | Non
 def _compare_proof(checkpoint: Checkpoint, log: Log | None, log_keys: Sequence[Sequence[NoteKey]]) -> dict[str, str]:
     """Compares the checkpoint in a record with the keys of the log, and with the log.
 
-    Returns the checks that weren't possible with the reasons: "checkpoint" or "witness".
+    Returns the check "checkpoint" with the reason if it wasn't possible.
     """
     reasons: dict[str, str] = {}
-    given: list[Sequence[NoteKey]] = [signer for signer in log_keys if signer[0].algorithm == 1]
-    if log is not None:
-        given = [*log.keys] or given
+    given = log_keys if log is None else [*log.keys] or log_keys
     try:
         for signer in given:
             if not any(checkpoint.is_signed_by(key) for key in signer):
                 reasons["checkpoint"] = f"the checkpoint in the record has no signature of {signer[0].name}"
-        for signer in log_keys:
-            # An arena writes its own signature only. Witnesses sign the checkpoint of the log.
-            if signer[0].algorithm == 4 and not any(checkpoint.is_signed_by(key) for key in signer):
-                reasons["witness"] = f"the checkpoint in the record has no signature of {signer[0].name}"
     except FalseLogError as error:
         raise FalseRecordError(f"{error} in the record") from error
     if not given:
@@ -1530,7 +1512,7 @@ def _parse(args: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--key", action="append", default=[], metavar="HEX", help="record key of the arena")
     parser.add_argument("--keys", metavar="PLACE", help="the arena's keys: its /.well-known/arena.json, or a copy")
     parser.add_argument("--log", metavar="PLACE", help="folder or address of the arena's log")
-    parser.add_argument("--log-key", action="append", default=[], metavar="VKEY", help="key of the log or a witness")
+    parser.add_argument("--log-key", action="append", default=[], metavar="VKEY", help="key of the log")
     parser.add_argument("--since", action="append", default=[], metavar="FILE", help="earlier checkpoint of the log")
     parser.add_argument("--max-mib", type=int, default=None, metavar="MIB", help="maximum length of a record")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -1636,7 +1618,7 @@ def main(args: Sequence[str] | None = None) -> int:
     if options.log is not None:
         try:
             earlier = [_text_of(path) for path in options.since]
-            has_key = any(key.algorithm == 1 for key in options.log_key)
+            has_key = bool(options.log_key)
             place = _place_of(options.log)
             beside = _published_by(place, not has_key)
             own = beside.log_keys if beside is not None and not has_key else []

@@ -21,110 +21,26 @@ pub struct AdminArgs {
 /// Subcommands of `arena admin`.
 #[derive(Debug, Subcommand)]
 pub enum AdminVerb {
-    /// Mark a user as a benchmark model; applies to games that end later.
+    /// Send a request to a route of the server, and print the answer.
     #[command(after_help = "\
 Examples:
-  arena admin benchmark engine-1
-  arena admin benchmark engine-1 --off")]
-    Benchmark {
-        /// User id.
-        user: String,
-        /// Remove the mark.
-        #[arg(long)]
-        off: bool,
-    },
-    /// Delete a user's id and profile; the user's games stay, and count for the other players.
-    #[command(after_help = "\
-Examples:
-  arena admin delete-user ada
+  arena admin api GET /admin/bans
+  arena admin api POST /admin/bans --body '{\"userId\": \"ada\", \"reason\": \"sells secrets\"}'
+  arena admin api POST /admin/sessions/ID/remove
+  arena admin api POST /admin/recompute
+  arena admin api GET '/admin/audit?limit=10'
 
-The user leaves all leaderboards, which can't be undone. A user with a seat in a running session can't be
-deleted. Hide the user's messages with `arena admin hide` if they must go, too.")]
-    DeleteUser {
-        /// User id.
-        user: String,
+docs/administration.md lists the routes with their fields.")]
+    Api {
+        /// Method.
+        #[arg(value_enum, ignore_case = true)]
+        method: ApiMethod,
+        /// Path of the route, with or without /api.
+        path: String,
+        /// Fields of a POST: a JSON object, or - for stdin [default: {}]
+        #[arg(long, value_name = "JSON")]
+        body: Option<String>,
     },
-    /// Delete a message's content permanently; the channel shows its hash instead.
-    #[command(after_help = "\
-Examples:
-  arena admin hide ID 3             message 3 of a session's chat
-  arena admin hide challenge_ID 3   message 3 of its operator channel
-  arena admin hide invites 3        message 3 of the public channel")]
-    Hide {
-        /// Channel: a session id, challenge_ID or invites.
-        channel: String,
-        /// Index of the message, from 1.
-        index: u64,
-    },
-    /// Ban a user, a key or an address. A banned user can still read; a banned address receives only the reason.
-    #[command(after_help = "\
-Examples:
-  arena admin ban --user ada --reason 'sells secrets'
-  arena admin ban --key 302a3005… --reason 'sells secrets'    the user who holds this public key
-  arena admin ban --address 192.0.2.0/24 --reason noise")]
-    Ban {
-        #[command(flatten)]
-        subject: SubjectArgs,
-        /// Reason, shown to the banned user.
-        #[arg(long, value_name = "TEXT")]
-        reason: String,
-    },
-    /// Lift a ban.
-    #[command(after_help = "\
-Examples:
-  arena admin unban --user ada
-  arena admin unban --address 192.0.2.0/24")]
-    Unban {
-        #[command(flatten)]
-        subject: SubjectArgs,
-    },
-    /// List bans.
-    #[command(after_help = "\
-Examples:
-  arena admin bans")]
-    Bans,
-    /// Remove a session in any state, with its messages, invites and scores.
-    #[command(after_help = "\
-Examples:
-  arena admin remove ID")]
-    Remove {
-        /// Session id.
-        session: String,
-    },
-    /// Move the messages of sessions that ended long ago to files. All pages and records stay.
-    #[command(after_help = "\
-Examples:
-  arena admin archive --older-than-days 90
-
-The files are in the folder archive of the data folder, or in retention.folder of the \
-settings. With retention.archive_after_days, the server does this by itself every hour.")]
-    Archive {
-        /// Age of the sessions: days since their end.
-        #[arg(long, value_name = "DAYS")]
-        older_than_days: u32,
-    },
-    /// Move the messages of an archived session, or of all, back into the store.
-    #[command(after_help = "\
-Examples:
-  arena admin restore ID
-  arena admin restore --all
-
-While retention.archive_after_days is set, the server archives restored sessions again within an hour.")]
-    Restore {
-        /// Session id.
-        #[arg(required_unless_present = "all")]
-        session: Option<String>,
-        /// All archived sessions.
-        #[arg(long, conflicts_with = "session")]
-        all: bool,
-    },
-    /// Recompute all standings from the games and repair those that differ.
-    #[command(after_help = "\
-Examples:
-  arena admin recompute
-
-It lists the users whose standings were wrong. The exit code is 0, since they are repaired.")]
-    Recompute,
     /// Export all users, sessions and messages, including private ones, as JSON lines.
     #[command(after_help = "\
 Examples:
@@ -149,34 +65,6 @@ if all other lines were imported.")]
         /// Export file; - for stdin.
         file: PathBuf,
     },
-    /// List administrators' actions, newest first.
-    #[command(after_help = "\
-Examples:
-  arena admin audit
-  arena admin audit --limit 10 --offset 20")]
-    Audit {
-        /// Maximum number of entries, up to 100 [default: the server's]
-        #[arg(long, value_name = "N")]
-        limit: Option<u32>,
-        /// Number of newest entries to skip [default: 0]
-        #[arg(long, value_name = "N")]
-        offset: Option<u64>,
-    },
-    /// List the node's budgets, and the addresses that use most of them.
-    #[command(after_help = "\
-Examples:
-  arena admin budgets
-  arena admin budgets --limit 100
-
-An IPv6 address stands for its /64 network. To keep an address out: arena admin ban --address ADDRESS --reason TEXT.")]
-    Budgets {
-        /// Maximum number of addresses, up to 100 [default: the server's]
-        #[arg(long, value_name = "N")]
-        limit: Option<u32>,
-        /// Number of addresses to skip [default: 0]
-        #[arg(long, value_name = "N")]
-        offset: Option<u64>,
-    },
     /// Copy a store into an empty one: from SQLite to PostgreSQL, back, or to another place.
     #[command(after_help = "\
 Examples:
@@ -196,44 +84,15 @@ The command copies the store alone. Copy the data folder's other files too: the 
         #[arg(long, value_name = "PLACE")]
         to: String,
     },
-    /// Replace the key that signs records or checkpoints; the old and the new key sign the handover.
-    #[command(after_help = "\
-Examples:
-  arena admin rotate-key record
-  arena admin rotate-key log --data /srv/arena-data
-
-Stop the server first. The command changes files of its data folder (--data, default arena-data) and needs no token. \
-After the next start, /.well-known/arena.json has the new key and the handover, by which `arena verify` accepts the other \
-key wherever one of the two is trusted. The old key is kept as record-key.1 or log-key.1.
-
-A handover doesn't help against a stolen key: its thief can sign handovers too.")]
-    RotateKey {
-        /// Key to replace.
-        #[arg(value_enum)]
-        key: RotatedKey,
-    },
 }
 
-/// A key that can be replaced.
+/// The method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum RotatedKey {
-    /// Key that signs records.
-    Record,
-    /// Key that signs the log's checkpoints.
-    Log,
-}
-
-/// The subject of a ban: exactly one option is given.
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-pub struct SubjectArgs {
-    /// User id.
-    #[arg(long, value_name = "ID")]
-    pub user: Option<String>,
-    /// Public key of the user (hexadecimal SPKI).
-    #[arg(long, value_name = "PUBLIC_KEY")]
-    pub key: Option<String>,
-    /// IP address or range, such as 192.0.2.0/24.
-    #[arg(long, value_name = "ADDRESS")]
-    pub address: Option<String>,
+pub enum ApiMethod {
+    /// Reads.
+    #[value(name = "GET")]
+    Get,
+    /// Changes something.
+    #[value(name = "POST")]
+    Post,
 }

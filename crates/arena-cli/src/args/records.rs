@@ -57,15 +57,12 @@ pub struct VerifyArgs {
     pub max_mib: u64,
 }
 
-/// The keys that must have signed a log's checkpoint.
+/// The key that must have signed a log's checkpoint.
 #[derive(Debug, Args)]
 pub struct LogKeyArgs {
     /// Key of the log, as NAME+ID+KEY, or a file with it or with /.well-known/arena.json [default: the published key]
     #[arg(long, value_name = "KEY|FILE")]
     pub log_key: Option<String>,
-    /// Key of a witness whose cosignature the checkpoint must have, or a file with it; may be repeated.
-    #[arg(long = "witness", value_name = "KEY|FILE")]
-    pub witnesses: Vec<String>,
 }
 
 /// Subcommands of `arena record`.
@@ -140,7 +137,7 @@ Examples:
   arena log checkpoint --out today.txt         keep it: `arena log check --since today.txt` compares the log with it
   arena log checkpoint --log log --log-key arena.json
 
-A checkpoint is a signed note: the log's name, its number of leaves, the root of its hash tree, and signatures.")]
+A checkpoint is a signed note: the log's name, its number of leaves, the root of its hash tree, and a signature.")]
     Checkpoint {
         #[command(flatten)]
         source: LogSourceArgs,
@@ -192,7 +189,6 @@ an older state of the log, the new one must continue it. The exit code is 11 if 
 Examples:
   arena log check --log https://arena.example
   arena log check --log log --log-key arena.json --since today.txt
-  arena log check --log log --witness witness.key
 
 It computes the hash tree from all leaves, and compares it with the tiles and the checkpoint. Leaves must be in a possible \
 order: a session ends once, after its creation. With --since, the log must begin with all leaves of an older checkpoint, so a \

@@ -3,12 +3,10 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Map, Value};
 use ureq::SendBody;
 
-use crate::args::SubjectArgs;
-
-use super::{Answer, Arena, CallError, Credential, RawAnswer, path, read_answer};
+use super::{Answer, Arena, CallError, Credential, RawAnswer, read_answer};
 
 /// Time limit of recomputations and imports. A server processes some tens of thousands of games a second.
 const LONG: Duration = Duration::from_secs(60 * 60);
@@ -32,70 +30,15 @@ impl Arena {
         Arena { key: Some(token.to_owned()), credential: Credential::Administrator, from: None, ..self }
     }
 
-    /// Marks a user as a benchmark model, or removes the mark.
-    pub fn set_benchmark(&self, user: &str, benchmark: bool) -> Result<Answer, CallError> {
-        let path = path(&["api", "admin", "users"], Some(user)) + "/benchmark";
-        self.post(&path, json!({ "isBenchmark": benchmark }))
+    /// Sends a request to any route: a POST with these fields, or a GET.
+    pub fn call(&self, path: &str, fields: Option<Map<String, Value>>) -> Result<Answer, CallError> {
+        let arena = Arena { patience: LONG, ..self.clone() };
+        match fields {
+            Some(fields) => arena.post_all(path, fields),
+            None => arena.get(path, &[], None),
+        }
     }
 
-    /// Deletes a user.
-    pub fn delete_user(&self, user: &str) -> Result<Answer, CallError> {
-        self.post(&(path(&["api", "admin", "users"], Some(user)) + "/delete"), json!({}))
-    }
-
-    /// Hides a message.
-    pub fn hide(&self, channel: &str, index: u64) -> Result<Answer, CallError> {
-        self.post("/api/admin/messages/hide", json!({ "channel": channel, "index": index }))
-    }
-
-    /// Bans a user, key or address.
-    pub fn ban(&self, subject: &SubjectArgs, reason: &str) -> Result<Answer, CallError> {
-        let SubjectArgs { user, key, address } = subject;
-        let body = json!({ "userId": user, "publicKey": key, "address": address, "reason": reason });
-        self.post("/api/admin/bans", body)
-    }
-
-    pub fn lift_ban(&self, subject: &SubjectArgs) -> Result<Answer, CallError> {
-        let SubjectArgs { user, key, address } = subject;
-        self.post("/api/admin/bans/lift", json!({ "userId": user, "publicKey": key, "address": address }))
-    }
-
-    /// Gets the bans.
-    pub fn bans(&self) -> Result<Answer, CallError> {
-        self.get("/api/admin/bans", &[], None)
-    }
-
-    pub fn remove(&self, session: &str) -> Result<Answer, CallError> {
-        self.post(&(path(&["api", "admin", "sessions"], Some(session)) + "/remove"), json!({}))
-    }
-
-    /// Archives the sessions that ended some days ago.
-    pub fn archive(&self, older_than_days: u32) -> Result<Answer, CallError> {
-        let body = json!({ "olderThanDays": older_than_days });
-        Arena { patience: LONG, ..self.clone() }.post("/api/admin/archive", body)
-    }
-
-    /// Restores an archived session, or all.
-    pub fn restore(&self, session: Option<&str>) -> Result<Answer, CallError> {
-        Arena { patience: LONG, ..self.clone() }.post("/api/admin/restore", json!({ "session": session }))
-    }
-
-    /// Recomputes the standings from the games.
-    pub fn recompute(&self) -> Result<Answer, CallError> {
-        Arena { patience: LONG, ..self.clone() }.post("/api/admin/recompute", json!({}))
-    }
-
-    /// Gets the log of administrators' actions.
-    pub fn audit(&self, limit: Option<u32>, offset: Option<u64>) -> Result<Answer, CallError> {
-        self.get("/api/admin/audit", &paging(limit, offset), None)
-    }
-
-    /// Gets the budgets of a node.
-    pub fn budgets(&self, limit: Option<u32>, offset: Option<u64>) -> Result<Answer, CallError> {
-        self.get("/api/admin/budgets", &paging(limit, offset), None)
-    }
-
-    /// Writes an export of the server's data to `out`. Returns the number of lines.
     pub fn export(&self, out: &mut dyn Write) -> Result<u64, ExportError> {
         let url = format!("{}/api/admin/export", self.url);
         let explain = |error| self.explain(&url, LONG, false, error);
@@ -130,7 +73,7 @@ impl Arena {
     pub fn import(&self, lines: &mut dyn Read) -> Result<Answer, CallError> {
         // The token is checked with a small request first. The server refuses a wrong token before it reads the body,
         // which would look like a broken connection.
-        self.bans()?;
+        self.get("/api/admin/bans", &[], None)?;
         let url = format!("{}/api/admin/import", self.url);
         let explain = |error| self.explain(&url, LONG, true, error);
         let request = self.agent.post(&url).config().timeout_recv_response(Some(LONG)).build();
@@ -143,8 +86,4 @@ impl Arena {
     fn authorization(&self) -> String {
         format!("Bearer {}", self.key.as_deref().unwrap_or_default())
     }
-}
-
-fn paging(limit: Option<u32>, offset: Option<u64>) -> [(&'static str, Option<String>); 2] {
-    [("limit", limit.map(|limit| limit.to_string())), ("offset", offset.map(|offset| offset.to_string()))]
 }

@@ -310,7 +310,7 @@ pub fn log_key(text: &str) -> Result<GivenLogKey, Failure> {
 /// Returns the key of a log, followed by those that handovers connect with it. All have the same name.
 pub fn connected_log_keys(key: &NoteKey, handovers: &[KeyHandover]) -> Vec<NoteKey> {
     let keys = connected_keys(KeyKind::Log, &[*key.public_key()], handovers);
-    keys.into_iter().filter_map(|connected| NoteKey::new(key.name(), key.kind(), connected).ok()).collect()
+    keys.into_iter().filter_map(|connected| NoteKey::new(key.name(), connected).ok()).collect()
 }
 
 /// Reads the file with an arena's keys. Returns `None` if there is no such file, or it has another format.
@@ -326,7 +326,7 @@ fn published_in(path: &str) -> Result<Option<PublishedKeys>, Failure> {
 ///
 /// # Errors
 /// If the text is neither a key nor the path of a file with a key.
-pub fn key_or_file<K: std::str::FromStr<Err: std::fmt::Display>>(option: &str, text: &str) -> Result<K, Failure> {
+fn key_or_file<K: std::str::FromStr<Err: std::fmt::Display>>(option: &str, text: &str) -> Result<K, Failure> {
     let error = match text.parse::<K>() {
         Ok(key) => return Ok(key),
         Err(error) => error,
@@ -343,8 +343,7 @@ mod tests {
     use std::fs;
 
     use arena_model::Timestamp;
-    use arena_record::log::SignatureType;
-    use arena_record::{RecordKey, Sign};
+    use arena_record::{RecordKey, SealSignature};
 
     use super::*;
 
@@ -377,7 +376,7 @@ mod tests {
         assert_eq!(shown(path), std::slice::from_ref(&new));
         assert_eq!(log_key(path).map(drop).unwrap_err().exit, Exit::Usage, "no log, no key");
         let key = RecordPublicKey([3; 32]);
-        let key = NoteKey::new("arena.example/log", SignatureType::Ed25519, key).unwrap();
+        let key = NoteKey::new("arena.example/log", key).unwrap();
         let log = format!(
             r#"{{"origin":"arena.example/log","verifierKey":"{key}","recordKeys":[{{"leaf":0,"recordKey":"{old}"}}]}}"#
         );
@@ -393,9 +392,20 @@ mod tests {
         let file = home.path().join("arena.json");
         let path = file.to_str().unwrap();
         let [old, new] = [1, 2].map(|seed| RecordKey::from_random([seed; 32]));
-        let handovers = [KeyKind::Record, KeyKind::Log]
-            .map(|kind| KeyHandover::sign(kind, &old, &new, Timestamp(1_790_000_000_000)).unwrap());
-        let note = |key: &RecordKey| NoteKey::new("arena.example", SignatureType::Ed25519, key.public_key()).unwrap();
+        let handovers = [KeyKind::Record, KeyKind::Log].map(|kind| {
+            let unsigned = SealSignature([0; 64]);
+            let handover = KeyHandover {
+                kind,
+                old: old.public_key(),
+                new: new.public_key(),
+                at: Timestamp(1_790_000_000_000),
+                signed_by_old: unsigned,
+                signed_by_new: unsigned,
+            };
+            let sign = |key: &RecordKey| SealSignature(key.sign(handover.text().as_bytes()));
+            KeyHandover { signed_by_old: sign(&old), signed_by_new: sign(&new), ..handover }
+        });
+        let note = |key: &RecordKey| NoteKey::new("arena.example", key.public_key()).unwrap();
         let text = serde_json::json!({
             "recordKey": new.public_key(),
             "handovers": handovers,

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use arena_model::SessionId;
 use arena_record::log::{
-    Cosignature, Leaf, LogAudit, LogError, LogReader, NoteError, NoteKey, SignedCheckpoint, TlogProof, Tree, leaf_hash,
+    Leaf, LogAudit, LogError, LogReader, NoteError, NoteKey, SignedCheckpoint, TlogProof, Tree, leaf_hash,
     read_checkpoint, verify_inclusion,
 };
 use arena_record::{End, Hash, KeyHandover, Lie, LogProof, Parsed, RecordPublicKey};
 
-use super::source::{LogSource, connected_log_keys, key_or_file, log_key};
+use super::source::{LogSource, connected_log_keys, log_key};
 use crate::args::LogKeyArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::note;
@@ -28,15 +28,13 @@ pub struct LogHead {
     pub handovers: Vec<KeyHandover>,
     /// True if the key was given, false if the log itself publishes it.
     pub is_key_given: bool,
-    /// The verified cosignatures of the given witnesses.
-    pub cosignatures: Vec<Cosignature>,
 }
 
 impl LogHead {
     /// Reads the newest checkpoint and verifies its signatures.
     ///
     /// # Errors
-    /// If a file or key can't be read, a signature or handover is forged, or a given witness or no trusted key has signed.
+    /// If a file or key can't be read, a signature or handover is forged, or no trusted key has signed.
     pub fn read(source: &LogSource, keys: &LogKeyArgs) -> Result<LogHead, Failure> {
         let checkpoint =
             read_checkpoint(&mut |path: &str| source.fetch(path)).map_err(|error| source.explain(&error))?;
@@ -54,18 +52,10 @@ impl LogHead {
         let mut handovers = published.map(|published| published.handovers).unwrap_or_default();
         handovers.extend(given.map(|given| given.handovers).unwrap_or_default());
         let log_keys = trusted.map(|key| connected_log_keys(&key, &handovers)).unwrap_or_default();
-        let explain = |error: NoteError| source.explain(&LogError::Note(error));
-        let key = signer_of(&checkpoint, &log_keys).map_err(explain)?.cloned();
-        let parse = |text: &String| key_or_file::<NoteKey>("--witness", text);
-        let witnesses = keys.witnesses.iter().map(parse).collect::<Result<Vec<_>, Failure>>()?;
-        let cosignatures = checkpoint.cosignatures(&witnesses).map_err(explain)?;
-        let has_signed = |witness: &&NoteKey| cosignatures.iter().any(|found| found.witness == **witness);
-        if let Some(missing) = witnesses.iter().find(|witness| !has_signed(witness)) {
-            let sentence = format!("log {}: its checkpoint has no cosignature of {missing}", source.name());
-            return Err(Failure::new(Exit::OtherRules, sentence));
-        }
+        let signer = signer_of(&checkpoint, &log_keys).map_err(|error| source.explain(&LogError::Note(error)))?;
+        let key = signer.cloned();
         let is_key_given = keys.log_key.is_some();
-        Ok(LogHead { checkpoint, key, keys: log_keys, handovers, is_key_given, cosignatures })
+        Ok(LogHead { checkpoint, key, keys: log_keys, handovers, is_key_given })
     }
 
     /// Prints a note if no trusted key was given, because a forged log can publish a key of its own.

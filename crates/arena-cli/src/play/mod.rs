@@ -24,7 +24,7 @@ use crate::args::{Global, ModelArgs, SeatArgs};
 use crate::client::Arena;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
-use crate::output::{Style, Table, print, printable};
+use crate::output::{Style, Table, print};
 
 use agent::AgentSpec;
 use built_in::BuiltInPlayer;

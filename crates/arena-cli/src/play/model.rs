@@ -10,7 +10,7 @@ mod transcript;
 use std::time::{Duration, Instant};
 
 use arena_llm::prompt::{self, Fence, Heard, Seating, Want};
-use arena_llm::{CallResult, History, Params, Question, Reply, Tool, Turn, Usage, around};
+use arena_llm::{CallResult, History, Params, Question, Reply, Tool, Turn, around};
 use serde_json::{Value, json};
 
 use super::PlayEnd;
@@ -18,7 +18,7 @@ use super::game::Said;
 use super::news::{ChannelKind, Inbox, InboxMessage, Next};
 use super::seat::PlayerSeat;
 use crate::args::ModelArgs;
-use crate::client::{CallError, random_hex};
+use crate::client::random_hex;
 use crate::exit::{Exit, Failure};
 use crate::output::note;
 
@@ -183,7 +183,7 @@ impl Model {
             if !prompt_text.is_empty() {
                 history.push(Turn::Told(prompt_text), messages.iter().any(|message| message.from == "operator"));
             }
-            let reply = match self.ask(seat, &system, &tools, &mut history, deadline, inbox)? {
+            let reply = match self.ask(&system, &tools, &mut history, deadline, inbox)? {
                 Asked::Answer(answer) => answer.reply,
                 Asked::Late if self.spent.turns == 0 => {
                     let why = TOO_LATE.to_owned();
@@ -226,7 +226,6 @@ impl Model {
     /// Requests one answer from the model.
     fn ask(
         &mut self,
-        seat: &PlayerSeat,
         system: &str,
         tools: &[Tool],
         history: &mut History,

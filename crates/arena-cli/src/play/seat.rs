@@ -7,7 +7,7 @@ use std::fmt;
 use arena_engine::Environment;
 use arena_model::ChallengeMetadata;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::news::Ending;
 use crate::args::JoinArgs;

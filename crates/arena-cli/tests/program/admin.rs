@@ -68,23 +68,15 @@ fn the_token_is_printed_at_the_first_start_and_stored() {
     assert!(advice.starts_with(kept.to_str().unwrap()), "{advice}");
     assert_eq!(fs::read_to_string(&kept).unwrap(), format!("{token}\n"));
     assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
-    let shown = run_with(&["admin", "bans", "--url", &first.url], &[("ARENA_ADMIN_TOKEN", &token)]);
-    assert_eq!(
-        (shown.code, shown.stdout.as_str()),
-        (
-            0,
-            "there are no bans
-"
-        ),
-        "{}",
-        shown.stderr
-    );
+    let shown =
+        run_with(&["admin", "api", "GET", "/admin/bans", "--url", &first.url], &[("ARENA_ADMIN_TOKEN", &token)]);
+    assert_eq!((shown.code, shown.stdout.as_str()), (0, "{\"bans\":[]}\n"), "{}", shown.stderr);
     first.signal(Signal::TERM);
     assert!(first.ended().success());
     assert!(!first.said().contains(&token), "the log contains the token");
 
     let mut second = Running::serve(data.path());
-    assert_eq!(run(&["admin", "bans", "--token", &token, "--url", &second.url]).code, 0);
+    assert_eq!(run(&["admin", "api", "GET", "/admin/bans", "--token", &token, "--url", &second.url]).code, 0);
     second.signal(Signal::TERM);
     assert!(second.ended().success());
     let house = "Open this address in a browser to play. House bots are on.";
@@ -98,7 +90,7 @@ fn a_configured_token_is_the_only_valid_one() {
     let own = "a-token-of-the-owners-choice";
     let args = ["serve", "--listen", "127.0.0.1:0", "--data", data.path().to_str().unwrap()];
     let server = Running::start_with(&args, &[("ADMIN_TOKEN", own)]);
-    let bans = |token: &str| run(&["admin", "bans", "--token", token, "--url", &server.url]);
+    let bans = |token: &str| run(&["admin", "api", "GET", "/admin/bans", "--token", token, "--url", &server.url]);
     assert_eq!(bans(own).code, 0);
     let refused = bans(&made);
     assert_eq!(refused.code, 3);
@@ -126,7 +118,8 @@ fn a_remote_arena_does_not_receive_this_machines_token() {
     fs::create_dir(here.path().join("arena-data")).unwrap();
     let mut server = Running::serve(&here.path().join("arena-data"));
     let asked = |url: &str| {
-        let output = arena(&["admin", "bans", "--url", url]).current_dir(here.path()).output().unwrap();
+        let output =
+            arena(&["admin", "api", "GET", "/admin/bans", "--url", url]).current_dir(here.path()).output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     assert_eq!(asked(&server.url), (Some(0), String::new()));
@@ -135,9 +128,21 @@ fn a_remote_arena_does_not_receive_this_machines_token() {
     assert_eq!(code, Some(2));
     assert!(said.contains("ARENA_ADMIN_TOKEN") && said.contains("--data"), "{said}");
     let elsewhere = data_folder();
-    let output = arena(&["admin", "bans", "--url", &server.url]).current_dir(elsewhere.path()).output().unwrap();
+    let output = arena(&["admin", "api", "GET", "/admin/bans", "--url", &server.url])
+        .current_dir(elsewhere.path())
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let missing = run(&["admin", "bans", "--data", elsewhere.path().to_str().unwrap(), "--url", &server.url]);
+    let missing = run(&[
+        "admin",
+        "api",
+        "GET",
+        "/admin/bans",
+        "--data",
+        elsewhere.path().to_str().unwrap(),
+        "--url",
+        &server.url,
+    ]);
     assert_eq!(missing.code, 2);
     assert!(missing.stderr.contains("admin.token"), "{}", missing.stderr);
     server.signal(Signal::TERM);
@@ -149,63 +154,56 @@ fn all_administration_is_possible_from_the_command_line() {
     let fixture = AdminCommandFixture::open();
     let session = fixture.play(["ada", "bob"]);
     let second = fixture.play(["ada", "\u{e9}ve"]);
+    let get = |path: &str| fixture.json(&["api", "GET", path]);
+    let post = |path: &str, body: &Value| fixture.json(&["api", "POST", path, "--body", &body.to_string()]);
 
-    assert_eq!(fixture.stdout_of(&["benchmark", "bob"]), "bob is a benchmark model in games that end from now on\n");
-    assert_eq!(fixture.json(&["benchmark", "bob", "--off"]), json!({ "userId": "bob" }));
-    let hidden = fixture.stdout_of(&["hide", &session, "1"]);
-    assert!(
-        hidden.starts_with(&format!("message 1 of {session} is hidden; the SHA-256 of its content is ")),
-        "{hidden}"
-    );
+    let benchmark = json!({ "userId": "bob", "isBenchmark": true });
+    assert_eq!(post("/admin/users/bob/benchmark", &json!({ "isBenchmark": true })), benchmark);
+    // The path may begin with /api, and the body come from a pipe.
+    let body = file(fixture.data.path(), "body", "{ \"isBenchmark\": false }");
+    let data = fixture.data.path().to_str().unwrap();
+    let piped = ["admin", "api", "post", "api/admin/users/bob/benchmark", "--body", "-", "--data", data];
+    let output = arena(&[&piped[..], &["--url", &fixture.server.url]].concat())
+        .stdin(fs::File::open(body).unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "{\"userId\":\"bob\"}\n");
+    let hidden = post("/admin/messages/hide", &json!({ "channel": session, "index": 1 }));
+    assert_eq!(hidden["contentSha256"].as_str().map(str::len), Some(64), "{hidden}");
 
-    assert_eq!(
-        fixture.stdout_of(&["bans"]),
-        "there are no bans
-"
-    );
-    assert_eq!(
-        fixture.stdout_of(&["ban", "--user", "ada", "--reason", "sells secrets"]),
-        "user ada is banned: sells secrets\n"
-    );
-    fixture.json(&["ban", "--address", "192.0.2.9/24", "--reason", "noise"]);
-    let table = fixture.stdout_of(&["bans"]);
-    for expected in ["banned", "since", "user ada", "sells secrets", "address 192.0.2.0/24", "noise"] {
-        assert!(table.contains(expected), "{table}");
-    }
-    assert_eq!(fixture.json(&["bans"])["bans"].as_array().unwrap().len(), 2);
-    assert_eq!(fixture.stdout_of(&["unban", "--user", "ada"]), "the ban is lifted\n");
-    let refused = fixture.run(&["unban", "--user", "ada"]);
+    assert_eq!(fixture.stdout_of(&["api", "GET", "/admin/bans"]), "{\"bans\":[]}\n");
+    post("/admin/bans", &json!({ "userId": "ada", "reason": "sells secrets" }));
+    assert_eq!(get("/admin/bans")["bans"][0]["reason"], "sells secrets");
+    post("/admin/bans/lift", &json!({ "userId": "ada" }));
+    let refused = fixture.run(&["api", "POST", "/admin/bans/lift", "--body", "{\"userId\": \"ada\"}"]);
     assert_eq!(refused.code, 3);
     assert!(refused.stderr.contains("BAN_NOT_FOUND"), "{}", refused.stderr);
     let key = "302a300506032b6570032100".to_owned() + &"0".repeat(64);
+    let body = json!({ "publicKey": key, "reason": "x" }).to_string();
     assert!(
-        fixture.run(&["ban", "--key", &key, "--reason", "x"]).stderr.contains("publicKey is"),
+        fixture.run(&["api", "POST", "/admin/bans", "--body", &body]).stderr.contains("publicKey is"),
         "a key of small order was accepted"
     );
 
-    assert_eq!(fixture.stdout_of(&["remove", &second]), format!("session {second} is removed\n"));
-    let refused = fixture.run(&["remove", &second]);
+    let remove = ["api", "POST", &format!("/admin/sessions/{second}/remove")];
+    assert_eq!(fixture.json(&remove), json!({ "removed": true }));
+    let refused = fixture.run(&remove);
     assert_eq!(refused.code, 3);
     assert!(refused.stderr.contains("no session has this id"), "{}", refused.stderr);
-    let counted = "recomputed the standings of 3 users from 2 games; all were correct\n";
-    assert_eq!(fixture.stdout_of(&["recompute"]), counted);
-    assert_eq!(fixture.json(&["recompute"]), json!({ "users": 3, "games": 2, "wrong": [] }));
+    let counted = json!({ "users": 3, "games": 2, "wrong": [] });
+    assert_eq!(fixture.json(&["api", "POST", "/admin/recompute"]), counted);
 
-    let audit = fixture.stdout_of(&["audit", "--limit", "3"]);
-    assert!(
-        audit.contains("recompute") && audit.contains("127.0.0.1") && audit.ends_with("3 of 9 entries\n"),
-        "{audit}"
-    );
-    let oldest = fixture.json(&["audit", "--offset", "8"]);
-    assert_eq!(oldest["entries"][0]["action"], "benchmark");
+    let audit = get("/admin/audit?limit=3");
+    assert_eq!((&audit["total"], &audit["entries"][0]["action"]), (&json!(7), &json!("recompute")), "{audit}");
+    assert_eq!(get("/admin/budgets")["addresses"][0]["address"], "127.0.0.1");
 
-    let budgets = fixture.stdout_of(&["budgets"]);
-    assert!(budgets.contains("limits.connections") && budgets.ends_with("1 of 1 address\n"), "{budgets}");
-    assert_eq!(fixture.json(&["budgets"])["addresses"][0]["address"], "127.0.0.1");
-
-    // Control characters in names from other users are escaped.
-    let office_line = fixture.stdout_of(&["audit", "--limit", "100"]);
-    assert!(!office_line.contains('\u{1b}'), "{office_line}");
+    for (args, expected) in [
+        (&["api", "GET", "/admin/bans", "--body", "{}"][..], "only a POST has a body"),
+        (&["api", "POST", "/admin/bans", "--body", "[1]"], "expected a JSON object"),
+    ] {
+        let refused = fixture.run(args);
+        assert!(refused.code == 2 && refused.stderr.contains(expected), "{refused:#?}");
+    }
 }
 
 #[test]
@@ -301,7 +299,7 @@ fn with_a_private_address_administration_and_metrics_are_there_only() {
     for path in ["/health", "/ready", "/api/metadata", "/"] {
         assert_eq!([public_client.get(path).status, private_client.get(path).status], [200, 200], "{path}");
     }
-    let bans = |url: &str| run(&["admin", "bans", "--url", url, "--data", data]).code;
+    let bans = |url: &str| run(&["admin", "api", "GET", "/admin/bans", "--url", url, "--data", data]).code;
     assert_eq!(bans(&private), 0);
     assert_ne!(bans(&server.url), 0);
     server.signal(Signal::TERM);

@@ -185,9 +185,11 @@ fn say(server: &Running, (session, key): &(String, String)) -> i32 {
     run(&["chat", "send", session, "hello", "--auth", key, "--url", &server.url]).code
 }
 
-fn stop(mut server: Running) {
+/// Stops a server, and returns its log.
+fn stop(mut server: Running) -> String {
     server.signal(Signal::TERM);
     assert!(server.ended().success());
+    server.said()
 }
 
 #[test]
@@ -250,9 +252,12 @@ fn listening_on_other_addresses_requires_authentication() {
     let refused = run(&listen);
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("use --auth to authenticate players"), "{}", refused.stderr);
-    stop(Running::start(&[&listen[..], &["--auth"]].concat()));
-    let settings = file(data.path(), "arena.toml", "[auth]\nenabled = true\n");
-    stop(Running::start(&[&listen[..], &["--config", &settings]].concat()));
+    let log = stop(Running::start(&[&listen[..], &["--auth"]].concat()));
+    assert!(log.contains("the pages name no contact"), "{log}");
+    let text = "[auth]\nenabled = true\n[site]\ncontact = \"mailto:ada@arena.example\"\n";
+    let settings = file(data.path(), "arena.toml", text);
+    let log = stop(Running::start(&[&listen[..], &["--config", &settings]].concat()));
+    assert!(!log.contains("contact"), "{log}");
     let unknown = file(data.path(), "arena.toml", "[auth]\nenabled = true\nsecret = \"in the open, as it were\"\n");
     let refused = run(&[&listen[..], &["--config", &unknown]].concat());
     assert_eq!(refused.code, 2);

@@ -257,7 +257,7 @@ fn leaderboards_from_records_equal_those_of_the_server() {
     // These two games end by themselves, so they begin early. A banned user can't end the second one.
     let idle = fixture.begin(&json!({}), ["ida", "bob"]);
     let stopped = fixture.begin(&json!({}), ["eve", "ada"]);
-    fixture.admin(&["ban", "--user", "eve", "--reason", "noise"]);
+    fixture.admin(&["api", "POST", "/admin/bans", "--body", r#"{"userId":"eve","reason":"noise"}"#]);
     fixture.client.act(&stopped.0, &stopped.1[1], "guess", "1").ok();
     let alone = fixture.play(["ada", "ada"]);
     let unrated = fixture.begin(&json!({ "options": { "setSize": 5 } }), ["fox", "ada"]);
@@ -271,7 +271,7 @@ fn leaderboards_from_records_equal_those_of_the_server() {
     for session in [&alone, &stopped.0] {
         fixture.wait_for_leaf(session, "excluded");
     }
-    fixture.admin(&["unban", "--user", "eve"]);
+    fixture.admin(&["api", "POST", "/admin/bans/lift", "--body", r#"{"userId":"eve"}"#]);
     let mut expected = reasons(&[("self-play", 1), ("abandoned", 1), ("ban", 1), ("unrated", 1)]);
     assert_eq!(fixture.check(&[]), (3, expected.clone()));
     for (session, has_leaf) in [(&alone, true), (&stopped.0, true), (&idle.0, false), (&unrated.0, false)] {
@@ -301,12 +301,12 @@ fn leaderboards_from_records_equal_those_of_the_server() {
     let export = fixture.path("export.jsonl");
     let export = export.to_str().unwrap();
     fixture.admin(&["export", "--out", export]);
-    fixture.admin(&["remove", &nameless]);
+    fixture.admin(&["api", "POST", &format!("/admin/sessions/{nameless}/remove")]);
     fixture.wait_for_leaf(&nameless, "removed");
     expected.insert("removed: administrator".to_owned(), 1);
     assert_eq!(fixture.check(&[]), (8, expected.clone()));
     let size = fixture.log_size();
-    fixture.admin(&["remove", &second]);
+    fixture.admin(&["api", "POST", &format!("/admin/sessions/{second}/remove")]);
     let kept = fixture.path(&format!("records/{second}.jsonl"));
     fs::rename(&kept, fixture.path("records/former.jsonl")).unwrap();
     let lines: String = fs::read_to_string(export)
@@ -331,7 +331,7 @@ fn leaderboards_from_records_equal_those_of_the_server() {
         run(&["users", "update", "--username", name, "--user-id", user, "--url", &fixture.server.url]).json()
     };
     update("zoe", "Zoe “Z”");
-    fixture.admin(&["benchmark", "yan"]);
+    fixture.admin(&["api", "POST", "/admin/users/yan/benchmark", "--body", r#"{"isBenchmark":true}"#]);
     let last = fixture.play(["yan", "zoe"]);
     fixture.keep(&last);
     let users = file(fixture.home.path(), "users.json", fixture.client.get("/api/users").text());
@@ -341,8 +341,8 @@ fn leaderboards_from_records_equal_those_of_the_server() {
     assert_ne!(plain["global"], fixture.client.get("/api/scoring").ok());
 
     // The records of a deleted user's games withhold its id. Their hashes are the same, so the log still has them.
-    let said = fixture.admin(&["delete-user", "ada"]);
-    assert!(said.starts_with("user ada is deleted"), "{said}");
+    let said = fixture.admin(&["api", "POST", "/admin/users/ada/delete"]);
+    assert!(said.contains("\"deleted\":true"), "{said}");
     for entry in fs::read_dir(fixture.path("records")).unwrap() {
         let path = entry.unwrap().path();
         let former = fs::read_to_string(&path).unwrap();

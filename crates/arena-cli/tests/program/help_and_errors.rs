@@ -136,22 +136,10 @@ fn every_verb_has_help_with_examples() {
         author play
         author fairness
         author types
-        admin benchmark
-        admin delete-user
-        admin hide
-        admin ban
-        admin unban
-        admin bans
-        admin remove
-        admin archive
-        admin restore
-        admin recompute
+        admin api
         admin export
         admin import
-        admin audit
-        admin budgets
-        admin copy-store
-        admin rotate-key"#]]
+        admin copy-store"#]]
     .assert_eq(&names.join("\n"));
 }
 

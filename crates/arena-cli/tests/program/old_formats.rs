@@ -122,7 +122,7 @@ fn a_store_of_an_earlier_program_gives_the_same_answers_and_export() {
     let export = folder.path().join("export.jsonl");
     admin(&server, &["export", "--out", export.to_str().unwrap()]);
     assert_eq!(fs::read_to_string(export).unwrap(), text("export.jsonl"));
-    let counted = admin(&server, &["recompute", "--json"]);
+    let counted = admin(&server, &["api", "POST", "/admin/recompute"]);
     assert_eq!(serde_json::from_str::<Value>(&counted).unwrap()["wrong"], json!([]));
     // A session in progress continues.
     let open = answers["/api/challenges?limit=50"]["challenges"].as_array().unwrap();
@@ -234,9 +234,9 @@ fn a_store_and_its_archive_log_tournament_and_league_are_read_as_before() {
     let export = folder.path().join("export.jsonl");
     admin(&server, &["export", "--out", export.to_str().unwrap()]);
     assert_eq!(fs::read_to_string(export).unwrap(), fs::read_to_string(third("export.jsonl")).unwrap());
-    let counted = admin(&server, &["recompute", "--json"]);
+    let counted = admin(&server, &["api", "POST", "/admin/recompute"]);
     assert_eq!(serde_json::from_str::<Value>(&counted).unwrap()["wrong"], json!([]));
-    admin(&server, &["restore", "--all"]);
+    admin(&server, &["api", "POST", "/admin/restore"]);
     expected.compare(&client);
     expected.finish(&client);
     // The log has grown, and still contains the log of then.
@@ -267,7 +267,7 @@ fn a_store_in_postgres_is_read_as_before() {
     let export = folder.path().join("export.jsonl");
     admin(&server, &["export", "--out", export.to_str().unwrap()]);
     assert_eq!(fs::read_to_string(export).unwrap(), fs::read_to_string(third("postgres/export.jsonl")).unwrap());
-    let counted = admin(&server, &["recompute", "--json"]);
+    let counted = admin(&server, &["api", "POST", "/admin/recompute"]);
     assert_eq!(serde_json::from_str::<Value>(&counted).unwrap()["wrong"], json!([]));
     expected.finish(&client);
     server.stop();
@@ -284,6 +284,15 @@ fn records_replays_and_tournaments_verify_as_before() {
         records.stdout.ends_with("5 of 5 files verified: 28 events or epochs, 60 messages or states\n"),
         "{records:#?}"
     );
+    // Both keys were replaced. Each side of a handover is enough to verify all.
+    let published: Value = serde_json::from_slice(&fs::read(third("arena.json")).unwrap()).unwrap();
+    let handovers = published["handovers"].as_array().unwrap();
+    let handover = handovers.iter().find(|handover| handover["kind"] == "record").unwrap();
+    for side in ["old", "new"] {
+        let key = handover[side].as_str().unwrap();
+        let records = run(&["verify", &third_path("records"), "--log", &log, "--key", key]);
+        assert_eq!(records.code, 0, "{records:#?}");
+    }
     let replays = run(&["verify", &third_path("replays"), &third_path("cup")]);
     assert_eq!(replays.code, 0, "{replays:#?}");
     assert!(replays.stdout.contains("12 of 12 files verified"), "{replays:#?}");

@@ -230,7 +230,10 @@ fn a_running_game_goes_on_in_another_store_and_comes_back() {
         let all = [&["--url", &url, "admin"], args, &["--data", from]].concat();
         run_with(&all, &[])
     };
-    assert_eq!(admin(&server, &["ban", "--user", "eve", "--reason", "cheats"]).code, 0);
+    assert_eq!(
+        admin(&server, &["api", "POST", "/admin/bans", "--body", r#"{"userId":"eve","reason":"cheats"}"#]).code,
+        0
+    );
     let copy = |from: &str, to: &str| run_with(&["admin", "copy-store", "--from", from, "--to", to], &[]);
     let busy = copy(from, &url);
     assert_eq!(busy.code, 6, "{busy:#?}");
@@ -255,7 +258,7 @@ fn a_running_game_goes_on_in_another_store_and_comes_back() {
     let guess: Vec<String> = set_of(&client, &session, &invites[1]).iter().map(u64::to_string).collect();
     client.act(&session, &invites[1], "guess", &guess.join(", ")).ok();
     join(&client, &open[0], "ada").ok();
-    assert!(admin(&server, &["bans"]).stdout.contains("user eve"));
+    assert!(admin(&server, &["api", "GET", "/admin/bans"]).stdout.contains("\"eve\""));
     let look = |server: &Running| {
         let client = server.client();
         let paths = [format!("/api/chat/sync?channel={session}"), format!("/api/arena/sync?channel={session}")];
@@ -264,7 +267,7 @@ fn a_running_game_goes_on_in_another_store_and_comes_back() {
         // The log may not have the end of the session yet, so the line with its place isn't compared.
         let record = client.get(&format!("/api/sessions/{session}/record"));
         seen.push(record.text().lines().filter(|line| !line.starts_with(r#"{"leaf""#)).collect());
-        seen.push(admin(server, &["audit"]).stdout);
+        seen.push(admin(server, &["api", "GET", "/admin/audit"]).stdout);
         seen
     };
     let seen = look(&server);

@@ -6,10 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use arena_record::log::{
-    Checkpoint, NoteKey, SignatureType, SignedCheckpoint, Tile, TileKind, Tree, bundle_bytes, bundle_leaves, leaf_hash,
-    tile_bytes,
+    Checkpoint, NoteKey, SignedCheckpoint, Tile, TileKind, Tree, bundle_bytes, bundle_leaves, leaf_hash, tile_bytes,
 };
-use arena_record::{ReadError, ReadLimits, RecordKey, Sign, read};
+use arena_record::{ReadError, ReadLimits, RecordKey, read};
 use arena_testkit::python;
 use serde_json::Value;
 
@@ -52,7 +51,7 @@ impl LogForger {
     }
 
     fn verifier_key(&self) -> String {
-        NoteKey::new(&self.origin, SignatureType::Ed25519, self.key.public_key()).unwrap().to_string()
+        NoteKey::new(&self.origin, self.key.public_key()).unwrap().to_string()
     }
 
     /// Writes a log with these leaves into a folder, with a signed checkpoint. Returns the folder's path.
@@ -182,11 +181,11 @@ fn false_leaves_of_a_signed_log_are_found() {
     assert_eq!(run(&["verify", records, "--log", &log, "--log-key", &key]).code, 2, "missing tiles");
     assert_eq!(run_python(&[records, "--log", &log, "--log-key", &key]).code, 2, "missing tiles");
     let same = forger.write(&forger.leaves, &fixture.home.path().join("same"));
-    let foreign = NoteKey::new("other.example/log", SignatureType::Ed25519, forger.key.public_key()).unwrap();
+    let foreign = NoteKey::new("other.example/log", forger.key.public_key()).unwrap();
     let refused = run(&["verify", records, "--log", &same, "--log-key", &foreign.to_string()]);
     assert_eq!(refused.code, 2, "the key of another arena: {refused:#?}");
     let unsigned = RecordKey::from_random([1; 32]);
-    let unsigned = NoteKey::new(&forger.origin, SignatureType::Ed25519, unsigned.public_key()).unwrap();
+    let unsigned = NoteKey::new(&forger.origin, unsigned.public_key()).unwrap();
     for key in [foreign.to_string(), unsigned.to_string()] {
         assert_eq!(run(&["verify", records, "--log", &same, "--log-key", &key]).code, 2, "{key}");
         assert_eq!(run_python(&[records, "--log", &same, "--log-key", &key]).code, 2, "{key}");

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use arena_record::{Hash, RecordPublicKey, SealSignature, Sign};
+use arena_record::{Hash, RecordKey, RecordPublicKey, SealSignature};
 use serde::{Deserialize, Serialize};
 
 /// The beginning of each line in the chain. The hash follows, as 64 hexadecimal digits.
@@ -53,12 +53,9 @@ impl ReplaySeal {
 
 /// Returns the line that seals a replay, with its line end. `last` is the hash of the result's line: see
 /// [`PlayedMatch::replay`](crate::PlayedMatch::replay) and [`replay_hash`].
-///
-/// # Errors
-/// The reason, in words, if the key can't be used.
-pub fn seal_line(last: Hash, key: &dyn Sign) -> Result<String, String> {
-    let signature = SealSignature(key.sign(signed_text(last).as_bytes())?);
-    Ok(ReplaySeal { seal: last, key: key.public_key(), signature }.to_line() + "\n")
+pub fn seal_line(last: Hash, key: &RecordKey) -> String {
+    let signature = SealSignature(key.sign(signed_text(last).as_bytes()));
+    ReplaySeal { seal: last, key: key.public_key(), signature }.to_line() + "\n"
 }
 
 /// Returns the hash of the last line of a complete replay without a seal.
@@ -124,7 +121,7 @@ mod tests {
     #[test]
     fn a_seal_is_read_as_it_was_written() {
         let (key, hash) = (RecordKey::from_random([7; 32]), Hash::of(b"result"));
-        let line = seal_line(hash, &key).unwrap();
+        let line = seal_line(hash, &key);
         let seal = ReplaySeal::parse(line.trim_end()).unwrap();
         assert_eq!((seal.seal, seal.key), (hash, key.public_key()));
         assert_eq!(seal.check(hash), Ok(()));

@@ -7,7 +7,7 @@ use arena_model::hex;
 use sha2::{Digest, Sha256};
 
 use crate::log::base64;
-use crate::{RecordPublicKey, Sign};
+use crate::{RecordKey, RecordPublicKey};
 
 /// The maximum number of signatures of a note.
 pub const MOST_SIGNATURES: usize = 64;
@@ -47,9 +47,6 @@ pub enum NoteError {
     /// A signature that doesn't match its key and the text.
     #[error("the signature of {0} doesn't match the note")]
     Forged(NoteKey),
-    /// A signer that can't sign now.
-    #[error("cannot sign: {0}")]
-    Sign(String),
 }
 
 impl NoteError {
@@ -59,30 +56,14 @@ impl NoteError {
     }
 }
 
-/// The type of a signature, as the number in keys and key ids.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SignatureType {
-    /// Ed25519 over the note's text: type 1, for logs.
-    Ed25519,
-    /// Ed25519 over a time and the note's text: type 4, for witnesses.
-    Cosignature,
-}
+/// The type of Ed25519 signatures over the text of a note, in keys and key ids.
+const ED25519: u8 = 1;
 
-impl SignatureType {
-    fn number(self) -> u8 {
-        match self {
-            SignatureType::Ed25519 => 1,
-            SignatureType::Cosignature => 4,
-        }
-    }
-}
-
-/// The public key of a log or a witness, with its name. `Display` and `FromStr` use the form `NAME+ID+KEY`, in which
+/// The public key of a log, with its name. `Display` and `FromStr` use the form `NAME+ID+KEY`, in which
 /// the id has eight hexadecimal digits and the key is in base64 after its type.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NoteKey {
     name: String,
-    kind: SignatureType,
     key: RecordPublicKey,
 }
 
@@ -91,22 +72,17 @@ impl NoteKey {
     ///
     /// # Errors
     /// [`NoteError::Key`] if the name is empty or contains white space, control characters or `+`.
-    pub fn new(name: &str, kind: SignatureType, key: RecordPublicKey) -> Result<NoteKey, NoteError> {
+    pub fn new(name: &str, key: RecordPublicKey) -> Result<NoteKey, NoteError> {
         if is_key_name(name) {
-            Ok(NoteKey { name: name.to_owned(), kind, key })
+            Ok(NoteKey { name: name.to_owned(), key })
         } else {
             Err(NoteError::Key("the name is empty or has a space, a control character or a `+`"))
         }
     }
 
-    /// Returns the name: the origin of a log, or the name of a witness.
+    /// Returns the name: the origin of the log.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// Returns the type of the key's signatures.
-    pub fn kind(&self) -> SignatureType {
-        self.kind
     }
 
     /// Returns the bare public key.
@@ -117,7 +93,7 @@ impl NoteKey {
     /// Returns the key id: the first four bytes of the hash of name, type and key. It identifies a key, but proves
     /// nothing.
     pub fn id(&self) -> [u8; 4] {
-        let text = Sha256::new().chain_update(self.name.as_bytes()).chain_update([b'\n', self.kind.number()]);
+        let text = Sha256::new().chain_update(self.name.as_bytes()).chain_update([b'\n', ED25519]);
         let hash: [u8; 32] = text.chain_update(self.key.0).finalize().into();
         [hash[0], hash[1], hash[2], hash[3]]
     }
@@ -130,7 +106,7 @@ impl NoteKey {
 
 impl fmt::Display for NoteKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key: Vec<u8> = std::iter::once(self.kind.number()).chain(self.key.0).collect();
+        let key: Vec<u8> = std::iter::once(ED25519).chain(self.key.0).collect();
         write!(f, "{}+{}+{}", self.name, hex::encode(&self.id()), base64::encode(&key))
     }
 }
@@ -146,13 +122,11 @@ impl FromStr for NoteKey {
         };
         let bytes = base64::decode(key).ok_or(NoteError::Key("the key isn't in base64"))?;
         let Some((kind, key)) = bytes.split_first() else { return Err(NoteError::Key("the key is empty")) };
-        let kind = match kind {
-            1 => SignatureType::Ed25519,
-            4 => SignatureType::Cosignature,
-            _ => return Err(NoteError::Key("only the types 1 (Ed25519) and 4 (Ed25519 cosignatures) are known")),
-        };
+        if *kind != ED25519 {
+            return Err(NoteError::Key("only the type 1 (Ed25519) is known"));
+        }
         let key = <[u8; 32]>::try_from(key).map_err(|_| NoteError::Key("an Ed25519 key has 32 bytes"))?;
-        let key = NoteKey::new(name, kind, RecordPublicKey(key))?;
+        let key = NoteKey::new(name, RecordPublicKey(key))?;
         if hex::encode(&key.id()) == id { Ok(key) } else { Err(NoteError::Key("the id doesn't match name and key")) }
     }
 }
@@ -164,7 +138,7 @@ pub struct NoteSignature {
     pub name: String,
     /// The key's id.
     pub id: [u8; 4],
-    /// The signature in the form of its type: 64 bytes for a log, 72 for a witness.
+    /// The signature in the form of its type: 64 bytes for a log.
     pub bytes: Vec<u8>,
 }
 
@@ -186,11 +160,11 @@ impl SignedNote {
     /// Signs a text, which must end with a line end, as the key's owner.
     ///
     /// # Errors
-    /// If the text or the name can't be in a note, or the signer fails.
-    pub fn sign(text: String, name: &str, signer: &dyn Sign) -> Result<SignedNote, NoteError> {
+    /// If the text or the name can't be in a note.
+    pub fn sign(text: String, name: &str, signer: &RecordKey) -> Result<SignedNote, NoteError> {
         check_text(&text)?;
-        let key = NoteKey::new(name, SignatureType::Ed25519, signer.public_key())?;
-        let bytes = signer.sign(text.as_bytes()).map_err(NoteError::Sign)?.to_vec();
+        let key = NoteKey::new(name, signer.public_key())?;
+        let bytes = signer.sign(text.as_bytes()).to_vec();
         Ok(SignedNote { text, signatures: vec![NoteSignature { name: key.name.clone(), id: key.id(), bytes }] })
     }
 
@@ -204,39 +178,20 @@ impl SignedNote {
         &self.signatures
     }
 
-    /// Adds a signature, unless the same key has already signed with the same bytes.
-    ///
-    /// # Errors
-    /// [`NoteError::Note`] if the note has [`MOST_SIGNATURES`].
-    pub fn add(&mut self, signature: NoteSignature) -> Result<(), NoteError> {
-        if self.signatures.contains(&signature) {
-            return Ok(());
-        }
-        if self.signatures.len() >= MOST_SIGNATURES {
-            return Err(NoteError::Note("it has too many signatures"));
-        }
-        self.signatures.push(signature);
-        Ok(())
-    }
-
     /// Checks that the holder of `key` signed the text itself. Every signature of the key must match.
     ///
     /// # Errors
     /// [`NoteError::Unsigned`] or [`NoteError::Forged`].
     pub fn verify(&self, key: &NoteKey) -> Result<(), NoteError> {
-        let made = self.made_by(key)?;
+        let mut made = self.signatures.iter().filter(|signature| key.made(signature)).peekable();
+        if made.peek().is_none() {
+            return Err(NoteError::Unsigned(key.clone()));
+        }
         let matches = |signature: &NoteSignature| {
             let bytes = <[u8; 64]>::try_from(signature.bytes.as_slice());
-            key.kind == SignatureType::Ed25519
-                && bytes.is_ok_and(|bytes| key.key.verifies(self.text.as_bytes(), &bytes))
+            bytes.is_ok_and(|bytes| key.key.verifies(self.text.as_bytes(), &bytes))
         };
-        if made.into_iter().all(matches) { Ok(()) } else { Err(NoteError::Forged(key.clone())) }
-    }
-
-    /// Returns the signatures of one key, of which there is at least one.
-    pub(super) fn made_by(&self, key: &NoteKey) -> Result<Vec<&NoteSignature>, NoteError> {
-        let made: Vec<&NoteSignature> = self.signatures.iter().filter(|signature| key.made(signature)).collect();
-        if made.is_empty() { Err(NoteError::Unsigned(key.clone())) } else { Ok(made) }
+        if made.all(matches) { Ok(()) } else { Err(NoteError::Forged(key.clone())) }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use arena_nats::NatsUrl;
-use arena_record::Sign;
+use arena_record::RecordKey;
 use arena_store::StoreError;
 use arena_tournament::{Entrant, TournamentPlan};
 use async_nats::jetstream::object_store::{self, ObjectStore};
@@ -44,7 +44,7 @@ pub struct NatsOptions<'a> {
     /// The largest size of a replay that is kept, in bytes.
     pub replay_bytes: u64,
     /// The key that signs the replays.
-    pub sign_key: Option<&'a (dyn Sign + Sync)>,
+    pub sign_key: Option<&'a RecordKey>,
 }
 
 /// An error for a competition that workers can't play. No job has been published.

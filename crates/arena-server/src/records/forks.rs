@@ -35,3 +35,55 @@ pub(super) fn with_original_seed(mut source: RecordSource) -> RecordSource {
     }
     source
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use arena_model::{Channel, Draft, Party, Phase, Session, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn the_record_of_a_stored_fork_names_the_original_and_has_its_seed() {
+        let (id, of) = ("018f6b2e-0000-7000-8000-00000000abcd", "018f6b2e-0000-7000-8000-00000000abce");
+        let facts = SessionFacts {
+            id: id.parse().unwrap(),
+            challenge: "psi".to_owned(),
+            script: None,
+            created_at: Timestamp(5),
+            seed: Some(Seed([1; 32])),
+            options: serde_json::json!({}),
+            rated: None,
+            is_unlisted: true,
+            invites: Vec::new(),
+        };
+        let session = Session {
+            facts: Arc::new(facts),
+            version: 1,
+            phase: Phase::Active,
+            seats: Vec::new(),
+            announced: Vec::new(),
+            scores: Vec::new(),
+            attributions: Vec::new(),
+            usage: Arc::default(),
+            unattended: 0,
+            deadline: None,
+            wake_at: None,
+            state: "{}".to_owned(),
+        };
+        let source = |reseeded: bool| {
+            let content =
+                format!(r#"{{"fork":{{"of":"{of}","at":2,"reseeded":{reseeded}}},"seed":"{}"}}"#, "02".repeat(32));
+            let channel = Channel::Inputs(session.facts.id);
+            let draft = Draft { channel, from: Party::Operator, to: None, content, method: Some("fork".to_owned()) };
+            let messages = vec![draft.at(0, Timestamp(5))];
+            RecordSource { session: Arc::new(session.clone()), messages, commitments: BTreeMap::new() }
+        };
+        for (reseeded, seed) in [(true, 2), (false, 1)] {
+            let of = of.parse().unwrap();
+            assert_eq!(origin_of(&source(reseeded)), Some(ForkOf { of, at: 2, reseeded }));
+            assert_eq!(with_original_seed(source(reseeded)).session.facts.seed, Some(Seed([seed; 32])));
+        }
+    }
+}

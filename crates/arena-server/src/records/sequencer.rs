@@ -47,8 +47,6 @@ enum SequenceError {
     Engine(#[from] EngineError),
     #[error(transparent)]
     Append(#[from] CommitError),
-    #[error("cannot sign the checkpoint: {0}")]
-    Sign(String),
 }
 
 /// The hash of a session's record, with the session, or the reason why there is no record.
@@ -92,9 +90,6 @@ impl Records {
                     may_have_more
                 }
                 Err(error) => {
-                    if let SequenceError::Sign(_) = error {
-                        arena.metrics.failed_signatures.inc();
-                    }
                     if !self.is_stuck.swap(true, Ordering::Relaxed) {
                         tracing::error!(%error, "cannot write the log: {error}");
                     }
@@ -152,7 +147,8 @@ impl Records {
                 break;
             }
         }
-        self.sign(arena, &growing).await
+        self.sign(arena, &growing);
+        Ok(())
     }
 
     /// Publishes leaves that this node has appended to a log with `size` leaves.
@@ -169,26 +165,25 @@ impl Records {
                 for (leaf, hash) in leaves {
                     growing.add(&arena.engine, Some(leaf), *hash).await?;
                 }
-                return self.sign(arena, &growing).await;
+                self.sign(arena, &growing);
+                return Ok(());
             }
         }
         self.publish(arena).await
     }
 
     /// Signs a checkpoint of all leaves that were read, if there isn't one.
-    async fn sign(self: &Arc<Records>, arena: &Arena, growing: &GrowingLog) -> Result<(), SequenceError> {
+    fn sign(&self, arena: &Arena, growing: &GrowingLog) {
         let GrowingLog { index, keys, outcomes } = growing;
         let published = self.published();
         if index.size() == published.size() && !published.checkpoint.is_empty() {
-            return Ok(());
+            return;
         }
-        let (size, root, records) = (index.size(), index.root(), Arc::clone(self));
-        let signed = move || records.sign_checkpoint(size, root);
-        let checkpoint = Bytes::from(blocking(signed).await.map_err(SequenceError::Sign)?);
+        let size = index.size();
+        let checkpoint = Bytes::from(self.sign_checkpoint(size, index.root()));
         arena.metrics.log_leaves.set(i64::try_from(size).unwrap_or(i64::MAX));
         let (index, keys, counts) = (index.clone(), keys.clone(), outcomes.counts().clone());
         *self.log.write() = Arc::new(PublishedLog { index, keys, checkpoint, counts });
-        Ok(())
     }
 
     /// Returns the leaves of the events after the cursor.
@@ -201,8 +196,9 @@ impl Records {
         let mut next = cursor;
         let mut leaves = Vec::new();
         let key = self.record_key();
-        let key_leaves = self.key_leaves(log.keys.last().map(|(_, last)| *last), key, engine.now());
-        leaves.extend(key_leaves.into_iter().map(new_leaf));
+        if log.keys.last().is_none_or(|(_, last)| *last != key) {
+            leaves.push(new_leaf(Leaf::Key { record_key: key, handover: None, at: engine.now() }));
+        }
         // A session is created before it ends or is removed. So removals and ends are read first: the creations of most
         // of them are then on the page of creations, or in the log.
         let removed = engine.list_removed(cursor.removed, BATCH).await?;

@@ -2,11 +2,10 @@
 //! the arena's public keys.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
 
 use arena_engine::Administrator;
 use arena_model::{Phase, Session, SessionId, Viewer};
-use arena_record::{KeyHandover, RecordError, RecordPublicKey, RecordViewer};
+use arena_record::{KeyHandover, RecordPublicKey, RecordViewer};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -25,9 +24,6 @@ use crate::request::Get;
 /// The memory that a record takes while it is written, for each byte of its messages.
 const WRITING_WEIGHT: usize = 8;
 
-/// The time after which a client may ask again for a record that could not be signed.
-const SIGNER_PAUSE: Duration = Duration::from_secs(5);
-
 /// The public keys of an arena, for verifiers.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -38,7 +34,7 @@ struct ArenaKeys {
     release: &'static str,
     /// The public key that seals new records: Ed25519, in hexadecimal digits.
     record_key: String,
-    /// The rotations of the record key and of the log key, each oldest first.
+    /// The changes of the record key and of the log key that an earlier release made, each oldest first.
     handovers: Vec<PublishedHandover>,
     /// The log; absent if the server keeps none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,7 +59,7 @@ struct LogKeys {
     record_keys: Vec<LoggedKey>,
 }
 
-/// A rotation of a key. Both keys sign the text `arena key handover`, the kind, the old key, the new key and the time,
+/// A change of a key, made by an earlier release. Both keys sign the text `arena key handover`, the kind, the old key, the new key and the time,
 /// each followed by a line break.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -75,7 +71,7 @@ struct PublishedHandover {
     old: String,
     /// The new public key.
     new: String,
-    /// The time of the rotation, in milliseconds since 1970.
+    /// The time of the change, in milliseconds since 1970.
     at: i64,
     /// The signature by the old key, in hexadecimal digits.
     signed_by_old: String,
@@ -141,9 +137,7 @@ pub(crate) async fn find_keys(State(arena): State<Arena>, _request: Get) -> ApiR
         (status = 404, description = "`CHALLENGE_NOT_FOUND`: the session doesn't exist."),
         (status = 422, description = "`RECORD_TOO_LONG`: the session's messages have more than 128 MiB."),
         (status = 500, description = "`SESSION_DAMAGED`: the session's stored data can't be read."),
-        (status = 503, description = "
-            `SIGNER_UNAVAILABLE`: the program that holds the record key doesn't sign now.
-            `LOG_NOT_READY`: the server is still reading its log.")))]
+        (status = 503, description = "`LOG_NOT_READY`: the server is still reading its log.")))]
 pub(crate) async fn find_record(State(arena): State<Arena>, request: Get) -> ApiResult {
     let unknown = || ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found");
     let text = request.param("id").to_owned();
@@ -181,7 +175,6 @@ pub(crate) async fn find_record(State(arena): State<Arena>, request: Get) -> Api
         Err(RecordFailure::Refused(refusal)) => return Err(refusal),
         Err(RecordFailure::Engine(error)) => return Err(error.into()),
         Err(RecordFailure::Starting) => return Err(super::log::starting()),
-        Err(RecordFailure::Record(error @ RecordError::Unsigned(_))) => return Err(unsigned(&arena, &error, id)),
         Err(RecordFailure::Record(error)) => {
             tracing::error!(%error, session = %id, "cannot write a record: {error}");
             let text = "cannot write the record";
@@ -192,14 +185,6 @@ pub(crate) async fn find_record(State(arena): State<Arena>, request: Get) -> Api
     let name = HeaderValue::from_str(&format!("attachment; filename=\"{id}.record.jsonl\""));
     response.headers_mut().insert(header::CONTENT_DISPOSITION, name.expect("an id has header characters only"));
     Ok(response)
-}
-
-/// Counts a failed signature, and returns the refusal of the request that needs it.
-pub(super) fn unsigned(arena: &Arena, error: &RecordError, id: SessionId) -> ApiError {
-    arena.metrics.failed_signatures.inc();
-    tracing::warn!(%error, session = %id, "cannot sign a record: {error}");
-    let text = "the program that holds the record key does not sign now";
-    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "SIGNER_UNAVAILABLE", text).retry_after(SIGNER_PAUSE)
 }
 
 fn has_ended(session: &Session) -> bool {

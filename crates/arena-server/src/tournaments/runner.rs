@@ -9,7 +9,6 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arena_match::cores;
-use arena_record::Sign;
 use arena_runner::nats::{NatsExecutor, NatsOptions, PrepareError, prepare};
 use arena_runner::{Ended, Event, Executor, Journal, JournalError, LocalExecutor, RunError, causes};
 
@@ -196,7 +195,7 @@ impl TournamentsState {
         }
         let (stop, called_off) = (&signals.turn_over, &signals.end);
         let replay_bytes = self.settings.replay_bytes;
-        let sign_key = self.signer.as_ref().map(|signer| &**signer as &(dyn Sign + Sync));
+        let sign_key = Some(&self.sign_key);
         let plan = &journal.record().plan;
         let workers = match &self.settings.nats_url {
             Some(url) => match prepare(plan, &folder, url, &std::env::var("PATH").unwrap_or_default()) {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use arena_model::{Knowledge, ProfileText, SessionId, Status, UserId, UserProfile, Viewer};
+use arena_model::{Knowledge, SessionId, Status, UserId, UserProfile, Viewer};
 use arena_report::number_of;
 use arena_store::{Page as Listed, SessionFilter};
 use arena_web::seat_class;
@@ -100,17 +100,6 @@ impl SessionTable {
 fn scores(values: impl Iterator<Item = f64>) -> String {
     let values: Vec<String> = values.map(number_of).collect();
     if values.is_empty() { "–".to_owned() } else { values.join(" : ") }
-}
-
-/// Renders a party's label: the operator, the player's number, or the sender's own name.
-fn party_name(session: &RedactedSession, party: &str) -> Markup {
-    html! {
-        @match (party, session.seat_of(party)) {
-            ("operator", _) => b.who.operator { "Operator" },
-            (_, Some(seat)) => b.who.{ (seat_class(seat)) } title=(party) { "Player " (seat + 1) },
-            _ => b.who { (cut(party, 40)) },
-        }
-    }
 }
 
 /// `GET /sessions/{id}`.
@@ -305,7 +294,7 @@ fn turn(session: &RedactedSession, timeline: &Timeline) -> Markup {
 }
 
 /// Renders the elements in which scripts draw the board and the clock.
-pub(super) fn board(session: &RedactedSession, deadline: Option<i64>) -> Markup {
+fn board(session: &RedactedSession, deadline: Option<i64>) -> Markup {
     let deadline = deadline.filter(|_| session.status() == Status::Active);
     html! {
         p.clock id="clock" hidden[deadline.is_none()] data-deadline=[deadline] {

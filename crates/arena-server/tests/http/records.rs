@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use arena_record::{EventKind, Parsed, ReadLimits, RecordKey, Sign};
+use arena_record::{Parsed, ReadLimits};
 use arena_server::Settings;
 use arena_testkit::{Answer, Client, Host, known_admin_token};
 use serde_json::{Value, json};
@@ -344,37 +344,4 @@ fn keys_are_files_of_their_owner_only() {
         let mode = host.folder().join(file).metadata().expect("the file is there").mode();
         assert_eq!(mode & 0o777, 0o600, "{file}");
     }
-}
-
-#[test]
-fn a_program_that_does_not_sign_stops_neither_the_server_nor_the_log_for_ever() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (script, answers) = (folder.path().join("sign"), folder.path().join("answers"));
-    // OpenSSL is not needed: the script knows public keys and no secrets, so each signature is wrong.
-    let key = RecordKey::from_random([7; 32]).public_key();
-    let text = format!("cat > /dev/null\n[ $2 = public ] && echo {key} && exit\n. {}\n", answers.display());
-    std::fs::write(&script, text).expect("a script");
-    let wrong = "0".repeat(128);
-    std::fs::write(&answers, format!("echo {wrong}\n")).expect("answers");
-    let command = format!("sh {}", script.display());
-    let host = start(move |settings| settings.records.sign_with = Some(command));
-    let client = host.client();
-    let (session, invites) = begin(&client);
-    end(&client, &session, &invites);
-    let refused = wait_for("a refusal", || {
-        let answer = client.get(&record_path(&session));
-        (answer.status == 503).then_some(answer)
-    });
-    let (_, code) = refused.refusal();
-    assert!(["SIGNER_UNAVAILABLE", "LOG_NOT_READY"].contains(&code.as_str()), "{code}");
-    for path in ["/log/checkpoint", "/log/tile/0/000.p/1", &format!("/log/proof/{session}")] {
-        assert_eq!(client.get(path).refusal(), (503, "LOG_NOT_READY".to_owned()), "{path}");
-    }
-    assert_eq!(client.get("/.well-known/arena.json").ok()["recordKey"], json!(key));
-    let metrics = client.get("/metrics");
-    let line = metrics.text().lines().find(|line| line.starts_with("arena_failed_signatures_total "));
-    assert!(line.is_some_and(|line| !line.ends_with(" 0")), "{}", metrics.text());
-    // The server still plays.
-    let (session, invites) = begin(&client);
-    end(&client, &session, &invites);
 }

@@ -417,7 +417,7 @@ fn unknown_paths_and_wrong_methods_are_refused_with_the_error_body() {
 type NeedsObject = (&'static str, &'static str, &'static [(&'static str, bool)]);
 
 /// All routes with a JSON body.
-const POSTS: [NeedsObject; 5] = [
+const POSTS: [NeedsObject; 4] = [
     ("POST /arena/join", r#"{"invite": "$free", "userId": "ada"}"#, &[("invite", true), ("userId", false)]),
     (
         "POST /arena/message",

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arena_engine::{
-    Act, Administrator, ArchivePlace, Chat, Create, Engine, EngineError, Enqueue, Join, NatsUrl, Once, Posted,
-    QueueState, Respond, Subscription, Ticket, Withdrawal,
+    Act, Administrator, Chat, Create, Engine, EngineError, Enqueue, Join, NatsUrl, Once, Posted, QueueState, Respond,
+    Subscription, Ticket, Withdrawal,
 };
 use arena_games::challenge as builtin;
 use arena_model::{
@@ -232,7 +232,7 @@ async fn all_nodes_read_the_archive_of_one() {
     let environment = TestEnvironment::new(61);
     let nodes: [Engine; 2] = nodes(&environment).await;
     let folder = data_folder();
-    nodes.iter().for_each(|node| node.set_archive(ArchivePlace::Folder(folder.path().to_owned())));
+    nodes.iter().for_each(|node| node.set_archive(folder.path().to_owned()));
     let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
     let mut played = Vec::new();
     let id = play_at(&nodes[0], async |id, invite| {
