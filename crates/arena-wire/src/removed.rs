@@ -15,8 +15,7 @@ pub enum Kind {
 }
 
 /// Kind, name, and the sentence that says what to use instead.
-const REMOVED: &[(Kind, &str, &str)] = &[
-];
+const REMOVED: &[(Kind, &str, &str)] = &[];
 
 /// Returns what replaces something, if it was removed. `found` is compared by words, keys or segments of a path.
 pub fn replacement(kind: Kind, found: &str) -> Option<&'static str> {
