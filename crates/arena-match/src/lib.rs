@@ -32,7 +32,7 @@ mod seat;
 mod solo;
 mod stderr;
 mod thread_body;
-pub mod uci;
+mod uci;
 
 pub use address::is_public;
 pub use agent::{Agent, AgentError, Channel, Command, which};

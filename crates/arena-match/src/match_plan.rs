@@ -306,8 +306,7 @@ fn start(
                 let driver = Driver { agent: agent.clone(), game, limits, services, back };
                 return Ok(Started::Driven(process, driver));
             }
-            let means = Means { public_only: confinement.public_only, ..Means::default() };
-            let (link, body) = kinds::start(agent, game, limits, means).map_err(refused)?;
+            let (link, body) = kinds::start(agent, game, limits, Means::default()).map_err(refused)?;
             Ok(Started::Thread(link, body))
         }
         (Channel::Stdio(_), Some(process)) => Ok(Started::Process(process)),
@@ -356,7 +355,7 @@ impl Driver {
         let Driver { agent, game, limits, services, back } = self;
         let (give_back, program_back) = mpsc::channel();
         let give_back = back.is_some().then_some(give_back);
-        let means = Means { program: Some(program), give_back, services, public_only: false };
+        let means = Means { program: Some(program), give_back, services };
         let (link, thread) = kinds::start(&agent, game, limits, means)?;
         let back = back.map(|(engines, key)| EngineReturn { engines, key, sandbox: in_force, program: program_back });
         Ok((link, Box::new(DrivenBody::new(thread, process, back))))

@@ -15,7 +15,11 @@ pub enum Kind {
 }
 
 /// Kind, name, and the sentence that says what to use instead.
-const REMOVED: &[(Kind, &str, &str)] = &[];
+const REMOVED: &[(Kind, &str, &str)] = &[(
+    Kind::Command,
+    "uci",
+    "Seat the chess program as an agent instead: `arena match run chess --agent uci:PATH --agent ...`.",
+)];
 
 /// Returns what replaces something, if it was removed. `found` is compared by words, keys or segments of a path.
 pub fn replacement(kind: Kind, found: &str) -> Option<&'static str> {

@@ -65,7 +65,7 @@ Examples:
   arena tournament standings snakes --svg ratings > ratings.svg
   arena tournament standings chess-50 --pgn > chess-50.pgn")]
     Standings(StandingsArgs),
-    /// Rate results with four rating systems (same as `arena rate`).
+    /// Rate results by Bradley–Terry and Elo (same as `arena rate`).
     #[command(after_help = RATE_EXAMPLES)]
     Rate(RateArgs),
 }
