@@ -42,7 +42,7 @@ pub use matches::{Affinity, AgentIds, MatchVerb, PlayArgs, RunArgs, Sandbox, San
 pub use play::{BotArgs, JoinArgs, ModelArgs, SeatArgs};
 pub use rate::{RATE_EXAMPLES, RateArgs};
 pub use records::{LogKeyArgs, LogSourceArgs, LogVerb, RecordVerb, VERIFY_EXAMPLES, VerifyArgs};
-pub use records_boards::{BoardVerb, CreatorArgs, ForkMatchArgs, ForkSessionArgs, RebuildArgs, SessionVerb};
+pub use records_boards::{BoardVerb, CreatorArgs, ForkSessionArgs, RebuildArgs, SessionVerb};
 pub use replay::{Format, ReplayServeArgs, ReplayVerb, ShowArgs};
 pub use serve::{DemoArgs, ListenArgs, LogArgs, LogFormat, ServeArgs};
 pub use sessions::{ChallengesVerb, ChatVerb, SyncArgs};
@@ -383,7 +383,7 @@ Examples:
 
 On a server, the commands need the key of the session's creator, which `arena challenges create` prints, from \
 --creator-key or ARENA_CREATOR_KEY. Other users of the machine can read a command line, so prefer the variable. \
-Administrators give --admin instead. `arena match fork` continues replays of matches.")]
+Administrators give --admin instead.")]
     Session {
         #[command(subcommand)]
         verb: SessionVerb,

@@ -15,11 +15,10 @@ pub enum Kind {
 }
 
 /// Kind, name, and the sentence that says what to use instead.
-const REMOVED: &[(Kind, &str, &str)] = &[(
-    Kind::Command,
-    "uci",
-    "Seat the chess program as an agent instead: `arena match run chess --agent uci:PATH --agent ...`.",
-)];
+const REMOVED: &[(Kind, &str, &str)] = &[
+    (Kind::Command, "match fork", "Fork the record of a session with `arena session fork`."),
+    (Kind::Command, "uci", "Play against a chess program with `arena match run chess --agent uci:PATH --agent ...`."),
+];
 
 /// Returns what replaces something, if it was removed. `found` is compared by words, keys or segments of a path.
 pub fn replacement(kind: Kind, found: &str) -> Option<&'static str> {

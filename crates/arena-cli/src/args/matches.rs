@@ -8,8 +8,6 @@ use arena_model::{GameType, Seed, StartLimits, TimeControl, TimeLimits};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 
-use super::ForkMatchArgs;
-
 /// Subcommands of `arena match`.
 #[derive(Debug, Subcommand)]
 pub enum MatchVerb {
@@ -36,18 +34,6 @@ seats. The agents' stderr is kept next to the replay, one file for each agent.
 
 --sign-key appends a seal, which `arena verify --key` checks. `arena identity new` makes a key.")]
     Run(Box<RunArgs>),
-    /// Continue a recorded match with other agents.
-    #[command(after_help = "\
-Examples:
-  arena match fork game.jsonl --at 40 --agent ./a --agent house
-  arena match fork game.jsonl --at 40 --agent ./a --agent ./b --out fork.jsonl
-
-The replay is verified first. The fork has the same seed, plays the recorded actions of the first N epochs, and then asks the \
-agents, one for each seat. In board games the agents get no state of these epochs; in challenges they get all messages, \
-and their answers are dropped. The time banks of the agents are full at the fork.
-
-The replay of the fork can be verified like any other; it names the original.")]
-    Fork(Box<ForkMatchArgs>),
     /// List the games, or print the options of one.
     #[command(after_help = "\
 Examples:
