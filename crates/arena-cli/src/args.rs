@@ -17,7 +17,6 @@ mod replay;
 mod serve;
 mod sessions;
 mod tournament;
-mod uci;
 mod url;
 mod users;
 mod worker;
@@ -43,12 +42,11 @@ pub use matches::{Affinity, AgentIds, MatchVerb, PlayArgs, RunArgs, Sandbox, San
 pub use play::{BotArgs, JoinArgs, ModelArgs, SeatArgs};
 pub use rate::{RATE_EXAMPLES, RateArgs};
 pub use records::{LogKeyArgs, LogSourceArgs, LogVerb, RecordVerb, VERIFY_EXAMPLES, VerifyArgs};
-pub use records_boards::{BoardVerb, CreatorArgs, ForkMatchArgs, ForkSessionArgs, RebuildArgs, SessionVerb};
+pub use records_boards::{BoardVerb, CreatorArgs, ForkSessionArgs, RebuildArgs, SessionVerb};
 pub use replay::{Format, ReplayServeArgs, ReplayVerb, ShowArgs};
 pub use serve::{DemoArgs, ListenArgs, LogArgs, LogFormat, ServeArgs};
 pub use sessions::{ChallengesVerb, ChatVerb, SyncArgs};
 pub use tournament::{PictureArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb, WorkerPoolArgs};
-pub use uci::UciArgs;
 pub use users::{IdentityVerb, UsersVerb};
 pub use worker::WorkerArgs;
 
@@ -256,7 +254,7 @@ Examples:
   arena tournament run snake --agent ./a --agent ./b --agent ./c --out snakes
   arena tournament resume snakes    continue after Ctrl-C or a crash
   arena tournament standings snakes
-  arena tournament rate snakes games.pgn    rate all results with four rating systems")]
+  arena tournament rate snakes games.pgn    rate all results by Bradley–Terry and Elo")]
     Tournament {
         #[command(subcommand)]
         verb: TournamentVerb,
@@ -311,7 +309,7 @@ time can write to it: a server or an `arena league` command. `show` and `list` c
         #[command(subcommand)]
         verb: LeagueVerb,
     },
-    /// Rate results with four rating systems.
+    /// Rate results by Bradley–Terry and Elo.
     #[command(after_help = RATE_EXAMPLES)]
     Rate(RateArgs),
     /// Create and check agents.
@@ -324,16 +322,6 @@ Examples:
         #[command(subcommand)]
         verb: AgentVerb,
     },
-    /// Play as a chess engine (UCI).
-    #[command(after_help = "\
-Examples:
-  arena uci --agent house
-  arena uci --agent ./mybot
-  arena uci -- python3 bot.py --level 3
-
-Enter such a line as the engine's command in a chess program. The agent gets the program's clock as its time limit. A search \
-without a limit of time has the limits of the game; `stop` waits for the agent's answer.")]
-    Uci(UciArgs),
     /// Show, verify and export replays.
     #[command(after_help = "\
 Examples:
@@ -394,7 +382,7 @@ Examples:
 
 On a server, commands need the key of the session's creator, which `arena challenges create` prints, from \
 --creator-key or ARENA_CREATOR_KEY. Other users of the machine can read a command line, so prefer the variable. \
-Administrators give --admin instead. `arena match fork` continues replays of matches.")]
+Administrators give --admin instead.")]
     Session {
         #[command(subcommand)]
         verb: SessionVerb,

@@ -1,6 +1,5 @@
-//! `arena session fork` of files and `arena match fork`: other continuations of recorded games, offline.
+//! `arena session fork` of files: other continuations of recorded games, offline.
 
-mod matches;
 mod model;
 mod players;
 mod table;
@@ -29,8 +28,6 @@ use crate::record;
 use crate::scripts;
 use players::{ForkAgent, play_on};
 use table::ForkTable;
-
-pub use matches::fork_match;
 
 /// The forks of one record.
 struct SessionForks<'f> {

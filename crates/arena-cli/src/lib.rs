@@ -38,7 +38,6 @@ mod session;
 mod sign;
 mod terminal;
 mod tournament;
-mod uci;
 mod users;
 mod verify;
 mod worker;
@@ -113,7 +112,6 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::League { data, verb } => league::run(verb, &data, style),
         Verb::Rate(args) => rate::run(&args, style),
         Verb::Agent { verb } => agent::run(verb, style),
-        Verb::Uci(args) => uci::run(&args),
         Verb::Replay { verb } => replay::run(verb, style),
         Verb::Verify(args) => verify::run(&args, &cli.global, style),
         Verb::Record { key, verb } => record::run(verb, &cli.global.with(key), style),

@@ -22,7 +22,6 @@ use serde_json::{Map, Value};
 
 use crate::args::{Affinity, AgentIds, MatchVerb, RunArgs};
 use crate::exit::{Exit, Failure};
-use crate::fork;
 use crate::interrupt;
 use crate::output::{self, Style, Table, print, print_for_reader};
 use crate::sign;
@@ -37,7 +36,6 @@ use settings::{confinement, find_agent, find_game};
 pub fn run(verb: MatchVerb, style: Style) -> Result<(), Failure> {
     match verb {
         MatchVerb::Run(args) => play(&args, style),
-        MatchVerb::Fork(args) => fork::fork_match(&args, style),
         MatchVerb::Games { game: None } => list_games(style),
         MatchVerb::Games { game: Some(game) } => print_game(&game, style),
     }
@@ -300,7 +298,6 @@ pub fn explain(error: MatchError) -> Failure {
         MatchError::Replay(_) => Exit::CannotWrite,
         MatchError::System(_) => Exit::Internal,
         MatchError::Outage(_) => Exit::ModelFailed,
-        MatchError::Past(_) => Exit::FaultyAgent,
         MatchError::CalledOff => Exit::Interrupted,
     };
     match error {

@@ -1,4 +1,4 @@
-//! `arena rate`: rates results from any source with four rating systems side by side.
+//! `arena rate`: rates results from any source by Bradley–Terry and Elo.
 
 mod games;
 mod lines;
@@ -33,7 +33,6 @@ pub fn run(args: &RateArgs, style: Style) -> Result<(), Failure> {
             mean: args.mean,
             ..FitOptions::default()
         },
-        ..RatingOptions::default()
     };
     let table = rate_all(&results, &options).map_err(unratable)?;
     let rated = Rated { sources, results, table, wants_advantage: args.advantage };

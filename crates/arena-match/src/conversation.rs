@@ -149,11 +149,6 @@ impl<'a> Conversation<'a> {
         message::state(seat.dialect, members, seat.bank_ms(), clocks.as_deref(), &mut self.messages[number]);
     }
 
-    /// Drops the states from [`Conversation::write_state`].
-    pub fn drop_states(&mut self) {
-        self.messages.iter_mut().for_each(Vec::clear);
-    }
-
     /// Sends the states from [`Conversation::write_state`] and validates the answers. Returns the seats and,
     /// by seat, the text of the actions in a valid reply. `patience` replaces the deadline that follows from
     /// the time limits.

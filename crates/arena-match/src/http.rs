@@ -32,7 +32,7 @@ pub fn connect(url: &str, patience: Duration, public_only: bool) -> io::Result<(
 }
 
 /// Creates a client that follows no redirects and uses no proxy. The arguments are those of [`connect`].
-pub fn client(patience: Duration, public_only: bool) -> ureq::Agent {
+fn client(patience: Duration, public_only: bool) -> ureq::Agent {
     let config = ureq::Agent::config_builder()
         .timeout_global(Some(patience))
         .http_status_as_error(false)

@@ -32,7 +32,7 @@ mod seat;
 mod solo;
 mod stderr;
 mod thread_body;
-pub mod uci;
+mod uci;
 
 pub use address::is_public;
 pub use agent::{Agent, AgentError, Channel, Command, which};
@@ -41,12 +41,9 @@ pub use body::Log;
 pub use check::{CheckPlan, CheckReport, Finding, GameCheck, Severity, check};
 pub use kinds::{BuiltIn, KeptEngines};
 pub use launcher::main as launch;
-pub use match_plan::{
-    Confinement, MatchPlan, OwnerLog, PlayedMatch, SeatedAgent, fork_match, play_keeping, play_match,
-};
+pub use match_plan::{Confinement, MatchPlan, OwnerLog, PlayedMatch, SeatedAgent, play_keeping, play_match};
 pub use output::{OutputFile, open_direct, write};
 pub use placement::{cores, spread, stay_here, stay_on};
-pub use play::past::MatchPast;
 pub use play::{MatchError, MatchSnapshot, Watch};
 pub use private_paths::{ExposedOutput, JOURNAL, OutputPath, own_apart, private};
 pub use process::{ActiveSandbox, Launcher, StartError};

@@ -23,7 +23,6 @@ use crate::kinds::{
     self, BuiltIn, DrivenBody, EngineKey, EngineReturn, KeptEngine, KeptEngines, Means, Program, SeatServices,
 };
 use crate::link::Link;
-use crate::play::past::MatchPast;
 use crate::play::{MatchError, MatchRun, Watch, in_ms};
 use crate::process::{self, Ended, ExitCause, KillReason, Launcher, Limits, Process, SandboxMode, StartError};
 use crate::replay::Recorder;
@@ -133,7 +132,7 @@ pub fn play_match(
     watch: Option<&mut dyn Watch>,
     called_off: &AtomicBool,
 ) -> Result<PlayedMatch, MatchError> {
-    play_after(plan, None, replay, watch, called_off, None)
+    play(plan, replay, watch, called_off, None)
 }
 
 /// Plays a match like [`play_match`], with engines that earlier matches have kept. The engines of this match stay alive
@@ -147,28 +146,11 @@ pub fn play_keeping(
     engines: &KeptEngines,
     called_off: &AtomicBool,
 ) -> Result<PlayedMatch, MatchError> {
-    play_after(plan, None, replay, None, called_off, Some(engines))
+    play(plan, replay, None, called_off, Some(engines))
 }
 
-/// Plays a match like [`play_match`], after the recorded epochs of another match with the same game, options and seed.
-///
-/// In the recorded epochs, the recorded actions are played. In a game whose states contain only news, such as
-/// messages, the agents get these states, and their answers are dropped. In other games they get no request.
-///
-/// # Errors
-/// See [`MatchError`]; also if an agent fails before the first epoch of its own.
-pub fn fork_match(
+fn play(
     plan: &MatchPlan<'_>,
-    past: &MatchPast,
-    replay: Option<&mut (dyn Write + Send)>,
-    called_off: &AtomicBool,
-) -> Result<PlayedMatch, MatchError> {
-    play_after(plan, Some(past), replay, None, called_off, None)
-}
-
-fn play_after(
-    plan: &MatchPlan<'_>,
-    past: Option<&MatchPast>,
     replay: Option<&mut (dyn Write + Send)>,
     watch: Option<&mut dyn Watch>,
     called_off: &AtomicBool,
@@ -181,8 +163,7 @@ fn play_after(
     let run = MatchRun::new(game, plan.seed.clone(), plan.options, plan.limits, players, called_off);
     let run = run.adjudicated_by(plan.adjudication);
     let recorder = replay.map(|out| Recorder::new(out as &mut (dyn Write + Send)));
-    let mut played =
-        run.after(past).recorded_by(recorder).watched_by(watch.map(|watch| watch as &mut dyn Watch)).play()?;
+    let mut played = run.recorded_by(recorder).watched_by(watch.map(|watch| watch as &mut dyn Watch)).play()?;
     played.result.took_ms = in_ms(began.elapsed());
     Ok(PlayedMatch { sandbox, ..played })
 }
@@ -306,8 +287,7 @@ fn start(
                 let driver = Driver { agent: agent.clone(), game, limits, services, back };
                 return Ok(Started::Driven(process, driver));
             }
-            let means = Means { public_only: confinement.public_only, ..Means::default() };
-            let (link, body) = kinds::start(agent, game, limits, means).map_err(refused)?;
+            let (link, body) = kinds::start(agent, game, limits, Means::default()).map_err(refused)?;
             Ok(Started::Thread(link, body))
         }
         (Channel::Stdio(_), Some(process)) => Ok(Started::Process(process)),
@@ -356,7 +336,7 @@ impl Driver {
         let Driver { agent, game, limits, services, back } = self;
         let (give_back, program_back) = mpsc::channel();
         let give_back = back.is_some().then_some(give_back);
-        let means = Means { program: Some(program), give_back, services, public_only: false };
+        let means = Means { program: Some(program), give_back, services };
         let (link, thread) = kinds::start(&agent, game, limits, means)?;
         let back = back.map(|(engines, key)| EngineReturn { engines, key, sandbox: in_force, program: program_back });
         Ok((link, Box::new(DrivenBody::new(thread, process, back))))

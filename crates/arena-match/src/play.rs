@@ -1,15 +1,13 @@
 //! The match loop. It passes states from the match to the conversation with the agents, passes actions back,
-//! and records both in the replay. Each match has its own thread. A forked match begins with a recorded [`past`].
-
-pub mod past;
+//! and records both in the replay. Each match has its own thread.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use arena_model::{
-    Adjudication, AdjudicationDecision, Adjudicator, AgentId, AnyGame, Disqualified, EngineScore, GameType, Match,
-    OptionsError, Rejected, Seat as SeatNumber, Seed, TimeLimits,
+    Adjudication, AdjudicationDecision, Adjudicator, AgentId, AnyGame, EngineScore, GameType, Match, OptionsError,
+    Seat as SeatNumber, Seed, TimeLimits,
 };
 use rustix::io::Errno;
 use serde_json::{Map, Value};
@@ -20,7 +18,6 @@ use crate::moves::MovesHash;
 use crate::process::StartError;
 use crate::replay::{EpochRecord, Header, Recorder, ResultPart, SeatRecord, States};
 use crate::seat::Seat;
-use past::MatchPast;
 
 /// The reason that a match has no result.
 #[derive(Debug, thiserror::Error)]
@@ -41,9 +38,6 @@ pub enum MatchError {
     /// reason in a sentence.
     #[error("{0}")]
     Outage(String),
-    /// A fork couldn't begin, because its agents failed before its first epoch.
-    #[error("the fork cannot begin: {0}")]
-    Past(String),
     /// The match was canceled.
     #[error("the match was called off")]
     CalledOff,
@@ -80,7 +74,6 @@ pub struct MatchRun<'a> {
     talk: Conversation<'a>,
     recorder: Option<Recorder<'a>>,
     watch: Option<&'a mut dyn Watch>,
-    past: Option<&'a MatchPast>,
     /// The states of this epoch, in the form of [`MatchSnapshot::states`].
     states: Vec<Vec<u8>>,
     banks_ms: Vec<u64>,
@@ -114,7 +107,6 @@ impl<'a> MatchRun<'a> {
             talk: Conversation::new(players, limits, called_off),
             recorder: None,
             watch: None,
-            past: None,
             banks_ms: Vec::new(),
             taken: Vec::new(),
             adjudicator: None,
@@ -139,21 +131,12 @@ impl<'a> MatchRun<'a> {
         self
     }
 
-    /// Sets the recorded epochs with which a fork begins.
-    pub fn after(mut self, past: Option<&'a MatchPast>) -> MatchRun<'a> {
-        self.past = past;
-        self
-    }
-
     /// Plays the match to its end. Stops the agents even if the match fails.
     ///
     /// # Errors
     /// See [`MatchError`]. An agent's behavior is never an error.
     pub fn play(mut self) -> Result<PlayedMatch, MatchError> {
         self.shake_hands()?;
-        if let Some(past) = self.past {
-            self.play_past(past)?;
-        }
         while self.play.is_on() {
             self.play_epoch()?;
         }
@@ -173,8 +156,7 @@ impl<'a> MatchRun<'a> {
                 time_control: seat.time_control,
             });
             let (game, seed) = (self.play.game().game_type(), self.seed.reveal());
-            let header = Header::new(game, seed, self.options, &config, agents.collect());
-            recorder.header(&Header { fork: self.past.map(MatchPast::origin), ..header })?;
+            recorder.header(&Header::new(game, seed, self.options, &config, agents.collect()))?;
         }
         disqualify(&mut self.play, &self.talk.seats);
         let out = self.talk.send_away();
@@ -204,17 +186,11 @@ impl<'a> MatchRun<'a> {
         self.taken.clear();
         let taken = &mut self.taken;
         let is_played = self.play.play(|game, events| game.play(&replies, taken, events));
-        self.end_epoch(epoch, is_played, None)
+        self.end_epoch(epoch, is_played)
     }
 
-    /// Removes the agents that are out after the actions of an epoch, and records the epoch. `recorded` replaces the
-    /// disqualifications and rejections of an epoch that is played again.
-    fn end_epoch(
-        &mut self,
-        epoch: u64,
-        is_played: bool,
-        recorded: Option<(&[Disqualified], &[Rejected])>,
-    ) -> Result<(), MatchError> {
+    /// Removes the agents that are out after the actions of an epoch, and records the epoch.
+    fn end_epoch(&mut self, epoch: u64, is_played: bool) -> Result<(), MatchError> {
         for (seat, out) in self.talk.seats.iter_mut().zip(self.play.out()) {
             if seat.out.is_none() {
                 seat.out.clone_from(out);
@@ -233,22 +209,19 @@ impl<'a> MatchRun<'a> {
         let times: Vec<Option<f64>> = self.talk.seats.iter_mut().map(|seat| seat.step_used.take().map(in_ms)).collect();
         let is_timed =
             infos.iter().any(Option::is_some) || self.talk.seats.iter().any(|seat| seat.time_control.is_some());
-        if recorded.is_none() {
-            let rejections = self.play.events().rejections();
-            for seat in &mut self.talk.seats {
-                if let Some(first) = rejections.iter().find(|rejected| rejected.seat == seat.number) {
-                    seat.note_refused(&first.reason);
-                }
+        let rejected = self.play.events().rejections();
+        for seat in &mut self.talk.seats {
+            if let Some(first) = rejected.iter().find(|rejected| rejected.seat == seat.number) {
+                seat.note_refused(&first.reason);
             }
         }
         let faults = self.talk.new_faults();
         if let Some(recorder) = &mut self.recorder {
-            let (disqualified, rejected) = recorded.unwrap_or((&out[..], self.play.events().rejections()));
             recorder.epoch(&EpochRecord {
                 epoch,
                 states,
                 banks_ms: &self.banks_ms,
-                disqualified,
+                disqualified: &out,
                 taken,
                 infos: &infos,
                 used_ms: if is_timed { &times } else { &[] },

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use arena_model::{AgentId, Disqualified, GameType, TimeControl, TimeLimits};
+use arena_model::{AgentId, Disqualified, GameType, TimeLimits};
 use serde_json::{Map, Value};
 
 use crate::agent::Agent;
@@ -67,16 +67,6 @@ impl<'a> Solo<'a> {
         self.talk.write_state(0, &text[1..]);
         let (_, mut replies) = self.talk.show(Some(patience))?;
         Ok(replies.remove(0).map(Cow::into_owned))
-    }
-
-    /// Sets the agent's time for the next states.
-    pub fn set_time(&mut self, control: TimeControl) {
-        self.talk.seats[0].set_time_control(Some(control));
-    }
-
-    /// Removes and returns the `info` in the last reply.
-    pub fn info(&mut self) -> Option<String> {
-        self.talk.seats[0].info.take()
     }
 
     /// Returns the agent's disqualification, or `None` if the agent still plays.

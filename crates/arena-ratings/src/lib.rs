@@ -1,4 +1,4 @@
-//! Ratings from results: points, Elo, Glicko-2, OpenSkill, and Bradley–Terry with ties, intervals and ranks; the
+//! Ratings from results: points, Elo, and Bradley–Terry with ties, intervals and ranks; the
 //! sequential probability ratio test (SPRT) of two agents; and means and differences of scores over seeds, with their
 //! intervals, p values and sample sizes, and the agreement of judges.
 //!
@@ -10,11 +10,9 @@ pub mod bradley_terry;
 mod clustered;
 mod distributions;
 mod elo;
-mod glicko2;
 mod holm;
 mod linear;
 mod mean;
-mod openskill;
 mod paired;
 mod permutation;
 mod power;
@@ -28,10 +26,8 @@ pub use agreement::{Scale, krippendorff_alpha};
 pub use clustered::{ClusteredMean, MIN_CLUSTERS};
 pub use distributions::LEVEL;
 pub use elo::{ELO_PER_LOGIT, EloOptions, difference, elo, expected_score};
-pub use glicko2::{Glicko2, Glicko2Options, glicko2};
 pub use holm::holm;
 pub use mean::Mean;
-pub use openskill::{OpenSkill, OpenSkillOptions, openskill};
 pub use paired::PairedDifference;
 pub use permutation::sign_flips;
 pub use power::{POWER, clusters_needed, power};

@@ -1,23 +1,17 @@
-//! The ratings of all systems side by side.
+//! Bradley–Terry and Elo ratings side by side.
 
 use serde::{Deserialize, Serialize};
 
 use crate::bradley_terry::{self, FitError, FitOptions, Group, Interval, Rank};
 use crate::elo::{EloOptions, elo};
-use crate::glicko2::{Glicko2, Glicko2Options, glicko2};
-use crate::openskill::{OpenSkill, OpenSkillOptions, openskill};
 use crate::results::{AgentIndex, Results, Tally, tallies};
 
-/// The constants of all rating systems.
+/// The constants of both rating systems.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RatingOptions {
     /// The constants of Elo.
     pub elo: EloOptions,
-    /// The constants of Glicko-2.
-    pub glicko2: Glicko2Options,
-    /// The constants of OpenSkill.
-    pub openskill: OpenSkillOptions,
     /// The options of the Bradley–Terry fit.
     pub bradley_terry: FitOptions,
 }
@@ -27,7 +21,7 @@ pub struct RatingOptions {
 pub struct RatingTable {
     /// The agents, group by group. Within a group, agents are in descending order of Bradley–Terry rating.
     pub rows: Vec<RatingRow>,
-    /// The groups of agents that games link, directly or through a chain of agents. The largest group comes first. All
+    /// The groups of agents that games link, directly or through a chain of agents. The largest group comes first. Both
     /// systems rate each group separately, so ratings of different groups can't be compared.
     pub groups: Vec<Group>,
 }
@@ -44,10 +38,6 @@ pub struct RatingRow {
     pub tally: Tally,
     /// The Elo rating after the last game.
     pub elo: f64,
-    /// The Glicko-2 rating after the last game.
-    pub glicko2: Glicko2,
-    /// The OpenSkill rating after the last game.
-    pub openskill: OpenSkill,
     /// The Bradley–Terry rating, in Elo.
     pub rating: f64,
     /// The 95 % interval of `rating`.
@@ -56,7 +46,7 @@ pub struct RatingRow {
     pub rank: Rank,
 }
 
-/// Rates all agents by all systems.
+/// Rates all agents by both systems.
 ///
 /// # Errors
 /// [`FitError`] if the Bradley–Terry model can't be fitted with these options.
@@ -67,14 +57,11 @@ pub fn rate_all(results: &Results, options: &RatingOptions) -> Result<RatingTabl
         let games = &group.results;
         let ranking = group.fit.ranking();
         let (tallies, elo) = (tallies(games), elo(games, &options.elo));
-        let (glicko2, openskill) = (glicko2(games, &options.glicko2), openskill(games, &options.openskill));
         rows.extend(ranking.order.iter().map(|&agent| RatingRow {
             agent: group.agents[agent.0],
             group: number,
             tally: tallies[agent.0],
             elo: elo[agent.0],
-            glicko2: glicko2[agent.0],
-            openskill: openskill[agent.0],
             rating: group.fit.rating(agent),
             interval: group.fit.interval(agent),
             rank: ranking.ranks[agent.0],

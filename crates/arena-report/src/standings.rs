@@ -228,7 +228,8 @@ pub(crate) fn reasons(verdicts: &BTreeMap<Verdict, u64>) -> String {
     verdicts.iter().map(|(verdict, count)| format!("{count} × {verdict}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns sentences on decisions by lot, changed agents and quarantined workers.
+/// Returns sentences on decisions by lot, changed agents, and differences between workers. Earlier programs also put
+/// workers in quarantine.
 pub(crate) fn incidents(record: &Record) -> Vec<String> {
     let lots = record.schedule.by_lot().iter().map(|(winner, loser, round)| {
         let (winner, loser) = (record.name(*winner), record.name(*loser));
@@ -248,7 +249,9 @@ pub(crate) fn incidents(record: &Record) -> Vec<String> {
         };
         format!("worker {} was quarantined: {}; {games}", line.worker, line.why)
     });
-    lots.chain(changes).chain(quarantined).collect()
+    let differing = record.checked.iter().filter(|line| line.differs);
+    let differing = differing.map(|line| format!("worker {} played game {} differently", line.worker, line.fixture));
+    lots.chain(changes).chain(quarantined).chain(differing).collect()
 }
 
 /// Returns the number of each agent's answers that were faults or had refused actions, by agent number.

@@ -82,7 +82,7 @@ pub fn enter(agent: &Agent, except: &Path) -> Result<Entrant, EntrantError> {
 pub fn agent_of(entrant: &Entrant) -> Agent {
     let channel = match &entrant.reach {
         AgentAddress::Url(url) => Channel::Http(url.clone()),
-        // A plan of a newer version may name an unknown agent. The file of that name doesn't exist, so it can't start.
+        // A plan of another version may name an unknown agent. The file of that name doesn't exist, so it can't start.
         AgentAddress::BuiltIn(name) => match BuiltIn::parse(name, "") {
             Some(Ok(agent)) => Channel::BuiltIn(agent),
             _ => Channel::Stdio(Command {

@@ -232,11 +232,6 @@ impl Journal {
         self.record.take(line).map_err(wrong)
     }
 
-    /// Lets [`Competition::next`] begin again with the first pairing without a result.
-    pub(crate) fn rewind(&mut self) {
-        self.begun = 0;
-    }
-
     fn write(&mut self, line: &JournalLine) -> Result<(), JournalError> {
         let path = self.folder.join(FILE);
         let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
@@ -281,7 +276,7 @@ fn read(path: &Path) -> Result<Content, JournalError> {
 
 impl Competition for Journal {
     fn terms<E>(&mut self, launcher: Launcher) -> Result<CompetitionTerms, RunError<E>> {
-        self.rewind();
+        self.begun = 0;
         let plan = &self.record.plan;
         Ok(CompetitionTerms {
             game: plan.game()?,

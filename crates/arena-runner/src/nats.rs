@@ -3,9 +3,8 @@
 //!
 //! A job contains everything that a match depends on, and identifies agents by the hash of their content. A worker
 //! plays the job with the match loop of `arena-match`, publishes the result with its replay, and then acknowledges the
-//! job. Therefore no match is lost if a worker dies. A result that arrives twice counts once. The dispatcher doesn't
-//! trust workers: it verifies each replay by the rules, and assigns some matches to two workers. `referee` compares
-//! their results.
+//! job. Therefore no match is lost if a worker dies. A result that arrives twice counts once. The dispatcher verifies each
+//! replay by the rules. A second worker plays a sample of the matches, and the end of the run lists the differences.
 
 mod agents;
 mod audit;
@@ -16,7 +15,6 @@ mod dispatcher;
 mod executor;
 mod names;
 mod publish;
-pub(crate) mod referee;
 pub(crate) mod wire;
 mod worker;
 

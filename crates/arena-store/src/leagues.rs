@@ -245,27 +245,6 @@ impl Store {
     pub async fn add_league_game(&self, league: LeagueNo, game: LeagueGame) -> Result<LeagueGame, CommitError> {
         self.write(game, move |game, writing| Box::pin(add_game(&mut writing.db, league, game))).await
     }
-
-    /// Removes games, by their numbers, because their results turned out to be false. Numbers without a game have no
-    /// effect.
-    ///
-    /// # Errors
-    /// If the store can't write.
-    pub async fn remove_league_games(&self, league: LeagueNo, numbers: Vec<u64>) -> Result<(), CommitError> {
-        self.write(numbers, move |numbers, writing| {
-            Box::pin(async move {
-                for number in numbers.iter() {
-                    let values = [league.0.into(), count(*number).into()];
-                    let game = "SELECT no FROM league_games WHERE league = $1 AND number = $2";
-                    let seats = format!("DELETE FROM league_seats WHERE game IN ({game})");
-                    writing.db.execute(&seats, &values).await?;
-                    writing.db.execute("DELETE FROM league_games WHERE league = $1 AND number = $2", &values).await?;
-                }
-                Ok(())
-            })
-        })
-        .await
-    }
 }
 
 async fn enter_agent(

@@ -14,9 +14,9 @@ pub enum JournalLine {
     Changed(ChangedLine),
     /// The start of execution by NATS workers.
     Spread(SpreadLine),
-    /// A confirmation of a match: another worker played it with the same result.
+    /// A second play of a match, by another worker.
     Checked(CheckedLine),
-    /// The quarantine of a worker with untrusted results. Matches that only this worker has played don't count.
+    /// The quarantine of a worker, in journals of earlier programs. Matches that only this worker has played don't count.
     Quarantined(QuarantinedLine),
 }
 
@@ -172,7 +172,7 @@ pub struct SpreadLine {
     pub id: String,
 }
 
-/// A confirmation of a match: another worker played it with the same result.
+/// A second play of a match, by another worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckedLine {
@@ -182,13 +182,16 @@ pub struct CheckedLine {
     pub worker: String,
     /// The worker's id.
     pub id: String,
+    /// True if the other worker played the match differently.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub differs: bool,
 }
 
-/// The quarantine of a worker with untrusted results.
+/// The quarantine of a worker, in journals of earlier programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuarantinedLine {
-    /// The worker's name. From this line on, the tournament trusts no worker with this name.
+    /// The worker's name.
     pub worker: String,
     /// The worker's id.
     pub id: String,

@@ -20,16 +20,13 @@ pub struct Record {
     pub changes: Vec<ChangedLine>,
     /// The start of execution by NATS workers; `None` if no workers have played.
     pub spread: Option<SpreadLine>,
-    /// The confirmations of matches by other workers.
+    /// The second plays of matches by other workers.
     pub checked: Vec<CheckedLine>,
-    /// The quarantined workers.
+    /// The workers that an earlier program put in quarantine.
     pub quarantined: Vec<QuarantinedLine>,
     /// The number of bytes in the incomplete last line, which the reader ignores.
     pub cut_off: usize,
 }
-
-/// A rebuilt schedule with its results, and the number of the first match that doesn't fit this schedule.
-type Rebuilt = ((Schedule, Vec<Option<GameLine>>), Option<usize>);
 
 /// An error in a line of a journal.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,9 +68,20 @@ impl Record {
         let plan: TournamentPlan = serde_json::from_slice(first)
             .map_err(|error| wrong(1, format!("the line isn't the plan of a tournament: {}", without_place(&error))))?;
         let mut record = Record::new(plan).map_err(|error| wrong(1, error.to_string()))?;
+        let quarantined: Vec<(usize, QuarantinedLine)> =
+            lines.clone().filter_map(|(number, line)| Some((number, quarantine_in(line)?))).collect();
         for (number, line) in lines {
             let line: JournalLine =
                 serde_json::from_slice(line).map_err(|error| wrong(number, record.explain(line, &error)))?;
+            let game = match &line {
+                JournalLine::Game(game) => Some(game.number),
+                JournalLine::Checked(checked) => Some(checked.fixture),
+                _ => None,
+            };
+            let is_void = |game| quarantined.iter().any(|(at, line)| number < *at && line.void.contains(&game));
+            if game.is_some_and(is_void) {
+                continue;
+            }
             record.take(line).map_err(|what| wrong(number, what))?;
         }
         record.cut_off = text.len() - whole;
@@ -86,9 +94,8 @@ impl Record {
         match line {
             JournalLine::Game(game) => self.check_game(game),
             JournalLine::Changed(changed) => self.find_agent(&changed.agent).map(drop),
-            JournalLine::Spread(_) => Ok(()),
+            JournalLine::Spread(_) | JournalLine::Quarantined(_) => Ok(()),
             JournalLine::Checked(checked) => self.check_played(checked),
-            JournalLine::Quarantined(quarantined) => self.without_void(quarantined).map(drop),
         }
     }
 
@@ -102,7 +109,10 @@ impl Record {
                 Ok(())
             }
             JournalLine::Checked(checked) => self.check(checked),
-            JournalLine::Quarantined(quarantined) => self.quarantine(quarantined),
+            JournalLine::Quarantined(quarantined) => {
+                self.quarantined.push(quarantined);
+                Ok(())
+            }
         }
     }
 
@@ -181,68 +191,19 @@ impl Record {
         found.ok_or_else(|| format!("there is no agent {name}"))
     }
 
-    /// Applies the confirmation of a match.
+    /// Applies the second play of a match.
     fn check(&mut self, checked: CheckedLine) -> Result<(), String> {
         self.check_played(&checked)?;
         self.checked.push(checked);
         Ok(())
     }
 
-    /// Checks that a confirmed match has a result.
+    /// Checks that a match that was played twice has a result.
     fn check_played(&self, checked: &CheckedLine) -> Result<(), String> {
         match self.game(checked.fixture) {
             Some(_) => Ok(()),
             None => Err(format!("game {} was checked before it was played", checked.fixture)),
         }
-    }
-
-    /// Applies the quarantine of a worker, and removes its void matches.
-    fn quarantine(&mut self, quarantined: QuarantinedLine) -> Result<(), String> {
-        (self.schedule, self.games) = self.without_void(&quarantined)?;
-        self.checked.retain(|checked| !quarantined.void.contains(&checked.fixture));
-        self.quarantined.push(quarantined);
-        Ok(())
-    }
-
-    /// Returns the schedule and the results without the void matches of a quarantine.
-    fn without_void(&self, quarantined: &QuarantinedLine) -> Result<(Schedule, Vec<Option<GameLine>>), String> {
-        match self.rebuilt(|game| !quarantined.void.contains(&game.number))? {
-            (left, None) => Ok(left),
-            (_, Some(game)) => Err(format!("game {game} depends on games that don't count")),
-        }
-    }
-
-    /// Returns the numbers of the matches for which `is_void` is true, and of the matches whose pairings depend on
-    /// their results. If the former don't count, all of these matches must be played again.
-    pub fn void_with(&self, is_void: impl Fn(&GameLine) -> bool) -> Vec<usize> {
-        let mut void: Vec<usize> =
-            self.games.iter().flatten().filter(|game| is_void(game)).map(|game| game.number).collect();
-        // The pairings of a wave depend on all results before it.
-        while let Ok((_, Some(first))) = self.rebuilt(|game| !void.contains(&game.number)) {
-            let later = |game: &&GameLine| game.number >= first && !void.contains(&game.number);
-            let more: Vec<usize> = self.games.iter().flatten().filter(later).map(|game| game.number).collect();
-            void.extend(more);
-        }
-        void.sort_unstable();
-        void
-    }
-
-    /// Rebuilds the schedule from the matches for which `counts` is true. Stops at the first match that isn't in the
-    /// rebuilt schedule or contradicts it, and also returns this match's number.
-    fn rebuilt(&self, counts: impl Fn(&GameLine) -> bool) -> Result<Rebuilt, String> {
-        let shape = self.plan.shape().map_err(|error| error.to_string())?;
-        let mut again = Record {
-            schedule: Schedule::new(shape).map_err(|error| error.to_string())?,
-            games: Vec::new(),
-            ..self.clone()
-        };
-        for game in self.games.iter().flatten().filter(|game| counts(game)) {
-            let number = game.number;
-            if again.schedule.pairing(number).is_none() || again.add(game.clone()).is_err() {
-                return Ok(((again.schedule, again.games), Some(number)));
-            }
-        }
-        Ok(((again.schedule, again.games), None))
     }
 
     /// Returns the name of the agent with this number, from 0.
@@ -268,6 +229,17 @@ impl Record {
     /// Returns the results of all matches that have been played and count, in the order of their numbers.
     pub fn games(&self) -> impl Iterator<Item = &GameLine> {
         self.games.iter().flatten().filter(|game| self.schedule.counts(game.number))
+    }
+}
+
+/// Returns the quarantine in a line of an earlier program's journal; `None` for other lines.
+fn quarantine_in(line: &[u8]) -> Option<QuarantinedLine> {
+    if !line.starts_with(br#"{"type":"quarantined""#) {
+        return None;
+    }
+    match serde_json::from_slice(line) {
+        Ok(JournalLine::Quarantined(quarantined)) => Some(quarantined),
+        _ => None,
     }
 }
 
@@ -327,23 +299,28 @@ mod tests {
     }
 
     #[test]
-    fn void_games_are_played_again_with_those_that_depend_on_them() {
+    fn void_games_in_journals_of_earlier_programs_do_not_count() {
         let mut record = swiss();
+        let mut text = serde_json::to_vec(&record.plan).unwrap();
+        let mut write = |line: JournalLine| {
+            text.push(b'\n');
+            text.extend(serde_json::to_vec(&line).unwrap());
+        };
         for (number, worker) in [(1, "one"), (2, "liar"), (3, "one"), (4, "one"), (5, "liar")] {
-            record.add(game(&record, number, 0, worker)).unwrap();
+            let line = game(&record, number, 0, worker);
+            write(JournalLine::Game(Box::new(line.clone())));
+            record.add(line).unwrap();
         }
-        let is_its = |game: &GameLine| game.worker.as_ref().is_some_and(|worker| worker.id == "liar");
-        let void = record.void_with(is_its);
-        // The second round depends on the first, and the third on the second.
-        assert_eq!(void, [2, 3, 4, 5]);
-        let line = QuarantinedLine { worker: "liar".into(), id: "liar".into(), why: "it lied".into(), void };
-        let text = serde_json::to_string(&JournalLine::Quarantined(line.clone())).unwrap();
-        record.quarantine(line).unwrap();
-        let pending = |record: &Record| record.schedule.pending().map(|pairing| pairing.number).collect::<Vec<_>>();
-        assert_eq!((pending(&record), record.games().count()), (vec![2], 1));
-        record.add(game(&record, 2, 1, "one")).unwrap();
-        assert_eq!(pending(&record), [3, 4]);
-        assert!(text.starts_with(r#"{"type":"quarantined","worker":"liar""#), "{text}");
+        write(JournalLine::Checked(CheckedLine { fixture: 3, worker: "two".into(), id: "two".into(), differs: false }));
+        let (worker, id, why) = ("liar".to_owned(), "liar".to_owned(), "it lied".to_owned());
+        write(JournalLine::Quarantined(QuarantinedLine { worker, id, why, void: vec![2, 3, 4, 5] }));
+        let again = game(&record, 2, 1, "one");
+        write(JournalLine::Game(Box::new(again.clone())));
+        text.push(b'\n');
+        let read = Record::read(&text).unwrap();
+        let pending: Vec<usize> = read.schedule.pending().map(|pairing| pairing.number).collect();
+        assert_eq!((pending, read.games().count()), (vec![3, 4], 2));
+        assert_eq!((read.game(2), read.checked.len(), read.quarantined.len()), (Some(&again), 0, 1));
     }
 
     #[test]
@@ -355,7 +332,7 @@ mod tests {
         assert_eq!(record.games().count(), 0);
         record.add(first.clone()).unwrap();
         let unknown = GameLine { number: 9, ..first.clone() };
-        let early = CheckedLine { fixture: 2, worker: "two".into(), id: "two".into() };
+        let early = CheckedLine { fixture: 2, worker: "two".into(), id: "two".into(), differs: false };
         let lines = [
             (line(&first), "game 1 is recorded twice; remove one of the lines"),
             (line(&unknown), "there is no game 9; games scheduled so far: 2"),
@@ -367,19 +344,5 @@ mod tests {
             assert_eq!(record.take(line).unwrap_err(), reason);
         }
         assert_eq!(record.games().count(), 1);
-    }
-
-    #[test]
-    fn games_of_the_same_wave_stay() {
-        let mut record = swiss();
-        record.add(game(&record, 1, 0, "one")).unwrap();
-        record.add(game(&record, 2, 0, "two")).unwrap();
-        assert_eq!(record.void_with(|game| game.number > 2), [0; 0]);
-        let early = CheckedLine { fixture: 3, worker: "two".into(), id: "two".into() };
-        assert_eq!(record.check(early).unwrap_err(), "game 3 was checked before it was played");
-        let wrong = QuarantinedLine { worker: "one".into(), id: "one".into(), why: String::new(), void: vec![1] };
-        record.add(game(&record, 3, 0, "two")).unwrap();
-        let error = record.quarantine(wrong).unwrap_err();
-        assert_eq!(error, "game 3 depends on games that don't count");
     }
 }

@@ -73,6 +73,8 @@ const REMOVED: &[(Kind, &str, &str)] = &[
     (Kind::Command, "admin recompute", "Use `arena admin api POST /admin/recompute`."),
     (Kind::Command, "admin audit", "Use `arena admin api GET /admin/audit`."),
     (Kind::Command, "admin budgets", "Use `arena admin api GET /admin/budgets`."),
+    (Kind::Command, "match fork", "Fork the record of a session with `arena session fork`."),
+    (Kind::Command, "uci", "Play against a chess program with `arena match run chess --agent uci:PATH --agent ...`."),
 ];
 
 const COPY_BUCKET: &str = "the archive is a folder. Copy the objects of the bucket to a folder, with their names, or restore all games \

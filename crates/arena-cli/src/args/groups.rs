@@ -9,7 +9,7 @@ use super::Cli;
 /// Headings, and the commands of each group in the order of the help.
 const GROUPS: [(&str, &[&str]); 8] = [
     ("Play", &["demo", "play"]),
-    ("Agents and matches", &["agent", "match", "replay", "uci"]),
+    ("Agents and matches", &["agent", "match", "replay"]),
     ("Tournaments and ratings", &["tournament", "eval", "worker", "league", "rate"]),
     ("Sessions on a server", &["challenges", "chat", "scoring", "users", "identity"]),
     ("Records", &["verify", "record", "log", "board", "session"]),

@@ -8,8 +8,6 @@ use arena_model::{GameType, Seed, StartLimits, TimeControl, TimeLimits};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 
-use super::ForkMatchArgs;
-
 /// Subcommands of `arena match`.
 #[derive(Debug, Subcommand)]
 pub enum MatchVerb {
@@ -28,7 +26,7 @@ Examples:
   arena match run snake --agent ./a --agent ./b --set n_epochs=200 --set grid_width=20
 
 An agent is an executable, a folder that contains agent, agent.py or agent.js, a URL, a Python function (`py:FILE.py:FUNCTION`), `house` (or `house:easy`, \
-`house:GAME`), `random`, a language model (`model:NAME`, `model:NAME@URL`), a chess engine (`uci:PATH`), a service of Agent2Agent (`a2a:URL`), a command-line agent (`cli:TEMPLATE`), or a command line after `--` (put `--` before each command line). A manifest.json beside an agent may set {\"dialect\": \"spec\"}. docs/agents.md explains \
+`house:GAME`), `random`, a language model (`model:NAME`, `model:NAME@URL`), a chess engine (`uci:PATH`), a command-line agent (`cli:TEMPLATE`), or a command line after `--` (put `--` before each command line). A manifest.json beside an agent may set {\"dialect\": \"spec\"}. docs/agents.md explains \
 how to write an agent; `arena agent check` finds its faults.
 
 With --games, each game gets a seed derived from --seed. Games 1 and 2, 3 and 4 and so on share a seed, and the agents swap \
@@ -36,18 +34,6 @@ seats. The agents' stderr is kept next to the replay, one file for each agent.
 
 --sign-key appends a seal, which `arena verify --key` checks. `arena identity new` makes a key.")]
     Run(Box<RunArgs>),
-    /// Continue a recorded match with other agents.
-    #[command(after_help = "\
-Examples:
-  arena match fork game.jsonl --at 40 --agent ./a --agent house
-  arena match fork game.jsonl --at 40 --agent ./a --agent ./b --out fork.jsonl
-
-The replay is verified first. The fork has the same seed, plays the recorded actions of the first N epochs, and then asks the \
-agents, one for each seat. In board games the agents get no state of these epochs; in challenges they get all messages, \
-and their answers are dropped. The time banks of the agents are full at the fork.
-
-The replay of the fork can be verified like any other; it names the original.")]
-    Fork(Box<ForkMatchArgs>),
     /// List the games, or print the options of one.
     #[command(after_help = "\
 Examples:

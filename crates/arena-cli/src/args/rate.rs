@@ -23,7 +23,7 @@ Bradley-Terry rates all games together, with ties (Davidson's model); games that
 intervals contain the true rating with 95 % confidence, and \"rank range\" shows the ranks that the intervals allow. By default \
 it corrects the bias of few games, so that agents that win or lose every game have finite ratings. Agents without common \
 opponents are rated in separate groups. A game that repeats an earlier one move by move counts only in points and Elo. \
-Elo, Glicko-2 and OpenSkill rate game by game in the order of the files: as given, and within folders by number and name. If \
+Elo rates game by game in the order of the files: as given, and within folders by number and name. If \
 there are two agents, their match follows the table: difference, nElo, LOS, pairs.";
 
 /// Options of `arena rate`.

@@ -1,4 +1,4 @@
-//! Arguments of `arena board`, `arena session` and `arena match fork`.
+//! Arguments of `arena board` and `arena session`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::{Args, Subcommand};
 
 use super::records::LogKeyArgs;
-use super::{AdminArgs, SandboxArgs, header_text};
+use super::{AdminArgs, header_text};
 
 /// Subcommands of `arena board`.
 #[derive(Debug, Subcommand)]
@@ -192,31 +192,6 @@ impl FromStr for SeatSwap {
             None => Err("expected the number of a seat, from 1, such as 2=house".to_owned()),
         }
     }
-}
-
-/// Options of `arena match fork`.
-#[derive(Debug, Args)]
-pub struct ForkMatchArgs {
-    /// Replay of a match.
-    #[arg(value_name = "REPLAY")]
-    pub file: PathBuf,
-    /// Number of epochs that the fork shares with the original.
-    #[arg(long, value_name = "N")]
-    pub at: u64,
-    /// Agent for the next seat, in the order of the replay.
-    #[arg(long = "agent", value_name = "PATH", required = true)]
-    pub agents: Vec<String>,
-    /// Output file for the replay of the fork.
-    #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
-    /// File with the Ed25519 private key that signs the replay of the fork.
-    #[arg(long, value_name = "FILE", requires = "out")]
-    pub sign_key: Option<PathBuf>,
-    /// Folder of a scripted challenge, for a replay of it; may be repeated.
-    #[arg(long = "challenge", value_name = "DIR")]
-    pub challenges: Vec<PathBuf>,
-    #[command(flatten)]
-    pub sandbox: SandboxArgs,
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ Examples:
   arena tournament standings snakes --svg ratings > ratings.svg
   arena tournament standings chess-50 --pgn > chess-50.pgn")]
     Standings(StandingsArgs),
-    /// Rate results with four rating systems (same as `arena rate`).
+    /// Rate results by Bradley–Terry and Elo (same as `arena rate`).
     #[command(after_help = RATE_EXAMPLES)]
     Rate(RateArgs),
 }
@@ -134,14 +134,14 @@ pub struct TournamentArgs {
     pub play: PlayArgs,
 }
 
-/// Workers that play a tournament or league, and the checks of their results.
+/// Workers that play a tournament or league.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Workers")]
 pub struct WorkerPoolArgs {
     /// Let workers play the games, through this NATS server: nats://host or tls://user:password@host.
     #[arg(long, value_name = "URL", env = "ARENA_NATS_URL", hide_env_values = true, value_parser = UrlParser)]
     pub nats_url: Option<NatsUrl>,
-    /// Share of games played by two workers to detect false results, from 0 to 1 [default: 0.05]
+    /// Share of games played by two workers, whose differences are listed, from 0 to 1 [default: 0.05]
     #[arg(long, value_name = "SHARE", value_parser = share, requires = "nats_url")]
     pub cross_check: Option<f64>,
 }

@@ -52,10 +52,7 @@ impl ForkAgent {
                 Ok(address) => Ok(ForkAgent::Model(address)),
                 Err(error) => Err(wrong(error.to_string())),
             },
-            _ => Err(wrong(format!(
-                "`{text}` can't play in a fork; use house, house:easy, random or model:NAME@URL. Programs continue \
-                 matches: see `arena match fork`"
-            ))),
+            _ => Err(wrong(format!("`{text}` can't play in a fork; use house, house:easy, random or model:NAME@URL"))),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 use std::path::Path;
 
-use arena_match::{Agent, Channel, OwnerLog, PlayedMatch, ReplayFork, SeatedAgent};
+use arena_match::{Agent, Channel, OwnerLog, PlayedMatch, SeatedAgent};
 use arena_model::{GameType, MatchOutcome, MatchResult, Moves, Score as ChallengeScore, Verdict};
 use arena_report::{finished, number_of, shell_word};
 use serde::Serialize;
@@ -196,8 +196,6 @@ pub struct Printed<'a> {
     epochs: u64,
     moves: &'a Option<Moves>,
     sandbox: &'a Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fork: Option<&'a ReplayFork>,
 }
 
 #[derive(Serialize)]
@@ -271,13 +269,7 @@ impl<'a> Printed<'a> {
             epochs: result.epochs,
             moves: &result.moves,
             sandbox: &played_match.sandbox,
-            fork: None,
         }
-    }
-
-    /// Adds the origin of a fork, so that the result isn't rated.
-    pub fn forked_from(self, origin: &'a ReplayFork) -> Printed<'a> {
-        Printed { fork: Some(origin), ..self }
     }
 }
 

@@ -10,8 +10,8 @@ use crate::output::counted;
 
 /// The explanation of the table's columns.
 pub const LEGEND: &str = "\
-Bradley-Terry rates all games at once, with 95 % intervals; agents of equal rank don't differ significantly. Elo, Glicko-2 (± one deviation)
-and OpenSkill (mu ± sigma, and mu - 3 sigma) rate game by game, in the order of the files.";
+Bradley-Terry rates all games at once, with 95 % intervals; agents of equal rank don't differ significantly. Elo
+rates game by game, in the order of the files.";
 
 /// Results and their ratings.
 pub struct Rated {
@@ -62,9 +62,6 @@ impl Rated {
             "losses",
             "score %",
             "Elo",
-            "Glicko-2",
-            "OpenSkill",
-            "ordinal",
         ];
         let rows = self.table.rows.iter().map(|row| {
             let rating = Rating { elo: row.rating, interval: row.interval, ranks: row.rank };
@@ -82,9 +79,6 @@ impl Rated {
                 row.tally.losses.to_string(),
                 format!("{share:.1}"),
                 whole(row.elo),
-                format!("{} ± {:.0}", whole(row.glicko2.rating), row.glicko2.deviation),
-                format!("{:.1} ± {:.1}", row.openskill.mu, row.openskill.sigma),
-                format!("{:.1}", row.openskill.ordinal()),
             ]
         });
         let mut grid = Grid { header: header.map(str::to_owned).to_vec(), rows: rows.collect() };
@@ -122,12 +116,6 @@ impl Rated {
             "losses",
             "share",
             "elo",
-            "glicko2",
-            "glicko2_deviation",
-            "glicko2_volatility",
-            "openskill_mu",
-            "openskill_sigma",
-            "openskill_ordinal",
             "group",
         ];
         // Rounding errors around 0 become 0 without a sign.
@@ -149,12 +137,6 @@ impl Rated {
                 row.tally.losses.to_string(),
                 decimal(row.tally.points / row.tally.games as f64),
                 decimal(row.elo),
-                decimal(row.glicko2.rating),
-                decimal(row.glicko2.deviation),
-                decimal(row.glicko2.volatility),
-                decimal(row.openskill.mu),
-                decimal(row.openskill.sigma),
-                decimal(row.openskill.ordinal()),
                 (1 + row.group).to_string(),
             ]
         });
@@ -163,7 +145,8 @@ impl Rated {
 
     /// Returns results and ratings as a JSON object.
     pub fn json(&self) -> Value {
-        let rows: Vec<Value> = self.table
+        let rows: Vec<Value> = self
+            .table
             .rows
             .iter()
             .map(|row| {
@@ -182,8 +165,6 @@ impl Rated {
                     "losses": row.tally.losses,
                     "share": row.tally.points / row.tally.games as f64,
                     "elo": row.elo,
-                    "glicko2": row.glicko2,
-                    "openskill": {"mu": row.openskill.mu, "sigma": row.openskill.sigma, "ordinal": row.openskill.ordinal()},
                 })
             })
             .collect();
@@ -279,7 +260,7 @@ impl Rated {
         let again = self.results.repeats() as u64;
         if again > 0 {
             remarks.push(format!(
-                "{} an earlier one move by move; a repeated game counts in points and Elo, and once as evidence for the other ratings and intervals",
+                "{} an earlier one move by move; a repeated game counts in points and Elo, and once as evidence for Bradley-Terry",
                 counted(again, "game repeats", "games repeat")
             ));
         }

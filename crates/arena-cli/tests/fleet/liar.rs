@@ -1,5 +1,4 @@
-//! Workers that submit false results. They use the protocol of jobs directly, and submit games of other agents or
-//! changed results.
+//! A worker that submits false results: games in which the other agent has won. It uses the protocol of jobs directly.
 
 use std::fs;
 use std::io::Write;
@@ -16,15 +15,6 @@ use serde_json::{Value, json};
 
 use crate::fixture::runtime;
 use crate::program::run;
-
-/// A kind of false result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lie {
-    /// The result of a valid game of other agents.
-    OtherAgents,
-    /// A changed result, in which the other agent has won.
-    OtherResult,
-}
 
 /// A worker that submits false results until the value is dropped.
 pub struct Liar {
@@ -47,7 +37,7 @@ impl Drop for Liar {
 
 /// Starts a worker with this name that submits false results. `cheat` is the agent that plays in place of the right
 /// agents.
-pub fn start(url: &str, name: &str, lie: Lie, cheat: &str) -> Liar {
+pub fn start(url: &str, name: &str, cheat: &str) -> Liar {
     let (url, name, cheat) = (url.to_owned(), name.to_owned(), cheat.to_owned());
     let (lies, lied) = channel();
     let task = runtime().spawn(async move {
@@ -99,7 +89,7 @@ pub fn start(url: &str, name: &str, lie: Lie, cheat: &str) -> Liar {
                     let job: Value = serde_json::from_slice(&message.payload).unwrap();
                     let (name, cheat) = (name.clone(), cheat.clone());
                     let result = format!("arena.results.{}", job["tournament"].as_str().unwrap());
-                    let outcome = tokio::task::spawn_blocking(move || outcome(&job, &name, lie, &cheat)).await.unwrap();
+                    let outcome = tokio::task::spawn_blocking(move || outcome(&job, &name, &cheat)).await.unwrap();
                     let Ok(submission) = js.publish(result, outcome.into()).await else { continue };
                     // On a busy machine the server may answer too late. The job then comes again.
                     if submission.await.is_ok() && message.ack_with(AckKind::Ack).await.is_ok() {
@@ -114,7 +104,7 @@ pub fn start(url: &str, name: &str, lie: Lie, cheat: &str) -> Liar {
 }
 
 /// Returns the worker's submission for a job.
-fn outcome(job: &Value, name: &str, lie: Lie, cheat: &str) -> Vec<u8> {
+fn outcome(job: &Value, name: &str, cheat: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("replay.jsonl");
     let mut args = vec!["match", "run", "snake", "--json", "--set", "n_epochs=12", "--agent", cheat, "--agent", cheat];
@@ -124,10 +114,6 @@ fn outcome(job: &Value, name: &str, lie: Lie, cheat: &str) -> Vec<u8> {
     let mut seats = output["scores"].as_array().unwrap().clone();
     seats.sort_by_key(|seat| seat["seat"].as_u64());
     let of_seats = |key: &str| -> Vec<Value> { seats.iter().map(|seat| seat[key].clone()).collect() };
-    let mut scores = of_seats("score");
-    if lie == Lie::OtherResult {
-        scores = vec![json!(1000.0), json!(0.0)];
-    }
     let head = json!({
         "tournament": job["tournament"],
         "job": job["job"],
@@ -140,7 +126,7 @@ fn outcome(job: &Value, name: &str, lie: Lie, cheat: &str) -> Vec<u8> {
                 "round": job["round"],
                 "agents": job["seats"].as_array().unwrap().iter().map(|seat| &seat["name"]).collect::<Vec<_>>(),
                 "ranks": of_seats("rank"),
-                "scores": scores,
+                "scores": [1000.0, 0.0],
                 "verdicts": [null, null],
                 "details": [null, null],
                 "faults": [0, 0],

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""One simple player behind several interfaces: a program, a function, an HTTP server, an A2A service, a command-line agent.
+"""One simple player behind several interfaces: a program, a function, an HTTP server, a command-line agent.
 
 The first argument is the interface. Servers print their port.
 """
@@ -62,11 +62,6 @@ def serve(post):
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_GET(self):
-            host = f"http://127.0.0.1:{self.server.server_port}"
-            interface = {"url": f"{host}/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
-            self.reply({"name": "player", "supportedInterfaces": [interface]})
-
         def do_POST(self):
             self.reply(post(json.loads(self.rfile.read(int(self.headers["content-length"])))))
 
@@ -84,18 +79,6 @@ def serve(post):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     print(server.server_port, flush=True)
     server.serve_forever()
-
-
-def answer_a2a(request):
-    message = request["params"]["message"]
-    state = next(part["data"]["state"] for part in message["parts"] if "data" in part)
-    reply = {
-        "messageId": "1",
-        "role": "ROLE_AGENT",
-        "contextId": message.get("contextId", "match"),
-        "parts": [{"data": {"actions": decide(state)}}],
-    }
-    return {"jsonrpc": "2.0", "id": request["id"], "result": {"message": reply}}
 
 
 def play_tools():
@@ -130,8 +113,6 @@ if __name__ == "__main__":
     match sys.argv[1:2]:
         case ["http"]:
             serve(Colosseum().answer)
-        case ["a2a"]:
-            serve(answer_a2a)
         case ["cli"]:
             play_tools()
         case _:

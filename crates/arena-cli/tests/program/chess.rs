@@ -1,16 +1,15 @@
-//! Tournaments of chess engines: Stockfish against GNU Chess, adjudication, openings, and `arena uci`.
+//! Tournaments of chess engines: Stockfish against GNU Chess, adjudication, and openings.
 //!
 //! `cargo xtask setup engines` installs both engines.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::program::{arena, run};
+use crate::program::run;
 
 /// The root of the checkout.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -189,52 +188,4 @@ fn an_opening_that_cannot_be_played_is_named_with_its_place() {
         let error = refused(name, &text);
         assert!(error.contains(sentence), "{error}");
     }
-}
-
-#[test]
-fn a_chess_program_plays_against_any_agent() {
-    let home = tempfile::tempdir().unwrap();
-    let engine = stand_in(home.path());
-    for (agent, name) in [("house", "house"), ("random", "random"), (engine.as_str(), "uci:")] {
-        let mut command = arena(&["uci", "--agent", agent]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut input = child.stdin.take().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let mut ask = |text: &str, until: &str| -> Vec<String> {
-            input.write_all(text.as_bytes()).unwrap();
-            let mut heard = Vec::new();
-            for line in lines.by_ref() {
-                let is_last = line.starts_with(until);
-                heard.push(line);
-                if is_last {
-                    return heard;
-                }
-            }
-            panic!("{agent} ended after {text}: {heard:?}");
-        };
-        let hello = ask("uci\n", "uciok");
-        assert!(hello[0].starts_with(&format!("id name {name}")), "{hello:?}");
-        ask("isready\n", "readyok");
-        ask("ucinewgame\nisready\n", "readyok");
-        let best = ask("position startpos\ngo wtime 20000 btime 20000\n", "bestmove").pop().unwrap();
-        let best = best.strip_prefix("bestmove ").unwrap().to_owned();
-        assert_eq!(best.len(), 4, "{best}");
-        // The recorded game is legal for any first move of the pawns.
-        let second = ask("position startpos moves a2a4 d7d6\ngo movetime 5000\n", "bestmove").pop().unwrap();
-        if agent == engine {
-            assert_eq!((best.as_str(), second.as_str()), ("a2a4", "bestmove d2d3"));
-        }
-        let wrong = ask("position startpos moves e2e5\ngo movetime 100\n", "bestmove");
-        assert_eq!(wrong, ["info string e2e5 isn't a legal move in the position", "bestmove 0000"]);
-        let mate = "position fen 7k/5Q2/6K1/8/8/8/8/8 b - - 0 1\ngo infinite\n";
-        input_stop(&mut ask, mate);
-        input.write_all(b"quit\n").unwrap();
-        assert!(child.wait().unwrap().success());
-    }
-}
-
-/// Checks that a search without limits in a finished game is answered after `stop`.
-fn input_stop(ask: &mut impl FnMut(&str, &str) -> Vec<String>, search: &str) {
-    let said = ask(&format!("{search}isready\nstop\n"), "bestmove");
-    assert_eq!(said.last().unwrap(), "bestmove 0000", "{said:?}");
 }

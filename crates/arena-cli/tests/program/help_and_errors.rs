@@ -55,7 +55,6 @@ fn every_verb_has_help_with_examples() {
         agent
         match
         replay
-        uci
         tournament
         eval
         worker
@@ -79,7 +78,6 @@ fn every_verb_has_help_with_examples() {
         agent check
         agent new
         match run
-        match fork
         match games
         replay show
         replay serve

@@ -95,11 +95,11 @@ fn play_two_rounds(fixture: &MatchFixture, game: &[&str], agents: &[(&str, Strin
 }
 
 #[test]
-fn ten_kinds_of_agents_play_each_other() {
+fn nine_kinds_of_agents_play_each_other() {
     let fixture = MatchFixture::new();
     let endpoint = Endpoint::listen(KEY, think);
     let script = fixture.script("player", "player.py", PLAYER);
-    let (http, a2a) = (Server::start(&script, "http"), Server::start(&script, "a2a"));
+    let http = Server::start(&script, "http");
     let tool = fixture.file("tool.toml");
     fs::write(&tool, template(&script)).unwrap();
     let talkers = [
@@ -109,17 +109,16 @@ fn ten_kinds_of_agents_play_each_other() {
         ("function", format!("py:{script}:agent")),
         ("file", script.clone()),
         ("server", http.url.clone()),
-        ("service", format!("a2a:{}", a2a.url)),
         ("tool", format!("cli:{tool}")),
     ];
     play_two_rounds(&fixture, &["psi"], &talkers);
-    // Eight diners at one table.
+    // Seven diners at one table.
     let named: Vec<String> = talkers.iter().map(|(_, agent)| format!("--agent={agent}")).collect();
     let args = ["match", "run", "dining-cryptographers", "--json", "--step-ms", "20000", "--seed", "3"];
     let args: Vec<&str> = args.into_iter().chain(named.iter().map(String::as_str)).collect();
     let result = run_with(&args, &[("OPENAI_API_KEY", KEY)]).json();
     let seats = result["scores"].as_array().unwrap();
-    assert!(seats.len() == 8 && seats.iter().all(|seat| seat["tainted"] == false), "{result}");
+    assert!(seats.len() == 7 && seats.iter().all(|seat| seat["tainted"] == false), "{result}");
 
     let compiled = fixture.file("compiled");
     let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/agents/c");

@@ -173,7 +173,6 @@ fn every_false_record_is_refused_with_its_line() {
 fn exit_code_11_is_for_false_files_only() {
     let home = data_folder();
     let path = |name: &str, text: &str| file(home.path(), name, text);
-    let sound = path("sound.jsonl", "{\"arenaRecord\":1,\"session\":\"x\"}\n");
     for (args, code) in [
         (vec!["verify".to_owned(), home.path().join("missing.jsonl").to_str().unwrap().to_owned()], 2),
         (vec!["verify".to_owned(), path("foreign.jsonl", "{\"name\":1}\n")], 2),
@@ -182,7 +181,6 @@ fn exit_code_11_is_for_false_files_only() {
         (vec!["record".to_owned(), "show".to_owned(), path("future.jsonl", "{\"arenaRecord\":2}\n")], 16),
         (vec!["verify".to_owned(), path("x.jsonl", "{\"arenaRecord\":1}\n")], 11),
         (vec!["verify".to_owned(), path("long.jsonl", &format!("{{\"arenaRecord\":1{}", " ".repeat(17 << 20)))], 2),
-        (["match", "fork", &sound, "--at", "1", "--agent", "house"].map(str::to_owned).to_vec(), 2),
         (vec!["log".to_owned(), "check".to_owned(), "--log".to_owned(), home.path().to_str().unwrap().to_owned()], 2),
     ] {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();

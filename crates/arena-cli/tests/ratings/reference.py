@@ -1,7 +1,7 @@
 """Creates `games.pgn` and `reference.json`: games of agents of known strength, and the ratings of published programs for them.
 
 The tests compare the output of `arena rate` with these ratings, and don't run this program. To create both files again, in an
-environment with choix 0.4.1, statsmodels 0.15.0, glicko2 2.1.0 and openskill 6.2.0 (all under permissive licenses):
+environment with choix 0.4.1 and statsmodels 0.15.0 (both under permissive licenses):
 
     python reference.py
 
@@ -11,8 +11,6 @@ The games follow from the seed below. The programs:
 - statsmodels (`GLM`, Poisson): Davidson's model of all games, as a log-linear model (Dittrich, Hatzinger,
   Katzenbeisser, "Modeling the effect of subject-specific covariates in paired comparison studies", 1998): a count for each pair of
   agents, seats and result, with a term for each pair that removes the number of its games. With and without an advantage of White.
-- glicko2: rating periods as in `arena`, each long enough for ten games per agent.
-- openskill (`BradleyTerryFull`): game by game.
 """
 
 import json
@@ -21,10 +19,8 @@ import random
 from pathlib import Path
 
 import choix
-import glicko2
 import numpy
 import statsmodels.api
-from openskill.models import BradleyTerryFull
 
 HERE = Path(__file__).parent
 ELO = 400 / math.log(10)
@@ -96,37 +92,6 @@ def davidson(games, names, with_white):
     return centered([*found[: len(names) - 1], 0.0]), float(found[len(names)] * ELO)
 
 
-def glicko(games, names):
-    """Returns ratings and deviations."""
-    players = {name: glicko2.Player() for name in names}
-    length = round(10 * len(names) / 2)
-    for start in range(0, len(games), length):
-        before = {name: (player.rating, player.rd) for name, player in players.items()}
-        met = {name: [] for name in names}
-        for white, black, result in games[start : start + length]:
-            points = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}[result]
-            met[white].append((*before[black], points))
-            met[black].append((*before[white], 1.0 - points))
-        for name, player in players.items():
-            if met[name]:
-                ratings, deviations, points = (list(column) for column in zip(*met[name]))
-                player.update_player(ratings, deviations, points)
-            else:
-                player.did_not_compete()
-    return {name: [player.rating, player.rd] for name, player in players.items()}
-
-
-def skill(games, names):
-    """Returns mu and sigma."""
-    model = BradleyTerryFull(kappa=1e-6, tau=0)
-    players = {name: model.rating() for name in names}
-    for white, black, result in games:
-        ranks = {"1-0": [1, 2], "1/2-1/2": [1, 1], "0-1": [2, 1]}[result]
-        rated = model.rate([[players[white]], [players[black]]], ranks=ranks)
-        players[white], players[black] = rated[0][0], rated[1][0]
-    return {name: [player.mu, player.sigma] for name, player in players.items()}
-
-
 def main():
     games, names = play(), list(STRENGTHS)
     (HERE / "games.pgn").write_text(written(games), encoding="utf-8")
@@ -139,8 +104,6 @@ def main():
         "statsmodels": dict(zip(names, plain)),
         "statsmodels_with_advantage": dict(zip(names, with_white)),
         "statsmodels_advantage": white,
-        "glicko2": glicko(games, names),
-        "openskill": skill(games, names),
     }
     rounded = json.loads(json.dumps(numbers), parse_float=lambda text: round(float(text), 4))
     (HERE / "reference.json").write_text(json.dumps(rounded, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

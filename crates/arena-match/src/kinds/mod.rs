@@ -5,7 +5,6 @@
 //! the sandbox as it starts other agents, and the thread gets the pipes to the process as a [`Program`]. So the kind is
 //! a driver, which translates between the messages of matches and the program's own protocol.
 
-mod a2a;
 mod bots;
 mod cli;
 mod kept;
@@ -46,12 +45,11 @@ struct Kind {
 }
 
 /// The kinds of agents.
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 5] = [
     Kind { word: "house", forms: &["house", "house:easy"], read: bots::read_house },
     Kind { word: "random", forms: &["random"], read: bots::read_random },
     Kind { word: "model", forms: &["model:NAME@URL"], read: model::read_model },
     Kind { word: "uci", forms: &["uci:PATH"], read: uci::read_uci },
-    Kind { word: "a2a", forms: &["a2a:URL"], read: a2a::read_a2a },
     Kind { word: "cli", forms: &["cli:TEMPLATE"], read: cli::read_cli },
 ];
 
@@ -134,8 +132,6 @@ struct SeatStart<'s> {
     program: Option<Program>,
     /// The services of [`Recipe::prepare`].
     services: Option<SeatServices>,
-    /// True if only servers with public addresses may be contacted.
-    public_only: bool,
 }
 
 /// A built-in agent in one match.
@@ -191,6 +187,12 @@ impl BuiltIn {
     /// `PATH`, for the names of programs.
     pub fn parse(text: &str, search: &str) -> Option<Result<BuiltIn, String>> {
         let (word, rest) = text.split_once(':').unwrap_or((text, ""));
+        if word == "a2a" {
+            return Some(Err(
+                "agents of Agent2Agent were removed; give the URL of a server that speaks the arena's protocol"
+                    .to_owned(),
+            ));
+        }
         let kind = KINDS.iter().find(|kind| kind.word == word)?;
         Some((kind.read)(AgentText { whole: text, rest, search }).map(|recipe| BuiltIn { recipe }))
     }
@@ -277,8 +279,6 @@ pub(crate) struct Means {
     pub(crate) give_back: Option<Sender<Program>>,
     /// The services of [`BuiltIn::prepare`].
     pub(crate) services: Option<SeatServices>,
-    /// True if only servers with public addresses may be contacted.
-    pub(crate) public_only: bool,
 }
 
 /// Starts the thread of a built-in agent for a match of `game` with these time limits.
@@ -329,8 +329,7 @@ impl Seating {
     fn player(&mut self, id: &str, config: &Value) -> Result<Box<dyn BuiltInPlayer>, String> {
         let Seating { game, limits, ref notices, .. } = *self;
         let (program, services) = (self.means.program.take(), self.means.services.take());
-        let public_only = self.means.public_only;
-        self.recipe.player(SeatStart { game, id, config, limits, notices, program, services, public_only })
+        self.recipe.player(SeatStart { game, id, config, limits, notices, program, services })
     }
 }
 

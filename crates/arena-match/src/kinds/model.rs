@@ -140,46 +140,33 @@ struct ModelEndpoint {
 
 impl BuiltInPlayer for ModelPlayer {
     fn actions(&mut self, state: &Map<String, Value>) -> Result<PlayerAnswer, PlayerError> {
-        let endpoint = &self.endpoint;
-        Ok(play_state(&mut self.talk, state, self.limits, |talk, left| endpoint.ask(talk, left))?.into())
-    }
-}
-
-/// Returns the actions in a state. `ask` returns one answer to the conversation within a time.
-///
-/// # Errors
-/// The error of `ask`.
-pub(super) fn play_state(
-    talk: &mut MatchTalk,
-    state: &Map<String, Value>,
-    limits: TimeLimits,
-    mut ask: impl FnMut(&mut MatchTalk, Duration) -> Result<Reply, String>,
-) -> Result<Vec<Value>, String> {
-    let begun = Instant::now();
-    if !talk.hear(state) {
-        return Ok(Vec::new());
-    }
-    let bank_ms = state.get("remaining_overage_ms").and_then(Value::as_u64).unwrap_or(limits.bank_ms);
-    let limit = Duration::from_millis(limits.step_ms.saturating_add(bank_ms));
-    for _ in 0..=MAX_INVALID {
-        let asked = Instant::now();
-        let reply = ask(talk, limit.saturating_sub(begun.elapsed()))?;
-        if let Some(actions) = talk.take(reply) {
-            return Ok(actions);
+        let ModelPlayer { endpoint, limits, talk } = self;
+        let begun = Instant::now();
+        if !talk.hear(state) {
+            return Ok(PlayerAnswer::default());
         }
-        // Another answer would be late, which is worse than none.
-        if limit.saturating_sub(begun.elapsed()) < asked.elapsed() {
-            break;
+        let bank_ms = state.get("remaining_overage_ms").and_then(Value::as_u64).unwrap_or(limits.bank_ms);
+        let limit = Duration::from_millis(limits.step_ms.saturating_add(bank_ms));
+        for _ in 0..=MAX_INVALID {
+            let asked = Instant::now();
+            let reply = endpoint.ask(talk, limit.saturating_sub(begun.elapsed()))?;
+            if let Some(actions) = talk.take(reply) {
+                return Ok(actions.into());
+            }
+            // Another answer would be late, which is worse than none.
+            if limit.saturating_sub(begun.elapsed()) < asked.elapsed() {
+                break;
+            }
         }
+        Ok(PlayerAnswer::default())
     }
-    Ok(Vec::new())
 }
 
 /// Returns random bytes for the mark of a fence.
 ///
 /// # Errors
 /// If the system gives none.
-pub(super) fn random_mark() -> Result<[u8; MARK_BYTES], String> {
+fn random_mark() -> Result<[u8; MARK_BYTES], String> {
     let mut mark = [0; MARK_BYTES];
     getrandom::fill(&mut mark).map_err(|error| format!("the system gives no random bytes: {error}"))?;
     Ok(mark)
@@ -220,7 +207,7 @@ impl ModelEndpoint {
 }
 
 /// The conversation of a model in one match. Pure.
-pub(super) struct MatchTalk {
+struct MatchTalk {
     /// The game's description, if it is a board game: such states don't contain the rules.
     board: Option<BoardRules>,
     id: String,
@@ -257,7 +244,7 @@ enum CallOutcome {
 
 impl MatchTalk {
     /// Creates the conversation of the agent `id`. `mark` is the mark of its fence, as in [`Fence::of`].
-    pub(super) fn new(game: &'static GameType, id: &str, config: &Value, mark: &str) -> MatchTalk {
+    fn new(game: &'static GameType, id: &str, config: &Value, mark: &str) -> MatchTalk {
         MatchTalk {
             board: BoardRules::of(game),
             id: id.to_owned(),
@@ -280,11 +267,6 @@ impl MatchTalk {
             Ok(state) => self.hear_messages(&state),
             Err(_) => self.hear_board(state),
         }
-    }
-
-    /// Returns true if the rules are those of a board game.
-    pub(super) fn is_board(&self) -> bool {
-        self.rules.as_ref().is_some_and(|rules| rules.board.is_some())
     }
 
     fn hear_messages(&mut self, state: &ChallengeState) -> bool {

@@ -107,7 +107,7 @@ pub struct HeaderLine {
     pub config: Map<String, Value>,
     /// The agents, in the order of their seats.
     pub agents: Vec<SeatLine>,
-    /// The origin of a forked match.
+    /// The origin of a forked match, which only earlier programs could play.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<ReplayFork>,
 }

@@ -7,7 +7,7 @@ use arena_record::Hash;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{MAX_REJECTED, ReplayFork, ResultPart, VERSION, chain};
+use super::{MAX_REJECTED, ResultPart, VERSION, chain};
 use crate::seat::Fault;
 
 /// The number of bytes that the writer buffers.
@@ -34,9 +34,6 @@ pub struct Header<'a> {
     pub config: &'a Map<String, Value>,
     /// The agents, in the order of their seats.
     pub agents: Vec<SeatRecord<'a>>,
-    /// The origin of a forked match.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fork: Option<&'a ReplayFork>,
 }
 
 impl<'a> Header<'a> {
@@ -58,7 +55,6 @@ impl<'a> Header<'a> {
             options,
             config,
             agents,
-            fork: None,
         }
     }
 }

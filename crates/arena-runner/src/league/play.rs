@@ -1,7 +1,6 @@
 //! The [`Competition`] implementation of leagues. The run chooses each pairing when a match can begin, and stores each
 //! result before the next choice.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -21,9 +20,7 @@ use crate::entrants::{FilesChanged, agent_of};
 use crate::executor::RunError;
 use crate::league::agents::entrant_of;
 use crate::league::season::Season;
-use crate::nats::competition::{WorkerCompetition, player_of};
-use crate::nats::referee::is_same;
-use crate::nats::wire::WorkerIdentity;
+use crate::nats::competition::WorkerCompetition;
 
 /// The number of jobs per slot of the workers that may be on the queue or being played. With more, meetings would be
 /// chosen before the results on which they depend.
@@ -126,19 +123,6 @@ pub struct LeagueRun<'a> {
     fit: Option<(usize, Fit)>,
     /// The number of games that were started in this run and not given back.
     begun: u64,
-    /// The games that workers have played in this run, by match number.
-    by_workers: BTreeMap<usize, WorkerGame>,
-    /// The workers in quarantine.
-    quarantined: Vec<WorkerIdentity>,
-}
-
-/// A stored game that a worker has played.
-struct WorkerGame {
-    game: GameLine,
-    /// The number of the stored game.
-    stored: u64,
-    /// True if another worker has confirmed the result.
-    is_confirmed: bool,
 }
 
 impl<'a> LeagueRun<'a> {
@@ -152,8 +136,7 @@ impl<'a> LeagueRun<'a> {
         clock: &'a (dyn Fn() -> Timestamp + Sync),
         data: &'a Path,
     ) -> LeagueRun<'a> {
-        let (by_workers, quarantined) = (BTreeMap::new(), Vec::new());
-        LeagueRun { store, runtime, season, until, clock, data, fit: None, begun: 0, by_workers, quarantined }
+        LeagueRun { store, runtime, season, until, clock, data, fit: None, begun: 0 }
     }
 
     /// Returns the season.
@@ -286,10 +269,6 @@ impl WorkerCompetition for LeagueRun<'_> {
         Ok(hex::encode(&bytes[..8]))
     }
 
-    fn check_seed<E>(&self) -> Result<Seed, RunError<E>> {
-        Ok(self.season.league().seed.clone())
-    }
-
     fn replays(&self) -> Option<PathBuf> {
         None
     }
@@ -309,10 +288,11 @@ impl WorkerCompetition for LeagueRun<'_> {
     }
 
     fn match_name(&self, number: usize) -> String {
-        match (self.by_workers.get(&number), self.place_of(number)) {
-            (Some(played), _) => format!("game {}", played.stored),
-            (None, Some((meeting, leg))) => format!("game {leg} of pairing {meeting}"),
-            (None, None) => format!("game {number}"),
+        let Some((meeting, leg)) = self.place_of(number) else { return format!("game {number}") };
+        let mut games = self.season.games().iter().rev();
+        match games.find(|game| (game.meeting, game.leg) == (meeting, leg)) {
+            Some(game) => format!("game {}", game.number),
+            None => format!("game {leg} of pairing {meeting}"),
         }
     }
 
@@ -320,48 +300,15 @@ impl WorkerCompetition for LeagueRun<'_> {
         self.place_of(number).is_some_and(|(meeting, leg)| self.season.has_played(meeting, leg))
     }
 
-    fn game(&self, number: usize) -> Option<&GameLine> {
-        self.by_workers.get(&number).map(|played| &played.game)
-    }
-
-    fn unconfirmed(&self) -> Vec<&GameLine> {
-        self.by_workers.values().filter(|played| !played.is_confirmed).map(|played| &played.game).collect()
-    }
-
     fn record_game<E>(&mut self, pairing: &Pairing, game: GameLine) -> Result<usize, RunError<E>> {
-        // A removed game is played again without a start, if another worker was about to check it.
+        // A worker may have played the game for an earlier run.
         self.begun += u64::from(self.season.is_waiting(pairing.meeting, pairing.leg));
-        let stored = self.store_game(pairing, game.result.clone())?;
-        self.by_workers.insert(pairing.number, WorkerGame { game, stored, is_confirmed: false });
+        let stored = self.store_game(pairing, game.result)?;
         Ok(usize::try_from(stored).unwrap_or(usize::MAX))
     }
 
-    fn confirm<E>(&mut self, checked: CheckedLine) -> Result<(), RunError<E>> {
-        if let Some(played) = self.by_workers.get_mut(&checked.fixture) {
-            played.is_confirmed = true;
-        }
+    fn record_check<E>(&mut self, _checked: CheckedLine) -> Result<(), RunError<E>> {
         Ok(())
-    }
-
-    fn quarantine<E>(&mut self, worker: &WorkerIdentity, _why: &str) -> Result<Vec<usize>, RunError<E>> {
-        self.quarantined.push(worker.clone());
-        let is_its = |played: &WorkerGame| {
-            !played.is_confirmed && player_of(&played.game).is_some_and(|player| is_same(&player, worker))
-        };
-        let void: Vec<usize> =
-            self.by_workers.iter().filter(|(_, played)| is_its(played)).map(|(number, _)| *number).collect();
-        let stored: Vec<u64> =
-            void.iter().filter_map(|number| self.by_workers.remove(number)).map(|played| played.stored).collect();
-        self.wait(self.store.remove_league_games(self.season.league().no, stored.clone()))?;
-        self.season.remove(&stored)?;
-        // The last fit is from the removed results.
-        self.fit = None;
-        self.begun = self.begun.saturating_sub(stored.len() as u64);
-        Ok(void)
-    }
-
-    fn is_quarantined(&self, worker: &WorkerIdentity) -> bool {
-        self.quarantined.iter().any(|known| is_same(known, worker))
     }
 }
 

@@ -331,26 +331,6 @@ impl Season {
         self.set_leg(game.meeting, game.leg, Leg::Waiting);
     }
 
-    /// Removes games, by their numbers, so that they are played again.
-    ///
-    /// # Errors
-    /// As [`Season::add`].
-    pub fn remove(&mut self, numbers: &[u64]) -> Result<(), StoreError> {
-        let is_removed = |game: &LeagueGame| numbers.contains(&game.number);
-        let (removed, kept): (Vec<LeagueGame>, Vec<LeagueGame>) =
-            std::mem::take(&mut self.games).into_iter().partition(is_removed);
-        (self.results, self.connections) = (Results::new(self.agents.len()), Connections::of(self.agents.len()));
-        for game in removed {
-            // All games of a meeting that isn't under way have been played.
-            let (agents, legs) = (self.first_seats(&game), vec![Leg::Played; self.legs()]);
-            if let Some(agents) = agents {
-                self.meetings.entry(game.meeting).or_insert(Meeting { agents, legs });
-            }
-            self.set_leg(game.meeting, game.leg, Leg::Waiting);
-        }
-        kept.into_iter().try_for_each(|game| self.add(game))
-    }
-
     /// Adds a stored game.
     ///
     /// # Errors

@@ -4,7 +4,6 @@
 use std::io::Read;
 
 use arena_match::verified_result;
-use arena_model::Verdict;
 use arena_tournament::{GameLine, WorkerPart};
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
@@ -25,36 +24,10 @@ pub struct AuditedMatch {
     pub logs: Vec<Vec<u8>>,
 }
 
-impl AuditedMatch {
-    /// Returns true if the result has a disqualification that the worker's machine may have caused.
-    pub fn is_by_machine(&self) -> bool {
-        is_by_machine(&self.game)
-    }
-}
-
-/// Returns true if the result has a disqualification that the worker's machine may have caused, such as a timeout or
-/// the death of an agent's process.
-pub fn is_by_machine(game: &GameLine) -> bool {
-    game.result.seats.iter().filter_map(|seat| seat.verdict).any(|verdict| match verdict {
-        Verdict::StartupFail
-        | Verdict::PingFail
-        | Verdict::SetAgentIdFail
-        | Verdict::Timeout
-        | Verdict::Crashed
-        | Verdict::OutputLimit
-        | Verdict::MemoryLimit => true,
-        Verdict::MissingAgentId
-        | Verdict::AgentIdSpoofing
-        | Verdict::TooManyErrors
-        | Verdict::IllegalMove
-        | Verdict::NoAction => false,
-    })
-}
-
 /// Audits a worker's result of a match. `fixture` is the match's number in the schedule, and `round` its round.
 ///
 /// # Errors
-/// The evidence against the result, in one sentence.
+/// The reason that the result doesn't count, in one sentence.
 pub fn audit(
     setup: &MatchSetup,
     (fixture, round): (usize, usize),

@@ -11,15 +11,14 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use arena_match::{logs, replay_hash, seal_line};
-use arena_model::Seed;
-use arena_tournament::Pairing;
+use arena_tournament::{CheckedLine, Pairing};
 use async_nats::jetstream::Message;
 use async_nats::jetstream::object_store::ObjectStore;
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use checks::first_play;
+use checks::is_checked;
 use results::read_results;
 
 use crate::competition::{Ended, Event, Next};
@@ -31,7 +30,6 @@ use crate::nats::connect::{Nats, NatsError};
 use crate::nats::executor::NatsOptions;
 use crate::nats::names;
 use crate::nats::publish::{decode, notify, publish, to_json};
-use crate::nats::referee::{Play, is_checked, is_same};
 use crate::nats::wire::{
     Announcement, Job, JobAgent, JobEnd, JobReport, MatchSetup, PlayFailure, PlayedJob, WorkerIdentity, WorkerPresence,
 };
@@ -45,13 +43,15 @@ const ANNOUNCED: Duration = Duration::from_secs(2);
 /// The largest compressed size of a replay that is stored as an object, in bytes.
 const MAX_PACKED: u64 = 256 << 20;
 
-/// The check of a recorded match: other workers play the match again.
-#[derive(Debug, Default)]
-struct MatchCheck {
-    plays: Vec<Play>,
-    /// The ids of the workers that have a job for this check and haven't reported yet.
-    asked: Vec<String>,
-    is_closed: bool,
+/// The cross-check of a recorded match: a second worker plays the match, too.
+#[derive(Debug)]
+struct CrossCheck {
+    /// The worker that has played the match.
+    worker: WorkerIdentity,
+    /// The hash of its replay without times; see [`arena_match::VerifiedResult::played`].
+    played: String,
+    /// The id of the second worker, while it has a job for this check.
+    asked: Option<String>,
 }
 
 /// A worker's last presence message, with the time at which it arrived.
@@ -71,7 +71,6 @@ pub struct Dispatcher<'a, C, T> {
     run: String,
     /// The number of published jobs.
     jobs: u64,
-    seed: Seed,
     agents: BTreeMap<usize, JobAgent>,
     replays: Option<PathBuf>,
     options: &'a NatsOptions<'a>,
@@ -79,19 +78,15 @@ pub struct Dispatcher<'a, C, T> {
     on_event: T,
     /// The matches with a job on the queue or in play, by number.
     open: BTreeMap<usize, Pairing>,
-    /// The open matches that are reserved for one worker: the worker's id, by match number.
-    reserved: BTreeMap<usize, String>,
-    /// The checks of matches, by match number.
-    checks: BTreeMap<usize, MatchCheck>,
+    /// The cross-checks without a second result, by match number.
+    checks: BTreeMap<usize, CrossCheck>,
+    /// The matches that two workers played differently, as text.
+    differences: Vec<String>,
     /// The reports that have been handled: the ids of job and worker.
     seen: BTreeSet<(String, String)>,
     workers: BTreeMap<String, LastPresence>,
     /// The ids of the workers that have reported that they can't play the tournament's matches.
     unable: BTreeSet<String>,
-    /// The sets of agents, by name, for which a check found that their matches aren't reproducible.
-    unlike: BTreeSet<Vec<String>>,
-    /// By worker name: the number of matches with a deviating result that the worker's machine may have caused.
-    by_machine: BTreeMap<String, usize>,
     began: Instant,
     /// The time of the last report of a job.
     heard_last: Instant,
@@ -104,12 +99,10 @@ pub struct Dispatcher<'a, C, T> {
 }
 
 impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'a, C, T> {
-    #[expect(clippy::too_many_arguments, reason = "the whole state at the start")]
     pub fn new(
         nats: Nats,
         bucket: ObjectStore,
         (tournament, run): (String, String),
-        seed: Seed,
         agents: BTreeMap<usize, JobAgent>,
         options: &'a NatsOptions<'a>,
         competition: &'a mut C,
@@ -122,20 +115,17 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
             tournament,
             run,
             jobs: 0,
-            seed,
             agents,
             replays,
             options,
             competition,
             on_event,
             open: BTreeMap::new(),
-            reserved: BTreeMap::new(),
             checks: BTreeMap::new(),
+            differences: Vec::new(),
             seen: BTreeSet::new(),
             workers: BTreeMap::new(),
             unable: BTreeSet::new(),
-            unlike: BTreeSet::new(),
-            by_machine: BTreeMap::new(),
             began: Instant::now(),
             heard_last: Instant::now(),
             alone_since: None,
@@ -172,7 +162,6 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
         let _ = nats.js.delete_consumer_from_stream(&names::result_consumer(&self.tournament), names::RESULTS).await;
         let (results, mut arrived) = mpsc::channel(64);
         let reader = tokio::spawn(read_results(nats.clone(), self.tournament.clone(), results));
-        self.recall_checks();
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut announced = interval(ANNOUNCED);
@@ -209,8 +198,7 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
                     if let Ok(trouble) = serde_json::from_slice::<PlayFailure>(&message.payload) {
                         let text = format!("worker {} cannot play: {}", trouble.worker.name, trouble.what);
                         self.note_once(text)?;
-                        // From now on, no jobs are reserved for this worker. It may still take jobs from the shared
-                        // queue.
+                        // From now on, it isn't asked as a second worker. It may still take jobs from the shared queue.
                         if self.unable.insert(trouble.worker.id.clone()) {
                             self.forget(&trouble.worker.id).await?;
                         }
@@ -236,7 +224,7 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
         };
         reader.abort();
         if let Ok(Ended::Complete) = ended {
-            self.report_unchecked()?;
+            self.report_checks()?;
         }
         ended
     }
@@ -277,8 +265,6 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
         let slots: usize = self.workers.values().map(|seen| seen.presence.slots).sum();
         while self.open.len() < self.competition.most_open(slots) {
             match self.competition.next()? {
-                // After a quarantine, the competition returns all pairings without a result again.
-                Next::Play(pairing) if self.open.contains_key(&pairing.number) => {}
                 Next::Play(pairing) => {
                     let number = pairing.number;
                     self.open.insert(number, pairing);
@@ -358,12 +344,13 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
         if setup.id(&self.tournament, number) != match_id || !self.seen.insert((job, worker.id.clone())) {
             return Ok(());
         }
-        if let Some(check) = self.checks.get_mut(&number) {
-            check.asked.retain(|asked| *asked != worker.id);
-        }
         let is_kept = self.competition.has_result(number);
-        if self.competition.is_quarantined(&worker) {
-            return if is_kept || is_stopping { Ok(()) } else { self.hand_to_others(number).await };
+        let check = self.checks.get_mut(&number).filter(|check| check.worker.id != worker.id);
+        if is_kept && check.is_none() {
+            return Ok(());
+        }
+        if let Some(check) = check {
+            check.asked.take_if(|asked| *asked == worker.id);
         }
         let played = match ended {
             JobEnd::Played(played) => played,
@@ -392,10 +379,9 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
                 &fetched[..]
             }
         };
-        self.judge_play(&pairing, &setup, worker, &played, body, is_kept, is_stopping).await
+        self.judge_play(&pairing, &setup, worker, &played, body, is_stopping).await
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the report and its context")]
     async fn judge_play(
         &mut self,
         pairing: &Pairing,
@@ -403,32 +389,28 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
         worker: WorkerIdentity,
         played: &PlayedJob,
         body: &[u8],
-        is_kept: bool,
         is_stopping: bool,
     ) -> Result<(), RunError<E>> {
         let number = pairing.number;
-        let mut audited = match audit(setup, (number, pairing.round), &worker, played, body) {
-            Ok(audited) => audited,
-            Err(why) => {
-                let why = format!("{}: {why}", self.competition.match_name(number));
-                self.quarantine(&worker, why).await?;
-                return if is_kept || is_stopping { Ok(()) } else { self.hand_to_others(number).await };
-            }
-        };
-        let part = audited.game.worker.clone().expect("an audit sets the worker");
-        let play = Play { worker, played: part.played, is_by_machine: audited.is_by_machine() };
-        if is_kept {
-            // If the match isn't being checked, a second result from the same worker comes from a duplicate job.
-            let first = self.competition.game(number).and_then(first_play);
-            let is_news = first.as_ref().is_some_and(|first| !is_same(&first.worker, &play.worker));
-            if is_news && !self.checks.contains_key(&number) {
-                self.checks.insert(number, MatchCheck { plays: first.into_iter().collect(), ..MatchCheck::default() });
-            }
-            if let Some(check) = self.checks.get_mut(&number) {
-                check.plays.push(play);
-            }
-            return if is_stopping { Ok(()) } else { self.continue_check(number).await };
+        let audited = audit(setup, (number, pairing.round), &worker, played, body);
+        if let Err(why) = &audited {
+            let name = self.competition.match_name(number);
+            self.note_once(format!("the result of {name} by worker {} doesn't count: {why}", worker.name))?;
         }
+        if let Some(check) = self.checks.remove(&number) {
+            let hash = audited.as_ref().ok().and_then(|audited| audited.game.worker.as_ref()).map(|part| &part.played);
+            let differs = hash != Some(&check.played);
+            if differs {
+                let name = self.competition.match_name(number);
+                self.differences.push(format!("{name} ({} and {})", check.worker.name, worker.name));
+            }
+            let checked = CheckedLine { fixture: number, worker: worker.name, id: worker.id, differs };
+            return self.competition.record_check(checked);
+        }
+        let Ok(mut audited) = audited else {
+            return if is_stopping { Ok(()) } else { self.publish(number, None).await };
+        };
+        let played = audited.game.worker.as_ref().map(|part| part.played.clone()).unwrap_or_default();
         if let Some(folder) = &self.replays {
             let path = folder.join(format!("{number}.jsonl"));
             if let Some(key) = self.options.sign_key {
@@ -444,12 +426,11 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
         }
         let shown = self.competition.record_game(pairing, audited.game)?;
         self.open.remove(&number);
-        self.reserved.remove(&number);
         (self.on_event)(self.competition, Event::Played(shown)).map_err(RunError::Caller)?;
-        if is_checked(&self.seed, number, self.options.check) {
-            self.checks.insert(number, MatchCheck { plays: vec![play], ..MatchCheck::default() });
+        if is_checked(pairing, self.options.check) {
+            self.checks.insert(number, CrossCheck { worker, played, asked: None });
             if !is_stopping {
-                self.continue_check(number).await?;
+                self.ask_second_worker(number).await?;
             }
         }
         Ok(())

@@ -119,7 +119,6 @@ impl<C: WorkerCompetition + Send> Executor<C> for NatsExecutor<'_> {
         on_event: impl FnMut(&C, Event) -> Result<(), E> + Send,
     ) -> Result<Ended, RunError<E>> {
         let NatsExecutor { prepared: Prepared { runtime, nats, lost, packed }, options } = self;
-        let seed = competition.check_seed()?;
         if let Some(path) = competition.replays() {
             fs::create_dir_all(&path).map_err(|source| RunError::Write { path, source })?;
         }
@@ -128,7 +127,7 @@ impl<C: WorkerCompetition + Send> Executor<C> for NatsExecutor<'_> {
         let ended = runtime.block_on(async {
             let bucket = upload(&nats, &id, &packed).await?;
             let ids = (id, run);
-            let dispatcher = Dispatcher::new(nats, bucket, ids, seed, packed.agents, &options, competition, on_event);
+            let dispatcher = Dispatcher::new(nats, bucket, ids, packed.agents, &options, competition, on_event);
             dispatcher.play(lost).await
         });
         runtime.shutdown_timeout(LAST);

@@ -85,8 +85,3 @@ pub fn announcement(tournament: &str) -> String {
 pub fn trouble(tournament: &str) -> String {
     format!("arena.fleet.trouble.{tournament}")
 }
-
-/// Returns the subject of the notices that a tournament has quarantined this worker.
-pub fn refusal(worker: &str) -> String {
-    format!("arena.fleet.refused.{worker}")
-}

@@ -193,12 +193,3 @@ pub struct PlayFailure {
     /// The reason, in one sentence.
     pub what: String,
 }
-
-/// The notice to a worker that a tournament has quarantined it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct QuarantineNotice {
-    /// The id of the tournament.
-    pub tournament: String,
-    /// The evidence against the worker, in one sentence.
-    pub why: String,
-}

@@ -24,10 +24,9 @@ use crate::nats::agents::unpacked;
 use crate::nats::audit::unknown_game;
 use crate::nats::cache::Cache;
 use crate::nats::connect::{Nats, NatsError, connect};
-use crate::nats::publish::{notify, publish, publish_outcome};
+use crate::nats::publish::{notify, publish_outcome};
 use crate::nats::wire::{
-    Announcement, Job, JobEnd, JobReport, MatchSetup, PlayFailure, PlayedJob, QuarantineNotice, WorkerIdentity,
-    WorkerPresence,
+    Announcement, Job, JobEnd, JobReport, MatchSetup, PlayFailure, PlayedJob, WorkerIdentity, WorkerPresence,
 };
 use crate::nats::{draw_id, names};
 
@@ -137,7 +136,6 @@ pub fn work(
         is_stopping: AtomicBool::new(false),
         cache,
         playing: Mutex::default(),
-        refused: Mutex::default(),
         on_event: Box::new(on_event),
     };
     runtime.block_on(Arc::new(running).run(stop));
@@ -156,8 +154,6 @@ struct RunningWorker {
     cache: Cache,
     /// The number of matches under way, by tournament.
     playing: Mutex<BTreeMap<String, usize>>,
-    /// The tournaments that have quarantined this worker.
-    refused: Mutex<BTreeSet<String>>,
     on_event: Box<dyn Fn(WorkerEvent) + Send + Sync>,
 }
 
@@ -194,7 +190,6 @@ impl RunningWorker {
         let Some((nats, lost)) = self.connect(stop).await else { return };
         let listeners = [
             tokio::spawn(Arc::clone(&self).publish_presence(nats.clone())),
-            tokio::spawn(Arc::clone(&self).receive_refusals(nats.clone())),
             tokio::spawn(Arc::clone(&self).receive_announcements(nats.clone())),
             tokio::spawn(Arc::clone(&self).report_losses(lost)),
         ];
@@ -298,19 +293,6 @@ impl RunningWorker {
             let _ = message.ack_with(AckKind::Term).await;
             return;
         };
-        if self.refused().contains(&job.tournament) {
-            // The tournament has quarantined this worker, so it publishes a copy of the job at the end of the queue,
-            // which resets the number of deliveries. Without the pause, this worker could receive the copy again at
-            // once.
-            sleep(PAUSE).await;
-            let again =
-                format!("{}-{}-{}", job.job, self.identity.id, message.info().map_or(0, |info| info.stream_sequence));
-            match publish(&nats, message.subject.to_string(), &again, message.payload.to_vec()).await {
-                Ok(()) => _ = message.ack().await,
-                Err(_) => _ = message.ack_with(AckKind::Nak(Some(PAUSE))).await,
-            }
-            return;
-        }
         *self.playing().entry(job.tournament.clone()).or_default() += 1;
         notify(&nats, names::presence(&self.identity.id), &self.presence(false)).await;
         let alive = KeepAlive::keep(&message);
@@ -462,16 +444,6 @@ impl RunningWorker {
         }
     }
 
-    async fn receive_refusals(self: Arc<RunningWorker>, nats: Nats) {
-        let Ok(mut messages) = nats.client.subscribe(names::refusal(&self.identity.id)).await else { return };
-        while let Some(message) = messages.next().await {
-            let Ok(QuarantineNotice { tournament, why }) = serde_json::from_slice(&message.payload) else { continue };
-            if self.refused().insert(tournament.clone()) {
-                self.note(&format!("tournament {tournament} has quarantined this worker: {why}"));
-            }
-        }
-    }
-
     async fn receive_announcements(self: Arc<RunningWorker>, nats: Nats) {
         let Ok(mut messages) = nats.client.subscribe(names::announcement("*")).await else { return };
         let own = names::generation();
@@ -520,13 +492,9 @@ impl RunningWorker {
         (self.on_event)(WorkerEvent::Note(text.to_owned()));
     }
 
-    // No operation on these collections can panic halfway, so a poisoned lock is safe to use.
+    // No operation on this collection can panic halfway, so a poisoned lock is safe to use.
     fn playing(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, usize>> {
         self.playing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn refused(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -167,45 +167,6 @@ fn concurrent_games_have_different_agents_and_those_given_back_are_played_again(
 }
 
 #[test]
-fn removed_games_are_played_again_and_leave_no_trace() {
-    for (seats, paired, removed) in
-        [(2, true, &[2][..]), (2, true, &[1, 2, 5]), (4, true, &[3, 4, 5, 6]), (2, false, &[7])]
-    {
-        let mut whole = season(league(seats, paired), 5, Vec::new());
-        play(&mut whole, 11);
-        let mut changed = whole.clone();
-        let under_way = choose(&mut changed);
-        changed.remove(removed).unwrap();
-        let is_kept = |game: &&LeagueGame| !removed.contains(&game.number);
-        let kept: Vec<LeagueGame> = whole.games().iter().filter(is_kept).cloned().collect();
-        let fresh = season(league(seats, paired), 5, kept);
-        let ratings = |season: &Season| -> Vec<f64> {
-            let fit = season.fit(100).unwrap();
-            (0..5).map(|agent| fit.rating(AgentIndex(agent))).collect()
-        };
-        assert_eq!((changed.games(), ratings(&changed)), (fresh.games(), ratings(&fresh)));
-        assert!(!changed.has_played(under_way.meeting, under_way.leg));
-        assert_eq!(changed.pairing(under_way.meeting, under_way.leg), Some(under_way));
-        // The legs of the removed games are the next ones, with the same agents, seats and seed.
-        let mut again = Vec::new();
-        for number in removed {
-            let game = &whole.games()[*number as usize - 1];
-            assert!(!changed.has_played(game.meeting, game.leg));
-            let agents: Vec<usize> = game.result.seats.iter().map(|seat| seat.agent.0 as usize).collect();
-            again.push((game.meeting, game.leg, agents, game.result.seed.reveal()));
-        }
-        let mut next = |_| {
-            let leg = changed.next_leg().unwrap();
-            (leg.meeting, leg.leg, leg.agents, leg.seed.reveal())
-        };
-        let mut chosen: Vec<_> = (0..removed.len()).map(&mut next).collect();
-        chosen.sort();
-        again.sort();
-        assert_eq!(chosen, again, "{seats} seats, paired {paired}");
-    }
-}
-
-#[test]
 fn fits_have_all_games_at_first_and_nearly_all_later() {
     let mut season = season(league(2, true), 3, Vec::new());
     let mut fitted = BTreeMap::new();

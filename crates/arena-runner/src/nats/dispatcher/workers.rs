@@ -22,7 +22,7 @@ const QUIET: Duration = Duration::from_secs(20);
 const LAST_RESULTS: Duration = Duration::from_millis(1500);
 
 impl<C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'_, C, T> {
-    /// Detects lost workers and lost jobs, and continues open checks.
+    /// Detects lost workers and lost jobs, and gives matches to second workers.
     pub(super) async fn check_workers(&mut self, is_stopping: bool, is_lost: bool) -> Result<(), RunError<E>> {
         let gone: Vec<String> = (self.workers.iter())
             .filter(|(_, seen)| seen.at.elapsed() > GONE_AFTER && !is_lost)
@@ -34,15 +34,14 @@ impl<C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'
             self.note(format!("worker {name} doesn't respond; its games are queued again"))?;
             self.forget(&id).await?;
         }
-        let open: Vec<usize> =
-            self.checks.iter().filter(|(_, check)| !check.is_closed).map(|(number, _)| *number).collect();
         if !is_stopping {
+            let open: Vec<usize> = self.checks.keys().copied().collect();
             for number in open {
-                self.continue_check(number).await?;
+                self.ask_second_worker(number).await?;
             }
         }
         let playing = self.workers.values().map(|seen| self.playing(&seen.presence)).sum();
-        let workers = self.workers.values().filter(|seen| self.is_welcome(&seen.presence)).count();
+        let workers = self.workers.len();
         (self.on_event)(self.competition, Event::Workers { workers, playing }).map_err(RunError::Caller)?;
         let since = *self.alone_since.get_or_insert_with(Instant::now);
         if workers > 0 {
@@ -71,10 +70,6 @@ impl<C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'
                 "worker {name} runs arena {theirs}, but this program is {ours}; the worker gets no games"
             ));
         }
-        if self.competition.is_quarantined(&presence.worker) {
-            self.workers.remove(&id);
-            return self.note_once(format!("worker {name} is quarantined; its games don't count"));
-        }
         let is_new = !self.workers.contains_key(&id);
         if presence.leaving {
             self.workers.remove(&id);
@@ -92,20 +87,14 @@ impl<C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'
         if is_new { self.note(text) } else { Ok(()) }
     }
 
-    /// Removes a lost worker from checks, and gives its reserved jobs to other workers.
+    /// Removes a lost worker from checks, with the jobs that only it may take.
     pub(super) async fn forget(&mut self, id: &str) -> Result<(), RunError<E>> {
         for check in self.checks.values_mut() {
-            check.asked.retain(|asked| asked != id);
+            check.asked.take_if(|asked| asked == id);
         }
         if let Ok(stream) = self.nats.js.get_stream(names::JOBS).await {
             // If the purge fails, the jobs expire.
             let _ = stream.purge().filter(names::for_worker(&self.tournament, id)).await;
-        }
-        let its: Vec<usize> =
-            self.reserved.iter().filter(|(_, worker)| *worker == id).map(|(number, _)| *number).collect();
-        for number in its {
-            self.reserved.remove(&number);
-            self.hand_to_others(number).await?;
         }
         Ok(())
     }
@@ -126,14 +115,5 @@ impl<C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'
 
     pub(super) fn playing(&self, presence: &WorkerPresence) -> usize {
         presence.playing.get(&self.tournament).copied().unwrap_or(0)
-    }
-
-    pub(super) fn is_welcome(&self, presence: &WorkerPresence) -> bool {
-        !self.competition.is_quarantined(&presence.worker)
-    }
-
-    /// Returns true if jobs may be reserved for a worker: it is trusted, and hasn't reported that it can't play.
-    pub(super) fn is_able(&self, presence: &WorkerPresence) -> bool {
-        self.is_welcome(presence) && !self.unable.contains(&presence.worker.id)
     }
 }
