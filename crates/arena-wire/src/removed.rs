@@ -1,7 +1,7 @@
-//! What earlier versions had: settings, commands, options and routes, each with what replaces it. The server, the
+//! Settings, commands, options and routes of earlier versions, each with its replacement. The server, the
 //! command line and their clients answer with these sentences. A row is never needed again after some versions.
 
-/// What was removed.
+/// The kind of a removed thing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A key of the settings, or a whole section: `retention.bucket`.
