@@ -9,7 +9,7 @@ use clap::builder::PossibleValuesParser;
 
 use crate::player_pool::PlayerPool;
 use crate::psi::Players;
-use crate::scenarios::{self, fanout, games, gate, lists, matches, memory, nodes, paced, plies, scoring, tail, turns};
+use crate::scenarios::{self, fanout, games, gate, lists, matches, nodes, tail};
 
 /// The name that selects all scenarios.
 pub const ALL: &str = "all";
@@ -22,7 +22,7 @@ Examples:
   cargo build --profile dist && cargo run --release -p arena-bench -- all
   cargo run --release -p arena-bench -- all --quick
   arena-bench games --connections 64 --rounds 5 --seconds 10
-  arena-bench paced --rate 2000
+  arena-bench games --with auth,script
   arena-bench tail fanout --arena /usr/local/bin/arena --json /tmp/result.json
   arena-bench lists --sessions 100000
   arena-bench gate --against /tmp/arena-of-the-last-release
@@ -66,12 +66,13 @@ pub struct Arguments {
     #[arg(long)]
     seconds: Option<f64>,
 
+    /// Measure the ceiling alone, without an arena (games and fanout)
+    #[arg(long)]
+    pub ceiling: bool,
+
     /// Options of the scenario `games`.
     #[command(flatten)]
     pub games: games::GamesOptions,
-    /// Options of the scenario `paced`.
-    #[command(flatten)]
-    pub paced: paced::PacedOptions,
     /// Options of the scenario `tail`.
     #[command(flatten)]
     pub tail: tail::TailOptions,
@@ -81,18 +82,6 @@ pub struct Arguments {
     /// Options of the scenario `lists`.
     #[command(flatten)]
     pub lists: lists::ListsOptions,
-    /// Options of the scenario `scoring`.
-    #[command(flatten)]
-    pub scoring: scoring::ScoringOptions,
-    /// Options of the scenario `turns`.
-    #[command(flatten)]
-    pub turns: turns::TurnsOptions,
-    /// Options of the scenario `plies`.
-    #[command(flatten)]
-    pub plies: plies::PliesOptions,
-    /// Options of the scenario `memory`.
-    #[command(flatten)]
-    pub memory: memory::MemoryOptions,
     /// Options of the scenario `nodes`.
     #[command(flatten)]
     pub nodes: nodes::NodesOptions,

@@ -10,6 +10,7 @@
 mod agenda;
 mod arguments;
 mod ceiling;
+mod chess;
 mod client_pool;
 mod connection;
 mod cpu_quota;
@@ -69,7 +70,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     let wanted = |scenario: &&Scenario| {
         arguments.scenarios.iter().any(|name| name == scenario.name || (name == ALL && scenario.in_all))
     };
-    if scenarios::LIST.iter().filter(wanted).any(|scenario| scenario.needs_arena) {
+    if !arguments.ceiling && scenarios::LIST.iter().filter(wanted).any(|scenario| scenario.needs_arena) {
         server::check_binary(&arguments.arena())?;
     }
     server::sweep(&arguments.work())?;

@@ -200,10 +200,7 @@ impl Players {
 }
 
 /// Returns the body of a join with a signature.
-///
-/// # Errors
-/// If the text isn't an invite.
-pub fn signed_join(pair: &KeyPair, invite: &str) -> anyhow::Result<String> {
+fn signed_join(pair: &KeyPair, invite: &str) -> anyhow::Result<String> {
     let at = now()?;
     let signature = pair.sign_join(invite.parse()?, at);
     let key = pair.public_key();

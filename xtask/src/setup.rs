@@ -28,7 +28,12 @@ const PARTS: [Part; 12] = [
     Part { name: "crates", tiers: &tiers::NAMES, programs: &[], prepare: cargo::fetch },
     Part { name: "cargo-deny", tiers: &[], programs: &[], prepare: |root| cargo::deny(root).map(drop) },
     Part { name: "python", tiers: &NODES, programs: &python::PROGRAMS, prepare: python::prepare },
-    Part { name: "node", tiers: &["program"], programs: &[("node", "nodejs"), ("npm", "npm")], prepare: node::prepare },
+    Part {
+        name: "node",
+        tiers: &["services", "program"],
+        programs: &[("node", "nodejs"), ("npm", "npm")],
+        prepare: node::prepare,
+    },
     Part {
         name: "postgres",
         tiers: &NODES,

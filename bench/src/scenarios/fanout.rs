@@ -35,7 +35,7 @@ const DELIVERIES_PER_SECOND: f64 = 210_000.0;
 pub struct FanoutOptions {
     /// Number of subscribers
     #[arg(long, value_name = "N", default_value_t = 1_000)]
-    pub subscribers: usize,
+    subscribers: usize,
     /// Messages per subscriber at full speed [default: 2000; 300 if quick]
     #[arg(long, value_name = "N")]
     fanout_messages: Option<u64>,
@@ -62,11 +62,19 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let paced_messages = fanout_rate * arguments.size(None, 10, 3);
     // This is done before the servers start, because they inherit the limit.
     limits::make_room_for(subscribers.max(many_subscribers) as u64)?;
+    let threads = arguments.threads();
+    let flat_out = Audience { threads, subscribers, messages, pace: PublishingPace::FlatOut };
+    if arguments.ceiling {
+        let fanout = flat_out.listen(&fresh_ceiling(arguments)?, ServerKind::Ceiling)?;
+        report.row(NAME, format!("{subscribers} subscribers, ceiling: deliveries/s"), fanout.rate(), "").note(format!(
+            "CPU per delivery: server {:.2} µs, client {:.2} µs",
+            fanout.server_us(),
+            fanout.client_us()
+        ));
+        return Ok(());
+    }
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let arena = folder.start()?;
-    let threads = arguments.threads();
-
-    let flat_out = Audience { threads, subscribers, messages, pace: PublishingPace::FlatOut };
     let (mut of_arena, mut of_ceiling) = (Vec::new(), Vec::new());
     for number in 1..=arguments.rounds() {
         eprintln!("fanout: {subscribers} subscribers, round {number} of {}", arguments.rounds());
@@ -135,20 +143,6 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     report.detail(NAME, "ceiling, paced", paced_ceiling.json());
     report.detail(NAME, "arena, many subscribers", fanout.json());
     Ok(())
-}
-
-/// Measures the ceiling's event streams at full speed. Returns the deliveries per second, and the CPU time per delivery
-/// in the server and in this process, in microseconds.
-///
-/// # Errors
-/// As [`run`].
-pub fn ceiling_alone(arguments: &Arguments) -> anyhow::Result<(f64, f64, f64)> {
-    let subscribers = arguments.fanout.subscribers;
-    limits::make_room_for(subscribers as u64)?;
-    let messages = arguments.size(arguments.fanout.fanout_messages, 2_000, 300);
-    let audience = Audience { threads: arguments.threads(), subscribers, messages, pace: PublishingPace::FlatOut };
-    let fanout = audience.listen(&fresh_ceiling(arguments)?, ServerKind::Ceiling)?;
-    Ok((fanout.rate(), fanout.server_us(), fanout.client_us()))
 }
 
 /// Starts a ceiling. A ceiling has only one channel, so each measurement needs a new ceiling.

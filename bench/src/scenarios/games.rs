@@ -1,5 +1,10 @@
 //! Whole PSI games at full speed, on the arena and the ceiling in turn. Each of a fixed number of connections plays
-//! game after game from both seats.
+//! game after game from both seats. Other measurements of whole games are options of the scenario.
+
+mod compared;
+mod mcp;
+mod memory;
+pub mod script;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -39,7 +44,25 @@ const SYNCS_CONNECTIONS: usize = 16;
 pub struct GamesOptions {
     /// Numbers of connections, each playing both seats; one row of measurements per number
     #[arg(long, value_name = "N,N,…", value_delimiter = ',', default_value = "16,64,256")]
-    pub connections: Vec<usize>,
+    connections: Vec<usize>,
+    /// Measure the costs of these instead of the plain games
+    #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
+    with: Vec<Measured>,
+}
+
+/// A measurement other than the plain games.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Measured {
+    /// Games with authentication, compared with games without
+    Auth,
+    /// Games by a script, compared with the built-in rules
+    Script,
+    /// Calls over MCP, compared with REST
+    Mcp,
+    /// Games with the log of records, compared with games without
+    Records,
+    /// Memory when idle, after many games, and per open session
+    Memory,
 }
 
 /// Runs the scenario.
@@ -47,6 +70,21 @@ pub struct GamesOptions {
 /// # Errors
 /// If a server doesn't start or ends.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    if arguments.ceiling {
+        return ceiling_alone(arguments, report);
+    }
+    for measured in &arguments.games.with {
+        match measured {
+            Measured::Auth => compared::auth(arguments, report)?,
+            Measured::Script => compared::script(arguments, report)?,
+            Measured::Mcp => mcp::run(arguments, report)?,
+            Measured::Records => compared::records(arguments, report)?,
+            Measured::Memory => memory::run(arguments, report)?,
+        }
+    }
+    if !arguments.games.with.is_empty() {
+        return Ok(());
+    }
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let arena = folder.start()?;
     let ceiling = Server::start_ceiling(&arguments.work())?;
@@ -169,6 +207,25 @@ fn compare_with_syncs(arguments: &Arguments, report: &mut Report, arena: &Server
     Ok(())
 }
 
+/// Measures the ceiling without an arena, which shows the maximum for this client and this machine.
+fn ceiling_alone(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    let ceiling = Server::start_ceiling(&arguments.work())?;
+    for &connections in &arguments.games.connections {
+        let player_pool = arguments.player_pool(connections);
+        player_pool.play(&ceiling, ServerKind::Ceiling, Until::Elapsed(arguments.round()? / 5))?;
+        let round = player_pool.play(&ceiling, ServerKind::Ceiling, Until::Elapsed(arguments.round()?))?;
+        report.faults("games, ceiling", &round.faults);
+        let at = format!("{connections} connections, ceiling");
+        report.row(NAME, format!("{at}: requests/s"), round.rate(), "").note(format!(
+            "CPU per request: server {:.1} µs, client {:.1} µs",
+            round.server_us_per_request(),
+            round.client_us_per_request()
+        ));
+        report.p99(NAME, &format!("{at}: all requests"), round.latencies.all().summary());
+    }
+    Ok(())
+}
+
 fn merged(rounds: &[Round]) -> StepLatencies {
     let mut all = StepLatencies::default();
     for round in rounds {
@@ -189,7 +246,7 @@ pub fn round_json(round: &Round) -> Value {
     })
 }
 
-pub fn latencies_json(latencies: &StepLatencies) -> Value {
+fn latencies_json(latencies: &StepLatencies) -> Value {
     let steps = Step::ALL.iter().map(|step| (step.name().to_owned(), json!(latencies.of(*step).summary())));
     let mut steps: serde_json::Map<String, Value> = steps.collect();
     steps.insert("all".to_owned(), json!(latencies.all().summary()));

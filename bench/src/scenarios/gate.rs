@@ -9,13 +9,13 @@ use anyhow::{Context as _, bail, ensure};
 use serde_json::json;
 
 use crate::arguments::Arguments;
+use crate::chess;
 use crate::latency::median;
 use crate::player_pool::{PlayerPool, Until};
 use crate::psi::{Players, ServerKind};
 use crate::quick_agent::QUICK_AGENT;
 use crate::report::{Goal, Report};
-use crate::scenarios::script::ScriptFolder;
-use crate::scenarios::turns;
+use crate::scenarios::games::script::ScriptFolder;
 use crate::server::{ArenaFolder, Server, check_binary};
 use crate::usage::Usage;
 
@@ -154,11 +154,11 @@ fn operations(arguments: &Arguments) -> anyhow::Result<Vec<Operation<'_>>> {
 /// Plays moves in new sessions of chess.
 fn chess_move(arguments: &Arguments, side: &Side) -> anyhow::Result<f64> {
     let games = arguments.size(None, 100, 40);
-    let tables = std::sync::Arc::new(turns::open(&side.server, games)?);
-    let moves = games * turns::GAME.len() as u64;
+    let tables = std::sync::Arc::new(chess::open(&side.server, games)?);
+    let moves = games * chess::GAME.len() as u64;
     let spent = arguments.player_pool(16).repeat(&side.server, moves, async move |connection, number| {
         let number = number as usize;
-        turns::play(connection, &tables[number % tables.len()], number / tables.len()).await
+        chess::play(connection, &tables[number % tables.len()], number / tables.len()).await
     })?;
     Ok(spent.server_cpu_us / moves as f64)
 }

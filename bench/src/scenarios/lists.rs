@@ -239,7 +239,7 @@ async fn check_page(connection: &mut Connection, target: &str, total: u64, offse
 }
 
 /// Requests the same page repeatedly, and returns the latencies.
-pub async fn ask(connection: &mut Connection, target: &str) -> anyhow::Result<LatencySummary> {
+async fn ask(connection: &mut Connection, target: &str) -> anyhow::Result<LatencySummary> {
     let mut latencies = Latencies::default();
     let start = Instant::now();
     for _ in 0..REQUESTS {

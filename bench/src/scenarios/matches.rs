@@ -1,6 +1,8 @@
 //! Matches between fast agents, in turn with a bare pipe to two children with messages of the same size; the start time
 //! of a match; wrong forfeits on time under load; and the delay of justified forfeits.
 
+mod coverage;
+
 use std::io::Write;
 use std::process::{Child, Command as Process, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,6 +49,9 @@ pub struct MatchesOptions {
     /// Number of exchanges in the test for wrong forfeits under load [default: 1000000; 20000 if quick]
     #[arg(long)]
     exchanges: Option<u64>,
+    /// Measure the coverage of rating intervals in simulated leagues instead of matches
+    #[arg(long)]
+    coverage: bool,
 }
 
 /// Runs the scenario.
@@ -54,6 +59,9 @@ pub struct MatchesOptions {
 /// # Errors
 /// If a match cannot be played, for example because the sandbox is not available.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    if arguments.matches.coverage {
+        return coverage::run(arguments, report);
+    }
     for (name, epochs, share, cpu_us) in GAMES {
         measure(arguments, report, name, if arguments.quick { epochs / 20 } else { epochs }, share, cpu_us)?;
     }
@@ -65,9 +73,9 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 
 /// The results of a match or a bare pipe.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
-pub(super) struct RoundPace {
+struct RoundPace {
     /// The number of rounds per second.
-    pub(super) rounds_per_s: f64,
+    rounds_per_s: f64,
     /// The CPU time of the calling thread per round, in microseconds.
     cpu_us: f64,
 }
@@ -242,7 +250,7 @@ fn options(game: &'static GameType, epochs: u64) -> Map<String, Value> {
 ///
 /// # Errors
 /// If no match can be played here, or an agent is disqualified.
-pub(super) fn rounds(game: &'static GameType, epochs: u64, is_recorded: bool) -> anyhow::Result<RoundPace> {
+fn rounds(game: &'static GameType, epochs: u64, is_recorded: bool) -> anyhow::Result<RoundPace> {
     rounds_of(&agent(&[game.name])?, game, epochs, is_recorded)
 }
 

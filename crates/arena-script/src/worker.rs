@@ -2,6 +2,7 @@
 //! files, sockets, new processes and access to other processes. If a script breaks its worker, the arena ends the
 //! worker and starts another.
 
+mod blank;
 mod machine;
 mod memory;
 mod strip;

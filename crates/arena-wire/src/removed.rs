@@ -77,7 +77,7 @@ const REMOVED: &[(Kind, &str, &str)] = &[
     (Kind::Command, "uci", "Play against a chess program with `arena match run chess --agent uci:PATH --agent ...`."),
 ];
 
-const COPY_BUCKET: &str = "the archive is a folder. Copy the objects of the bucket to a folder, with their names, or restore all games \
+const COPY_BUCKET: &str = "The archive is a folder. Copy the objects of the bucket to a folder, with their names, or restore all games \
     with the version before (`arena admin restore --all`); then set retention.folder.";
 
 /// Returns what replaces something, if it was removed. `found` is compared by words, keys or segments of a path.

@@ -1,54 +1,10 @@
-//! Paragraphs, links and headings of Markdown documents. The parser supports the parts of Markdown that this
-//! repository's documents use.
-
-use super::{Kind, Passage};
-
-/// The part of a document to which a line belongs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LineKind {
-    /// A line that continues the paragraph of the previous line.
-    Text,
-    /// The first line of a paragraph, heading or list item.
-    Start,
-    Row,
-    /// Code, block quotes, HTML comments of one line, and blank lines.
-    Other,
-}
-
-/// Returns the paragraphs, headings, list items and table rows of a document. Blanks replace link targets, tags and
-/// HTML comments.
-pub fn passages(text: &str) -> Vec<Passage> {
-    let text = blank_tags(text);
-    let mut passages: Vec<Passage> = Vec::new();
-    let mut goes_on = false;
-    for (line, part, content) in lines(&text) {
-        match (part, passages.last_mut()) {
-            (LineKind::Other, _) => {}
-            (LineKind::Text, Some(passage)) if goes_on => {
-                passage.text.push('\n');
-                passage.text += content;
-            }
-            _ => {
-                let kind = if part == LineKind::Row { Kind::Row } else { Kind::Paragraph };
-                passages.push(Passage { kind, line, text: content.to_owned() });
-            }
-        }
-        // A heading ends with its line.
-        goes_on = matches!(part, LineKind::Text | LineKind::Start) && !content.starts_with('#');
-    }
-    for passage in &mut passages {
-        passage.text = blank_targets(&passage.text);
-    }
-    passages
-}
+//! Links and headings of Markdown documents. The parser supports the parts of Markdown that this repository's documents
+//! use.
 
 /// Returns the targets of all links to files and headings of the repository, with their lines.
 pub fn links(text: &str) -> Vec<(usize, String)> {
     let mut links = Vec::new();
-    for (line, part, content) in lines(text) {
-        if part == LineKind::Other {
-            continue;
-        }
+    for (line, content) in lines(text) {
         let content = without_code(content);
         let inline = content.split("](").skip(1).map(|rest| rest.split([')', ' ']).next().unwrap_or_default());
         let tags = ["href=\"", "src=\""].into_iter().flat_map(|name| content.split(name).skip(1));
@@ -67,11 +23,11 @@ pub fn links(text: &str) -> Vec<(usize, String)> {
 pub fn anchors(text: &str) -> Vec<String> {
     let mut anchors: Vec<String> = Vec::new();
     let mut slugs: Vec<String> = Vec::new();
-    for (_, part, content) in lines(text) {
-        for name in ["id=\"", "name=\""].into_iter().filter(|_| part != LineKind::Other) {
+    for (_, content) in lines(text) {
+        for name in ["id=\"", "name=\""] {
             anchors.extend(content.split(name).skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned));
         }
-        if part == LineKind::Start && content.starts_with('#') {
+        if content.starts_with('#') {
             let heading = blank_targets(content.trim_start_matches('#').trim());
             let kept = heading.trim().chars().filter(|char| char.is_alphanumeric() || matches!(char, ' ' | '-' | '_'));
             let slug = kept.collect::<String>().to_lowercase().replace(' ', "-");
@@ -83,43 +39,34 @@ pub fn anchors(text: &str) -> Vec<String> {
     anchors
 }
 
-/// Returns the lines of a document with their numbers and parts, without the signs of list items.
-fn lines(text: &str) -> Vec<(usize, LineKind, &str)> {
+/// Returns the lines of a document with their numbers, without code, block quotes and blank lines.
+fn lines(text: &str) -> Vec<(usize, &str)> {
     let mut lines = Vec::new();
     let mut fence: Option<&str> = None;
     // The indentation of the current list item's text.
     let mut indentation = 0;
-    let mut before = LineKind::Other;
     let mut after_blank = true;
     for (number, line) in (1..).zip(text.lines()) {
         let content = line.trim();
         let indented = line.len() - line.trim_start().len();
-        let (part, content) = if let Some(sign) = fence {
+        let mut is_text = false;
+        if let Some(sign) = fence {
             if content.starts_with(sign) {
                 fence = None;
             }
-            (LineKind::Other, "")
         } else if content.starts_with("```") || content.starts_with("~~~") {
             fence = Some(&content[..3]);
-            (LineKind::Other, "")
-        } else if content.is_empty() || content.starts_with('>') || after_blank && indented >= indentation + 4 {
-            (LineKind::Other, "")
-        } else if content.starts_with('|') {
-            (LineKind::Row, content)
-        } else if let Some(item) = list_item(content) {
-            indentation = indented + (content.len() - item.len());
-            (LineKind::Start, item)
-        } else {
-            if indented == 0 && after_blank {
+        } else if !(content.is_empty() || content.starts_with('>') || after_blank && indented >= indentation + 4) {
+            is_text = true;
+            if let Some(item) = list_item(content) {
+                indentation = indented + (content.len() - item.len());
+            } else if indented == 0 && after_blank {
                 indentation = 0;
             }
-            let goes_on = matches!(before, LineKind::Text | LineKind::Start) && !content.starts_with('#');
-            (if goes_on { LineKind::Text } else { LineKind::Start }, content)
-        };
+            lines.push((number, content));
+        }
         // An indented line after code or a blank line is code.
-        after_blank = part == LineKind::Other;
-        before = part;
-        lines.push((number, part, content));
+        after_blank = !is_text;
     }
     lines
 }
@@ -131,30 +78,6 @@ fn list_item(content: &str) -> Option<&str> {
         (rest.len() < content.len()).then(|| rest.strip_prefix('.')).flatten()
     })?;
     item.starts_with(' ').then(|| item.trim_start())
-}
-
-/// Replaces HTML comments and tags by blanks, except for line breaks.
-fn blank_tags(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('<') {
-        plain += &rest[..at];
-        rest = &rest[at..];
-        let is_tag = rest[1..].starts_with(|char: char| char.is_ascii_alphabetic() || char == '/');
-        let length = if rest.starts_with("<!--") {
-            rest.find("-->").map(|end| end + 3)
-        } else {
-            rest.find('>').map(|end| end + 1).filter(|end| is_tag && !rest[..*end].contains(['\n', '`']))
-        };
-        let length = length.unwrap_or(1);
-        if length == 1 {
-            plain.push('<');
-        } else {
-            plain.extend(rest[..length].bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
-        }
-        rest = &rest[length..];
-    }
-    plain + rest
 }
 
 /// Removes the targets of inline links: `[text](target)` becomes `[text]`.

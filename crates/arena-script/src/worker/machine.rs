@@ -94,8 +94,8 @@ pub(super) struct Compiled {
     bytecodes: Bytecodes,
     /// The file of each import, by importing file and import name.
     resolved: Rc<BTreeMap<(String, String), String>>,
-    /// The [`Stripped::lines`] of each file.
-    lines: BTreeMap<String, Vec<u32>>,
+    /// The imported files, the entry among them.
+    files: BTreeSet<String>,
     /// The file that exports `createChallenge`.
     entry: String,
     /// True if the script uses no name in [`NOT_PLAIN`], so that it runs in a plain world.
@@ -107,7 +107,7 @@ pub(super) struct Compiled {
 impl Compiled {
     /// Returns the files of the script.
     pub(super) fn files(&self) -> impl Iterator<Item = &String> {
-        self.lines.keys()
+        self.files.iter()
     }
 }
 
@@ -123,7 +123,7 @@ pub(super) fn compile(files: &BTreeMap<String, String>, is_whole: bool) -> Resul
             return Err(vec![Problem::of("index.js", "exists beside index.ts; keep only one of them")]);
         }
     };
-    let (mut resolved, mut codes, mut lines) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let (mut resolved, mut codes) = (BTreeMap::new(), BTreeMap::new());
     let mut is_plain = true;
     let (mut problems, mut seen) = (Vec::new(), BTreeSet::from([entry.clone()]));
     let mut open = VecDeque::from([entry.clone()]);
@@ -133,8 +133,7 @@ pub(super) fn compile(files: &BTreeMap<String, String>, is_whole: bool) -> Resul
             match serde_json::from_str::<serde_json::Value>(text) {
                 Ok(value) => {
                     let literal = serde_json::Value::String(value.to_string());
-                    codes.insert(file.clone(), format!("export default JSON.parse({literal});"));
-                    lines.insert(file, Vec::new());
+                    codes.insert(file, format!("export default JSON.parse({literal});"));
                 }
                 Err(error) => problems.push(Problem::at(&file, error.line() as u32, format!("isn't JSON: {error}"))),
             }
@@ -169,13 +168,13 @@ pub(super) fn compile(files: &BTreeMap<String, String>, is_whole: bool) -> Resul
                 problems.push(Problem::at(&file, line, message));
             }
         }
-        codes.insert(file.clone(), stripped.code);
-        lines.insert(file, stripped.lines);
+        codes.insert(file, stripped.code);
     }
     if !problems.is_empty() {
         return Err(problems);
     }
     let resolved = Rc::new(resolved);
+    let files = codes.keys().cloned().collect();
     let codes = Rc::new(codes);
     let mut bytecodes: Vec<(&'static str, &'static [u8])> = Vec::new();
     let ours = OURS.iter().map(|(name, text)| (*name, *text));
@@ -185,14 +184,14 @@ pub(super) fn compile(files: &BTreeMap<String, String>, is_whole: bool) -> Resul
             Ok(bytes) => {
                 bytecodes.push((Box::leak(name.to_owned().into_boxed_str()), Box::leak(bytes.into_boxed_slice())))
             }
-            Err(message) => problems.push(problem_in(name, &message, &lines)),
+            Err(message) => problems.push(problem_in(name, &message, &files)),
         }
     }
     if problems.is_empty() {
         Ok(Compiled {
             bytecodes: Box::leak(bytecodes.into_boxed_slice()),
             resolved,
-            lines,
+            files,
             entry,
             is_plain,
             world: Cell::new(None),
@@ -327,27 +326,24 @@ fn thrown(ctx: &Ctx<'_>, error: Error) -> (String, String) {
 }
 
 /// Returns the problem of a module that doesn't compile.
-fn problem_in(name: &str, message: &str, lines: &BTreeMap<String, Vec<u32>>) -> Problem {
-    Problem { file: name.to_owned(), line: None, message: traced(message, lines) }
+fn problem_in(name: &str, message: &str, files: &BTreeSet<String>) -> Problem {
+    Problem { file: name.to_owned(), line: None, message: traced(message, files) }
 }
 
-/// Replaces line numbers of the generated JavaScript with those of the author's files: `index.ts:7:3` becomes
-/// `index.ts:12`.
-fn traced(text: &str, lines: &BTreeMap<String, Vec<u32>>) -> String {
+/// Removes our own modules from a trace, and the columns: `index.ts:7:3` becomes `index.ts:7`.
+fn traced(text: &str, files: &BTreeSet<String>) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
         if line.contains("arena:") || OURS.iter().any(|(name, _)| line.contains(&format!("({name}:"))) {
             continue;
         }
-        let place = lines.iter().find_map(|(file, lines)| {
-            let start = line.find(&format!("({file}:"))? + 1;
+        let column = files.iter().find_map(|file| {
+            let start = line.find(&format!("({file}:"))? + file.len() + 2;
             let end = start + line[start..].find(')')?;
-            let ran: usize = line[start + file.len() + 1..end].split(':').next()?.parse().ok()?;
-            let source = lines.get(ran.checked_sub(1)?).copied().filter(|line| *line > 0);
-            Some((start, end, source.map_or_else(|| file.clone(), |line| format!("{file}:{line}"))))
+            Some((start + line[start..end].find(':')?, end))
         });
-        match place {
-            Some((start, end, place)) => out.push_str(&format!("{}{place}{}", &line[..start], &line[end..])),
+        match column {
+            Some((start, end)) => out.push_str(&format!("{}{}", &line[..start], &line[end..])),
             None => out.push_str(line),
         }
         out.push('\n');
@@ -441,7 +437,7 @@ impl Machine {
     /// calls of a session from its creation in one world and returns the answer to the last.
     pub(super) fn call(&mut self, script: &Compiled, inputs: &[&str]) -> Answer {
         let failed =
-            |message: String, stack: String| Answer::Failed(Failure { message, stack: traced(&stack, &script.lines) });
+            |message: String, stack: String| Answer::Failed(Failure { message, stack: traced(&stack, &script.files) });
         let number = match script.world.get() {
             Some(number) => number,
             None => match self.make(script) {

@@ -1,21 +1,19 @@
-//! Type stripping: from the author's file to JavaScript, with a map of line numbers.
+//! Type stripping: from the author's file to JavaScript, with its imports and globals.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use oxc_allocator::Allocator;
-use oxc_codegen::{Codegen, CodegenOptions};
 use oxc_diagnostics::OxcDiagnostic;
 use oxc_parser::Parser;
 use oxc_semantic::SemanticBuilder;
 use oxc_span::{SourceType, Span};
-use oxc_transformer::{TransformOptions, Transformer, TypeScriptOptions};
 
+use super::blank::{Blanked, blank};
 use crate::Problem;
 
 /// A module without types, ready for the compiler.
 pub(super) struct Stripped {
-    /// The JavaScript code.
+    /// The JavaScript code, with the lines of the file.
     pub(super) code: String,
     /// The imports that remain at run time, each with its line.
     pub(super) imports: BTreeMap<String, u32>,
@@ -24,15 +22,14 @@ pub(super) struct Stripped {
     pub(super) unused: BTreeMap<String, u32>,
     /// The names that the module uses and doesn't declare: the global objects that it depends on.
     pub(super) globals: BTreeSet<String>,
-    /// For each line of `code`, the line of the original file, or 0 if there is none. Both count from 1.
-    pub(super) lines: Vec<u32>,
 }
 
-/// Removes the types from a TypeScript module. JavaScript modules are processed too, so that their errors have the
-/// same form.
+/// Removes the types from a TypeScript module. JavaScript modules are parsed too, so that their errors have the same
+/// form.
 pub(super) fn strip(file: &str, text: &str) -> Result<Stripped, Vec<Problem>> {
+    let is_typed = file.ends_with(".ts");
     let allocator = Allocator::default();
-    let source_type = if file.ends_with(".ts") { SourceType::ts() } else { SourceType::mjs() };
+    let source_type = if is_typed { SourceType::ts() } else { SourceType::mjs() };
     let parsed = Parser::new(&allocator, text, source_type).parse();
     let problem_at = |span: Span, message: String| Problem::at(file, line_of(text, span.start), message);
     let problems = |diagnostics: &[OxcDiagnostic]| -> Vec<Problem> {
@@ -52,56 +49,37 @@ pub(super) fn strip(file: &str, text: &str) -> Result<Stripped, Vec<Problem>> {
         let message = "import() isn't supported: nothing can be loaded while a script runs; write `import … from …`";
         return Err(vec![problem_at(import.span, message.to_owned())]);
     }
-    let named = |span: Span| {
-        let mut entries =
-            parsed.module_record.import_entries.iter().filter(|entry| entry.statement_span == span).peekable();
-        entries.peek().is_none() || entries.any(|entry| !entry.is_type)
-    };
-    let mut unused: BTreeMap<String, u32> = BTreeMap::new();
-    for (name, requests) in &parsed.module_record.requested_modules {
-        if let Some(request) = requests.iter().find(|request| !request.is_type && named(request.statement_span)) {
-            unused.insert(name.to_string(), line_of(text, request.statement_span.start));
-        }
-    }
-    let mut program = parsed.program;
-    let semantic = SemanticBuilder::new().with_check_syntax_error(true).with_enum_eval(true).build(&program);
+    let semantic = SemanticBuilder::new().with_check_syntax_error(true).build(&parsed.program);
     if !semantic.diagnostics.is_empty() {
         return Err(problems(&semantic.diagnostics));
     }
     let scoping = semantic.semantic.into_scoping();
-    let globals = scoping.root_unresolved_references().keys().map(ToString::to_string).collect();
-    // A field with only a declaration must not overwrite the base class's value.
-    let typescript =
-        TypeScriptOptions { remove_class_fields_without_initializer: true, ..TypeScriptOptions::default() };
-    let options = TransformOptions { typescript, ..TransformOptions::default() };
-    let transformed = Transformer::new(&allocator, Path::new(file), &options).build_with_scoping(scoping, &mut program);
-    if !transformed.diagnostics.is_empty() {
-        return Err(problems(&transformed.diagnostics));
-    }
-    let options = CodegenOptions { source_map_path: Some(file.into()), ..CodegenOptions::default() };
-    let printed = Codegen::new().with_options(options).build(&program);
-    let mut lines = vec![0; printed.code.lines().count()];
-    for token in printed.map.iter().flat_map(|map| map.get_tokens()) {
-        if let Some(line) = lines.get_mut(token.get_dst_line() as usize)
-            && *line == 0
-        {
-            *line = token.get_src_line() + 1;
+    let Blanked { code, removed } = if is_typed {
+        let refused =
+            |refused: Vec<_>| refused.into_iter().map(|(span, message)| problem_at(span, message)).collect::<Vec<_>>();
+        blank(text, &parsed.program, &scoping).map_err(refused)?
+    } else {
+        Blanked { code: text.to_owned(), removed: BTreeSet::new() }
+    };
+    let record = &parsed.module_record;
+    let named = |span: Span| {
+        let mut entries = record.import_entries.iter().filter(|entry| entry.statement_span == span).peekable();
+        entries.peek().is_none() || entries.any(|entry| !entry.is_type)
+    };
+    let (mut imports, mut unused) = (BTreeMap::new(), BTreeMap::new());
+    for (name, requests) in &record.requested_modules {
+        let mut lines = requests
+            .iter()
+            .filter(|request| !request.is_type)
+            .map(|request| (request.statement_span, line_of(text, request.statement_span.start)));
+        if let Some((_, line)) = lines.clone().find(|(span, _)| !removed.contains(&span.start)) {
+            imports.insert(name.to_string(), line);
+        } else if let Some((_, line)) = lines.find(|(span, _)| named(*span)) {
+            unused.insert(name.to_string(), line);
         }
     }
-    // The imports in the output, which are those that remain at run time.
-    let code = printed.code;
-    let allocator = Allocator::default();
-    let record = Parser::new(&allocator, &code, SourceType::mjs()).parse().module_record;
-    let imports: BTreeMap<String, u32> = record
-        .requested_modules
-        .iter()
-        .map(|(name, requests)| {
-            let line = requests.first().map_or(1, |request| line_of(&code, request.statement_span.start));
-            (name.to_string(), lines.get(line as usize - 1).copied().unwrap_or(0))
-        })
-        .collect();
-    unused.retain(|name, _| !imports.contains_key(name));
-    Ok(Stripped { code, imports, unused, globals, lines })
+    let globals = scoping.root_unresolved_references().keys().map(ToString::to_string).collect();
+    Ok(Stripped { code, imports, unused, globals })
 }
 
 /// Returns the line, from 1, of the byte at `offset`.
@@ -119,40 +97,38 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: Expect) {
         let actual = match strip("index.ts", text) {
-            Ok(stripped) => format!("{}{:?} {:?}\n", stripped.code, stripped.imports, stripped.lines),
+            Ok(stripped) => format!("{}{:?} {:?}\n", stripped.code, stripped.imports, stripped.unused),
             Err(problems) => problems.iter().map(|problem| format!("{problem}\n")).collect(),
         };
         expected.assert_eq(&actual);
     }
 
     #[test]
-    fn types_are_removed_and_lines_are_mapped() {
+    fn types_become_spaces() {
         check(
             "import type { A } from \"a\";\nimport { B, type C } from \"b\";\nimport { D } from \"d\";\n\n\
-             enum Suit { Hearts, Spades = 4 }\nexport class Game<T> extends B {\n  declare gameState: T;\n  name: string;\n  \
-             #seed = 1;\n\n  constructor(private readonly deck: number[], x?: D) {\n    super();\n  }\n  \
+             export class Game<T> extends B {\n  declare gameState: T;\n  name: string;\n  #seed?: number = 1;\n\n  \
+             constructor(private readonly deck: number[], x?: D) {\n    super();\n  }\n  \
              top(): number { return this.deck.at(-1)! as unknown as number; }\n}\n\
-             const limits = { most: 3 } satisfies Record<string, number>;\nexport const s = <T,>(x: T): T => x;\n",
+             const limits = { most: 3 } satisfies Record<string, number>\nexport const s = <T,>(x: T): T => x;\n",
             expect![[r#"
-                import { B } from "b";
-                var Suit = /* @__PURE__ */ function(Suit) {
-                	Suit[Suit["Hearts"] = 0] = "Hearts";
-                	Suit[Suit["Spades"] = 4] = "Spades";
-                	return Suit;
-                }(Suit || {});
-                export class Game extends B {
-                	#seed = 1;
-                	constructor(deck, x) {
-                		super();
-                		this.deck = deck;
-                	}
-                	top() {
-                		return this.deck.at(-1);
-                	}
+                ;                          
+                import { B,        } from "b";
+                ;                     
+
+                export class Game    extends B {
+                  ;                    
+                  ;            
+                  #seed          = 1;
+
+                  constructor(                 deck          , x    ) {
+                    super(); this.deck = deck;
+                  }
+                  top()         { return this.deck.at(-1)                      ; }
                 }
-                const limits = { most: 3 };
-                export const s = (x) => x;
-                {"b": 2} [2, 5, 5, 5, 0, 5, 6, 9, 11, 12, 11, 13, 14, 14, 14, 15, 16, 17]
+                const limits = { most: 3 } ;                               
+                export const s = (    x   )    => x;
+                {"b": 2} {"d": 3}
             "#]],
         );
     }

@@ -6,4 +6,6 @@ mod hostile;
 mod killed;
 mod loading;
 mod reference;
+mod services;
 mod table;
+mod types;

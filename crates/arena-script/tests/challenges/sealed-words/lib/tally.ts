@@ -1,7 +1,8 @@
-export enum Choice {
-  Pass = "pass",
-  Word = "word",
-}
+export const Choice = {
+  Pass: "pass",
+  Word: "word",
+} as const;
+export type Choice = (typeof Choice)[keyof typeof Choice];
 
 /** Returns the most frequent choice, or undefined if there is a tie. */
 export function winner<T extends string>(counts: ReadonlyMap<T, number>): T | undefined {

@@ -1,18 +1,14 @@
-//! The coverage of the 95 % intervals of ratings, measured in simulated leagues between agents of known strength; and
-//! the time to rate a million games.
-
-use std::time::Instant;
+//! The coverage of the 95 % intervals of ratings, measured in simulated leagues between agents of known strength.
 
 use arena_model::{Seed, SeedRng};
 use arena_ratings::bradley_terry::{FitOptions, fit};
-use arena_ratings::{AgentIndex, ELO_PER_LOGIT, RatingOptions, Results, rate_all};
+use arena_ratings::{AgentIndex, ELO_PER_LOGIT, Results};
 use serde_json::json;
 
 use crate::arguments::Arguments;
-use crate::latency::median;
 use crate::report::{Goal, Report};
 
-const NAME: &str = "coverage";
+const NAME: &str = "matches with coverage";
 
 /// A kind of league, with games between all agents.
 struct League {
@@ -106,7 +102,7 @@ impl Share {
     }
 }
 
-/// Runs the scenario.
+/// Simulates all leagues.
 ///
 /// # Errors
 /// If a league can't be rated.
@@ -148,7 +144,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     report.row(NAME, "ratings held, of all", all.percent(), "%").goal(Goal::AtLeast(93.0)).note(note);
     report.row(NAME, "ratings held, least of all leagues", least, "%").goal(Goal::AtLeast(93.0));
     report.row(NAME, "ratings held, most of all leagues", most, "%").goal(Goal::AtMost(97.0));
-    speed(arguments, report)
+    Ok(())
 }
 
 /// Simulates and rates `seasons` leagues of a kind.
@@ -279,38 +275,4 @@ fn draw_four(table: [usize; 4], strengths: &[f64], rng: &mut SeedRng) -> [(usize
 /// Returns a normally distributed number, by the polar method.
 fn normal(rng: &mut SeedRng) -> f64 {
     (-2.0 * (1.0 - rng.unit()).ln()).sqrt() * (std::f64::consts::TAU * rng.unit()).cos()
-}
-
-/// Rates a million games among a hundred agents.
-fn speed(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
-    let games = arguments.size(None, 1_000_000, 100_000);
-    let agents = 100;
-    let mut rng = Seed::from_number(0).rng("speed");
-    let strengths: Vec<f64> = (0..agents).map(|_| 200.0 / ELO_PER_LOGIT * normal(&mut rng)).collect();
-    let mut results = Results::new(agents);
-    for game in 0..games {
-        let one = rng.below(agents as u64) as usize;
-        let two = (one + 1 + rng.below(agents as u64 - 1) as usize) % agents;
-        let seats = seated([one, two], strengths[one] - strengths[two], 0.5, rng.unit());
-        results.push(&seats.map(|(agent, rank)| (AgentIndex(agent), rank)), Some(game / 2))?;
-    }
-    let (mut alone, mut all) = (Vec::new(), Vec::new());
-    for _ in 0..arguments.rounds() {
-        let start = Instant::now();
-        let fit = fit(&results, &FitOptions { seat_advantage: true, ..FitOptions::default() })?;
-        let ranking = fit.ranking();
-        let widths: f64 = (0..agents).map(|agent| fit.interval(AgentIndex(agent)).high).sum();
-        alone.push(start.elapsed().as_secs_f64());
-        anyhow::ensure!(ranking.order.len() == agents && widths.is_finite(), "a rating of {games} games is incomplete");
-        let start = Instant::now();
-        let table = rate_all(&results, &RatingOptions::default())?;
-        all.push(start.elapsed().as_secs_f64());
-        anyhow::ensure!(table.rows.len() == agents, "standings of {games} games are incomplete");
-    }
-    report
-        .row(NAME, format!("{games} games, {agents} agents: Bradley–Terry, intervals, ranks"), median(alone), "s")
-        .goal(Goal::AtMost(1.0))
-        .note("in pairs, with the seat's advantage");
-    report.row(NAME, format!("{games} games, {agents} agents: all systems, and the lead"), median(all), "s");
-    Ok(())
 }

@@ -14,40 +14,27 @@ use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, KEEP_OPEN_SESSIONS, Server};
 use crate::usage::Usage;
 
-const NAME: &str = "memory";
+const NAME: &str = "games with memory";
 
 const CONNECTIONS: usize = 64;
 
 /// The goal for the growth of memory: 8 MiB after a million ended games.
 const FLAT_KIB_PER_THOUSAND: f64 = 8.0;
 
-/// Options of this scenario.
-#[derive(Debug, clap::Args)]
-#[group(skip)]
-#[command(next_help_heading = "memory")]
-pub struct MemoryOptions {
-    /// Number of games to play to the end [default: 100000; 6000 if quick]
-    #[arg(long, value_name = "N")]
-    memory_games: Option<u64>,
-    /// Number of sessions that stay open [default: 100000; 20000 if quick]
-    #[arg(long, value_name = "N")]
-    memory_sessions: Option<u64>,
-}
-
-/// Runs the scenario.
+/// Measures the memory.
 ///
 /// # Errors
 /// If the server doesn't start or refuses.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
-    let games = arguments.size(arguments.memory.memory_games, 100_000, 6_000).max(20);
-    let sessions = arguments.size(arguments.memory.memory_sessions, 100_000, 20_000).max(20);
+    let games = arguments.size(None, 100_000, 6_000);
+    let sessions = arguments.size(None, 100_000, 20_000);
     let player_pool = arguments.player_pool(CONNECTIONS);
     let binary = fs::metadata(arguments.arena()).context("could not read the size of the arena's binary")?.len();
 
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let arena = folder.start()?;
     let idle = settled(&arena)?;
-    eprintln!("memory: {games} games");
+    eprintln!("{NAME}: {games} games");
     let play = |games: u64| {
         let round = player_pool.play(&arena, ServerKind::Arena, Until::Games(games))?;
         ensure!(round.games == games, "only {} of {games} games were played to the end", round.games);
@@ -58,7 +45,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let second_half = play(games - games / 2)?;
     arena.terminate()?;
 
-    eprintln!("memory: {sessions} open sessions");
+    eprintln!("{NAME}: {sessions} open sessions");
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), Some(KEEP_OPEN_SESSIONS))?;
     let arena = folder.start()?;
     let open = |sessions: u64| {

@@ -11,7 +11,7 @@ use crate::psi::{self, Invited, ServerKind};
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, Server};
 
-const NAME: &str = "mcp";
+const NAME: &str = "games with mcp";
 
 const CONNECTIONS: usize = 16;
 
@@ -25,7 +25,7 @@ struct Call {
     mcp: (&'static str, String),
 }
 
-/// Runs the scenario.
+/// Measures both calls.
 ///
 /// # Errors
 /// If the server doesn't start or refuses.
