@@ -95,7 +95,7 @@ fn play_two_rounds(fixture: &MatchFixture, game: &[&str], agents: &[(&str, Strin
 }
 
 #[test]
-fn nine_kinds_of_agents_play_each_other() {
+fn agents_of_all_kinds_play_each_other() {
     let fixture = MatchFixture::new();
     let endpoint = Endpoint::listen(KEY, think);
     let script = fixture.script("player", "player.py", PLAYER);
@@ -104,6 +104,7 @@ fn nine_kinds_of_agents_play_each_other() {
     fs::write(&tool, template(&script)).unwrap();
     let talkers = [
         ("house", "house".to_owned()),
+        ("easy", "house:easy".to_owned()),
         ("random", "random".to_owned()),
         ("model", format!("model:m-1@{}/v1", endpoint.url)),
         ("function", format!("py:{script}:agent")),
@@ -112,13 +113,13 @@ fn nine_kinds_of_agents_play_each_other() {
         ("tool", format!("cli:{tool}")),
     ];
     play_two_rounds(&fixture, &["psi"], &talkers);
-    // Seven diners at one table.
+    // Eight diners at one table.
     let named: Vec<String> = talkers.iter().map(|(_, agent)| format!("--agent={agent}")).collect();
     let args = ["match", "run", "dining-cryptographers", "--json", "--step-ms", "20000", "--seed", "3"];
     let args: Vec<&str> = args.into_iter().chain(named.iter().map(String::as_str)).collect();
     let result = run_with(&args, &[("OPENAI_API_KEY", KEY)]).json();
     let seats = result["scores"].as_array().unwrap();
-    assert!(seats.len() == 7 && seats.iter().all(|seat| seat["tainted"] == false), "{result}");
+    assert!(seats.len() == 8 && seats.iter().all(|seat| seat["tainted"] == false), "{result}");
 
     let compiled = fixture.file("compiled");
     let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/agents/c");
