@@ -95,6 +95,11 @@ pub fn fork_session(args: &ForkSessionArgs, style: Style) -> Result<(), Failure>
 
 impl<'f> SessionForks<'f> {
     fn of(args: &'f ForkSessionArgs) -> Result<SessionForks<'f>, Failure> {
+        let id = args.file.to_str().and_then(|text| text.parse::<SessionId>().ok());
+        if let Some(id) = id.filter(|_| !args.file.exists()) {
+            let advice = format!("a fork is of a file; save the record with `arena record get {id} --out FILE`");
+            return Err(Failure::new(Exit::Usage, advice));
+        }
         let parsed = read_record(&args.file)?;
         let about = |failure: Failure| failure.about(&args.file.display());
         let usage = |why: String| about(Failure::new(Exit::Usage, why));

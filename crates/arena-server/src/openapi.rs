@@ -70,7 +70,7 @@ fn about(mode: Mode) -> String {
          `{{error, code}}`: a sentence for people and a stable code for programs. Times are milliseconds since 1970. A POST \
          with an `Idempotency-Key` takes effect once, even if it is repeated (except for the administrator's routes). At a \
          known path, methods without a description return 405 (`METHOD_NOT_ALLOWED`), except HEAD, which is GET without a \
-         body. Unknown paths return 404 (`NOT_FOUND`)."
+         body. Unknown paths return 404 (`NOT_FOUND`), and those of earlier versions 410 (`REMOVED`), with what to use instead."
     )
 }
 

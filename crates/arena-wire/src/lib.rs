@@ -4,8 +4,6 @@
 //!
 //! Clients also talk to other arenas, so ids are plain strings, and optional data has a default.
 
-#![expect(missing_docs, reason = "the comments are part of the schema, and clear names need none")]
-
 mod admin;
 mod message;
 pub mod removed;

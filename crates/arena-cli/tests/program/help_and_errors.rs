@@ -201,6 +201,28 @@ fn wrong_arguments_are_usage_errors() {
 }
 
 #[test]
+fn removed_commands_and_options_name_their_replacement() {
+    for (args, name, replacement) in [
+        (&["uci"][..], "uci", "arena match run chess"),
+        (&["--url", "http://127.0.0.1:1", "admin", "bans"][..], "admin bans", "arena admin api GET /admin/bans"),
+        (&["admin", "ban", "--user", "ada", "--reason", "noise"][..], "admin ban", "arena admin api POST /admin/bans"),
+        (&["play", "ID", "--no-usage-report"][..], "play --no-usage-report", "Remove it"),
+        (&["verify", "psi.jsonl", "--witness=a:b"][..], "--witness", "arena log check --since FILE"),
+    ] {
+        let run = run(args);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{args:?}: {}", run.stderr);
+        let sentence = run.stderr.strip_prefix(&format!("error: `arena {name}` was removed: "));
+        assert!(sentence.is_some_and(|sentence| sentence.contains(replacement)), "{args:?}: {}", run.stderr);
+    }
+    let id = "018f6b2e-0000-7000-8000-00000000abcd";
+    let fork = run(&["session", "fork", id, "--at", "3"]);
+    assert_eq!(fork.code, 2);
+    assert!(fork.stderr.contains(&format!("arena record get {id} --out FILE")), "{}", fork.stderr);
+    let unknown = run(&["admin", "sing"]);
+    assert!(unknown.code == 2 && unknown.stderr.contains("unrecognized subcommand 'sing'"), "{unknown:#?}");
+}
+
+#[test]
 fn an_unreachable_server_is_reported() {
     // The listener is dropped, so nothing listens on its port.
     let url = format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());

@@ -400,6 +400,19 @@ fn unknown_paths_and_wrong_methods_are_refused_with_the_error_body() {
             }
         }
     }
+    for (path, instead) in [
+        ("/reports", "Write to the contact in the footer of the pages."),
+        ("/arena/usage", "The arena measures usage itself: see the results of `arena eval` and of model seats."),
+        (
+            "/sessions/$active/fork",
+            "Save the record of the ended session and continue it with `arena session fork FILE`.",
+        ),
+    ] {
+        for method in ["GET", "POST"] {
+            let answer = format!("410 REMOVED: /api{path} was removed: {instead}");
+            rows.push(row("", &format!("{method} {path}"), "{}", &answer));
+        }
+    }
     for path in ["/api", "/api/v1", "/api/v2/metadata", "/robots.txt", "/.env", "/API/metadata", "/index.html"] {
         let answer = summary(&fixture.client.get(path));
         assert_eq!(answer, format!("404 NOT_FOUND: path not found: {path}"));
