@@ -179,12 +179,15 @@ fn ctrl_c_finishes_running_games_and_a_second_one_drops_them() {
     // Starts a tournament whose agents take `pause` seconds for a step, and waits until it plays the game after `games`.
     let begin = |out: &str, pause: f64, games: usize| {
         let agents = [agent_folder.bot("slow", 1, pause), agent_folder.bot("slower", 2, pause)];
-        let child = start(&agent_folder.begin(&agents, out, &["--rounds", "20"]));
+        // On a busy machine, an agent may start slowly. A game that fails at its start would end at once.
+        let patient = ["--rounds", "20", "--startup-ms", "60000", "--step-ms", "20000", "--bank-ms", "60000"];
+        let child = start(&agent_folder.begin(&agents, out, &patient));
         wait_for_lines(&agent_folder.journal(out), 1 + games);
         // The game has started when both agents run. The runner's arguments also contain the agents' paths.
         let until = Instant::now() + Duration::from_secs(60);
         while crate::matches::processes_with(&agent_folder.text("slow")).len() < 3 {
-            assert!(Instant::now() < until, "timeout while waiting for the next game");
+            let journal = || fs::read_to_string(agent_folder.journal(out));
+            assert!(Instant::now() < until, "timeout while waiting for the next game: {:?}", journal());
             thread::sleep(Duration::from_millis(2));
         }
         child
