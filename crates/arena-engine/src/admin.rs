@@ -18,7 +18,6 @@ use crate::users::unwritten;
 /// An administrator, as recorded in the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Administrator {
-    /// The network address that the request came from.
     pub address: IpAddr,
 }
 

@@ -53,10 +53,8 @@ const ATTEMPTS: usize = 5;
 /// The age at which a noted file isn't being written anymore, neither by this node nor by another one.
 const UNFINISHED_MS: i64 = 60 * 60 * 1000;
 
-/// The number of sessions that a pass has archived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ArchivedCount {
-    /// The number of archived sessions.
     pub sessions: u64,
     /// The number of their messages, with inputs.
     pub messages: u64,
@@ -64,7 +62,6 @@ pub struct ArchivedCount {
     pub left_out: u64,
 }
 
-/// The archive of an engine.
 pub(crate) struct Archive {
     folder: ArchiveFolder,
     readers: Semaphore,
@@ -108,7 +105,6 @@ impl Line<'_> {
     }
 }
 
-/// The place of a line's message.
 #[derive(Deserialize)]
 struct LinePlace<'l> {
     #[serde(borrow)]
@@ -320,7 +316,6 @@ impl Inner {
         }
     }
 
-    /// Removes the file of a removed session.
     pub(crate) async fn remove_archive(&self, file: Option<String>) {
         if let (Some(archive), Some(file)) = (self.archive.get(), file) {
             self.remove_file(archive, file).await;
@@ -422,8 +417,7 @@ fn unavailable(file: &str, reason: impl Display) -> EngineError {
 }
 
 impl Archive {
-    /// Writes a file so that it survives a power failure, and returns its hash. Returns `None` if it can't hold one of
-    /// the messages.
+    /// Survives a power failure. Returns the hash, or `None` if the file can't hold one of the messages.
     async fn write(&self, file: &str, messages: Vec<ArchivedMessage>) -> Result<Option<ContentHash>, EngineError> {
         let compress = move || compress(&messages).map(|bytes| (ContentHash::of_bytes(&bytes), bytes));
         let (sha256, compressed) = match run(compress).await {
@@ -438,7 +432,6 @@ impl Archive {
         written.map(|()| Some(sha256)).map_err(|reason| unavailable(file, reason))
     }
 
-    /// Returns all messages of a file.
     async fn read_all(&self, file: &ArchivedFile) -> Result<Vec<ArchivedMessage>, EngineError> {
         self.read(file, |lines| lines.map(|line| read_line(&line?)).collect()).await
     }

@@ -10,7 +10,6 @@ use parking_lot::RwLock;
 use crate::engine::Engine;
 use crate::request::EngineError;
 
-/// The current bans with their reasons.
 #[derive(Default)]
 pub(crate) struct Bans(RwLock<BanTable>);
 
@@ -20,13 +19,11 @@ struct BanTable {
     addresses: Vec<(AddressRange, String)>,
 }
 
-/// The party that causes a transition.
 pub(crate) enum Actor {
     /// A party without an identified user: the holder of an invite, or the clock.
     Unidentified,
     /// A joining player, with its user id if the request contains one.
     Joiner(Option<UserId>),
-    /// A sender in the session.
     Speaker(Party),
 }
 
@@ -88,7 +85,6 @@ impl Bans {
         actor.user(session).map_or(Ok(()), |user| self.admit_user(&user))
     }
 
-    /// Checks that a user isn't banned.
     pub(crate) fn admit_user(&self, user: &UserId) -> Result<(), EngineError> {
         self.0.read().users.get(user).map_or(Ok(()), |reason| Err(EngineError::Banned { reason: reason.clone() }))
     }

@@ -11,7 +11,6 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::request::EngineError;
 
-/// Challenge types by id.
 pub type Hosted = BTreeMap<String, Arc<dyn ChallengeType>>;
 
 /// A function that restores a challenge type: from a name and a stored script, or from the name of a built-in
@@ -24,10 +23,8 @@ type Past = HashMap<(String, Option<ScriptVersion>), Arc<dyn ChallengeType>>;
 /// The maximum number of removed or replaced challenge types in memory.
 const KEPT_VERSIONS: usize = 256;
 
-/// The challenge types of an engine.
 pub(crate) struct Catalogue {
     hosted: RwLock<Arc<Hosted>>,
-    /// The main board of each challenge type.
     boards: RwLock<Arc<BTreeMap<String, MainBoard>>>,
     revive: Box<Revive>,
     /// Removed or replaced challenge types that sessions still use.
@@ -44,7 +41,6 @@ pub(crate) struct MainBoard {
 }
 
 impl MainBoard {
-    /// Converts the board to the store's type.
     pub(crate) fn facts(&self) -> BoardFacts {
         BoardFacts { id: self.id.clone(), options: self.options.clone(), terms: self.terms.clone() }
     }
@@ -71,7 +67,6 @@ impl Catalogue {
         Catalogue { hosted, boards, revive, past: Mutex::default(), kept: Mutex::default() }
     }
 
-    /// Returns the main board of each challenge type.
     pub(crate) fn boards(&self) -> Arc<BTreeMap<String, MainBoard>> {
         Arc::clone(&self.boards.read())
     }
@@ -97,7 +92,6 @@ impl Catalogue {
         self.kept.lock().clear();
     }
 
-    /// Returns the challenge types for new sessions.
     pub(crate) fn hosted(&self) -> Arc<Hosted> {
         Arc::clone(&self.hosted.read())
     }
@@ -108,7 +102,6 @@ impl Catalogue {
         *self.boards.write() = Arc::new(MainBoard::of_all(&hosted));
     }
 
-    /// Returns the challenge type for a new session.
     pub(crate) fn find(&self, id: &str) -> Result<Arc<dyn ChallengeType>, EngineError> {
         self.hosted().get(id).cloned().ok_or_else(|| EngineError::UnknownChallenge(id.to_owned()))
     }

@@ -109,8 +109,7 @@ impl Engine {
     }
 }
 
-/// Reads from memory. This is a separate function so that the lock guard is dropped before the caller waits for the
-/// store.
+/// A separate function, so that the lock guard is dropped before the caller waits for the store.
 fn read_committed(
     committed: RwLockReadGuard<'_, Committed>,
     channel: Channel,

@@ -139,8 +139,7 @@ impl Engine {
         }
     }
 
-    /// Evicts sessions from memory after an idle minute, and deletes expired answers. Runs until the returned future is
-    /// dropped.
+    /// Evicts sessions after an idle minute, and deletes expired answers. Runs until the returned future is dropped.
     pub async fn run_eviction(&self) {
         for round in 0_u64.. {
             tokio::time::sleep(Duration::from_secs(60)).await;

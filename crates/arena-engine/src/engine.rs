@@ -49,8 +49,7 @@ pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) catalogue: Catalogue,
     pub(crate) limits: Limits,
-    /// The users marked as benchmark models. They are in memory because the engine needs them at the end of each game,
-    /// and they are few.
+    /// In memory, because the engine needs them at the end of each game, and they are few.
     pub(crate) benchmarks: RwLock<BTreeSet<UserId>>,
     pub(crate) bans: Bans,
     /// A lock that an administrator's change holds while it updates both the store and memory, so that both get changes
@@ -72,7 +71,6 @@ pub(crate) struct Inner {
     pub(crate) ended: EndedTranscripts,
     /// The function for the commitments of hidden messages, if the arena keeps records.
     pub(crate) commit: OnceLock<Arc<CommitContent>>,
-    /// The archive, if the arena has one.
     pub(crate) archive: OnceLock<Archive>,
     /// The runtime on which scripts decide, if it has several threads.
     pub(crate) workers: Option<Handle>,
@@ -80,8 +78,7 @@ pub(crate) struct Inner {
     pub(crate) computing: Semaphore,
 }
 
-/// The public channel, on which players offer invites. Transitions that post nothing on it don't take the `posting`
-/// lock.
+/// Players offer invites on this channel. Transitions that post nothing on it don't take the `posting` lock.
 pub(crate) struct PublicChannel {
     pub(crate) posting: tokio::sync::Mutex<()>,
     pub(crate) tail: RwLock<Tail>,
@@ -159,7 +156,6 @@ impl Engine {
         Ok(Engine { inner: Arc::new(inner) })
     }
 
-    /// Returns the current challenge types by id.
     pub fn challenges(&self) -> Arc<Hosted> {
         self.inner.catalogue.hosted()
     }
@@ -180,18 +176,15 @@ impl Engine {
         self.inner.store.nodes().is_some()
     }
 
-    /// Returns the current time of the engine's clock.
     pub fn now(&self) -> Timestamp {
         self.inner.environment.now()
     }
 
-    /// Returns a new id for data outside of sessions, such as tournaments: an unpredictable UUID. Later ids are
-    /// greater.
+    /// An unpredictable UUID for data outside of sessions, such as tournaments. Later ids are greater.
     pub fn draw_id(&self) -> uuid::Uuid {
         self.inner.environment.uuid(self.now())
     }
 
-    /// Returns a new seed for games outside of sessions.
     pub fn draw_seed(&self) -> Seed {
         self.inner.environment.seed()
     }
@@ -299,7 +292,6 @@ impl Engine {
         written.await.map_err(|error| if matches!(error, EngineError::UnknownSession) { unknown() } else { error })
     }
 
-    /// Executes a transition of a session.
     async fn write<D>(
         &self,
         id: SessionId,
@@ -357,7 +349,6 @@ impl Engine {
         Ok(self.inner.store.list_sessions(filter, offset, limit).await?)
     }
 
-    /// Returns the number of sessions that match a filter.
     pub fn count_sessions(&self, filter: &SessionFilter) -> u64 {
         self.inner.store.count_sessions(filter)
     }
@@ -500,8 +491,7 @@ impl Inner {
         let len = self.store.public_len().await?;
         let known = tail.read().len();
         let is_wanted = changed.receiver_count() > 0 && (1..=MAX_PUBLIC_MESSAGES).contains(&len.saturating_sub(known));
-        // The read includes at least the last message, because its time is needed. The number of messages fits in a
-        // usize.
+        // The read includes at least the last message, because its time is needed. The number fits in a usize.
         let from = if is_wanted { known + 1 } else { len.max(1) };
         let news = self.store.list_messages(None, Channel::Invites, from, (len + 1 - from.min(len)) as usize).await?;
         if let Some(last) = news.last() {

@@ -8,7 +8,6 @@ use uuid::Builder;
 type Clock = dyn Fn() -> Timestamp + Send + Sync;
 type Entropy = dyn Fn(&mut [u8]) + Send + Sync;
 
-/// The engine's clock and source of randomness.
 #[derive(Clone)]
 pub struct Environment {
     clock: Arc<Clock>,
@@ -24,7 +23,6 @@ impl Environment {
         Environment::new(system_clock, |bytes| getrandom::fill(bytes).expect("the system gives random bytes"))
     }
 
-    /// Creates an environment with the given clock and source of randomness.
     pub fn new(
         clock: impl Fn() -> Timestamp + Send + Sync + 'static,
         entropy: impl Fn(&mut [u8]) + Send + Sync + 'static,
@@ -32,12 +30,10 @@ impl Environment {
         Environment { clock: Arc::new(clock), entropy: Arc::new(entropy) }
     }
 
-    /// Replaces the clock.
     pub fn with_clock(self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Environment {
         Environment { clock: Arc::new(clock), ..self }
     }
 
-    /// Returns the time.
     pub fn now(&self) -> Timestamp {
         (self.clock)()
     }

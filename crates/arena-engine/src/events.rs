@@ -21,7 +21,6 @@ const PING: Duration = Duration::from_secs(5);
 /// The time limit of the first connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
-/// The state of the exchange of events.
 #[derive(Default)]
 pub(crate) struct Events {
     /// True if this node exchanges events.
@@ -29,18 +28,13 @@ pub(crate) struct Events {
     connected: AtomicBool,
     sent: AtomicU64,
     received: AtomicU64,
-    /// Notified when an event arrives.
     pub(crate) came: Notify,
 }
 
-/// Counts of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventCounts {
-    /// True if the connection to the server is up.
     pub connected: bool,
-    /// The number of events sent.
     pub sent: u64,
-    /// The number of events received.
     pub received: u64,
 }
 
@@ -58,8 +52,7 @@ impl Events {
         })
     }
 
-    /// Exchanges events with the other nodes until the returned future is dropped. Retries while the server is
-    /// unreachable.
+    /// Runs until the returned future is dropped. Retries while the server is unreachable.
     pub(crate) async fn exchange(&self, url: &NatsUrl, nodes: &Nodes) {
         self.wanted.store(true, Ordering::Relaxed);
         let mut is_logged = false;
@@ -115,7 +108,6 @@ impl Events {
     }
 }
 
-/// Returns the subject for the nodes of one database.
 fn subject(nodes: &Nodes) -> String {
     format!("arena.{}.grew", nodes.arena())
 }

@@ -25,7 +25,6 @@ const MESSAGE_BYTES: usize = 4 << 20;
 /// One record of an export, without redaction.
 #[derive(Debug)]
 pub enum Exported {
-    /// A user.
     User(UserProfile),
     /// A session. Its messages follow.
     Session(Box<Session>),
@@ -33,7 +32,6 @@ pub enum Exported {
     Message(ChatMessage),
 }
 
-/// A running export.
 pub struct Export {
     engine: Engine,
     next: Next,
@@ -43,7 +41,6 @@ pub struct Export {
     channels: VecDeque<(SessionNo, Channel, u64)>,
 }
 
-/// The next part to read from the store.
 enum Next {
     Users(u64),
     Running(Option<SessionNo>),

@@ -8,8 +8,7 @@ use std::sync::{Arc, OnceLock};
 use arena_model::{ChatMessage, Session, Timestamp, Viewer, redact};
 use bytes::Bytes;
 
-/// The size of a channel's tail in memory while the channel's session is in use: the number of messages, and the bytes
-/// of their texts.
+/// The size of a channel's tail while its session is in use: the number of messages, and the bytes of their texts.
 pub(crate) const TAIL: (usize, usize) = (64, 32 * 1024);
 
 /// The size of the tail while the channel has subscribers. A subscriber that needs older messages reads them from the
@@ -67,8 +66,7 @@ impl Posted {
         self.message.content.len()
     }
 
-    /// Returns the message as JSON, with [`redact`] applied for `viewer`. The JSON is serialized once for all viewers
-    /// with the same view.
+    /// Applies [`redact`] for `viewer`. The JSON is serialized once for all viewers with the same view.
     pub fn json(&self, viewer: Viewer, ended: bool, reveal_chat: bool) -> &Bytes {
         let view = redact(&self.message, viewer, ended, reveal_chat);
         let cached = if view.is_readable() { &self.readable } else { &self.redacted };
@@ -76,7 +74,6 @@ impl Posted {
     }
 }
 
-/// The latest messages of one channel.
 #[derive(Debug)]
 pub(crate) struct Tail {
     len: u64,
@@ -187,7 +184,6 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Returns true if the channel's session has ended.
     pub fn ended(&self) -> bool {
         self.session.as_ref().is_some_and(|session| session.status() == arena_model::Status::Ended)
     }

@@ -90,7 +90,6 @@ impl Default for Following {
     }
 }
 
-/// Metrics of a node that shares its store with other nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeMetrics {
     /// The number of reads of the nodes' change journal.
@@ -267,7 +266,6 @@ impl Inner {
         }
     }
 
-    /// Reloads the public channel if its data in memory is stale.
     pub(crate) async fn refresh_public(&self) -> Result<(), StoreError> {
         if self.public.freshness.is_stale() {
             let _posting = self.public.posting.lock().await;

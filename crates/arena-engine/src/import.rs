@@ -25,17 +25,12 @@ const MAX_COMMITS: usize = 64;
 /// The maximum number of skipped lines that a report lists with their reasons.
 const MOST_REASONS: usize = 100;
 
-/// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImportReport {
-    /// The number of imported users.
     pub users: u64,
-    /// The number of imported sessions.
     pub sessions: u64,
-    /// The number of imported messages.
     pub messages: u64,
-    /// The skipped lines with their reasons, at most the first 100. Messages that were skipped with their session
-    /// aren't listed.
+    /// The skipped lines with their reasons, at most the first 100. Messages of skipped sessions aren't listed.
     pub skipped: Vec<Skipped>,
     /// The number of skipped records, including those skipped with their session.
     pub skipped_total: u64,
@@ -46,7 +41,6 @@ pub struct ImportReport {
 pub struct Skipped {
     /// The line's number, from 1.
     pub line: u64,
-    /// The reason.
     pub reason: String,
 }
 
@@ -59,11 +53,9 @@ impl ImportReport {
     }
 }
 
-/// A running import.
 pub struct Import {
     engine: Engine,
     by: Administrator,
-    /// The number of the import's audit entry.
     no: AuditNo,
     /// The maximum size of a session with its messages, in bytes.
     limit: usize,
@@ -140,8 +132,7 @@ impl Import {
                 self.report.skip(line, error);
                 Ok(())
             }
-            // The malformed record may be a message of the current session, so the session stays open for further
-            // messages.
+            // The malformed record may be a message of the current session, so the session stays open for more.
             Err(error @ RecordError::Malformed(_)) => {
                 self.report.skip(line, error);
                 Ok(())
@@ -219,7 +210,6 @@ impl Import {
         }
     }
 
-    /// Passes the completed session to the store.
     async fn end_session(&mut self) -> Result<(), EngineError> {
         let Some(Current { line, id, session: Some(session), mut messages, bytes }) = self.current.take() else {
             return Ok(());

@@ -27,7 +27,6 @@ const SHARDS: usize = 16;
 /// A session in memory. It contains only committed data; a transition in progress keeps its changes to itself.
 pub(crate) struct Live {
     pub(crate) no: SessionNo,
-    /// The requests for transitions.
     pub(crate) queue: Queue,
     /// A lock that a transition holds from its decision to its publication, so that transitions run one at a time.
     pub(crate) deciding: tokio::sync::Mutex<()>,
@@ -36,7 +35,6 @@ pub(crate) struct Live {
     pub(crate) changed: watch::Sender<u64>,
 }
 
-/// The committed data of a session.
 pub(crate) struct Committed {
     pub(crate) session: Arc<Session>,
     pub(crate) chat: Tail,
@@ -91,8 +89,7 @@ impl Live {
         }
     }
 
-    /// Publishes a commit to readers and wakes subscribers. Returns the session with its transcript if it ends with the
-    /// commit and has a transcript.
+    /// Wakes subscribers. Returns the session with its transcript if it ends with the commit and has a transcript.
     pub(crate) fn publish(&self, commit: Commit) -> Option<(Arc<Session>, Transcript)> {
         let watched = self.changed.receiver_count() > 0;
         let ended = {
@@ -201,7 +198,6 @@ struct Slot {
     freshness: Freshness,
 }
 
-/// The sessions in memory, by id.
 pub(crate) struct LiveSessions {
     shards: Vec<Mutex<Shard>>,
     /// The sessions of the latest invites, so that joining a new session doesn't query the store.
@@ -231,12 +227,10 @@ impl std::ops::Deref for LiveRef {
 }
 
 impl LiveRef {
-    /// Returns true if the store may have newer data than memory.
     pub(crate) fn is_stale(&self) -> bool {
         self.0.freshness.is_stale()
     }
 
-    /// Marks the session as stale: the store may have newer data.
     pub(crate) fn mark_stale(&self) {
         self.0.freshness.mark();
     }
@@ -250,7 +244,6 @@ impl LiveRef {
         Ok(())
     }
 
-    /// Reloads the session from the store if it is stale.
     pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
         if self.is_stale() {
             let _deciding = self.deciding.lock().await;
@@ -276,7 +269,6 @@ impl LiveSessions {
         LiveSessions { shards: (0..SHARDS).map(|_| shard()).collect(), invites, tails: TailBytes::default() }
     }
 
-    /// Returns the counter of the memory that all tails use.
     pub(crate) fn tails(&self) -> &TailBytes {
         &self.tails
     }
@@ -286,7 +278,6 @@ impl LiveSessions {
         &self.shards[usize::from(id.0.as_bytes()[7]) % SHARDS]
     }
 
-    /// Returns the session from memory or the store, or `None` if there is none.
     pub(crate) async fn find(&self, id: SessionId, store: &Store) -> Result<Option<LiveRef>, StoreError> {
         let slot = self.shard(id).lock().slot(id);
         let loaded = slot.live.get_or_try_init(|| async {
@@ -302,7 +293,6 @@ impl LiveSessions {
         }
     }
 
-    /// Returns the session of an invite from memory or the store.
     pub(crate) async fn find_invite(&self, invite: InviteCode, store: &Store) -> Result<Option<SessionId>, StoreError> {
         // An invite never changes its session, so the cached id is correct even if the session was removed.
         let known = self.invites.lock().get(&invite).copied();
@@ -342,7 +332,6 @@ impl LiveSessions {
         }
     }
 
-    /// Marks all sessions as stale.
     pub(crate) fn mark_all(&self) {
         for shard in &self.shards {
             let held: Vec<Arc<Slot>> = shard.lock().all.values().filter_map(Weak::upgrade).collect();
@@ -383,7 +372,6 @@ impl LiveSessions {
     }
 }
 
-/// A reserved slot for a session.
 pub(crate) struct Reserved {
     _slot: Arc<Slot>,
 }

@@ -19,7 +19,6 @@ const ANNOUNCE_EACH: Duration = Duration::from_secs(1);
 /// The maximum number of draws of an id. With many nodes, a few ids then prefer another node.
 const MAX_DRAWS: usize = 64;
 
-/// The addresses of the nodes.
 pub(crate) struct Peers {
     /// This node's address; unset if it takes no requests from other nodes.
     own: OnceLock<SocketAddr>,
@@ -109,7 +108,6 @@ impl Engine {
         }
     }
 
-    /// Tells the other nodes that this one stops.
     pub async fn leave_peers(&self) {
         if let Some(own) = self.inner.peers.own.get()
             && let Err(error) = self.inner.store.withdraw(*own).await

@@ -46,7 +46,6 @@ impl fmt::Display for Ticket {
     }
 }
 
-/// The error for a text that isn't a ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoTicket;
 
@@ -60,10 +59,8 @@ impl FromStr for Ticket {
     }
 }
 
-/// A request to wait for opponents.
 #[derive(Debug, Clone)]
 pub struct Enqueue {
-    /// The challenge type.
     pub challenge: String,
     /// The caller's network, which counts against `per_network`.
     pub network: String,
@@ -73,35 +70,25 @@ pub struct Enqueue {
     pub house_after: Option<Duration>,
 }
 
-/// The state of a ticket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QueueState {
-    /// The caller waits for opponents.
     Waiting {
         /// The time until house bots may step in, zero if they may; `None` if the caller doesn't want them.
         house_in: Option<Duration>,
     },
-    /// The caller has a seat.
     Matched {
-        /// The session's id.
         session: SessionId,
-        /// The invite of the caller's seat.
         invite: InviteCode,
     },
 }
 
-/// The result of leaving a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leaving {
-    /// The caller has left.
     Left,
-    /// The caller has a seat already.
     TooLate,
-    /// There is no such ticket.
     Unknown,
 }
 
-/// The stored result of a ticket.
 #[derive(Clone, Copy)]
 enum TicketResult {
     Left,
@@ -109,7 +96,6 @@ enum TicketResult {
 }
 
 impl TicketResult {
-    /// Parses the body of an answer.
     fn read(body: &str) -> Option<TicketResult> {
         if body.is_empty() {
             return Some(TicketResult::Left);
@@ -118,7 +104,6 @@ impl TicketResult {
         Some(TicketResult::Seat(session.parse().ok()?, invite.parse().ok()?))
     }
 
-    /// Returns the answer that stores the result.
     fn answer(self, hash: [u8; 32], now: Timestamp) -> NewAnswer {
         let body = match self {
             TicketResult::Left => String::new(),
@@ -278,7 +263,6 @@ impl Engine {
         .await
     }
 
-    /// Returns the result of a ticket of this challenge's queue.
     async fn result_of(&self, challenge: &str, ticket: &Ticket) -> Result<Option<TicketResult>, EngineError> {
         let stored = self.inner.store.find_answer(&ticket.hash()).await?;
         let result = stored.and_then(|stored| TicketResult::read(&stored.body));

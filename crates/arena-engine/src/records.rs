@@ -21,12 +21,9 @@ use crate::transcript::EndedTranscript;
 /// Returns `None` for a message that is in no record.
 pub type CommitContent = dyn Fn(ContentPlace, &str) -> Option<ContentHash> + Send + Sync;
 
-/// The place of a content in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentPlace {
-    /// The message of a channel at this index.
     Message(Channel, u64),
-    /// The user's id at a seat of the session.
     User(SessionId, Seat),
 }
 
@@ -36,8 +33,7 @@ const CREATED: &str = "created";
 /// The kind of the first input of a fork, which earlier versions created. Its content describes the origin.
 const FORK: &str = "fork";
 
-/// Returns the first input of a session. Its record takes the header from it, so a later release of the program writes
-/// the same record.
+/// The record takes its header from this input, so a later release of the program writes the same record.
 pub(crate) fn created_input(terms: &BoardTerms, facts: &SessionFacts) -> ChatMessage {
     let content = json!({ "release": env!("CARGO_PKG_VERSION"), "rules": terms.rules, "prompt": terms.prompt });
     let draft = Draft {
@@ -93,7 +89,6 @@ pub(crate) async fn list_stored(
 /// The data of a session from which its record is made, without redaction.
 #[derive(Debug, Clone)]
 pub struct RecordSource {
-    /// The session.
     pub session: Arc<Session>,
     /// The messages of all channels, with [`Channel::Inputs`], in the order of their commits, except for chat that
     /// another node committed with an earlier time. They are the messages up to the session's version.

@@ -69,7 +69,6 @@ impl EndedTranscripts {
         self.is_kept.load(Ordering::Relaxed).then(Transcript::default)
     }
 
-    /// Adds an ended session.
     pub(crate) fn add(&self, session: Arc<Session>, transcript: Transcript) {
         let (id, Transcript { messages, bytes }) = (session.facts.id, transcript);
         let mut waiting = self.waiting.lock();
@@ -91,7 +90,6 @@ impl EndedTranscripts {
         Some(ended)
     }
 
-    /// Returns true if an ended session is among those that wait.
     pub(crate) fn has(&self, id: SessionId) -> bool {
         self.waiting.lock().sessions.contains_key(&id)
     }

@@ -47,7 +47,6 @@ type Decide = Box<dyn Fn(&Moment<'_>) -> Result<Transition, EngineError> + Send>
 /// The result of a request. The outer error is a panic of the rules.
 type Outcome = std::thread::Result<Result<String, EngineError>>;
 
-/// A requested transition of a session.
 pub(crate) struct Request {
     actor: Actor,
     once: Option<Once>,
@@ -63,7 +62,6 @@ impl Request {
     }
 }
 
-/// The requests that wait for one session.
 #[derive(Default)]
 pub(crate) struct Queue(Mutex<Waiting>);
 
@@ -122,7 +120,6 @@ impl Group<'_> {
         self.after.as_deref().unwrap_or(&self.before)
     }
 
-    /// Returns true if the group has nothing to commit.
     fn is_empty(&self) -> bool {
         self.after.is_none() && !self.removed && self.messages.is_empty() && self.answers.is_empty()
     }
@@ -138,8 +135,7 @@ impl Group<'_> {
 }
 
 impl Inner {
-    /// Executes a transition of a session. It runs to completion even if the caller is dropped, because each commit
-    /// must be published.
+    /// Runs to completion even if the caller is dropped, because each commit must be published.
     pub(crate) async fn request(
         self: &Arc<Self>,
         live: &LiveRef,
@@ -171,7 +167,6 @@ impl Inner {
         }
     }
 
-    /// Executes requests of a session, in order.
     async fn execute(&self, live: &LiveRef, mut requests: VecDeque<Request>) {
         let _deciding = live.deciding.lock().await;
         let (mut attempt, mut begun, mut limit) = (0, Instant::now(), MAX_GROUP);
@@ -311,8 +306,7 @@ impl Inner {
         Ok(group)
     }
 
-    /// Decides a request and adds its transition to the group. Returns the request if it must wait for the group's
-    /// commit.
+    /// Returns the request if it must wait for the group's commit.
     async fn decide_one<'g>(&'g self, live: &LiveRef, group: &mut Group<'g>, request: Request) -> Option<Request> {
         // The rules see the time that the messages get, so that the messages suffice to repeat the transition.
         let now = self.environment.now().max(group.last_activity);
@@ -496,7 +490,6 @@ async fn execute_until<T>(mut requests: Completion<()>, mut outcome: oneshot::Re
     .await
 }
 
-/// Sends an error of the store to the callers of requests.
 fn fail(requests: impl Iterator<Item = Request>, error: &StoreError) {
     requests.for_each(|request| request.finish(Ok(Err(error.clone().into()))));
 }

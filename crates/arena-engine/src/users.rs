@@ -11,18 +11,14 @@ use arena_store::{BoardFacts, CommitError, Page, ProfileWrite, Totals};
 use crate::engine::{Engine, repeat};
 use crate::request::{EngineError, Once};
 
-/// A request to change a profile.
 pub struct ChangeProfile {
-    /// The user's id.
     pub user: UserId,
-    /// The change.
     pub change: ProfileChange,
     /// SHA-256 of the request's signature, if the request is signed. A signature is valid for only one change.
     pub signature: Option<[u8; 32]>,
 }
 
 impl Engine {
-    /// Returns the scoring that the arena applies to ended games.
     pub fn scoring(&self) -> &Scoring {
         self.inner.store.scoring()
     }
@@ -115,14 +111,12 @@ impl Engine {
         Ok(self.inner.store.find_standings(user).await?)
     }
 
-    /// Returns the leaderboards of a challenge type's main board, one for each strategy. The list is empty if the type
-    /// has no main board.
+    /// Returns one leaderboard for each strategy; none if the type has no main board.
     pub fn main_boards(&self, challenge: &str) -> Vec<Board> {
         self.main_board(challenge).map(|id| self.boards_by_strategy(challenge, &id)).unwrap_or_default()
     }
 
-    /// Returns the main board of a challenge type, which counts games with the challenge's default options. Returns
-    /// `None` if the arena has no such type, or if the type rejects its default options.
+    /// The board counts games with the default options. Returns `None` if the type is unknown or rejects its defaults.
     pub fn main_board(&self, challenge: &str) -> Option<BoardId> {
         self.inner.catalogue.boards().get(challenge).map(|board| board.id.clone())
     }

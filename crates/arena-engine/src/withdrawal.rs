@@ -13,16 +13,12 @@ use crate::engine::{Engine, Inner, LONGEST_CONTENTION};
 use crate::live::LiveRef;
 use crate::request::EngineError;
 
-/// The caller who cancels or unlists a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requester {
-    /// The session's creator.
     Creator,
-    /// The administrator.
     Administrator,
 }
 
-/// The way in which a session is withdrawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Withdrawal {
     /// A removal by the administrator, in any phase.

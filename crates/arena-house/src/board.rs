@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 
 use crate::{Bot, Heard, Step, Strength};
 
-/// Returns the bot of a game, or `None` if there is no such game.
 pub fn find(challenge: &str, strength: Strength) -> Option<&'static HouseBot> {
     let [normal, easy] = arena_games::all().find(|playable| playable.id == challenge)?.kit.bots?;
     Some(if strength == Strength::Easy { easy } else { normal })
@@ -16,7 +15,6 @@ pub fn board_bot(player: &'static HouseBot) -> Box<dyn Bot> {
     Box::new(BoardBot { player, game: BotGame::of(player), inbox: StateInbox::default() })
 }
 
-/// A bot in one game.
 struct BoardBot {
     player: &'static HouseBot,
     game: BotGame,
@@ -47,7 +45,6 @@ pub struct StateInbox {
     state: Option<Map<String, Value>>,
 }
 
-/// A message of a game's operator.
 enum GameMessage {
     /// The game's constants.
     Start(Map<String, Value>),

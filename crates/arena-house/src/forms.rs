@@ -35,7 +35,6 @@ pub struct FormBot {
     last: u64,
     /// The time of the bot's last action, while only results of this action follow it.
     acted_at: Option<Timestamp>,
-    /// True if the bot should take a turn.
     is_due: bool,
     /// The remaining tries of the turn: methods and contents.
     tries: VecDeque<(String, String)>,
@@ -45,19 +44,16 @@ pub struct FormBot {
     actions: usize,
 }
 
-/// The data from which the bot chooses values.
 #[derive(Debug)]
 struct FormFacts<'f> {
     /// The operator's private messages to the bot.
     told: &'f [&'f str],
-    /// The number of players.
     players: usize,
     /// The bot's seat, from 0, if known.
     own: Option<usize>,
 }
 
 impl FormBot {
-    /// The description of the bot.
     pub const INFO: BotInfo = BotInfo {
         name: "form-filler",
         motto: "fills the forms of a challenge with random values, without knowing the rules",

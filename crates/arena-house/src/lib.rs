@@ -23,18 +23,15 @@ pub use board::board_bot;
 pub use forms::FormBot;
 pub use match_bot::{MatchBot, number_of};
 
-/// The strength of a house bot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Strength {
     /// A bot that a beginner can beat.
     Easy,
-    /// The usual strength.
     #[default]
     Normal,
 }
 
 impl Strength {
-    /// Parses `easy` or `normal`.
     pub fn from_name(name: &str) -> Option<Strength> {
         match name {
             "easy" => Some(Strength::Easy),
@@ -43,7 +40,6 @@ impl Strength {
         }
     }
 
-    /// Returns the name, `easy` or `normal`.
     pub fn name(self) -> &'static str {
         match self {
             Strength::Easy => "easy",
@@ -62,34 +58,26 @@ pub struct Heard<'h> {
     pub operator: &'h [Message],
     /// The messages of the chat, in the order of their indexes.
     pub chat: &'h [Message],
-    /// True if nothing was written for so long that the bot shouldn't wait for others. It is enough to set it for a
-    /// single call.
+    /// True if nothing was written for so long that the bot shouldn't wait for others. One call is enough.
     pub is_late: bool,
 }
 
-/// A step of a bot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Sends a chat message.
     Say {
-        /// The text.
         content: String,
         /// The public name of the recipient; all players if `None`.
         to: Option<String>,
     },
-    /// Calls a method of the challenge.
     Act {
-        /// The method.
         method: String,
-        /// The content.
         content: String,
     },
 }
 
 /// A player of one seat in one session.
 pub trait Bot: Send {
-    /// Returns the next step, or `None` while the bot waits for others. The caller performs the step before the next
-    /// call.
+    /// Returns the next step, or `None` while the bot waits for others. The caller performs it before the next call.
     fn next(&mut self, heard: &Heard<'_>) -> Option<Step>;
 
     /// Informs the bot that its last step was refused and changed nothing. The bot doesn't repeat the step before the
@@ -103,7 +91,6 @@ pub trait Bot: Send {
     }
 }
 
-/// The description of a bot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BotInfo {
     /// The name, unique among the bots of a challenge.
@@ -112,7 +99,6 @@ pub struct BotInfo {
     pub motto: &'static str,
 }
 
-/// Returns the description of the bot that [`bot`] creates, or `None` if the challenge isn't built in.
 pub fn info(challenge: &str, strength: Strength) -> Option<BotInfo> {
     if challenge == "psi" {
         let bot = psi::of_strength(strength);
@@ -172,7 +158,6 @@ impl RefusalGuard {
         is_blocked
     }
 
-    /// Records a refusal of the last step.
     fn record(&mut self) {
         self.is_refused = true;
     }
@@ -203,7 +188,6 @@ impl<'h> Heard<'h> {
         self.recipients().any(|player| player != self.me)
     }
 
-    /// Returns true if the bot has called a method.
     fn has_acted(&self) -> bool {
         self.operator.iter().any(|message| message.from == self.me)
     }

@@ -13,8 +13,7 @@ const MAX_STEPS: usize = 8;
 /// The number of states without a new message after which a bot of a challenge doesn't wait for others any more.
 const PATIENCE: u32 = 3;
 
-/// Returns a number that depends on the agent's id only. The id is derived from the match's seed, so equal seeds give
-/// equal matches.
+/// Returns a number from the agent's id. The id is derived from the match's seed, so equal seeds give equal matches.
 pub fn number_of(id: &str) -> u64 {
     let digest: [u8; 32] = Sha256::digest(id).into();
     digest[..8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))

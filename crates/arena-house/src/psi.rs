@@ -28,14 +28,12 @@ use crate::{Bot, Heard, RefusalGuard, Step, Strength};
 /// All house bots of `psi`, in the order of the demo's output.
 pub static BOTS: [PsiBot; 4] = [open_book::BOT, hash_swap::BOT, snoop::BOT, cautious::BOT];
 
-/// A house bot of `psi`.
 #[derive(Debug)]
 pub struct PsiBot {
     /// The name, which is the user id in the demo.
     pub name: &'static str,
     /// The strategy, which follows "a house bot that".
     pub motto: &'static str,
-    /// The function from the view to the next action.
     next: fn(&View) -> Action,
 }
 
@@ -60,10 +58,8 @@ impl PsiBot {
     }
 }
 
-/// A bot in one game.
 struct PsiPlayer {
     bot: &'static PsiBot,
-    /// The salt of the bot's digests.
     salt: String,
     reads_numbers: bool,
     /// True if the bot no longer waits for the opponent's line.
@@ -79,7 +75,6 @@ impl PsiPlayer {
         PsiPlayer { bot, salt, reads_numbers, is_impatient: false, guessed_at: None, guard: RefusalGuard::default() }
     }
 
-    /// Parses a chat message of the opponent.
     fn parse(&self, content: &str) -> Option<ChatLine> {
         let numbers = || Some(numbers_in(content)).filter(|numbers| self.reads_numbers && !numbers.is_empty());
         content.parse().ok().or_else(|| numbers().map(ChatLine::Plain))
@@ -118,17 +113,13 @@ impl Bot for PsiPlayer {
     }
 }
 
-/// Returns the bot's set, if the operator has sent it.
 pub(crate) fn own_set(heard: &Heard<'_>) -> Option<Numbers> {
     heard.operator_texts().find_map(|text| text.strip_prefix("Your private set is:").map(numbers_in))
 }
 
-/// The data from which a bot chooses its next action.
 #[derive(Debug)]
 struct View {
-    /// The bot's private set of numbers.
     set: Numbers,
-    /// The salt for the bot's digests.
     salt: String,
     /// True if the bot has sent its line.
     said: bool,
@@ -136,10 +127,8 @@ struct View {
     heard: Option<ChatLine>,
 }
 
-/// An action of a bot.
 #[derive(Debug, PartialEq, Eq)]
 enum Action {
-    /// Send the bot's line to the chat.
     Say(ChatLine),
     /// Wait for the opponent's line.
     Listen,

@@ -12,7 +12,6 @@ use crate::{Bot, Heard, Step, below, psi};
 /// An action: the method and the content.
 type Action = (&'static str, String);
 
-/// Creates the bot of a built-in challenge, or returns `None` if there is none.
 pub fn find(challenge: &str, rng: SeedRng) -> Option<Box<dyn Bot>> {
     let choose: Option<ChooseFromMessages> = match challenge {
         "psi" => Some(guess_own_numbers),
@@ -36,7 +35,6 @@ pub fn find(challenge: &str, rng: SeedRng) -> Option<Box<dyn Bot>> {
 /// A function from the messages to an action; `None` if the bot can't act.
 type ChooseFromMessages = fn(&Heard<'_>, &mut SeedRng) -> Option<Action>;
 
-/// A bot of a challenge of words in one game.
 struct RandomTalker {
     choose: ChooseFromMessages,
     rng: SeedRng,
@@ -56,7 +54,6 @@ impl Bot for RandomTalker {
     }
 }
 
-/// Guesses some of the own numbers.
 fn guess_own_numbers(heard: &Heard<'_>, rng: &mut SeedRng) -> Option<Action> {
     let mut own: Vec<u64> = psi::own_set(heard)?.into_iter().collect();
     if own.is_empty() || heard.has_acted() || !heard.has_opponent() {
@@ -67,7 +64,6 @@ fn guess_own_numbers(heard: &Heard<'_>, rng: &mut SeedRng) -> Option<Action> {
     Some(("guess", guess.join(", ")))
 }
 
-/// Guesses any wealth.
 fn guess_a_wealth(heard: &Heard<'_>, rng: &mut SeedRng) -> Option<Action> {
     let (least, most) = millionaire::WEALTH.into_inner();
     millionaire::may_guess(heard).then(|| ("guess", (least + rng.below(most - least + 1)).to_string()))
@@ -116,7 +112,6 @@ struct GameView<'v> {
 /// A function from a state in which the bot is to move to its action; `None` if the bot finds none.
 type ChooseInState = fn(&GameView<'_>, &mut SeedRng) -> Option<Action>;
 
-/// A bot of a board game in one game.
 struct RandomMover {
     choose: ChooseInState,
     rng: SeedRng,
@@ -140,13 +135,11 @@ impl Bot for RandomMover {
     }
 }
 
-/// Plays any legal move.
 fn move_a_piece(view: &GameView<'_>, rng: &mut SeedRng) -> Option<Action> {
     let legal: Vec<&str> = view.state.get("legal_moves")?.as_array()?.iter().filter_map(Value::as_str).collect();
     (!legal.is_empty()).then(|| ("move", legal[below(legal.len(), rng)].to_owned()))
 }
 
-/// Goes in any direction.
 fn move_a_snake(_view: &GameView<'_>, rng: &mut SeedRng) -> Option<Action> {
     const DIRECTIONS: [&str; 4] = ["UP", "RIGHT", "DOWN", "LEFT"];
     Some(("move", DIRECTIONS[below(DIRECTIONS.len(), rng)].to_owned()))
@@ -200,7 +193,6 @@ fn order_actors(view: &GameView<'_>, rng: &mut SeedRng) -> Option<Action> {
     Some(("actions", Value::from(orders).to_string()))
 }
 
-/// Returns the distance between the positions of two entities.
 fn distance(one: &Value, other: &Value) -> Option<f64> {
     let axis = |axis: usize| Some(one["position"][axis].as_f64()? - other["position"][axis].as_f64()?);
     let (dx, dy) = (axis(0)?, axis(1)?);

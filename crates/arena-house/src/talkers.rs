@@ -7,7 +7,6 @@ pub mod ultimatum;
 
 use crate::{Bot, BotInfo, Heard, RefusalGuard, Step, Strength};
 
-/// The two bots of a challenge.
 #[derive(Debug)]
 pub struct Talker {
     easy: BotInfo,
@@ -28,7 +27,6 @@ pub fn find(challenge: &str) -> Option<&'static Talker> {
 }
 
 impl Talker {
-    /// Returns the description of the bot of a strength.
     pub fn info(&self, strength: Strength) -> BotInfo {
         match strength {
             Strength::Easy => self.easy,
@@ -36,13 +34,11 @@ impl Talker {
         }
     }
 
-    /// Creates the bot for one game.
     pub fn player(&'static self, strength: Strength, random: u64) -> Box<dyn Bot> {
         Box::new(TalkingPlayer { talker: self, strength, random, guard: RefusalGuard::default() })
     }
 }
 
-/// A bot in one game.
 struct TalkingPlayer {
     talker: &'static Talker,
     strength: Strength,

@@ -25,7 +25,6 @@ struct TestSession {
     now: Timestamp,
     operator: Vec<Vec<Message>>,
     chat: Vec<Vec<Message>>,
-    /// The number of refused steps.
     refused: usize,
 }
 
@@ -55,7 +54,6 @@ impl TestSession {
         TestSession { challenge, session, now: Timestamp(0), operator: messages.clone(), chat: messages, refused: 0 }
     }
 
-    /// Lets the next player join.
     fn join(&mut self) {
         let invite = self.session.facts.invites[self.session.seats.len()];
         let joined = join(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, invite, None, self.now);
@@ -159,7 +157,6 @@ impl TestSession {
         assert!(is_completed, "{name}: {:?} after {:?}", self.session.phase, self.operator[0].last());
     }
 
-    /// Returns all messages, as text for comparisons.
     fn transcript(&self) -> String {
         format!("{:?}\n{:?}", self.operator, self.chat)
     }
@@ -186,7 +183,6 @@ fn played(challenge: &str, seed: u64, bot: impl Fn(usize) -> Box<dyn Bot>) -> Te
     session
 }
 
-/// The seeds of the sessions.
 const SEEDS: std::ops::Range<u64> = 0..4;
 
 #[test]
@@ -243,7 +239,6 @@ fn equal_numbers_give_equal_sessions() {
     }
 }
 
-/// Returns the utilities by seat.
 fn utilities(session: &TestSession) -> Vec<f64> {
     session.session.scores.iter().map(|score: &Score| score.utility).collect()
 }

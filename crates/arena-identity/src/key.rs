@@ -19,19 +19,15 @@ const SPKI_BYTES: usize = 44;
 /// bytes. Attributes are rare and short.
 const MAX_PKCS8_BYTES: usize = 1024;
 
-/// The error for a text that isn't the expected key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// A text that isn't an Ed25519 key in SPKI DER, as 88 hexadecimal digits.
     #[error("expected an Ed25519 public key (SPKI DER, 88 hexadecimal digits)")]
     Public,
-    /// A key that isn't a point of the curve in canonical form.
     #[error("the public key is not a point of Ed25519 in canonical form")]
     Point,
     /// A point of small order. Signatures of such a key match almost any text, so they prove nothing.
     #[error("the public key is weak (a point of small order); use another key")]
     Weak,
-    /// A text that isn't an Ed25519 key in PKCS#8 DER, as hexadecimal digits.
     #[error("expected an Ed25519 private key (PKCS#8 DER, in hexadecimal digits)")]
     Private,
 }
@@ -123,7 +119,6 @@ impl KeyPair {
         hex::encode(bare.to_pkcs8_der().expect("48 bytes are short enough for DER").as_bytes())
     }
 
-    /// Returns the public key.
     pub fn public_key(&self) -> PublicKey {
         PublicKey::new(self.0.verifying_key())
     }

@@ -9,31 +9,24 @@ use crate::KeyPair;
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// The label of PKCS#8 in PEM form.
 const PKCS8: &str = "PRIVATE KEY";
 
-/// The kind of key in an OpenSSH file.
 const SSH_KIND: &[u8] = b"ssh-ed25519";
 
 /// The error for a text that isn't a readable private key. It doesn't repeat the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFileError {
-    /// The text is no key.
     #[error(
         "expected an Ed25519 private key, as from `arena identity new`, `openssl genpkey -algorithm ed25519` or \
          `ssh-keygen -t ed25519`"
     )]
     NoKey,
-    /// The key is public.
     #[error("this is a public key; give the file of the private key")]
     Public,
-    /// The key is encrypted by OpenSSL.
     #[error("the key has a passphrase; write a copy without it: openssl pkey -in FILE -out NEW")]
     EncryptedPem,
-    /// The key is encrypted by OpenSSH.
     #[error("the key has a passphrase; remove it from a copy of the file: ssh-keygen -p -N '' -f COPY")]
     EncryptedSsh,
-    /// The key is of another kind.
     #[error("the key isn't of the kind Ed25519; create one: openssl genpkey -algorithm ed25519 -out FILE")]
     OtherKind,
 }
@@ -158,7 +151,6 @@ mod tests {
     const OPENSSL_PUBLIC: &str =
         "302a300506032b6570032100228e3e151de82f5c85263db3e1efdd63aff22f8c1d93e4887fed8f502f230757";
 
-    /// A key that ssh-keygen has written.
     const OPENSSH: &str = "-----BEGIN OPENSSH PRIVATE KEY-----\n\
         b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW\n\
         QyNTUxOQAAACD+JYqjH6H5WqwAy6qD2KGG+a096ouasJIdhTUUEt9SCQAAAJBiR/pTYkf6\n\

@@ -10,19 +10,14 @@ use crate::statement::{ProfileUpdate, bound_update_text, join_text, update_text}
 /// The maximum difference between a proof's time and the server's time, in milliseconds: five minutes.
 pub const WINDOW_MS: u64 = 5 * 60 * 1000;
 
-/// An error for an invalid proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
-    /// A malformed key.
     #[error(transparent)]
     MalformedKey(#[from] KeyError),
-    /// A malformed signature.
     #[error("expected a signature of 128 hexadecimal digits")]
     MalformedSignature,
-    /// A time that is more than [`WINDOW_MS`] in the past or in the future.
     #[error("the timestamp is more than 5 minutes from the server's time; check the client's clock")]
     Expired,
-    /// A signature that doesn't match the key and the text.
     #[error("the signature doesn't match the public key and the text")]
     Invalid,
 }
@@ -118,8 +113,7 @@ mod tests {
         Proof::parse(NODE_PUBLIC, signature, NOW, NOW).expect("well-formed and in time")
     }
 
-    // Ed25519 signatures are deterministic, so equal signatures mean that each program accepts the signatures of the
-    // other.
+    // Ed25519 signatures are deterministic, so equal signatures mean that each program accepts the other's.
     #[test]
     fn signatures_are_compatible_with_node() {
         let pair = KeyPair::from_pkcs8_hex(NODE_PRIVATE).expect("a key");
@@ -181,8 +175,7 @@ mod tests {
 
     #[test]
     fn a_signature_has_one_form() {
-        // The second half plus the group's order satisfies the same equation; accepting it would give a join two
-        // signatures.
+        // The second half plus the group's order satisfies the same equation; accepting it gives a join two signatures.
         let order: [u8; 32] =
             hex::decode("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010").expect("32 bytes");
         let mut bytes: [u8; 64] = hex::decode(NODE_JOIN).expect("64 bytes");

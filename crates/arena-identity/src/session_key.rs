@@ -9,20 +9,14 @@ use sha2::Sha256;
 
 use crate::statement::{owner_text, session_text};
 
-/// The error for a text that can't be a session key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a session key s_SEAT.HMAC, with 64 lower-case hexadecimal digits after the dot")]
 pub struct SessionKeyError;
 
-/// The error for an unusable secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
-    /// A secret that is short enough to be guessed.
     #[error("the secret has {bytes} bytes, but needs at least {}", ServerSecret::MIN_BYTES)]
-    TooShort {
-        /// The length of the secret, in bytes.
-        bytes: usize,
-    },
+    TooShort { bytes: usize },
 }
 
 /// The key to one seat of one session: `s_{seat}.{64 hexadecimal digits}`. It doesn't contain the session's id.
@@ -36,12 +30,10 @@ pub struct SessionKey {
 }
 
 impl SessionKey {
-    /// Returns the claimed seat.
     pub fn seat(&self) -> Seat {
         self.seat
     }
 
-    /// Returns the key as text, for its holder.
     pub fn reveal(&self) -> String {
         format!("s_{}.{}", self.seat.0, hex::encode(&self.mac))
     }
@@ -73,8 +65,7 @@ impl fmt::Debug for SessionKey {
 pub struct ServerSecret(Hmac<Sha256>);
 
 impl ServerSecret {
-    /// The minimum length of a secret, in bytes. Sixteen random bytes can't be guessed; shorter secrets are usually
-    /// words.
+    /// In bytes. Sixteen random bytes can't be guessed; shorter secrets are usually words.
     pub const MIN_BYTES: usize = 16;
 
     /// Creates the secret from these bytes unchanged: `AUTH_SECRET`, or the content of a file.
@@ -93,14 +84,12 @@ impl ServerSecret {
         hex::encode(&bytes)
     }
 
-    /// Returns the key to a seat of a session.
     pub fn session_key(&self, session: SessionId, seat: Seat) -> SessionKey {
         let mac = self.over(&session_text(session, seat)).finalize().into_bytes().into();
         SessionKey { seat, mac }
     }
 
-    /// Returns true if this server issued `key` for the key's seat in this session. The comparison takes the same time
-    /// for every wrong key.
+    /// The comparison takes the same time for every wrong key.
     pub fn issued(&self, key: &SessionKey, session: SessionId) -> bool {
         self.over(&session_text(session, key.seat)).verify_slice(&key.mac).is_ok()
     }

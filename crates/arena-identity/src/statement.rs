@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use arena_model::{InviteCode, Seat, SessionId, Timestamp, hex};
 use sha2::{Digest, Sha256};
 
-/// Returns the text that a key's holder signs to join.
 pub(crate) fn join_text(invite: InviteCode, at: Timestamp) -> String {
     format!("arena:v1:join:{invite}:{}", at.0)
 }
@@ -21,18 +20,15 @@ pub(crate) fn bound_update_text(update: &ProfileUpdate<'_>, at: Timestamp) -> St
     format!("arena:v1:user-update:{}:{}", at.0, hex::encode(&digest))
 }
 
-/// Returns the text from which a session key is computed.
 pub(crate) fn session_text(session: SessionId, seat: Seat) -> String {
     format!("arena:v1:session:{session}:{}", seat.0)
 }
 
-/// Returns the text from which an owner's key is computed. The prefix differs from that of session texts, so that no
-/// key is valid as both.
+/// The prefix differs from that of session texts, so that no key is valid as both.
 pub(crate) fn owner_text(thing: &str) -> String {
     format!("arena:v1:owner:{thing}")
 }
 
-/// The signed part of a profile change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProfileUpdate<'u> {
     /// The new name; `None` if the request doesn't change it.

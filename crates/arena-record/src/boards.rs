@@ -33,12 +33,9 @@ pub use game::{RecordedEnd, RecordedGame, RecordedPlayer};
 pub use leaderboard::{LeaderboardPolicy, LeaderboardProfile, LeaderboardRow};
 pub use logged::LoggedSessions;
 
-/// A game that doesn't count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExcludedGame {
-    /// The session.
     pub session: SessionId,
-    /// The reason.
     pub reason: ExclusionReason,
 }
 
@@ -49,7 +46,6 @@ struct PlayerBook {
     standings: PlayerStandings,
 }
 
-/// The leaderboards of all games.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RebuiltBoards {
     players: BTreeMap<UserId, PlayerBook>,
@@ -74,54 +70,24 @@ pub struct RebuiltBoards {
     pub missing: Vec<SessionId>,
 }
 
-/// The common settings of the games on a board.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BoardFactsOfGames {
-    /// The options.
     pub options: Value,
-    /// The versions of the rules and of the prompt.
     pub terms: BoardTerms,
-    /// The number of games.
     pub games: u64,
 }
 
 /// The error of records that contradict each other or the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ContradictingRecords {
-    /// Two records of one session.
     #[error("session {session} has two different records")]
-    Two {
-        /// The session.
-        session: SessionId,
-    },
-    /// A record with another hash than its leaf in the log.
+    Two { session: SessionId },
     #[error("the record of session {session} isn't the one in the log: its hash is {found}, but the log has {logged}")]
-    OtherHash {
-        /// The session.
-        session: SessionId,
-        /// The record's hash.
-        found: String,
-        /// The hash in the log.
-        logged: String,
-    },
-    /// A record with another kind of end than its leaf in the log.
+    OtherHash { session: SessionId, found: String, logged: String },
     #[error("the log says that session {session} was {logged}, but its record says that it was {found}")]
-    OtherEnding {
-        /// The session.
-        session: SessionId,
-        /// The kind of the end in the record.
-        found: &'static str,
-        /// The kind of the end in the log.
-        logged: &'static str,
-    },
-    /// A game that the log excludes for a reason that its record refutes.
+    OtherEnding { session: SessionId, found: &'static str, logged: &'static str },
     #[error("the log excludes session {session} for the reason `{reason}`, but its record shows otherwise")]
-    FalseExclusion {
-        /// The session.
-        session: SessionId,
-        /// The reason in the log.
-        reason: String,
-    },
+    FalseExclusion { session: SessionId, reason: String },
 }
 
 impl RebuiltBoards {
@@ -280,7 +246,6 @@ impl RebuiltBoards {
     }
 }
 
-/// Returns the name of a kind of end, as in a record.
 fn kind_of_end(is_completed: bool) -> &'static str {
     if is_completed { "completed" } else { "abandoned" }
 }

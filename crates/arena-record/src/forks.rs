@@ -172,7 +172,6 @@ mod tests {
         ForkOf, ReadLimits, RecordInput, RecordViewer, SaltSecret, read, reexecute, reexecute_to, write_record,
     };
 
-    /// A session of snake with its messages.
     struct SnakeGame {
         challenge: Arc<dyn ChallengeType>,
         session: Session,
@@ -181,7 +180,6 @@ mod tests {
     }
 
     impl SnakeGame {
-        /// Opens a session and seats both players.
         fn joined() -> SnakeGame {
             let challenge = arena_games::challenge("snake", &Map::new()).unwrap().unwrap();
             let options = challenge.resolve(&Map::new()).unwrap();

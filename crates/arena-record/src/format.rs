@@ -18,56 +18,42 @@ pub(crate) const FORMAT: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Header {
-    /// The version of the format: 1.
     pub arena_record: u32,
-    /// The session's id.
     #[serde(with = "as_text")]
     pub session: SessionId,
-    /// The challenge type, such as `psi`.
     pub challenge: String,
-    /// The version of the rules.
     pub rules: RecordedRules,
     /// The release of the program that wrote the record, such as `0.1.0`.
     pub release: String,
-    /// The session's options.
     pub options: Value,
-    /// The number of seats.
     pub seats: usize,
     /// SHA-256 of the seed. `None` for imported sessions without a seed.
     pub seed_commitment: Option<Hash>,
-    /// The creation time.
     pub created_at: Timestamp,
     /// The key of the seal. `None` for records without a seal.
     pub record_key: Option<RecordPublicKey>,
     /// The completeness of the inputs. Only a record with all inputs can be played again.
     pub inputs: InputsStored,
-    /// The origin of a forked session.
     pub fork: Option<ForkOf>,
 }
 
-/// The version of the rules of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected version and prompt, or script")]
 pub enum RecordedRules {
-    /// A built-in challenge.
     Builtin {
-        /// The version of the rules.
         version: u32,
         /// SHA-256 of the prompt.
         prompt: Hash,
     },
-    /// A scripted challenge.
     Script {
         /// SHA-256 of the script's files.
         script: Hash,
     },
 }
 
-/// The completeness of a record's inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InputsStored {
-    /// All inputs are in the record.
     Stored,
     /// The session was played before inputs were stored, or was imported. Its joins have the time of the creation,
     /// because their own times are unknown.
@@ -76,10 +62,8 @@ pub enum InputsStored {
     Withheld,
 }
 
-/// The origin of a forked session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkOf {
-    /// The original session.
     #[serde(with = "as_text")]
     pub of: SessionId,
     /// The number of the last common event.
@@ -88,17 +72,12 @@ pub struct ForkOf {
     pub reseeded: bool,
 }
 
-/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EventKind {
-    /// A player joined.
     Join,
-    /// A player acted.
     Action,
-    /// A player or spectator wrote in the chat.
     Chat,
-    /// A deadline passed.
     Deadline,
     /// A deadline passed, and the rules failed. The session continued without a deadline.
     Failed,
@@ -106,7 +85,6 @@ pub enum EventKind {
     Abandon,
     /// The time of the next wake-up changed.
     Wake,
-    /// A player reported usage.
     Usage,
     /// An invite was offered on the public channel.
     Announce,
@@ -124,28 +102,23 @@ pub struct Event {
     pub previous: Hash,
     /// The time that the rules saw.
     pub at: Timestamp,
-    /// The kind.
     pub kind: EventKind,
     /// The acting player's seat. The recipient's seat for a notice to one player.
     pub seat: Option<Seat>,
-    /// The session's version after the transition. `None` if the session didn't change, or the inputs are missing or
-    /// withheld.
+    /// The session's version after the transition. `None` without a change, or if the inputs are missing or withheld.
     pub version: Option<u64>,
     /// The joined player's public name, or an offered invite that is public.
     #[serde(with = "as_text_or_null")]
     pub invite: Option<InviteCode>,
-    /// The commitment to the user id of a player that joined, opened as `user/SEAT`. Only records of ended sessions have
-    /// it.
+    /// The joined player's user id, opened as `user/SEAT`. Only records of ended sessions have it.
     pub user: Option<Commitment>,
     /// The messages in commit order. The first message of an action is the action itself.
     pub messages: Vec<RecordedMessage>,
 }
 
-/// The channel of a recorded message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordedChannel {
-    /// The chat.
     Chat,
     /// The messages of the operator and its players.
     Operator,
@@ -154,7 +127,6 @@ pub enum RecordedChannel {
 }
 
 impl RecordedChannel {
-    /// Returns the name in a record.
     pub fn as_str(self) -> &'static str {
         match self {
             RecordedChannel::Chat => "chat",
@@ -167,11 +139,9 @@ impl RecordedChannel {
 /// A message of an event, without its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedMessage {
-    /// The channel.
     pub channel: RecordedChannel,
     /// The position in the channel, from 1.
     pub index: u64,
-    /// The sender.
     pub from: RecordedParty,
     /// The recipient; `None` means everyone.
     pub to: Option<RecordedParty>,
@@ -190,9 +160,7 @@ impl RecordedMessage {
 /// The sender or recipient of a recorded message: `"operator"`, a seat's number from 0, or `"other"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordedParty {
-    /// The operator.
     Operator,
-    /// The player at this seat.
     Player(Seat),
     /// A spectator, or a name of another arena.
     Other,
@@ -228,11 +196,9 @@ impl<'de> Deserialize<'de> for RecordedParty {
 /// The line of an ended session with its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct End {
-    /// The kind of the end.
     pub end: EndKind,
     /// SHA-256 of the line before.
     pub previous: Hash,
-    /// The time of the end.
     pub at: Timestamp,
     /// The seed. Its SHA-256 is the commitment of the header.
     pub seed: Option<Hash>,
@@ -241,19 +207,16 @@ pub struct End {
     pub invites: Vec<InviteCode>,
     /// The scores by seat.
     pub scores: Vec<Score>,
-    /// The attributions.
     pub attributions: Vec<AttributionRow>,
     /// The termination causes by seat.
     pub causes: Vec<Cause>,
     /// SHA-256 of the rules' final state.
     pub state: Hash,
-    /// The category of the game.
     pub category: GameCategory,
     /// The totals of reported usage by seat; `None` for seats without a report.
     pub usage: Vec<Option<UsageTotal>>,
 }
 
-/// The kind of a session's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EndKind {
@@ -263,7 +226,6 @@ pub enum EndKind {
     Abandoned,
 }
 
-/// The termination cause of one seat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
@@ -271,9 +233,7 @@ pub enum Cause {
     Normal,
     /// The player exceeded its time.
     Forfeited,
-    /// The player resigned.
     Resigned,
-    /// The player sent an invalid action.
     Invalid,
     /// The player's model provider failed.
     Provider,
@@ -281,7 +241,6 @@ pub enum Cause {
     Host,
     /// The players were inactive.
     Abandoned,
-    /// The player was removed.
     Removed,
 }
 
@@ -295,14 +254,11 @@ impl From<&Attribution> for AttributionRow {
     }
 }
 
-/// The content and the salt of one commitment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opening {
     /// The name of the commitment, such as `operator/7` or `user/0`.
     pub open: String,
-    /// The salt.
     pub salt: Salt,
-    /// The content.
     pub content: String,
 }
 
@@ -326,12 +282,9 @@ impl<'n> OpeningName<'n> {
 pub struct Seal {
     /// SHA-256 of the end, or of the last event of an unfinished session.
     pub seal: Hash,
-    /// The session's id.
     #[serde(with = "as_text")]
     pub session: SessionId,
-    /// The public key.
     pub key: RecordPublicKey,
-    /// The signature.
     pub signature: SealSignature,
 }
 

@@ -11,13 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{RecordPublicKey, SealSignature};
 
-/// The purpose of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyKind {
-    /// The key that seals records.
     Record,
-    /// The key that signs the log's checkpoints.
     Log,
 }
 
@@ -34,11 +31,8 @@ impl fmt::Display for KeyKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KeyHandover {
-    /// The purpose of both keys.
     pub kind: KeyKind,
-    /// The key that is replaced.
     pub old: RecordPublicKey,
-    /// The key that replaces it.
     pub new: RecordPublicKey,
     /// The time of the change, by the arena's clock.
     pub at: Timestamp,
@@ -109,7 +103,6 @@ pub fn connected_keys(kind: KeyKind, trusted: &[RecordPublicKey], handovers: &[K
     }
 }
 
-/// Signs the change from one key to another.
 #[cfg(test)]
 pub(crate) fn signed(kind: KeyKind, old: &crate::RecordKey, new: &crate::RecordKey, at: Timestamp) -> KeyHandover {
     let unsigned = SealSignature([0; 64]);

@@ -8,11 +8,9 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-/// The error for a text that isn't the expected number of lower-case hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected {digits} lower-case hexadecimal digits")]
 pub struct HexError {
-    /// The expected number of digits.
     pub digits: usize,
 }
 
@@ -73,7 +71,6 @@ pub(crate) use hexadecimal;
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// Returns the SHA-256 of `bytes`.
     pub fn of(bytes: &[u8]) -> Hash {
         Hash(Sha256::digest(bytes).into())
     }
@@ -86,7 +83,6 @@ hexadecimal!(Hash);
 pub struct Commitment(pub [u8; 32]);
 
 impl Commitment {
-    /// Returns the commitment to `content` with this salt.
     pub fn of(salt: &[u8; 32], content: &str) -> Commitment {
         Commitment(Sha256::new().chain_update(salt).chain_update(content.as_bytes()).finalize().into())
     }

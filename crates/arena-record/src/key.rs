@@ -51,12 +51,10 @@ impl RecordKey {
         hex::encode(&self.0.to_bytes())
     }
 
-    /// Returns the public key of the signatures.
     pub fn public_key(&self) -> RecordPublicKey {
         RecordPublicKey(self.0.verifying_key().to_bytes())
     }
 
-    /// Signs `text` with Ed25519.
     pub fn sign(&self, text: &[u8]) -> [u8; 64] {
         self.0.sign(text).to_bytes()
     }
@@ -68,7 +66,6 @@ impl fmt::Debug for RecordKey {
     }
 }
 
-/// Returns the text that a seal signs.
 pub(crate) fn seal_text(session: SessionId, hash: Hash) -> String {
     format!("arena record seal\n{session}\n{hash}\n")
 }

@@ -16,7 +16,6 @@ use crate::{
     Seal,
 };
 
-/// The limits of a record that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadLimits {
     /// The maximum length of a line, in bytes with its line break.
@@ -62,16 +61,12 @@ impl fmt::Display for Lie {
 
 impl std::error::Error for Lie {}
 
-/// The reason why a record can't be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The text isn't a record.
     #[error("not a record: {0}")]
     Foreign(String),
-    /// The record has a newer format.
     #[error("the record has format {0}, but this program reads format {FORMAT}; use a newer release")]
     Future(u32),
-    /// The record contradicts itself.
     #[error("{0}")]
     Lie(Lie),
     /// A line or the whole record is too long. That isn't a contradiction.
@@ -91,11 +86,9 @@ impl From<Lie> for ReadError {
 /// A record whose chain, openings and seal are valid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parsed {
-    /// The header.
     pub header: Header,
     /// The events in order. Event N is on line N + 1.
     pub events: Vec<Event>,
-    /// The end, if the session has ended.
     pub end: Option<End>,
     /// The openings by name, such as `operator/7`.
     pub openings: BTreeMap<String, Opening>,

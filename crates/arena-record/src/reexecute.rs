@@ -19,7 +19,6 @@ use crate::{
 /// The result of a re-execution without a contradiction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reexecuted {
-    /// The number of transitions that were played.
     pub transitions: u64,
     /// The number of messages that were compared, with or without their contents.
     pub messages: u64,
@@ -40,40 +39,24 @@ pub struct Reexecuted {
 /// The reason why a record can't be played again, or not to its end. It isn't a contradiction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unchecked {
-    /// The session has no stored inputs.
     #[error("the game can't be played again: the session was imported, or played before the arena stored its inputs")]
     InputsMissing,
-    /// The seed isn't public.
     #[error("the game can't be played again: the seed is secret until the end")]
     NoSeed,
-    /// The rules aren't those of the record.
     #[error("the game can't be played again: it needs the {needed}, which release {release} has")]
     OtherRules {
         /// The needed rules, such as `rules of psi, version 2`.
         needed: String,
-        /// The release that wrote the record.
         release: String,
     },
-    /// An input is withheld.
     #[error("the game can't be played beyond event {event}: the content of its action is withheld")]
-    Withheld {
-        /// The number of the event.
-        event: u64,
-    },
+    Withheld { event: u64 },
     /// The id of a joining user is withheld, and the rules may depend on it.
     #[error("the game can't be played beyond event {event}: the user's id is withheld, and the script may use it")]
-    UserWithheld {
-        /// The number of the event.
-        event: u64,
-    },
+    UserWithheld { event: u64 },
     /// A script failed, which may be a fault of this machine.
     #[error("the game can't be played beyond event {event}: {message}")]
-    Failed {
-        /// The number of the event.
-        event: u64,
-        /// The failure, in words.
-        message: String,
-    },
+    Failed { event: u64, message: String },
 }
 
 /// Returns true if a challenge has the rules of a record, as its current or an older version.
@@ -186,7 +169,6 @@ impl From<Lie> for Stop {
     }
 }
 
-/// A game that is played again.
 struct Replay<'r> {
     parsed: &'r Parsed,
     challenge: &'r dyn ChallengeType,
@@ -280,7 +262,6 @@ impl<'r> Replay<'r> {
         Ok(())
     }
 
-    /// Plays the transition of an event.
     fn play(&self, event: &Event) -> Result<Transition, Stop> {
         let (session, challenge, at) = (&self.session, self.challenge, event.at);
         let policy = &SessionPolicy::UNBOUNDED;
@@ -379,7 +360,6 @@ impl<'r> Replay<'r> {
         opening.map(parse).transpose().map_err(|error| lie(event, format!("the user is {error}")))
     }
 
-    /// Counts a withheld user id or usage report.
     fn count_withheld(&mut self, event: &Event) {
         let has_opening = |name: String| self.parsed.openings.contains_key(&name);
         let seat = event.seat.map_or(0, |Seat(seat)| seat);
@@ -395,7 +375,6 @@ impl<'r> Replay<'r> {
         self.parsed.openings.get(&message.opening()).map(|opening| opening.content.as_str())
     }
 
-    /// Splits an action into its method and its content.
     fn split_action<'c>(&self, content: &'c str) -> Option<(&'c str, &'c str)> {
         let rest = content.strip_prefix('(')?;
         let methods = &self.challenge.metadata().methods;
@@ -533,7 +512,6 @@ impl<'r> Replay<'r> {
         }
     }
 
-    /// Compares the end of the record with the session.
     fn compare_end(&mut self) -> Result<(), Lie> {
         let line = self.parsed.events.len() + 2;
         let lie = |what: &str| Err(Lie { line, event: None, what: what.to_owned() });

@@ -38,8 +38,7 @@ impl SaltSecret {
         SessionSalts(keyed(&mac(keyed(&self.0), &session.to_string())))
     }
 
-    /// Returns the commitment to a message's content as in the session's record, or `None` if no record contains the
-    /// messages of the channel.
+    /// Returns the commitment as in the session's record, or `None` if no record contains the messages of the channel.
     pub fn commit(&self, channel: Channel, index: u64, content: &str) -> Option<Commitment> {
         let (session, name) = match channel {
             Channel::Chat(session) => (session, RecordedChannel::Chat),
@@ -66,7 +65,6 @@ impl SessionSalts {
         mac(self.0.clone(), what)
     }
 
-    /// Returns the commitment to a content.
     pub fn commit(&self, what: &str, content: &str) -> Commitment {
         Commitment::of(&self.salt(what), content)
     }

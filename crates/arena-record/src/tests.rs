@@ -28,7 +28,6 @@ struct Played {
     inactivity: InactivityLimits,
     /// The messages that the player at each seat has received, on the operator's channel and in the chat.
     heard: Vec<[Vec<Message>; 2]>,
-    /// The number of messages that were delivered to the players.
     delivered: usize,
 }
 

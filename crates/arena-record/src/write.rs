@@ -16,10 +16,8 @@ use crate::{
     SealSignature, SessionSalts,
 };
 
-/// The data from which a record is written.
 #[derive(Debug, Clone)]
 pub struct RecordInput<'r> {
-    /// The session.
     pub session: &'r Session,
     /// The messages of all channels of the session, hidden inputs included, in commit order.
     pub messages: &'r [ChatMessage],
@@ -50,13 +48,10 @@ pub enum RecordViewer {
 /// The reason why a record can't be written or has no hash.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// The prompt's hash is malformed.
     #[error("cannot write the record: the hash of the prompt must be 64 lower-case hexadecimal digits")]
     Prompt,
-    /// The seal's key isn't the one that the record names.
     #[error("cannot write the record: the key of the seal isn't the one that the record names")]
     OtherKey,
-    /// The text has no line that belongs to a chain.
     #[error("cannot find the last hash: the text isn't a record")]
     NoChain,
 }
@@ -311,8 +306,7 @@ impl Openings<'_> {
         Commitment::of(&salt, content)
     }
 
-    /// Returns the commitment to the user id of the player at a seat, and adds its opening. Before the end, `None`: the
-    /// commitment alone would show other players that this one has a user id.
+    /// Adds the opening. Before the end, `None`: the commitment would show others that the player has a user id.
     fn commit_user(&mut self, seat: usize, occupant: &Occupant) -> Option<Commitment> {
         if !self.has_ended {
             return None;

@@ -13,7 +13,6 @@ use crate::scores::means;
 use crate::standings::{Grid, RANK_RANGE, cross, disqualifications_by_agent, grid, numbers, played, remarks, title};
 use arena_model::printable;
 
-/// The exporter of CSV.
 pub(crate) const CSV: Exporter = Exporter {
     name: "csv",
     label: "CSV",
@@ -24,7 +23,6 @@ pub(crate) const CSV: Exporter = Exporter {
     write: csv,
 };
 
-/// The exporter of Markdown.
 pub(crate) const MARKDOWN: Exporter = Exporter {
     name: "markdown",
     label: "Markdown",
@@ -38,11 +36,9 @@ pub(crate) const MARKDOWN: Exporter = Exporter {
 /// The columns with untrusted text from users. All other columns contain numbers that this program has formatted.
 const NAMES: [&str; 2] = ["name", "version"];
 
-/// The heading of the column [`RANK_RANGE`] in CSV. Other programs find the column by this heading, so it must not
-/// change.
+/// The heading in CSV, by which other programs find the column, so it must not change.
 const RANK_RANGE_KEY: &str = "rank may be";
 
-/// Returns the plan, the standings, the cross table and the remarks as a JSON object.
 pub fn json(record: &Record) -> Value {
     let (disqualifications, ratings, means) = (disqualifications_by_agent(record), Ratings::of(record), means(record));
     let lines: Vec<Value> = standings(&record.schedule)
@@ -118,12 +114,10 @@ pub fn json(record: &Record) -> Value {
     report
 }
 
-/// Returns the standings as comma-separated values.
 pub fn csv(record: &Record) -> String {
     numbers(record).csv()
 }
 
-/// Returns the standings, the cross table and the remarks as Markdown.
 pub fn markdown(record: &Record) -> String {
     let test = ending::sequential_test(record).map(|test| format!("```\n{test}\n```\n\n")).unwrap_or_default();
     let remarks: String = remarks(record).iter().map(|remark| format!("- {}\n", plain(remark))).collect();

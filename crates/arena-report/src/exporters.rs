@@ -5,22 +5,17 @@ use arena_tournament::Record;
 
 use crate::{export, html};
 
-/// A format in which a tournament's standings are exported.
 #[derive(Debug)]
 pub struct Exporter {
     /// The name: the option on the command line, and the value of `format` in the HTTP API.
     pub name: &'static str,
-    /// The label of a link to the export.
     pub label: &'static str,
-    /// The content type of the export.
     pub content_type: &'static str,
-    /// The help text of the option.
     pub help: &'static str,
     /// True if the export contains the tournament's seed, which is secret while games are left.
     pub has_seed: bool,
     /// The content security policy of a page; `None` for other formats.
     pub policy: Option<&'static str>,
-    /// Writes the export of a tournament.
     pub write: fn(&Record) -> String,
 }
 

@@ -35,8 +35,7 @@ pub(crate) fn of_game<'a>(record: &Record, game: &'a GameLine) -> (Vec<&'a str>,
 /// The text for the result of a game that counts for no agent.
 pub const VOID: &str = "void";
 
-/// Returns the names and the result of a game from the agents' names by seat. In a game of two, the agent on
-/// `first_seat` comes first.
+/// In a game of two, the agent on `first_seat` comes first.
 pub fn named<'a, A>(
     mut names: Vec<&'a str>,
     result: &MatchResult<A>,

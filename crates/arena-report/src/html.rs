@@ -26,7 +26,6 @@ const HTML_STYLE: &str = include_str!("html.css");
 /// The page's content security policy: inline styles only.
 pub const HTML_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// The exporter of the report.
 pub(crate) const HTML: Exporter = Exporter {
     name: "html",
     label: "full report",
@@ -77,8 +76,7 @@ pub fn html(record: &Record) -> String {
     html_document(&heading, &about, &main, &source)
 }
 
-/// Returns an HTML page without scripts and external resources: `about` stands below the heading, and `source` at the
-/// end.
+/// Returns an HTML page without scripts and external resources, with `about` below the heading and `source` at the end.
 pub fn html_document(heading: &str, about: &Markup, main: &Markup, source: &Markup) -> String {
     let page = markup! {
         (DOCTYPE)

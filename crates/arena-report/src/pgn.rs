@@ -11,11 +11,9 @@ use arena_model::printable;
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write PGN: PGN needs games with 2 seats, but this tournament's games have {seats}")]
 pub struct PgnError {
-    /// The number of seats of a game.
     pub seats: usize,
 }
 
-/// A game in PGN.
 #[derive(Debug)]
 pub struct PgnGame<E> {
     /// The PGN text, with a final line end.
@@ -30,7 +28,6 @@ pub struct PgnGame<E> {
 pub struct MovesMissing<E> {
     /// The game's number, from 1.
     pub number: usize,
-    /// The reason that the replay can't be read.
     pub source: E,
 }
 
@@ -62,10 +59,8 @@ pub fn pgn<'a, E>(
 
 /// The parts of a replay's PGN that are copied to the tournament's PGN.
 struct ReplayMoves {
-    /// The date.
     date: String,
-    /// The tag lines of time controls, and of a start position that isn't the initial position of chess, each with its
-    /// line end.
+    /// The tag lines of time controls, and of a start position that isn't that of chess, each with its line end.
     start: String,
     /// The moves and the result.
     moves: String,

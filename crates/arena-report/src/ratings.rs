@@ -4,19 +4,16 @@ use arena_ratings::bradley_terry::{FitOptions, Group, Interval, Rank, groups};
 use arena_ratings::{AgentIndex, Results};
 use arena_tournament::{Record, results};
 
-/// The ratings of all agents. Agents that games link, directly or through a chain of agents, form a group; each group
-/// is rated separately.
+/// Agents that games link, directly or through a chain of agents, form a group; each group is rated separately.
 pub struct Ratings {
     groups: Vec<Group>,
     /// The agents' groups and ranks, by agent number.
     agents: Vec<Rated>,
 }
 
-/// An agent's group and ranks.
 #[derive(Clone, Copy)]
 struct Rated {
     group: usize,
-    /// The agent's index in the group.
     index: AgentIndex,
     ranks: Rank,
 }
@@ -58,7 +55,6 @@ impl Ratings {
         Some(Ratings { groups, agents })
     }
 
-    /// Returns the rating of the agent with this number.
     pub fn rating(&self, agent: usize) -> Rating {
         let Rated { group, index, ranks } = self.agents[agent];
         let fit = &self.groups[group].fit;
@@ -89,8 +85,7 @@ impl Ratings {
         self.groups.iter().filter(|group| !group.results.is_empty())
     }
 
-    /// Returns a sentence that lists the groups of agents between which no games were played; `None` if there is only
-    /// one group.
+    /// Lists in a sentence the groups of agents between which no games were played; `None` if there is only one group.
     pub fn apart<'n>(&self, name: impl Fn(usize) -> &'n str) -> Option<String> {
         let groups: Vec<Vec<&str>> =
             self.groups_with_games().map(|group| group.agents.iter().map(|agent| name(agent.0)).collect()).collect();
@@ -102,7 +97,6 @@ impl Ratings {
         self.lead_among(|agent| record.name(agent))
     }
 
-    /// Returns the sentence of [`Ratings::lead`], with the agents' names from `name`.
     pub fn lead_among<'n>(&self, name: impl Fn(usize) -> &'n str) -> Option<String> {
         let mut groups = self.groups_with_games();
         // With several groups there is no overall lead, since their ratings can't be compared.
@@ -152,8 +146,7 @@ pub fn apart(groups: &[Vec<&str>]) -> Option<String> {
     ))
 }
 
-/// Returns a sentence with the width of a lead: the number of games in a row that `second` has to win against `first`
-/// to end the lead.
+/// Returns a sentence with the width of a lead: the games in a row that `second` has to win against `first` to end it.
 pub fn lead_width(first: &str, lead: &str, games: u64, second: &str) -> String {
     let (width, next) = match games {
         1 => ("1 game".to_owned(), "the next game".to_owned()),

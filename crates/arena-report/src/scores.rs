@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::text::number_of;
 
-/// A mean of utilities or securities, and its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ScoreMean {
     pub mean: f64,

@@ -11,22 +11,17 @@ use crate::ratings::{Rating, Ratings};
 use crate::standings::{Disqualifications, Grid, RANK_RANGE};
 use crate::text::number_of;
 
-/// The data of a season's report.
 #[derive(Debug)]
 pub struct Season {
-    /// The name of the league.
     pub league: String,
-    /// The id of the game.
     pub game: String,
     /// The game's options that differ from the defaults.
     pub options: Map<String, Value>,
-    /// The number of agents in a game.
     pub seats: usize,
     /// True if each pairing plays one game for each rotation of the seats, all with one seed.
     pub paired: bool,
     /// The season's number, from 1.
     pub number: u32,
-    /// True if the league has ended.
     pub is_closed: bool,
     /// The agents; each version of an agent has its own entry.
     pub agents: Vec<SeasonAgent>,
@@ -34,7 +29,6 @@ pub struct Season {
     pub results: Results,
 }
 
-/// A version of an agent in a season.
 #[derive(Debug)]
 pub struct SeasonAgent {
     /// The agent's name, which all its versions share.
@@ -47,11 +41,9 @@ pub struct SeasonAgent {
     pub path: String,
     /// True if the version is in the league; false if it has left.
     pub is_present: bool,
-    /// The version's disqualifications.
     pub disqualifications: Disqualifications,
 }
 
-/// The standings of a season.
 struct SeasonStandings<'s> {
     season: &'s Season,
     /// A unique label for each entry: the agent's name, with the version if several entries have this name.
@@ -90,8 +82,7 @@ impl<'s> SeasonStandings<'s> {
         Some((ratings.rating(place).ranks.place, ratings.place(place).ends_with('=')))
     }
 
-    /// Returns the number of the agent's group, from 0. Games link all agents of a group, directly or through a chain
-    /// of agents.
+    /// The group's number, from 0. Games link all agents of a group, directly or through a chain of agents.
     fn group(&self, agent: usize) -> Option<usize> {
         let place = self.rated.binary_search(&agent).ok()?;
         self.ratings.as_ref().map(|ratings| ratings.group(place))
@@ -158,7 +149,6 @@ pub fn played(season: &Season) -> String {
     format!("{games} played, {state}")
 }
 
-/// Returns the standings as a table.
 pub fn grid(season: &Season) -> Grid {
     let standings = SeasonStandings::of(season);
     let has_versions = season.agents.iter().any(|agent| agent.version.is_some() || agent.generation > 1);
@@ -221,7 +211,6 @@ pub fn cross(season: &Season) -> Grid {
     Grid { header: std::iter::once(String::new()).chain(labels).collect(), rows: rows.collect() }
 }
 
-/// Returns the remarks on the tables, one sentence each.
 pub fn remarks(season: &Season) -> Vec<String> {
     remarks_of(&SeasonStandings::of(season))
 }
@@ -243,7 +232,6 @@ fn remarks_of(standings: &SeasonStandings<'_>) -> Vec<String> {
     remarks
 }
 
-/// Returns the season, its standings, the cross table and the remarks as a JSON object.
 pub fn json(season: &Season) -> Value {
     let standings = SeasonStandings::of(season);
     let line = |&agent: &usize| {
@@ -303,7 +291,6 @@ pub fn csv(season: &Season) -> String {
     grid(season).csv()
 }
 
-/// Returns the standings, the cross table and the remarks as Markdown.
 pub fn markdown(season: &Season) -> String {
     let remarks: String = remarks(season).iter().map(|remark| format!("- {}\n", plain(remark))).collect();
     let (grid, cross) = (grid(season), cross(season));

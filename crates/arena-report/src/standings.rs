@@ -19,16 +19,12 @@ pub(crate) const RANK_RANGE: &str = "rank range (95 %)";
 
 /// A table of text cells, for every output format.
 pub struct Grid {
-    /// The column headings.
     pub header: Vec<String>,
-    /// The cells, row by row.
     pub rows: Vec<Vec<String>>,
 }
 
-/// The disqualifications of an agent.
 #[derive(Debug, Default)]
 pub struct Disqualifications {
-    /// The number of disqualifications for each reason.
     pub verdicts: BTreeMap<Verdict, u64>,
     /// The first disqualification: the number of its game, and its details.
     pub first: Option<(usize, String)>,
@@ -82,7 +78,6 @@ pub fn played(record: &Record) -> String {
     format!("{played} of {all} games played")
 }
 
-/// Returns the standings as a table.
 pub fn grid(record: &Record) -> Grid {
     table(record, false)
 }
@@ -172,7 +167,6 @@ pub fn cross(record: &Record) -> Grid {
     Grid { header: header.collect(), rows: rows.collect() }
 }
 
-/// Returns the remarks on the tables, one sentence each.
 pub fn remarks(record: &Record) -> Vec<String> {
     let ratings = Ratings::of(record);
     let lead = ratings.as_ref().filter(|_| record.schedule.is_complete()).and_then(|ratings| ratings.lead(record));
@@ -266,7 +260,6 @@ fn unusable_answers(record: &Record) -> Vec<u64> {
     unusable
 }
 
-/// Returns each agent's disqualifications, by agent number.
 pub fn disqualifications_by_agent(record: &Record) -> Vec<Disqualifications> {
     let mut disqualifications: Vec<Disqualifications> =
         record.plan.agents.iter().map(|_| Disqualifications::default()).collect();

@@ -38,8 +38,7 @@ const SCALE: f64 = 1.3;
 const TEXT: f64 = 13.0;
 const SMALL: f64 = 12.0;
 
-/// The largest width of a column of text, as a multiple of the text's height. Measured with wide letters in common
-/// fonts.
+/// The largest width of a column of text, in heights of the text. Measured with wide letters of common fonts.
 const COLUMN: f64 = 0.65;
 
 /// A color for light pages and its counterpart for dark pages.
@@ -96,7 +95,6 @@ impl Tone {
     }
 }
 
-/// Returns all tones of the pictures.
 fn tones() -> impl Iterator<Item = Tone> {
     // The accent is one of the curves.
     [INK, SOFT, CARD, LINE, BEATEN].into_iter().chain(CURVES).chain(HEAT)
@@ -113,14 +111,11 @@ pub enum Theme {
     /// Light or dark, as the reader's system prefers.
     #[default]
     Auto,
-    /// Light pages, regardless of the system.
     Light,
-    /// Dark pages, regardless of the system.
     Dark,
 }
 
 impl Theme {
-    /// Returns the theme with this name: `auto`, `light` or `dark`.
     pub fn of(name: &str) -> Option<Theme> {
         match name {
             "auto" => Some(Theme::Auto),
@@ -148,16 +143,13 @@ fn style_of(theme: Theme) -> String {
     }
 }
 
-/// An SVG picture with a text alternative.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
-    /// The title above the plot.
     pub title: String,
     /// The text alternative to the picture's dots and lines.
     pub description: String,
     /// Width and height, in units of the view box.
     size: (i32, i32),
-    /// The SVG elements.
     body: String,
 }
 
@@ -167,7 +159,6 @@ impl Picture {
         self.to_file_for(Theme::Auto)
     }
 
-    /// Returns the picture as a standalone file in a theme.
     pub fn to_file_for(&self, theme: Theme) -> String {
         self.markup(Some(&style_of(theme))) + "\n"
     }
@@ -200,12 +191,9 @@ impl Picture {
     }
 }
 
-/// The drawing area of a picture.
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// An error of the drawing area.
 type Trouble<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
 
-/// Creates a picture of this size. `draw` draws the content.
 fn picture(
     title: &str,
     description: String,
@@ -272,7 +260,6 @@ fn whisker<'a>(
     }
 }
 
-/// Shortens a name to at most this number of columns of text.
 fn cut(name: &str, columns: usize) -> String {
     let name = printable(name).replace('\n', " ");
     if name.width() <= columns {

@@ -51,7 +51,6 @@ const HEADERS_WITHIN: Duration = Duration::from_secs(75);
 /// Idle timeout and header timeout of a connection from the reserve, until its caller is known.
 const HURRIED_HEADERS_WITHIN: Duration = Duration::from_secs(5);
 
-/// Time limit for the handshake of TLS.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Maximum bytes of a response that a connection buffers; also the maximum size of a request's head.
@@ -63,35 +62,29 @@ const SEND_BUFFER: usize = 128 * 1024;
 /// The name of the header in which proxies report TLS.
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// The listeners of a server.
 pub(crate) struct Listeners {
     pub(crate) public: TcpListener,
-    /// The listener of the private address.
     pub(crate) private: Option<TcpListener>,
     /// The listener for requests from other nodes.
     pub(crate) nodes: Option<TcpListener>,
     /// The listener for house bots, on loopback. It has neither TLS nor headers of balancers.
     pub(crate) house: Option<TcpListener>,
-    /// TLS of the public listener.
     pub(crate) tls: Option<Arc<Tls>>,
 }
 
-/// The listeners with their connections.
 pub(crate) struct Acceptor {
     listeners: Listeners,
     arena: Arena,
     app: App,
     connections: Arc<Connections>,
     lanes: Lanes,
-    /// Becomes true when connections must end. Each connection holds a receiver, so their number is that of open
-    /// connections.
+    /// Becomes true when connections must end. Each holds a receiver, so the receivers count the open connections.
     ending: watch::Sender<bool>,
 }
 
 /// The maximum number of proxies' connections whose client isn't known yet.
 const MAX_UNNAMED: usize = 1024;
 
-/// The listeners of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ListenerKind {
     Public,
@@ -107,7 +100,6 @@ impl Acceptor {
         Acceptor { listeners, arena, app, connections, lanes, ending: watch::Sender::new(false) }
     }
 
-    /// Accepts connections forever.
     pub(crate) async fn accept_all(&self) {
         let mut unnamed = FuturesUnordered::new();
         loop {
@@ -327,10 +319,8 @@ async fn socket_of(stream: TcpStream, tls: Option<&Tls>, heads_within: Duration)
 
 type App = Cors<Router>;
 
-/// The part of a connection that answers requests.
 enum Answering {
     Client(Box<ClientAnswering>),
-    /// A connection of another node.
     Node(Arena),
 }
 
@@ -354,7 +344,6 @@ impl Answering {
     }
 }
 
-/// Time limits of a connection.
 struct ConnectionLimits {
     /// The limit for the head of a request and for an idle connection.
     heads_within: Duration,

@@ -19,20 +19,14 @@ const TOKEN_FILE: SecretFile =
 #[derive(Clone)]
 pub struct AdminToken {
     text: String,
-    /// SHA-256 of the token. The server compares digests, so that the duration of a comparison reveals nothing about
-    /// the token.
+    /// SHA-256, so that the duration of a comparison reveals nothing about the token.
     digest: [u8; 32],
 }
 
-/// The error for an invalid administrator's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AdminTokenError {
-    /// The token has too few characters, so it could be guessed.
     #[error("an administrator's token must have at least {} characters; this one has {chars}", AdminToken::MIN_CHARS)]
-    TooShort {
-        /// The token's number of characters.
-        chars: usize,
-    },
+    TooShort { chars: usize },
     /// The token has characters other than printable ASCII, so it can't be sent in a header.
     #[error("an administrator's token must be printable ASCII without spaces")]
     Unprintable,
@@ -45,7 +39,6 @@ impl AdminToken {
     /// Minimum number of characters. 24 random characters can't be guessed.
     pub const MIN_CHARS: usize = 24;
 
-    /// Returns the token as text.
     pub fn reveal(&self) -> &str {
         &self.text
     }
@@ -75,18 +68,13 @@ impl AdminToken {
     }
 }
 
-/// An error of the token in the data folder.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminTokenFileError {
-    /// The file can't be used.
     #[error(transparent)]
     File(#[from] SecretFileError),
-    /// The file doesn't contain a valid token.
     #[error("invalid token in {file}")]
     Bad {
-        /// The path of the token's file.
         file: String,
-        /// The reason the token is invalid.
         #[source]
         source: AdminTokenError,
     },

@@ -12,7 +12,6 @@ pub(crate) fn json(text: impl Into<Body>) -> Response {
     json_with(StatusCode::OK, text)
 }
 
-/// Builds a response with the given status and a JSON body.
 pub(crate) fn json_with(status: StatusCode, text: impl Into<Body>) -> Response {
     let mut response = with_kind("application/json", text);
     *response.status_mut() = status;

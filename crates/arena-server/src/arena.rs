@@ -35,8 +35,7 @@ pub(crate) struct ArenaState {
     pub(crate) house: OnceLock<House>,
     /// The keys of records, and the log.
     pub(crate) records: Arc<Records>,
-    /// The places for pages of transcripts, which may be long. They are made on the threads that all other pages and
-    /// most routes use.
+    /// Pages of transcripts may be long, and are made on the threads of all other pages and most routes.
     pub(crate) transcript_places: Arc<Semaphore>,
     pub(crate) rates: Rates,
     pub(crate) connections: Arc<Connections>,
@@ -104,7 +103,6 @@ impl Arena {
         }))
     }
 
-    /// True in authentication mode.
     pub(crate) fn is_authenticated_mode(&self) -> bool {
         self.auth.is_some()
     }
@@ -113,7 +111,6 @@ impl Arena {
         if self.is_authenticated_mode() { Mode::Authentication } else { Mode::Standalone }
     }
 
-    /// Waits until the server stops.
     pub(crate) async fn stopping(&self) {
         // An error means that the sender was dropped, so the server has stopped.
         let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;

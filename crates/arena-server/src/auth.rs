@@ -20,27 +20,20 @@ const SECRET_FILE: SecretFile = SecretFile {
     loss: "all session keys and owner keys become invalid",
 };
 
-/// An error while preparing authentication.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    /// The secret in the data folder can't be used.
     #[error(transparent)]
     Secret(#[from] SecretFileError),
-    /// The file doesn't contain a valid secret.
     #[error("invalid secret in {file}")]
     Bad {
-        /// The path of the secret's file.
         file: String,
-        /// The reason the secret is invalid.
         #[source]
         source: SecretError,
     },
-    /// The thread for signature checks can't be started.
     #[error("cannot start the thread for signature checks")]
     Thread(#[source] std::io::Error),
 }
 
-/// The state of authentication mode.
 pub(crate) struct Auth {
     pub(crate) secret: ServerSecret,
     pub(crate) verifier: Verifier,

@@ -19,7 +19,6 @@ pub(crate) enum Authority {
     Administrator(Administrator),
     /// The owner of the agent or tournament, or the creator of the session.
     Owner,
-    /// A caller without credentials.
     Anonymous,
 }
 

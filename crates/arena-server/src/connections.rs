@@ -65,7 +65,6 @@ const BUSY: u64 = 0;
 /// an idle connection or a request is carried out on it, but not both.
 const CLOSING: u64 = u64::MAX;
 
-/// An open connection of a client.
 #[derive(Debug)]
 pub(crate) struct Connection {
     number: u64,
@@ -96,16 +95,12 @@ impl Drop for ConnectionGuard {
     }
 }
 
-/// The reason for refusing a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectionRefusal {
-    /// The address has reached its limit.
     Address,
-    /// The server has reached its limit.
     Server,
 }
 
-/// The open connections and their limits.
 #[derive(Debug)]
 pub(crate) struct ConnectionUse {
     pub(crate) open: usize,
@@ -135,12 +130,10 @@ impl Connections {
         }
     }
 
-    /// Returns the server's memory budget.
     pub(crate) fn memory(&self) -> &Arc<Memory> {
         &self.memory
     }
 
-    /// Returns the open connections and their limits.
     pub(crate) fn in_use(&self) -> ConnectionUse {
         let registry = self.registry.lock();
         ConnectionUse {
@@ -201,7 +194,6 @@ impl Connections {
         Ok(ConnectionGuard { connection, connections: Arc::clone(self) })
     }
 
-    /// Returns the memory budget of a client behind a proxy.
     pub(crate) fn budget_behind_proxy(&self, client: IpAddr) -> AddressBudget {
         if self.is_exempt(client) { self.memory.common() } else { self.memory.budget_of(network_of(client)) }
     }
@@ -281,8 +273,7 @@ impl Connection {
         Some(self.idle_since.load(Ordering::Relaxed)).filter(|since| ![BUSY, CLOSING].contains(since))
     }
 
-    /// Sets the state, unless the registry closes the connection. A busy connection can't begin to close. Returns true if
-    /// the state was set.
+    /// Returns false if the registry closes the connection. A busy connection can't begin to close.
     fn set_idle_since(&self, value: u64) -> bool {
         let allowed = |now: u64| (now != CLOSING && !(now == BUSY && value == CLOSING)).then_some(value);
         self.idle_since.fetch_update(Ordering::AcqRel, Ordering::Acquire, allowed).is_ok()
@@ -319,7 +310,6 @@ impl Connection {
     }
 }
 
-/// The connection over which a request arrived.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestConnection {
     pub(crate) connection: Arc<Connection>,
@@ -333,7 +323,6 @@ pub(crate) struct RequestConnection {
 }
 
 impl RequestConnection {
-    /// Creates the value for a request that arrived on `connection`.
     pub(crate) fn new(connection: &Arc<Connection>, has_administration: bool) -> RequestConnection {
         let budget = connection.budget.clone();
         RequestConnection { connection: Arc::clone(connection), budget, is_direct: true, has_administration }

@@ -10,7 +10,6 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// An error response.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
@@ -66,7 +65,6 @@ impl ApiError {
         self.status
     }
 
-    /// Returns the error's sentence for people.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

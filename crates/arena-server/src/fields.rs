@@ -23,7 +23,6 @@ pub(crate) enum Input<'r> {
     /// A whole query. The first value of a repeated name counts, in forms as well.
     Query(&'r Query),
     Parameter(&'r str),
-    /// A whole form.
     Form(&'r Query),
     FormField(&'r str),
 }
@@ -63,7 +62,6 @@ impl<'r> Input<'r> {
     }
 }
 
-/// The reason for rejecting a field.
 #[derive(Debug, thiserror::Error)]
 #[error("{self:?}")]
 enum FieldError {
@@ -71,7 +69,6 @@ enum FieldError {
     Invalid(String),
     /// The content is longer than this number of bytes.
     TooLong(usize),
-    /// The error of a field of a nested struct.
     Nested(ApiError),
 }
 
@@ -108,15 +105,13 @@ impl serde::de::Error for FieldError {
 
 const AN_OBJECT: &str = "an object";
 
-/// The deserializer of one field, or of a struct with its fields.
 struct Field<'de> {
     input: Input<'de>,
     field_settings: FieldSettings,
 }
 
 impl<'de> Field<'de> {
-    /// Returns the field as a string. U+0000 is refused in bodies, since the store can't hold it; queries may contain
-    /// it.
+    /// U+0000 is refused in bodies, since the store can't hold it; queries may contain it.
     fn text(&self) -> Result<&'de str, FieldError> {
         let text = match self.input {
             Input::Missing => return Err(FieldError::Missing),
@@ -203,8 +198,7 @@ impl<'de> Deserializer<'de> for Field<'de> {
         }
     }
 
-    /// Deserializes a newtype. [`ByName`], [`ByKey`] and [`Content`] depend on [`FieldSettings`] and are recognized by
-    /// name.
+    /// [`ByName`], [`ByKey`] and [`Content`] depend on [`FieldSettings`] and are recognized by name.
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
@@ -284,7 +278,6 @@ impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Is<T> {
     }
 }
 
-/// A whole number within bounds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Whole<const LEAST: u64, const MOST: u64 = { u64::MAX }>(pub(crate) u64);
 

@@ -21,7 +21,6 @@ use crate::settings::HouseSettings;
 /// The time for which a bot keeps its seat without a move of another player while others want the seat.
 const WAITS_FOR: Duration = Duration::from_secs(60);
 
-/// The house bots of a server.
 pub struct House {
     challenges: BTreeSet<String>,
     /// The engine, whose scripted challenges have a bot if they declare forms; `None` until the server offers the bots.
@@ -57,17 +56,13 @@ struct OfferedModel {
 /// A session's seat for a house bot. It counts against the maximum number of concurrent seats until it is dropped.
 #[derive(Debug)]
 pub struct HouseSeat {
-    /// The session's challenge type.
     pub challenge: String,
-    /// The invite of the seat.
     pub invite: String,
-    /// The strength of the bot.
     pub strength: Strength,
     /// The position among the session's seats for house bots, from 0.
     pub number: usize,
     /// True if a language model plays the seat instead of a bot.
     pub is_for_model: bool,
-    /// The forms of the challenge's methods, if it declares any.
     pub declared: Option<DeclaredForms>,
     place: Arc<Place>,
 }
@@ -77,7 +72,6 @@ pub struct HouseSeat {
 pub struct DeclaredForms {
     /// The forms in the order of the challenge's methods.
     pub forms: Vec<MethodForm>,
-    /// The challenge's metadata.
     pub metadata: ChallengeMetadata,
 }
 
@@ -115,8 +109,7 @@ impl HouseSeat {
 }
 
 impl House {
-    /// Creates the house bots for these challenges. The receiver yields each seat that a bot must play, until the
-    /// server stops.
+    /// The receiver yields each seat that a bot must play, until the server stops.
     pub fn open(
         challenges: impl IntoIterator<Item = String>,
         settings: &HouseSettings,
@@ -145,19 +138,16 @@ impl House {
         House { engine: Some(engine), ..self }
     }
 
-    /// Returns the name of the language model that visitors can play against; `None` if there is none, or if its budget
-    /// is used up.
+    /// Returns the name of the language model that visitors can play against; `None` without one, or without budget.
     pub(crate) fn model(&self) -> Option<&str> {
         let model = self.model.as_ref().filter(|model| model.has_budget.load(Ordering::Relaxed));
         model.map(|model| model.name.as_str())
     }
 
-    /// True if a house bot plays this challenge.
     pub(crate) fn plays(&self, challenge: &str) -> bool {
         self.challenges.contains(challenge) || self.has_forms(challenge)
     }
 
-    /// True if the house bots of this challenge have several strengths.
     pub(crate) fn has_strengths(&self, challenge: &str) -> bool {
         !self.has_forms(challenge)
     }

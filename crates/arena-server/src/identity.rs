@@ -15,18 +15,14 @@ use crate::auth::Auth;
 use crate::error::{ApiError, ApiResult};
 use crate::request::Query;
 
-/// The caller of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller<'r> {
-    /// An anonymous caller.
     Anonymous,
     /// The name in `from`, in standalone mode.
     Named(&'r str),
     /// The holder of a session key, in authentication mode.
     Seated {
-        /// The session of the key.
         session: SessionId,
-        /// The player's seat in the session.
         seat: Seat,
         /// The invite of the seat, which is the player's name.
         invite: InviteCode,
@@ -39,7 +35,6 @@ impl<'r> Caller<'r> {
         from.map_or(Caller::Anonymous, Caller::Named)
     }
 
-    /// Returns the caller as a viewer, for redaction.
     pub(crate) fn viewer(&self) -> Viewer {
         match self {
             Caller::Seated { invite, .. } => Viewer::Player(*invite),

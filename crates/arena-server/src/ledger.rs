@@ -31,8 +31,7 @@ const MANY: usize = 100_000;
 /// The bytes that a message occupies besides its content.
 const MESSAGE: u64 = 100;
 
-/// The computing time that counts for each KiB of a long text that an address reads. Pages and records take about as
-/// much.
+/// The computing time that counts for each KiB of a long text that an address reads. Pages and records take about that.
 const READING: Duration = Duration::from_micros(20);
 
 /// The bytes that a session occupies besides its state and messages.
@@ -77,7 +76,6 @@ struct AddressLimits {
     sessions: u64,
 }
 
-/// The entry of an address.
 #[derive(Debug, Clone)]
 struct AddressEntry {
     begun: Instant,
@@ -88,7 +86,6 @@ struct AddressEntry {
     /// The computing time that counted against the limit at `computed_at`. It becomes less with time.
     computed: Duration,
     computed_at: Instant,
-    /// The number of open streams.
     streams: u64,
     /// Sessions that the address has created, with the times of their notes. Some may have ended since the last look.
     sessions: HashMap<SessionId, Instant>,
@@ -129,7 +126,6 @@ impl LedgerUse {
     }
 }
 
-/// The parts of an address's budget.
 #[derive(Debug, Clone, Copy)]
 enum Share {
     /// New sessions, tickets, tournaments and uploads may use the budget.
@@ -196,8 +192,7 @@ impl Ledger {
         addresses.by_address.iter().map(to_use).filter(|(_, used)| *used != LedgerUse::default()).collect()
     }
 
-    /// Counts bytes that an address has stored. The address is unknown only in tests that call the router without a
-    /// socket.
+    /// The address is unknown only in tests that call the router without a socket.
     pub(crate) fn charge(&self, address: impl Into<Option<IpAddr>>, bytes: u64) {
         self.enter(address, |entry, _| entry.stored += bytes);
     }
@@ -254,7 +249,6 @@ impl Ledger {
         refusals.contains(&status)
     }
 
-    /// Counts a response that is a refusal.
     pub(crate) fn count_refusal(&self, address: IpAddr) {
         self.enter(address, |entry, _| entry.refusals += 1);
     }

@@ -229,7 +229,6 @@ impl Endpoint {
     }
 }
 
-/// True if the headers declare a JSON body.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
@@ -272,7 +271,6 @@ fn refusal(status: StatusCode, sentence: impl Into<String>) -> ApiError {
 /// A set of tools as the SDK's server handler.
 struct ToolServer {
     tools: ToolSet,
-    /// The routes that tools call.
     rest: Router,
     arena: Arena,
     config: ServerConfig,

@@ -33,7 +33,6 @@ const PIECE: usize = 64 * 1024;
 /// Unit of the semaphores, in bytes.
 const UNIT: usize = 1024;
 
-/// The memory budget of the server.
 #[derive(Debug)]
 pub(crate) struct Memory {
     total: Arc<Semaphore>,
@@ -91,7 +90,6 @@ impl Reservation {
         Bytes::from_owner(Owned { bytes, _held: self })
     }
 
-    /// Returns the number of reserved bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -102,8 +100,7 @@ fn units(bytes: usize) -> u32 {
 }
 
 impl Memory {
-    /// Creates a budget of `total` bytes, with `budget` bytes per address; 0 means no limit. Responses wait up to
-    /// `patience`.
+    /// Of `total` bytes, with `budget` bytes per address; 0 means no limit. Responses wait up to `patience`.
     pub(crate) fn new(total: usize, budget: usize, patience: Duration) -> Memory {
         // A smaller budget would not suffice for a single message.
         let total_units = units(total.max(PIECE)).min(u32::MAX / 2);
@@ -117,7 +114,6 @@ impl Memory {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Returns the budget of an address.
     pub(crate) fn budget_of(self: &Arc<Memory>, address: IpAddr) -> AddressBudget {
         let own = self.share_units.map(|units| {
             let mut shares = self.shares.lock();
@@ -183,8 +179,7 @@ impl AddressBudget {
         Some(self.held(bytes, own, total))
     }
 
-    /// Waits for memory and reserves it. All callers acquire the permit of the address before that of the server, which
-    /// prevents deadlocks.
+    /// All callers acquire the permit of the address before that of the server, which prevents deadlocks.
     pub(crate) async fn hold(&self, bytes: usize) -> Reservation {
         let units = self.clamp(bytes);
         let open = "semaphores of memory are never closed";

@@ -53,7 +53,6 @@ struct CodeLabels {
     code: String,
 }
 
-/// The metrics of one server.
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter<u64, AtomicU64>>,
@@ -62,7 +61,6 @@ pub(crate) struct Metrics {
     routes: RwLock<HashMap<String, Arc<RouteMetrics>>>,
     /// Number of open event streams.
     pub(crate) subscribers: Gauge,
-    /// Number of open connections.
     pub(crate) connections: Gauge,
     /// Number of connections refused because a limit of connections was reached.
     pub(crate) refused_connections: Counter<u64, AtomicU64>,
@@ -217,8 +215,7 @@ impl Metrics {
     }
 }
 
-/// Converts metrics from OpenMetrics to Prometheus's older format, in which the descriptions of counters have the suffix
-/// `_total` as well.
+/// Converts OpenMetrics to Prometheus's older format, in which descriptions of counters have the suffix `_total` too.
 pub(crate) fn to_plain(text: &str) -> String {
     let describes = |line: &str| {
         ["# HELP ", "# TYPE "]
@@ -251,7 +248,6 @@ impl Collector for Waiting {
     }
 }
 
-/// A collector of the budgets in the ledger of addresses.
 #[derive(Debug)]
 struct BudgetCollector(Arc<Ledger>);
 

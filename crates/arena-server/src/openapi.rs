@@ -52,7 +52,6 @@ const TAGS: [(&str, &str); 11] = [
     ("health", "Monitoring."),
 ];
 
-/// Returns the document's introduction.
 fn about(mode: Mode) -> String {
     let identity = match mode {
         Mode::Standalone => {

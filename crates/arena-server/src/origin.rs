@@ -15,7 +15,6 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Maximum number of characters of an origin in an error message.
 const SHOWN: usize = 200;
 
-/// The error for an invalid origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not an origin: expected \"*\" or scheme, host and optional port, such as \"https://page.example\"")]
 pub struct NoOrigin;
@@ -23,7 +22,6 @@ pub struct NoOrigin;
 /// An entry of the allowed origins. Pages of an allowed origin may write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowedOrigin {
-    /// Every origin.
     Any,
     /// A single origin, in the form in which browsers send it.
     Exactly(String),

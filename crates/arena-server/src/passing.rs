@@ -38,11 +38,9 @@ use crate::settings::NodeName;
 /// The header with the secret that nodes have in common.
 const SECRET: HeaderName = HeaderName::from_static("arena-node-key");
 
-/// The header with the name of a session's preferred node. Clients repeat it in their requests, and balancers choose
-/// the node by it.
+/// A session's preferred node. Clients repeat the header in their requests, and balancers choose the node by it.
 pub(crate) const NODE: HeaderName = HeaderName::from_static("arena-node");
 
-/// The header with the address of the client.
 const CLIENT: HeaderName = HeaderName::from_static("arena-client");
 
 /// The text from which the nodes' common secret is computed.
@@ -69,8 +67,7 @@ const MAX_PASSED: usize = 128;
 const MAX_IDLE: usize = 32;
 
 thread_local! {
-    /// The client of each thread. The task of a connection runs on the thread that opened it, so requests on it need no
-    /// other thread.
+    /// A connection's task runs on the thread that opened it, so requests on it need no other thread.
     static HTTP_CLIENT: Client<HttpConnector, Body> = client();
 }
 
@@ -85,9 +82,7 @@ fn client() -> Client<HttpConnector, Body> {
         .build(connector)
 }
 
-/// The way to the other nodes.
 pub(crate) struct Passing {
-    /// The permits for requests that are passed on.
     permits: Semaphore,
     secret: ServerSecret,
     /// The value of [`SECRET`].
@@ -130,8 +125,7 @@ impl Passing {
         Some(Passing { permits: Semaphore::new(MAX_PASSED), secret, key, name })
     }
 
-    /// Returns the address of the client for which another node has passed a request on; `None` if the request isn't of
-    /// a node.
+    /// Returns the address of the client of a request that another node has passed on; `None` for others.
     fn client_of(&self, headers: &HeaderMap) -> Option<IpAddr> {
         let key = headers.get(SECRET)?.to_str().ok()?;
         let client = headers.get(CLIENT)?.to_str().ok()?.parse().ok()?;
@@ -139,8 +133,7 @@ impl Passing {
     }
 }
 
-/// Passes a request of play on to its session's preferred node, and returns the response. Returns the request if this
-/// node has to answer it itself.
+/// Returns the response of the session's preferred node, or the request if this node has to answer it itself.
 pub(crate) async fn pass_on(arena: &Arena, request: Request) -> Result<Response, KeptRequest> {
     let Some((passing, client)) = arena.passing.as_ref().zip(address_of(request.extensions())) else {
         return Err(KeptRequest::elsewhere(request));
@@ -251,8 +244,7 @@ impl Passing {
     }
 }
 
-/// Returns the id of the session, or the invite, that a request of play is about. A wrong or missing one only makes the
-/// request more expensive.
+/// Returns the session's id or the invite. A wrong or missing one only makes the request more expensive.
 fn subject_of(parts: &Parts, body: &[u8]) -> Option<Uuid> {
     #[derive(Deserialize)]
     struct Subject<'b> {

@@ -15,12 +15,10 @@ use crate::settings::NetworkSettings;
 pub struct TrustedProxies(Vec<AddressRange>);
 
 impl TrustedProxies {
-    /// Creates the list from the proxies' addresses and ranges.
     pub fn new(ranges: Vec<AddressRange>) -> TrustedProxies {
         TrustedProxies(ranges)
     }
 
-    /// Returns true if a trusted proxy has this address.
     pub(crate) fn contain(&self, address: IpAddr) -> bool {
         self.0.iter().any(|range| range.contains(address))
     }
@@ -47,8 +45,7 @@ pub enum ClientHeader {
     /// The header of RFC 7239.
     #[serde(rename = "Forwarded")]
     Forwarded,
-    /// A header of the connection before its first request: the PROXY protocol, version 2. The connection then counts as
-    /// the client's own.
+    /// A header before the first request: the PROXY protocol, version 2. The connection counts as the client's.
     #[serde(rename = "PROXY")]
     Proxy,
 }

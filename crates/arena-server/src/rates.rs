@@ -73,8 +73,7 @@ impl Rates {
         if address.is_none_or(|address| self.is_exempt(address)) { Ok(()) } else { self.writes.admit(writer, 1) }
     }
 
-    /// Returns the name of a client's network for the queues, and the maximum number of its tickets; `None` for no
-    /// limit.
+    /// Returns the client's network for the queues, and the maximum number of its tickets; `None` for no limit.
     pub(crate) fn tickets_of(&self, address: Option<IpAddr>) -> (String, Option<i64>) {
         let network = address.map_or_else(String::new, |address| network_of(address).to_string());
         let is_limited = address.is_some_and(|address| !self.is_exempt(address));

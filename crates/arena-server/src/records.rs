@@ -41,44 +41,25 @@ pub(crate) const RELEASE: &str = env!("CARGO_PKG_VERSION");
 /// The release in the headers of sessions that don't name the release of their creation.
 const UNKNOWN_RELEASE: &str = "unknown";
 
-/// An error of the keys of records at the start of a server.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
-    /// A file in the data folder can't be used.
     #[error(transparent)]
     File(#[from] SecretFileError),
-    /// A file doesn't contain a valid key.
     #[error("invalid key in {file}: expected 64 lower-case hexadecimal digits")]
-    Key {
-        /// The path of the key's file.
-        file: String,
-    },
-    /// The handovers of a key can't be used.
+    Key { file: String },
     #[error("invalid handovers in {file}: {reason}")]
-    Handovers {
-        /// The path of the file.
-        file: String,
-        /// The reason.
-        reason: String,
-    },
-    /// The origin can't stand in a checkpoint.
+    Handovers { file: String, reason: String },
     #[error("records.origin {origin:?} must be a name without spaces and `+`, such as arena.example/log")]
-    Origin {
-        /// The origin of the settings.
-        origin: String,
-    },
+    Origin { origin: String },
 }
 
-/// An error while a record is written for a reader.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RecordFailure {
-    /// The session can't be read.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// The reader's address has read too much, or has no memory left.
     #[error("the reader is at a limit")]
     Refused(ApiError),
-    /// The record can't be made from the stored session.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The server has started and not read the log yet, so the key of a logged record is unknown.
@@ -99,7 +80,6 @@ pub(crate) struct PublishedLog {
 }
 
 impl PublishedLog {
-    /// Returns the number of leaves.
     pub(crate) fn size(&self) -> u64 {
         self.index.size()
     }
@@ -119,17 +99,14 @@ struct GrowingLog {
     outcomes: LogOutcomes,
 }
 
-/// The keys of records and the log of one server.
 pub(crate) struct Records {
     keys: RecordKeys,
     /// The log's name in checkpoints.
     pub(crate) origin: String,
     note_key: NoteKey,
-    /// True if the server keeps the log.
     keeps_log: bool,
     log: RwLock<Arc<PublishedLog>>,
-    /// The log as far as it was read. The lock is held while the log is read and signed, so that an older log never
-    /// replaces a newer one.
+    /// The lock is held during reading and signing, so that an older log never replaces a newer.
     growing: Mutex<GrowingLog>,
     /// True after an error of the sequencer, until it succeeds again. Each outage is logged once.
     is_stuck: AtomicBool,
@@ -170,7 +147,6 @@ impl Records {
         Ok(Records { keys, origin, note_key, keeps_log: settings.log, log, growing, is_stuck, writing })
     }
 
-    /// Returns the public record key, which new records are sealed with.
     pub(crate) fn record_key(&self) -> RecordPublicKey {
         self.keys.record.public_key()
     }
@@ -180,18 +156,15 @@ impl Records {
         self.keys.record.clone()
     }
 
-    /// Returns the handovers of both keys.
     pub(crate) fn handovers(&self) -> &[KeyHandover] {
         &self.keys.handovers
     }
 
-    /// Returns the key of a session's creator, which the answer to the creation contains. It is computed and never
-    /// stored.
+    /// The answer to the creation contains the key. It is computed and never stored.
     pub(crate) fn creator_key(&self, session: SessionId) -> String {
         self.keys.creators.owner_key(&format!("session/{session}"))
     }
 
-    /// Returns true if this is the key of the session's creator.
     pub(crate) fn is_creator(&self, key: &str, session: SessionId) -> bool {
         self.keys.creators.owns(key, &format!("session/{session}"))
     }
@@ -201,8 +174,7 @@ impl Records {
         Arc::clone(&self.log.read())
     }
 
-    /// Returns the commitment to a content, which stays in the record after the content is deleted. Returns `None` for
-    /// messages that are in no record.
+    /// The commitment stays in the record after the content is deleted. Returns `None` for messages in no record.
     fn commit(&self, place: ContentPlace, content: &str) -> Option<ContentHash> {
         let (session, what) = match place {
             ContentPlace::Message(Channel::Chat(session), index) => (session, format!("chat/{index}")),
@@ -252,8 +224,7 @@ impl Records {
         Ok(Some(record))
     }
 
-    /// Writes a record. `logged` are the hash and the record key of the record in the log. Returns true if the record
-    /// has that hash.
+    /// `logged` are the record's hash and record key in the log. Returns true if the record has that hash.
     fn write_with(
         &self,
         source: &RecordSource,
@@ -391,7 +362,6 @@ impl Records {
         &self.note_key
     }
 
-    /// Signs a checkpoint of the log.
     fn sign_checkpoint(&self, size: u64, root: Hash) -> String {
         let checkpoint = Checkpoint { origin: self.origin.clone(), size, root };
         checkpoint.sign(&self.keys.log).expect("the origin was checked at the start").to_string()
@@ -412,7 +382,6 @@ fn played(source: &RecordSource) -> &[ChatMessage] {
     }
 }
 
-/// Returns the data of a session's record; `None` if there is no such session.
 async fn find_source(engine: &Engine, id: SessionId) -> Result<Option<RecordSource>, EngineError> {
     match engine.record_source(id).await {
         Ok(source) => Ok(Some(forks::with_original_seed(source))),
@@ -436,7 +405,6 @@ fn digest(text: &str) -> String {
     hex::encode(&Sha256::digest(text))
 }
 
-/// True if the session has ended.
 fn has_ended(session: &Session) -> bool {
     matches!(session.phase, Phase::Ended { .. })
 }

@@ -81,8 +81,7 @@ impl Deref for Upload {
     }
 }
 
-/// The field `from`, which every body may have in standalone mode. It must be a string on all routes, even on those
-/// that ignore it.
+/// Every body may have `from` in standalone mode. It must be a string, even on routes that ignore it.
 #[derive(Deserialize)]
 struct SenderField {
     from: Option<String>,
@@ -137,15 +136,13 @@ impl Get {
         Ok(caller)
     }
 
-    /// True if the request may wait for messages. False if its connection is from the reserve and its caller is
-    /// unknown.
+    /// False if the connection is from the reserve and its caller is unknown.
     pub(crate) fn may_wait(&self) -> bool {
         !self.request_connection.as_ref().is_some_and(|request_connection| request_connection.connection.is_brief())
     }
 }
 
-/// Marks the connection as a player's if the caller holds a seat. The server doesn't close such connections in favor of
-/// new ones.
+/// The server doesn't close the connections of seat holders in favor of new ones.
 async fn mark_player(
     arena: &Arena,
     request_connection: Option<&RequestConnection>,
@@ -242,8 +239,7 @@ impl Post {
         Some(once(self.uri.path(), scope, self.key.as_ref()?, &self.body))
     }
 
-    /// Returns the idempotency token for a write by `caller`. Spectators may use any name, so their scope includes the
-    /// address.
+    /// For a write by `caller`. Spectators may use any name, so their scope includes the address.
     pub(crate) fn once_by(&self, caller: &Caller<'_>) -> Option<Once> {
         match caller {
             Caller::Named(name) if name.parse::<InviteCode>().is_err() => {
@@ -305,7 +301,6 @@ fn check_unguessable(key: Option<&str>) -> ApiResult<()> {
     Err(ApiError::bad_request("INVALID_IDEMPOTENCY_KEY", text))
 }
 
-/// Computes the idempotency token of a request.
 fn once(path: &str, scope: &str, key: &str, body: &[u8]) -> Once {
     let mut hash = Sha256::new();
     for part in [path, scope, key] {
@@ -360,10 +355,8 @@ impl Upload {
 /// for every three bytes of text.
 pub(crate) const JSON_WEIGHT: usize = 16;
 
-/// The size limit of a body.
 pub(crate) struct BodyLimit<'s> {
     pub(crate) bytes: usize,
-    /// The setting's name.
     pub(crate) setting: &'s str,
     /// Memory to reserve for each byte of the complete body, in bytes.
     pub(crate) weight: usize,
@@ -431,7 +424,6 @@ pub(crate) fn invalid_json() -> ApiError {
     ApiError::bad_request("INVALID_JSON", "Invalid JSON in request body")
 }
 
-/// True if the `Accept` header contains this media type.
 pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.any(|types| types.contains(kind))
@@ -452,7 +444,6 @@ pub(crate) fn admit(extensions: &Extensions, arena: &Arena) -> Result<Option<IpA
     Ok(address)
 }
 
-/// Returns the parameters of a path by name.
 pub(crate) async fn path_params(parts: &mut Parts) -> Result<Vec<(String, String)>, ApiError> {
     match RawPathParams::from_request_parts(parts, &()).await {
         Ok(params) => Ok(params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()),

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The header with the id of a request.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The maximum length of an id that a proxy has given, in bytes.
@@ -17,8 +16,7 @@ const MAX_GIVEN: usize = 64;
 pub(crate) struct RequestId(HeaderValue);
 
 impl RequestId {
-    /// Returns a new id of 16 hexadecimal digits. It is a hash with a secret key, since a plain number would show each
-    /// client how many requests others make.
+    /// 16 hexadecimal digits of a keyed hash: a plain number would show how many requests others make.
     pub(crate) fn new() -> RequestId {
         static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -26,8 +24,7 @@ impl RequestId {
         RequestId(HeaderValue::try_from(id).expect("digits are a valid header"))
     }
 
-    /// Returns the id that a trusted proxy or another node has given to a request. Without a valid one, returns a new
-    /// id.
+    /// A trusted proxy or another node may give an id. Without a valid one, returns a new id.
     pub(crate) fn given(headers: &HeaderMap) -> RequestId {
         let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(byte);
         let given = headers

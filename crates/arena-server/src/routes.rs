@@ -173,7 +173,6 @@ pub(crate) fn app(arena: Arena) -> Router {
         .with_state(arena)
 }
 
-/// Builds the OpenAPI description of all routes.
 fn describe(arena: &Arena) -> Description {
     let (mut schemas, mut paths) = (Vec::new(), Paths::new());
     for (needed, described, _) in list(arena) {
@@ -226,8 +225,7 @@ static DIRECT: [DirectRoute; 5] = [
 ];
 
 impl DirectRoute {
-    /// Returns the direct route of a request of a program. Web pages send an `Origin`, and need more of the
-    /// router's layers.
+    /// Only for programs: web pages send an `Origin`, and need more of the router's layers.
     pub(crate) fn of<B>(request: &axum::http::Request<B>) -> Option<&'static DirectRoute> {
         let path = request.uri().path();
         let found = DIRECT.iter().find(|route| route.path == path && route.method == request.method());
@@ -262,8 +260,7 @@ impl DirectRoute {
     }
 }
 
-/// Builds the router of the routes that MCP tools call. It has no middleware: the MCP request has already passed
-/// `attend`.
+/// It has no middleware: the MCP request has already passed `attend`.
 fn behind_tools(arena: Arena) -> Router {
     let mut router = Router::new()
         .route("/api/queue/{name}", post(queue::join_queue))
@@ -314,15 +311,13 @@ async fn method_not_allowed(request: Request) -> ApiError {
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", text)
 }
 
-/// Methods with a counter of their own. All other methods share a counter. Otherwise clients could create any number of
-/// counters with invented methods.
+/// All other methods share a counter. Otherwise clients could create any number of counters with invented methods.
 const COUNTED_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
 
 /// The route that banned addresses may use as well, for monitoring.
 pub(crate) const OPEN_TO_ALL: &str = "/health";
 
-/// The last segments of the routes that pages of other origins may not use in any mode. For MCP, the protocol requires
-/// it.
+/// The last segments of the routes that pages of other origins may not use in any mode. MCP requires it.
 const OF_OWN_ORIGIN: [&str; 2] = ["/arena/mcp", "/chat/mcp"];
 
 /// True if a route is for administrators and monitoring only.

@@ -18,7 +18,6 @@ use crate::settings::{ScriptSettings, Settings};
 /// so that half-written files are not loaded.
 const LOOK_EVERY: Duration = Duration::from_millis(1000);
 
-/// The challenge folders of an arena and their state.
 pub(crate) struct Scripts {
     folders: Vec<PathBuf>,
     sandbox: Sandbox,
@@ -76,7 +75,6 @@ impl Scripts {
         }
     }
 
-    /// Checks the folders periodically.
     pub(crate) async fn watch(mut self, engine: Engine) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -100,8 +98,7 @@ impl Scripts {
         }
     }
 
-    /// Checks all folders and loads changed ones. If `at_once` is true, a change is loaded without waiting for a second
-    /// check.
+    /// Loads changed folders. If `at_once` is true, a change is loaded without waiting for a second check.
     pub(crate) fn refresh(&mut self, engine: &Engine, at_once: bool) {
         let mut paths = BTreeSet::new();
         for folder in &self.folders {

@@ -9,7 +9,6 @@ use arena_identity::ServerSecret;
 
 /// A secret in a file of the data folder.
 pub(crate) struct SecretFile {
-    /// The file's name.
     pub(crate) file: &'static str,
     /// The secret's description, for the log.
     pub(crate) what: &'static str,
@@ -17,7 +16,6 @@ pub(crate) struct SecretFile {
     pub(crate) loss: &'static str,
 }
 
-/// A loaded secret.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Loaded {
     pub(crate) text: String,
@@ -28,30 +26,19 @@ pub(crate) struct Loaded {
 /// Maximum number of bytes to read from the file, far more than a secret needs.
 const MAX_BYTES: u64 = 4096;
 
-/// An error of a secret's file.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFileError {
-    /// The file can't be read or written.
     #[error("cannot read or write the secret file {file}")]
     File {
-        /// The path of the secret's file.
         file: String,
-        /// The system's error.
         #[source]
         source: std::io::Error,
     },
-    /// Other users can read the file.
     #[error(
         "the secret file {file} is accessible to other users: set its mode to 600. If it may have been read, \
          remove it; the server then generates a new one, and {loss}"
     )]
-    Exposed {
-        /// The path of the secret's file.
-        file: String,
-        /// The consequence of a new secret, for error messages.
-        loss: &'static str,
-    },
-    /// The system's random number generator failed.
+    Exposed { file: String, loss: &'static str },
     #[error("cannot generate a secret: the system's random number generator failed: {0}")]
     Random(getrandom::Error),
 }

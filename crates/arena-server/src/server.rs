@@ -41,7 +41,6 @@ const ENOUGH_CONNECTIONS: usize = 2_000;
 /// Number of open files that are not connections: store, log, scripts and tournaments.
 const OTHER_FILES: usize = 512;
 
-/// An error at the start of a server.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address isn't loopback, but the server has no authentication.
@@ -53,52 +52,36 @@ pub enum StartError {
     /// The address is in use or doesn't belong to this machine.
     #[error("cannot listen on {address} (choose another address with --listen; port 0 takes a free one)")]
     Listen {
-        /// The address from the settings.
         address: SocketAddr,
-        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The private address is in use or doesn't belong to this machine.
     #[error("cannot listen on {address} (network.private_listen)")]
     ListenPrivately {
-        /// The address from the settings.
         address: SocketAddr,
-        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The address for requests from other nodes is in use or doesn't belong to this machine.
     #[error("cannot listen on {address} (--node-listen)")]
     ListenToNodes {
-        /// The address from the settings.
         address: SocketAddr,
-        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The threads for connections can't be started.
     #[error("cannot start the threads that serve connections")]
     Threads(#[source] io::Error),
-    /// The store is unusable.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The settings are invalid.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// Authentication can't be prepared.
     #[error(transparent)]
     Auth(#[from] AuthError),
-    /// Tournaments can't be prepared.
     #[error(transparent)]
     Tournaments(#[from] TournamentsError),
-    /// The administrator's token is unusable.
     #[error(transparent)]
     AdminToken(#[from] AdminTokenFileError),
-    /// The keys of records are unusable.
     #[error(transparent)]
     Records(#[from] RecordsError),
-    /// The certificate of the public address is unusable.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
@@ -110,7 +93,6 @@ pub struct Server {
     private_address: Option<SocketAddr>,
     node_address: Option<SocketAddr>,
     arena: Arena,
-    /// The runner of tournaments, if enabled.
     runner: Option<Runner>,
     /// The watcher of the challenge folders, if the settings name any.
     scripts: Option<Scripts>,
@@ -268,7 +250,6 @@ impl Server {
         Ok(address)
     }
 
-    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -288,8 +269,7 @@ impl Server {
         self.node_address
     }
 
-    /// Serves until `shutdown` completes. Then the server accepts no new connections, finishes running requests and
-    /// returns.
+    /// After `shutdown`, the server accepts no new connections, finishes running requests and returns.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) {
         let Server { listeners, address, node_address, arena, runner, scripts, folder: _folder, lanes, .. } = self;
         match &arena.settings.database {
@@ -455,7 +435,6 @@ async fn start_scripts(
     }
 }
 
-/// Starts the agents and tournaments, if the settings enable them.
 fn start_tournaments(
     settings: &Settings,
     engine: &Engine,
@@ -504,8 +483,7 @@ fn room_for_connections(wanted: usize) -> usize {
              `ulimit -Hn` (systemd: LimitNOFILE) above {}",
             wanted + OTHER_FILES
         );
-        // Many systems allow fewer connections than the default limit but still enough, so that is no reason for a
-        // warning.
+        // Many systems allow fewer connections than the default limit but still enough: no reason for a warning.
         let is_enough = wanted == LimitSettings::default().connections && room >= ENOUGH_CONNECTIONS;
         match is_enough {
             true => tracing::info!(allowed, "{sentence}"),

@@ -18,7 +18,6 @@ pub(crate) fn last_response(status: &str, headers: &str, body: &str) -> String {
     )
 }
 
-/// The socket of a connection.
 pub(crate) enum Socket {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),

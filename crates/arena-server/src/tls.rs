@@ -45,20 +45,12 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// An error of a certificate or its key.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file can't be read.
     #[error("cannot read {0} (network.tls)")]
     Read(PathBuf, #[source] io::Error),
-    /// A file contains something else.
     #[error("{path} contains no {what} in PEM form (network.tls)")]
-    Pem {
-        /// The file.
-        path: PathBuf,
-        /// The missing item.
-        what: &'static str,
-    },
+    Pem { path: PathBuf, what: &'static str },
     /// The certificate and the key don't belong together, or their kind is unknown.
     #[error("cannot use the certificate with its key (network.tls)")]
     Unusable(#[source] rustls::Error),
@@ -193,7 +185,6 @@ impl Certificates {
     }
 }
 
-/// The bytes of the files.
 #[derive(PartialEq, Eq)]
 struct FileContent {
     certificate: Vec<u8>,

@@ -93,7 +93,6 @@ struct TournamentsState {
     secret: ServerSecret,
     engine: Engine,
     ledger: Arc<Ledger>,
-    /// The key that signs replays.
     sign_key: RecordKey,
     /// Absolute path of the agents' folder.
     agents: PathBuf,
@@ -113,7 +112,6 @@ struct TournamentsState {
     uploading: Arc<Semaphore>,
 }
 
-/// The state in memory.
 struct State {
     agents: BTreeMap<AgentId, Arc<AgentFacts>>,
     tournaments: BTreeMap<TournamentId, Entry>,
@@ -136,7 +134,6 @@ struct State {
     is_stopping: bool,
 }
 
-/// A tournament with its progress.
 #[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) facts: Arc<TournamentFacts>,
@@ -147,7 +144,6 @@ pub(crate) struct Entry {
     journal_bytes: u64,
 }
 
-/// A snapshot of a tournament.
 pub(crate) struct TournamentSnapshot {
     pub(crate) entry: Entry,
     /// True if the tournament is being played.
@@ -156,7 +152,6 @@ pub(crate) struct TournamentSnapshot {
     pub(crate) rate: Option<f64>,
 }
 
-/// The agent or tournament that a request has created.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum CreatedId {
     Agent(AgentId),
@@ -168,19 +163,14 @@ struct CreatedBy {
     id: CreatedId,
 }
 
-/// An error at the start of tournaments.
 #[derive(Debug, thiserror::Error)]
 pub enum TournamentsError {
-    /// A folder is unusable.
     #[error("cannot use the folder {folder}, which stores agents or tournaments")]
     Folder {
-        /// The path of the folder.
         folder: String,
-        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The thread for tournaments can't be started.
     #[error("cannot start the thread for tournaments")]
     Thread(#[source] io::Error),
 }
@@ -208,8 +198,7 @@ impl Tournaments {
             // Other nodes may be creating what looks unfinished.
             let age = if is_shared { UNFINISHED_FOR } else { Duration::ZERO };
             let prepared = folder::prepare(&folder, age).and_then(|()| {
-                // Results contain canonical paths of agents' files, so redaction needs the canonical path of the
-                // folder.
+                // Results contain canonical paths of agents' files, so redaction needs that of the folder.
                 let folder = folder.canonicalize()?;
                 Ok((folder.clone(), folder::list(&folder)?))
             });
@@ -339,22 +328,18 @@ impl Tournaments {
         [state.agents.len() as u64, state.queue.len() as u64 + u64::from(state.current.is_some())]
     }
 
-    /// Returns the key of an agent's owner.
     pub(crate) fn key_of_agent(&self, id: AgentId) -> String {
         self.0.secret.owner_key(&format!("agent/{id}"))
     }
 
-    /// True if `key` is the key of the agent's owner.
     pub(crate) fn owns_agent(&self, key: &str, id: AgentId) -> bool {
         self.0.secret.owns(key, &format!("agent/{id}"))
     }
 
-    /// Returns the key of a tournament's owner.
     pub(crate) fn key_of_tournament(&self, id: TournamentId) -> String {
         self.0.secret.owner_key(&format!("tournament/{id}"))
     }
 
-    /// True if `key` is the key of the tournament's owner.
     pub(crate) fn owns_tournament(&self, key: &str, id: TournamentId) -> bool {
         self.0.secret.owns(key, &format!("tournament/{id}"))
     }
@@ -623,8 +608,7 @@ impl Tournaments {
         Ok(())
     }
 
-    /// Writes the end of a tournament to its folder. Returns the changed facts, `None` for an unknown tournament, and
-    /// the result of writing.
+    /// Returns the changed facts, `None` for an unknown tournament, and the result of writing.
     fn end(&self, id: TournamentId, how: Ending) -> (Option<TournamentFacts>, io::Result<()>) {
         let Some(entry) = self.state().tournaments.get(&id).cloned() else { return (None, Ok(())) };
         let Entry { facts, games_played, games, .. } = entry;
@@ -734,7 +718,6 @@ impl Tournaments {
         }
     }
 
-    /// Returns the path of a match's replay.
     pub(crate) fn replay_path(&self, id: TournamentId, number: usize) -> PathBuf {
         self.folder_of(id).join(REPLAYS).join(format!("{number}.jsonl"))
     }
@@ -804,7 +787,6 @@ impl State {
         self.list_waiting().into_iter().any(|id| self.maker_of(id) != maker)
     }
 
-    /// Takes the next tournament out of the queue.
     fn take_next(&mut self) -> Option<TournamentId> {
         let waiting = self.list_waiting();
         let makers: Vec<_> = waiting.iter().map(|id| self.maker_of(*id)).collect();
@@ -842,7 +824,6 @@ impl State {
     }
 }
 
-/// Loads an agent at the start.
 fn load_agent(folder: &Path) -> io::Result<AgentFacts> {
     let facts: AgentFacts = folder::read_facts(folder)?;
     check_place(folder, &facts.id)?;

@@ -65,8 +65,7 @@ impl Drop for Verifier {
     fn drop(&mut self) {
         drop(self.jobs.take());
         if let Some(thread) = self.thread.take() {
-            // No client waits for the queued checks anymore, so they are skipped. An error means a panic, which is
-            // already logged.
+            // No client waits for the queued checks, so they are skipped. An error means a panic, which is logged.
             let _ = thread.join();
         }
     }
@@ -85,8 +84,7 @@ fn work(queue: Receiver<Job>) {
     }
 }
 
-/// Lowers this thread's priority below that of the threads that serve requests. On Linux a priority applies to
-/// a single thread.
+/// Lowers the priority below that of the threads that serve requests. On Linux it applies to a single thread.
 fn yield_to_others() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::nice(10) {

@@ -49,8 +49,7 @@ use layout::{NavEntry, Page};
 pub(crate) use layout::{explained, head, top};
 pub use site::{SiteLink, SiteSettings};
 
-/// The content security policy of pages: resources from this server only, and no inline scripts. A script in a player's
-/// text wouldn't run.
+/// Resources from this server only, and no inline scripts. Scripts in a player's text don't run.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; \
      form-action 'self'; frame-ancestors 'none'",

@@ -17,7 +17,6 @@ use crate::{AuditEntry, CommitError, EndingNo, SessionNo, Store, StoreError};
 /// the chat and in the operator channel.
 const ARCHIVED: &str = "session = $1 AND (channel = 0 AND idx <= $2 OR channel = 1 AND idx <= $3 OR channel = 3)";
 
-/// The messages of a channel in an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ArchivedChannel {
     /// The number of messages, which are the first ones of the channel.
@@ -26,20 +25,14 @@ pub struct ArchivedChannel {
     pub last_at: Timestamp,
 }
 
-/// A session to archive, as its archive has it.
 #[derive(Debug, Clone)]
 pub struct NewArchive {
-    /// The session.
     pub session: SessionNo,
     /// The path of the file in the archive's folder. Each archival has a file of its own.
     pub file: String,
-    /// The hash of the file.
     pub sha256: ContentHash,
-    /// The time of the archival.
     pub at: Timestamp,
-    /// The chat.
     pub chat: ArchivedChannel,
-    /// The operator channel.
     pub operator: ArchivedChannel,
     /// The number of all messages in the archive, with inputs.
     pub messages: u64,
@@ -47,7 +40,6 @@ pub struct NewArchive {
     pub hidden: u64,
 }
 
-/// The file of an archived session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchivedFile {
     /// The path of the file in the archive's folder.
@@ -187,7 +179,6 @@ impl Store {
 /// The time in the note of a file that is to be removed.
 const REMOVED: Timestamp = Timestamp(0);
 
-/// Notes a file that is to be removed.
 pub(crate) async fn note_removed_file(writing: &mut Writing, file: &str) -> Result<(), Failure> {
     note_file(writing, file, REMOVED).await
 }

@@ -8,12 +8,9 @@ use crate::tables::to_json;
 use crate::value::{Columns, Value, count};
 use crate::{CommitError, Page, Store, StoreError};
 
-/// An action of an administrator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditEntry {
-    /// The time of the action.
     pub at: Timestamp,
-    /// The network address of the request.
     pub address: String,
     /// The action's name, such as `ban`.
     pub action: String,
@@ -25,8 +22,7 @@ pub struct AuditEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AuditNo(pub u64);
 
-/// Adds an entry. Callers add it last in a transaction, because other nodes can't number their entries until the
-/// commit.
+/// Callers add it last in a transaction, because other nodes can't number their entries until the commit.
 pub(crate) async fn record(writing: &mut Writing, entry: &AuditEntry) -> Result<AuditNo, WriteError> {
     writing.take_turn().await?;
     let sql = "INSERT INTO audit (no, at, address, action, detail)

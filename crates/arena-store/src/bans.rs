@@ -10,19 +10,15 @@ use crate::audit::record;
 use crate::value::{Columns, Value};
 use crate::{AuditEntry, CommitError, Store, StoreError};
 
-/// A ban of a user or of a range of addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ban {
-    /// The banned user or addresses.
     pub subject: BanSubject,
     /// The reason for the ban, as a sentence that the banned user sees.
     pub reason: String,
-    /// The time of the ban.
     pub at: Timestamp,
 }
 
 impl Ban {
-    /// Reads a ban from its stored form.
     pub(crate) fn read(subject: &str, reason: String, at: Timestamp) -> Result<Ban, StoreError> {
         let subject = BanSubject::parse(subject).ok_or_else(|| StoreError::Damaged {
             what: format!("the ban of {subject}"),
@@ -35,9 +31,7 @@ impl Ban {
 /// The subject of a ban. The table's key is the subject's text: `user:` and an id, or `address:` and a range.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BanSubject {
-    /// A user, identified by id.
     User(UserId),
-    /// All clients with an address in this range.
     Addresses(AddressRange),
 }
 
@@ -66,7 +60,6 @@ impl BanSubject {
 /// An IPv4 address in IPv6 notation (`::ffff:10.0.0.1`) is treated as the IPv4 address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AddressRange {
-    /// The first address of the range.
     first: IpAddr,
     /// The length of the common prefix in bits.
     prefix: u8,
@@ -76,16 +69,13 @@ pub struct AddressRange {
 /// error's text follows the word "is".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressRangeError {
-    /// The text isn't an address or a range.
     #[error("not an IP address or a range such as 192.0.2.0/24 or 2001:db8::/32")]
     Malformed,
-    /// The range includes loopback addresses.
     #[error("a range that includes loopback addresses, which cannot be banned")]
     Loopback,
 }
 
 impl AddressRange {
-    /// Returns true if the range includes the address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         address.is_ipv4() == self.first.is_ipv4() && first_of(address, self.prefix) == self.first

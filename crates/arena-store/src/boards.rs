@@ -15,11 +15,8 @@ use crate::{Store, StoreError};
 /// A board, with the options and terms of the games that count on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoardFacts {
-    /// The board's id.
     pub id: BoardId,
-    /// The options of the games that count on the board.
     pub options: Json,
-    /// The versions of the rules and of the prompt in these games.
     pub terms: BoardTerms,
 }
 
@@ -39,8 +36,7 @@ pub(crate) fn row_of(session: &Session) -> Option<(BoardId, BoardRow)> {
     Some((facts.board()?, row))
 }
 
-/// Returns the id and the row of a board, from a session's columns type, options, rated and script. Returns `None` if a
-/// column is invalid.
+/// The row has a session's columns type, options, rated and script. Returns `None` if a column is invalid.
 fn row_of_kind(row: &dyn Columns) -> Option<(BoardId, BoardRow)> {
     let challenge = row.text(0).ok()?.to_owned();
     let options: Json = serde_json::from_str(row.text(1).ok()?).ok()?;
@@ -68,7 +64,6 @@ impl Store {
     }
 }
 
-/// Computes the boards from the sessions.
 async fn boards_played(db: &mut Db) -> Result<BTreeMap<BoardId, BoardRow>, Failure> {
     let boards = db.list(PLAYED_KINDS, &[], |row| Ok(row_of_kind(row))).await?;
     Ok(boards.into_iter().flatten().collect())

@@ -21,12 +21,9 @@ const BYTES: usize = 4 * 1024 * 1024;
 /// The row of `notes` that a store has while it is the target of a copy.
 const COPYING: &str = "copying";
 
-/// The place of a store.
 #[derive(Debug, Clone)]
 pub enum StorePlace {
-    /// A data folder.
     Folder(PathBuf),
-    /// A Postgres database.
     Database(Box<DatabaseUrl>),
 }
 
@@ -39,27 +36,20 @@ impl Display for StorePlace {
     }
 }
 
-/// The rows that a copy has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CopiedRows {
-    /// The number of sessions.
     pub sessions: u64,
-    /// The number of users.
     pub users: u64,
     /// The number of messages, with inputs.
     pub messages: u64,
 }
 
-/// The reason why a store can't be copied.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// A store can't be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no store to copy.
     #[error("{0} has no store to copy")]
     NoStore(String),
-    /// The target has data.
     #[error("{0} isn't empty; copy into a new folder or a new database")]
     NotEmpty(String),
 }
@@ -163,7 +153,6 @@ async fn note(target: &Store, sql: &'static str) -> Result<(), CommitError> {
         .await
 }
 
-/// The content of a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Content {
     Integer,
@@ -188,7 +177,6 @@ const PROSE: &[(&str, &[&str])] = &[
     ("users", &["id", "username", "model"]),
 ];
 
-/// A table to copy.
 struct CopiedTable {
     name: String,
     columns: Vec<(String, Content)>,
@@ -233,7 +221,6 @@ fn tables() -> Result<Vec<CopiedTable>, StoreError> {
     Ok(tables)
 }
 
-/// A value of a row.
 #[derive(Clone)]
 enum Cell {
     Integer(Option<i64>),

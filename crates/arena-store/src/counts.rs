@@ -35,7 +35,6 @@ pub(crate) struct Delta {
 }
 
 impl Delta {
-    /// Adds `n` to the count of a session's block, type and status.
     pub(crate) fn add_session(&mut self, no: i64, facts: &SessionFacts, status: Status, n: i64) {
         let kind = if facts.is_unlisted { UNLISTED } else { facts.challenge.as_str() };
         self.add(no, kind, status, n);

@@ -21,7 +21,6 @@ pub(crate) enum Db {
     /// the first poll: see [`at_once`].
     Sqlite(rusqlite::Connection),
     Postgres(Arc<Client>),
-    /// A connection from the pool of readers.
     Reader(PooledConnection),
 }
 
@@ -76,7 +75,6 @@ pub(crate) fn parameters<'p>(values: &'p [Value<'_>]) -> Vec<&'p (dyn ToSql + Sy
     values.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
 }
 
-/// Calls `see` with each row of a statement's result.
 pub(crate) fn each_of_sqlite(
     connection: &rusqlite::Connection,
     sql: &str,
@@ -136,7 +134,6 @@ impl Db {
         Ok(list)
     }
 
-    /// Returns the first row of a statement's result.
     pub(crate) async fn find<T: Send>(
         &mut self,
         sql: &str,
@@ -165,7 +162,6 @@ impl Db {
         Ok(client.execute(sql, &parameters(values)).await?)
     }
 
-    /// Runs statements without parameters.
     pub(crate) async fn batch(&mut self, sql: &str) -> Result<(), Failure> {
         match self {
             Db::Sqlite(connection) => Ok(connection.execute_batch(&Dialect::Sqlite.sql(sql))?),
@@ -174,8 +170,7 @@ impl Db {
         }
     }
 
-    /// Prepares the transaction for statements that read whole tables. Only Postgres needs other settings for such
-    /// statements.
+    /// Only Postgres needs other settings for statements that read whole tables.
     pub(crate) async fn read_whole_tables(&mut self) -> Result<(), Failure> {
         match self.dialect() {
             Dialect::Sqlite => Ok(()),

@@ -12,23 +12,17 @@ use crate::tables::{Sessions, players_text, read_session, to_json};
 use crate::value::Value;
 use crate::{AuditEntry, CommitError, Store};
 
-/// The deletion of a user.
 pub struct UserDeletion {
-    /// The user.
     pub user: UserId,
-    /// The id that takes the place of the user's id in the list of users, whose rows are never removed. No other user
-    /// may have it.
+    /// Replaces the user's id in the list of users, whose rows are never removed. No other user may have it.
     pub placeholder: UserId,
     /// A function that returns the commitment to the user's id in the record of a session, where the user had this seat.
     pub commit: Box<dyn Fn(SessionId, Seat) -> ContentHash + Send + Sync>,
-    /// The audit entry.
     pub audit: AuditEntry,
 }
 
-/// The result of a deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeletionOutcome {
-    /// There is no such user.
     Unknown,
     /// The user has seats in these sessions, which haven't ended, so nothing was changed.
     Playing(Vec<SessionId>),

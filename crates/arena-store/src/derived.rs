@@ -82,7 +82,6 @@ impl Suspicion {
     }
 }
 
-/// The derived tables that disagree with the sessions.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct DerivedFaults {
     pub(crate) counts: bool,
@@ -111,7 +110,6 @@ impl DerivedFaults {
         all.into_iter().filter(|(wrong, _)| *wrong).map(|(_, mend)| mend).collect()
     }
 
-    /// Logs the repaired tables.
     pub(crate) fn log_repairs(&self) {
         let users = self.users.len();
         let mut tables = Vec::new();
@@ -209,8 +207,7 @@ pub(crate) fn users_in(players: &str) -> Vec<String> {
     users
 }
 
-/// Checksums of each user's sessions. With them, the stored histories are compared with the sessions without loading
-/// either list into memory.
+/// Checksums of each user's sessions, to compare the stored histories with them without either list in memory.
 #[derive(Default)]
 pub(crate) struct Histories {
     by_user: HashMap<u64, Compared>,
@@ -237,7 +234,6 @@ fn spread(no: i64) -> u64 {
 }
 
 impl Histories {
-    /// Adds an ended session to the checksums of its players.
     pub(crate) fn add_session(&mut self, no: i64, players: &str) {
         for user in users_in(players) {
             let compared = self.by_user.entry(key_of(&user)).or_default();
@@ -374,7 +370,6 @@ async fn find_names(db: &mut Db, users: &HashSet<u64>) -> Result<Vec<String>, Fa
     Ok(names.into_iter().collect())
 }
 
-/// Reads the histories of these users from the sessions.
 async fn read_histories(db: &mut Db, users: &[String]) -> Result<Piece, Failure> {
     db.read_whole_tables().await?;
     let mut piece = Piece::of(users);

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use crate::tables::Sessions;
 use crate::value::Value;
 
-/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Integer,
@@ -26,7 +25,6 @@ impl Kind {
     }
 }
 
-/// The statements that write a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColumnWrites {
     /// Only the insertion of the row.
@@ -38,7 +36,6 @@ pub(crate) enum ColumnWrites {
     Indexed,
 }
 
-/// A column of a table.
 #[derive(Debug)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
@@ -53,10 +50,8 @@ pub(crate) trait Table {
     /// The data from which a row is written.
     type Row<'r>;
 
-    /// Returns the value of a column.
     fn value<'r>(row: &Self::Row<'r>, column: usize) -> Value<'r>;
 
-    /// Returns the values of a new row.
     fn values<'r>(row: &Self::Row<'r>) -> impl Iterator<Item = Value<'r>> {
         (0..Self::COLUMNS.len()).map(|column| Self::value(row, column))
     }
@@ -93,7 +88,6 @@ macro_rules! table {
 
 pub(crate) use table;
 
-/// The SQL dialect of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Sqlite,
@@ -213,8 +207,7 @@ pub(crate) fn updated(indexed: bool) -> impl Iterator<Item = usize> {
     Sessions::COLUMNS.iter().enumerate().filter(move |(_, column)| is_updated(column)).map(|(at, _)| at)
 }
 
-/// Builds the statement that updates a session. Its first two parameters are the session's number and version; the
-/// columns of [`updated`] follow.
+/// The first two parameters are the session's number and version; the columns of [`updated`] follow.
 pub(crate) fn update_sessions(dialect: Dialect, indexed: bool) -> String {
     let columns: Vec<&Column> = updated(indexed).map(|at| &Sessions::COLUMNS[at]).collect();
     let names: Vec<&str> = columns.iter().map(|column| column.name).collect();

@@ -55,8 +55,7 @@ impl Store {
         );
         let mut next = after.map_or(1, |after| after.0 + 1);
         loop {
-            // The loop continues with the next block if the block has no such sessions after `after`, or if its count
-            // is too high.
+            // The loop continues with the next block if this one has none after `after`, or its count is too high.
             let Some(block) = self.mirror().counts.read().find_running(next) else { return Ok(Vec::new()) };
             let range = [next.max(*block.start()).into(), (*block.end()).into()];
             let sessions = self.list(&sql, &range, read_session).await?;

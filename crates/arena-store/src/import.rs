@@ -9,21 +9,16 @@ use crate::audit::AuditNo;
 use crate::users::{find_user, write_profile};
 use crate::{CommitError, Store};
 
-/// An ended session to import.
 #[derive(Debug)]
 pub struct ImportedSession {
-    /// The session.
     pub session: Session,
     /// The session's messages, with indexes 1, 2, 3 … in each channel.
     pub messages: Vec<ChatMessage>,
-    /// The number of the audit entry about the import.
     pub import: AuditNo,
 }
 
-/// The result of importing a session or user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImportOutcome {
-    /// The session or user was imported.
     New,
     /// The session or user exists already, and stays unchanged.
     Known,

@@ -69,7 +69,6 @@ impl Queued {
 pub(crate) struct Writing {
     pub(crate) db: Db,
     pub(crate) scoring: Arc<Scoring>,
-    /// The last assigned row numbers.
     pub(crate) numbers: Numbers,
     pub(crate) effects: Effects,
     /// The journal entry for other nodes. It is written only if the database is shared.
@@ -127,8 +126,7 @@ pub(crate) struct Effects {
     pub(crate) erased: bool,
     /// Derived tables to recompute after all other writes.
     pub(crate) mend: Vec<Mend>,
-    /// True if nothing was written. Such a transaction is no evidence that the store can write. Only Postgres uses this
-    /// field.
+    /// True if nothing was written, which is no evidence that the store can write. Only Postgres uses this field.
     pub(crate) nothing: bool,
     /// A description of an impossible value that the write found in a derived table.
     pub(crate) suspect: Option<&'static str>,
@@ -145,7 +143,6 @@ impl Effects {
     }
 }
 
-/// The error of a write.
 pub(crate) enum WriteError {
     /// The database failed. The whole transaction must be rolled back.
     Failed(Failure),
@@ -220,8 +217,7 @@ where
 
     fn finish(self: Box<Self>, outcome: Result<(), CommitError>) {
         let Intent { result, reply, .. } = *self;
-        // A durable write always has a result. If the result is missing, the caller must not assume that nothing has
-        // changed.
+        // A durable write always has a result. Without one, the caller must not assume that nothing has changed.
         let result = outcome.and_then(|()| result.ok_or(CommitError::Unavailable(StoreError::Unsure)));
         // A failure to send means that the caller has stopped waiting. The write is valid anyway.
         let _ = reply.send(result);

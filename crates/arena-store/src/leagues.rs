@@ -15,7 +15,6 @@ use crate::tables::{read_bytes, to_json};
 use crate::value::{Columns, Value, count};
 use crate::{CommitError, Store, StoreError};
 
-/// The internal number of a league.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LeagueNo(pub i64);
 
@@ -23,51 +22,39 @@ pub struct LeagueNo(pub i64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LeagueAgentNo(pub i64);
 
-/// The data of a new league.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewLeague {
     /// The name, which is unique.
     pub name: String,
-    /// The rules.
     pub rules: LeagueRules,
     /// The version of the game's rules in the first season.
     pub rules_version: u32,
     /// The seed of the league. The seeds of all pairings are derived from it.
     pub seed: Seed,
-    /// The time of the league's creation.
     pub at: Timestamp,
 }
 
 /// The game of a league and its conditions. They never change, so that results stay comparable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeagueRules {
-    /// The name of the game.
     pub game: String,
     /// Options of the game that differ from the defaults.
     pub options: Map<String, serde_json::Value>,
-    /// The number of agents in a game.
     pub seats: usize,
     /// True if a pairing has one game for each seat, all with the same seed, in which the agents rotate through the
     /// seats. If false, a pairing is one game.
     pub paired: bool,
-    /// The time limits of agents.
     pub limits: TimeLimits,
     /// The sandbox of agents, as a JSON object that the runner defines.
     pub sandbox: serde_json::Value,
 }
 
-/// A league.
 #[derive(Debug, Clone, PartialEq)]
 pub struct League {
-    /// The league's internal number.
     pub no: LeagueNo,
-    /// The name.
     pub name: String,
-    /// The rules.
     pub rules: LeagueRules,
-    /// The seed of the league. The seeds of all pairings are derived from it.
     pub seed: Seed,
-    /// The time of the league's creation.
     pub created_at: Timestamp,
     /// The number of the league's current season, from 1.
     pub season: u32,
@@ -75,25 +62,20 @@ pub struct League {
     pub rules_version: u32,
 }
 
-/// A season.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeagueSeason {
     /// The season's number, from 1.
     pub number: u32,
-    /// The time of the season's beginning.
     pub began_at: Timestamp,
     /// The time of the season's end; `None` for the current season.
     pub ended_at: Option<Timestamp>,
-    /// The version of the game's rules for the season's games.
     pub rules_version: u32,
-    /// The number of games in the season.
     pub games: u64,
 }
 
 /// The facts that identify a version of an agent. Agents that differ in any of these facts are different versions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NewLeagueAgent {
-    /// The name in the league.
     pub name: String,
     /// The version as declared by its owner or manifest.
     pub version: Option<String>,
@@ -109,22 +91,17 @@ pub struct NewLeagueAgent {
     pub sha256: Option<String>,
 }
 
-/// A version of an agent of a league.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeagueAgent {
-    /// The version's internal number.
     pub no: LeagueAgentNo,
     /// The number of the version among those with the same name, from 1 in the order of entry.
     pub generation: u32,
-    /// The facts that identify the version.
     pub facts: NewLeagueAgent,
-    /// The time at which the version entered the league.
     pub added_at: Timestamp,
     /// The time at which the version left the league; `None` while the version is a member.
     pub removed_at: Option<Timestamp>,
 }
 
-/// A game that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeagueGame {
     /// The game's number, from 1 in the order in which the league's games ended. The store assigns it.
@@ -135,14 +112,12 @@ pub struct LeagueGame {
     pub meeting: u64,
     /// The number of the game in its pairing, from 1.
     pub leg: usize,
-    /// The time of the game's end.
     pub ended_at: Timestamp,
     /// The result. The store keeps neither the moves nor the scores of challenges.
     pub result: MatchResult<LeagueAgentNo>,
 }
 
 impl Store {
-    /// Returns a reader of the store's leagues.
     pub fn leagues(&self) -> Leagues {
         Leagues(match self {
             Store::Sqlite(store) => Readers::Sqlite(store.readers.clone()),

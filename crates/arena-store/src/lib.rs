@@ -62,15 +62,13 @@ pub use store::Store;
 pub use tickets::{QueueLimits, QueuedTicket, TicketRefusal};
 pub use users::{ProfileWrite, Recount, Totals};
 
-/// The internal number of a session. Numbers are small and follow the order of creation. The default is before all
-/// sessions.
+/// Internal numbers are small and follow the order of creation. The default is before all sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct SessionNo(pub(crate) i64);
 
 /// The changes of one or several transitions of a session.
 #[derive(Debug)]
 pub struct Commit {
-    /// The change of the session.
     pub change: SessionChange,
     /// New messages. Each message has the next index of its channel, and an input the session's version after it.
     pub messages: Vec<ChatMessage>,
@@ -78,16 +76,12 @@ pub struct Commit {
     pub answers: Vec<NewAnswer>,
 }
 
-/// The change of a session in a [`Commit`].
 #[derive(Debug)]
 pub enum SessionChange {
-    /// A new session.
     Create(Box<Session>),
     /// A new state of an existing session. The store must have the version `before`.
     Update {
-        /// The session.
         no: SessionNo,
-        /// The version before the transitions.
         before: u64,
         /// The state after the transitions.
         session: Box<Session>,
@@ -115,27 +109,21 @@ pub struct NewAnswer {
     pub key: [u8; 32],
     /// SHA-256 of the request's body. It distinguishes a repeated request from a different one with the same key.
     pub request: [u8; 32],
-    /// The body of the answer.
     pub body: String,
-    /// The time of the answer.
     pub at: Timestamp,
 }
 
-/// An answer that the store has kept under an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnswer {
     /// SHA-256 of the body of the answered request.
     pub request: [u8; 32],
-    /// The body of the answer.
     pub body: String,
 }
 
 /// A session with the state of its channels.
 #[derive(Debug)]
 pub struct StoredSession {
-    /// The session's internal number.
     pub no: SessionNo,
-    /// The session.
     pub session: Session,
     /// The number of messages in the session's chat channel.
     pub chat_len: u64,
@@ -145,7 +133,6 @@ pub struct StoredSession {
     pub last_activity: Timestamp,
 }
 
-/// A filter for lists of sessions.
 #[derive(Debug, Clone, Default)]
 pub struct SessionFilter {
     /// The required challenge type; `None` matches every type.
@@ -157,7 +144,6 @@ pub struct SessionFilter {
 /// A page of a list, and the length of the whole list.
 #[derive(Debug)]
 pub struct Page<T> {
-    /// The items of this page.
     pub items: Vec<T>,
     /// Number of items on all pages.
     pub total: u64,
@@ -169,26 +155,20 @@ pub enum CommitError {
     /// Another commit changed the session first. The caller should load the session again and repeat its decision.
     #[error("the session has changed since it was loaded")]
     Conflict,
-    /// A request with the same idempotency key already has an answer.
     #[error("a request with this idempotency key was answered before")]
     Answered(StoredAnswer),
-    /// The store can't write at present.
     #[error("the store cannot write")]
     Unavailable(#[source] StoreError),
 }
 
-/// An error of the store.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// Another process has the store open.
     #[error("the data folder {folder} is in use by another arena (process {holder})")]
     InUse {
-        /// The data folder.
         folder: String,
         /// The process id of the other arena, or `unknown`.
         holder: String,
     },
-    /// A newer version of the program created the store.
     #[error(
         "the store has schema version {found}, and this program supports versions up to {known}; use the newer arena that created the store"
     )]
@@ -198,46 +178,25 @@ pub enum StoreError {
         /// Newest schema version that this program supports.
         known: i64,
     },
-    /// The folder can't be created, read or written.
     #[error("the data folder {folder} cannot be used: {reason}")]
-    Folder {
-        /// The data folder.
-        folder: String,
-        /// The system's error.
-        reason: String,
-    },
+    Folder { folder: String, reason: String },
     /// A start has found fewer commits than were acknowledged.
     #[error("acknowledged commits are lost: read {file}, and remove it to go on with what is left")]
-    Lost {
-        /// The file with the report.
-        file: String,
-    },
+    Lost { file: String },
     /// The database doesn't answer, or the server isn't a Postgres server.
     #[error("the database {database} cannot be reached: {reason}")]
     Unreachable {
         /// The database, without secrets.
         database: String,
-        /// The system's error.
         reason: String,
     },
     /// The database refuses access, or can't contain a store.
     #[error("the database {database} cannot be used: {reason}")]
-    Refused {
-        /// The database.
-        database: String,
-        /// The database's error.
-        reason: String,
-    },
-    /// The store is the target of a copy that didn't finish.
+    Refused { database: String, reason: String },
     #[error("{place} has an unfinished copy of another store; delete it and copy again")]
-    Unfinished {
-        /// The data folder or the database.
-        place: String,
-    },
-    /// Another arena uses the database.
+    Unfinished { place: String },
     #[error("the database {database} is in use by another arena ({holder}); only one arena at a time can use it")]
     Taken {
-        /// The database.
         database: String,
         /// The address of the other arena, if known.
         holder: String,
@@ -248,7 +207,6 @@ pub enum StoreError {
          nodes first"
     )]
     TakenByNodes {
-        /// The database.
         database: String,
         /// The address of one of the nodes.
         holder: String,
@@ -258,29 +216,19 @@ pub enum StoreError {
         "another arena has exclusive use of the database {database} ({holder}): stop it first, or start all arenas that share the \
          database with --shared or --nats-url"
     )]
-    TakenAlone {
-        /// The database.
-        database: String,
-        /// The address of the other arena.
-        holder: String,
-    },
+    TakenAlone { database: String, holder: String },
     /// This node's schema, scoring or [`NodeTerms`] differ from those of the nodes that share the database.
     #[error(
         "the nodes that share the database {database} have a different {what}; use the same on all nodes, or stop the \
          other nodes first"
     )]
     Differs {
-        /// The database.
         database: String,
         /// The term that differs.
         what: String,
     },
-    /// Another arena has used the database while the connection was lost, so this process's memory is outdated.
     #[error("another arena has used the database {database} since the connection was lost; restart this arena")]
-    Superseded {
-        /// The database.
-        database: String,
-    },
+    Superseded { database: String },
     /// The connection, a disk or the writer failed during a commit. It is unknown if the commit was stored.
     #[error("the store failed during a commit; it is unknown if the commit was stored")]
     Unsure,
@@ -292,10 +240,8 @@ pub enum StoreError {
     Damaged {
         /// The row, such as `session` and its id.
         what: String,
-        /// The damage.
         reason: String,
     },
-    /// The store has been closed.
     #[error("the store is closed")]
     Closed,
 }
@@ -316,8 +262,6 @@ impl From<rusqlite::Error> for StoreError {
 /// A session with its wake-up time, from the list of due sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
-    /// The session's id.
     pub id: SessionId,
-    /// The session's wake-up time.
     pub at: Timestamp,
 }

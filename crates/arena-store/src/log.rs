@@ -14,12 +14,10 @@ use crate::{CommitError, EndingNo, SessionNo, Store, StoreError};
 /// A leaf to append: its session, its kind, its line and the hash of the line.
 pub type NewLeaf = (Option<SessionId>, String, String, [u8; 32]);
 
-/// A leaf of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredLeaf {
     /// The leaf's number, from 0.
     pub n: u64,
-    /// The session of the leaf, if it has one.
     pub session: Option<SessionId>,
     /// The kind, such as `created`.
     pub kind: String,
@@ -32,9 +30,7 @@ pub struct StoredLeaf {
 /// The position up to which the events of the store are in the log. The default is the position before all events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LogCursor {
-    /// The last created session.
     pub created: SessionNo,
-    /// The last ended session.
     pub ended: EndingNo,
     /// The number of the last removal.
     pub removed: u64,
@@ -43,51 +39,35 @@ pub struct LogCursor {
 /// A session, with the facts of its creation that the log needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreatedSession {
-    /// The number of the session.
     pub no: SessionNo,
-    /// The id.
     pub id: SessionId,
-    /// The challenge.
     pub challenge: String,
     /// The seed, unless it is unknown because the session was imported.
     pub seed: Option<Seed>,
-    /// The time of the creation.
     pub at: Timestamp,
     /// True if the session counts on a leaderboard.
     pub is_rated: bool,
     /// True if no list shows the session.
     pub is_unlisted: bool,
-    /// True if the session was imported.
     pub is_imported: bool,
 }
 
-/// An ended session, with the facts that the log needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedSession {
-    /// The position in the order of endings.
     pub n: EndingNo,
-    /// The number of the session.
     pub no: SessionNo,
-    /// The id.
     pub id: SessionId,
-    /// The time of the end.
     pub at: Timestamp,
-    /// The kind of the end.
     pub ending: Ending,
-    /// True if no list shows the session.
     pub is_unlisted: bool,
-    /// True if the session was imported.
     pub is_imported: bool,
 }
 
-/// A session that was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemovedSession {
     /// The number of the removal: later removals have greater numbers.
     pub n: u64,
-    /// The id of the session.
     pub id: SessionId,
-    /// The time of the removal.
     pub at: Timestamp,
     /// The reason: [`RemovedSession::EXPIRED`], [`RemovedSession::ADMINISTRATOR`] or [`RemovedSession::CREATOR`].
     pub reason: String,

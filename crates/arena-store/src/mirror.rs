@@ -57,7 +57,6 @@ pub(crate) fn is_count_wrong(after: Option<i64>, before: Option<i64>, change: i6
     after.is_none_or(|after| !(0..=BLOCK).contains(&after) || before.is_some_and(|before| before + change != after))
 }
 
-/// Returns true if a stored total is out of range.
 pub(crate) fn is_total_wrong(after: Option<i64>) -> bool {
     after.is_none_or(|after| after < 0)
 }

@@ -21,7 +21,6 @@ use crate::{
     AuditNo, Commit, CommitError, NewAnswer, RemovedSession, SessionChange, SessionNo, StoreError, StoredAnswer,
 };
 
-/// One transition of a batch.
 pub(crate) enum BatchItem<'b> {
     Commit(&'b Commit),
     Import(&'b ImportedSession),
@@ -29,15 +28,13 @@ pub(crate) enum BatchItem<'b> {
     Ended(SessionNo, &'b Session),
 }
 
-/// The result of one transition.
 #[derive(Debug)]
 pub(crate) enum Done {
     Committed(SessionNo),
     Imported(ImportOutcome),
 }
 
-/// The last assigned row numbers. New rows get the next numbers. In a shared database, the database assigns the numbers
-/// instead.
+/// The last assigned row numbers. New rows get the next numbers. A shared database assigns the numbers instead.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Numbers {
     pub(crate) session: i64,
@@ -79,7 +76,6 @@ pub(crate) struct RowsWanted<'b> {
     pub(crate) codes: Vec<InviteCode>,
     /// Channels that get new messages.
     pub(crate) channels: BTreeSet<ChannelKey>,
-    /// The number of new sessions.
     pub(crate) new_sessions: i64,
 }
 
@@ -87,8 +83,7 @@ fn channel_of(no: i64, channel: Channel) -> ChannelKey {
     (if channel == Channel::Invites { 0 } else { no }, channel_number(channel))
 }
 
-/// Returns the messages of a commit that extend their channels by one. Inputs don't: their indexes are versions of the
-/// session, which the commit compares anyway.
+/// Inputs extend no channel: their indexes are versions of the session, which the commit compares anyway.
 fn grown(commit: &Commit) -> impl Iterator<Item = &ChatMessage> {
     commit.messages.iter().filter(|message| !message.channel.is_inputs())
 }
@@ -147,11 +142,9 @@ impl<'b> RowsWanted<'b> {
 #[derive(Default)]
 pub(crate) struct RowsFound {
     pub(crate) answers: HashMap<[u8; 32], StoredAnswer>,
-    /// Sessions by number.
     pub(crate) sessions: HashMap<i64, KnownSession>,
     /// True if the sessions of [`RowsWanted::present`] are known to exist. The backend then hasn't looked them up.
     pub(crate) are_present: bool,
-    /// Users by id.
     pub(crate) users: HashMap<String, KnownUser>,
     pub(crate) ids: BTreeSet<SessionId>,
     pub(crate) codes: BTreeSet<InviteCode>,
@@ -159,7 +152,6 @@ pub(crate) struct RowsFound {
     pub(crate) shared: Option<SharedRows>,
 }
 
-/// Data that other nodes may have changed.
 #[derive(Default)]
 pub(crate) struct SharedRows {
     /// Lengths of the channels that get new messages.
@@ -168,7 +160,6 @@ pub(crate) struct SharedRows {
     pub(crate) numbers: VecDeque<i64>,
 }
 
-/// The stored state of a session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KnownSession {
     pub(crate) version: i64,
@@ -176,7 +167,6 @@ pub(crate) struct KnownSession {
     pub(crate) wake_at: Option<i64>,
 }
 
-/// A user's number and career.
 pub(crate) struct KnownUser {
     pub(crate) no: i64,
     pub(crate) career: Career,
@@ -186,7 +176,6 @@ pub(crate) struct KnownUser {
     pub(crate) changed: bool,
 }
 
-/// An update of a session.
 pub(crate) struct Update<'b> {
     /// The version that the store has before the update.
     pub(crate) before: i64,
@@ -195,7 +184,6 @@ pub(crate) struct Update<'b> {
     pub(crate) session: &'b Session,
 }
 
-/// The rows that a batch writes.
 pub(crate) struct BatchPlan<'b> {
     known: RowsFound,
     counting: &'b Counting<'b>,
@@ -372,8 +360,7 @@ impl<'b> BatchPlan<'b> {
         Ok(SessionNo(no))
     }
 
-    /// Adds an ended session to its players' careers, to the boards and to the totals. An unlisted session counts in
-    /// none of them.
+    /// Adds an ended session to its players' careers, the boards and the totals. Unlisted ones count nowhere.
     fn end(&mut self, no: SessionNo, session: &'b Session) {
         // In a shared database, this number is provisional: the ending gets its final number during the node's turn to
         // commit. All players already have numbers.
@@ -422,7 +409,6 @@ impl<'b> BatchPlan<'b> {
         self.removed.iter().map(removal).collect()
     }
 
-    /// Returns the rows of the careers that the batch changes.
     pub(crate) fn careers(&self) -> impl Iterator<Item = CareerRow<'_>> {
         self.known.users.values().filter(|user| user.changed).map(|user| CareerRow::Career(user.no, &user.career))
     }

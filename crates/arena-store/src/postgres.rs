@@ -53,8 +53,7 @@ use crate::{SessionFilter, SessionNo, StoreError};
 const PEERS_LIVE_MS: i64 = 5_000;
 const FORGET_PEERS_MS: i64 = 60 * 60 * 1000;
 
-/// The store in one schema of a Postgres database. Either one process uses the store exclusively, or several nodes
-/// share it.
+/// A schema of a database. Either one process uses it exclusively, or several nodes share it.
 pub struct PostgresStore {
     pub(crate) readers: PostgresReaders,
     pub(crate) writer: PostgresWriter,
@@ -87,25 +86,20 @@ impl Reach {
 /// The data for reading the commits of the other nodes of a shared database.
 struct Shared {
     nodes: Arc<Nodes>,
-    /// The id of the group of nodes that uses the database. While the database has this id, the journal contains all
-    /// writes.
+    /// The id of the group of nodes. While the database has this id, the journal contains all writes.
     holder: String,
     database: DatabaseUrl,
-    /// The connection for reads of the journal.
     journal_reader: PostgresReaders,
     followed: tokio::sync::Mutex<JournalProgress>,
 }
 
-/// The progress of reading the journal.
 struct JournalProgress {
-    /// The position of the last entry that was read.
     position: JournalPosition,
     /// Changes that were read, but not returned yet because a later read failed.
     unreported: Changes,
 }
 
-/// A connection from the pool with an open transaction. A connection that is dropped before the end of its transaction
-/// doesn't return to the pool.
+/// With an open transaction. A connection that is dropped before its end doesn't return to the pool.
 pub(crate) struct PooledConnection(Option<Object>);
 
 impl Deref for PooledConnection {
@@ -357,8 +351,7 @@ impl PostgresStore {
         limit: usize,
         most_bytes: usize,
     ) -> Result<Vec<ChatMessage>, StoreError> {
-        // The query returns messages while the total size of the messages before them is below the limit, and so at
-        // least one.
+        // Returns messages while the total size of those before them is below the limit, and so at least one.
         let sql = format!(
             "SELECT {} FROM (
                  SELECT *, sum(octet_length(content)) OVER (ORDER BY idx) - octet_length(content) AS before

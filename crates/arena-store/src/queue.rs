@@ -25,8 +25,7 @@ impl JobQueue {
         answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Unsure)))
     }
 
-    /// Queues an import. Imports happen in the order of these calls, regardless of the order in which their results
-    /// are awaited.
+    /// Imports happen in the order of these calls, regardless of the order in which their results are awaited.
     pub(crate) fn import(
         &self,
         imported: ImportedSession,

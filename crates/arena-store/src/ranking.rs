@@ -32,7 +32,6 @@ pub(crate) struct Move {
     pub(crate) to: Option<f64>,
 }
 
-/// The rankings in memory.
 #[derive(Default)]
 pub(crate) struct Rankings {
     all: RwLock<HashMap<Ranked, Entry>>,
@@ -43,8 +42,7 @@ pub(crate) struct Rankings {
     others_move: bool,
 }
 
-/// The id of one loading of a ranking. If a ranking is dropped and loaded again, the id distinguishes the rows of the
-/// two loadings.
+/// The id of one loading. If a ranking is dropped and loaded again, it distinguishes the rows of the two loadings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Beginning(u64);
 
@@ -56,13 +54,11 @@ struct Entry {
 }
 
 enum RankingState {
-    /// The ranking is being read from the store. The list has the changes since the beginning of the read, which are
-    /// applied after the read.
+    /// The ranking is being read from the store. The changes since then are applied after the read.
     Loading(Vec<RankingChange>),
     Ready(Ranking),
 }
 
-/// A change of a player's position in a ranking.
 enum RankingChange {
     Moves(Move),
     /// A move from an unknown position to this sort value: the user's number and the new sort value.
@@ -121,7 +117,6 @@ impl Rankings {
         if all.is_empty() { Vec::new() } else { all.keys().cloned().collect() }
     }
 
-    /// Applies committed moves.
     pub(crate) fn apply(&self, moves: &[(Ranked, Move)]) {
         if moves.is_empty() {
             return;
@@ -216,8 +211,7 @@ impl Ranking {
             .min(self.chunks.len().saturating_sub(1))
     }
 
-    /// Moves a player. The new entry may exist already, because the rows from the store may include a move that is
-    /// applied only now.
+    /// The new entry may exist already: the rows from the store may include a move that is applied only now.
     fn apply(&mut self, Move { user, from, to }: Move) {
         if let Some(from) = from {
             self.remove(key(from, user));

@@ -169,8 +169,7 @@ async fn forget_played(writing: &mut Writing, user: i64, session: SessionNo) -> 
     let sql = "DELETE FROM careers WHERE user_no = $1 AND n > 0 AND session = $2 RETURNING n";
     let removed = writing.db.find(sql, &[user.into(), session.0.into()], |row| row.integer(0)).await?;
     let Some(n) = removed else { return Ok(false) };
-    // Positions temporarily become negative, so that no two rows ever have the same position, regardless of the order
-    // of updates.
+    // Positions temporarily become negative, so that no two rows have the same one, whatever the order of updates.
     let sql = "UPDATE careers SET n = -n WHERE user_no = $1 AND n > $2";
     writing.db.execute(sql, &[user.into(), n.into()]).await?;
     writing.db.execute("UPDATE careers SET n = -n - 1 WHERE user_no = $1 AND n < 0", &[user.into()]).await?;

@@ -35,7 +35,6 @@ use crate::tables::{self, Messages, Sessions, channel_number, read_message, read
 use crate::value::{Columns, Value, count};
 use crate::{CommitError, SessionFilter, SessionNo, StoreError};
 
-/// The name of the database file in the data folder.
 const FILE: &str = "arena.sqlite3";
 
 /// The time to wait for another program that uses the database.
@@ -45,8 +44,7 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// arena has just started also holds the lock until the child executes its program.
 const WAIT_FOR_LOCK: Duration = Duration::from_secs(1);
 
-/// The maximum number of idle connections kept for later readers. It is about the number of simultaneous readers at
-/// the highest load.
+/// The maximum number of idle connections kept for later readers. About that of readers at the highest load.
 const IDLE_READERS: usize = 32;
 
 /// The store of one data folder. Only one process at a time can open it.

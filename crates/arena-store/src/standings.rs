@@ -18,7 +18,6 @@ pub(crate) struct Counting<'c> {
 }
 
 impl Counting<'_> {
-    /// Adds a game to a player's standings.
     pub(crate) fn count(
         &self,
         user: i64,
@@ -59,7 +58,6 @@ pub(crate) fn players(session: &Session) -> Vec<(Seat, &UserId)> {
 pub(crate) struct Career {
     /// The number of ended sessions in the user's history.
     pub(crate) played: i64,
-    /// The standings by board.
     pub(crate) standings: PlayerStandings,
 }
 
@@ -136,8 +134,7 @@ pub(crate) async fn recount(db: &mut Db, scoring: &Scoring, user: i64) -> Result
     }
 }
 
-/// Reads a session, or returns `None` if its row is damaged. A damaged session doesn't count, but other sessions still
-/// do.
+/// Returns `None` if the row is damaged: a damaged session doesn't count, but other sessions still do.
 pub(crate) fn read_or_pass_over(row: &dyn Columns) -> Result<Option<(SessionNo, Session)>, StoreError> {
     pass_over(read_session(row))
 }

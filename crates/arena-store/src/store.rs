@@ -27,11 +27,8 @@ use crate::{
 /// The number of bytes of text after which a read of messages stops. It limits the memory of one reader.
 const READ_BYTES: usize = 1024 * 1024;
 
-/// The storage of an arena.
 pub enum Store {
-    /// A file in a data folder.
     Sqlite(SqliteStore),
-    /// A Postgres database.
     Postgres(Box<PostgresStore>),
 }
 
@@ -96,7 +93,6 @@ impl Store {
         }
     }
 
-    /// Returns the first row of a statement's result.
     pub(crate) async fn find<T>(
         &self,
         sql: &str,
@@ -106,7 +102,6 @@ impl Store {
         Ok(self.list(sql, values, read).await?.into_iter().next())
     }
 
-    /// Returns the number in the only row of a statement's result.
     pub(crate) async fn number(&self, sql: &str, values: &[Value<'_>]) -> Result<i64, StoreError> {
         let found = self.find(sql, values, |row| row.integer(0)).await?;
         found.ok_or_else(|| StoreError::Database("a statement returned no row".to_owned()))
@@ -140,7 +135,6 @@ impl Store {
         self.queue().write(context, write)
     }
 
-    /// Returns the queue of the backend's writer.
     fn queue(&self) -> &JobQueue {
         match self {
             Store::Sqlite(store) => &store.writer.queue,
@@ -461,7 +455,6 @@ impl Store {
         Ok(Page { items, total: plan.total })
     }
 
-    /// Returns the number of sessions that match a filter.
     pub fn count_sessions(&self, filter: &SessionFilter) -> u64 {
         self.mirror().counts.read().find_page(filter, 0, 0).total
     }
@@ -487,7 +480,6 @@ impl Store {
         Ok(found.flatten().map(Timestamp))
     }
 
-    /// Returns the scoring by which ended games are counted.
     pub fn scoring(&self) -> &Scoring {
         &self.mirror().scoring
     }

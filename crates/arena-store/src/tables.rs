@@ -236,7 +236,6 @@ table! {
     }
 }
 
-/// A row of a user's career.
 pub(crate) enum CareerRow<'r> {
     /// The position of an ended session in the user's history.
     Played { user: i64, n: i64, session: i64 },
@@ -373,7 +372,6 @@ pub(crate) fn channel_number(channel: Channel) -> i64 {
     }
 }
 
-/// Returns a session's channel by its number.
 pub(crate) fn session_channel(number: i64, id: SessionId) -> Result<Channel, StoreError> {
     match number {
         0 => Ok(Channel::Chat(id)),
@@ -450,8 +448,7 @@ pub(crate) fn rated_text(rated: Option<&BoardTerms>) -> String {
     })
 }
 
-/// Reads the columns `rated` and `script`. A session that is older than the column `rated` counts by the rules of its
-/// time.
+/// A session that is older than the column `rated` counts by the rules of its time.
 pub(crate) fn read_rated(rated: Option<&str>, script: Option<&str>) -> Result<Option<BoardTerms>, String> {
     match rated {
         None => Ok(Some(BoardTerms::of_before(script.as_ref()))),

@@ -15,17 +15,13 @@ use crate::{CommitError, NewAnswer, Store, StoreError};
 pub struct QueuedTicket {
     /// SHA-256 of the ticket.
     pub hash: [u8; 32],
-    /// The challenge type.
     pub challenge: String,
-    /// The network of the caller.
     pub network: String,
     /// Milliseconds after which house bots may step in; `None` if the caller didn't agree to that.
     pub house_ms: Option<i64>,
-    /// The time of joining the queue.
     pub at: Timestamp,
 }
 
-/// The maximum numbers of waiting tickets.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueLimits {
     /// In one challenge's queue.
@@ -34,16 +30,10 @@ pub struct QueueLimits {
     pub per_network: Option<i64>,
 }
 
-/// The reason for refusing a ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TicketRefusal {
-    /// The queue has its maximum number of tickets.
     QueueFull,
-    /// The network has its maximum number of tickets.
-    NetworkFull {
-        /// The maximum.
-        limit: i64,
-    },
+    NetworkFull { limit: i64 },
 }
 
 const COLUMNS: &str = "ticket, type, network, house_ms, at";

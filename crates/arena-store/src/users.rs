@@ -18,22 +18,16 @@ use crate::tables::{Answers, Sessions, read_answer, read_session};
 use crate::value::{Columns, Value, count};
 use crate::{AuditEntry, CommitError, NewAnswer, Page, Store, StoreError};
 
-/// A change of a profile.
 pub struct ProfileWrite {
-    /// The user.
     pub user: UserId,
-    /// The change.
     pub change: ProfileChange,
     /// A function that creates the answer from the profile after the change.
     pub respond: Box<dyn Fn(&UserProfile) -> String + Send>,
-    /// The keys under which the answer is stored, each with the hash of the request. If a key has an answer already,
-    /// nothing changes.
+    /// The answer's keys, each with the hash of the request. If a key has an answer already, nothing changes.
     pub once: Vec<([u8; 32], [u8; 32])>,
-    /// The time of the change.
     pub at: Timestamp,
 }
 
-/// The numbers of games and participants.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Totals {
     /// The number of completed games by challenge type.
@@ -53,10 +47,8 @@ impl Totals {
     }
 }
 
-/// The result of a recount of all games.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recount {
-    /// The number of users whose games were counted.
     pub users: u64,
     /// The number of counted games. A game counts once for each of its users.
     pub games: u64,
@@ -404,8 +396,7 @@ impl Store {
         compared.await
     }
 
-    /// Recounts the totals and adds the difference to the stored ones. Games and totals are read in one snapshot, so
-    /// the difference is correct even if games end before the write.
+    /// Games and totals are read in one snapshot, so the difference is correct even if games end before the write.
     async fn mend_totals(&self) -> Result<(), CommitError> {
         let missing = self.aside((), |(), db| Box::pin(missing_totals(db))).await?;
         if missing.is_empty() {

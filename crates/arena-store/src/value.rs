@@ -9,7 +9,6 @@ use tokio_postgres::types::{IsNull, Type, to_sql_checked};
 use crate::StoreError;
 use crate::postgres::text::{decode, encode};
 
-/// A parameter of a statement.
 #[derive(Debug, Clone)]
 pub(crate) enum Value<'v> {
     Integer(Option<i64>),

@@ -41,7 +41,6 @@ struct Found {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Works,
-    /// The current transaction takes too long.
     Stuck,
     /// The writer is idle and should begin an empty transaction.
     AskToBegin,
@@ -53,7 +52,6 @@ pub(crate) enum Verdict {
 }
 
 impl WriterHealth {
-    /// Records that the writer has begun work.
     pub(crate) fn begin(&self) {
         self.0.lock().begun = Some(Instant::now());
     }

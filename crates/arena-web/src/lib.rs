@@ -18,14 +18,11 @@ use maud::{DOCTYPE, Markup, html};
 pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
      base-uri 'none'; form-action 'none'";
 
-/// A file for browsers.
 #[derive(Debug, Clone, Copy)]
 pub struct Asset {
     /// The path below the folder of assets, such as `boards/chess.js`. Modules import each other by relative paths.
     pub path: &'static str,
-    /// The content type.
     pub media_type: &'static str,
-    /// The content of the file.
     pub text: &'static str,
 }
 
@@ -104,8 +101,7 @@ const FILES: &[Asset] = assets![
     "viewer.js" as SCRIPT,
 ];
 
-/// Returns the class of elements in the color of a seat, from 0. The class defines the CSS variable `--seat`. Colors
-/// repeat after eight seats.
+/// The class in the color of a seat, from 0, defines the CSS variable `--seat`. Colors repeat after eight seats.
 pub fn seat_class(seat: usize) -> String {
     format!("seat-{}", seat % 8)
 }
@@ -117,7 +113,6 @@ pub struct ViewerUrls<'a> {
     pub assets: &'a str,
     /// The replay. Its server should support range requests.
     pub replay: &'a str,
-    /// The replay's index.
     pub index: &'a str,
     /// The summary, as JSON.
     pub summary: &'a str,

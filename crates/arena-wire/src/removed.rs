@@ -1,7 +1,6 @@
 //! Settings, commands, options and routes of earlier versions, each with its replacement. The server, the
 //! command line and their clients answer with these sentences. A row is never needed again after some versions.
 
-/// The kind of a removed thing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A key of the settings, or a whole section: `retention.bucket`.

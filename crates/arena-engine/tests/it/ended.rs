@@ -57,7 +57,6 @@ async fn begin(engine: &Engine, environment: &TestEnvironment, challenge: &str) 
     (id, invites)
 }
 
-/// Lets time pass until the session ends.
 async fn wait_for_end(engine: &Engine, environment: &TestEnvironment, id: SessionId) {
     for _ in 0..2000 {
         if status(engine, id).await == Some(Status::Ended) {
@@ -69,8 +68,7 @@ async fn wait_for_end(engine: &Engine, environment: &TestEnvironment, id: Sessio
     panic!("the session doesn't end");
 }
 
-/// Compares the source in memory with that of the store. Returns the number of messages, or `None` if the source isn't
-/// in memory.
+/// Compares the source in memory with the store's. Returns the number of messages, or `None` without one in memory.
 async fn compared(engine: &Engine, id: SessionId) -> Option<usize> {
     let RecordSource { session, messages, commitments } = engine.take_ended(id)?;
     let stored = engine.record_source(id).await.expect("the store has it");

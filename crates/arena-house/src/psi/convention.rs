@@ -14,18 +14,12 @@ pub const RANGE: RangeInclusive<u64> = 100..=900;
 /// The numbers of a player's set or guess.
 pub type Numbers = BTreeSet<u64>;
 
-/// A line of the convention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChatLine {
     /// The speaker's whole set.
     Plain(Numbers),
     /// A [`digest`] for each number of the speaker, sorted so that the order reveals nothing.
-    Digests {
-        /// The speaker's salt.
-        salt: String,
-        /// The digests in hex.
-        digests: BTreeSet<String>,
-    },
+    Digests { salt: String, digests: BTreeSet<String> },
     /// The speaker reveals nothing.
     Pass,
 }
@@ -44,7 +38,6 @@ pub fn digest(salt: &str, number: u64) -> String {
     arena_model::hex::encode(&hash[..8])
 }
 
-/// Returns the numbers in a text, in ascending order.
 pub fn numbers_in(text: &str) -> Numbers {
     text.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
@@ -65,7 +58,6 @@ impl fmt::Display for ChatLine {
     }
 }
 
-/// The error for a text that isn't a line of the convention.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotALine;
 

@@ -24,13 +24,10 @@ struct AnnouncedTurn {
     rounds: usize,
 }
 
-/// The bot's turn in a negotiation.
 pub struct OwnTurn {
     /// The bot's number, from 1.
     pub number: usize,
-    /// The number of players.
     pub players: usize,
-    /// The amount to split.
     pub total: u64,
     /// The smallest share that makes a deal worthwhile for the bot.
     reservation: u64,

@@ -8,12 +8,10 @@ use super::game::{user_of, withheld};
 use super::{LeaderboardPolicy, LoggedSessions, RecordedGame};
 use crate::log::SessionOutcome;
 
-/// The reason why a recorded game doesn't count.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExclusionReason {
     /// The record has no end.
     Unfinished,
-    /// The game was abandoned.
     Abandoned,
     /// The game continues a part of another game.
     Fork,
@@ -23,9 +21,7 @@ pub enum ExclusionReason {
     Unrated,
     /// The log doesn't contain the game's end.
     NotInLog,
-    /// The arena removed the session, for this reason.
     Removed(String),
-    /// The arena excluded the session, for this reason.
     Excluded(String),
     /// The policy excludes the session or one of its players, for this reason.
     Policy(String),
@@ -121,7 +117,6 @@ pub(super) fn refutes(game: &RecordedGame, reason: &str) -> bool {
     }
 }
 
-/// Returns the reasons why a game counts only in part.
 pub(super) fn partial_reasons(result: &GameResult<'_>, policy: &LeaderboardPolicy) -> Vec<PartialReason> {
     let mut reasons = Vec::new();
     if result.identified == 0 {

@@ -7,27 +7,20 @@ use serde_json::Value;
 
 use crate::{EndKind, EventKind, Parsed, RecordedRules};
 
-/// The player at a seat of a recorded game.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordedPlayer {
-    /// A player without a user id.
     Unidentified,
-    /// A user.
     User(UserId),
-    /// A user whose id the record withholds.
     Withheld,
 }
 
 /// The part of a record that leaderboards need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordedGame {
-    /// The session.
     pub session: SessionId,
-    /// The challenge type.
     pub challenge: String,
     /// All options of the session.
     pub options: Value,
-    /// The versions of the rules and of the prompt.
     pub terms: BoardTerms,
     /// The players by seat. Seats that no player took are missing.
     pub players: Vec<RecordedPlayer>,
@@ -39,7 +32,6 @@ pub struct RecordedGame {
     pub hash: String,
 }
 
-/// The end of a recorded game.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordedEnd {
     /// True if the rules ended the game; false if it was abandoned.
@@ -48,7 +40,6 @@ pub struct RecordedEnd {
     pub at: i64,
     /// The scores by seat.
     pub scores: Vec<Score>,
-    /// The attributions.
     pub attributions: Vec<Attribution>,
 }
 

@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use arena_model::{Board, BoardId, Scoring, ScoringEntry, SessionId, UserId};
 use serde::{Deserialize, Serialize};
 
-/// The arena's settings for leaderboards.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LeaderboardPolicy {
-    /// The strategies of each challenge type.
     pub scoring: Scoring,
     /// The main board of each challenge type.
     pub main: BTreeMap<String, BoardId>,
@@ -19,7 +17,6 @@ pub struct LeaderboardPolicy {
 }
 
 impl LeaderboardPolicy {
-    /// Returns the global board over all main boards.
     pub fn global_board(&self) -> Board {
         Board::Global(self.main.values().cloned().collect())
     }
@@ -35,13 +32,9 @@ impl LeaderboardPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeaderboardProfile {
-    /// The user's id.
     pub user_id: String,
-    /// The name.
     pub username: Option<String>,
-    /// The model.
     pub model: Option<String>,
-    /// True if the user is a benchmark model.
     #[serde(default)]
     pub is_benchmark: bool,
 }
@@ -62,7 +55,6 @@ pub struct LeaderboardRow {
 }
 
 impl LeaderboardRow {
-    /// Returns the player's numbers.
     pub fn entry(&self) -> &ScoringEntry {
         &self.entry
     }

@@ -8,7 +8,6 @@ use arena_model::SessionId;
 use crate::EndKind;
 use crate::log::{Leaf, OutcomeCounts, SessionOutcome};
 
-/// The facts of an arena's log about sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LoggedSessions {
     pub(super) rated: BTreeMap<SessionId, bool>,
@@ -16,7 +15,6 @@ pub struct LoggedSessions {
     pub(super) ended: BTreeMap<SessionId, (u64, bool, String)>,
     /// The hashes of records from before a removal, of sessions that were imported after it.
     pub(super) former: BTreeMap<SessionId, BTreeSet<String>>,
-    /// The position of the first ending of each session.
     pub(super) first_ended: BTreeMap<SessionId, u64>,
     pub(super) removed: BTreeMap<SessionId, String>,
     pub(super) excluded: BTreeMap<SessionId, String>,
@@ -77,7 +75,6 @@ impl LoggedSessions {
         self.outcomes.values().filter(is_running).count() as u64
     }
 
-    /// Returns true if the result of a session doesn't count by the log.
     pub(super) fn excludes(&self, session: SessionId) -> bool {
         matches!(self.outcomes.get(&session), Some(SessionOutcome::Excluded(_)))
     }

@@ -12,11 +12,8 @@ use crate::log::reader::LogFault;
 /// The indexes of the leaves about one session, since its last creation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SessionLeaves {
-    /// The leaf of the creation.
     pub created: Option<u64>,
-    /// The leaf of the end.
     pub ended: Option<u64>,
-    /// The leaf of the removal.
     pub removed: Option<u64>,
     /// The first leaf of an exclusion.
     pub excluded: Option<u64>,
@@ -30,7 +27,6 @@ pub struct LogAudit {
 }
 
 impl LogAudit {
-    /// Returns an audit without leaves.
     pub fn new() -> LogAudit {
         LogAudit::default()
     }
@@ -83,7 +79,6 @@ impl LogAudit {
         }
     }
 
-    /// Returns the leaves of all sessions.
     pub fn sessions(&self) -> &BTreeMap<SessionId, SessionLeaves> {
         &self.sessions
     }

@@ -2,7 +2,6 @@
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Encodes bytes.
 pub(super) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
@@ -42,7 +41,6 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     (encode(&bytes) == text).then_some(bytes)
 }
 
-/// Decodes exactly 32 bytes.
 pub(super) fn decode_hash(text: &str) -> Option<[u8; 32]> {
     decode(text)?.try_into().ok()
 }

@@ -9,19 +9,14 @@ use serde::{Deserialize, Serialize};
 use crate::hash::as_text;
 use crate::{EndKind, HandoverError, Hash, KeyHandover, KeyKind, RecordPublicKey};
 
-/// The error for bytes that aren't a leaf.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LeafError {
-    /// Bytes that aren't a leaf in JSON, with the reason.
     #[error("not a leaf: {0}")]
     Format(String),
-    /// A leaf in another spelling than the one that this crate writes.
     #[error("the leaf is not in canonical form")]
     Spelling,
-    /// A handover that isn't signed by both keys.
     #[error(transparent)]
     Handover(#[from] HandoverError),
-    /// A handover to another key than the leaf's.
     #[error("the handover is to another key than the leaf's")]
     OtherHandover,
 }
@@ -30,60 +25,43 @@ pub enum LeafError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "leaf", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum Leaf {
-    /// The creation of a session.
     Created {
-        /// The session's id.
         #[serde(with = "as_text")]
         session: SessionId,
-        /// The challenge's name.
         challenge: String,
         /// The commitment to the seed: SHA-256 of the seed. `None` for sessions without a seed.
         seed_commitment: Option<Hash>,
         /// True if the result changes ratings.
         rated: bool,
-        /// The time of the creation.
         at: Timestamp,
     },
-    /// The end of a session.
     Ended {
-        /// The session's id.
         #[serde(with = "as_text")]
         session: SessionId,
-        /// The cause of the end.
         ending: EndKind,
         /// The hash of the record's last line of the chain, which the record's seal signs.
         record: Hash,
-        /// The time of the end.
         at: Timestamp,
     },
-    /// The removal of a session from the store.
     Removed {
-        /// The session's id.
         #[serde(with = "as_text")]
         session: SessionId,
-        /// The reason, in words.
         reason: String,
-        /// The time of the removal.
         at: Timestamp,
     },
     /// The exclusion of a session from leaderboards and ratings.
     Excluded {
-        /// The session's id.
         #[serde(with = "as_text")]
         session: SessionId,
-        /// The reason, in words.
         reason: String,
-        /// The time of the exclusion.
         at: Timestamp,
     },
-    /// A new record key.
     Key {
         /// The public key that signs seals from now on.
         record_key: RecordPublicKey,
         /// The handover by which the key replaced the one before. `None` for the first key, and if the old key was lost.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         handover: Option<KeyHandover>,
-        /// The time of the change.
         at: Timestamp,
     },
 }
@@ -130,7 +108,6 @@ impl Leaf {
         }
     }
 
-    /// Returns the leaf's hash in the tree.
     pub fn hash(&self) -> Hash {
         crate::log::leaf_hash(self.to_string().as_bytes())
     }

@@ -18,33 +18,20 @@ const MOST_NOTE_BYTES: usize = 512 * 1024;
 /// The beginning of a signature's line: an em dash and a space.
 const DASH: &str = "\u{2014} ";
 
-/// The error for a note, a key of notes or a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoteError {
-    /// A text that isn't a signed note.
     #[error("not a signed note: {0}")]
     Note(&'static str),
-    /// A note that isn't a checkpoint.
     #[error("not a checkpoint: {0}")]
     Checkpoint(&'static str),
-    /// A text that isn't a verifier key.
     #[error("not a verifier key: {0}; expected NAME+ID+KEY, as the log's operator publishes it")]
     Key(&'static str),
-    /// A text that isn't a proof.
     #[error("not a proof of the log: {0}")]
     Proof(&'static str),
-    /// A checkpoint of another log.
     #[error("the checkpoint is of the log {found} instead of {expected}")]
-    OtherLog {
-        /// The origin that the caller expects.
-        expected: String,
-        /// The origin in the checkpoint.
-        found: String,
-    },
-    /// A note without a signature of the expected key.
+    OtherLog { expected: String, found: String },
     #[error("the note has no signature of {0}")]
     Unsigned(NoteKey),
-    /// A signature that doesn't match its key and the text.
     #[error("the signature of {0} doesn't match the note")]
     Forged(NoteKey),
 }
@@ -85,13 +72,11 @@ impl NoteKey {
         &self.name
     }
 
-    /// Returns the bare public key.
     pub fn public_key(&self) -> &RecordPublicKey {
         &self.key
     }
 
-    /// Returns the key id: the first four bytes of the hash of name, type and key. It identifies a key, but proves
-    /// nothing.
+    /// Returns the key id: the first four bytes of the hash of name, type and key. It proves nothing.
     pub fn id(&self) -> [u8; 4] {
         let text = Sha256::new().chain_update(self.name.as_bytes()).chain_update([b'\n', ED25519]);
         let hash: [u8; 32] = text.chain_update(self.key.0).finalize().into();
@@ -131,12 +116,9 @@ impl FromStr for NoteKey {
     }
 }
 
-/// One signature of a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoteSignature {
-    /// The key's name.
     pub name: String,
-    /// The key's id.
     pub id: [u8; 4],
     /// The signature in the form of its type: 64 bytes for a log.
     pub bytes: Vec<u8>,
@@ -241,7 +223,6 @@ impl FromStr for NoteSignature {
     }
 }
 
-/// Checks that a text can be in a note.
 fn check_text(text: &str) -> Result<(), NoteError> {
     if text.chars().any(|char| char < ' ' && char != '\n') {
         return Err(NoteError::Note("it has a control character"));

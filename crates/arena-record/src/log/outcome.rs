@@ -7,7 +7,6 @@ use arena_model::SessionId;
 use crate::EndKind;
 use crate::log::leaf::Leaf;
 
-/// The outcome of a session by its leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionOutcome {
     /// The session was created, and has neither ended nor been removed.
@@ -15,9 +14,7 @@ pub enum SessionOutcome {
         /// True if the result will count.
         is_rated: bool,
     },
-    /// The result counts.
     Counted,
-    /// The result doesn't count, for this reason.
     Excluded(String),
 }
 
@@ -64,15 +61,13 @@ impl SessionOutcome {
 /// The number of games that count, and of those that don't by reason. Running sessions are in neither.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OutcomeCounts {
-    /// The number of games that count.
     pub counted: u64,
     /// The number of games that don't count, by reason. No number is 0.
     pub excluded: BTreeMap<String, u64>,
 }
 
 impl OutcomeCounts {
-    /// Adds a leaf, and returns the outcome of its session. `before` is the outcome before the leaf. A session that is
-    /// imported after its removal is another game.
+    /// `before` is the outcome of the leaf's session before it. An import after a removal is another game.
     pub fn add(&mut self, leaf: &Leaf, before: Option<&SessionOutcome>) -> Option<SessionOutcome> {
         let after = SessionOutcome::after(before, leaf);
         match before.filter(|_| !matches!(leaf, Leaf::Created { .. })) {
@@ -93,12 +88,10 @@ impl OutcomeCounts {
         after
     }
 
-    /// Adds a game that doesn't count.
     pub fn exclude(&mut self, reason: &str) {
         *self.excluded.entry(reason.to_owned()).or_default() += 1;
     }
 
-    /// Returns the number of games that don't count.
     pub fn excluded_games(&self) -> u64 {
         self.excluded.values().sum()
     }
@@ -115,7 +108,6 @@ pub struct LogOutcomes {
 }
 
 impl LogOutcomes {
-    /// Returns the numbers of games.
     pub fn counts(&self) -> &OutcomeCounts {
         &self.counts
     }

@@ -21,7 +21,6 @@ pub struct TlogProof {
     pub index: u64,
     /// The inclusion path, from the leaf's sibling up.
     pub path: Vec<Hash>,
-    /// The checkpoint with its signatures.
     pub checkpoint: SignedCheckpoint,
 }
 

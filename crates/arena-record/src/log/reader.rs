@@ -23,7 +23,6 @@ const MOST_TILES: usize = 512;
 /// A fault that the files of a log, or two of its checkpoints, show.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogFault {
-    /// Checkpoints of two logs.
     #[error("the checkpoint is of the log {found} instead of {expected}")]
     OtherOrigin {
         /// The origin of the older checkpoint.
@@ -31,86 +30,31 @@ pub enum LogFault {
         /// The origin of the newer checkpoint.
         found: String,
     },
-    /// A log that has lost leaves.
     #[error("the log went back from {old} leaves to {new}")]
-    WentBack {
-        /// The number of leaves before.
-        old: u64,
-        /// The number of leaves now.
-        new: u64,
-    },
+    WentBack { old: u64, new: u64 },
     /// Two checkpoints that no log can have both signed honestly.
     #[error("the log forked: its first {size} leaves have two roots")]
     Forked {
         /// The number of leaves of the older checkpoint.
         size: u64,
     },
-    /// A proof of consistency that doesn't hold.
     #[error("nothing shows that the log of {new} leaves continues the log of {old} leaves: {fault}")]
-    Inconsistent {
-        /// The number of leaves of the older checkpoint.
-        old: u64,
-        /// The number of leaves of the newer checkpoint.
-        new: u64,
-        /// The proof's fault.
-        fault: TreeFault,
-    },
-    /// A proof of inclusion that doesn't hold.
+    Inconsistent { old: u64, new: u64, fault: TreeFault },
     #[error("leaf {leaf} isn't in the log of {size} leaves: {fault}")]
-    NotIncluded {
-        /// The leaf's index.
-        leaf: u64,
-        /// The number of leaves.
-        size: u64,
-        /// The proof's fault.
-        fault: TreeFault,
-    },
-    /// A tile or bundle of the wrong form.
+    NotIncluded { leaf: u64, size: u64, fault: TreeFault },
     #[error("{tile}: {fault}")]
-    Tile {
-        /// The tile.
-        tile: Tile,
-        /// The fault.
-        fault: TileError,
-    },
+    Tile { tile: Tile, fault: TileError },
     /// A tile whose hashes don't follow from the tiles below it.
     #[error("{tile}: its hashes don't match the leaves")]
-    OtherHashes {
-        /// The tile.
-        tile: Tile,
-    },
-    /// A leaf that doesn't match its hash.
+    OtherHashes { tile: Tile },
     #[error("leaf {leaf} was changed: it doesn't match its hash in the log")]
-    ChangedLeaf {
-        /// The leaf's index.
-        leaf: u64,
-    },
-    /// Leaves that don't give the signed root.
+    ChangedLeaf { leaf: u64 },
     #[error("the {size} leaves of the log don't give the root of the checkpoint")]
-    OtherRoot {
-        /// The number of leaves.
-        size: u64,
-    },
-    /// A leaf of the wrong form.
+    OtherRoot { size: u64 },
     #[error("leaf {leaf}: {fault}")]
-    Leaf {
-        /// The leaf's index.
-        leaf: u64,
-        /// The fault.
-        fault: LeafError,
-    },
-    /// A leaf that contradicts an earlier leaf about the same session.
+    Leaf { leaf: u64, fault: LeafError },
     #[error("leaf {leaf} ({kind}) of session {session}: {reason}")]
-    Contradiction {
-        /// The leaf's index.
-        leaf: u64,
-        /// The leaf's kind.
-        kind: &'static str,
-        /// The session's id.
-        session: SessionId,
-        /// The reason, in words.
-        reason: String,
-    },
+    Contradiction { leaf: u64, kind: &'static str, session: SessionId, reason: String },
 }
 
 impl LogFault {
@@ -120,35 +64,20 @@ impl LogFault {
     }
 }
 
-/// The error for reading a log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
-    /// A file that can't be fetched.
     #[error("cannot read {path} of the log: {reason}")]
     Unavailable {
         /// The file's path below the log's address.
         path: String,
-        /// The reason, in words.
         reason: String,
     },
-    /// A file that doesn't exist.
     #[error("the log has no {path}; fetch it again, or ask its operator")]
-    Missing {
-        /// The file's path below the log's address.
-        path: String,
-    },
-    /// A leaf that a log of this size doesn't have.
+    Missing { path: String },
     #[error("the log has {size} leaves and no leaf {leaf}")]
-    NoLeaf {
-        /// The leaf's index.
-        leaf: u64,
-        /// The number of leaves.
-        size: u64,
-    },
-    /// A checkpoint or key of the wrong form.
+    NoLeaf { leaf: u64, size: u64 },
     #[error(transparent)]
     Note(#[from] NoteError),
-    /// A fault of the log itself.
     #[error(transparent)]
     Fault(#[from] LogFault),
 }
@@ -195,7 +124,6 @@ impl<F: FnMut(&str) -> Result<Option<Vec<u8>>, String>> LogReader<F> {
         LogReader { fetch, size, tiles: BTreeMap::new() }
     }
 
-    /// Returns the number of leaves.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -307,7 +235,6 @@ impl<F: FnMut(&str) -> Result<Option<Vec<u8>>, String>> LogReader<F> {
         if frontier.root() == *root { Ok(frontier) } else { Err(LogFault::OtherRoot { size: self.size }.into()) }
     }
 
-    /// Checks that the log's tile has these hashes.
     fn check_tile(&mut self, tile: Tile, hashes: &[Hash]) -> Result<(), LogError> {
         let TileKind::Hashes { level } = tile.kind else { return Ok(()) };
         if self.hashes(level, tile.index)? == hashes { Ok(()) } else { Err(LogFault::OtherHashes { tile }.into()) }
@@ -317,7 +244,6 @@ impl<F: FnMut(&str) -> Result<Option<Vec<u8>>, String>> LogReader<F> {
         if size <= self.size { Ok(()) } else { Err(LogFault::WentBack { old: size, new: self.size }.into()) }
     }
 
-    /// Returns the hash of a complete subtree.
     fn subtree(&mut self, level: u32, index: u64) -> Result<Hash, LogError> {
         let full = u64::from(FULL_TILE);
         let start = index << (level % TILE_HEIGHT);

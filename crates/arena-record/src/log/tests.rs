@@ -11,7 +11,6 @@ use crate::handover::signed;
 use crate::log::*;
 use crate::{Hash, KeyHandover, KeyKind, RecordKey};
 
-/// Files of a log by path.
 type Files = BTreeMap<String, Vec<u8>>;
 
 fn reference() -> Value {

@@ -27,10 +27,8 @@ pub const MOST_LEAF_BYTES: usize = u16::MAX as usize;
 /// The maximum length of a bundle, in bytes.
 pub const MOST_BUNDLE_BYTES: usize = FULL_TILE as usize * (2 + MOST_LEAF_BYTES);
 
-/// The contents of a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TileKind {
-    /// The leaves themselves.
     Leaves,
     /// Hashes of complete subtrees over `256^level` leaves. Level 0 has the leaf hashes.
     Hashes {
@@ -43,7 +41,6 @@ pub enum TileKind {
 /// `tile/0/x001/234.p/5`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tile {
-    /// The contents of the tile.
     pub kind: TileKind,
     /// The tile's index in its level, from 0.
     pub index: u64,
@@ -51,37 +48,21 @@ pub struct Tile {
     pub width: u16,
 }
 
-/// The error for a tile's path or bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TileError {
-    /// A path that isn't a tile's, or that has another spelling.
     #[error("expected the path of a tile, such as tile/0/x001/234.p/5")]
     Path,
-    /// Bytes of the wrong length for a tile.
     #[error("a tile has {found} bytes instead of {expected}")]
-    Length {
-        /// The length that the tile's width needs, in bytes.
-        expected: usize,
-        /// The actual length, in bytes.
-        found: usize,
-    },
+    Length { expected: usize, found: usize },
     /// A bundle that ends within a leaf, or that has bytes after its last leaf.
     #[error("a bundle doesn't consist of {expected} leaves with their lengths")]
-    Bundle {
-        /// The number of leaves that the bundle's width needs.
-        expected: u16,
-    },
-    /// A leaf that doesn't fit into a bundle.
+    Bundle { expected: u16 },
     #[error("a leaf has {found} bytes, more than 65535")]
-    LongLeaf {
-        /// The leaf's length, in bytes.
-        found: usize,
-    },
+    LongLeaf { found: usize },
 }
 
 impl Tile {
-    /// Returns the tile of the given kind and index in a log of `size` leaves, full or partial. The result is `None`
-    /// if the log has no such tile.
+    /// Returns `None` if a log of `size` leaves has no such tile, full or partial.
     pub fn of(kind: TileKind, index: u64, size: u64) -> Option<Tile> {
         let level = match kind {
             TileKind::Leaves => 0,
@@ -119,7 +100,6 @@ impl Tile {
         self.width == FULL_TILE
     }
 
-    /// Returns the full tile with the same index.
     #[must_use]
     pub fn full(self) -> Tile {
         Tile { width: FULL_TILE, ..self }
@@ -171,7 +151,6 @@ impl FromStr for Tile {
     }
 }
 
-/// Returns the bytes of a tile with these hashes.
 pub fn tile_bytes(hashes: &[Hash]) -> Vec<u8> {
     hashes.iter().flat_map(|hash| hash.0).collect()
 }
@@ -237,7 +216,6 @@ pub struct Frontier {
 }
 
 impl Frontier {
-    /// Returns the frontier of an empty log.
     pub fn new() -> Frontier {
         Frontier::default()
     }
@@ -258,7 +236,6 @@ impl Frontier {
         Ok(frontier)
     }
 
-    /// Returns the number of leaves.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -287,7 +264,6 @@ impl Frontier {
         full
     }
 
-    /// Returns the root of the log.
     pub fn root(&self) -> Hash {
         // The complete subtrees from right to left. Those of one tile have the sizes of the binary digits of its width.
         let mut root = None;
@@ -331,17 +307,14 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Returns an empty log.
     pub fn new() -> Tree {
         Tree::default()
     }
 
-    /// Returns the number of leaves.
     pub fn size(&self) -> u64 {
         self.levels.first().map_or(0, |leaves| leaves.len() as u64)
     }
 
-    /// Appends a leaf by its hash.
     pub fn append(&mut self, leaf: Hash) {
         let mut hash = leaf;
         for level in 0.. {
@@ -364,7 +337,6 @@ impl Tree {
         self.levels.get(level as usize)?.get(start..start.checked_add(usize::from(tile.width))?)
     }
 
-    /// Returns the root of the whole log.
     pub fn root(&self) -> Hash {
         self.root_at(self.size()).unwrap_or_else(empty_root)
     }
@@ -374,8 +346,7 @@ impl Tree {
         (size <= self.size()).then(|| certain(tree_root(size, &mut |level, index| Ok(self.subtree(level, index)))))
     }
 
-    /// Returns the inclusion path of a leaf in the log of the first `size` leaves, or `None` if there is no such leaf
-    /// or size.
+    /// Returns the inclusion path of a leaf in the log of the first `size` leaves, or `None` if there is none.
     pub fn inclusion_path(&self, index: u64, size: u64) -> Option<Vec<Hash>> {
         (index < size && size <= self.size())
             .then(|| certain(inclusion_path(index, size, &mut |level, index| Ok(self.subtree(level, index)))))
@@ -388,7 +359,6 @@ impl Tree {
             .then(|| certain(consistency_path(old, new, &mut |level, index| Ok(self.subtree(level, index)))))
     }
 
-    /// Returns the hash of a complete subtree within the tree.
     fn subtree(&self, level: u32, index: u64) -> Hash {
         let width = 1_usize << (level % TILE_HEIGHT);
         let start = index as usize * width;

@@ -15,32 +15,16 @@ pub const MOST_LEAVES: u64 = 1 << 48;
 /// The maximum number of hashes in a proof.
 pub(super) const MOST_HASHES: usize = 64;
 
-/// The error for a proof that doesn't show its claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TreeFault {
-    /// An index that isn't in the tree.
     #[error("leaf {index} is outside of a log of {size} leaves")]
-    OutsideOfTree {
-        /// The leaf's index, from 0.
-        index: u64,
-        /// The number of leaves.
-        size: u64,
-    },
-    /// An older tree that is larger than the newer one.
+    OutsideOfTree { index: u64, size: u64 },
     #[error("the older log has {old} leaves, more than the {new} of the newer one")]
-    SizesReversed {
-        /// The number of leaves of the older tree.
-        old: u64,
-        /// The number of leaves of the newer tree.
-        new: u64,
-    },
-    /// A path with too few or too many hashes.
+    SizesReversed { old: u64, new: u64 },
     #[error("the proof has the wrong number of hashes")]
     PathLength,
-    /// A path that leads to another root.
     #[error("the proof leads to another root")]
     OtherRoot,
-    /// A path that leads to another root of the older tree.
     #[error("the proof leads to another root of the older log")]
     OtherOldRoot,
 }
@@ -61,7 +45,6 @@ pub fn empty_root() -> Hash {
     Hash(Sha256::digest(b"").into())
 }
 
-/// Returns the root of the tree over these leaf hashes.
 pub fn root_of(leaves: &[Hash]) -> Hash {
     let Ok(root) = tree_root(leaves.len() as u64, &mut |level, index| {
         let width = 1_usize << level;
@@ -97,8 +80,7 @@ pub fn tree_root<E>(size: u64, subtree: &mut dyn FnMut(u32, u64) -> Result<Hash,
     if size == 0 { Ok(empty_root()) } else { range_root(0, size, subtree) }
 }
 
-/// Returns the root over the leaves from `start` to `end`, exclusive. `start` is a multiple of a power of two that is
-/// at least the number of leaves.
+/// `end` is exclusive. `start` is a multiple of a power of two that is at least the number of leaves.
 fn range_root<E>(start: u64, end: u64, subtree: &mut dyn FnMut(u32, u64) -> Result<Hash, E>) -> Result<Hash, E> {
     let width = end - start;
     if width.is_power_of_two() {

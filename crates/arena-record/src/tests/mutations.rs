@@ -43,7 +43,6 @@ fn short_record(id: &str, seed: u64) -> String {
     record
 }
 
-/// The lines of a record.
 struct RecordLines {
     /// The position of each line's first byte.
     starts: Vec<usize>,

@@ -89,8 +89,7 @@ fn percent(share: f64) -> String {
     format!("{:.0}", share * 100.0)
 }
 
-/// Returns the background for a share of the points. The middle tone is for exactly one half, the outer tones for none
-/// and all.
+/// The middle tone is for exactly one half, the outer tones for none and all.
 pub(super) fn heat(share: f64) -> Tone {
     let last = HEAT.len() - 1;
     let middle = last / 2;

@@ -23,23 +23,18 @@ const FOOT: i32 = 44;
 const LEFT: i32 = 122;
 const RIGHT: i32 = WIDTH - 52;
 
-/// A row of a picture of intervals.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IntervalRow {
     /// The name of the row; untrusted text.
     pub name: String,
-    /// The value with its interval.
     pub estimate: Estimate,
     /// The text to the right of the axis.
     pub note: String,
-    /// The rule above the row. The first row has no rule.
     pub rule: Rule,
 }
 
-/// A rule between two rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rule {
-    /// No rule.
     #[default]
     None,
     /// A thin rule, such as between ties.
@@ -48,14 +43,11 @@ pub enum Rule {
     Thick,
 }
 
-/// The title and the labels of a picture of intervals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IntervalLabels<'a> {
-    /// The title above the plot.
     pub title: &'a str,
     /// The heading of the notes.
     pub note: &'a str,
-    /// The label of the axis.
     pub axis: &'a str,
     /// The smallest length of the axis beyond the values, in units of the values.
     pub room: f64,
@@ -189,7 +181,6 @@ fn draw(rows: &[IntervalRow], labels: &IntervalLabels, description: String) -> P
     })
 }
 
-/// Describes an interval in words.
 fn span(rating: &Rating) -> String {
     match (rating.interval.low, rating.interval.high) {
         (low, high) if low.is_finite() && high.is_finite() => format!("from {low:.0} to {high:.0}"),
@@ -199,7 +190,6 @@ fn span(rating: &Rating) -> String {
     }
 }
 
-/// Returns the ends of the axis.
 fn ends(rows: &[IntervalRow], room: f64) -> (f64, f64) {
     let values =
         rows.iter().flat_map(|row| [row.estimate.value, row.estimate.interval.low, row.estimate.interval.high]);

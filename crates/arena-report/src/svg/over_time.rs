@@ -16,19 +16,15 @@ const STEPS: usize = 160;
 /// The largest number of points for which intervals are drawn as whiskers instead of a band.
 const FEW: usize = 12;
 
-/// The title and the x axis of a picture of measures over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeAxis<'a> {
-    /// The title above the plot.
     pub title: &'a str,
     /// The unit of the x axis, such as `games`.
     pub x: &'a str,
 }
 
-/// A measure over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
-    /// The name of the measure.
     pub name: String,
     /// The values with their intervals, the oldest first.
     pub values: Vec<Estimate>,

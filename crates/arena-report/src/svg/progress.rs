@@ -80,8 +80,7 @@ pub fn progress_picture(record: &Record) -> Option<Picture> {
     }))
 }
 
-/// Returns each agent's curve as points (number of games played in the tournament, the agent's points above half of its
-/// own games).
+/// Returns each agent's curve as points (games of the tournament so far, the agent's points above half of its own).
 fn curves(record: &Record, games: usize) -> Vec<Vec<(f64, f64)>> {
     let agents = record.plan.agents.len();
     // The order in which games end differs from run to run, so the curves use the order of the numbers.

@@ -14,7 +14,6 @@ const NAME: usize = 14;
 
 const HEIGHT: i32 = 340;
 
-/// A value with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// The value; finite.
@@ -23,30 +22,22 @@ pub struct Estimate {
     pub interval: Interval,
 }
 
-/// The estimates of two measures for one agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
     /// The agent's name; untrusted text.
     pub name: String,
-    /// The estimate on the x axis.
     pub x: Estimate,
-    /// The estimate on the y axis.
     pub y: Estimate,
 }
 
-/// The title and the axes of a scatter plot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Axes<'a> {
-    /// The title above the plot.
     pub title: &'a str,
-    /// The label of the x axis.
     pub x: &'a str,
-    /// The label of the y axis.
     pub y: &'a str,
 }
 
 impl Estimate {
-    /// Returns a value without an interval.
     pub fn exact(value: f64) -> Estimate {
         Estimate { value, interval: Interval { low: value, high: value } }
     }

@@ -37,7 +37,6 @@ pub(super) struct McpCaller {
     authorization: Vec<HeaderValue>,
     /// All `key=…` parameters of the request's query, unchanged.
     keys: String,
-    /// The `Idempotency-Key` headers.
     once: Vec<HeaderValue>,
     /// True if the request was passed to REST, so the rate limit has counted it.
     counted: AtomicBool,
@@ -165,7 +164,6 @@ fn fill(path: &str, arguments: &mut Map<String, Value>) -> Result<String, BadCal
     Ok(filled + rest)
 }
 
-/// Access to the REST routes for one call.
 struct RestAccess<'c> {
     rest: &'c Router,
     caller: &'c McpCaller,
@@ -296,7 +294,6 @@ impl ArgumentKind {
         }
     }
 
-    /// Returns the default of a missing argument.
     fn default(self) -> Option<Value> {
         match self {
             ArgumentKind::Seconds(seconds) => Some(seconds.into()),
@@ -310,7 +307,6 @@ mod tests {
     use super::*;
     use expect_test::{Expect, expect};
 
-    /// Returns the query that a tool builds from arguments, or its error.
     fn query_of(tools: &ToolSet, tool: &str, arguments: &str) -> String {
         let arguments = serde_json::from_str(arguments).expect("an object");
         match check(tools.find(tool).expect("a tool"), arguments) {

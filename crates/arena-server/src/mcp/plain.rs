@@ -14,13 +14,11 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// A well-formed tool call.
 pub(super) struct PlainCall {
     pub(super) params: CallToolRequestParams,
     pub(super) reply: Reply,
 }
 
-/// The data needed to respond to a call.
 pub(super) struct Reply {
     id: RequestId,
     /// True if the caller's protocol revision has a handshake. In such a revision a result has no `resultType`.

@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json};
 
 use crate::routes::MAX_WAIT_S;
 
-/// The tools of one endpoint.
 pub(crate) struct ToolSet {
     /// The endpoint's name for programs.
     pub(crate) name: &'static str,
@@ -53,12 +52,9 @@ pub(crate) struct Argument {
     about: &'static str,
 }
 
-/// The type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum ArgumentKind {
-    /// A string.
     Text,
-    /// An integer.
     Whole,
     /// A duration in seconds, with its default.
     Seconds(f64),
@@ -280,7 +276,6 @@ impl ToolSet {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// Returns the names of all tools, in order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.tools.iter().map(|tool| tool.name)
     }
@@ -354,8 +349,7 @@ fn messages() -> Vec<(&'static str, Value)> {
     vec![("messages", json!({ "type": "array", "items": message })), ("count", json!({ "type": "integer" }))]
 }
 
-/// Returns the argument that identifies the caller. A session key is optional, since it may be in an `Authorization`
-/// header instead.
+/// Returns the argument that identifies the caller. A session key may be in an `Authorization` header instead.
 fn sender_argument(keys: bool) -> Argument {
     if keys {
         text(KEY, "Your session key: `sessionKey` in the result of `challenge_join`.").optional()
@@ -394,7 +388,6 @@ impl Argument {
         Argument { required: false, ..self }
     }
 
-    /// Returns the argument's JSON Schema.
     fn schema(&self) -> Value {
         let about = self.about;
         match self.kind {

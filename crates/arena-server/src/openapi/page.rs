@@ -8,7 +8,6 @@ use super::{BASE, Description};
 use crate::web::{explained, head, top};
 
 impl Description {
-    /// Returns the page for a server with this base URL.
     pub(crate) fn page(&self, base: &str) -> String {
         self.page.replace(BASE, base)
     }
@@ -125,7 +124,6 @@ fn credentials_of(operation: &Value) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Returns an example `curl` command.
 fn curl(document: &Value, path: &str, method: &str, operation: &Value) -> String {
     let (mut path, mut query) = (path.to_owned(), Vec::new());
     for parameter in operation["parameters"].as_array().into_iter().flatten() {
@@ -162,7 +160,6 @@ fn example(document: &Value, schema: &Value) -> Value {
     if body.is_empty() { Value::Null } else { Value::Object(body) }
 }
 
-/// Resolves a reference to a schema.
 fn resolve<'d>(document: &'d Value, schema: &'d Value) -> &'d Value {
     match refers_to(schema) {
         Some(name) => &document["components"]["schemas"][name],
@@ -174,7 +171,6 @@ fn refers_to(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.strip_prefix("#/components/schemas/")
 }
 
-/// Renders the fields of an object as a table.
 fn properties(schema: &Value) -> Markup {
     let parts = schema["allOf"].as_array().or(schema["oneOf"].as_array());
     let is_required =

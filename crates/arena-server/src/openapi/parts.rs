@@ -26,7 +26,6 @@ pub(crate) struct Paging {
 }
 
 impl Paging {
-    /// Returns `offset` and `limit` of a page.
     pub(crate) fn page(self, default_limit: usize) -> (u64, usize) {
         (self.offset.0, self.limit.known().map_or(default_limit, |Whole(limit)| limit.min(100) as usize))
     }
@@ -81,7 +80,6 @@ impl IntoParams for Sender {
 /// The header `Idempotency-Key`. Repeated requests with the same key take effect once.
 pub(crate) struct OnceKey;
 
-/// Name of the header in [`OnceKey`].
 pub(super) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 /// The header `Idempotency-Key` of requests whose response contains secrets. The key must be hard to guess.

@@ -48,7 +48,6 @@ pub(super) fn refine(document: &mut Value, mode: Mode) {
     open_bodies(document, bodies);
 }
 
-/// Sets the possible values of a parameter.
 pub(super) fn choose(operation: &mut Value, name: &str, values: &[String]) {
     for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
         if parameter["name"] == name {
@@ -144,7 +143,6 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// Removes null from a schema.
 fn not_null(schema: &mut Value) {
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|name| name != "null");
@@ -160,8 +158,7 @@ fn not_null(schema: &mut Value) {
     }
 }
 
-/// Removes null from the schema of an operation's body, since an optional body is absent, never null. Returns the
-/// schema's name.
+/// Removes null from the body's schema, since an optional body is absent, never null. Returns the schema's name.
 fn body_of(operation: &mut Value) -> Option<String> {
     let schema = operation.pointer_mut(JSON_BODY)?.get_mut("schema")?;
     not_null(schema);

@@ -29,7 +29,6 @@ pub(super) struct Block {
 }
 
 impl TreeIndex {
-    /// Returns the number of leaves.
     pub(super) fn size(&self) -> u64 {
         self.tail_start() + self.tail.len() as u64
     }
@@ -39,7 +38,6 @@ impl TreeIndex {
         self.levels.first().map_or(0, |blocks| (blocks.len() * TILE_WIDTH) as u64)
     }
 
-    /// Appends a leaf.
     pub(super) fn push(&mut self, leaf: Hash) {
         self.tail.push(leaf);
         if self.tail.len() < TILE_WIDTH {
@@ -60,7 +58,6 @@ impl TreeIndex {
         }
     }
 
-    /// Returns the root hash.
     pub(super) fn root(&self) -> Hash {
         let root = tree_root(self.size(), &mut |level, index| self.subtree(level, index, None).ok_or(()));
         root.expect("the right edge of the tree is in memory")

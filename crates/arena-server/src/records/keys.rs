@@ -14,28 +14,24 @@ use super::handovers::load_handovers;
 use crate::secret::{SecretFile, SecretFileError};
 use crate::settings::RecordSettings;
 
-/// The file of the record key in the data folder.
 const RECORD_KEY: SecretFile = SecretFile {
     file: "record-key",
     what: "the key that signs records",
     loss: "older records lose their seals; to keep them, rename the old file to record-key.1",
 };
 
-/// The file of the log key in the data folder.
 const LOG_KEY: SecretFile = SecretFile {
     file: "log-key",
     what: "the key that signs the log's checkpoints",
     loss: "verifiers need the new public key",
 };
 
-/// The file of the salt secret in the data folder.
 const SALTS: SecretFile = SecretFile {
     file: "record-salts",
     what: "the secret of the salts in records",
     loss: "records of existing games change, so that they differ from the log",
 };
 
-/// The keys of a server.
 pub(super) struct RecordKeys {
     pub(super) salts: SaltSecret,
     pub(super) record: RecordKey,

@@ -40,7 +40,6 @@ const HASHED_AT_ONCE: usize = 1 << 20;
 /// The number of leaves in one read.
 const PAGE: usize = 1000;
 
-/// An error of the sequencer.
 #[derive(Debug, thiserror::Error)]
 enum SequenceError {
     #[error(transparent)]
@@ -52,11 +51,9 @@ enum SequenceError {
 /// The hash of a session's record, with the session, or the reason why there is no record.
 type Hashed = Result<(Hash, Arc<Session>), String>;
 
-/// Leaves to append.
 struct NewEvents {
     /// The leaves, with their lines and the hashes of these.
     leaves: Vec<(Leaf, String, Hash)>,
-    /// The cursor after their events.
     cursor: LogCursor,
     /// True if a list of events was full.
     may_have_more: bool,
@@ -186,7 +183,6 @@ impl Records {
         *self.log.write() = Arc::new(PublishedLog { index, keys, checkpoint, counts });
     }
 
-    /// Returns the leaves of the events after the cursor.
     async fn collect(
         self: &Arc<Records>,
         engine: &Engine,
@@ -367,8 +363,7 @@ impl GrowingLog {
     }
 }
 
-/// Returns true if this node should leave these ended sessions to another node, which probably has more of them in
-/// memory.
+/// True if this node should leave these sessions to another one, which probably has more of them in memory.
 fn is_of_others(engine: &Engine, ended: &[EndedSession]) -> bool {
     let Some(first) = ended.first().filter(|_| engine.node_metrics().is_some()) else { return false };
     let is_recent = engine.now().0 - first.at.0 < LEFT_TO_OTHERS_MS;

@@ -48,8 +48,7 @@ pub(super) fn list(arena: &Arena) -> Vec<Route> {
     routes.into_iter().map(|route| route.layer(require_token.clone())).collect()
 }
 
-/// Checks the administrator's token and passes the [`Administrator`] to the handlers. Rate limits apply first, so that
-/// they slow down guessing.
+/// Passes the [`Administrator`] to the handlers. Rate limits apply first, so that they slow down guessing.
 async fn require_token(State(arena): State<Arena>, mut request: Request, next: Next) -> ApiResult {
     let address = admit(request.extensions(), &arena)?;
     if !arena.settings.admin_token.as_ref().is_some_and(|token| token.authorizes(request.headers())) {

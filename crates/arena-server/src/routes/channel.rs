@@ -12,8 +12,7 @@ pub(crate) fn parse_channel(name: &str) -> Option<Channel> {
     }
 }
 
-/// Parses the operator channel of a session, with or without the prefix `challenge_`. Returns `None` for an invalid
-/// name.
+/// The prefix `challenge_` may be missing. Returns `None` for an invalid name.
 pub(crate) fn parse_operator_channel(name: &str) -> Option<Channel> {
     let id: SessionId = name.strip_prefix("challenge_").unwrap_or(name).parse().ok()?;
     Some(Channel::Operator(id))

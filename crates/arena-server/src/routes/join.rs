@@ -110,8 +110,7 @@ async fn take_seat(arena: &Arena, request: &Post, join: Join, once: Option<Once>
     Ok(arena.engine.join(join, once, respond).await?)
 }
 
-/// Computes the session key of the seat taken with `invite` from the server's secret. Keys are never stored, so a copy
-/// of the store contains none.
+/// Computed from the server's secret and never stored, so a copy of the store contains none.
 async fn session_key(arena: &Arena, auth: &Auth, invite: InviteCode) -> ApiResult<SessionKey> {
     let session = arena.engine.find_invited(invite).await?;
     let seated = session.and_then(|session| Some((session.facts.id, session.seat_of(invite)?)));

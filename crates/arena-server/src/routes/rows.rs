@@ -25,17 +25,14 @@ const PAGE: usize = 100;
 /// The header with the number of rows on all pages.
 pub(crate) const TOTAL: HeaderName = HeaderName::from_static("x-total-count");
 
-/// The source of a list's rows.
 pub(super) enum RowSource {
     Users,
     Board(Board, Order),
 }
 
-/// Some rows of a list.
 struct Rows {
     /// JSON of the rows, separated by commas.
     text: Vec<u8>,
-    /// Number of these rows.
     count: u64,
     /// Number of rows in the whole list.
     total: u64,
@@ -83,7 +80,6 @@ pub(super) async fn lists(arena: Arena, request: &Get, named: Vec<(&str, RowSour
     answer(arena, request, lists.collect(), "{}", "}").await
 }
 
-/// A partly read list.
 struct Unfinished {
     source: RowSource,
     /// JSON of the rows that are read but not yet written.
@@ -103,8 +99,7 @@ struct RowsResponse {
     end: &'static str,
 }
 
-/// Builds a response with these lists, each after its prefix. `end` is the text after all lists. Without lists the
-/// response is `empty`.
+/// Each list follows its prefix. `end` is the text after all lists. Without lists the response is `empty`.
 async fn answer(
     arena: Arena,
     request: &Get,

@@ -276,8 +276,7 @@ pub(crate) async fn list_boards(State(arena): State<Arena>, request: Get) -> Api
     Ok(json(to_text(&rows)))
 }
 
-/// Returns the order of each board. `sort` names a metric of one of the boards; the other boards keep their default
-/// order.
+/// `sort` names a metric of one of the boards; the other boards keep their default order.
 pub(crate) fn orders(arena: &Arena, boards: Vec<Board>, sort: Option<&str>) -> ApiResult<Vec<(Board, Order)>> {
     let scoring = arena.engine.scoring();
     let sort = sort.filter(|sort| !sort.is_empty());

@@ -48,7 +48,6 @@ pub(crate) async fn skill_data(State(arena): State<Arena>, request: Get) -> Resp
 /// The value of `Vary`: the request headers that determine the server's address in the guide.
 pub(super) const VARY: HeaderValue = HeaderValue::from_static("host, x-forwarded-proto");
 
-/// The data of the guide.
 struct Skill<'a> {
     /// The arena's base URL: scheme and host, without a trailing slash.
     base: String,
@@ -77,7 +76,6 @@ impl<'a> Skill<'a> {
         )
     }
 
-    /// Returns the guide as Markdown.
     fn text(&self) -> String {
         // Every JSON string is a valid YAML string.
         let front = format!("---\nname: {NAME}\ndescription: {}\n---\n\n", json!(self.description()));
@@ -108,7 +106,6 @@ impl<'a> Skill<'a> {
         text
     }
 
-    /// Returns the guide as data.
     fn data(&self) -> Value {
         let at = |path: &str| format!("{}{path}", self.base);
         let call = |method: &str, path: &str| json!({ "method": method, "url": at(path) });

@@ -132,7 +132,6 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
     Ok(response)
 }
 
-/// The start of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Start {
     /// At the first message.
@@ -141,8 +140,7 @@ enum Start {
     After { index: u64, ended: bool },
 }
 
-/// Suffix of the ids of `game_ended` and all later events. A subscriber that resumes after such an id has already
-/// received `game_ended`.
+/// Suffix of the ids of `game_ended` and all later events. A subscriber that resumes there has received it.
 const ENDED: &str = ".ended";
 
 impl Start {
@@ -167,7 +165,6 @@ fn is_long_enough(text: &[u8], json: &[u8]) -> bool {
     text.len() > WRITE_BYTES || (text.len() > LEAST_WRITE_BYTES && text.len() + json.len() > FREE)
 }
 
-/// A subscriber of a stream.
 struct Reader {
     arena: Arena,
     address: Option<IpAddr>,
@@ -184,14 +181,12 @@ struct Reader {
     _place: StreamPlace,
 }
 
-/// Progress of the event `initial`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Initial {
     /// No part of the event is written yet.
     Wanted,
     /// The event continues up to the message at this index, in several writes if it is long.
     Until(u64),
-    /// The event is written.
     Sent,
 }
 
@@ -263,8 +258,7 @@ impl Reader {
             if !events.is_empty() {
                 let enough = reservation.take().filter(|reservation| reservation.bytes() >= events.len());
                 let Some(reservation) = enough.map(Some).or_else(|| self.reserve(events.len())) else {
-                    // The messages are dropped, so that they don't occupy memory during the wait, and are read again
-                    // later.
+                    // The messages don't occupy memory during the wait: they are dropped and read again.
                     let bytes = events.len();
                     drop((events, snapshot, profiles));
                     (self.next, self.initial, self.end_sent) = before;
@@ -299,8 +293,7 @@ impl Reader {
         }
     }
 
-    /// Reserves memory for events of this length. Returns `None` if there is no memory, and `Some(None)` if the write
-    /// is so short that it needs no reservation.
+    /// Returns `None` if there is no memory, and `Some(None)` if the write is too short to need a reservation.
     fn reserve(&self, bytes: usize) -> Option<Option<Reservation>> {
         match &self.budget {
             Some(budget) if bytes > FREE => budget.try_hold(bytes).map(Some),
@@ -316,7 +309,6 @@ impl Reader {
         }
     }
 
-    /// Writes a snapshot's new messages as events.
     fn events(&mut self, snapshot: &Snapshot, profiles: &BTreeMap<UserId, UserProfile>) -> Vec<u8> {
         let ended = snapshot.ended();
         let reveal_chat = self.arena.settings.sessions.reveal_chat;

@@ -151,11 +151,9 @@ fn is_worth_waiting(channel: Channel, snapshot: &Snapshot) -> bool {
     snapshot.messages.is_empty() && !snapshot.removed && !is_over
 }
 
-/// The requested messages.
 struct Wanted {
     channel: Channel,
     viewer: Viewer,
-    /// Maximum number of messages.
     limit: usize,
 }
 
@@ -188,10 +186,8 @@ fn counted(mut response: Response) -> Response {
 /// The cause of a missing or incomplete response.
 #[derive(Debug, thiserror::Error)]
 enum Unanswered {
-    /// The channel can't be read.
     #[error(transparent)]
     Unread(#[from] EngineError),
-    /// The memory budget has no room for the response.
     #[error(transparent)]
     NoMemory(#[from] NoMemory),
 }
@@ -237,8 +233,7 @@ impl Pieces {
         }
     }
 
-    /// Reads and writes the next piece. If there is no memory for it, its messages are dropped during the wait, and
-    /// read again.
+    /// If there is no memory for the piece, its messages are dropped during the wait, and read again.
     async fn read(&mut self, from: u64) -> Result<Bytes, Unanswered> {
         let sent = self.sent;
         let mut reservation: Option<Reservation> = None;
@@ -259,8 +254,7 @@ impl Pieces {
         }
     }
 
-    /// Reserves memory for a piece of this length. Returns `None` if there is no memory, and `Some(None)` if the piece
-    /// is so small that it needs no reservation.
+    /// Returns `None` if there is no memory, and `Some(None)` if the piece is too small to need a reservation.
     fn reserve(&self, bytes: usize) -> Option<Option<Reservation>> {
         match &self.budget {
             Some(budget) if bytes > FREE => budget.try_hold(bytes).map(Some),

@@ -320,7 +320,6 @@ fn check_limits(wanted: &NewTournament, settings: &TournamentSettings) -> ApiRes
     }
 }
 
-/// Parses the settings of a new tournament.
 fn read_new_tournament(wanted: TournamentRequest) -> ApiResult<NewTournament> {
     let TournamentRequest { game: Filled(game), name, agents: named, format, options, limits, .. } = wanted;
     let game = arena_games::game(&game).ok_or(TournamentRefusal::NoGame(game))?;

@@ -197,7 +197,6 @@ fn claimed_user(request: &Post) -> ApiResult<UserId> {
     user.parse().map_err(|error| ApiError::bad_request("INVALID_FIELD", format!("userId is {error}")))
 }
 
-/// Verifies the signature of a profile change, in authentication mode.
 async fn check_signature(auth: &Auth, proof: &Proof, change: &ProfileChange) -> ApiResult<()> {
     let (checked, change) = (proof.clone(), change.clone());
     auth.verifier

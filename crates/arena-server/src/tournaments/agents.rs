@@ -24,7 +24,6 @@ const LONGEST_URL: usize = 2_000;
 /// Name of the subfolder of an agent's folder that holds the uploaded files.
 const FILES: &str = "files";
 
-/// The source of a new agent.
 pub(crate) enum AgentSource<'r> {
     /// The body of an upload: a tar.gz of a folder, or a single file with the name `file_name`.
     Files { body: &'r [u8], file_name: Option<&'r str> },
@@ -129,8 +128,7 @@ pub(super) fn draft(
     Ok((draft, facts))
 }
 
-/// Finds the agent at `path` in a folder of files. The agent must be a program: a manifest with the URL of a server
-/// would bypass the check of URLs.
+/// The agent must be a program: a manifest with the URL of a server would bypass the check of URLs.
 fn find(files: &Path, path: &Path) -> Result<Agent, TournamentRefusal> {
     let search = std::env::var("PATH").unwrap_or_default();
     let place = if path.as_os_str().is_empty() { files.to_owned() } else { files.join(path) };

@@ -24,7 +24,6 @@ pub(crate) struct AgentFacts {
     pub(super) once: Option<OnceFacts>,
 }
 
-/// The location of an agent: files or a URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Home {
@@ -43,7 +42,6 @@ pub(crate) enum Home {
     Url(String),
 }
 
-/// The facts of a tournament.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TournamentFacts {
@@ -69,7 +67,6 @@ pub(crate) struct TournamentFacts {
     pub(crate) ended: Option<Ended>,
 }
 
-/// An agent in a tournament.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entered {
@@ -79,7 +76,6 @@ pub(crate) struct Entered {
     pub(crate) version: Option<String>,
 }
 
-/// The end of a tournament.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Ended {
@@ -90,11 +86,9 @@ pub(crate) struct Ended {
     pub(crate) games: usize,
 }
 
-/// The cause of a tournament's end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Ending {
-    /// All games are played.
     Complete,
     /// The administrator or the owner stopped the tournament.
     Stopped,

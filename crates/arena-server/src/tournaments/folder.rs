@@ -14,7 +14,6 @@ use serde::de::DeserializeOwned;
 /// Prefix of unfinished folders.
 const UNFINISHED: char = '.';
 
-/// Name of the file of facts.
 const FACTS: &str = "facts.json";
 
 /// Creates the parent folder, which only the server's user can read, and removes unfinished folders of at least this age
@@ -57,7 +56,6 @@ impl Draft {
         Ok(Draft { path, target: folder.join(name), is_done: false })
     }
 
-    /// Returns the temporary path of the folder.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -119,7 +117,6 @@ pub(super) fn read_facts<T: DeserializeOwned>(folder: &Path) -> io::Result<T> {
     Ok(serde_json::from_slice(&fs::read(folder.join(FACTS))?)?)
 }
 
-/// Syncs a folder and its contents to disk.
 fn sync(path: &Path) -> io::Result<()> {
     let metadata = fs::symlink_metadata(path)?;
     if metadata.is_dir() {

@@ -8,13 +8,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// The error for an invalid id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an id (a UUID)")]
 pub(crate) struct NoId;
 
-/// Returns the timestamp in an id. It is at the end; in ids of older arenas (UUIDs of version 7) it is at the
-/// beginning.
+/// The time is at the end of an id; in ids of older arenas (UUIDs of version 7) it is at the beginning.
 fn time(id: Uuid) -> [u8; 6] {
     let [a, b, c, d, e, f, .., g, h, i, j, k, l] = id.into_bytes();
     if id.get_version_num() == 7 { [a, b, c, d, e, f] } else { [g, h, i, j, k, l] }

@@ -87,7 +87,6 @@ fn names(agents: &[Arc<AgentFacts>]) -> Vec<String> {
     names
 }
 
-/// Builds the facts of a tournament with this plan.
 pub(super) fn facts(
     id: TournamentId,
     request: NewTournament,

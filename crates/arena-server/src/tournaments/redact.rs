@@ -16,7 +16,6 @@ const REASONS: [&str; 3] =
 const REASON: &str = "its host isn't known, or isn't at a public address";
 
 impl Tournaments {
-    /// Redacts a text for publication.
     pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut text = if self.0.settings.private_urls { Cow::Borrowed(text) } else { without_names(text) };
         for folder in [&self.0.agents, &self.0.tournaments] {

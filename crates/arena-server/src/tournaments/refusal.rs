@@ -16,10 +16,8 @@ pub(crate) enum TournamentRefusal {
     NoTournament(String),
     #[error("unknown game `{0}`; available: {known}", known = arena_games::games().map(|game| game.name).collect::<Vec<_>>().join(", "))]
     NoGame(String),
-    /// The settings of the tournament are invalid.
     #[error("{0}")]
     Plan(String),
-    /// The agent is invalid.
     #[error("{0}")]
     Agent(String),
     #[error("{0}")]
@@ -55,7 +53,6 @@ pub(crate) enum TournamentRefusal {
     NotOver,
     #[error("the Idempotency-Key was used for a different request")]
     KeyReused,
-    /// The tournament's files can't be read.
     #[error("the tournament's data is damaged")]
     Damaged(String),
     #[error("cannot write to the data folder")]

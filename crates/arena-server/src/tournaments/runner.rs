@@ -16,7 +16,6 @@ use super::facts::Ending;
 use super::id::TournamentId;
 use super::{LOOK, Tournaments, TournamentsState};
 
-/// The running tournament.
 pub(super) struct Current {
     pub(super) id: TournamentId,
     began: Instant,
@@ -25,7 +24,6 @@ pub(super) struct Current {
     signals: Arc<Signals>,
 }
 
-/// Signals to the running tournament.
 #[derive(Default)]
 struct Signals {
     /// True to cancel the matches that have no result yet.
@@ -212,8 +210,7 @@ impl TournamentsState {
         let used = if workers.is_some() { 0 } else { self.settings.concurrency.get().into() };
         let maker = tournaments.state().maker_of(id);
         let mut charged = Instant::now();
-        // The time for which matches occupy the cores counts against the limits of the tournament's maker, also while
-        // the agents sleep.
+        // The time for which matches occupy cores counts against the maker's limits, also while the agents sleep.
         let mut charge = move || {
             let computed = charged.elapsed().saturating_mul(used);
             self.ledger.charge_matches(maker, computed);

@@ -31,7 +31,6 @@ const LOCK_WITHIN: Duration = Duration::from_millis(200);
 /// Maximum wait for the lock of the folder. A node holds it while it creates or removes something.
 const FOLDER_LOCK_WITHIN: Duration = Duration::from_secs(10);
 
-/// The sharing of a folder.
 pub(super) struct Shared {
     lock: PathBuf,
     /// The lock of a read of others' changes. A second read must not add what the first has found to be removed.

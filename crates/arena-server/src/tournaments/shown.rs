@@ -26,13 +26,10 @@ pub(super) struct ReplayCache {
 
 /// A replay prepared for the viewer.
 pub(crate) struct ShownReplay {
-    /// The header line with the game and its agents.
     pub(crate) header: HeaderLine,
-    /// The summary for the viewer.
     pub(crate) summary: Summary,
     /// The path of the replay: the kept file or its redacted copy.
     pub(crate) replay: PathBuf,
-    /// The path of the replay's index.
     pub(crate) index: PathBuf,
     /// Files that are removed when the replay leaves the cache.
     files: Vec<PathBuf>,
@@ -60,7 +57,6 @@ impl ReplayCache {
         Ok(ReplayCache { folder, ready: Mutex::new(LruCache::new(READY)) })
     }
 
-    /// Removes the replays of a tournament from the cache.
     pub(super) fn forget(&self, id: TournamentId) {
         self.ready.lock().retain(|(tournament, _), _| *tournament != id);
     }

@@ -11,7 +11,6 @@ use super::{PageResult, Visit, answer};
 use crate::admin_token::AdminToken;
 use crate::arena::Arena;
 
-/// `GET /admin`.
 pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
     let body = html! {
         h1 { "Administration" }
@@ -81,8 +80,7 @@ pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
     Ok(answer(Page::new("Administration", NavEntry::Elsewhere, body).with_style("tables.css").with_script("admin.js")))
 }
 
-/// Renders one form per action. The script sends the form to `/api/admin`, and asks for confirmation first if the
-/// action can't be undone.
+/// One form per action. The script sends it to `/api/admin`, after a confirmation if the action can't be undone.
 fn acts() -> Markup {
     let field = |id: &str, name: &str, text: &str| {
         html! { label for=(id) { (text) } input id=(id) name=(name) required; }

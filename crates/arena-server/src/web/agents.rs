@@ -23,7 +23,6 @@ const LATEST: usize = 24;
 /// Maximum number of listed opponents.
 const OPPONENTS: usize = 20;
 
-/// `GET /agents`.
 pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let offset = visit.query.number("offset").unwrap_or(0);
     let body = html! {
@@ -53,7 +52,6 @@ fn agent_table(tournaments: &Tournaments, visit: &Visit, offset: u64) -> Markup 
     }
 }
 
-/// An agent's latest tournaments and results.
 pub(super) struct AgentHistory {
     facts: Arc<AgentFacts>,
     /// The latest tournaments, newest first, with their results. The results are missing if the journal can't be read.
@@ -65,7 +63,6 @@ pub(super) struct AgentHistory {
 /// A tournament's results, and the agent's number in that tournament.
 type TournamentResults = (Arc<TournamentOutcome>, usize);
 
-/// Reads an agent's latest tournaments and results by the agent's id.
 pub(super) async fn history(arena: &Arena, id: &str) -> PageResult<AgentHistory> {
     let id = id_of_agent(id)?;
     let unknown = move || TournamentRefusal::NoAgent(id.to_string());
@@ -141,7 +138,6 @@ impl AgentHistory {
     }
 }
 
-/// `GET /agents/{id}`.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let history = history(&arena, visit.param("id")).await?;
     let agent = AgentView::of(&history.facts);

@@ -84,8 +84,7 @@ impl Asset {
         }
         headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
         headers.insert(header::CONTENT_TYPE, self.kind.clone());
-        // Pages and scripts of different versions don't work together, so browsers must revalidate the file on each
-        // load.
+        // Pages and scripts of different versions don't work together, so browsers must revalidate on each load.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         response
     }
@@ -106,14 +105,12 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Returns the entity tag of a file.
 pub(super) fn tag_of(text: impl AsRef<[u8]>) -> HeaderValue {
     let hex = hex::encode(&Sha256::digest(text)[..8]);
     HeaderValue::from_str(&format!("\"{hex}\"")).expect("hexadecimal digits in quotes")
 }
 
-/// Returns a file with its entity tag, or 304 if the client's copy has this tag. The caller adds the content type and
-/// the caching policy.
+/// Returns 304 if the client's copy has this tag. The caller adds the content type and the caching policy.
 pub(super) fn tagged(headers: &HeaderMap, tag: HeaderValue, text: impl Into<Body>) -> Response {
     let has_it = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag);
     let mut response = match has_it {

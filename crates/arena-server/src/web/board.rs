@@ -21,7 +21,6 @@ const SEARCHED: usize = 1000;
 /// Maximum number of names in the sentence about the lead.
 const LEADERS: usize = 3;
 
-/// Filter of a leaderboard by kind of player.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlayerKind {
     All,
@@ -114,7 +113,6 @@ impl Leaderboard {
         Ok(Some(Leaderboard { metrics, order, players, total, kind }))
     }
 
-    /// True if the leaderboard has no players.
     pub(super) fn is_empty(&self) -> bool {
         self.players.is_empty()
     }
@@ -223,8 +221,7 @@ impl Leaderboard {
         self.total > self.players.len() as u64
     }
 
-    /// Returns an entry's interval of the metric by which the board is sorted. For a metric without intervals, such as
-    /// a streak, both ends are the value.
+    /// For a metric without intervals, such as a streak, both ends are the value.
     fn sorted_by(&self, entry: &ScoringEntry) -> Option<[f64; 2]> {
         let value = entry.metrics.get(self.order.metric)?;
         Some(entry.intervals.get(self.order.metric).copied().unwrap_or([*value, *value]))
@@ -314,12 +311,10 @@ pub(super) fn player(profile: &UserProfile) -> Markup {
     }
 }
 
-/// Returns the path of a user's page.
 pub(super) fn user_path(user: &str) -> String {
     format!("/users/{}", encoded(user))
 }
 
-/// Encodes a user's id for an address.
 pub(super) fn encoded(user: &str) -> String {
     percent_encoding::utf8_percent_encode(user, percent_encoding::NON_ALPHANUMERIC).to_string()
 }

@@ -36,7 +36,6 @@ const SESSIONS: usize = 20;
 /// Number of players per leaderboard.
 const PLAYERS: usize = 10;
 
-/// `GET /challenges`.
 pub(super) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResult {
     let body = html! {
         h1 { "Choose a game" }
@@ -55,7 +54,6 @@ pub(super) fn hosted(arena: &Arena, name: &str) -> PageResult<Arc<dyn ChallengeT
     Ok(challenge.ok_or_else(|| ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found"))?)
 }
 
-/// `GET /challenges/{name}`.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let name = visit.param("name");
     let challenge = &*hosted(&arena, name)?;
@@ -157,8 +155,7 @@ fn name_of_status(status: Status) -> &'static str {
     }
 }
 
-/// Returns the form that starts a session with house bots on all seats but one; `None` if the challenge has no house
-/// bots.
+/// Returns the form that starts a session with house bots on all seats but one; `None` without house bots.
 pub(super) fn opponent(arena: &Arena, name: &str) -> Option<Markup> {
     against_house(arena, name, &html! { button.btn { "Play against a house bot" } })
 }
@@ -218,7 +215,6 @@ fn short_options(arena: &Arena, name: &str) -> Option<Map<String, Value>> {
     (!options.is_empty() && challenge.resolve(&options).is_ok()).then_some(options)
 }
 
-/// Renders the form that starts a session.
 fn new_session(challenge: &dyn ChallengeType) -> Markup {
     let (name, metadata, options) = (challenge.id(), challenge.metadata(), challenge.options());
     html! {
@@ -363,7 +359,6 @@ async fn await_players(arena: &Arena, session: &str, players: usize) -> PageResu
     Ok(false)
 }
 
-/// Redirects to a challenge's page.
 fn to_challenge(name: &str) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, format!("/challenges/{name}"))]).into_response()
 }

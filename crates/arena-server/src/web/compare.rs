@@ -39,7 +39,6 @@ pub(super) fn wanted(query: &Query) -> PageResult<Vec<UserId>> {
     values.into_iter().map(|id| id.parse().map_err(|_| invalid().into())).collect()
 }
 
-/// The scores and common games of two players.
 pub(super) struct Comparison {
     profiles: [UserProfile; 2],
     entries: [Option<ScoringEntry>; 2],

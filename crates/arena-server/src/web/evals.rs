@@ -45,8 +45,7 @@ const ON_SERVER: &str = "/evals";
 /// The style sheet of the pages.
 const STYLE: &str = "evals.css";
 
-/// Builds the pages of the runs in these folders, from `/` on. The caller checks the `Host` of requests, because these
-/// pages have no accounts.
+/// The pages of these runs, from `/` on. The caller checks the `Host` of requests, because they have no accounts.
 pub fn router(dirs: Vec<PathBuf>) -> Router {
     let site = EvalSite::new("", RunSource::of_runs(dirs));
     routes("")
@@ -120,7 +119,6 @@ async fn answer_visit(site: EvalSite, request: Request, show: ShowEval) -> Respo
     }
 }
 
-/// The parameters of a request for a page.
 struct EvalVisit {
     params: Vec<(String, String)>,
     query: Query,
@@ -146,7 +144,6 @@ struct EvalPageError {
 }
 
 impl EvalPageError {
-    /// Builds the error of a missing item.
     fn absent(item: &str) -> EvalPageError {
         EvalPageError { status: StatusCode::NOT_FOUND, text: format!("{item} does not exist") }
     }
@@ -190,12 +187,10 @@ impl EvalSite {
         EvalSite { base, library: Arc::new(RunLibrary::new(source)), searching: Arc::default() }
     }
 
-    /// Returns the run of a visit.
     fn run(&self, visit: &EvalVisit) -> EvalPageResult<Arc<LoadedEval>> {
         self.library.load(visit.param("run"))
     }
 
-    /// Returns the path of the list of runs.
     fn home(&self) -> &'static str {
         if self.base.is_empty() { "/" } else { self.base }
     }
@@ -241,7 +236,6 @@ impl EvalSite {
         response
     }
 
-    /// Renders an error.
     fn refuse(&self, error: &EvalPageError) -> Response {
         let is_absent = error.status == StatusCode::NOT_FOUND;
         let is_ours = error.status == StatusCode::INTERNAL_SERVER_ERROR;
@@ -283,7 +277,6 @@ fn alone(title: &str, content: &Markup) -> Markup {
     }
 }
 
-/// Encodes a text as a part of a URL.
 fn encode(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }

@@ -68,8 +68,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
 /// Maximum number of events that are searched for leaks.
 const SEARCHED: u64 = 2_000;
 
-/// Returns the numbers, from 0, of the events with a message that gave away a secret. Only the first events of a long
-/// session are searched.
+/// Returns the numbers, from 0, of events that gave away a secret. Only the first ones of a long session are searched.
 async fn leaks(arena: &Arena, channels: &Channels, (session, told): (&RedactedSession, &Told)) -> ApiResult<Vec<u64>> {
     let mut leaks = Vec::new();
     if session.state.attributions.is_empty() {
@@ -105,7 +104,6 @@ pub(super) struct Channels {
     _place: Option<OwnedSemaphorePermit>,
 }
 
-/// A message and its channel.
 #[derive(serde::Serialize)]
 struct Event<'m> {
     channel: &'static str,
@@ -115,7 +113,6 @@ struct Event<'m> {
     remark: Option<String>,
 }
 
-/// A page of events.
 #[derive(serde::Serialize)]
 struct Events<'m> {
     /// Number of events of the whole session.
@@ -181,7 +178,6 @@ impl Channels {
         self.lens.0 + self.lens.1
     }
 
-    /// Returns at most `limit` events after the first `offset`.
     pub(super) async fn read(&self, offset: u64, limit: usize) -> ApiResult<Vec<(&'static str, Arc<Posted>)>> {
         let offset = offset.min(self.len());
         let operator_count = self.count_operator_messages(offset).await?;
@@ -212,8 +208,7 @@ impl Channels {
         Ok(read)
     }
 
-    /// Counts the operator channel's messages among the first `count` events. Of messages with equal timestamps, the
-    /// operator's come first.
+    /// Of messages with equal timestamps, the operator's come first.
     async fn count_operator_messages(&self, count: u64) -> ApiResult<u64> {
         let (mut low, mut high) = (count.saturating_sub(self.lens.1), count.min(self.lens.0));
         while low < high {
@@ -255,7 +250,6 @@ impl Channels {
     }
 }
 
-/// Reads the message at an index.
 async fn at(channel: &Subscription, index: u64) -> ApiResult<Arc<Posted>> {
     let found = channel.read(index, 1).await?.messages.pop();
     // Channels have no gaps, so a missing message means that the session was removed.

@@ -19,7 +19,6 @@ const GAMES: usize = 200;
 /// Maximum number of listed opponents.
 const OPPONENTS: usize = 20;
 
-/// The latest games of a user.
 pub(super) struct History {
     /// The user's latest sessions, newest first.
     sessions: Vec<Session>,
@@ -27,7 +26,6 @@ pub(super) struct History {
     total: u64,
 }
 
-/// Results against one opponent.
 #[derive(Default)]
 struct Against {
     games: u32,

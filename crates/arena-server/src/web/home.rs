@@ -184,7 +184,6 @@ fn name_of_challenge(arena: &Arena, id: &str) -> String {
     arena.engine.challenges().get(id).map_or_else(|| id.to_owned(), |challenge| challenge.metadata().name.clone())
 }
 
-/// Draws live games.
 async fn pictures(arena: &Arena, games: &[RedactedSession]) -> PageResult<Vec<Markup>> {
     let mut pictures = Vec::with_capacity(games.len());
     for game in games {
@@ -208,7 +207,6 @@ fn watched(arena: &Arena, game: &RedactedSession, picture: &Markup) -> Markup {
     }
 }
 
-/// Renders a live game with its picture.
 fn still(arena: &Arena, game: &RedactedSession, picture: &Markup) -> Markup {
     html! {
         article.card.tile {

@@ -17,7 +17,6 @@ pub(super) struct Page {
     body: Markup,
 }
 
-/// A page's entry in the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NavEntry {
     Home,
@@ -176,7 +175,6 @@ pub(super) fn moment(ms: i64) -> Markup {
     html! { time.moment datetime=(text) { (text[11..].trim_end_matches('Z')) " UTC" } }
 }
 
-/// Renders a session's status as a badge.
 pub(super) fn badge(status: Status) -> Markup {
     let text = match status {
         Status::Open => "waiting for players",

@@ -47,7 +47,6 @@ pub(super) fn wanted_board(
     Ok(Some(found.ok_or_else(unknown)?))
 }
 
-/// `GET /leaderboards`.
 pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let global = wanted_board(&arena, None, None)?;
     let shown = match global {
@@ -133,7 +132,6 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     Ok(answer(Page::new(&format!("{title}: leaderboard"), NavEntry::Leaderboards, body).with_style("tables.css")))
 }
 
-/// Returns the path of a challenge's board by one strategy.
 pub(super) fn path_of(challenge: &str, strategy: &Strategy) -> String {
     format!("/leaderboards/{challenge}?strategy={}", strategy.name)
 }
@@ -262,8 +260,7 @@ impl Excluded {
     }
 }
 
-/// Renders the numbers of games in the log, and the checkpoint that has them. `arena board rebuild` has the same numbers
-/// and reasons.
+/// Renders the numbers of games in the log with its checkpoint: those of `arena board rebuild`, with the same reasons.
 fn logged(log: &PublishedLog) -> Markup {
     let counts = &log.counts;
     html! {
@@ -339,7 +336,6 @@ pub(super) fn title_of(arena: &Arena, board: &Board) -> (String, &'static str) {
     }
 }
 
-/// Returns a strategy's name for people.
 pub(super) fn title_of_strategy(name: &str) -> &'static str {
     match strategies().iter().find(|strategy| strategy.name == name) {
         Some(strategy) => strategy.title,

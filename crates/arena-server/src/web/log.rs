@@ -6,7 +6,6 @@ use maud::html;
 use super::layout::{NavEntry, Page};
 use super::{PageResult, Visit, answer};
 
-/// `GET /log`.
 pub(super) async fn show(_visit: Visit) -> PageResult {
     let body = html! {
         h1 { "Log" }

@@ -126,7 +126,6 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     Ok(answer(page))
 }
 
-/// Returns true if the challenge has controls for browsers.
 fn has_controls(challenge: &str) -> bool {
     arena_games::all().any(|playable| playable.id == challenge && playable.kit.controls.is_some())
 }
@@ -212,7 +211,6 @@ fn next_games(arena: &Arena, session: &RedactedSession, profiles: &BTreeMap<User
     }
 }
 
-/// Renders the form that takes the seat.
 fn join(path: &str, keys: bool) -> Markup {
     html! {
         form.card.pad method="post" action=(path) data-do="join" {
@@ -323,8 +321,7 @@ fn form_field(id: &str, field: &FormField, form: &MethodForm, declared: &ActForm
     }
 }
 
-/// Makes the content of a method call from the submitted fields of a declared form. Without a declared form, the
-/// content is missing.
+/// Makes a method call's content from the fields of a declared form. Without such a form, the content is missing.
 fn declared_content(arena: &Arena, challenge: &str, method: &str, form: &Form) -> ApiResult<String> {
     let challenges = arena.engine.challenges();
     let forms = challenges.get(challenge).map(|challenge| challenge.forms()).unwrap_or_default();
@@ -353,7 +350,6 @@ fn sentence_case(name: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// Renders the chat form.
 fn talk(path: &str, session: &RedactedSession, own: InviteCode, reveal_chat: bool) -> Markup {
     let own = own.to_string();
     let notice = match (session.status(), reveal_chat) {
@@ -451,7 +447,6 @@ pub(super) async fn take_seat(
     Ok(())
 }
 
-/// Returns the error for a name that is not a user id.
 fn invalid_name(name: &str) -> ApiError {
     let most = UserId::MAX_BYTES;
     let fault = match name.len() > most {

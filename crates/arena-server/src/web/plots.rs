@@ -76,8 +76,7 @@ fn send(visit: &Visit, picture: Option<&Picture>) -> PageResult {
     Ok(response)
 }
 
-/// Renders the Markdown source that embeds a plot as a link to its page. `path` and `page` are the URL paths of plot
-/// and page.
+/// Renders the Markdown that embeds a plot as a link to its page. `path` and `page` are the URL paths of the two.
 pub(super) fn embed(base: &str, path: &str, page: &str, what: &str) -> Markup {
     let markdown = format!("[![{what}]({base}{path})]({base}{page})");
     html! {

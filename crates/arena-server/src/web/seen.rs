@@ -13,7 +13,6 @@ use serde_json::value::RawValue;
 
 use crate::answer::to_text;
 
-/// A session, redacted for a viewer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RedactedSession {
@@ -36,7 +35,6 @@ pub(super) struct RedactedSession {
     pub(super) game_state: Box<RawValue>,
 }
 
-/// A session's state, redacted for a viewer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RedactedState {

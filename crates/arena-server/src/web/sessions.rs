@@ -102,7 +102,6 @@ fn scores(values: impl Iterator<Item = f64>) -> String {
     if values.is_empty() { "–".to_owned() } else { values.join(" : ") }
 }
 
-/// `GET /sessions/{id}`.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let (seen, told, profiles) = find(&arena, &visit).await?;
     let timeline = Timeline::read(&arena, (&seen, &told), Viewer::Nobody, &visit).await?;
@@ -174,8 +173,7 @@ fn knowledge(arena: &Arena, session: &RedactedSession, told: &Told) -> Markup {
     }
 }
 
-/// Finds the session of the path's `id`, as a viewer without identity sees it, with its names and the players'
-/// profiles.
+/// Finds the session of the path's `id`, as a viewer without identity sees it, with names and players' profiles.
 pub(super) async fn find(
     arena: &Arena,
     visit: &Visit,
@@ -194,7 +192,6 @@ pub(super) fn has_drawn_board(session: &RedactedSession) -> bool {
     arena_games::all().any(|playable| playable.id == session.challenge_type && playable.kit.module.is_some())
 }
 
-/// Renders the actions of an ended session's page.
 fn actions(session: &RedactedSession) -> Markup {
     html! {
         (primary(&format!("/sessions/{}/replay", session.id), "Replay"))
@@ -203,7 +200,6 @@ fn actions(session: &RedactedSession) -> Markup {
     }
 }
 
-/// Renders the session's status.
 pub(super) fn status(session: &RedactedSession) -> Markup {
     match session.status() {
         Status::Active => live_dot("Live"),
@@ -386,8 +382,7 @@ pub(super) fn deal(session: &RedactedSession) -> Markup {
     }
 }
 
-/// Renders the check of an ended session's record, which a script runs in the browser. A script fills the element when
-/// the game ends.
+/// Renders the check of an ended session's record, which runs in the browser. A script fills it at the game's end.
 fn record_check(session: &RedactedSession) -> Markup {
     let record = format!("/api/sessions/{}/record", session.id);
     html! {

@@ -90,7 +90,6 @@ fn style() -> String {
     )
 }
 
-/// Breaks a text into lines.
 fn wrap(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -115,7 +114,6 @@ fn wrap(text: &str) -> Vec<String> {
 const MESSAGES: usize = 500;
 const MOST_MESSAGES: usize = 20_000;
 
-/// A message of the operator of a chess session.
 #[derive(Deserialize)]
 struct ChessUpdate {
     public_state: Option<Box<RawValue>>,
@@ -124,7 +122,6 @@ struct ChessUpdate {
     result: Option<ChessResult>,
 }
 
-/// The result of a chess session.
 #[derive(Deserialize)]
 struct ChessResult {
     termination: String,

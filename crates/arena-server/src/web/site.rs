@@ -17,7 +17,6 @@ pub struct SiteSettings {
 pub struct SiteLink(String);
 
 impl SiteLink {
-    /// Returns the link's target.
     pub(crate) fn target(&self) -> &str {
         &self.0
     }

@@ -196,7 +196,6 @@ async fn latest(channels: &Channels, until: u64) -> PageResult<Vec<(&'static str
 }
 
 impl TimelineEvent {
-    /// Returns the element's id.
     fn id(&self) -> String {
         format!("{}-{}", self.channel, self.message.index)
     }
@@ -360,8 +359,7 @@ pub(super) fn party_label(session: &RedactedSession, told: &Told, party: &str) -
     }
 }
 
-/// Returns a message's text, with control characters escaped. In the operator's texts, the players' names replace their
-/// invites.
+/// Returns the text with control characters escaped. In the operator's texts, the players' names replace their invites.
 fn with_names(message: &Message, session: &RedactedSession, told: &Told) -> String {
     let mut text = printable(&message.content).into_owned();
     if message.from == "operator" {
@@ -393,8 +391,7 @@ fn without_method(content: String, method: Option<&str>) -> String {
     rest.unwrap_or(content)
 }
 
-/// Returns the content of `actions` in words, such as `move to 34.2, 15.8; take food`. `None` for contents that are not
-/// a JSON list of actions.
+/// Returns words such as `move to 34.2, 15.8; take food`. `None` for contents that aren't a JSON list of actions.
 fn actions_in_words(content: &str) -> Option<String> {
     let actions: Vec<Value> = serde_json::from_str(content).ok()?;
     let in_words = |action: &Value| {

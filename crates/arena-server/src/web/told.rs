@@ -109,8 +109,7 @@ impl Told {
         challenge.map_or_else(Vec::new, |challenge| challenge.disclose(&self.ended(session)))
     }
 
-    /// Returns a remark for each message, if it contained a secret that another player learned. There are none until
-    /// the end.
+    /// Returns a remark for each message with a secret that another player learned. There are none until the end.
     pub(super) fn remarks(
         &self,
         arena: &Arena,

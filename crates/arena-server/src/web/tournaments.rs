@@ -38,7 +38,6 @@ pub(super) fn none() -> Markup {
     }
 }
 
-/// `GET /tournaments`.
 pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let offset = visit.query.number("offset").unwrap_or(0);
     let body = html! {
@@ -78,7 +77,6 @@ pub(super) fn state(view: &TournamentView) -> Markup {
     html! { span.badge.{ "is-" (view.state.name()) } { (view.state.name()) } }
 }
 
-/// `GET /tournaments/{id}`.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let id = id_of_tournament(visit.param("id"))?;
     let Some(tournaments) = &arena.tournaments else {
@@ -183,7 +181,6 @@ fn lead(record: &Record) -> String {
     }
 }
 
-/// Returns an agent's name for a sentence.
 fn name(record: &Record, agent: usize) -> String {
     printable(record.name(agent)).chars().take(40).collect()
 }
@@ -194,8 +191,7 @@ fn kept_agent(tournaments: &Tournaments, view: &TournamentView, name: &str) -> O
     tournaments.find_agent(agent.id).map(|agent| agent.id)
 }
 
-/// Renders the progress of each round, and the upcoming games without their seeds, which are secret until the
-/// tournament ends.
+/// Renders the rounds' progress, and the upcoming games without their seeds, which are secret until the end.
 fn schedule(record: &Record) -> Markup {
     let mut rounds: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     for fixture in record.schedule.pairings() {

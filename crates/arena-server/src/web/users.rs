@@ -21,7 +21,6 @@ use crate::error::ApiError;
 /// Number of sessions per page.
 const SESSIONS: usize = 20;
 
-/// `GET /users/{id}`.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let unknown = || ApiError::not_found("USER_NOT_FOUND", "User not found");
     let id: UserId = visit.param("id").parse().map_err(|_| unknown())?;
@@ -112,7 +111,6 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     Ok(answer(Page::new(name, NavEntry::Leaderboards, body).with_style("tables.css")))
 }
 
-/// Returns the kind of a player in words.
 fn kind_of(profile: &UserProfile) -> &'static str {
     match (profile.is_benchmark, &profile.model) {
         (true, _) => "benchmark model",

@@ -572,7 +572,6 @@ fn wrong_scores_are_recomputed() {
     assert_eq!(audited, [("recompute".to_owned(), json!({ "users": 2, "games": 2, "wrong": 0 }))]);
 }
 
-/// Counts the lines of an export by kind.
 fn by_kind(lines: &[String]) -> BTreeMap<String, usize> {
     let mut kinds = BTreeMap::new();
     for line in lines {

@@ -23,13 +23,11 @@ pub(super) trait Files {
     fn write(&self, name: &str, content: &[u8]);
     fn remove(&self, name: &str);
 
-    /// Returns the lines of a file.
     fn text(&self, name: &str) -> String {
         gunzip(&self.read(name))
     }
 }
 
-/// The folder of an archive.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -20,7 +20,6 @@ fn with_auth(settings: &mut Settings) {
     settings.auth.secret = Some(known_secret());
 }
 
-/// An active session with its players' keys.
 struct Game {
     id: String,
     players: Vec<String>,

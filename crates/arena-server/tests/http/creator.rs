@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 /// The time in which the log must have an event. The promise is one second; the rest is for slow machines.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A created session.
 struct Created {
     id: String,
     invites: Vec<String>,

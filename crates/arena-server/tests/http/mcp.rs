@@ -20,7 +20,6 @@ fn post_raw(client: &Client, path: &str, headers: &str, body: &[u8]) -> Answer {
     client.raw(&[head.as_bytes(), body].concat()).expect("an answer")
 }
 
-/// Posts a tool call.
 fn post_call(client: &Client, endpoint: &str, tool: &str, arguments: &Value) -> Answer {
     let params = json!({ "name": tool, "arguments": arguments });
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
@@ -37,7 +36,6 @@ fn call(client: &Client, endpoint: &str, tool: &str, arguments: &Value) -> (Stri
     (text, result["isError"].as_bool().expect("a flag"))
 }
 
-/// Creates a session with two players.
 fn session(client: &Client) -> (String, Vec<String>) {
     let (session, invites) = client.create("psi");
     for invite in &invites {
@@ -449,8 +447,7 @@ fn too_many_messages_for_one_result_come_in_several() {
     let host = Host::start_with(|settings| settings.limits.chat_bytes = 1 << 30);
     let client = host.client();
     let (session, players) = session(&client);
-    // Two long messages nearly fill a result, and all short ones together exceed it. A single message may be of any
-    // length.
+    // Two long messages nearly fill a result, and all short ones together exceed it. A single one may be of any length.
     let long = "x".repeat(1_040_000);
     let contents = std::iter::repeat_n(long.as_str(), 5).chain(std::iter::repeat_n("short", 600));
     let mut count = 0;

@@ -91,8 +91,7 @@ fn no_score_is_lost_when_all_guess_at_the_same_moment() {
             .map(|answer| if answer.status == 200 { "taken".to_owned() } else { answer.refusal().1 })
             .collect();
         outcomes.sort();
-        // The last player's second guess may arrive after the end. Then the response is 200 and the operator replies in
-        // private.
+        // The last player's second guess may arrive after the end: the response is 200, the operator replies privately.
         let refused = outcomes.iter().filter(|outcome| *outcome == "DUPLICATE_GUESS").count();
         let late = messages(&client.get(&format!("/api/arena/sync?channel={session}")))
             .iter()

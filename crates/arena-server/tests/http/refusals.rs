@@ -36,7 +36,6 @@ fn row(what: &str, request: &str, body: impl AsRef<[u8]>, answer: &str) -> Row {
     Row { what, request, headers: Vec::new(), body: body.as_ref().to_vec(), answer }
 }
 
-/// Creates a row without a body.
 fn bare(request: &str, answer: &str) -> Row {
     row("", request, "", answer)
 }
@@ -101,7 +100,6 @@ impl RefusalFixture {
         self.client.request(method, &format!("{api}{}", self.fill(path)), &headers, &body)
     }
 
-    /// Returns all publicly visible data.
     fn seen(&self) -> Vec<String> {
         let mut paths = vec!["/api/challenges?limit=100".to_owned(), "/api/chat/sync?channel=invites".to_owned()];
         for viewer in ["$ada", "$bob", "$carl", "viewer"] {
@@ -663,7 +661,6 @@ fn blown_up(good: &str, bytes: usize) -> Vec<u8> {
     format!(r#"{rest}, "more": "{}"}}"#, "x".repeat(bytes - frame)).into_bytes()
 }
 
-/// Returns a request with a chunked body.
 fn chunked(path: &str, body: &[u8]) -> Vec<u8> {
     let mut request =
         format!("POST {path} HTTP/1.1\r\nHost: arena\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n")

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use super::refusals::{ends_well, exchange, gauge, messages, until, until_hung_up};
 
-/// A server with an active session.
 struct StreamFixture {
     host: Host,
     client: Client,
@@ -69,7 +68,6 @@ impl StreamFixture {
     }
 }
 
-/// An event with its id.
 #[derive(Debug, PartialEq)]
 enum Event {
     Initial(String, Vec<Value>),
@@ -77,7 +75,6 @@ enum Event {
     Ended(String, Value),
 }
 
-/// Returns the next event of a stream.
 #[track_caller]
 fn next(stream: &mut EventStream) -> Event {
     assert_eq!(stream.status, 200);

@@ -87,7 +87,6 @@ fn request(reader: &mut BufReader<&TcpStream>) -> Option<Value> {
     serde_json::from_slice(&body).ok()
 }
 
-/// A server with tournaments.
 struct TournamentFixture {
     host: Host,
     client: Client,
@@ -758,8 +757,7 @@ fn strangers_have_time_limits_that_the_settings_bound() {
 #[test]
 fn errors_do_not_reveal_names_of_private_hosts() {
     let fixture = TournamentFixture::with(|settings| settings.tournaments.private_urls = false);
-    // The integer is a notation of the IPv4 address 127.0.0.1. A label of 64 letters is too long, so the host is
-    // unknown.
+    // The integer is a notation of the IPv4 address 127.0.0.1. A label of 64 letters is too long for a host.
     let unknown = format!("http://{}.example/", "x".repeat(64));
     let [near, none] = ["http://2130706433:1/", &unknown].map(|url| {
         let (id, _) = made(&fixture.client.post("/api/agents", &json!({ "url": url, "name": "bot" })));

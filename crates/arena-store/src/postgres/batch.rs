@@ -109,9 +109,7 @@ async fn find(client: &Client, statement: &Statement, keys: &[Value<'_>]) -> Res
     if keys.is_empty() { Ok(Vec::new()) } else { client.query(statement, &[&keys]).await }
 }
 
-/// The result of a durable batch.
 pub(crate) struct DurableBatch {
-    /// The result of each transition.
     pub(crate) done: Vec<Result<Done, CommitError>>,
     pub(crate) numbers: Numbers,
     pub(crate) effects: Effects,
@@ -314,7 +312,6 @@ struct Lists<'p> {
 }
 
 impl<'p> Lists<'p> {
-    /// Creates the lists for new rows of a table.
     fn of<T: Table>(rows: &'p [T::Row<'p>]) -> Lists<'p> {
         let column = |column: usize| rows.iter().map(|row| T::value(row, column)).collect();
         Lists { columns: (0..T::COLUMNS.len()).map(column).collect() }

@@ -43,8 +43,7 @@ const WAIT_FOR_LOCK: Duration = Duration::from_secs(10);
 /// The time limit for the first response of the database.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// Settings of a connection, by name. The arena applies them after it has connected, because poolers refuse or ignore
-/// settings in the startup packet.
+/// By name. Applied after connecting, because poolers refuse or ignore settings in the startup packet.
 pub(crate) type Settings = [(&'static str, &'static str)];
 
 /// Settings of connections that read. They cancel slow statements and end abandoned transactions. They also make all
@@ -76,7 +75,6 @@ const WRITING: &Settings = &[
 const WRITING_BESIDE_OTHERS: &Settings =
     &[("default_transaction_isolation", "read committed"), ("idle_in_transaction_session_timeout", "5s")];
 
-/// Converts a driver's error to an error of the store.
 pub(crate) fn failed(error: &tokio_postgres::Error) -> StoreError {
     StoreError::Database(reason(error))
 }
@@ -90,8 +88,7 @@ fn reason(error: &tokio_postgres::Error) -> String {
     source.unwrap_or_else(|| error.to_string())
 }
 
-/// Returns true if a unique constraint was violated or two transactions conflicted. Nothing was written, and another
-/// attempt may succeed.
+/// True for a violated unique constraint or a conflict. Nothing was written, and another attempt may succeed.
 pub(crate) fn is_constraint(error: &tokio_postgres::Error) -> bool {
     const STATES: [SqlState; 3] =
         [SqlState::UNIQUE_VIOLATION, SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE];
@@ -230,8 +227,7 @@ fn values(said: &[SimpleQueryMessage]) -> Vec<Option<String>> {
     row.map(|row| (0..row.len()).map(|column| row.get(column).map(str::to_owned)).collect()).unwrap_or_default()
 }
 
-/// Checks that each connection has its own session, because locks belong to sessions. A second connection must be
-/// served by another server process.
+/// Locks belong to sessions, so a second connection must be served by another server process.
 async fn check_sessions(database: &DatabaseServer, client: &Client) -> Result<(), StoreError> {
     let process = "SELECT pg_backend_pid()";
     let second = connect(database, READING).await?;
@@ -257,14 +253,12 @@ pub(crate) struct Holder {
     pub(crate) statements: Statements,
     /// This node's id and its additional statements, if the database is shared.
     pub(crate) sharing: Option<Arc<Sharing>>,
-    /// The id of this start of the arena, as stored in the database. In a shared database, it is the id of the first
-    /// node's start.
+    /// The id of this start of the arena, as stored in the database. In a shared database, that of the first node.
     pub(crate) name: String,
     /// The server at the other end.
     pub(crate) primary: Primary,
 }
 
-/// The kind of access to a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Access {
     /// Exclusive use by one arena.
@@ -335,8 +329,7 @@ impl Holder {
         lock(database, &client, Access::Shared).await?;
         let is_first = wait_for(&client, "pg_try_advisory_lock", LOCK, Duration::ZERO).await?;
         if is_first {
-            // Other nodes may only be disconnected temporarily. If schema, scoring and `terms` are unchanged, those
-            // nodes may return.
+            // Other nodes may be disconnected for a while. With the same schema, scoring and `terms`, they may return.
             let terms_unchanged = check_terms(database, &client, scoring, terms).await.is_ok();
             migrate(&client).await?;
             follow_scoring(&mut Db::Postgres(Arc::clone(&client)), scoring).await?;
@@ -395,8 +388,7 @@ impl Holder {
     }
 }
 
-/// The statements that the first node runs: they mark the database as shared and set its sequences to the next
-/// numbers.
+/// The statements that the first node runs: mark the database as shared, and set its sequences.
 const FIRST_OF_NODES: &str = "
     INSERT INTO notes (name, value) VALUES ('holder', 'shared ' || gen_random_uuid())
         ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE notes.value NOT LIKE 'shared %';
@@ -424,8 +416,7 @@ async fn set_terms(client: &Client, terms: &NodeTerms) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Checks that this node's scoring and [`NodeTerms`] equal the stored ones, and that its schema suits nodes of the stored
-/// one.
+/// Checks that scoring and [`NodeTerms`] equal the stored ones, and that the schema suits nodes of the stored one.
 async fn check_terms(
     database: &DatabaseServer,
     client: &Arc<Client>,
@@ -453,8 +444,7 @@ async fn check_terms(
     Ok(())
 }
 
-/// Returns the id of the arena in a database, which distinguishes arenas on one message bus. Creates the id at the
-/// first call.
+/// The id distinguishes arenas on one message bus. The first call creates it.
 pub(crate) async fn arena_id(client: &Client) -> Result<String, StoreError> {
     let sql = "INSERT INTO notes (name, value) VALUES ('arena', gen_random_uuid()::text) ON CONFLICT DO NOTHING";
     client.execute(sql, &[]).await?;
@@ -641,7 +631,6 @@ macro_rules! statements {
 
 /// A node that shares a database: its id and its additional statements.
 pub(crate) struct Sharing {
-    /// The node's id in the journal.
     pub(crate) node: String,
     statements: SharedStatements,
 }
@@ -691,8 +680,7 @@ statements! {
              $6::bool");
 }
 
-/// Deletes invites by code. The statement finds each invite with the index, regardless of the planner's estimate of the
-/// table's size.
+/// Finds each invite with the index, regardless of the planner's estimate of the table's size.
 const DELETE_INVITES: &str = "DELETE FROM invites WHERE ctid = ANY (ARRAY(
          SELECT f.ctid FROM unnest($1::text[]) AS w (code) CROSS JOIN LATERAL
          (SELECT ctid FROM invites i WHERE i.made = right(w.code, 12) AND i.code = w.code LIMIT 1) f))";

@@ -22,7 +22,6 @@ const DERIVED: &str = "derived";
 /// The maximum number of rows in one read of the journal.
 const PAGE: i64 = 1000;
 
-/// The journal entry of a commit.
 #[derive(Debug, Default)]
 pub(crate) struct JournalEntry {
     /// Ids of sessions that have changed or have new messages; or [`PUBLIC`].
@@ -38,22 +37,18 @@ pub(crate) struct JournalEntry {
 }
 
 impl JournalEntry {
-    /// Records that a channel has new messages.
     pub(crate) fn add_channel(&mut self, channel: Channel) {
         self.changed.insert(name_of(channel));
     }
 
-    /// Records that a session has changed or was removed.
     pub(crate) fn add_session(&mut self, id: SessionId) {
         self.changed.insert(id.to_string());
     }
 
-    /// Records that a message of a channel was hidden.
     pub(crate) fn add_hidden(&mut self, channel: Channel) {
         self.hidden.insert(name_of(channel));
     }
 
-    /// Returns true if the entry has no content.
     pub(crate) fn is_empty(&self, delta: &Delta) -> bool {
         let JournalEntry { changed, hidden, users, administration, derived } = self;
         let counted = delta.sessions.values().any(|n| *n != 0);
@@ -68,8 +63,7 @@ fn name_of(channel: Channel) -> String {
     }
 }
 
-/// Waits for the turn to commit, and blocks the commits of other nodes until this transaction ends. Returns the
-/// duration of the wait.
+/// Blocks the commits of other nodes until this transaction ends. Returns the duration of the wait for the turn.
 pub(crate) async fn take_turn(client: &Client, sharing: &Sharing) -> Result<Duration, Error> {
     let waited_us: i64 = client.query_one(&sharing.take_turn, &[]).await?.try_get(1)?;
     Ok(Duration::from_micros(waited_us.unsigned_abs()))
@@ -95,8 +89,7 @@ pub(crate) async fn write(
     client.execute(&sharing.insert_journal, &row).await.map(drop)
 }
 
-/// A position in the journal: the number and the identity of an entry. The identity is `None` if the journal has no
-/// entry with this number yet.
+/// The number and the identity of an entry. The identity is `None` if the journal has no such entry yet.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JournalPosition {
     pub(crate) n: i64,
@@ -104,8 +97,7 @@ pub(crate) struct JournalPosition {
 }
 
 /// Returns the statement that reads the journal after entry `$1`. Each row has the id of the arena or group of nodes
-/// that uses the database, the database's time, the identity of entry `$1`, the last entry's number, and one later
-/// entry.
+/// that uses the database, the database's time, the identity of entry `$1`, the last entry's number, and a later one.
 pub(crate) fn select_entries() -> String {
     format!(
         "SELECT (SELECT value FROM notes WHERE name = 'holder'), {NOW_MS}, (SELECT mark FROM journal WHERE n = $1),
@@ -128,14 +120,11 @@ pub(crate) fn select_from_entry() -> String {
 /// The SQL expression for the database's time, in milliseconds since the epoch.
 pub(crate) const NOW_MS: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-/// The result of one read of the journal.
 pub(crate) struct JournalRead {
     /// The id of the arena or group of nodes that uses the database.
     pub(crate) holder: Option<String>,
-    /// The database's time.
     pub(crate) now_ms: i64,
-    /// The identity of the entry directly before the entries of this read; `None` if the journal doesn't have that
-    /// entry.
+    /// The identity of the entry directly before those of this read; `None` if the journal doesn't have it.
     seen: Option<String>,
     /// The number of the last entry in the journal.
     last: i64,
@@ -144,7 +133,6 @@ pub(crate) struct JournalRead {
     pub(crate) is_full: bool,
 }
 
-/// One row of the journal.
 pub(crate) struct JournalRow {
     pub(crate) n: i64,
     pub(crate) node: String,
@@ -230,13 +218,11 @@ pub struct Changes {
     pub public_hidden: bool,
     /// True if bans or benchmark models have changed.
     pub administration: bool,
-    /// True if the individual changes are unknown, for example because they are too old. The node must then empty every
-    /// cache.
+    /// True if the changes are unknown, for example because they are too old. The node must then empty every cache.
     pub everything: bool,
 }
 
 impl Changes {
-    /// Returns true if nothing has changed.
     pub fn is_empty(&self) -> bool {
         let Changes { sessions, hidden, public, public_hidden, administration, everything } = self;
         sessions.is_empty() && hidden.is_empty() && !(*public || *public_hidden || *administration || *everything)

@@ -20,8 +20,7 @@ use crate::StoreError;
 use crate::db::parameters;
 use crate::value::{Columns, Value};
 
-/// The maximum number of connections for reading. One of them handles thousands of short reads per second; the others
-/// allow long reads at the same time.
+/// One connection handles thousands of short reads per second; the others allow long reads at the same time.
 const CONNECTIONS: usize = 16;
 
 /// The time for which a reader waits for a connection.
@@ -70,16 +69,14 @@ impl PostgresReaders {
         PostgresReaders::with(database, reach, CONNECTIONS, READ_TIMEOUT)
     }
 
-    /// Opens a database for reading while other processes may use it. Returns `None` if it has no store of this
-    /// program's version.
+    /// Other processes may use the database. Returns `None` if it has no store of this program's version.
     pub(crate) async fn beside_others(database: &DatabaseUrl) -> Result<Option<PostgresReaders>, StoreError> {
         let (client, _, primary) = connect_to_primary(database, READING, Primary::default()).await?;
         let reach = Reach { server: Arc::new(primary.server.into()), ..Reach::default() };
         Ok(if is_current(&client).await? { Some(PostgresReaders::of(database, &reach)?) } else { None })
     }
 
-    /// Creates pools of one connection for reads of the journal. With their own connection, these reads never wait for
-    /// long reads.
+    /// With one connection of their own, reads of the journal never wait for long reads.
     pub(crate) fn for_journal(database: &DatabaseUrl, reach: &Reach) -> Result<PostgresReaders, StoreError> {
         PostgresReaders::with(database, reach, 1, JOURNAL_READ_TIMEOUT)
     }
@@ -113,8 +110,7 @@ impl PostgresReaders {
         })
     }
 
-    /// Returns the rows of a statement's result. If the connection is lost, the read is repeated once on a new
-    /// connection.
+    /// If the connection is lost, the read is repeated once on a new connection.
     pub(crate) async fn query(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
         let mut tries = 0;
         loop {

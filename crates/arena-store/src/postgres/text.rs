@@ -5,7 +5,6 @@ use std::borrow::Cow;
 /// The escape character in encoded texts. It is a code point that ordinary texts don't contain.
 const MARK: char = '\u{10FFFF}';
 
-/// Encodes a text for the database.
 pub(crate) fn encode(text: &str) -> Cow<'_, str> {
     if !text.contains(['\0', MARK]) {
         return Cow::Borrowed(text);
@@ -21,8 +20,7 @@ pub(crate) fn encode(text: &str) -> Cow<'_, str> {
     Cow::Owned(encoded)
 }
 
-/// Decodes a text from the database. A text that isn't a valid encoding, such as one edited by hand, is returned
-/// unchanged.
+/// Returns a text that isn't a valid encoding, such as one edited by hand, unchanged.
 pub(crate) fn decode(text: &str) -> Cow<'_, str> {
     if !text.contains(MARK) {
         return Cow::Borrowed(text);

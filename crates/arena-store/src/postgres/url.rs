@@ -16,7 +16,6 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::StoreError;
 
-/// The time limit for connecting to the database.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The time for which sent data may stay unacknowledged until the connection is treated as lost.
@@ -258,8 +257,7 @@ impl DatabaseServer {
         self.config.clone()
     }
 
-    /// Returns the settings of a connection: `ours`, overridden by the URL's settings. If a name is repeated, its last
-    /// value counts.
+    /// `ours`, overridden by the URL's settings. If a name is repeated, its last value counts.
     pub(crate) fn settings(&self, ours: &[(&str, &str)]) -> Vec<(String, String)> {
         let ours = ours.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let mut all: Vec<(String, String)> = Vec::new();

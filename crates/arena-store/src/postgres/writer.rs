@@ -36,8 +36,7 @@ use crate::{CommitError, StoreError};
 /// first transition and the size of statements.
 const MAX_BATCH: (usize, usize) = (1024, 16 * 1024 * 1024);
 
-/// The interval at which an idle writer checks its connection. A lost connection no longer holds the lock on the
-/// database.
+/// An idle writer checks its connection, since a lost one no longer holds the lock on the database.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The interval between measurements of the store's size. Each measurement takes the database some milliseconds.
@@ -64,8 +63,7 @@ const BATCH_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time limit for other writes. It is long because the removal of a session recounts all games of its players.
 const LONG_WRITE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A handle to the writer. After the last handle is dropped, the writer finishes the queued writes and releases the
-/// database.
+/// After the last handle is dropped, the writer finishes the queued writes and releases the database.
 pub(crate) struct PostgresWriter {
     pub(crate) queue: JobQueue,
     mirror: Mirror,
@@ -165,8 +163,7 @@ impl PostgresWriterState {
                     tracing::error!(
                         "the store's writer panicked; it continues with a new connection and the database's content"
                     );
-                    // Dropping the connection ends its transaction. The mirrored data is read again with the next
-                    // connection.
+                    // Dropping the connection ends its transaction. The next one reads the mirrored data again.
                     self.link = None;
                 }
             }
@@ -290,8 +287,7 @@ impl PostgresWriterState {
         })?;
         self.primary = holder.primary;
         self.reach.server.store(holder.primary.server, Ordering::SeqCst);
-        // It is unknown if the database has stored the commit in progress. In a shared database, the journal shows the
-        // result.
+        // It is unknown if the commit in progress was stored. In a shared database, the journal shows the result.
         if self.nodes.is_none() {
             self.numbers = read_numbers(&holder.client).await?;
             let counts = read_counts(&holder.client, &self.mirror.suspicion).await?;
@@ -365,8 +361,7 @@ impl PostgresWriterState {
         }
     }
 
-    /// Writes a batch in one transaction. After an error, no part of the batch is stored, except possibly after
-    /// [`Failure::Unsure`].
+    /// After an error, no part of the batch is stored, except possibly after [`Failure::Unsure`].
     async fn try_batch(&mut self, batch: &[Queued]) -> Result<Vec<Result<Done, CommitError>>, Failure> {
         let holder = self.hold().await.map_err(Failure::Failed)?;
         let transitions: Vec<BatchItem<'_>> = batch.iter().map(Queued::transition).collect();
@@ -389,8 +384,7 @@ impl PostgresWriterState {
         Ok(written.done)
     }
 
-    /// Applies a durable write to the mirror. In a shared database, the mirror is updated from the journal instead, in
-    /// the journal's order.
+    /// Updates the mirror. In a shared database, the journal does it instead, in the journal's order.
     fn show(&self, effects: &Effects) {
         self.mirror.health.succeed(!effects.nothing);
         match &self.nodes {

@@ -182,7 +182,6 @@ where
     Ok(())
 }
 
-/// Runs the statement that inserts rows of a table.
 fn insert_each<'r, T: Table>(
     connection: &Connection,
     sql: &str,

@@ -18,21 +18,17 @@ use crate::StoreError;
 /// The number of pages (4 KiB each) in the log at which the thread copies them.
 const COPY_AT_PAGES: u32 = 16_384;
 
-/// The number of further pages at which the writer waits for the thread. This bounds the log if the thread is slower
-/// than the writer.
+/// The further pages at which the writer waits for the thread, which bounds the log if the thread is slower.
 const WAIT_AT_PAGES: u32 = 7 * COPY_AT_PAGES;
 
 /// The time for which the writer waits for readers of the log, so that the log can begin anew. Most reads take less
 /// than 1 ms. With a longer read, the log grows until the next checkpoint.
 const WAIT_FOR_READERS: Duration = Duration::from_millis(10);
 
-/// The writer's handle to the thread.
 pub(super) struct Checkpoints {
     /// The number of pages in the log after the last commit.
     pages: Arc<AtomicU32>,
-    /// The number of pages at which the next checkpoint begins.
     begin_at: u32,
-    /// True while the thread copies pages.
     copying: bool,
     due: Option<Sender<()>>,
     done: Receiver<()>,
@@ -70,7 +66,6 @@ impl Checkpoints {
         Ok(Checkpoints { pages, begin_at: COPY_AT_PAGES, copying: false, due, done, thread })
     }
 
-    /// Returns the number of pages in the log after the last commit.
     pub(super) fn pages(&self) -> u32 {
         self.pages.load(Ordering::Relaxed)
     }
@@ -107,7 +102,6 @@ impl Checkpoints {
         Ok(!is_blocked?)
     }
 
-    /// Ends the thread.
     pub(super) fn stop(&mut self) {
         self.due = None;
         if let Some(thread) = self.thread.take()

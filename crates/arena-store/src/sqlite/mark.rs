@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use arena_model::hex;
 use rusqlite::Connection;
 
-/// The name of the mark.
 const FILE: &str = "arena.mark";
 
 /// The name of the file that reports a loss, until the administrator removes it.
@@ -25,7 +24,6 @@ pub(super) const EVERY: Duration = Duration::from_secs(1);
 /// The length of a log's header (<https://www.sqlite.org/fileformat2.html#the_write_ahead_log>).
 const HEADER: usize = 32;
 
-/// The writer's handle to the mark.
 pub(super) struct Mark {
     file: File,
     log: PathBuf,
@@ -101,7 +99,6 @@ pub(super) fn check(store: &Path, connection: &Connection) -> io::Result<()> {
     fs::write(lost_file(store), text + "\n")
 }
 
-/// Returns the file that reports a loss.
 pub(super) fn lost_file(store: &Path) -> PathBuf {
     store.with_file_name(LOST)
 }

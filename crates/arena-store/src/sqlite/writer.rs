@@ -234,8 +234,7 @@ impl SqliteWriterState {
         match self.try_batch(&mut batch, careful) {
             Ok(done) => batch.into_iter().zip(done).for_each(|(waiting, done)| finish(waiting, done)),
             // One write has violated a constraint that only the database detects, such as a used index in a channel, or
-            // an answer that is already stored. The writer now tries each write alone, so that the others don't fail,
-            // too.
+            // an answer that is already stored. The writer tries each write alone, so that the others don't fail.
             Err(Failure::Constraint) if !careful => {
                 self.read_numbers();
                 for waiting in batch {
@@ -260,8 +259,7 @@ impl SqliteWriterState {
         }
     }
 
-    /// Writes a batch in one transaction. After an error, no part of the batch is stored, except possibly after
-    /// [`Failure::Unsure`].
+    /// After an error, no part of the batch is stored, except possibly after [`Failure::Unsure`].
     fn try_batch(&mut self, batch: &mut [Waiting], careful: bool) -> Result<Vec<WriteOutcome>, Failure> {
         let numbers = self.writing.numbers;
         let written = at_once(self.writing.db.execute("BEGIN IMMEDIATE", &[]))
@@ -321,8 +319,7 @@ impl SqliteWriterState {
         Ok(OpenTransaction { done, effects: all, wrote })
     }
 
-    /// Runs a write that isn't a transition. A savepoint before the write allows a rollback of this write alone if it
-    /// is refused.
+    /// Runs a write that isn't a transition. A savepoint allows a rollback of this write alone.
     fn write_other(&mut self, job: &mut dyn Job, all: &mut Effects) -> Result<WriteOutcome, Failure> {
         let numbers = self.writing.numbers;
         self.connection().execute_batch("SAVEPOINT job")?;
@@ -363,8 +360,7 @@ impl SqliteWriterState {
     }
 }
 
-/// The result of one write. It is `None` for a write that isn't a transition, because such a write sends its own
-/// result.
+/// `None` for a write that isn't a transition, because such a write sends its own result.
 type WriteOutcome = Result<Option<Done>, CommitError>;
 
 /// A transaction that isn't durable yet.

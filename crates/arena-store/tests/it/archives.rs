@@ -42,7 +42,6 @@ async fn chat(store: &Store, no: SessionNo, message: ChatMessage) -> Result<(), 
     store.commit(Commit { change, messages: vec![message], answers: Vec::new() }).await.map(drop)
 }
 
-/// Returns all messages of a session with their commitments.
 async fn messages(store: &Store, no: SessionNo, session: &Session) -> Vec<ArchivedMessage> {
     let id = session.facts.id;
     let commitments = store.list_commitments(no, id).await.expect("readable");
@@ -54,7 +53,6 @@ async fn messages(store: &Store, no: SessionNo, session: &Session) -> Vec<Archiv
     found.into_iter().map(|(_, message)| (message.clone(), of(&message))).collect()
 }
 
-/// Returns the file of a session's archive.
 fn file_of(no: SessionNo) -> String {
     format!("{no:?}.jsonl.gz")
 }
@@ -70,7 +68,6 @@ async fn archive(store: &Store, archive: NewArchive) -> Result<(), CommitError> 
     store.archive_session(archive).await
 }
 
-/// Returns the archive of a session with these messages.
 fn archive_of(no: SessionNo, messages: &[ArchivedMessage]) -> NewArchive {
     let of = |is_wanted: fn(&Channel) -> bool| {
         let mut channel = messages.iter().filter(|(message, _)| is_wanted(&message.channel));

@@ -34,12 +34,10 @@ fn uuid(n: u64) -> String {
     format!("00000000-0000-7000-8000-{n:012x}")
 }
 
-/// Returns the terms of games with this version of the rules.
 fn terms(rules: &str) -> BoardTerms {
     BoardTerms::read(rules, Some(&"a".repeat(64))).expect("terms")
 }
 
-/// Creates the `n`th session.
 fn session(n: u64) -> Session {
     let id: SessionId = uuid(n * 10).parse().expect("a UUID");
     let invite = |k: u64| format!("inv_{}", uuid(n * 10 + k)).parse::<InviteCode>().expect("an invite");
@@ -74,7 +72,6 @@ fn said(channel: Channel, index: u64, text: &str) -> ChatMessage {
     ChatMessage { channel, index, from, to, content: text.to_owned(), method: None, at: Timestamp(2000), hidden: None }
 }
 
-/// Creates an audit entry.
 fn audit(action: &str) -> AuditEntry {
     let address = "192.0.2.1".to_owned();
     AuditEntry { at: Timestamp(3000), address, action: action.to_owned(), detail: json!({ "test": true }) }

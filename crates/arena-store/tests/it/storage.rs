@@ -7,9 +7,7 @@ use tempfile::TempDir;
 
 /// An empty storage for a store.
 pub(crate) enum TestStorage {
-    /// A data folder.
     Folder(TempDir),
-    /// A schema of a Postgres database, as a URL.
     Schema(String),
 }
 
@@ -29,7 +27,6 @@ impl TestStorage {
         }
     }
 
-    /// Creates another storage of the same kind.
     pub(crate) fn another(&self) -> TestStorage {
         match self {
             TestStorage::Folder(_) => TestStorage::folder(),

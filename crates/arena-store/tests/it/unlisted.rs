@@ -14,7 +14,6 @@ stories!(an_unlisted_session_is_kept_and_nothing_lists_or_counts_it, an_imported
 /// The game of the unlisted sessions. One of the players has no other game.
 const UNLISTED: Game = Game { users: ["ada", "zoe"], ..GAME };
 
-/// Creates the `n`th session, unlisted.
 async fn begin_unlisted(store: &Store, n: u64) -> (SessionNo, Session) {
     let mut session = session(n);
     let mut facts = (*session.facts).clone();
@@ -24,7 +23,6 @@ async fn begin_unlisted(store: &Store, n: u64) -> (SessionNo, Session) {
     (create(store, &session).await, session)
 }
 
-/// Describes all lists and counts.
 async fn listed(store: &Store) -> String {
     let mut text = boards(store).await;
     let totals = store.read_totals().await.expect("totals");

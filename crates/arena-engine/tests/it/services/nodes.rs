@@ -31,7 +31,6 @@ async fn join(url: &str, secret: &str) -> Result<Store, StoreError> {
     Store::join(url.parse().expect("a URL"), scoring, &terms).await
 }
 
-/// Creates a node on a database.
 async fn node(url: &str, environment: &TestEnvironment) -> Engine {
     let store = join(url, "open sesame").await.expect("they agree");
     Engine::new(store, challenges(), LIMITS, environment.for_engine()).await.expect("the store can be read")
@@ -77,7 +76,6 @@ fn read_json(message: &Posted, viewer: Viewer) -> Value {
     serde_json::from_slice(message.json(viewer, true, true)).expect("JSON")
 }
 
-/// Returns a channel's texts, read at any node.
 async fn texts(engine: &Engine, channel: Channel, viewer: Viewer) -> Vec<String> {
     engine.catch_up().await.expect("the store can be read");
     let snapshot = engine.read(channel, 1, 9999).await.expect("the store can be read");
@@ -441,7 +439,6 @@ async fn play(node: &Engine, names: [&str; 2]) -> SessionId {
     id
 }
 
-/// Returns a leaderboard as a node shows it.
 async fn board(node: &Engine) -> Vec<String> {
     node.catch_up().await.expect("the store can be read");
     let is_average = |board: &Board| matches!(board, Board::Of { strategy: "average", .. });
@@ -600,8 +597,7 @@ async fn hear(mut subscription: Subscription, len: u64) -> Vec<u64> {
     heard
 }
 
-/// Checks that two subscribers at one node get `len` messages written at another, while `meanwhile` disturbs the
-/// events.
+/// Checks that two subscribers at one node get `len` messages of another, while `meanwhile` disturbs the events.
 async fn check_watching(nats: Option<&str>, len: usize, mut meanwhile: impl AsyncFnMut(usize)) {
     let environment = TestEnvironment::new(37);
     let [here, there] = nodes(&environment).await;

@@ -50,7 +50,6 @@ pub(super) async fn list_budgets(State(arena): State<Arena>, request: Get) -> Ap
     Ok(json(to_text(&Budgets { budgets, addresses: page.map(to_wire).collect(), total })))
 }
 
-/// The uses of an address.
 #[derive(Default)]
 struct AddressUses {
     used: BTreeMap<String, u64>,

@@ -88,7 +88,6 @@ async fn next_piece(body: &mut Body, patience: Duration) -> ApiResult<Option<Byt
     }
 }
 
-/// The error for a line that exceeds the limit.
 #[derive(Debug, PartialEq, Eq)]
 struct TooLong;
 

@@ -12,7 +12,6 @@ use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::request::Post;
 
-/// Returns the user that the path names.
 pub(super) fn user_of(request: &Post) -> Result<UserId, ApiError> {
     let invalid = |error: IdError| ApiError::bad_request("INVALID_FIELD", format!("userId is {error}"));
     request.param("userId").parse().map_err(invalid)

@@ -63,7 +63,6 @@ impl<'l> EvalGameView<'l> {
         rest.unwrap_or(text)
     }
 
-    /// Returns the remark on the message at this index.
     pub(super) fn remark(&self, at: usize) -> Option<&str> {
         self.remarks.get(at)?.as_deref()
     }

@@ -28,7 +28,6 @@ const MOST_LOADED: usize = 8;
 /// Otherwise each page of a large run in progress would parse the run.
 const REUSE: u32 = 10;
 
-/// The folders of the runs.
 pub(super) enum RunSource {
     /// These runs, by name.
     Runs(BTreeMap<String, PathBuf>),
@@ -117,7 +116,6 @@ struct ParsedRun {
     reused_until: Instant,
 }
 
-/// A run in the list of runs.
 pub(super) struct ListedRun {
     /// The name in paths.
     pub(super) name: String,

@@ -13,11 +13,9 @@ use super::{EvalPageError, EvalPageResult};
 /// The file with the progress of the process that plays a run.
 const STATUS: &str = "status.json";
 
-/// The age of the status from which its process counts as killed, in milliseconds. A running process writes the status
-/// every two seconds.
+/// The age in milliseconds from which the status's process counts as killed. A running one writes every two seconds.
 const STALE_MS: i64 = 15_000;
 
-/// A parsed run.
 pub(super) struct LoadedEval {
     /// The name in paths.
     pub(super) name: String,
@@ -77,12 +75,10 @@ pub(super) struct RunStatus {
     pub(super) models: Vec<ModelStatus>,
 }
 
-/// The progress of a model.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ModelStatus {
     pub(super) name: String,
-    /// The reason of the pause, if the model is paused.
     pub(super) paused: Option<String>,
 }
 
@@ -118,7 +114,6 @@ pub(super) fn state_of(status: Option<&RunStatus>, finished: usize, planned: usi
 }
 
 impl LoadedEval {
-    /// Parses the run in a folder.
     pub(super) fn read(name: &str, dir: &Path, changed: i64) -> EvalPageResult<LoadedEval> {
         let run = EvalRun::load(dir)?;
         let ids: BTreeMap<&str, usize> =
@@ -167,13 +162,11 @@ impl LoadedEval {
         self.run.games.iter().zip(self.planned.iter().map(|at| &self.run.plan.games[*at]))
     }
 
-    /// Returns a finished game with its plan.
     pub(super) fn game(&self, id: &str) -> Option<(&GameRecord, &PlannedGame)> {
         let at = *self.places.get(id)?;
         Some((&self.run.games[at], &self.run.plan.games[self.planned[at]]))
     }
 
-    /// Returns a cell of a challenge.
     pub(super) fn cell(&self, challenge: usize, agent: usize, against: usize) -> MatrixCell {
         self.matrices[challenge].get(&(agent, against)).copied().unwrap_or_default()
     }
@@ -188,7 +181,6 @@ impl LoadedEval {
         self.report.get_or_init(|| report(&self.run))
     }
 
-    /// Returns the totals of all calls.
     pub(super) fn spent(&self) -> EvalPageResult<Spent> {
         if let Some(spent) = self.spent.get() {
             return Ok(*spent);
@@ -197,7 +189,6 @@ impl LoadedEval {
         Ok(*self.spent.get_or_init(|| spent))
     }
 
-    /// Returns the judgments of a game.
     pub(super) fn judgments(&self, game: &str) -> EvalPageResult<Vec<&Judgment>> {
         if self.judgments.get().is_none() {
             let read = self.run.judgments()?;
@@ -218,8 +209,7 @@ impl LoadedEval {
     }
 }
 
-/// Returns true if a game with these agents is in the cell of two agents. The cell of an agent with itself has the
-/// games without other agents.
+/// The cell of an agent with itself has the games without other agents.
 pub(super) fn is_in_cell(seats: &[usize], agent: usize, against: usize) -> bool {
     match agent == against {
         true => seats.iter().all(|seat| *seat == agent),

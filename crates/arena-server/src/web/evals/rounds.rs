@@ -19,7 +19,6 @@ const ROUNDS: usize = 40;
 /// The number of characters after which a text is cut. The page of its call has the whole text.
 const LONGEST: usize = 2000;
 
-/// A call with its round.
 struct PlacedCall {
     round: u32,
     call: CallRecord,
@@ -98,7 +97,6 @@ fn column(
     }
 }
 
-/// Returns the calls of each seat with their rounds.
 fn placed_calls(loaded: &LoadedEval, view: &EvalGameView<'_>) -> EvalPageResult<Vec<Vec<PlacedCall>>> {
     // A repeated number replaces the earlier call: its game was interrupted and played again.
     let mut seats: Vec<BTreeMap<u32, CallRecord>> = vec![BTreeMap::new(); view.record.seats.len()];

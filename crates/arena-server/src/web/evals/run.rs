@@ -148,7 +148,6 @@ pub(super) fn trail_run(site: &EvalSite, loaded: &LoadedEval) -> Vec<(String, St
     vec![trail_home(site), (site.path(&loaded.name, ""), loaded.run.plan.file.name.clone())]
 }
 
-/// Returns the path of a cell of the matrix.
 pub(super) fn cell_path(
     site: &EvalSite,
     loaded: &LoadedEval,

@@ -39,7 +39,6 @@ const FILE: &str = r#"
 /// A text of a model that tries to change the page and the terminal.
 const HOSTILE: &str = "<script>alert(1)</script> \u{1b}[31m \u{202e}needle";
 
-/// A run on disk.
 struct RunOnDisk {
     folder: EvalFolder,
     root: TempDir,
@@ -174,7 +173,6 @@ fn reply() -> Reply {
     }
 }
 
-/// The pages of some runs.
 struct Pages(Router);
 
 impl Pages {

@@ -25,7 +25,6 @@ pub(super) fn prose(text: &str, most: usize) -> Markup {
     }
 }
 
-/// Renders the text and the tool calls of an answer.
 pub(super) fn answer(reply: &Reply, most: usize) -> Markup {
     html! {
         @if !reply.text.is_empty() { (prose(&reply.text, most)) }
@@ -152,8 +151,7 @@ pub(super) fn maybe_dollars(usd: Option<f64>) -> String {
     usd.map_or_else(|| "–".to_owned(), dollars)
 }
 
-/// Returns the part of a text around the first occurrence of `wanted`: the text before, the occurrence, and the text
-/// after. `None` if it doesn't occur.
+/// The text before, the first occurrence of `wanted`, and the text after. `None` if it doesn't occur.
 pub(super) fn excerpt<'t>(text: &'t str, wanted: &str) -> Option<(&'t str, &'t str, &'t str)> {
     let at = text.find(wanted)?;
     let (before, rest) = text.split_at(at);

@@ -69,7 +69,6 @@ fn builtin(id: &str) -> Arc<dyn ChallengeType> {
     arena_games::challenge(id, &Map::new()).expect("it is built in").expect("its defaults are good")
 }
 
-/// A game with its players' keys.
 struct Game {
     id: String,
     players: Vec<String>,

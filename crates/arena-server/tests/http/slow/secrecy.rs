@@ -126,7 +126,6 @@ impl Question {
     }
 }
 
-/// One of the twins.
 struct Twin {
     game: &'static Game,
     which: usize,
