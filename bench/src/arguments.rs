@@ -131,7 +131,6 @@ impl Arguments {
             .map_err(|_| anyhow::anyhow!("--seconds {seconds} is not a valid duration; give a positive number"))
     }
 
-    /// Returns a pool of anonymous players with this number of connections.
     pub fn player_pool(&self, connections: usize) -> PlayerPool {
         PlayerPool { threads: self.threads(), connections, players: Players::Unknown }
     }

@@ -15,7 +15,6 @@ pub const GAME: [&str; 32] = [
     "b5d7", "f6d7", "b3b8", "d7b8",
 ];
 
-/// A running game.
 pub struct Table {
     session: String,
     /// The invites of White and Black.

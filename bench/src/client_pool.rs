@@ -21,7 +21,6 @@ const PREPARE_LIMIT: Duration = Duration::from_secs(120);
 /// The size of a client pool and its time limit.
 #[derive(Clone, Copy)]
 pub struct ClientPool {
-    /// The number of client threads.
     pub threads: usize,
     /// The number of workers, spread evenly over the threads.
     pub workers: usize,
@@ -29,7 +28,6 @@ pub struct ClientPool {
     pub limit: Duration,
 }
 
-/// The results of a client pool.
 pub struct WorkerResults<T, M> {
     /// One result per worker, in no particular order.
     pub results: Vec<T>,

@@ -17,7 +17,6 @@ impl Faults {
         self.add_sentence(format!("{fault:#}"), 1);
     }
 
-    /// Adds another worker's faults.
     pub fn merge(&mut self, other: Faults) {
         let explained: u64 = other.sentences.values().sum();
         self.count += other.count - explained;

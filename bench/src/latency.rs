@@ -13,7 +13,6 @@ impl Latencies {
         self.0.push(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// Adds another worker's latencies.
     pub fn merge(&mut self, other: &Latencies) {
         self.0.extend_from_slice(&other.0);
     }
@@ -37,11 +36,8 @@ impl Latencies {
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct LatencySummary {
     pub count: u64,
-    /// The median.
     pub p50_us: f64,
-    /// The 99th percentile.
     pub p99_us: f64,
-    /// The 99.9th percentile.
     pub p999_us: f64,
     pub max_us: f64,
 }

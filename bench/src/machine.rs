@@ -22,7 +22,6 @@ pub struct Machine {
     /// The number of usable processors, shared by client and server.
     pub cores: usize,
     pub processor: String,
-    /// The kernel's version.
     pub kernel: String,
     /// The load average of the minute before the run. A value well above 0 means that other programs were running.
     pub load_before: f64,

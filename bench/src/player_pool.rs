@@ -20,7 +20,6 @@ const MAX_FAILURES: u32 = 5;
 /// The end of a player pool's work. Games in progress are completed.
 #[derive(Debug, Clone, Copy)]
 pub enum Until {
-    /// After this duration.
     Elapsed(Duration),
     /// After this number of started games.
     Games(u64),
@@ -29,10 +28,8 @@ pub enum Until {
 /// The size of a player pool.
 #[derive(Debug, Clone, Copy)]
 pub struct PlayerPool {
-    /// The number of client threads.
     pub threads: usize,
     pub connections: usize,
-    /// The users in the games.
     pub players: Players,
 }
 
@@ -71,7 +68,6 @@ impl Mark {
         }
     }
 
-    /// Returns the server's usage at this mark.
     pub fn server(&self) -> Usage {
         self.server
     }

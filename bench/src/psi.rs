@@ -22,10 +22,8 @@ pub const REQUESTS_PER_GAME: u64 = 11;
 /// The chat message of each player before its guess.
 const SMALL_TALK: &str = "I hold 13 numbers between 100 and 900. Shall we compare notes, one by one?";
 
-/// The name of PSI as a script.
 pub const SCRIPT: &str = "scripted-psi";
 
-/// The kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerKind {
     /// An arena; answers are read and checked.
@@ -54,10 +52,8 @@ pub enum Step {
 }
 
 impl Step {
-    /// All steps in the order in which they are played.
     pub const ALL: [Step; 6] = [Step::Create, Step::Join, Step::Sync, Step::Chat, Step::Guess, Step::End];
 
-    /// Returns the step's name in a report.
     pub fn name(self) -> &'static str {
         match self {
             Step::Create => "create",
@@ -91,7 +87,6 @@ impl StepLatencies {
         all
     }
 
-    /// Adds another worker's latencies.
     pub fn merge(&mut self, other: &StepLatencies) {
         for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
             mine.merge(theirs);
@@ -102,9 +97,7 @@ impl StepLatencies {
 /// A session from its creator's view.
 #[derive(Debug, Clone)]
 pub struct Invited {
-    /// The session's id.
     pub id: String,
-    /// The invites, one per seat.
     pub invites: Vec<String>,
 }
 
@@ -160,10 +153,8 @@ pub async fn join(connection: &mut Connection, invite: &str) -> anyhow::Result<(
     connection.post("/api/arena/join", format!(r#"{{"invite":"{invite}"}}"#)).await?.ok("join").map(drop)
 }
 
-/// The users who play the games.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Players {
-    /// Anonymous players.
     Unknown,
     /// This number of users, with ids of 64 hexadecimal digits. Successive games have different users.
     Known(u64),
@@ -219,7 +210,6 @@ pub fn now() -> anyhow::Result<Timestamp> {
 
 /// The credential with which a player at a seat sends its requests.
 enum Credential {
-    /// The player's invite.
     Invite(String),
     /// The key of the session, on an arena with authentication.
     Key(String),
@@ -356,7 +346,6 @@ fn private_set(messages: &[u8]) -> anyhow::Result<Vec<u32>> {
     numbers.context("a private set contains a value that isn't a number")
 }
 
-/// Returns the numbers that are in both sets.
 fn intersection(one: &[u32], other: &[u32]) -> Vec<u32> {
     one.iter().copied().filter(|number| other.contains(number)).collect()
 }

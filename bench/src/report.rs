@@ -16,9 +16,7 @@ use crate::machine::Machine;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
-    /// The upper limit of the value.
     AtMost(f64),
-    /// The lower limit of the value.
     AtLeast(f64),
 }
 
@@ -45,7 +43,6 @@ impl Row {
         self
     }
 
-    /// Adds a remark.
     pub fn note(&mut self, note: impl Into<String>) -> &mut Row {
         self.note = note.into();
         self
@@ -188,7 +185,6 @@ fn significant(value: f64) -> String {
     significant_to(value, 3)
 }
 
-/// Formats a number with this number of significant digits.
 fn significant_to(value: f64, digits: i32) -> String {
     if !value.is_finite() {
         return "?".to_owned();

@@ -17,9 +17,7 @@ pub struct Scenario {
     pub name: &'static str,
     /// A description in one line.
     pub about: &'static str,
-    /// True if `all` runs the scenario.
     pub in_all: bool,
-    /// True if the scenario starts the arena's binary.
     pub needs_arena: bool,
     /// Runs the measurement and adds rows to the report.
     pub run: fn(&Arguments, &mut Report) -> anyhow::Result<()>,

@@ -25,8 +25,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(60);
 /// The prefix of the names of arenas' folders. The process id of the creator follows.
 const PREFIX: &str = "arena-";
 
-/// The configuration for runs with sessions that stay open for longer than ten minutes. Open sessions are never
-/// removed.
+/// For sessions that stay open for longer than ten minutes. Open sessions are never removed.
 pub const KEEP_OPEN_SESSIONS: &str = "[sessions]\nstale_open_s = 0\n";
 
 /// The folder of one arena: its data, its configuration and its log. Removed when dropped.

@@ -31,7 +31,6 @@ impl Usage {
             .with_context(|| format!("/proc/{pid} has an unexpected format"))
     }
 
-    /// Adds another process's usage.
     pub fn add(&mut self, other: &Usage) {
         self.cpu_us += other.cpu_us;
         self.rss_kib += other.rss_kib;

@@ -25,7 +25,6 @@ const PACKAGES: [&str; 3] = ["arena-model", "arena-games", "arena-ratings"];
 /// The environment of builds and tests. Programs without debug information are linked faster.
 const VARIABLES: [(&str, &str); 2] = [(tiers::QUICK_ONLY, "1"), ("CARGO_PROFILE_DEV_DEBUG", "0")];
 
-/// A change of the code.
 struct Mutant {
     package: String,
     /// The file, the position and the change, as cargo-mutants shows them.

@@ -80,8 +80,7 @@ pub fn has_venv() -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Returns true if an interpreter starts. An environment's interpreter fails to start if the system's Python was
-/// replaced.
+/// An environment's interpreter fails to start if the system's Python was replaced.
 fn runs(interpreter: &Path) -> bool {
     let mut command = Command::new(interpreter);
     command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());

@@ -188,7 +188,6 @@ fn names_folder(line: &str, folder: &str) -> bool {
     })
 }
 
-/// Returns true if the line contains `word` as a whole word.
 fn has_word(line: &str, word: &str) -> bool {
     let is_part = |char: char| char.is_alphanumeric() || char == '_';
     line.match_indices(word).any(|(at, _)| {

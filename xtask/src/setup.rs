@@ -8,12 +8,10 @@ use crate::cargo::{self, say};
 use crate::packages::{self, Program};
 use crate::{browser, node, python, tiers};
 
-/// A part of the requirements.
 struct Part {
     name: &'static str,
     /// The tiers of tests that need the part. `cargo xtask ci` needs all parts.
     tiers: &'static [&'static str],
-    /// The part's programs in system packages.
     programs: &'static [Program],
     /// Downloads the rest, unless it is there.
     prepare: fn(&Path) -> anyhow::Result<()>,

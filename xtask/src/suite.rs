@@ -16,12 +16,10 @@ use crate::cargo::{cargo, run, say};
 /// fail. All other binaries form one more row, with as many tests at once as cores.
 const ROWS: [&[(&str, usize)]; 2] = [&[("program", 2)], &[("cluster", 1), ("browser", 1), ("fleet", 2)]];
 
-/// A test binary that has been built.
 #[derive(Debug, PartialEq)]
 struct TestBinary {
     /// The crate and the target, such as `arena-cli program`.
     title: String,
-    /// The target's name.
     target: String,
     program: PathBuf,
     /// The crate's folder, in which cargo runs its tests.

@@ -53,7 +53,6 @@ const TIERS: [Tier; 7] = [
     Tier { name: "cluster", runs: &[&["--test", "cluster"]] },
 ];
 
-/// The names of the tiers.
 pub const NAMES: [&str; TIERS.len()] = {
     let (mut names, mut number) = ([""; TIERS.len()], 0);
     while number < TIERS.len() {

@@ -150,7 +150,6 @@ fn fresh_ceiling(arguments: &Arguments) -> anyhow::Result<Server> {
     Server::start_ceiling(&arguments.work())
 }
 
-/// The pace of publishing.
 #[derive(Debug, Clone, Copy)]
 enum PublishingPace {
     /// At full speed on [`PUBLISHERS`] connections, each of which waits for the answer before its next message.
@@ -168,7 +167,6 @@ struct Audience {
     pace: PublishingPace,
 }
 
-/// The results of a measurement.
 struct Fanout {
     deliveries: u64,
     spent: MeasuredCost,

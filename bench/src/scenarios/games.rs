@@ -234,7 +234,6 @@ fn merged(rounds: &[Round]) -> StepLatencies {
     all
 }
 
-/// Returns a round's figures, for the JSON.
 pub fn round_json(round: &Round) -> Value {
     json!({
         "games": round.games,

@@ -21,7 +21,6 @@ const NAME: &str = "lists";
 /// The number of connections that fill the store.
 const FILLERS: usize = 128;
 
-/// The number of sessions on a page.
 const PAGE: u64 = 50;
 
 /// The largest number of requests for one page, and the largest time.

@@ -74,7 +74,6 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 /// The results of a match or a bare pipe.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 struct RoundPace {
-    /// The number of rounds per second.
     rounds_per_s: f64,
     /// The CPU time of the calling thread per round, in microseconds.
     cpu_us: f64,

@@ -70,7 +70,6 @@ pub fn environment(database_url: &str, nats_url: &str) -> [(&'static str, String
 /// The time until new nodes know each other.
 const GREETING: Duration = Duration::from_millis(2_500);
 
-/// The number of small nodes.
 const SMALL_NODES: usize = 4;
 
 /// The way in which the requests of a game reach the nodes.
@@ -146,7 +145,6 @@ impl Setting {
     }
 }
 
-/// The processes of a setting.
 struct RunningNodes {
     // The processes end before their control groups are removed.
     servers: Vec<Server>,

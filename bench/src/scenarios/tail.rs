@@ -21,7 +21,6 @@ const NAME: &str = "tail";
 /// The number of messages in the short channel.
 const SHORT: u64 = 100;
 
-/// The number of messages per read.
 const READ: u64 = 10;
 
 /// The number of connections that fill a channel.

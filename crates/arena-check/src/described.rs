@@ -13,7 +13,6 @@ const MAX_PLAYERS: usize = 64;
 /// Method names that challenges can't use: bots send chat messages under this name.
 const RESERVED: [&str; 1] = ["chat"];
 
-/// Checks the metadata.
 pub fn check(challenge: &dyn ChallengeType) -> Vec<Finding> {
     let metadata = challenge.metadata();
     let mut findings = Vec::new();

@@ -120,7 +120,6 @@ fn silent(subject: Subject<'_>, plan: &CheckPlan, scores: &mut Scores) -> Findin
     )
 }
 
-/// The scores at the ends of games.
 #[derive(Default)]
 struct Scores {
     seen: Vec<Score>,

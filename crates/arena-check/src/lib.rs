@@ -37,7 +37,6 @@ impl Default for CheckPlan {
     }
 }
 
-/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -49,12 +48,10 @@ pub enum Severity {
     Wrong,
 }
 
-/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The name of the check, such as `secrecy`; a check may have several findings.
     pub check: &'static str,
-    /// The severity.
     #[serde(rename = "verdict")]
     pub severity: Severity,
     /// The finding, in a sentence without a period.
@@ -73,12 +70,10 @@ impl Finding {
         Finding::new(check, Severity::Fine, what)
     }
 
-    /// Creates a finding with the severity [`Severity::Advice`].
     pub fn advice(check: &'static str, what: impl Into<String>) -> Finding {
         Finding::new(check, Severity::Advice, what)
     }
 
-    /// Creates a finding with the severity [`Severity::Wrong`].
     pub fn wrong(check: &'static str, what: impl Into<String>) -> Finding {
         Finding::new(check, Severity::Wrong, what)
     }
@@ -94,7 +89,6 @@ impl Finding {
         finding.shown_by(actions.iter().chain(stack).cloned())
     }
 
-    /// Adds evidence to the finding.
     #[must_use]
     pub fn shown_by(mut self, evidence: impl IntoIterator<Item = String>) -> Finding {
         self.evidence.extend(evidence.into_iter().map(|line| play::excerpt(&line)));
@@ -102,10 +96,8 @@ impl Finding {
     }
 }
 
-/// The details of a failed call of the rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The error.
     pub what: String,
     /// The file and line in the author's files, such as `index.ts:12`, if known.
     pub place: Option<String>,

@@ -39,7 +39,6 @@ pub struct SessionMessage {
     pub from: Option<Seat>,
     /// The recipient's seat; `None` means everyone. Players' messages are for the operator.
     pub to: Option<Seat>,
-    /// The text.
     pub content: String,
 }
 
@@ -63,30 +62,21 @@ impl SessionMessage {
     }
 }
 
-/// The outcome of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActionResult {
-    /// The rules accepted the action.
     Taken,
-    /// The rules refused the action.
     Refused {
-        /// The stable code.
         code: String,
-        /// The sentence for the player.
         message: String,
     },
     /// The rules failed.
     Failed(Fault),
 }
 
-/// An action to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
-    /// The player's seat.
     pub seat: Seat,
-    /// The method.
     pub method: String,
-    /// The content.
     pub content: String,
 }
 
@@ -97,7 +87,6 @@ impl Action {
     }
 }
 
-/// A session and its messages.
 #[derive(Clone)]
 pub struct TestSession<'c> {
     pub subject: Subject<'c>,
@@ -141,7 +130,6 @@ impl<'c> TestSession<'c> {
         TestSession::opened(subject, seed)?.filled()
     }
 
-    /// Returns the state of the rules.
     pub fn state(&self) -> &str {
         &self.session.state
     }
@@ -247,7 +235,6 @@ impl<'c> TestSession<'c> {
     }
 }
 
-/// Returns an error with all its causes.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -74,8 +74,7 @@ pub fn pick<'l, T>(list: &'l [T], rng: &mut SeedRng) -> Option<&'l T> {
     }
 }
 
-/// Changes the numbers of an example. The new numbers have the same sum, which rules often require, or are drawn
-/// independently.
+/// The new numbers have the same sum, which rules often require, or are drawn independently.
 fn vary(example: &str, rng: &mut SeedRng) -> String {
     let numbers: Vec<u64> = digits(example).filter_map(|(_, text)| text.parse().ok()).collect();
     let sum: u64 = numbers.iter().fold(0, |sum, number| sum.saturating_add(*number));

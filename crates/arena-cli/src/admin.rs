@@ -95,7 +95,6 @@ fn rows(CopiedRows { sessions, users, messages }: CopiedRows) -> String {
     format!("{sessions}, {} and {}", counted(users, "user", "users"), counted(messages, "message", "messages"))
 }
 
-/// Returns the administrator's token for the server at `url`.
 pub fn token(args: AdminArgs, url: &str) -> Result<String, Failure> {
     if let Some(token) = args.token {
         return Ok(token);

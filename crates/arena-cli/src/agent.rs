@@ -63,7 +63,6 @@ fn check_agent(args: &CheckArgs, style: Style) -> Result<(), Failure> {
     Err(Failure::new(Exit::FaultyAgent, format_args!("{} has {faults}", checked.agent)))
 }
 
-/// Formats the findings for people.
 fn describe(checked: &CheckReport) -> String {
     let version = checked.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
     let mut text = format!("agent   {} ({}{version})\n", checked.agent, checked.name);

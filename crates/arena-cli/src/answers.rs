@@ -15,7 +15,6 @@ pub fn challenge_types(answer: &Value) -> Option<String> {
     Some(table.right([1]).to_string())
 }
 
-/// Formats one challenge type: its rules, methods and options.
 pub fn challenge_type(answer: &Value) -> Option<String> {
     let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let (name, players) = (answer["name"].as_str()?, answer["players"].as_u64()?);
@@ -44,7 +43,6 @@ pub fn challenge_type(answer: &Value) -> Option<String> {
     Some(output)
 }
 
-/// Formats a page of sessions.
 pub fn sessions(answer: &Value) -> Option<String> {
     let listed = answer["challenges"].as_array()?;
     let mut table = Table::new(&["session", "challenge", "status", "players", "created", "security", "utility"]);
@@ -74,7 +72,6 @@ pub fn sessions(answer: &Value) -> Option<String> {
     Some(format!("{table}\n{} to {last} of {}", offset + 1, counted(total, "session", "sessions")))
 }
 
-/// Formats a new session.
 pub fn created(answer: &Value) -> Option<String> {
     let id = answer["id"].as_str()?;
     let mut text = format!("session {id} of {}", answer["challengeType"].as_str()?);
@@ -92,7 +89,6 @@ pub fn created(answer: &Value) -> Option<String> {
     Some(printable(&text).into_owned())
 }
 
-/// Formats the invites of free seats.
 pub fn free_invites(answer: &Value) -> Option<String> {
     let invites = answer["invites"].as_array()?;
     let lines: Option<Vec<&str>> = invites.iter().map(Value::as_str).collect();
@@ -100,7 +96,6 @@ pub fn free_invites(answer: &Value) -> Option<String> {
     Some(if text.is_empty() { "no free invites".to_owned() } else { printable(&text).into_owned() })
 }
 
-/// Formats the answer to a join with `invite`.
 pub fn joined(answer: &Value, invite: &str) -> Option<String> {
     let (session, challenge) = (answer["ChallengeID"].as_str()?, &answer["ChallengeInfo"]);
     let key = answer["sessionKey"].as_str();

@@ -43,7 +43,6 @@ pub fn picture(stage: &Stage, title: Row, states: &[Value], entries: &[AgentEntr
 /// A line of the list of agents.
 #[derive(Debug, Default)]
 pub struct AgentEntry {
-    /// The agent's name.
     pub name: String,
     /// Details about the agent that the board doesn't show.
     pub words: String,
@@ -51,7 +50,6 @@ pub struct AgentEntry {
     pub verdict: Option<String>,
 }
 
-/// Draws the list of agents, a row for each.
 fn list(entries: &[AgentEntry], notes: &[Note]) -> Vec<Row> {
     let nothing = Note::default();
     let note = |seat: usize| notes.get(seat).unwrap_or(&nothing);

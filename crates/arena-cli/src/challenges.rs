@@ -74,7 +74,6 @@ pub fn print_messages(
     print_answer(answer, style, answers::messages)
 }
 
-/// Returns true if the answer's list with this name is empty.
 fn is_empty(answer: &Answer, list: &str) -> bool {
     let answer = answer.read::<serde_json::Value>().unwrap_or_default();
     answer[list].as_array().is_some_and(Vec::is_empty)

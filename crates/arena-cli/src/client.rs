@@ -60,7 +60,6 @@ pub struct Arena {
     url: String,
     from: Option<String>,
     key: Option<String>,
-    /// The kind of the key.
     credential: Credential,
     /// Time limit of an answer, beyond the requested waiting time.
     patience: Duration,
@@ -107,12 +106,10 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns the JSON text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Parses the answer.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, CallError> {
         serde_json::from_str(&self.text).map_err(|error| CallError::NotAnArena {
             url: self.url.clone(),
@@ -121,59 +118,42 @@ impl Answer {
     }
 }
 
-/// The error of a request.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The server is unreachable.
     #[error("cannot reach a server at {url}: {why}")]
-    Unreachable {
-        /// The server's URL.
-        url: String,
-        /// The reason.
-        why: String,
-    },
+    Unreachable { url: String, why: String },
     /// The server didn't answer within the time limit. It may have performed a write nevertheless.
     #[error(
         "no answer from {url} within {seconds} s{}",
         if *.write { "; the request may have taken effect: check before you repeat it" } else { "" }
     )]
     TimedOut {
-        /// The server's URL.
         url: String,
         /// The time limit.
         seconds: u64,
         /// True if the request was a write.
         write: bool,
     },
-    /// The response doesn't come from an arena server.
     #[error("no arena server at {url} (check --url): the response is {what}")]
     NotAnArena {
-        /// The server's URL.
         url: String,
         /// A description of the response.
         what: String,
     },
-    /// The server refused the request.
     #[error("the server refused the request: {error} ({})", status_text(*.status, .code.as_deref()))]
     Refused {
         /// HTTP status, 4xx.
         status: u16,
-        /// The server's message.
         error: String,
-        /// The server's error code.
         code: Option<String>,
     },
-    /// The server failed.
     #[error("the server failed: {error} ({})", status_text(*.status, .code.as_deref()))]
     Failed {
         /// HTTP status, 5xx.
         status: u16,
-        /// The server's message.
         error: String,
-        /// The server's error code.
         code: Option<String>,
     },
-    /// The request is invalid.
     #[error("{0}")]
     Request(String),
 }
@@ -253,7 +233,6 @@ impl Arena {
         Arena { retry_for, ..self }
     }
 
-    /// Returns a client with a session key.
     pub fn with_key(&self, key: Option<String>) -> Arena {
         Arena { key: key.or_else(|| self.key.clone()), ..self.clone() }
     }
@@ -289,7 +268,6 @@ impl Arena {
         self.get(&path(&["api", "challenges"], name), &query, None)
     }
 
-    /// Creates a session of the challenge type `name`.
     pub fn create(&self, name: &str, options: Option<&Map<String, Value>>) -> Result<Answer, CallError> {
         self.post(&path(&["api", "challenges"], Some(name)), json!({ "options": options }))
     }
@@ -320,7 +298,6 @@ impl Arena {
         self.get(&ticket_path(challenge, ticket), &query, Some(wait))
     }
 
-    /// Leaves a queue.
     pub fn leave_queue(&self, challenge: &str, ticket: &str) -> Result<Answer, CallError> {
         let url = format!("{}{}", self.url, ticket_path(challenge, ticket));
         self.with_retries(&url, self.patience, true, || {
@@ -328,7 +305,6 @@ impl Arena {
         })
     }
 
-    /// Takes the seat of `invite`.
     pub fn join(&self, invite: &str, user_id: Option<&str>) -> Result<Answer, CallError> {
         // The sender of a join is the invite itself.
         self.seen_by(invite).post("/api/arena/join", json!({ "invite": invite, "userId": user_id }))
@@ -389,13 +365,11 @@ impl Arena {
         self.post("/api/users", body)
     }
 
-    /// Sends an action to the operator of `session`.
     pub fn act(&self, session: &str, method: &str, content: &str) -> Result<Answer, CallError> {
         let body = json!({ "challengeId": session, "messageType": method, "content": content });
         self.post("/api/arena/message", body)
     }
 
-    /// Gets messages of the operator channel.
     pub fn operator_messages(&self, channel: &str, read: Read) -> Result<Answer, CallError> {
         self.sync("/api/arena/sync", channel, read)
     }
@@ -405,7 +379,6 @@ impl Arena {
         self.post("/api/chat/send", json!({ "channel": session, "content": text, "to": to }))
     }
 
-    /// Gets messages of a chat channel.
     pub fn chat_messages(&self, channel: &str, read: Read) -> Result<Answer, CallError> {
         self.sync("/api/chat/sync", channel, read)
     }
@@ -419,7 +392,6 @@ impl Arena {
         self.get(path, &query, read.wait)
     }
 
-    /// Returns true if requests carry a session key.
     pub fn has_key(&self) -> bool {
         self.key.is_some()
     }
@@ -553,7 +525,6 @@ impl Arena {
         }
     }
 
-    /// Returns advice for a refusal.
     fn advice(&self, error: &str, code: Option<&str>) -> &'static str {
         match (error, code) {
             ("from is required", _) if self.from.is_none() => {
@@ -720,7 +691,6 @@ fn ticket_path(challenge: &str, ticket: &str) -> String {
     path(&["api", "queue"], Some(challenge)) + &path(&[], Some(ticket))
 }
 
-/// Returns true if a URL points to this machine.
 pub fn is_loopback(url: &str) -> bool {
     let authority = url.split('/').nth(2).unwrap_or_default();
     let host = match authority.rsplit_once(':') {

@@ -10,7 +10,6 @@ use crate::exit::Failure;
 use crate::matches::cannot_write;
 use crate::output;
 
-/// Prints the completion script for `shell`.
 pub fn print(shell: clap_complete::Shell) -> Result<(), Failure> {
     // The generator panics if its writer fails, for example a pipe to `head`. So it writes to memory first.
     let mut script = Vec::new();
@@ -18,7 +17,6 @@ pub fn print(shell: clap_complete::Shell) -> Result<(), Failure> {
     output::print(String::from_utf8_lossy(&script).trim_end())
 }
 
-/// Writes a man page for each command to `folder`.
 pub fn write_man_pages(folder: &Path) -> Result<(), Failure> {
     let written = fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
     written.map_err(|error| cannot_write(folder, &error))?;

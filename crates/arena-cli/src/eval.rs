@@ -105,7 +105,6 @@ fn play(folder: &mut EvalFolder, options: &RunOptions, file: Option<&Path>, styl
     outcome(&end, &status, &dir, file, options.url.as_deref())
 }
 
-/// The purpose of games.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     /// The results of a run.
@@ -211,13 +210,11 @@ fn title(plan: &EvalPlan) -> String {
     )
 }
 
-/// Reads a run file and makes its plan.
 fn read_plan(file: &Path) -> Result<EvalPlan, Failure> {
     let read = RunFile::read(file).map_err(|error| Failure::new(Exit::Usage, error))?;
     EvalPlan::of(read, parent(file)).map_err(|error| unplayable(&error).about(&file.display()))
 }
 
-/// Returns the folder of a file.
 fn parent(file: &Path) -> &Path {
     match file.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -283,12 +280,10 @@ fn file_name(name: &str) -> String {
     if safe.is_empty() { "eval".to_owned() } else { safe.to_owned() }
 }
 
-/// Converts the error of a plan into a failure.
 fn unplayable(error: &PlanError) -> Failure {
     Failure::caused(Exit::Usage, error)
 }
 
-/// Converts the error of a run's folder into a failure.
 fn refused(error: FolderError) -> Failure {
     let exit = match &error {
         FolderError::RunFile(_) | FolderError::Plan(_) => Exit::Usage,
@@ -298,7 +293,6 @@ fn refused(error: FolderError) -> Failure {
     Failure::caused(exit, &error)
 }
 
-/// Converts the error of a run into a failure.
 fn failed(error: RunError) -> Failure {
     match error {
         RunError::Folder(error) => refused(error),

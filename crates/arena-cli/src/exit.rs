@@ -128,10 +128,8 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// A failure of the program, with its exit code.
 #[derive(Debug)]
 pub struct Failure {
-    /// The exit code.
     pub exit: Exit,
     sentence: String,
 }
@@ -163,7 +161,6 @@ impl Failure {
         Failure { sentence: format!("{what}: {}", self.sentence), ..self }
     }
 
-    /// Returns the message.
     pub fn sentence(&self) -> &str {
         &self.sentence
     }

@@ -29,7 +29,6 @@ use crate::scripts;
 use players::{ForkAgent, play_on};
 use table::ForkTable;
 
-/// The forks of one record.
 struct SessionForks<'f> {
     args: &'f ForkSessionArgs,
     parsed: Parsed,
@@ -39,12 +38,10 @@ struct SessionForks<'f> {
     seed: Seed,
     /// The agents by seat; `None` if all players repeat their recorded actions.
     agents: Option<Vec<ForkAgent>>,
-    /// The names of `agents`.
     names: Vec<String>,
     salts: SaltSecret,
 }
 
-/// One finished fork.
 struct PlayedFork {
     session: Session,
     messages: Vec<ChatMessage>,

@@ -96,8 +96,7 @@ impl Keys {
         Ok(users.iter().map(|user| self.stored(user)).collect())
     }
 
-    /// Reads a private key. `name` is a user id in the folder, or the path of a file. Without a name, reads the only
-    /// key in the folder.
+    /// `name` is a user id in the folder, or the path of a file. Without a name, reads the only key in the folder.
     pub fn read(&self, name: Option<&str>) -> Result<KeyPair, Failure> {
         let file = match name {
             Some(user) if is_user_id(user) => self.stored(user).private,

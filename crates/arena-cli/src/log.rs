@@ -178,7 +178,6 @@ fn save(log: Option<&str>, keys: &LogKeyArgs, folder: &Path, global: &Global, st
     print(&format!("saved the log {} with {leaves} to {}{continued}", printable(log.origin()), folder.display()))
 }
 
-/// Describes a log for people.
 pub fn describe(log: &WholeLog, name: &str) -> String {
     let head = &log.head;
     let checkpoint = head.checkpoint.unverified();

@@ -289,7 +289,6 @@ impl Run {
     }
 }
 
-/// Converts the failure of a match or a check.
 pub fn explain(error: MatchError) -> Failure {
     let exit = match error {
         MatchError::Options(_) => Exit::Usage,
@@ -308,7 +307,6 @@ pub fn explain(error: MatchError) -> Failure {
     }
 }
 
-/// Returns the failure to write an output file.
 pub fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(Exit::CannotWrite, format_args!("{} cannot be written: {error}", path.display()))
 }

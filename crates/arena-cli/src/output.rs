@@ -13,7 +13,6 @@ use crate::client::Answer;
 
 use crate::exit::{Exit, Failure};
 
-/// The style of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// For a person: tables and sentences, or indented JSON.
@@ -112,7 +111,6 @@ pub fn print_for_reader(text: &str) -> Result<bool, Failure> {
 pub struct Table(comfy_table::Table);
 
 impl Table {
-    /// Creates a table with these columns.
     pub fn new(header: &[&str]) -> Table {
         let mut table = comfy_table::Table::new();
         table.load_style(comfy_table::presets::UTF8_BORDERS_ONLY);
@@ -120,7 +118,6 @@ impl Table {
         Table(table)
     }
 
-    /// Adds a row with a text for each column.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.0.add_row(cells.into_iter().map(|cell| printable(&cell).replace('\n', " ")));
     }

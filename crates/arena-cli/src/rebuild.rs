@@ -272,7 +272,6 @@ struct AllBoards {
     /// The number of rated sessions that have neither ended nor been removed by the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     unfinished: Option<u64>,
-    /// The checkpoint of the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     log: Option<CheckpointLine>,
 }
@@ -287,7 +286,6 @@ impl Serialize for ChallengeBoards {
     }
 }
 
-/// The numbers of games and participants.
 #[derive(Debug, Serialize)]
 struct AllStats {
     challenges: BTreeMap<String, GamesPlayed>,

@@ -85,12 +85,10 @@ pub fn input(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
     }
 }
 
-/// Returns the failure of reading a file.
 pub fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(Exit::Usage, format_args!("{} cannot be read: {error}", shown_path(path).display()))
 }
 
-/// Converts the error of a record, with its path.
 pub fn bad(path: &Path, error: &ReadError) -> Failure {
     let exit = match error {
         // A long record may be true. Only this program refuses it.
@@ -135,7 +133,6 @@ fn is_named(name: &str, what: &str) -> bool {
     name == what || name.split('/').next() == Some(what)
 }
 
-/// Lists the kinds of openings, with their numbers.
 fn kinds(record: &Parsed) -> String {
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     for name in record.openings.keys() {

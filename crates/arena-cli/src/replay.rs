@@ -38,7 +38,6 @@ fn open(path: &Path) -> Result<Replay<BufReader<File>>, Failure> {
     Replay::open(open_file(path)?).map_err(|error| bad(path, &error))
 }
 
-/// Converts the error of a replay, with its path.
 pub fn bad(path: &Path, error: &ReplayError) -> Failure {
     let exit = match error {
         ReplayError::Write(_) => Exit::CannotWrite,

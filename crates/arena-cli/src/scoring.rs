@@ -8,15 +8,11 @@ use crate::client::{Answer, Arena};
 use crate::exit::Failure;
 use crate::output::{Style, Table, print, print_json};
 
-/// A request for a leaderboard.
 pub struct Request {
     /// The challenge type; `None` for the global leaderboard.
     pub name: Option<String>,
-    /// The metric to sort by.
     pub sort: Option<String>,
-    /// The maximum number of players.
     pub limit: Option<u32>,
-    /// The number of players to skip.
     pub offset: Option<u64>,
 }
 
@@ -35,7 +31,6 @@ struct LeaderboardEntry {
     is_benchmark: bool,
 }
 
-/// Prints the leaderboard of `request`.
 pub fn run(request: &Request, arena: &Arena, style: Style) -> Result<(), Failure> {
     let Request { name, sort, limit, offset } = request;
     let answer = arena.scoring(name.as_deref(), sort.as_deref(), *limit, *offset)?;

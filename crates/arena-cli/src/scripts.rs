@@ -41,7 +41,6 @@ pub fn games_of(challenge: &Arc<dyn ChallengeType>) -> Vec<&'static GameType> {
     std::iter::once(Arc::clone(challenge)).chain(older).map(GameType::of_challenge).collect()
 }
 
-/// Returns the failure that lists all problems of a folder.
 pub fn unplayable(path: &Path, problems: &[Problem]) -> Failure {
     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
     Failure::new(Exit::Usage, format_args!("{} cannot be played:\n{}", path.display(), lines.join("\n")))

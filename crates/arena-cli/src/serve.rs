@@ -118,8 +118,7 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-/// Reads a secret from this environment variable. There is no option for a secret, since all users of the machine can
-/// read command lines.
+/// There is no option for a secret, since all users of the machine can read command lines.
 fn secret_of_environment(name: &str) -> Result<Option<ServerSecret>, Failure> {
     let Some(secret) = std::env::var_os(name) else { return Ok(None) };
     let refuse = |error| Failure::new(Exit::Usage, format_args!("invalid {name}: {error}"));
@@ -175,7 +174,6 @@ fn explain(error: &StartError) -> Failure {
     Failure::caused(exit, error)
 }
 
-/// Creates the runtime of servers.
 pub fn runtime() -> Result<Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

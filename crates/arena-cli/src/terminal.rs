@@ -34,8 +34,7 @@ impl Screen {
         stdout.flush()
     }
 
-    /// Returns the text of a frame. Before and after each frame, the cursor is at the beginning of the line below the
-    /// frame.
+    /// Before and after each frame, the cursor is at the beginning of the line below the frame.
     fn picture(&mut self, rows: &[Row], room: TerminalSize) -> String {
         // A terminal that became narrower has wrapped the existing lines.
         let columns = room.columns.max(1);

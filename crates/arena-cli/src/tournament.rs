@@ -248,7 +248,6 @@ fn play(
     }
 }
 
-/// Converts an executor's error into a failure.
 pub fn failed(error: RunError<Failure>) -> Failure {
     match error {
         RunError::Caller(failure) => failure,
@@ -377,7 +376,6 @@ fn script_part(folder: &Path, challenge: &ScriptChallenge) -> Result<ScriptPart,
     Ok(ScriptPart { folder, version })
 }
 
-/// Loads the rules of a tournament's scripted challenge.
 fn load_rules(journal: &mut Journal) -> Result<(), Failure> {
     let Some(script) = journal.record().plan.script.clone() else { return Ok(()) };
     let challenge = scripts::load(&script.folder)?;

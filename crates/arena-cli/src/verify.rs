@@ -25,7 +25,6 @@ use files::FilesToCheck;
 /// The maximum number of files for which sound files have a line each. With more, only the others have one.
 const MOST_LINES: usize = 20;
 
-/// The maximum number of sessions in a list.
 const MOST_LISTED: usize = 10;
 
 pub fn run(args: &VerifyArgs, global: &Global, style: Style) -> Result<(), Failure> {
@@ -58,7 +57,6 @@ pub fn run(args: &VerifyArgs, global: &Global, style: Style) -> Result<(), Failu
     Ok(())
 }
 
-/// The results of all files so far.
 #[derive(Default)]
 struct VerifyResults {
     files: usize,
@@ -223,7 +221,6 @@ impl VerifyResults {
         Ok(())
     }
 
-    /// Prints the summary for people.
     fn describe(&self, checks: &Checks, missing: &[SessionId], skipped: u64) -> Result<(), Failure> {
         if self.files > 1 {
             print(&format!(

@@ -17,7 +17,6 @@ use crate::plan::sha256;
 use crate::record::CallLine;
 use crate::requests::{REQUESTS, RequestLine, Requests};
 
-/// The name of the file with calls in the folder of a run.
 pub(crate) const CALLS: &str = "calls.jsonl";
 
 /// A SHA-256 as bytes, which need half the memory of digits.
@@ -157,7 +156,6 @@ impl CallIndex {
         places.iter().map(|place| read_at(file, path, *place)).collect()
     }
 
-    /// Reads a text by its hash.
     pub(crate) fn text(&self, sha256: &str, file: &File, path: &Path) -> Result<Option<String>, FolderError> {
         let place = parse_hash(sha256).ok().and_then(|hash| self.texts.get(&hash));
         let Some(place) = place else { return Ok(None) };

@@ -15,10 +15,8 @@ use crate::plan::StoredFile;
 /// The hidden command that runs the program `arena` as a script worker.
 const WORKER: &str = "run-scripts";
 
-/// The folder of scripts in the folder of a run.
 const SCRIPTS: &str = "scripts";
 
-/// A challenge with its options.
 pub(crate) struct LoadedChallenge {
     pub(crate) challenge: Arc<dyn ChallengeType>,
     /// All options, with the defaults.
@@ -27,7 +25,6 @@ pub(crate) struct LoadedChallenge {
     pub(crate) file: Option<StoredFile>,
 }
 
-/// A script in the folder of a run.
 #[derive(Serialize, Deserialize)]
 struct StoredScript {
     id: String,

@@ -6,16 +6,11 @@ use arena_llm::Usage;
 
 use crate::{EvalAgentKind, EvalPlan, EvalRun, SeatRecord};
 
-/// The expected size of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
-    /// The number of games of the plan.
     pub games: u64,
-    /// The number of calls.
     pub calls: u64,
-    /// The number of input tokens.
     pub input_tokens: u64,
-    /// The number of output tokens.
     pub output_tokens: u64,
     /// The cost in US dollars, if at least one model has prices.
     pub usd: Option<f64>,
@@ -74,8 +69,7 @@ impl Samples {
         self.challenges.entry(challenge.to_owned()).or_default().add(seat);
     }
 
-    /// Returns the sample of a model in a challenge, or else the sample of all models in this challenge. The second
-    /// value is true for the model's own sample.
+    /// Falls back to the sample of all models in this challenge. The second value is true for the model's own sample.
     fn find(&self, challenge: &str, model: &str) -> Option<(&Sample, bool)> {
         let own = self.cells.get(&(challenge.to_owned(), model.to_owned())).map(|sample| (sample, true));
         own.or_else(|| Some((self.challenges.get(challenge)?, false)))

@@ -17,13 +17,10 @@ use crate::plan::{EvalPlan, PlanError, SEED_KEY};
 use crate::record::{CallLine, ChangeRecord, GameRecord, JournalLine, Judgment, Transcript, VERSION, VoidRecord};
 use crate::run_file::{ChallengeSpec, HarnessSpec, RunFile, RunFileError, STAND_IN};
 
-/// The name of the run file in the folder of a run.
 const RUN_FILE: &str = "run.toml";
 
-/// The name of the file with transcripts.
 const TRANSCRIPTS: &str = "transcripts.jsonl";
 
-/// The name of the file with judgments.
 const JUDGMENTS: &str = "judgments.jsonl";
 
 /// The entries that an interrupted creation leaves in a folder.
@@ -32,74 +29,40 @@ const BEFORE_JOURNAL: [&str; 6] = ["run.toml", "run.toml.new", "prompts", "scrip
 /// The error of a run's folder. The text is shown to the user.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// A folder without a run.
     #[error("there is no evaluation in {}; `arena eval run FILE --out DIR` starts one", .0.display())]
     Absent(PathBuf),
-    /// A folder with other files.
     #[error("{} contains other files than those of an evaluation; choose a new or empty folder", .0.display())]
     OtherFiles(PathBuf),
-    /// A folder that another process has locked.
     #[error("another process is running the evaluation in {}", .0.display())]
     Locked(PathBuf),
-    /// A run of a newer program.
     #[error("the evaluation in {} has version {version} of the files, but this program reads {}; use a newer program", dir.display(), VERSION)]
-    Newer {
-        /// The folder.
-        dir: PathBuf,
-        /// The version of the files.
-        version: u32,
-    },
-    /// Changed values that the user has not accepted.
+    Newer { dir: PathBuf, version: u32 },
     #[error("{} changed since the evaluation in {} began; use --accept-changed to play the affected games again, or a new folder", changes.join(", "), dir.display())]
     Changed {
-        /// The folder.
         dir: PathBuf,
         /// The changed values, such as `params of model small`.
         changes: Vec<String>,
     },
-    /// An invalid run file.
     #[error(transparent)]
     RunFile(#[from] RunFileError),
-    /// An invalid plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// An invalid line.
     #[error("{}, line {line}: {what}", path.display())]
     Line {
-        /// The file.
         path: PathBuf,
         /// The number of the line, from 1.
         line: usize,
-        /// The error, in one sentence.
         what: String,
     },
     /// An invalid record, which was not written.
     #[error("an invalid record for {}: {what}", path.display())]
-    Record {
-        /// The file.
-        path: PathBuf,
-        /// The error, in one sentence.
-        what: String,
-    },
-    /// A file that was removed during the run.
+    Record { path: PathBuf, what: String },
     #[error("{} was removed during the run", .0.display())]
     Removed(PathBuf),
-    /// A file that can't be read.
     #[error("{} cannot be read: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
-    /// A file that can't be written.
+    Read { path: PathBuf, source: io::Error },
     #[error("{} cannot be written: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
 /// The folder of a run, which this process has locked.
@@ -135,7 +98,6 @@ impl EvalFolder {
         EvalFolder::create(dir, plan, lock)
     }
 
-    /// Returns true if a folder contains a run.
     pub fn exists(dir: &Path) -> bool {
         dir.join(JOURNAL).is_file()
     }
@@ -249,17 +211,14 @@ impl EvalFolder {
         })
     }
 
-    /// Returns the plan.
     pub fn plan(&self) -> &EvalPlan {
         &self.plan
     }
 
-    /// Returns the path of the folder.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Returns the result of a game, if it has finished.
     pub fn finished(&self, game: &str) -> Option<&GameRecord> {
         self.games.get(game)
     }
@@ -275,7 +234,6 @@ impl EvalFolder {
         self.earlier_ms
     }
 
-    /// Returns the calls.
     pub fn calls(&self) -> &Arc<CallStore> {
         &self.calls
     }
@@ -344,7 +302,6 @@ fn check_journal(dir: &Path) -> Result<(), FolderError> {
     if EvalFolder::exists(dir) { Ok(()) } else { Err(FolderError::Absent(dir.to_owned())) }
 }
 
-/// Writes the prompts and scripts of a plan.
 fn write_files(dir: &Path, plan: &EvalPlan) -> Result<(), FolderError> {
     for file in &plan.files {
         let path = dir.join(&file.path);
@@ -438,7 +395,6 @@ fn changed_in_challenge(label: &str, before: &RunFile, plan: &EvalPlan) -> Vec<S
 /// A recorded run, for reports and pages. Another process may be continuing the run.
 #[derive(Debug)]
 pub struct EvalRun {
-    /// The folder.
     pub dir: PathBuf,
     /// The recorded plan.
     pub plan: EvalPlan,
@@ -456,7 +412,6 @@ pub struct EvalRun {
     transcript_file: Mutex<Option<Arc<TranscriptFile>>>,
 }
 
-/// The calls of a recorded run.
 #[derive(Debug)]
 struct CallFile {
     path: PathBuf,
@@ -465,7 +420,6 @@ struct CallFile {
     index: CallIndex,
 }
 
-/// The transcripts of a recorded run.
 #[derive(Debug)]
 struct TranscriptFile {
     path: PathBuf,

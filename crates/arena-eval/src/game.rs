@@ -26,7 +26,6 @@ const RESIGN: &str = "resign";
 /// The identity of a game in the records.
 #[derive(Debug, Clone)]
 pub(crate) struct GameLabel {
-    /// The id of the game.
     pub(crate) game: String,
     /// The label of the challenge.
     pub(crate) challenge: String,
@@ -36,7 +35,6 @@ pub(crate) struct GameLabel {
     pub(crate) agents: Vec<String>,
 }
 
-/// The records of a finished game.
 #[derive(Debug, PartialEq)]
 pub(crate) struct FinishedGame {
     pub(crate) record: GameRecord,

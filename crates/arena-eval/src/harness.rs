@@ -27,7 +27,6 @@ const PLACEHOLDERS: [&str; 3] = ["rules", "state", "methods"];
 pub struct Harness {
     /// The system prompt with the placeholders `{rules}`, `{state}` and `{methods}`. [`Harness::system`] fills them in.
     pub prompt: String,
-    /// True if the prompt is the built-in one.
     pub is_built_in: bool,
     /// The maximum size of a request in tokens. The oldest turns are left out first.
     pub history_tokens: u64,

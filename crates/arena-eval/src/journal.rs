@@ -14,14 +14,12 @@ use crate::folder::FolderError;
 use crate::record::{ChangeRecord, GameRecord, JournalLine, VERSION, VoidRecord};
 use crate::run_file::RunFile;
 
-/// The name of the journal in the folder of a run.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
 
 /// The shortest time between two syncs of a file with [`SyncPolicy::EachSecond`].
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The longest wait for the lock of a folder. A child process that is just starting inherits the lock, and may hold it
-/// for a moment after the run has ended.
+/// A child process that is just starting inherits the lock, and may hold it for a moment after the run has ended.
 const WAIT_FOR_LOCK: Duration = Duration::from_secs(1);
 
 /// Returns the time in milliseconds since 1970.
@@ -116,7 +114,6 @@ impl LineFile {
         Ok(())
     }
 
-    /// Appends a value as a line.
     pub(crate) fn append_value(&mut self, value: &impl Serialize) -> Result<u64, FolderError> {
         let line = to_line(value, &self.path)?;
         self.append(&line)
@@ -132,7 +129,6 @@ impl Drop for LineFile {
     }
 }
 
-/// Returns a value as a line of JSON.
 pub(crate) fn to_line(value: &impl Serialize, path: &Path) -> Result<Vec<u8>, FolderError> {
     let mut line = serde_json::to_vec(value)
         .map_err(|error| FolderError::Write { path: path.to_owned(), source: io::Error::from(error) })?;
@@ -194,14 +190,12 @@ pub(crate) fn lock(folder: &Path) -> Result<File, FolderError> {
     }
 }
 
-/// The content of a journal.
 #[derive(Debug)]
 pub(crate) struct JournalContent {
     /// The run file as accepted last.
     pub(crate) file: RunFile,
     /// The last known identities by kind and name. Names stay after they have left the run file.
     pub(crate) identities: BTreeMap<String, String>,
-    /// The finished games by id.
     pub(crate) games: BTreeMap<String, GameRecord>,
     pub(crate) voids: Vec<VoidRecord>,
     pub(crate) changes: Vec<ChangeRecord>,

@@ -96,7 +96,6 @@ pub(crate) struct SharedModel {
 pub(crate) struct Pause {
     /// The name of the fault's class; `None` if the model's cap is reached.
     pub(crate) class: Option<String>,
-    /// The reason in one sentence.
     pub(crate) why: String,
 }
 
@@ -128,13 +127,11 @@ impl SharedModel {
 
 /// The rules of a challenge as models receive them.
 pub(crate) struct ChallengeRules {
-    /// The display name.
     title: String,
     rules: String,
     methods: Vec<Method>,
     players: usize,
     tools: Vec<Tool>,
-    /// The text of `tools` as JSON.
     tools_text: String,
 }
 
@@ -163,18 +160,14 @@ impl ChallengeRules {
     }
 }
 
-/// The seat of a model in a game.
 pub(crate) struct ModelSeat {
-    /// The name of the agent.
     pub(crate) agent: String,
     /// The id of the game.
     pub(crate) game: String,
     pub(crate) seat: usize,
-    /// The game's seed.
     pub(crate) seed: Seed,
 }
 
-/// A model at one seat of one game.
 pub(crate) struct ModelPlayer {
     context: Arc<RunContext>,
     model: Arc<SharedModel>,
@@ -190,7 +183,6 @@ pub(crate) struct ModelPlayer {
     history: History,
     /// The number of messages of the table that the model has received.
     read: usize,
-    /// The answer whose steps are being taken.
     pending: Option<Pending>,
     /// The number of consecutive invalid answers.
     invalid: u32,
@@ -207,7 +199,6 @@ struct Pending {
 
 /// The result of a tool call, as far as it is known before the steps are taken.
 enum CallOutcome {
-    /// The next step.
     Step,
     Done,
     Wrong(String),
@@ -521,7 +512,6 @@ impl ModelPlayer {
         }
     }
 
-    /// Returns the tokens and the cost of one call.
     fn spent_on(&self, usage: Usage) -> Spent {
         Spent { calls: 1, usage, usd: self.model.prices.as_ref().map_or(0.0, |prices| prices.cost(&usage)) }
     }
@@ -742,7 +732,6 @@ mod tests {
         call("act_guess", json!({"content": "1"}))
     }
 
-    /// The settings of a test.
     #[derive(Default)]
     struct Setting {
         harness: HarnessSpec,

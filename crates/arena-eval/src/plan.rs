@@ -24,16 +24,12 @@ use crate::run_file::{
 /// The end of the name of a null variant.
 pub const AGAIN: &str = " (again)";
 
-/// The highest number of games of a run.
 const MOST_GAMES: u128 = 1_000_000;
 
-/// The number of digits of a game's id.
 const ID_DIGITS: usize = 12;
 
-/// The folder of prompts in the folder of a run.
 const PROMPTS: &str = "prompts";
 
-/// The plan of a run.
 #[derive(Debug, Clone)]
 pub struct EvalPlan {
     /// The run file. The paths of prompts and scripts are those of [`EvalPlan::files`].
@@ -44,7 +40,6 @@ pub struct EvalPlan {
     pub challenges: Vec<PlannedChallenge>,
     /// The games in the order of play: all games of the first seed come first.
     pub games: Vec<PlannedGame>,
-    /// The harnesses by name.
     pub harnesses: BTreeMap<String, Harness>,
     /// The prompts of the judges, in the order of the file.
     pub judge_prompts: Vec<JudgePrompt>,
@@ -52,49 +47,40 @@ pub struct EvalPlan {
     pub files: Vec<StoredFile>,
 }
 
-/// An agent of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvalAgent {
     /// The name in tables, different for each agent.
     pub name: String,
-    /// The kind of the agent.
     pub kind: EvalAgentKind,
     /// The SHA-256 over all values that determine its play, in hexadecimal. A null variant has its model's identity.
     pub identity: String,
 }
 
-/// The kind of an agent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum EvalAgentKind {
     /// The model with this index in [`RunFile::models`].
     Model(usize),
     /// The house bot of the challenge.
     House {
-        /// The strength of the bot.
         strength: Strength,
     },
-    /// A bot that plays random valid actions.
     Random,
     /// The program or URL of the baseline with this index in [`RunFile::baselines`].
     Program(usize),
 }
 
-/// A challenge of a run.
 #[derive(Clone)]
 pub struct PlannedChallenge {
     /// The name in tables, different for each challenge.
     pub label: String,
-    /// The rules.
     pub challenge: Arc<dyn ChallengeType>,
     /// All options, with the defaults.
     pub options: Value,
-    /// The number of seats.
     pub seats: usize,
     /// The SHA-256 over the challenge's id, the version of its rules or script, and the options, in hexadecimal.
     pub identity: String,
 }
 
-/// A game of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedGame {
     /// The id: 12 hexadecimal digits, from the challenge, the seed and the agents by seat.
@@ -109,7 +95,6 @@ pub struct PlannedGame {
     pub seats: Vec<usize>,
 }
 
-/// The prompt of a judge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgePrompt {
     /// The text, with the placeholder `{transcript}`.
@@ -123,7 +108,6 @@ pub struct JudgePrompt {
 pub struct StoredFile {
     /// The path in the folder.
     pub path: String,
-    /// The content.
     pub text: String,
 }
 
@@ -200,7 +184,6 @@ impl EvalPlan {
         self.harnesses.get(&self.model(agent)?.harness)
     }
 
-    /// Returns the game with this id.
     pub fn game(&self, id: &str) -> Option<&PlannedGame> {
         self.games.iter().find(|game| game.id == id)
     }
@@ -420,7 +403,6 @@ fn check_baselines(agents: &[EvalAgent], challenges: &[PlannedChallenge]) -> Res
 }
 
 impl EvalAgentKind {
-    /// Returns true for a model.
     pub fn is_model(&self) -> bool {
         matches!(self, EvalAgentKind::Model(_))
     }

@@ -23,7 +23,6 @@ pub(crate) struct Heard<'h> {
     pub(crate) is_reminded: bool,
 }
 
-/// The answer of a player.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Answer {
     /// The player takes these steps, in order.
@@ -65,7 +64,6 @@ pub(crate) enum Halt {
     Capped,
     /// A cap of the run is reached, by its key in the run file.
     Budget(&'static str),
-    /// The run stops.
     Stopped,
     /// The rules or the arena failed.
     Failed(String),
@@ -76,7 +74,6 @@ pub(crate) enum Halt {
 /// The result of a player's step: the refusal, if there is one.
 pub(crate) type StepResult = Result<(), String>;
 
-/// A future answer of a player.
 pub(crate) type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, Halt>> + Send + 'a>>;
 
 /// A player at a seat.

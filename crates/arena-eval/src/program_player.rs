@@ -35,7 +35,6 @@ const ACTIONS: &str = "actions";
 /// The codes of refused answers that were valid but too late.
 const LATE_CODES: [&str; 3] = ["NOT_YOUR_TURN", "ALREADY_ANSWERED", "OUT_OF_THE_GAME"];
 
-/// A program at one seat of one game.
 pub(crate) struct ProgramPlayer {
     program: Arc<ProgramAgent>,
     permit: Arc<OwnedSemaphorePermit>,
@@ -206,7 +205,6 @@ fn show<'a>(
     })
 }
 
-/// Returns the end of the seat of a disqualified program.
 fn end_of(out: &Disqualified) -> SeatEnd {
     let cause = match out.verdict {
         Verdict::Timeout => Cause::Timeout,

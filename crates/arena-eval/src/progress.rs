@@ -4,10 +4,8 @@ use std::time::Instant;
 
 use crate::{EvalFolder, Spent};
 
-/// The state of a run.
 #[derive(Debug, Clone)]
 pub struct Progress {
-    /// The number of games of the plan.
     pub games: u64,
     /// The number of finished games, with those of earlier invocations.
     pub finished: u64,
@@ -29,10 +27,8 @@ pub struct Progress {
     pub began: Instant,
 }
 
-/// The state of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelProgress {
-    /// The name in tables.
     pub name: String,
     /// The number of calls that this invocation has sent and that were answered.
     pub calls: u64,

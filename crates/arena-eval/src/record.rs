@@ -12,13 +12,11 @@ pub const VERSION: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum JournalLine {
-    /// The start of the run.
     Start {
         /// The version of the files.
         arena_eval: u32,
         /// The time in milliseconds since 1970.
         time: i64,
-        /// The run file.
         file: Box<RunFile>,
         /// The identities of the challenges and agents, by name.
         identities: Vec<(String, String)>,
@@ -34,7 +32,6 @@ pub enum JournalLine {
     },
     /// A changed prompt, option or rules version that the user accepted.
     Change(ChangeRecord),
-    /// A finished game.
     Game(Box<GameRecord>),
     /// A game that was given up without a fault of a player. It counts for no one and is played again.
     Void(VoidRecord),
@@ -53,7 +50,6 @@ pub struct ChangeRecord {
     pub time: i64,
 }
 
-/// The result of a finished game.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GameRecord {
     /// The id: 12 hexadecimal digits.
@@ -62,20 +58,16 @@ pub struct GameRecord {
     pub challenge: String,
     /// The number of the seed, from 0.
     pub seed: usize,
-    /// The seats in order.
     pub seats: Vec<SeatRecord>,
-    /// The end of the game.
     pub end: GameEnd,
     /// The attributions: causing seat, affected seat, kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attributions: Vec<(usize, usize, String)>,
     /// The result as a sentence.
     pub told: String,
-    /// The number of rounds.
     pub rounds: u32,
 }
 
-/// The end of a game.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GameEnd {
@@ -85,25 +77,18 @@ pub enum GameEnd {
     Stalled,
 }
 
-/// The result of a seat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SeatRecord {
-    /// The name of the agent.
     pub agent: String,
-    /// The cause of the seat's end.
     pub cause: Cause,
-    /// The detail of the cause, in one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// The score for security.
     pub security: f64,
-    /// The score for utility.
     pub utility: f64,
     /// The numbers that depend on the endpoint and the clock.
     pub measured: Measured,
 }
 
-/// The cause of the end of a seat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -111,7 +96,6 @@ pub enum Cause {
     Completed,
     /// The model took longer for an answer than the harness allows, or a program longer than its time limit.
     Timeout,
-    /// The model refused to play.
     Refused,
     /// An answer was cut off at the limit of output tokens.
     Truncated,
@@ -160,13 +144,9 @@ pub struct Measured {
     pub calls: u32,
     /// The number of failed attempts.
     pub retries: u32,
-    /// The number of invalid answers.
     pub invalid: u32,
-    /// The number of refusals.
     pub refusals: u32,
-    /// The number of truncated answers.
     pub truncated: u32,
-    /// The tokens.
     pub usage: Usage,
     /// The cost in US dollars, if prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -184,7 +164,6 @@ pub struct VoidRecord {
     pub agent: Option<String>,
     /// The class of the fault, as [`arena_llm::FaultClass::name`], or `host`.
     pub class: String,
-    /// The reason in a sentence.
     pub why: String,
     /// The time in milliseconds since 1970.
     pub time: i64,
@@ -196,16 +175,12 @@ pub struct VoidRecord {
 pub enum CallLine {
     /// A text that calls refer to by its hash: a system prompt, or the tools as JSON.
     Text {
-        /// The SHA-256 in hexadecimal.
         sha256: String,
-        /// The text.
         text: String,
     },
-    /// An answered call.
     Call(Box<CallRecord>),
 }
 
-/// An answered call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallRecord {
     /// The key: the SHA-256 of endpoint, API, request and sample, in hexadecimal.
@@ -228,7 +203,6 @@ pub struct CallRecord {
     pub tools: String,
     /// The turns since the seat's last call. Turns that were left out of the request stay in earlier lines.
     pub new: Vec<Turn>,
-    /// The answer.
     pub reply: Reply,
     /// The tokens that the endpoint counted, if they can't be true. Those of the answer are then the highest possible
     /// ones.
@@ -257,13 +231,11 @@ pub struct Transcript {
     pub game: String,
     /// The public names of the players by seat.
     pub players: Vec<String>,
-    /// The messages in order.
     pub messages: Vec<TranscriptMessage>,
     /// The final state of the rules as JSON text.
     pub state: String,
 }
 
-/// A message of a transcript.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TranscriptMessage {
     /// The round, from 0 for messages before the first answer.
@@ -277,7 +249,6 @@ pub struct TranscriptMessage {
     /// The receiving seat; `None` means everyone, or the operator for an action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<usize>,
-    /// The text.
     pub content: String,
     /// The called method, if the message records an action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -292,7 +263,6 @@ pub struct TranscriptMessage {
 pub struct Judgment {
     /// The id of the game.
     pub game: String,
-    /// The name of the judge.
     pub judge: String,
     /// The SHA-256 of the judge's prompt in hexadecimal.
     pub prompt: String,

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use crate::folder::FolderError;
 use crate::journal::{now, scan};
 
-/// The name of the file with requests in the folder of a run.
 pub(crate) const REQUESTS: &str = "requests.jsonl";
 
 /// A line of `requests.jsonl`.

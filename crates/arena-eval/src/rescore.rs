@@ -45,7 +45,6 @@ const LONGEST_REASON: usize = 2000;
 /// The time between two looks at the flag that stops the judges.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A judge with its prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedJudge {
     /// The judge in the run file.
@@ -54,7 +53,6 @@ pub struct LoadedJudge {
     pub prompt: String,
 }
 
-/// The progress of the judges.
 #[derive(Debug, Clone, Default)]
 pub struct RescoreProgress {
     /// The number of judgments to make, without those of earlier invocations.
@@ -73,22 +71,17 @@ pub struct RescoreProgress {
     pub paused: Vec<(String, String)>,
 }
 
-/// The error of judges.
 #[derive(Debug, thiserror::Error)]
 pub enum RescoreError {
     /// A judge is invalid, or its key is missing.
     #[error("judge `{0}`: {1}")]
     Judge(String, String),
-    /// There is no judge.
     #[error("the run file has no [[judges]]; add them, or name a file with judges")]
     NoJudge,
-    /// The run has no finished game.
     #[error("the run has no finished game to judge")]
     NoGame,
-    /// The folder of the run failed.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// The stand-in server can't start.
     #[error("cannot start the stand-in server")]
     StandIn(#[source] io::Error),
     /// A task ended by a fault of this program.
@@ -96,7 +89,6 @@ pub enum RescoreError {
     Task(String),
 }
 
-/// Returns the judges of a plan.
 pub fn judges_of(plan: &EvalPlan) -> Vec<LoadedJudge> {
     let judges = plan.file.judges.iter().zip(&plan.judge_prompts);
     judges.map(|(spec, prompt)| LoadedJudge { spec: spec.clone(), prompt: prompt.text.clone() }).collect()
@@ -269,7 +261,6 @@ struct JudgeContext {
     stand_in: Option<String>,
 }
 
-/// A judge during a run.
 struct SeatedJudge {
     number: usize,
     spec: JudgeSpec,
@@ -533,7 +524,6 @@ fn read_score(text: &str, (low, high): (f64, f64)) -> (Option<f64>, String) {
     (last_number(text).filter(in_scale), short(text))
 }
 
-/// Returns the last number in a text.
 fn last_number(text: &str) -> Option<f64> {
     let is_part = |char: char| char.is_ascii_digit() || matches!(char, '.' | '-' | '+');
     let mut numbers = text.split(|char: char| !is_part(char)).filter_map(|word| {

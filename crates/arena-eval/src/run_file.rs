@@ -352,7 +352,6 @@ impl JudgeSpec {
 /// The longest name of a run, agent or challenge, in characters.
 const LONGEST_NAME: usize = 80;
 
-/// The highest number of seeds.
 const MOST_SEEDS: usize = 1_000_000;
 
 /// The smallest limit of a conversation, in tokens. The rules alone need more than that.

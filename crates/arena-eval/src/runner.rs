@@ -65,7 +65,6 @@ pub fn usual_open_games(file: &RunFile) -> usize {
 /// The end of an invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunEnd {
-    /// All games are finished.
     Complete,
     /// The user stopped the run.
     Interrupted,
@@ -79,37 +78,26 @@ pub enum RunEnd {
 /// A model whose games wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PausedModel {
-    /// The name in tables.
     pub name: String,
-    /// The reason in one sentence.
     pub why: String,
     /// True if the model has reached its own cap, false after a fault.
     pub is_capped: bool,
 }
 
-/// The error that ends a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The folder of the run can't be read or written.
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// A model's endpoint is invalid, or its key is missing.
     #[error("the model {model}: {source}")]
-    Endpoint {
-        /// The name of the model.
-        model: String,
-        /// The reason.
-        source: EndpointError,
-    },
+    Endpoint { model: String, source: EndpointError },
     /// A program can't be found, or the run's folder can't be hidden from it.
     #[error("the baseline {name}: {why}")]
     Program {
         /// The name of the baseline.
         name: String,
-        /// The reason in one sentence.
         why: String,
     },
-    /// The stand-in server can't start.
     #[error("the stand-in server can't start: {0}")]
     StandIn(#[source] std::io::Error),
     /// A model or an agent can't play, or the files of calls can't be written.
@@ -152,7 +140,6 @@ struct SharedChallenge {
     rules: Arc<ChallengeRules>,
 }
 
-/// A game that was given up.
 struct GivenUp {
     agent: Option<String>,
     class: String,

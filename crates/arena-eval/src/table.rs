@@ -138,7 +138,6 @@ impl Table {
         Table { challenge, players, names, messages: Vec::new(), turns, kind }
     }
 
-    /// Returns the players' public names by seat.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
@@ -189,7 +188,6 @@ impl Table {
         }
     }
 
-    /// Returns true if the challenge has a method of this name.
     pub(crate) fn has_method(&self, name: &str) -> bool {
         self.challenge.metadata().methods.iter().any(|method| method.name == name)
     }
@@ -316,7 +314,6 @@ impl Table {
         }
     }
 
-    /// Returns the scores, attributions and state.
     pub(crate) async fn outcome(&mut self) -> Result<TableOutcome, TableError> {
         match &mut self.kind {
             Kind::Memory { session, .. } => Ok(TableOutcome {

@@ -12,16 +12,13 @@ use row::Row;
 /// The size of a terminal, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TerminalSize {
-    /// The width in columns.
     pub columns: usize,
-    /// The height in rows.
     pub rows: usize,
 }
 
 /// The constant data of a match: the game and its agents.
 #[derive(Debug, Clone)]
 pub struct Stage {
-    /// The game's name.
     pub game: String,
     /// The game's constants.
     pub config: Map<String, Value>,
@@ -40,7 +37,6 @@ pub struct Board {
     pub notes: Vec<Note>,
 }
 
-/// A note on an agent.
 #[derive(Debug, Default)]
 pub struct Note {
     /// The agent's sign on the board.
@@ -54,7 +50,6 @@ pub struct Note {
 /// One moment of a match.
 #[derive(Debug, Clone, Copy)]
 pub struct BoardInput<'a> {
-    /// The match.
     pub stage: &'a Stage,
     /// The first available state of a seat. If the agents share a world, it is the state of all agents.
     pub state: &'a Value,
@@ -64,7 +59,6 @@ pub struct BoardInput<'a> {
     pub room: TerminalSize,
 }
 
-/// A function that draws a game's board.
 pub type Draw = fn(&BoardInput<'_>) -> Board;
 
 impl Stage {
@@ -79,7 +73,6 @@ impl Stage {
         board
     }
 
-    /// Returns the seat of the agent with this id.
     pub(crate) fn seat_of(&self, id: &Value) -> Option<usize> {
         let id = id.as_str()?;
         self.ids.iter().position(|known| known == id)

@@ -26,8 +26,7 @@ const PLAYERS: &str = "Number of players.";
 /// Description of the option `n_epochs` in the games that end by it.
 const EPOCHS: &str = "Number of epochs.";
 
-/// Checks a config against the bounds of these options. Options that aren't part of the config, such as `players`,
-/// are skipped.
+/// Options that aren't part of the config, such as `players`, are skipped.
 fn check_bounds<'s>(
     config: &impl Serialize,
     settings: impl IntoIterator<Item = &'s Setting>,

@@ -49,7 +49,6 @@ pub fn games() -> impl Iterator<Item = &'static GameType> {
     all_games().map(|playable| &playable.game)
 }
 
-/// Returns the games of the Colosseum protocol.
 pub fn colosseum_games() -> impl Iterator<Item = &'static GameType> {
     GAMES.iter().map(|playable| &playable.game)
 }

@@ -20,7 +20,6 @@ pub struct Playable {
     make: fn(&Map<String, Value>) -> CreateResult,
 }
 
-/// The result of creating a challenge type: the challenge type, or the error in its options.
 type CreateResult = Result<Arc<dyn ChallengeType>, OptionsError>;
 
 /// The parts of a challenge or game besides its rules. All are optional.
@@ -57,7 +56,6 @@ pub struct Module {
     pub name: &'static str,
     /// The JavaScript. It may import `./seats.js`.
     pub script: &'static str,
-    /// The style sheet.
     pub style: &'static str,
 }
 

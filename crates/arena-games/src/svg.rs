@@ -38,7 +38,6 @@ impl SvgDrawing {
         self.text(place, &format!(r#"fill="{}" font-weight="700""#, color(seat)), &short)
     }
 
-    /// Adds a disc with the letter of a seat.
     pub(crate) fn disc(&mut self, (x, y): (f64, f64), radius: f64, seat: Seat) -> &mut SvgDrawing {
         let (line, surface) = (color(seat), surface(seat));
         let disc = format!(
@@ -57,17 +56,14 @@ impl SvgDrawing {
     }
 }
 
-/// Returns the color of a seat's lines and texts.
 pub(crate) fn color(seat: Seat) -> String {
     format!("var(--seat-{})", seat.0 % 8)
 }
 
-/// Returns the color of a seat's surfaces.
 pub(crate) fn surface(seat: Seat) -> String {
     format!("var(--seat-{}-bg)", seat.0 % 8)
 }
 
-/// Returns the letter of a seat.
 pub(crate) fn letter(seat: Seat) -> char {
     char::from(b'A' + (seat.0 % 26) as u8)
 }

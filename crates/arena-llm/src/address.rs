@@ -12,24 +12,18 @@ use crate::presets::{PRESETS, Preset};
 pub struct ModelAddress {
     /// The model's name at the endpoint.
     pub model: String,
-    /// The endpoint's base URL.
     pub base: String,
-    /// The API.
     pub api: Api,
     /// The environment variable of the key. The endpoint of a vendor requires it; others use it if it is set.
     pub key_env: Option<String>,
 }
 
-/// The error of an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// The name is missing.
     #[error("`{0}` has no model; give NAME, NAME@URL or NAME@PRESET")]
     NoModel(String),
-    /// There is no such preset.
     #[error("there is no endpoint `{0}`; give a URL or one of {names}", names = preset_names())]
     UnknownPreset(String),
-    /// The URL is invalid.
     #[error(transparent)]
     Url(#[from] EndpointError),
 }

@@ -16,7 +16,6 @@ use crate::conversation::{Finish, Question, Reply, ToolCall, ToolUse, Usage, who
 use crate::{lenient, text_tools};
 use part::Part;
 
-/// An API of model endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Api {
@@ -28,7 +27,6 @@ pub enum Api {
     AnthropicMessages,
 }
 
-/// The format of an API.
 pub(crate) struct ApiFormat {
     /// The API's name in run files and options.
     pub name: &'static str,
@@ -38,9 +36,7 @@ pub(crate) struct ApiFormat {
     pub key_header: (&'static str, &'static str),
     /// Another header of each request.
     pub header: Option<(&'static str, &'static str)>,
-    /// Makes the body of a request.
     body: for<'q> fn(&Question<'q>) -> Part<'q>,
-    /// Reads the body of an answer.
     read: fn(&Value) -> Result<Reply, String>,
     /// Reads the object `usage` of an answer.
     pub read_usage: fn(&Value) -> Usage,
@@ -51,7 +47,6 @@ pub(crate) struct ApiFormat {
 static FORMATS: [ApiFormat; 3] = [chat_completions::FORMAT, responses::FORMAT, anthropic_messages::FORMAT];
 
 impl Api {
-    /// All APIs.
     pub const ALL: [Api; 3] = [Api::ChatCompletions, Api::Responses, Api::AnthropicMessages];
 
     /// Returns the name in run files and options, such as `chat-completions`.
@@ -87,7 +82,6 @@ impl fmt::Display for Api {
     }
 }
 
-/// The error of an unknown API.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no API `{0}`; the APIs are chat-completions, responses and anthropic-messages")]
 pub struct UnknownApi(pub String);

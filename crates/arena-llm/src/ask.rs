@@ -15,9 +15,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from
 /// A failed attempt that is retried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
-    /// The class of the fault.
     pub class: FaultClass,
-    /// The fault in a sentence.
     pub sentence: String,
     /// The pause before the next attempt in milliseconds.
     pub pause_ms: u64,

@@ -9,12 +9,9 @@ use tokio::sync::Notify;
 
 use crate::{Prices, Usage};
 
-/// The tokens and the cost of several calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
-    /// The number of calls.
     pub calls: u64,
-    /// The tokens.
     pub usage: Usage,
     /// The cost in US dollars of the calls with known prices.
     pub usd: f64,
@@ -124,7 +121,6 @@ struct ModelAccount {
 struct Account {
     spent: Amount,
     reserved: Amount,
-    /// The number of open reservations.
     open: u64,
 }
 
@@ -221,7 +217,6 @@ impl Budget {
         Attempt::Reserved
     }
 
-    /// Returns true if the calls of a model have a cap.
     pub fn is_capped(&self, model: usize) -> bool {
         let has_cap = |model: &ModelAccount| model.cap.is_some();
         self.usd.is_some() || self.tokens.is_some() || self.state.lock().models.get(model).is_some_and(has_cap)

@@ -42,12 +42,10 @@ pub struct Client {
     http: PooledClient<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
 
-/// An answer of an endpoint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Received {
     /// The model's answer. If the endpoint counts no tokens, its usage is estimated at 4 bytes a token.
     pub reply: Reply,
-    /// The whole body.
     pub body: Value,
     /// The size of the request's body in bytes.
     pub request_bytes: usize,
@@ -70,7 +68,6 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// Creates a client without connections.
     pub fn new() -> Client {
         let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -10,20 +10,17 @@ use serde_json::{Map, Value};
 pub struct Question<'q> {
     /// The model's name at the endpoint.
     pub model: &'q str,
-    /// The system prompt.
     pub system: &'q str,
     /// The tools that the model may call. May be empty.
     pub tools: &'q [Tool],
     /// The turns so far. The first turn is [`Turn::Told`]; the last one isn't [`Turn::Answered`].
     pub turns: &'q [Turn],
-    /// The parameters.
     pub params: &'q Params,
 }
 
 /// The parameters of a request. Parameters that are `None` are left to the endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Params {
-    /// The sampling temperature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// The probability mass of nucleus sampling, from 0 to 1.
@@ -73,7 +70,6 @@ pub(crate) fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_f64().filter(|number| *number >= 0.0).map(|number| number as u64))
 }
 
-/// A tool of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
     /// The tool's name: at most 64 letters, digits, `_` and `-`.
@@ -84,7 +80,6 @@ pub struct Tool {
     pub parameters: Value,
 }
 
-/// The way in which a model calls tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolUse {
@@ -95,20 +90,17 @@ pub enum ToolUse {
     Text,
 }
 
-/// One turn of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Turn {
     /// A message to the model.
     Told(String),
-    /// An answer of the model.
     Answered(Reply),
     /// The results of the tool calls in the last answer.
     Results(Vec<CallResult>),
 }
 
 impl Turn {
-    /// Returns the answer, if the turn is one.
     pub fn reply(&self) -> Option<&Reply> {
         match self {
             Turn::Answered(reply) => Some(reply),
@@ -117,43 +109,33 @@ impl Turn {
     }
 }
 
-/// An answer of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
     /// The text outside of tool calls, or the text of a refusal.
     pub text: String,
-    /// The tool calls, in order.
     pub calls: Vec<ToolCall>,
     /// The answer in the API's format, which later questions contain as history.
     pub raw: Value,
-    /// The tokens of the request and the answer.
     pub usage: Usage,
-    /// The reason for the end of the answer.
     pub finish: Finish,
     /// The provider's id of the request, if the provider gives one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// A tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The call's id, which its result repeats. Ids are unique within an answer.
     pub id: String,
-    /// The tool's name.
     pub name: String,
     /// The arguments, or the reason why they are invalid.
     pub arguments: Result<Map<String, Value>, String>,
 }
 
-/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallResult {
-    /// The call's id.
     pub id: String,
-    /// The text for the model.
     pub text: String,
-    /// True if the call failed.
     pub is_error: bool,
 }
 
@@ -161,7 +143,6 @@ pub struct CallResult {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Finish {
-    /// The model ended its answer.
     #[default]
     Done,
     /// The limit of output tokens cut the answer off.
@@ -170,7 +151,6 @@ pub enum Finish {
     Refused,
 }
 
-/// Numbers of tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Input tokens, including cached ones.
@@ -187,7 +167,6 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Returns all tokens together.
     pub fn tokens(&self) -> u64 {
         self.input.saturating_add(self.output)
     }

@@ -17,7 +17,6 @@ const NO_KEY: &str = "[key]";
 /// for minutes. A request that is given up too early is paid, and paid again.
 pub const ANSWER_SECONDS: u64 = 900;
 
-/// An endpoint of language models.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     api: Api,
@@ -31,16 +30,12 @@ pub struct Endpoint {
     habits: Arc<Habits>,
 }
 
-/// The error of an endpoint's URL or key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// The URL is invalid: the text, and the reason.
     #[error("`{0}` isn't the URL of an endpoint: {1}")]
     Url(String, &'static str),
-    /// The URL contains a name or password.
     #[error("the URL of the endpoint contains a name or password; give the key in an environment variable")]
     Secret,
-    /// The environment variable of the key isn't set.
     #[error("{0} isn't set; set it to the endpoint's key")]
     NoKey(String),
     /// The key has characters that no key has. The text names the key's environment variable.
@@ -169,17 +164,14 @@ impl Endpoint {
         Ok(Endpoint { api, base, uri, headers, key, tool_use, timeouts, habits: Arc::default() })
     }
 
-    /// Sets the way to call tools.
     pub fn with_tool_use(self, tool_use: ToolUse) -> Endpoint {
         Endpoint { tool_use, ..self }
     }
 
-    /// Sets the timeouts.
     pub fn with_timeouts(self, timeouts: Timeouts) -> Endpoint {
         Endpoint { timeouts, ..self }
     }
 
-    /// Returns the API.
     pub fn api(&self) -> Api {
         self.api
     }
@@ -189,12 +181,10 @@ impl Endpoint {
         &self.base
     }
 
-    /// Returns the way to call tools.
     pub fn tool_use(&self) -> ToolUse {
         self.tool_use
     }
 
-    /// Returns the timeouts.
     pub fn timeouts(&self) -> Timeouts {
         self.timeouts
     }

@@ -29,7 +29,6 @@ const TOO_LONG: [&str; 8] = [
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{sentence}")]
 pub struct Fault {
-    /// The class.
     pub class: FaultClass,
     /// The cause in a sentence, without the key.
     pub sentence: String,
@@ -43,7 +42,6 @@ pub struct Fault {
     pub usage: Option<Usage>,
 }
 
-/// The class of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FaultClass {
@@ -68,7 +66,6 @@ pub enum FaultClass {
 }
 
 impl FaultClass {
-    /// All classes.
     pub const ALL: [FaultClass; 9] = [
         FaultClass::Unauthorized,
         FaultClass::Unpaid,
@@ -101,7 +98,6 @@ impl FaultClass {
         }
     }
 
-    /// Returns the class of an error status.
     fn of_status(status: u16, error: &ErrorAnswer) -> FaultClass {
         match status {
             401 | 403 => FaultClass::Unauthorized,
@@ -233,7 +229,6 @@ impl ErrorAnswer {
             || self.message.contains("credit balance is too low")
     }
 
-    /// Returns true if the conversation is too long for the model.
     fn is_too_long(&self) -> bool {
         let message = self.message.to_ascii_lowercase();
         matches!(self.code.as_str(), "context_length_exceeded" | "exceed_context_size_error")

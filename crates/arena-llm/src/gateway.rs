@@ -47,27 +47,21 @@ const TO_PROVIDER: [&str; 5] = ["accept", "anthropic-beta", "anthropic-version",
 const TO_AGENT: [&str; 6] =
     ["content-type", "openai-model", "request-id", "retry-after", "retry-after-ms", "x-request-id"];
 
-/// The body of an answer.
 pub type GatewayBody = BoxBody<Bytes, io::Error>;
 
-/// The settings of a seat's gateway.
 #[derive(Debug, Clone)]
 pub struct GatewaySpec {
     /// The provider's API. The two APIs of OpenAI belong together.
     pub api: Api,
     /// The provider's base URL, as of [`Endpoint::new`].
     pub base: String,
-    /// The provider's key.
     pub key: Option<Key>,
     /// The model at the provider, which replaces the model in all requests.
     pub model: String,
-    /// The model's prices.
     pub prices: Option<Prices>,
-    /// The caps of the seat.
     pub caps: Caps,
     /// The maximum number of output tokens of a call. Higher limits in requests are lowered to it.
     pub max_output_tokens: u64,
-    /// The seat's token.
     pub token: String,
 }
 
@@ -86,7 +80,6 @@ pub struct Metered {
     pub outage: Option<String>,
 }
 
-/// The gateway of one seat.
 #[derive(Debug)]
 pub struct Gateway {
     api: Api,
@@ -134,7 +127,6 @@ impl Gateway {
         }))
     }
 
-    /// Returns the measurements so far.
     pub fn metered(&self) -> Metered {
         let metered = self.metered.lock().clone();
         Metered { spent: self.budget.spent(), ..metered }
@@ -146,7 +138,6 @@ impl Gateway {
         let _ = tokio::time::timeout(patience, self.open.acquire_many(OPEN_CALLS as u32)).await;
     }
 
-    /// Answers a request of the agent.
     pub async fn answer<B>(self: &Arc<Self>, request: Request<B>) -> Response<GatewayBody>
     where
         B: Body<Data = Bytes> + Send,

@@ -20,7 +20,6 @@ const SHARE: f64 = 0.75;
 /// The turn in place of dropped turns.
 const GAP: &str = "Messages and actions between here and the next turn are omitted to save tokens.";
 
-/// The turns of a conversation.
 #[derive(Debug, Clone)]
 pub struct History {
     turns: Vec<Turn>,

@@ -30,7 +30,6 @@ struct PacerState {
     most: f64,
     /// The number of requests that are being answered.
     open: usize,
-    /// The number of halvings.
     halvings: u64,
     /// The end of the pause that the endpoint requested, and the fault with the request.
     closed: Option<(Instant, Fault)>,
@@ -109,7 +108,6 @@ impl Pacer {
         }
     }
 
-    /// Returns the limit of concurrent requests at this time.
     pub fn limit(&self) -> usize {
         self.state.lock().limit as usize
     }
@@ -153,8 +151,7 @@ impl Permit {
         self.pacer.state.lock().grow();
     }
 
-    /// Records a fault. A fault that too many requests may cause halves the limit. A requested pause closes the
-    /// endpoint until then.
+    /// A fault that too many requests may cause halves the limit. A requested pause closes the endpoint until then.
     pub fn fail(self, fault: &Fault) {
         let mut state = self.pacer.state.lock();
         match fault.class {

@@ -2,14 +2,11 @@
 
 use crate::Api;
 
-/// A well-known endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preset {
     /// The name in addresses, after `@`.
     pub name: &'static str,
-    /// The base URL.
     pub base: &'static str,
-    /// The API.
     pub api: Api,
     /// The environment variable of the key, if the endpoint requires one.
     pub key_env: Option<&'static str>,
@@ -31,7 +28,6 @@ const fn preset(name: &'static str, base: &'static str, api: Api, key_env: Optio
 }
 
 impl Preset {
-    /// Finds a preset by its name.
     pub fn find(name: &str) -> Option<&'static Preset> {
         PRESETS.iter().find(|preset| preset.name == name)
     }

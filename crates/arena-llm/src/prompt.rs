@@ -20,16 +20,11 @@ const ACT: &str = "act_";
 /// The maximum length of a tool name, as the APIs require.
 const NAME: usize = 64;
 
-/// A player's seat in a session.
 #[derive(Debug, Clone, Copy)]
 pub struct Seating<'s> {
-    /// The challenge's name.
     pub challenge: &'s str,
-    /// The rules as text.
     pub rules: &'s str,
-    /// The challenge's methods.
     pub methods: &'s [Method],
-    /// The number of players.
     pub players: usize,
     /// The players' public names by seat. Seats without a player may be missing.
     pub names: &'s [String],
@@ -44,7 +39,6 @@ pub struct Heard<'h> {
     pub from: &'h str,
     /// The only recipient's public name; `None` if all players receive the message.
     pub to: Option<&'h str>,
-    /// The text.
     pub content: &'h str,
 }
 
@@ -55,7 +49,6 @@ pub enum Want {
     Act(String, String),
     /// A chat message to all, or to the player with this public name.
     Say(String, Option<String>),
-    /// A wait for messages.
     Wait,
 }
 
@@ -69,7 +62,6 @@ impl Fence {
         Fence(mark.to_owned())
     }
 
-    /// Returns the mark.
     pub fn mark(&self) -> &str {
         &self.0
     }
@@ -141,7 +133,6 @@ fn tool_name(method: &str) -> String {
     ACT.chars().chain(method.chars().map(plain)).take(NAME).collect()
 }
 
-/// Returns the system prompt.
 pub fn system(seating: &Seating<'_>, fence: &Fence) -> String {
     let Seating { challenge, players, you: id, .. } = seating;
     let rules = seating.rules.trim();

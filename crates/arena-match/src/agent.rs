@@ -14,7 +14,6 @@ use crate::process::Spec;
 use crate::python;
 use crate::reply::short_label;
 
-/// An agent that can be seated in matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
     /// The agent as the user named it: a path, an address, a built-in agent, or a command line. If a folder's manifest names a
@@ -29,7 +28,6 @@ pub struct Agent {
     pub version: Option<String>,
     /// The keys under which the agent receives the state.
     pub dialect: Dialect,
-    /// The connection to the agent.
     pub channel: Channel,
     /// The agent's own time control, which replaces the limits of the match.
     pub time_control: Option<TimeControl>,
@@ -39,7 +37,6 @@ pub struct Agent {
     pub note: Option<String>,
 }
 
-/// The connection to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Channel {
     /// A child process that reads messages from stdin and writes answers to stdout.
@@ -61,12 +58,10 @@ impl Channel {
     }
 }
 
-/// The command of an agent's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     /// The program, as an absolute path.
     pub program: PathBuf,
-    /// The program's arguments.
     pub args: Vec<OsString>,
     /// The agent's own folder, which it may read.
     pub folder: PathBuf,
@@ -337,7 +332,6 @@ mod tests {
 
     use super::*;
 
-    /// Creates a folder with an agent of each kind.
     fn kit() -> tempfile::TempDir {
         let kit = tempfile::tempdir().unwrap();
         let put = |path: &str, text: &str, mode: u32| {

@@ -14,14 +14,12 @@ use tar::{Builder, EntryType, Header};
 
 use crate::fingerprint::entries;
 
-/// Maximum number of entries in an archive. A folder counts even if it has no entry of its own and occurs
-/// only in paths.
+/// A folder counts even if it has no entry of its own and occurs only in paths.
 const MAX_ENTRIES: usize = 2_000;
 
 /// The size added to each file or folder for the file system's overhead, in bytes.
 const ENTRY_BYTES: u64 = 4096;
 
-/// Maximum depth of folders.
 const MAX_DEPTH: usize = 16;
 
 /// Maximum length of the name of a file or folder, in bytes.
@@ -30,7 +28,6 @@ pub const MAX_NAME: usize = 128;
 /// The reason that an upload can't be unpacked, as shown to the uploader.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
-    /// The archive is invalid.
     #[error("{0}")]
     Refused(String),
     /// The unpacked files exceed this limit, in bytes.
@@ -41,12 +38,10 @@ pub enum UnpackError {
     Write(io::Error),
 }
 
-/// The result of [`unpack`].
 #[derive(Debug, PartialEq, Eq)]
 pub struct UnpackedArchive {
     /// The path of the agent's file or folder, relative to the folder that the archive was unpacked into.
     pub agent: PathBuf,
-    /// The number of files.
     pub files: usize,
     /// The total size of the files, in bytes.
     pub bytes: u64,
@@ -55,23 +50,15 @@ pub struct UnpackedArchive {
 /// The reason that a folder can't be packed, as shown to its owner.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
-    /// The folder contains an entry that is neither a file nor a folder.
     #[error("{} is neither a file nor a folder", .0.display())]
     Kind(PathBuf),
     /// The folder exceeds this limit, in bytes.
     #[error("the folder has more than {0} bytes, including {ENTRY_BYTES} for each file and folder")]
     TooLarge(u64),
-    /// The folder has too many entries.
     #[error("the folder has more than {MAX_ENTRIES} files and folders")]
     Entries,
-    /// An entry can't be read.
     #[error("{} cannot be read: {source}", path.display())]
-    Read {
-        /// The entry.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
 }
 
 /// Packs the contents of a folder as a tar.gz, without build and version control files and without the folder
@@ -95,7 +82,6 @@ pub fn pack(folder: &Path, except: &Path, max_bytes: u64) -> Result<Vec<u8>, Pac
     packed.archive.into_inner().and_then(GzEncoder::finish).map_err(read)
 }
 
-/// An archive that is being packed.
 struct Packing<'p> {
     archive: Builder<GzEncoder<Vec<u8>>>,
     root: &'p Path,
@@ -228,8 +214,7 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Creates a folder and its parents. If `is_entry` is true, the folder is an entry of the archive, which the
-    /// caller has already counted.
+    /// Creates the parents too. If `is_entry` is true, the caller has already counted the folder as an entry.
     fn make_folder(&mut self, path: &Path, is_entry: bool) -> Result<(), UnpackError> {
         let mut folder = PathBuf::new();
         for part in path.components() {
@@ -340,7 +325,6 @@ mod tests {
     use super::*;
     use expect_test::{Expect, expect};
 
-    /// Adds an entry of any kind, with any name.
     fn add(tar: &mut Builder<GzEncoder<Vec<u8>>>, kind: EntryType, name: &str, mode: u32, content: &[u8]) {
         let mut header = Header::new_gnu();
         header.as_gnu_mut().unwrap().name[..name.len()].copy_from_slice(name.as_bytes());

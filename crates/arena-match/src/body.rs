@@ -47,12 +47,10 @@ pub trait Body: Send {
     fn finish(&mut self, grace: Duration) -> Log;
 }
 
-/// The end of an agent's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
     /// A description of the end, such as `exited with code 1`.
     pub sentence: String,
-    /// True if the process reached its memory limit.
     pub is_out_of_memory: bool,
     /// The exit code, if the process exited by itself.
     pub code: Option<i32>,

@@ -28,27 +28,22 @@ const STEPS: u64 = 30;
 /// The number of states in a trial of unusual messages or of the agent's dialect.
 const FEW_STEPS: u64 = 3;
 
-/// The plan of a check.
 #[derive(Clone, Copy)]
 pub struct CheckPlan<'a> {
-    /// The agent.
     pub agent: &'a Agent,
     /// The games to check. If there are several, the agent must play at least one of them.
     pub games: &'a [&'static GameType],
-    /// The random seed.
     pub seed: &'a Seed,
     /// The sandbox of the agent's process.
     pub confinement: &'a Confinement,
 }
 
-/// The result of a check.
 #[derive(Debug, Serialize)]
 pub struct CheckReport {
     /// The agent, as the user named it.
     pub agent: String,
     /// The name that the agent sent, or else its default name.
     pub name: String,
-    /// The agent's version, if it has one.
     pub version: Option<String>,
     /// True if no finding costs matches.
     pub is_fine: bool,
@@ -56,11 +51,9 @@ pub struct CheckReport {
     pub findings: Vec<Finding>,
     /// The descriptions of successful trials, one sentence each.
     pub fine: Vec<String>,
-    /// The results in each game, by name.
     pub games: BTreeMap<&'static str, GameCheck>,
 }
 
-/// The result of a check in one game.
 #[derive(Debug, Serialize)]
 pub struct GameCheck {
     /// True if the agent answers correctly and the game accepts actions of it.
@@ -71,13 +64,11 @@ pub struct GameCheck {
     pub answered: u64,
     /// The number of accepted actions.
     pub taken: u64,
-    /// The number of rejected actions.
     pub rejected: u64,
     /// The longest wait for an answer, in milliseconds.
     pub longest_step_ms: f64,
     /// The limit of a step, in milliseconds.
     pub step_limit_ms: u64,
-    /// The findings in this game.
     pub findings: Vec<Finding>,
 }
 

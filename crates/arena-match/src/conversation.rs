@@ -221,7 +221,6 @@ impl<'a> Conversation<'a> {
         out
     }
 
-    /// Sends `stop` to all agents.
     pub fn stop(&mut self) {
         self.send_away();
         for link in self.links.iter_mut().filter(|link| !link.is_closed()) {

@@ -53,7 +53,6 @@ pub enum Answer {
     Interrupted,
 }
 
-/// The pipes to one agent.
 #[derive(Debug)]
 pub struct Link {
     input: Option<OwnedFd>,
@@ -76,7 +75,6 @@ pub struct Link {
     is_closed: bool,
 }
 
-/// A request to an agent, with its outcome.
 #[derive(Debug)]
 pub struct Request<'a> {
     pub link: &'a mut Link,
@@ -86,7 +84,6 @@ pub struct Request<'a> {
     pub message: &'a [u8],
     /// The time limit for the answer, from the write of the message.
     pub patience: Duration,
-    /// The outcome.
     pub answer: Option<Answer>,
     /// The time from the write of the message to the answer, less the time for which the agent waited for a
     /// core.

@@ -33,20 +33,15 @@ use crate::thread_body::ThreadBody;
 /// The time limit for reading the rest of an agent's stderr after its end.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// The plan of a match.
 #[derive(Clone)]
 pub struct MatchPlan<'a> {
-    /// The game.
     pub game: &'static GameType,
     /// The keys of the game's config that differ from the defaults.
     pub options: &'a Map<String, Value>,
-    /// The random seed.
     pub seed: Seed,
-    /// The time limits.
     pub limits: TimeLimits,
     /// The agents, in the order of their seats.
     pub agents: Vec<&'a Agent>,
-    /// The sandbox of the agents' processes.
     pub confinement: &'a Confinement,
     /// The rules of adjudication, for chess with the option `agreements`.
     pub adjudication: Option<Adjudication>,
@@ -60,12 +55,9 @@ impl MatchPlan<'_> {
     }
 }
 
-/// The sandbox of agents' processes.
 #[derive(Debug, Clone)]
 pub struct Confinement {
-    /// The launcher that starts the processes.
     pub launcher: Launcher,
-    /// The sandbox mode.
     pub mode: SandboxMode,
     /// The resource limits of each process.
     pub limits: Limits,
@@ -78,21 +70,16 @@ pub struct Confinement {
     pub public_only: bool,
 }
 
-/// An agent in a match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeatedAgent {
-    /// The agent's id in this match.
     pub id: AgentId,
     /// The name that the agent sent, or else the name of its file.
     pub name: String,
-    /// The version, if the agent has one.
     pub version: Option<String>,
 }
 
-/// The result of a match and the logs of its agents.
 #[derive(Debug)]
 pub struct PlayedMatch {
-    /// The result.
     pub result: MatchResult<SeatedAgent>,
     /// The sandbox and limits of the first local agent, as reported by its launcher. Null if all agents are HTTP
     /// servers.
@@ -106,11 +93,9 @@ pub struct PlayedMatch {
 /// The log of a match for the owner of an agent.
 #[derive(Debug)]
 pub struct OwnerLog {
-    /// The agent's stderr.
     pub stderr: Log,
     /// The agent's violations of the protocol, in order.
     pub faults: Vec<Fault>,
-    /// The number of the agent's answers.
     pub answers: u32,
     /// The number of answers without a fault, but with refused actions.
     pub refused: u32,

@@ -13,8 +13,7 @@ pub fn set_agent_id(id: &AgentId, config: &Map<String, Value>) -> Vec<u8> {
     line(&json!({"set_agent_id": id, "config": config}))
 }
 
-/// Returns `stop`, the last message to an agent. `is_cheating` is true if the agent was disqualified for
-/// cheating.
+/// The last message to an agent. `is_cheating` is true if the agent was disqualified for cheating.
 pub fn stop(is_cheating: bool) -> Vec<u8> {
     line(&json!({"stop": {"reason": if is_cheating { "cheating_detected" } else { "end_of_game" }}}))
 }

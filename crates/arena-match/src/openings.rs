@@ -8,7 +8,6 @@ use std::str::FromStr;
 use cozy_chess::util::{display_uci_move, parse_uci_move};
 use cozy_chess::{Board, File, Move, Piece, Rank, Square};
 
-/// The format of an opening book.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BookFormat {
     /// One position on each line: EPD, or FEN.
@@ -17,12 +16,10 @@ pub enum BookFormat {
     Pgn,
 }
 
-/// An opening of a book.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opening {
     /// The line or game in the book: see [`BookFormat::place`].
     pub number: usize,
-    /// The position as FEN.
     pub fen: String,
 }
 

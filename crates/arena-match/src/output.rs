@@ -18,8 +18,7 @@ const MAX_LINKS: usize = 40;
 /// Maximum number of temporary names to try before giving up.
 const MAX_NAMES: u32 = 100;
 
-/// An output file that is being written. Dropping the value without a call of [`OutputFile::keep`] discards
-/// the data and leaves an older file unchanged.
+/// Dropping the value without a call of [`OutputFile::keep`] discards the data and leaves an older file unchanged.
 #[derive(Debug)]
 pub struct OutputFile {
     file: File,

@@ -19,26 +19,21 @@ use crate::process::StartError;
 use crate::replay::{EpochRecord, Header, Recorder, ResultPart, SeatRecord, States};
 use crate::seat::Seat;
 
-/// The reason that a match has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum MatchError {
-    /// The options are invalid.
     #[error(transparent)]
     Options(#[from] OptionsError),
     /// A process couldn't be started for a reason that isn't the agent's fault.
     #[error(transparent)]
     Start(StartError),
-    /// Writing the replay failed.
     #[error("the replay cannot be written")]
     Replay(#[from] io::Error),
-    /// A system call failed.
     #[error("a system call of the match failed")]
     System(#[from] Errno),
     /// A service failed that an agent depends on, such as the endpoint of a language model. Contains the agent and the
     /// reason in a sentence.
     #[error("{0}")]
     Outage(String),
-    /// The match was canceled.
     #[error("the match was called off")]
     CalledOff,
 }
@@ -51,21 +46,18 @@ pub struct MatchSnapshot<'a> {
     /// The states by seat, as JSON members without braces. The text is empty for an agent that gets no request, and for
     /// an agent with the same state as an earlier seat.
     pub states: &'a [Vec<u8>],
-    /// The seats, in order.
     pub seats: &'a [Seat],
 }
 
 /// A subscriber to a match.
 pub trait Watch: Send {
-    /// Receives the snapshot of an epoch. The match waits until this returns, and the agents' clocks don't
-    /// run.
+    /// The match waits until this returns, and the agents' clocks don't run.
     fn on_epoch(&mut self, snapshot: MatchSnapshot<'_>);
 
     /// Receives the snapshot of the end. The match calls this only if it has a result.
     fn on_end(&mut self, _snapshot: MatchSnapshot<'_>) {}
 }
 
-/// A match with its agents.
 pub struct MatchRun<'a> {
     play: Match,
     seed: Seed,
@@ -113,7 +105,6 @@ impl<'a> MatchRun<'a> {
         }
     }
 
-    /// Sets the rules of adjudication.
     pub fn adjudicated_by(mut self, rules: Option<Adjudication>) -> MatchRun<'a> {
         self.adjudicator = rules.map(Adjudicator::new);
         self
@@ -125,7 +116,6 @@ impl<'a> MatchRun<'a> {
         self
     }
 
-    /// Sets the subscriber of the match.
     pub fn watched_by(mut self, watch: Option<&'a mut dyn Watch>) -> MatchRun<'a> {
         self.watch = watch;
         self

@@ -21,7 +21,6 @@ const MAX_ENTRIES: usize = 1_000_000;
 /// other files.
 const MANY: usize = 64;
 
-/// The name of a tournament's journal in its folder.
 pub const JOURNAL: &str = "tournament.jsonl";
 
 /// First bytes of replays, journals and transcripts of language models, including earlier versions.
@@ -47,7 +46,6 @@ const SQLITE: [&[u8]; 5] = [
     b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7",
 ];
 
-/// An output path of the arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputPath<'a> {
     /// A file that the arena writes after the agents that could read it have ended.

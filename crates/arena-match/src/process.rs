@@ -44,8 +44,7 @@ pub(crate) const LAUNCHER_ENV: [(&str, &str); 1] = [("MIMALLOC_ARENA_EAGER_COMMI
 /// folder that the user can't enter, such as another user's home folder.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
-/// The command of the launcher. The program's `main` passes all arguments after `args` to
-/// [`crate::launcher::main`].
+/// The program's `main` passes all arguments after `args` to [`crate::launcher::main`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launcher {
     /// The launcher's program, usually the running one.
@@ -61,7 +60,6 @@ impl Launcher {
     }
 }
 
-/// The specification of an agent's process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     /// The agent's program: a path, or a name that the launcher looks up in `PATH`.
@@ -79,9 +77,7 @@ pub struct Spec {
     /// Files and folders that the agent can't read although they lie in readable folders, such as an
     /// opponent's files in a shared folder. The files that start the agent can't be hidden.
     pub hidden: Vec<PathBuf>,
-    /// The sandbox mode.
     pub sandbox: SandboxMode,
-    /// The resource limits.
     pub limits: Limits,
     /// The files of the scratch folder and the agent's only connection, if the agent uses services of the arena.
     pub setup: Option<ScratchSetup>,
@@ -109,9 +105,7 @@ pub const FOLDER: &str = "{folder}";
 pub struct Process {
     /// The pipe to the agent's stdin. Dropping it closes the agent's stdin.
     pub stdin: Option<OwnedFd>,
-    /// The pipe from the agent's stdout.
     pub stdout: OwnedFd,
-    /// The pipe from the agent's stderr.
     pub stderr: OwnedFd,
     control: OwnedFd,
     launcher: Child,
@@ -201,7 +195,6 @@ pub fn try_sandbox(launcher: &Launcher) -> Result<ActiveSandbox, StartError> {
     start(launcher, &spec)?.in_force().cloned()
 }
 
-/// The two ends of a pipe.
 struct Pipe {
     reader: OwnedFd,
     writer: OwnedFd,

@@ -12,11 +12,9 @@ use crate::agent::{Agent, Channel, Command, which};
 /// The beginning of the name of a Python function.
 const PREFIX: &str = "py:";
 
-/// The program that loads a function and plays with it. Its arguments are the file, the module, the function and the
-/// agent's name.
+/// Loads a function and plays with it. Arguments: the file, the module, the function and the agent's name.
 const PROGRAM: &str = include_str!("../../../clients/python/src/arena_agents/functions.py");
 
-/// The parts of a function's name.
 #[derive(Debug, PartialEq, Eq)]
 struct FunctionName<'a> {
     /// The path of a file that ends in `.py`, or a folder and a module, such as `bots/package.module`.
@@ -33,14 +31,12 @@ impl FunctionName<'_> {
     }
 }
 
-/// Finds the agent that is a Python function. Returns `None` if the text doesn't begin with `py:`. `search` is the
-/// value of `PATH`.
+/// Returns `None` if the text doesn't begin with `py:`. `search` is the value of `PATH`.
 pub fn find(text: &str, search: &str) -> Option<Result<Agent, String>> {
     FunctionName::parse(text).map(|name| name.find(text, search))
 }
 
-/// Returns the name of a Python function with an absolute path, or `None` if the text doesn't begin with `py:`. `base`
-/// is the folder for relative paths.
+/// Returns `None` if the text doesn't begin with `py:`. `base` is the folder for relative paths.
 pub fn absolute(text: &str, base: &Path) -> Option<String> {
     let name = FunctionName::parse(text)?;
     let path = base.join(name.path);
@@ -91,7 +87,6 @@ impl FunctionName<'_> {
 /// The place of a function's code.
 #[derive(Debug)]
 struct Source {
-    /// The Python file.
     file: PathBuf,
     /// The name under which Python imports the file; empty for a file outside of packages.
     module: String,

@@ -31,16 +31,13 @@ pub struct Reply<'a> {
     info: Option<&'a RawValue>,
 }
 
-/// The description of a reply with a misspelled key.
 pub const MISNAMED: &str = "the reply has the key `action` instead of `actions`, so it does nothing";
 
-/// The reason that a line isn't a reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     /// The bytes aren't UTF-8.
     #[error("the line isn't UTF-8")]
     NotUtf8,
-    /// The line is JSON, but not an object.
     #[error("the line isn't a JSON object")]
     NotObject,
     /// The line isn't JSON, or the object has a key twice. Contains the parser's message.

@@ -10,7 +10,6 @@ use crate::reply::{Claim, MISNAMED, Reply, Unreadable};
 /// The number of faults at which an agent is disqualified.
 const TOO_MANY: u32 = 11;
 
-/// The fault text for an `agent_id` that isn't a string.
 const NO_TEXT: &str = "`agent_id` isn't a text";
 
 /// The maximum length of a quoted line in a fault, in bytes.
@@ -19,26 +18,19 @@ const QUOTED: usize = 200;
 /// The maximum length of a quoted line in the summary of a match, in bytes.
 const SHORT: usize = 60;
 
-/// An agent's seat in a match.
 #[derive(Debug)]
 pub struct Seat {
     /// The seat's number, from 0.
     pub number: usize,
-    /// The agent's id.
     pub id: AgentId,
-    /// The agent's id as JSON text.
     pub id_json: String,
     /// The ids of the match's players, from [`Seat::meet`].
     players: Vec<String>,
     /// The keys under which the agent receives the state.
     pub dialect: Dialect,
-    /// The agent's name.
     pub name: String,
-    /// The agent's version, if it has one.
     pub version: Option<String>,
-    /// The disqualification, if the agent is out.
     pub out: Option<Disqualified>,
-    /// The number of faults so far.
     pub faults: u32,
     /// The number of answers so far, of those to `set_agent_id` only the faults.
     pub answers: u32,
@@ -54,7 +46,6 @@ pub struct Seat {
     pub longest: Duration,
     /// The time left in the time bank, for steps that exceed the step limit. With a clock, the time left on it.
     pub bank: Duration,
-    /// The time limit for the answer to the ping.
     pub ping_limit: Duration,
     /// The time control, if it differs from the match's limits.
     pub time_control: Option<TimeControl>,
@@ -78,7 +69,6 @@ pub struct Seat {
 /// A line of an agent that violates the protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The agent's seat.
     pub seat: usize,
     /// The violation, in a sentence.
     pub what: String,

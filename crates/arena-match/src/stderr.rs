@@ -40,7 +40,6 @@ const LINE: usize = 300;
 /// because another process may hold it.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// The reader of one agent's stderr.
 pub struct Stderr {
     /// The pipe, which the thread closes at its end. An agent that floods then can't write.
     pipe: Weak<OwnedFd>,

@@ -13,7 +13,6 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use crate::body::{Body, End, Log};
 use crate::link::Link;
 
-/// The thread of an agent.
 pub struct ThreadBody {
     thread: Option<JoinHandle<()>>,
     end: Arc<OnceLock<String>>,
@@ -47,7 +46,6 @@ impl Notice {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Returns the text, if there is one.
     pub fn text(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

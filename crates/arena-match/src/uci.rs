@@ -12,12 +12,10 @@ const MAX_PV: usize = 32;
 /// The maximum length of a name or a move that is kept, in bytes.
 const MAX_TEXT: usize = 200;
 
-/// A line of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EngineLine {
     /// `id name`: the engine's name.
     Name(String),
-    /// `option`: an option that the engine offers.
     Option(EngineOption),
     /// `uciok`: the end of the options.
     UciOk,
@@ -31,16 +29,13 @@ pub enum EngineLine {
     Other,
 }
 
-/// An option that an engine offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineOption {
     /// The name. Engines ignore its case.
     pub name: String,
-    /// The accepted values.
     pub values: OptionValues,
 }
 
-/// The accepted values of an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OptionValues {
     /// `true` or `false`.
@@ -70,10 +65,8 @@ pub struct SearchInfo {
     /// The number of moves to the mate; negative if the engine is mated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mate: Option<i64>,
-    /// The number of searched nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u64>,
-    /// The nodes per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nps: Option<u64>,
     /// The time of the search in milliseconds, as the engine measured it.
@@ -91,7 +84,6 @@ pub struct SearchInfo {
 }
 
 impl EngineLine {
-    /// Parses a line.
     pub fn parse(line: &str) -> EngineLine {
         let (word, rest) = split_word(line);
         match word {
@@ -223,13 +215,11 @@ impl SearchInfo {
         self.time = later.time.or(self.time);
     }
 
-    /// Returns true if there are no facts.
     pub fn is_empty(&self) -> bool {
         *self == SearchInfo::default()
     }
 }
 
-/// The limits of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GoLimits {
     /// The clocks of White and Black, in milliseconds.
@@ -242,12 +232,10 @@ pub struct GoLimits {
     pub move_ms: Option<u64>,
     /// The depth in plies.
     pub depth: Option<u32>,
-    /// The number of nodes.
     pub nodes: Option<u64>,
 }
 
 impl GoLimits {
-    /// Returns the line `go`.
     pub fn line(&self) -> String {
         let mut line = "go".to_owned();
         let mut add = |key: &str, value: u64| {

@@ -15,7 +15,6 @@ pub enum Dialect {
     Flat,
 }
 
-/// The sandbox mode of an agent's processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxMode {
@@ -48,7 +47,6 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// No limits at all.
     pub const NONE: Limits = Limits { memory_bytes: None, processes: None, open_files: None, file_size_bytes: None };
 }
 

@@ -22,7 +22,6 @@ const FIRST_RULES: &str = "1";
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BoardId(String);
 
-/// The error for a text that is no [`BoardId`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a board id ({DIGITS} hexadecimal digits)")]
 pub struct BoardIdError;
@@ -37,7 +36,6 @@ impl BoardId {
         BoardId(digits)
     }
 
-    /// Returns the id's digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -68,7 +66,6 @@ pub struct BoardTerms {
     pub prompt: Option<String>,
 }
 
-/// The error for invalid [`BoardTerms`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid terms of a board: {0}")]
 pub struct BoardTermsError(&'static str);

@@ -107,10 +107,8 @@ pub struct ChallengeOption {
     pub maximum: Option<Number>,
 }
 
-/// The declaration of an option in a challenge's rules.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Setting {
-    /// The option's name.
     pub name: &'static str,
     /// The option's purpose, in one sentence.
     pub about: &'static str,
@@ -125,14 +123,12 @@ pub enum SettingRange {
     Whole(i64, i64),
     /// A number within these bounds.
     Real(f64, f64),
-    /// A string.
     Text,
     /// A list of integers, each within these bounds.
     Wholes(i64, i64),
 }
 
 impl Setting {
-    /// Declares an option and its purpose.
     pub const fn new(name: &'static str, range: SettingRange, about: &'static str) -> Setting {
         Setting { name, about, range }
     }
@@ -198,9 +194,7 @@ fn in_words(message: &str) -> String {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the stored state of a {challenge} session")]
 pub struct RestoreError {
-    /// The challenge type.
     pub challenge: String,
-    /// The cause.
     #[source]
     pub source: serde_json::Error,
 }

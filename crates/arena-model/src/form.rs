@@ -2,27 +2,22 @@
 
 use serde::Serialize;
 
-/// The form of a method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MethodForm {
-    /// The method's name.
     pub method: String,
     /// The text of the button; `None` for the method's name in words.
     pub label: Option<String>,
     /// The fields in the order of the form.
     pub fields: Vec<FormField>,
-    /// The template of the content.
     pub content: ContentTemplate,
 }
 
-/// A field of a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormField {
     /// The name in the template.
     pub name: String,
     /// The label for people.
     pub label: String,
-    /// The values that the field accepts.
     pub values: FieldValues,
 }
 
@@ -30,13 +25,7 @@ pub struct FormField {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldValues {
     /// A whole number.
-    Number {
-        /// The least value.
-        min: Option<i64>,
-        /// The greatest value.
-        max: Option<i64>,
-    },
-    /// A text.
+    Number { min: Option<i64>, max: Option<i64> },
     Text {
         /// The maximum number of characters.
         max: Option<i64>,
@@ -55,7 +44,6 @@ pub enum FieldValues {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ContentTemplate(Vec<TemplatePart>);
 
-/// A part of a template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 enum TemplatePart {

@@ -41,7 +41,6 @@ impl AgentId {
     /// The longest id, in characters. Source: the Colosseum protocol, "Agent ID".
     pub const MAX_CHARS: usize = 255;
 
-    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -254,12 +253,10 @@ pub struct Actions<A> {
     seats: Vec<Option<Vec<IndexedAction<A>>>>,
 }
 
-/// An action and its position in the agent's list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexedAction<A> {
     /// The position, from 0.
     pub index: usize,
-    /// The action.
     pub action: A,
 }
 
@@ -292,10 +289,8 @@ pub struct Events {
     forfeits: Vec<Forfeit>,
 }
 
-/// An action that the game rejected.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Rejected {
-    /// The seat of the agent that sent the action.
     pub seat: usize,
     /// The action's position in the list, from 0, or `None` for the whole list.
     pub index: Option<usize>,
@@ -308,14 +303,12 @@ pub struct Rejected {
 pub struct Forfeit {
     /// The seat that lost.
     pub seat: Seat,
-    /// The verdict.
     pub verdict: Verdict,
     /// The explanation, shown to the agent's owner.
     pub detail: String,
 }
 
 impl Events {
-    /// Records that an action was rejected.
     pub fn reject(&mut self, seat: Seat, index: usize, reason: impl Into<Cow<'static, str>>) {
         self.rejections.push(Rejected { seat: seat.0, index: Some(index), reason: reason.into() });
     }

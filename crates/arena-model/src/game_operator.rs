@@ -129,7 +129,6 @@ impl<G: Game> GameOptions<G> {
     }
 }
 
-/// The operator of a session that plays a game.
 #[derive(Deserialize)]
 #[serde(bound = "", from = "Stored<GameOptions<G>, G, Vec<AgentId>, Vec<SeatState>>")]
 pub struct GameOperator<G: Hosted> {
@@ -140,7 +139,6 @@ pub struct GameOperator<G: Hosted> {
     play: Option<Match<Running<G>>>,
 }
 
-/// The stored form of a [`GameOperator`].
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored<O, G, A, S> {
@@ -443,7 +441,6 @@ impl<G: Hosted> GameOperator<G> {
         self.announce_out(table, seat, reason, detail);
     }
 
-    /// Announces that a seat is out of the game.
     fn announce_out(&self, table: &mut Table<'_>, seat: Seat, reason: &str, detail: &str) {
         let notice = json!({"disqualified": self.agents[seat.0], "reason": reason, "detail": detail});
         table.broadcast(notice.to_string());

@@ -49,7 +49,6 @@ impl fmt::Display for Channel {
     }
 }
 
-/// The sender or recipient of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Party {
     /// The session's operator, which runs the rules.
@@ -61,8 +60,7 @@ pub enum Party {
 }
 
 impl Party {
-    /// Parses the name of a party on the wire. Every text is valid: an unknown name becomes [`Party::Other`]. The
-    /// callers check permissions.
+    /// Every text is valid: an unknown name becomes [`Party::Other`]. The callers check permissions.
     pub fn from_wire(name: &str) -> Party {
         match name {
             "operator" => Party::Operator,
@@ -123,11 +121,9 @@ impl FromStr for ContentHash {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatMessage {
-    /// The channel of the message.
     pub channel: Channel,
     /// The position in the channel, from 1. In [`Channel::Inputs`], the session's version after the input.
     pub index: u64,
-    /// The sender.
     pub from: Party,
     /// The recipient; `None` means everyone.
     pub to: Option<Party>,
@@ -144,20 +140,16 @@ pub struct ChatMessage {
 /// A message that a transition produces, before the engine assigns the message an index in its channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
-    /// The channel of the message.
     pub channel: Channel,
-    /// The sender.
     pub from: Party,
     /// The recipient; `None` means everyone.
     pub to: Option<Party>,
-    /// The text.
     pub content: String,
     /// The called method, if the message records an action.
     pub method: Option<String>,
 }
 
 impl Draft {
-    /// Returns the message at `index` of its channel.
     pub fn at(self, index: u64, at: Timestamp) -> ChatMessage {
         let Draft { channel, from, to, content, method } = self;
         ChatMessage { channel, index, from, to, content, method, at, hidden: None }

@@ -57,12 +57,10 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    /// Creates a refusal with a stable code and a sentence.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Rejection {
         Rejection { code: code.into(), message: message.into() }
     }
 
-    /// Returns the refusal of a method that the challenge doesn't have.
     pub fn unknown_method(method: &str) -> Rejection {
         Rejection::new("UNKNOWN_METHOD", format!("Unknown challenge method: {method}"))
     }
@@ -125,7 +123,6 @@ impl<'t> Table<'t> {
         self.size
     }
 
-    /// Returns all seats of the session.
     pub fn seats(&self) -> impl Iterator<Item = Seat> + use<> {
         (0..self.size).map(Seat)
     }
@@ -160,12 +157,10 @@ impl<'t> Table<'t> {
         self.transition
     }
 
-    /// Sends a message to one player.
     pub fn send(&mut self, to: Seat, content: impl Into<String>) {
         self.outbox.push(Post { is_chat: false, to: Some(to), content: content.into() });
     }
 
-    /// Sends a message to everyone.
     pub fn broadcast(&mut self, content: impl Into<String>) {
         self.outbox.push(Post { is_chat: false, to: None, content: content.into() });
     }
@@ -180,17 +175,14 @@ impl<'t> Table<'t> {
         &mut self.scores[seat.0]
     }
 
-    /// Returns the scores of all seats.
     pub fn scores(&self) -> &[Score] {
         &self.scores
     }
 
-    /// Returns the attributions so far.
     pub fn attributions(&self) -> &[Attribution] {
         &self.attributions
     }
 
-    /// Replaces all attributions.
     pub fn set_attributions(&mut self, attributions: Vec<Attribution>) {
         self.attributions = attributions;
     }
@@ -210,7 +202,6 @@ impl<'t> Table<'t> {
         self.deadline
     }
 
-    /// Cancels the deadline.
     pub fn clear_deadline(&mut self) {
         self.deadline = None;
     }

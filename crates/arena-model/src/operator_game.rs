@@ -50,7 +50,6 @@ pub struct ChallengeState {
     pub rejected: Vec<RefusedAction>,
 }
 
-/// A message in a channel of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenMessage {
     /// The channel: `operator` or `chat`.
@@ -61,22 +60,18 @@ pub struct SeenMessage {
     pub from: String,
     /// The recipient, or `None` for all players.
     pub to: Option<String>,
-    /// The text.
     pub content: String,
 }
 
-/// An action that the rules refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedAction {
     /// The action, unchanged.
     pub action: ChallengeAction,
     /// The error code, such as `INVALID_GUESS`.
     pub code: String,
-    /// The error message for the agent.
     pub error: String,
 }
 
-/// An action of an agent in a challenge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChallengeAction {
     /// A method of the challenge, or `chat`.
@@ -136,7 +131,6 @@ pub(crate) const MATCH_RULES: u32 = 1;
 pub(crate) const MODE: UpdateMode = UpdateMode::Simultaneous;
 pub(crate) const LIMITS: TimeLimits = TimeLimits { step_ms: 5_000, bank_ms: 60_000 };
 
-/// A session of any challenge, as a running game.
 pub(crate) struct ChallengeGame {
     game_type: &'static GameType,
     challenge: Arc<dyn ChallengeType>,

@@ -18,18 +18,14 @@ use crate::{
     SessionFacts, SessionId, Status, Timestamp, UsageError, UsageReport, UsageTotal, UserId, UserProfile,
 };
 
-/// A parsed record.
 #[derive(Debug)]
 pub enum Record {
-    /// A user.
     User(UserProfile),
     /// A session that has ended.
     Session(Box<SessionRecord>),
-    /// A message of a session.
     Message(ChatMessage),
 }
 
-/// A session parsed from a record.
 #[derive(Debug)]
 pub struct SessionRecord {
     /// The session, with version 1.
@@ -49,12 +45,7 @@ pub enum RecordError {
     Malformed(String),
     /// The session hasn't ended; only ended sessions can be imported.
     #[error("session {id} hasn't ended: its status is {status}")]
-    NotEnded {
-        /// The session's id.
-        id: SessionId,
-        /// The session's status.
-        status: &'static str,
-    },
+    NotEnded { id: SessionId, status: &'static str },
 }
 
 /// Parses a record.

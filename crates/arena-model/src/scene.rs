@@ -11,7 +11,6 @@ pub struct Scene<'s> {
     pub names: &'s [String],
     /// The players' ids by seat, as the operator's texts name them.
     pub players: &'s [String],
-    /// The session's options.
     pub options: &'s Value,
     /// The result; `None` until the end.
     pub ended: Option<EndedGame<'s>>,
@@ -20,7 +19,6 @@ pub struct Scene<'s> {
 }
 
 impl Scene<'_> {
-    /// Returns the name of the player at a seat.
     pub fn name(&self, seat: Seat) -> &str {
         self.names.get(seat.0).map_or("a player", String::as_str)
     }
@@ -50,7 +48,6 @@ pub struct Secret {
     pub parts: Vec<SecretPart>,
 }
 
-/// One part of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretPart {
     /// The text, such as a number.

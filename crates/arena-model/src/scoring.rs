@@ -81,12 +81,9 @@ pub enum MetricKind {
 /// All strategies for single challenge types, in the order of lists for people.
 static STRATEGIES: &[Strategy] = &[average::AVERAGE, win_rate::WIN_RATE, red_team::RED_TEAM, consecutive::CONSECUTIVE];
 
-/// A finished game for scoring.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GameResult<'s> {
-    /// The challenge type.
     pub challenge: &'s str,
-    /// The board of the game.
     pub board: BoardId,
     /// The users by seat; `None` for unidentified players, and for users whose ids are unknown.
     pub users: Vec<Option<&'s UserId>>,
@@ -94,13 +91,11 @@ pub struct GameResult<'s> {
     pub identified: usize,
     /// The final score of each seat.
     pub scores: &'s [Score],
-    /// The attributions of the game.
     pub attributions: &'s [Attribution],
 }
 
 impl GameResult<'_> {
-    /// Returns the result of a session that counts, or `None`. A session counts if it has a board, ended by its
-    /// rules, and no user held two seats.
+    /// Returns `None` unless the session counts: it has a board, ended by its rules, and no user held two seats.
     pub fn of(session: &Session) -> Option<GameResult<'_>> {
         let Phase::Ended { ending: Ending::Completed, .. } = session.phase else { return None };
         let users: Vec<Option<&UserId>> = session.seats.iter().map(|occupant| occupant.user.as_ref()).collect();
@@ -144,8 +139,7 @@ impl Tally {
         Tally { games: 0, measures: strategy.metrics.iter().map(|metric| Measure::new(metric.kind)).collect() }
     }
 
-    /// Returns true if the tally has the measures of this strategy. A tally that another version of the program
-    /// stored may have others.
+    /// A tally that another version of the program stored may have other measures.
     fn fits(&self, strategy: &Strategy) -> bool {
         let metrics = strategy.metrics;
         self.measures.len() == metrics.len()
@@ -184,7 +178,6 @@ impl ScoringEntry {
 /// The sort order of a leaderboard, largest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Order {
-    /// The metric's key.
     pub metric: &'static str,
     /// True to sort by the lower end of the interval, so that a player with a high mean over few games doesn't lead.
     /// A metric without an interval is sorted by its value.
@@ -197,17 +190,9 @@ pub enum Board {
     /// The global leaderboard over several challenge types, with one board of each.
     Global(BTreeSet<BoardId>),
     /// The leaderboard of one board by one strategy.
-    Of {
-        /// The challenge type.
-        challenge: String,
-        /// The board's id.
-        id: BoardId,
-        /// The strategy's name.
-        strategy: &'static str,
-    },
+    Of { challenge: String, id: BoardId, strategy: &'static str },
 }
 
-/// The strategies of an arena, by challenge type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scoring {
     /// The strategies of challenge types that `by_challenge` doesn't contain, such as challenges that are added while
@@ -222,13 +207,10 @@ pub struct Scoring {
 /// The error for a strategy that doesn't exist or can't be used for its purpose.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScoringError {
-    /// An unknown strategy.
     #[error("unknown strategy: {0}; known strategies: {known}", known = names())]
     Unknown(String),
-    /// An unknown global strategy.
     #[error("unknown global strategy: {0}; the only one is {GLOBAL_AVERAGE}")]
     UnknownGlobal(String),
-    /// A source of the global average that doesn't average security and utility.
     #[error("globalSource must be a strategy that averages security and utility; it is {0}")]
     NoSource(String),
 }
@@ -284,8 +266,7 @@ impl Scoring {
         Ok(Scoring { default, by_challenge, global_source })
     }
 
-    /// Returns a short description of the scoring. The arena stores it beside the standings, and rebuilds the
-    /// standings when the description has changed.
+    /// The arena stores the description beside the standings, and rebuilds them when it has changed.
     pub fn describe(&self) -> String {
         let by_challenge: Vec<String> = self
             .by_challenge
@@ -297,7 +278,6 @@ impl Scoring {
         format!("by board, all: {}; {}", self.default.join(", "), by_challenge.join("; "))
     }
 
-    /// Returns the strategies for games of a challenge type.
     pub fn strategies(&self, challenge: &str) -> impl Iterator<Item = &'static Strategy> + use<> {
         let names = self.by_challenge.get(challenge).unwrap_or(&self.default).clone();
         names.into_iter().filter_map(find)
@@ -308,7 +288,6 @@ impl Scoring {
         self.global_source
     }
 
-    /// Returns true if there is a global board.
     pub fn has_global(&self) -> bool {
         self.global_source.is_some()
     }

@@ -54,7 +54,6 @@ impl Script {
         Script { version: ScriptVersion(Sha256::digest(source.as_bytes()).into()), source: source.into() }
     }
 
-    /// Returns the version: the SHA-256 of the source.
     pub fn version(&self) -> ScriptVersion {
         self.version
     }

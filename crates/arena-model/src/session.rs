@@ -22,16 +22,13 @@ use crate::{
 pub struct SessionFacts {
     /// The id: `challengeId` on the wire.
     pub id: SessionId,
-    /// The challenge type.
     pub challenge: String,
     /// The version of the challenge's script at the session's creation, if it is a script.
     pub script: Option<ScriptVersion>,
-    /// The creation time.
     pub created_at: Timestamp,
     /// The source of the session's randomness, secret until the end. Imported sessions may have none, because not every
     /// arena keeps seeds.
     pub seed: Option<Seed>,
-    /// The session's options.
     pub options: Value,
     /// The rules version and prompt of the session's board. `None` if the session counts on no board, because its
     /// options aren't the arena's own.
@@ -53,7 +50,6 @@ impl SessionFacts {
     }
 }
 
-/// A player at a seat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occupant {
     /// The invite of the player, which is its public name.
@@ -71,7 +67,6 @@ impl Occupant {
     }
 }
 
-/// The cause of a session's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// The rules ended the game.
@@ -80,18 +75,14 @@ pub enum Ending {
     Abandoned,
 }
 
-/// The phase of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// Waiting for players.
     Open,
     /// All seats are taken and the game runs.
     Active,
-    /// The game is over.
     Ended {
-        /// The time of the end.
         at: Timestamp,
-        /// The cause of the end.
         ending: Ending,
         /// The category of the game, which follows from the players' identities.
         category: GameCategory,
@@ -123,7 +114,6 @@ impl Status {
         }
     }
 
-    /// Parses the name on the wire.
     pub fn from_wire(word: &str) -> Option<Status> {
         Status::ALL.into_iter().find(|status| status.as_str() == word)
     }
@@ -138,11 +128,9 @@ impl Status {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Session {
-    /// The facts that never change.
     pub facts: Arc<SessionFacts>,
     /// The number of transitions that changed the session. A commit names the version from which it was computed.
     pub version: u64,
-    /// The phase.
     pub phase: Phase,
     /// The players in seat order.
     pub seats: Vec<Occupant>,
@@ -150,13 +138,11 @@ pub struct Session {
     pub announced: Vec<InviteCode>,
     /// One score per seat, taken or not.
     pub scores: Vec<Score>,
-    /// The attributions.
     pub attributions: Vec<Attribution>,
     /// The costs that players reported, by seat; the list ends at the last seat with a report. Secret until the end.
     pub usage: Arc<Vec<SeatUsage>>,
     /// The bytes that the rules wrote since a player's last action: see [`InactivityLimits::unattended_bytes`].
     pub unattended: u64,
-    /// The operator's deadline.
     pub deadline: Option<Timestamp>,
     /// The time of the next call of [`wake`]: at or before the operator's deadline or, without a deadline, the
     /// inactivity limit.
@@ -166,7 +152,6 @@ pub struct Session {
 }
 
 impl Session {
-    /// Returns the status.
     pub fn status(&self) -> Status {
         match self.phase {
             Phase::Open => Status::Open,
@@ -175,7 +160,6 @@ impl Session {
         }
     }
 
-    /// Returns the seat of the player with this public name.
     pub fn seat_of(&self, player: InviteCode) -> Option<Seat> {
         self.seats.iter().position(|occupant| occupant.invite == player).map(Seat)
     }
@@ -199,10 +183,8 @@ impl InactivityLimits {
     pub const ENDLESS: InactivityLimits = InactivityLimits { open_ms: None, active_ms: None, unattended_bytes: None };
 }
 
-/// The arena's policy for a session.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionPolicy<'h> {
-    /// The time limits of inactive sessions.
     pub inactivity: InactivityLimits,
     /// True if one user may hold two seats of a session. The game then counts for no user.
     pub self_play: bool,
@@ -222,17 +204,14 @@ pub const DEADLINE_BYTES: u64 = 1024;
 /// The result of one join, message or deadline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transition {
-    /// The session after the transition.
     pub after: After,
     /// The messages, in order. The first message of a transition that isn't an action or chat is its input, see
     /// [`Channel::Inputs`].
     pub drafts: Vec<Draft>,
 }
 
-/// A session after a transition.
 #[derive(Debug, Clone, PartialEq)]
 pub enum After {
-    /// Unchanged.
     Unchanged,
     /// Changed, with its next version.
     Changed(Box<Session>),
@@ -243,38 +222,30 @@ pub enum After {
 /// The reason why a player can't join.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
-    /// The invite isn't one of the session's.
     #[error("the invite doesn't belong to this session")]
     NotInvited,
-    /// The invite was used already.
     #[error("This invite has already been used.")]
     AlreadyUsed,
-    /// The user has a seat already, and the arena forbids a second one.
     #[error("This user has already joined, and this arena doesn't allow two seats of a session for one user.")]
     SelfPlay,
     /// The rules failed.
     #[error(transparent)]
     Rejected(#[from] Rejection),
-    /// The stored state is unreadable.
     #[error(transparent)]
     Restore(#[from] RestoreError),
 }
 
-/// The reason why an action is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     /// The sender has no seat.
     #[error("Player not found.")]
     NotAPlayer,
-    /// The rules refused the action.
     #[error(transparent)]
     Rejected(#[from] Rejection),
-    /// The stored state is unreadable.
     #[error(transparent)]
     Restore(#[from] RestoreError),
 }
 
-/// The reason why a chat message is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChatError {
     /// The sender has no seat.
@@ -285,10 +256,8 @@ pub enum ChatError {
     UnknownRecipient,
 }
 
-/// The panic message for a missing seed.
 const NO_SEED: &str = "only a session that was imported after its end may lack a seed";
 
-/// The reason why a usage report is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UsageRefusal {
     /// The sender has no seat.

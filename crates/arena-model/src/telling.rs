@@ -10,7 +10,6 @@ pub struct EndedGame<'e> {
     pub names: &'e [String],
     /// The scores by seat.
     pub scores: &'e [Score],
-    /// The attributions.
     pub attributions: &'e [Attribution],
     /// The state of the rules as JSON. `{}` in imported sessions without it.
     pub state: &'e str,
@@ -19,16 +18,13 @@ pub struct EndedGame<'e> {
 /// A player's message in an ended session.
 #[derive(Debug, Clone, Copy)]
 pub struct Said<'m> {
-    /// The sender's seat.
     pub seat: Seat,
     /// The called method; `None` for chat.
     pub method: Option<&'m str>,
-    /// The text.
     pub content: &'m str,
 }
 
 impl EndedGame<'_> {
-    /// Returns the name of the player at a seat.
     pub fn name(&self, seat: Seat) -> &str {
         self.names.get(seat.0).map_or("a player", String::as_str)
     }
@@ -38,7 +34,6 @@ impl EndedGame<'_> {
         self.scores.get(seat.0).map_or(0.0, |score| score.utility)
     }
 
-    /// Returns the seats of all players.
     pub fn seats(&self) -> impl Iterator<Item = Seat> + Clone + use<> {
         (0..self.names.len()).map(Seat)
     }
@@ -59,8 +54,7 @@ impl EndedGame<'_> {
         join_words(&names)
     }
 
-    /// Returns one sentence with a clause for each of these seats. Players with the same clause share it:
-    /// `Ada found it; Bob and Grace missed it.`
+    /// Returns one sentence. Players with the same clause share it: `Ada found it; Bob and Grace missed it.`
     pub fn tell_each(&self, seats: impl Iterator<Item = Seat>, clause: impl Fn(Seat) -> String) -> String {
         let mut groups: Vec<(String, Vec<Seat>)> = Vec::new();
         for seat in seats {

@@ -86,10 +86,8 @@ impl UsageReport {
     }
 }
 
-/// All reports of the player at one seat.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SeatUsage {
-    /// The totals.
     pub total: UsageTotal,
     /// The first [`MOST_REPORTS`] reports, in order.
     pub reports: Vec<UsageReport>,

@@ -45,7 +45,6 @@ impl ProfileText {
     /// The maximum length in bytes.
     pub const MAX_BYTES: usize = 200;
 
-    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -84,7 +83,6 @@ pub struct ProfileChange {
 }
 
 impl ProfileChange {
-    /// Applies the change.
     pub fn apply(self, profile: &mut UserProfile) {
         let set = |field: &mut Option<ProfileText>, change: Option<ProfileText>| {
             if let Some(text) = change {

@@ -19,7 +19,6 @@ use crate::{
     Timestamp, UsageReport, UsageTotal, UserId, UserProfile,
 };
 
-/// The viewer of a session or message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Viewer {
     /// An anonymous viewer; also any name that isn't a player of the session.
@@ -200,7 +199,6 @@ pub fn reveal_session(session: &Session) -> SessionView<'_> {
     session_view(session, |_| true, Detail::Export, true)
 }
 
-/// The amount of detail in a view of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
     /// No secrets.
@@ -321,7 +319,6 @@ pub struct MessageView<'m> {
 }
 
 impl MessageView<'_> {
-    /// Returns true if the viewer may read the message.
     pub fn is_readable(&self) -> bool {
         self.readable
     }

@@ -15,7 +15,6 @@ pub struct NatsUrl {
     login: Option<Login>,
 }
 
-/// The login for the server.
 #[derive(Clone, PartialEq, Eq)]
 enum Login {
     User { name: String, password: String },
@@ -66,7 +65,6 @@ impl NatsUrl {
         &self.addresses
     }
 
-    /// Returns connection options with the URL's login.
     pub fn options(&self) -> ConnectOptions {
         match &self.login {
             None => ConnectOptions::new(),

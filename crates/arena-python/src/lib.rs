@@ -52,7 +52,6 @@ struct StartOptions {
 /// The replies of one epoch, by seat: the text of a list of actions, or `None`.
 type PastEpoch = Vec<Option<String>>;
 
-/// A stored match.
 #[derive(Serialize, Deserialize)]
 struct SavedMatch {
     start: StartOptions,

@@ -54,13 +54,10 @@ pub use ranking::{Rank, Ranking};
 
 use serde::{Deserialize, Serialize};
 
-/// The options of a fit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FitOptions {
-    /// The estimator of the ratings.
     pub estimate: Estimate,
-    /// The estimator of the ratings' covariance.
     pub covariance: Covariance,
     /// True if the fit also estimates the advantage of the first seat, such as White's in chess. Applies to games of
     /// two seats only.
@@ -100,7 +97,6 @@ pub enum Covariance {
     Sandwich,
 }
 
-/// An error of a fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FitError {
     /// More than [`MAX_AGENTS`] agents: memory grows with the square of their number, and time with the cube.
@@ -122,14 +118,11 @@ pub const MAX_AGENTS: usize = 2_000;
 /// A confidence interval. An unbounded end is infinite.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
-    /// The lower end.
     pub low: f64,
-    /// The upper end.
     pub high: f64,
 }
 
 impl Interval {
-    /// Returns true if the interval contains the value.
     pub fn holds(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }

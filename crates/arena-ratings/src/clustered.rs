@@ -20,11 +20,8 @@ pub const MIN_CLUSTERS: usize = 10;
 /// A mean with its error over clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ClusteredMean {
-    /// The number of values.
     pub values: usize,
-    /// The number of clusters.
     pub clusters: usize,
-    /// The mean of all values.
     pub mean: f64,
     /// The standard error of the mean; `None` with a single cluster.
     pub error: Option<f64>,

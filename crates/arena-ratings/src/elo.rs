@@ -8,7 +8,6 @@ use crate::results::{PairOutcome, Results};
 /// The Elo points of one unit of natural log-odds: 400 / ln 10.
 pub const ELO_PER_LOGIT: f64 = 400.0 / std::f64::consts::LN_10;
 
-/// The constants of Elo.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EloOptions {

@@ -96,7 +96,6 @@ impl Cholesky {
         x
     }
 
-    /// Returns the inverse of the matrix.
     pub(crate) fn inverse(&self) -> Matrix {
         let size = self.factor.size;
         // The matrix L⁻ᵀ, the transpose of L⁻¹.

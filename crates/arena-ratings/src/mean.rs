@@ -7,11 +7,8 @@ use crate::distributions::{LEVEL, student_quantile_at};
 /// A mean with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Mean {
-    /// The mean of the measurements.
     pub mean: f64,
-    /// The lower end of the interval.
     pub low: f64,
-    /// The upper end.
     pub high: f64,
 }
 

@@ -10,13 +10,10 @@ use crate::results::{AgentIndex, Results, Tally, tallies};
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RatingOptions {
-    /// The constants of Elo.
     pub elo: EloOptions,
-    /// The options of the Bradley–Terry fit.
     pub bradley_terry: FitOptions,
 }
 
-/// The ratings of all agents.
 #[derive(Debug, Clone)]
 pub struct RatingTable {
     /// The agents, group by group. Within a group, agents are in descending order of Bradley–Terry rating.
@@ -26,14 +23,11 @@ pub struct RatingTable {
     pub groups: Vec<Group>,
 }
 
-/// The ratings of one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RatingRow {
-    /// The agent's number.
     pub agent: AgentIndex,
     /// The number of the agent's group, from 0.
     pub group: usize,
-    /// The agent's games and points.
     #[serde(flatten)]
     pub tally: Tally,
     /// The Elo rating after the last game.

@@ -19,13 +19,11 @@ pub struct Results {
 /// The agent on one seat of a game, and its rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RankedSeat {
-    /// The agent.
     pub agent: AgentIndex,
     /// The rank; 1 is the best, and equal ranks are a tie.
     pub rank: u32,
 }
 
-/// The result of one game.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Game<'r> {
     /// The seats, two or more, with distinct agents.
@@ -37,24 +35,14 @@ pub struct Game<'r> {
     pub is_repeat: bool,
 }
 
-/// An invalid game result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResultsError {
-    /// Fewer than two seats.
     #[error("a game has {0} seats, but needs at least 2")]
     TooFewSeats(usize),
-    /// An agent number that is out of range.
     #[error("a game names agent {agent}, but there are only {agents} agents, numbered from 0")]
-    UnknownAgent {
-        /// The agent's number.
-        agent: usize,
-        /// The number of agents.
-        agents: usize,
-    },
-    /// An agent on two seats of one game.
+    UnknownAgent { agent: usize, agents: usize },
     #[error("agent {0} has two seats in one game")]
     AgainstItself(usize),
-    /// Ranks without a 1, or outside 1 to the number of seats.
     #[error("a game has the ranks {0:?}; ranks must start at 1 and not exceed the number of seats")]
     Ranks(Vec<u32>),
 }
@@ -107,7 +95,6 @@ impl Results {
         Ok(())
     }
 
-    /// Returns the number of agents.
     pub fn agents(&self) -> usize {
         self.agents
     }
@@ -117,7 +104,6 @@ impl Results {
         self.games.len()
     }
 
-    /// Returns true if there are no games.
     pub fn is_empty(&self) -> bool {
         self.games.is_empty()
     }
@@ -231,7 +217,6 @@ impl PairOutcome {
         }
     }
 
-    /// Returns the outcome for the opponent.
     pub fn reversed(self) -> PairOutcome {
         match self {
             PairOutcome::Win => PairOutcome::Loss,
@@ -241,10 +226,8 @@ impl PairOutcome {
     }
 }
 
-/// The games and points of one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Tally {
-    /// The games played.
     pub games: u64,
     /// The games in which the agent alone was ranked first.
     pub wins: u64,
@@ -257,7 +240,6 @@ pub struct Tally {
     pub points: f64,
 }
 
-/// Returns the games and points of each agent.
 pub fn tallies(results: &Results) -> Vec<Tally> {
     let mut tallies = vec![Tally::default(); results.agents()];
     for game in results.games() {

@@ -190,7 +190,6 @@ pub enum EloModel {
 }
 
 impl EloModel {
-    /// Returns the name in files and arguments.
     pub fn name(self) -> &'static str {
         match self {
             EloModel::Logistic => "logistic",
@@ -237,36 +236,19 @@ impl TryFrom<Numbers> for Sprt {
     }
 }
 
-/// An error for invalid numbers of a test.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum SprtError {
     /// Hypotheses that aren't in ascending order.
     #[error("elo0 is {elo0} and elo1 is {elo1}, but elo0 must be less than elo1")]
-    Hypotheses {
-        /// The rejected `elo0`.
-        elo0: f64,
-        /// The rejected `elo1`.
-        elo1: f64,
-    },
+    Hypotheses { elo0: f64, elo1: f64 },
     /// Hypotheses beyond ±1000 Elo.
     #[error("elo0 is {elo0} and elo1 is {elo1}, but both must lie between -{MOST_ELO} and {MOST_ELO}")]
-    TooFar {
-        /// The rejected `elo0`.
-        elo0: f64,
-        /// The rejected `elo1`.
-        elo1: f64,
-    },
+    TooFar { elo0: f64, elo1: f64 },
     /// Error rates outside 0 to 0.5.
     #[error("alpha is {alpha} and beta is {beta}, but both must be more than 0 and less than 0.5")]
-    Errors {
-        /// The rejected `alpha`.
-        alpha: f64,
-        /// The rejected `beta`.
-        beta: f64,
-    },
+    Errors { alpha: f64, beta: f64 },
 }
 
-/// The state of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SprtState {
     /// The logarithm of the likelihood ratio of `elo1` against `elo0`.
@@ -279,7 +261,6 @@ pub struct SprtState {
     pub verdict: SprtVerdict,
 }
 
-/// The verdict of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SprtVerdict {
@@ -310,7 +291,6 @@ impl Sprt {
         Ok(Sprt { elo0, elo1, alpha, beta, model })
     }
 
-    /// Returns `elo0` and `elo1`.
     pub fn hypotheses(&self) -> [f64; 2] {
         [self.elo0, self.elo1]
     }

@@ -51,11 +51,9 @@ pub trait Competition {
 /// The properties that all matches of a competition have in common.
 #[derive(Clone)]
 pub struct CompetitionTerms {
-    /// The game.
     pub game: &'static GameType,
     /// The game's options that differ from the defaults.
     pub options: Map<String, Value>,
-    /// The time limits of agents.
     pub limits: TimeLimits,
     /// The time control of the agents without one of their own.
     pub time_control: Option<TimeControl>,
@@ -63,11 +61,9 @@ pub struct CompetitionTerms {
     pub start_limits: StartLimits,
     /// The initial positions of chess games as FEN, by meeting.
     pub openings: Vec<String>,
-    /// The rules of adjudication.
     pub adjudication: Option<Adjudication>,
     /// The agents, by number.
     pub entrants: Vec<Entrant>,
-    /// The confinement of the agents' processes.
     pub confinement: Confinement,
     /// The competition's folder. Agents' fingerprints leave it out.
     pub folder: PathBuf,
@@ -91,10 +87,8 @@ impl CompetitionTerms {
     }
 }
 
-/// The result of [`Competition::next`].
 #[derive(Debug)]
 pub enum Next {
-    /// The next pairing.
     Play(Pairing),
     /// The next pairing can't be chosen until a match under way has ended.
     Wait,
@@ -102,7 +96,6 @@ pub enum Next {
     Nothing,
 }
 
-/// An event that an executor reports while it plays a competition.
 #[derive(Debug)]
 pub enum Event {
     /// The result of the match with this number was recorded.
@@ -111,7 +104,6 @@ pub enum Event {
     Changed(usize),
     /// A remark for the user, in one sentence.
     Note(String),
-    /// The state of the worker pool.
     Workers {
         /// The number of workers that accept jobs.
         workers: usize,
@@ -120,10 +112,8 @@ pub enum Event {
     },
 }
 
-/// The reason that a run ended without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// All matches of the run were played.
     Complete,
     /// The run was stopped and can be resumed.
     Stopped,

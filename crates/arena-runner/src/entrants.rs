@@ -11,19 +11,10 @@ use parking_lot::Mutex;
 /// An error for an agent that can't enter a competition. The text is shown to the user.
 #[derive(Debug, thiserror::Error)]
 pub enum EntrantError {
-    /// A path or an argument that isn't UTF-8.
     #[error("agent {0}: paths and arguments of agents in tournaments must be UTF-8")]
     NotUtf8(String),
-    /// Files that can't be read.
     #[error("agent {name}: {} cannot be read: {source}", path.display())]
-    Files {
-        /// The agent's name.
-        name: String,
-        /// The file or folder.
-        path: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
+    Files { name: String, path: PathBuf, source: std::io::Error },
 }
 
 /// An error for changed files of agents, with the names of these agents.

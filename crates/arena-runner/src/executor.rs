@@ -28,39 +28,25 @@ pub trait Executor<C> {
     ) -> Result<Ended, RunError<E>>;
 }
 
-/// An error that ends a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError<E> {
-    /// An invalid plan of the tournament.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// Invalid rules of the league.
     #[error(transparent)]
     Rules(#[from] RulesError),
-    /// A journal that can't be written.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// A store that is unreadable or damaged.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A store that can't be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
     /// Too many agents to rate.
     #[error(transparent)]
     Fit(#[from] FitError),
-    /// A match that ended without a result.
     #[error("game {number} ended without a result")]
-    Match {
-        /// The match's number.
-        number: usize,
-        /// The reason.
-        source: MatchError,
-    },
-    /// A match that no worker can play.
+    Match { number: usize, source: MatchError },
     #[error("no worker can play {name}: {what}")]
     Unplayable {
-        /// The match's name in sentences.
         name: String,
         /// The last worker's reason, in one sentence.
         what: String,
@@ -71,18 +57,10 @@ pub enum RunError<E> {
     /// A folder or file that can't be hidden from an agent.
     #[error(transparent)]
     ExposedOutput(#[from] ExposedOutput),
-    /// A replay or log that can't be written.
     #[error("{} cannot be written: {source}", path.display())]
-    Write {
-        /// The file or folder.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
-    /// A NATS server that can't be used.
+    Write { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Nats(#[from] NatsError),
-    /// An error of the operating system.
     #[error("{0}")]
     System(String),
     /// An error that the caller's event handler returned.

@@ -38,47 +38,27 @@ pub struct Journal {
 /// An error for a journal that can't be used. The text is shown to the user.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// A folder that already has a journal.
     #[error("{} already contains a tournament", .0.display())]
     Exists(PathBuf),
-    /// A folder without a journal.
     #[error("there is no tournament in {}", .0.display())]
     Absent(PathBuf),
-    /// A journal that another process has locked.
     #[error("another process is running the tournament in {}", .0.display())]
     Locked(PathBuf),
-    /// An invalid plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// An invalid line.
     #[error("{}, line {line}: {what}", path.display())]
     Line {
-        /// The journal.
         path: PathBuf,
         /// The number of the line, from 1.
         line: usize,
-        /// The error, in one sentence.
         what: String,
     },
-    /// A file that can't be read.
     #[error("{} cannot be read: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
-    /// A folder or journal that was removed during the run.
+    Read { path: PathBuf, source: io::Error },
     #[error("the tournament's folder {} was removed during the run", .0.display())]
     Removed(PathBuf),
-    /// A file that can't be written.
     #[error("{} cannot be written: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
 impl Journal {
@@ -173,7 +153,6 @@ impl Journal {
         read(&path).map(|content| content.record)
     }
 
-    /// Returns the journal's content.
     pub fn record(&self) -> &Record {
         &self.record
     }
@@ -199,7 +178,6 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns the tournament's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -252,16 +230,13 @@ impl Journal {
     }
 }
 
-/// The content of a journal file.
 struct Content {
     record: Record,
     /// The total length of the complete lines, in bytes.
     length: u64,
-    /// The number of complete lines.
     lines: usize,
 }
 
-/// Reads a journal.
 fn read(path: &Path) -> Result<Content, JournalError> {
     let text = fs::read(path).map_err(|source| JournalError::Read { path: path.to_owned(), source })?;
     let record = Record::read(&text).map_err(|InvalidLine { line, what }| JournalError::Line {
@@ -364,8 +339,7 @@ pub fn read_pgn(replay: &Path) -> Result<Option<String>, ReplayError> {
     Ok(Some(String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// The longest wait for the lock of a journal. A child process that is just starting an agent inherits the lock, and may
-/// hold it for a moment after the runner has ended.
+/// A child process that is starting an agent inherits the lock, and may hold it briefly after the runner has ended.
 const WAIT_FOR_LOCK: Duration = Duration::from_secs(1);
 
 /// Locks the file of a journal for this process, until the file is closed or the process ends. The lock is of the file

@@ -23,7 +23,6 @@ use crate::executor::{Executor, RunError};
 pub struct LocalExecutor<'a> {
     /// The program that starts agents.
     pub launcher: &'a Launcher,
-    /// The number of concurrent matches.
     pub concurrency: usize,
     /// The cores on which matches run. If empty, matches run on any core.
     pub cores: &'a [usize],

@@ -40,13 +40,10 @@ const LONGEST_MS: i64 = 365 * 24 * 3600 * 1000;
 /// A failed call of a script: not a refusal, but an error that the author must fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The challenge.
     pub challenge: String,
-    /// The session's id.
     pub session: SessionId,
     /// The call: `create`, `join`, `message guess` or `deadline`.
     pub call: String,
-    /// The error message.
     pub message: String,
     /// The call stack in the author's files, if known: one `at …` line per function.
     pub stack: String,
@@ -59,10 +56,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The function that receives faults.
 type Listener = dyn Fn(&Fault) + Send + Sync;
 
-/// A challenge with scripted rules.
 #[derive(Clone)]
 pub struct ScriptChallenge {
     rules: Arc<Rules>,
@@ -203,7 +198,6 @@ impl ScriptChallenge {
         Ok(arranged)
     }
 
-    /// Checks the value of an option.
     fn check(&self, name: &str, value: &Value) -> Result<(), OptionsError> {
         let Some(choice) = self.choices.iter().find(|choice| choice.name == name) else { return Ok(()) };
         metadata::check_option(choice, value)
@@ -396,7 +390,6 @@ fn listed<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// The operator of a session with scripted rules.
 struct ScriptOperator {
     rules: Arc<Rules>,
     session: SessionId,
@@ -409,7 +402,6 @@ struct ScriptOperator {
     lasting: Option<Vec<Box<RawValue>>>,
 }
 
-/// The kind of a script's call.
 enum Call<'c> {
     Create,
     Join(InviteCode, Option<&'c UserId>),
@@ -442,7 +434,6 @@ impl SessionState {
         SessionState { status: "open", scores: vec![nothing; seats], players: Vec::new(), attributions: Vec::new() }
     }
 
-    /// Returns the state after a call. `joined` is the number of players.
     fn after(self, done: &Done, joined: usize) -> SessionState {
         let players = done.players.iter().take(joined).cloned().collect();
         SessionState { scores: done.scores.clone(), players, attributions: done.attributions.clone(), ..self }

@@ -16,7 +16,6 @@ const ALL_BYTES: u64 = 4 << 20;
 /// The maximum depth of nested folders.
 const DEPTH: usize = 8;
 
-/// The files of a challenge's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
     /// The challenge's id: the folder's name.

@@ -42,7 +42,6 @@ pub struct Problem {
     pub file: String,
     /// The line in the file, from 1, if known.
     pub line: Option<u32>,
-    /// The description of the problem.
     pub message: String,
 }
 

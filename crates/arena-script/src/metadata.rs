@@ -10,21 +10,17 @@ use serde_json::{Map, Number, Value, json};
 use crate::Problem;
 use crate::ui::Ui;
 
-/// The name of the description file in a challenge's folder.
 pub(crate) const FILE: &str = "challenge.json";
 
-/// The maximum number of players of a challenge.
 const PLAYERS: usize = 100;
 
 /// The parsed content of `challenge.json`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ChallengeDescription {
     pub(crate) metadata: ChallengeMetadata,
-    /// The default options of the script.
     pub(crate) options: Map<String, Value>,
     /// The options that the creator of a session may choose.
     pub(crate) overridable: Vec<ChallengeOption>,
-    /// The forms and sentences for people.
     pub(crate) ui: Ui,
 }
 
@@ -101,7 +97,6 @@ pub(crate) fn check_option(option: &ChallengeOption, value: &Value) -> Result<()
     Err(format!("must be {needed}{bounds}"))
 }
 
-/// Parses the text of `challenge.json`.
 pub(crate) fn read(text: &str) -> Result<ChallengeDescription, Vec<Problem>> {
     let members: Map<String, Value> = serde_json::from_str(text)
         .map_err(|error| vec![Problem::at(FILE, error.line() as u32, format!("isn't a JSON object: {error}"))])?;

@@ -22,8 +22,7 @@ use serde_json::value::RawValue;
 use crate::Problem;
 use crate::wire::{Loaded, Reply, Request, read_frame, replace_lone_surrogates, write_frame};
 
-/// The limits of one call of a script. Within them, a call has the same result on every machine; only `wall_ms` depends
-/// on the machine.
+/// Within the limits, a call has the same result on every machine; only `wall_ms` depends on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
@@ -77,8 +76,7 @@ struct Workers {
 }
 
 impl Sandbox {
-    /// Creates a sandbox. Its workers are processes of `program` with `args`. The program must then call
-    /// [`crate::worker_main`].
+    /// Workers are processes of `program` with `args`. The program must then call [`crate::worker_main`].
     pub fn new(program: PathBuf, args: impl IntoIterator<Item = OsString>, limits: Limits) -> Sandbox {
         let most = std::thread::available_parallelism().map_or(2, usize::from);
         Sandbox(Arc::new(Shared {
@@ -91,7 +89,6 @@ impl Sandbox {
         }))
     }
 
-    /// Returns the limits of one call.
     pub fn limits(&self) -> &Limits {
         &self.0.limits
     }
@@ -229,13 +226,11 @@ impl Broken {
 /// The signals by which users and the system end a program.
 const KILLING: [Signal; 5] = [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT];
 
-/// A worker process.
 struct Worker {
     child: Child,
     to: ChildStdin,
     from: ChildStdout,
     wall_ms: u64,
-    /// The loaded scripts.
     scripts: BTreeSet<ScriptVersion>,
 }
 

@@ -35,7 +35,6 @@ pub(crate) struct UiEntry {
     draw: Option<String>,
 }
 
-/// The form of a method.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FormEntry {
@@ -45,7 +44,6 @@ struct FormEntry {
     content: Option<String>,
 }
 
-/// A field of a form.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FieldEntry {

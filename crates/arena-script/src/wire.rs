@@ -8,8 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::{Limits, Problem};
 
-/// The maximum length of a frame. It suffices for all files of a folder, escaped, and for a call with the largest
-/// state.
+/// Suffices for all files of a folder, escaped, and for a call with the largest state.
 const FRAME_BYTES: usize = 64 << 20;
 
 const LENGTH_BYTES: usize = size_of::<u32>();
@@ -23,7 +22,6 @@ pub(crate) enum Request {
     Load {
         /// The script's version.
         name: Option<String>,
-        /// The script's files by their paths.
         files: BTreeMap<String, String>,
     },
     /// Runs one call, or all calls of a session in one world.
@@ -35,7 +33,6 @@ pub(crate) enum Request {
     },
 }
 
-/// The result of loading a script.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Loaded {
     /// The script can be run. Contains the paths of its files.
@@ -48,11 +45,8 @@ pub(crate) enum Loaded {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Reply {
-    /// The call succeeded.
     Done(Box<Done>),
-    /// The rules refused the action.
     Refused(Refused),
-    /// The script failed.
     Failed(Failure),
 }
 
@@ -62,7 +56,6 @@ impl Reply {
     }
 }
 
-/// The output of a successful call.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Done {

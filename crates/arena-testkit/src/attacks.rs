@@ -43,11 +43,9 @@ pub struct Target {
 /// The refusals with one code.
 #[derive(Debug, Clone)]
 pub struct Refused {
-    /// The status.
     pub status: u16,
     /// The sentence of the last refusal.
     pub error: String,
-    /// Their number.
     pub count: usize,
 }
 
@@ -164,7 +162,6 @@ impl Target {
         format!("a key of the attacker {:020}", self.number.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Returns the refusals so far by code.
     pub fn refusals(&self) -> BTreeMap<String, Refused> {
         self.refusals.lock().clone()
     }

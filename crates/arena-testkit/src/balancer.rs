@@ -16,16 +16,12 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The addresses of the nodes in `examples/deploy`.
 const SAMPLE_NODES: [&str; 3] = ["10.0.0.5:3001", "10.0.0.6:3001", "10.0.0.7:3001"];
 
-/// A program that balances load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BalancerKind {
-    /// nginx.
     Nginx,
-    /// HAProxy.
     Haproxy,
     /// HAProxy that names clients by the PROXY protocol.
     HaproxyWithHeaders,
-    /// Caddy.
     Caddy,
 }
 

@@ -19,10 +19,8 @@ pub struct Client {
     patience: Duration,
 }
 
-/// A response, as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The status code.
     pub status: u16,
     /// Headers in the order received: names in lower case, and values.
     pub headers: Vec<(String, String)>,
@@ -31,18 +29,15 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns the body as text.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("the body is UTF-8")
     }
 
-    /// Returns the body as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("invalid JSON ({error}): {}", self.text()))
     }
 
-    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -73,7 +68,6 @@ fn connect_from(from: IpAddr, to: SocketAddr) -> std::io::Result<TcpStream> {
 }
 
 impl Client {
-    /// Returns a client of the server at `address`.
     pub fn new(address: SocketAddr) -> Client {
         Client { address, from: None, patience: TIMEOUT }
     }
@@ -88,17 +82,14 @@ impl Client {
         Client { from: Some(address), ..self }
     }
 
-    /// Returns the server's address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Sends a GET request.
     pub fn get(&self, path: &str) -> Answer {
         self.request("GET", path, &[], b"")
     }
 
-    /// Sends a JSON value by POST.
     pub fn post(&self, path: &str, body: &Value) -> Answer {
         self.request("POST", path, &[], body.to_string().as_bytes())
     }
@@ -108,7 +99,6 @@ impl Client {
         self.request("POST", path, &[("Idempotency-Key", key)], body.to_string().as_bytes())
     }
 
-    /// Sends a request with any method, headers and body.
     pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         self.try_request(method, path, headers, body).expect("an answer")
     }
@@ -184,19 +174,16 @@ impl Client {
         (text(&session["id"]), invites.iter().map(text).collect())
     }
 
-    /// Joins with an invite.
     pub fn join(&self, invite: &str) -> Answer {
         self.post("/api/arena/join", &serde_json::json!({ "invite": invite }))
     }
 
-    /// Acts in a session.
     pub fn act(&self, session: &str, from: &str, method: &str, content: &str) -> Answer {
         let body =
             serde_json::json!({ "challengeId": session, "from": from, "messageType": method, "content": content });
         self.post("/api/arena/message", &body)
     }
 
-    /// Sends a chat message to a session.
     pub fn chat(&self, session: &str, from: &str, content: &str) -> Answer {
         self.post("/api/chat/send", &serde_json::json!({ "channel": session, "from": from, "content": content }))
     }
@@ -206,7 +193,6 @@ impl Client {
         self.stream_with(path, last_event_id.map(|id| ("Last-Event-ID", id)))
     }
 
-    /// Opens an event stream with an additional header.
     pub fn stream_with(&self, path: &str, header: Option<(&str, &str)>) -> EventStream {
         self.try_stream(path, header).expect("a stream")
     }
@@ -225,9 +211,7 @@ impl Client {
     }
 }
 
-/// An open event stream.
 pub struct EventStream {
-    /// The status code.
     pub status: u16,
     /// Headers: names in lower case, and values.
     pub headers: Vec<(String, String)>,

@@ -20,7 +20,6 @@ pub struct TestEnvironment {
 }
 
 impl TestEnvironment {
-    /// Returns an environment with randomness from `seed`.
     pub fn new(seed: u64) -> TestEnvironment {
         TestEnvironment {
             now_ms: Arc::new(AtomicI64::new(START_MS)),
@@ -28,12 +27,10 @@ impl TestEnvironment {
         }
     }
 
-    /// Advances the clock.
     pub fn advance_ms(&self, ms: i64) {
         self.now_ms.fetch_add(ms, Ordering::SeqCst);
     }
 
-    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         Timestamp(self.now_ms.load(Ordering::SeqCst))
     }

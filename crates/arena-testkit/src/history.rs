@@ -39,60 +39,45 @@ pub struct History {
 pub struct Write {
     /// The `Idempotency-Key` of the write's requests, unique among all writes.
     pub key: String,
-    /// The operation.
     pub operation: WriteOperation,
     /// All requests for this write, in the order sent.
     pub attempts: Vec<Attempt>,
 }
 
-/// The operation of a write.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WriteOperation {
     /// The creation of a session. Creations with equal options are compared only by their number.
     Create {
-        /// The challenge type.
         challenge: String,
         /// The options: names, and values as JSON.
         options: Vec<(String, String)>,
     },
     /// The announcement of an invite on the public channel.
     Announce {
-        /// The invite.
         invite: String,
     },
-    /// A join.
     Join {
-        /// The invite of the seat.
         invite: String,
         /// The user name of the player, if given.
         user: Option<String>,
     },
-    /// A chat message.
     Say {
-        /// The session.
         session: String,
-        /// The speaker.
         from: String,
         /// The recipient; `None` means all players.
         to: Option<String>,
         /// The text, unique among all messages.
         content: String,
     },
-    /// An action of a player.
     Act {
-        /// The session.
         session: String,
-        /// The player.
         from: String,
-        /// The method.
         method: String,
-        /// The content.
         content: String,
     },
 }
 
 impl WriteOperation {
-    /// Returns the creation of a session with these options.
     pub fn create(challenge: &str, options: &Map<String, Value>) -> WriteOperation {
         let options = options.iter().map(|(key, value)| (key.clone(), value.to_string())).collect();
         WriteOperation::Create { challenge: challenge.to_owned(), options }
@@ -104,11 +89,9 @@ impl WriteOperation {
 pub struct Attempt {
     /// The node that received the request.
     pub node: usize,
-    /// The time of sending.
     pub sent: Moment,
     /// The time at which the client received the response or gave up.
     pub done: Moment,
-    /// The outcome.
     pub outcome: RequestOutcome,
 }
 
@@ -126,16 +109,13 @@ pub enum RequestOutcome {
     Refused(String),
 }
 
-/// An answered read of a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Read {
     /// The node that answered.
     pub node: usize,
     /// The channel, by its name on the wire: `{uuid}`, `challenge_{uuid}` or `invites`.
     pub channel: String,
-    /// The time of sending.
     pub sent: Moment,
-    /// The time of the answer.
     pub done: Moment,
     /// The index of the first requested message.
     pub from: u64,
@@ -157,14 +137,12 @@ pub struct Subscription {
     pub whole: bool,
 }
 
-/// A message received by a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     /// The node that sent the message.
     pub node: usize,
     /// The time of arrival.
     pub at: Moment,
-    /// The message.
     pub message: ObservedMessage,
 }
 

@@ -72,17 +72,14 @@ impl Host {
         Host { address, stop: Some(stop), thread: Some(thread), folder }
     }
 
-    /// Returns the server's address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns the server's data folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Returns a client of the server.
     pub fn client(&self) -> Client {
         Client::new(self.address)
     }

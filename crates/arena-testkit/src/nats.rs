@@ -68,7 +68,6 @@ impl NatsServer {
         format!("nats://{}127.0.0.1:{}", self.login, self.port)
     }
 
-    /// Returns the process id of the server.
     pub fn pid(&self) -> u32 {
         let file = fs::read_to_string(self.folder.join("pid")).expect("a running server");
         file.trim().parse().expect("a process id")

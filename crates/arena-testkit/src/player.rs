@@ -64,31 +64,26 @@ impl Player {
     }
 }
 
-/// Requests with a session key.
 impl Client {
     /// Sends a GET request with a key in the header.
     pub fn get_with(&self, key: &str, path: &str) -> Answer {
         self.request("GET", path, &[("Authorization", &format!("Bearer {key}"))], b"")
     }
 
-    /// Opens an event stream with a key in the header.
     pub fn stream_as(&self, key: &str, path: &str) -> EventStream {
         self.stream_with(path, Some(("Authorization", &format!("Bearer {key}"))))
     }
 
-    /// Sends a JSON value by POST with a key in the header.
     pub fn post_with(&self, key: &str, path: &str, body: &Value) -> Answer {
         let authorization = format!("Bearer {key}");
         self.request("POST", path, &[("Authorization", &authorization)], body.to_string().as_bytes())
     }
 }
 
-/// Returns a fixed administrator token.
 pub fn known_admin_token() -> AdminToken {
     "everybody-knows-this-token".parse().expect("long enough")
 }
 
-/// Returns a fixed server secret.
 pub fn known_secret() -> ServerSecret {
     ServerSecret::new(b"everybody knows this").expect("long enough")
 }

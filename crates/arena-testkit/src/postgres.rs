@@ -204,7 +204,6 @@ impl Postgres {
         self.watcher.is_some()
     }
 
-    /// Sends the server a signal.
     pub fn signal(&self, signal: &str) {
         run(Command::new("kill").arg(signal).arg(self.pid().to_string()));
     }
@@ -229,7 +228,6 @@ impl Postgres {
         self.url(&format!("?options=-csearch_path%3D{name}"))
     }
 
-    /// Returns the URL of the database with these query parameters.
     pub fn url(&self, parameters: &str) -> String {
         let (user, password) = (USER.0, USER.1.replace(' ', "%20"));
         format!("postgres://{user}:{password}@127.0.0.1:{}/postgres{parameters}", self.port)

@@ -5,7 +5,6 @@
 pub struct TestRng(pub u64);
 
 impl TestRng {
-    /// Returns a random number.
     pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
@@ -14,7 +13,6 @@ impl TestRng {
         bits ^ (bits >> 31)
     }
 
-    /// Returns a random number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.roll() % bound
     }

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use crate::schedule::{Scheduler, adaptive, fixed, knockout, swiss};
 use crate::shape::{Shape, ShapeError};
 
-/// The properties of a format.
 pub struct FormatInfo {
     /// The name in files and arguments.
     pub name: &'static str,
@@ -74,12 +73,10 @@ impl Format {
         self.info().name
     }
 
-    /// Returns the format with this name.
     pub fn find(name: &str) -> Option<Format> {
         Format::ALL.iter().copied().find(|format| format.name() == name)
     }
 
-    /// Returns the default number of rounds for a number of agents.
     pub fn usual_rounds(self, agents: usize) -> usize {
         (self.info().usual_rounds)(agents)
     }

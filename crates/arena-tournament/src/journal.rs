@@ -4,7 +4,6 @@
 use arena_model::{MatchOutcome, MatchResult, Moves, Score, SeatResult, Seed, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// A line of a journal.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum JournalLine {
@@ -12,7 +11,6 @@ pub enum JournalLine {
     Game(Box<GameLine>),
     /// A change of an agent's files that the user accepted.
     Changed(ChangedLine),
-    /// The start of execution by NATS workers.
     Spread(SpreadLine),
     /// A second play of a match, by another worker.
     Checked(CheckedLine),
@@ -20,7 +18,6 @@ pub enum JournalLine {
     Quarantined(QuarantinedLine),
 }
 
-/// The result of a match, as a line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Columns", into = "Columns")]
 pub struct GameLine {
@@ -151,11 +148,9 @@ impl From<GameLine> for Columns {
     }
 }
 
-/// The worker that played a match.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerPart {
-    /// The worker's name.
     pub name: String,
     /// The worker's id. Each start of a worker generates a new id.
     pub id: String,
@@ -180,7 +175,6 @@ pub struct CheckedLine {
     pub fixture: usize,
     /// The name of the other worker.
     pub worker: String,
-    /// The worker's id.
     pub id: String,
     /// True if the other worker played the match differently.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -193,7 +187,6 @@ pub struct CheckedLine {
 pub struct QuarantinedLine {
     /// The worker's name.
     pub worker: String,
-    /// The worker's id.
     pub id: String,
     /// The evidence, in one sentence.
     pub why: String,
@@ -206,7 +199,6 @@ pub struct QuarantinedLine {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangedLine {
-    /// The agent's name.
     pub agent: String,
     /// The SHA-256 of the agent's files in the matches after this line.
     pub sha256: Option<String>,

@@ -78,8 +78,7 @@ impl<A: Fn(usize, usize) -> bool> Matching<A> {
         self.mates[b] = Some(a);
     }
 
-    /// Searches for an augmenting path from `root`. If the search finds one, exchanges the pairs along the path and
-    /// returns true.
+    /// Searches for an augmenting path from `root`. If found, exchanges the pairs along it and returns true.
     fn augment(&mut self, root: usize) -> bool {
         let nodes = self.mates.len();
         let mut search = Search {

@@ -18,16 +18,13 @@ use crate::stop::Stop;
 /// The version of the journal format that this code writes and reads.
 const VERSION: u32 = 1;
 
-/// The plan of a tournament.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TournamentPlan {
     /// The version of the journal format.
     arena_tournament: u32,
-    /// The name of the game.
     pub game: String,
-    /// The version of the game's rules. Journals from before the introduction of rule versions lack this field and use
-    /// version 1.
+    /// Journals from before the introduction of rule versions lack this field and use version 1.
     #[serde(default = "first_version")]
     pub rules_version: u32,
     /// The script with the rules, if the game is a challenge that isn't built in.
@@ -42,7 +39,6 @@ pub struct TournamentPlan {
     rules: Rules,
     /// The game's options that differ from the defaults.
     pub options: Map<String, Value>,
-    /// The time limits of agents.
     pub limits: TimeLimits,
     /// The time control of the agents without one of their own. `None` for the time limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,12 +49,9 @@ pub struct TournamentPlan {
     /// The initial positions of chess games.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub openings: Option<Openings>,
-    /// The rules of adjudication.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adjudication: Option<Adjudication>,
-    /// The agents.
     pub agents: Vec<Entrant>,
-    /// The pairing format.
     pub format: Format,
     /// The number of rounds. See [`Shape::rounds`].
     pub rounds: usize,
@@ -66,12 +59,10 @@ pub struct TournamentPlan {
     pub seats: usize,
     /// True if each set of agents plays one game per seat rotation with the same seed. See [`Shape::paired`].
     pub paired: bool,
-    /// The condition that ends the tournament early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
     /// The seed of all random decisions: 64 hexadecimal digits.
     pub seed: String,
-    /// The sandbox mode.
     pub sandbox: SandboxMode,
     /// The resource limits of each process.
     pub sandbox_limits: Limits,
@@ -128,7 +119,6 @@ impl PartialEq for Rules {
     }
 }
 
-/// An agent of a tournament.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entrant {
@@ -141,11 +131,8 @@ pub struct Entrant {
     pub version: Option<String>,
     /// The path or URL, as the user typed it.
     pub path: String,
-    /// The protocol dialect that the agent speaks.
     pub dialect: Dialect,
-    /// The command or URL of the agent.
     pub reach: AgentAddress,
-    /// The agent's files and folders.
     pub files: Vec<PathBuf>,
     /// The SHA-256 of the files, in hexadecimal. `None` for a remote agent.
     pub sha256: Option<String>,
@@ -159,12 +146,9 @@ pub enum AgentAddress {
     Command {
         /// The program's absolute path.
         program: PathBuf,
-        /// The program's arguments.
         args: Vec<String>,
-        /// The folder that contains the agent.
         folder: PathBuf,
     },
-    /// A remote agent's URL.
     Url(String),
     /// The name of an agent that the arena plays itself.
     BuiltIn(String),
@@ -173,64 +157,44 @@ pub enum AgentAddress {
 /// An error for an invalid plan. The text is shown to the user.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// An unknown game.
     #[error("there is no game `{0}`")]
     Game(String),
-    /// A challenge script without loaded rules.
     #[error("the rules of `{game}` in {} aren't loaded", folder.display())]
-    NotLoaded {
-        /// The game.
-        game: String,
-        /// The challenge's folder.
-        folder: PathBuf,
-    },
-    /// A number of seats that the game doesn't support.
+    NotLoaded { game: String, folder: PathBuf },
     #[error("{game} is played by {} agents, not by {seats}", if least == most { most.to_string() } else { format!("{least} to {most}") })]
     Seats {
-        /// The game's name.
         game: &'static str,
-        /// The least number of agents.
         least: usize,
-        /// The largest number of agents.
         most: usize,
         /// The requested number.
         seats: usize,
     },
-    /// Invalid options of the game.
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// An invalid shape.
     #[error(transparent)]
     Shape(#[from] ShapeError),
-    /// A name that two agents share.
     #[error("two agents are named {0}; names must be unique")]
     Name(String),
-    /// An invalid seed.
     #[error("the seed isn't 64 hexadecimal digits")]
     Seed,
-    /// A tournament that was started with another version of the rules.
     #[error(
         "the tournament was started with version {version} of the rules of {game}, but this program has version {found}, whose games aren't \
          comparable; see `arena tournament standings` for its results, or start a new tournament"
     )]
     OtherRules {
-        /// The game.
         game: String,
         /// The version with which the tournament was started.
         version: u32,
         /// The version of the rules in this program.
         found: u32,
     },
-    /// A tournament that was started with other texts of a challenge.
     #[error(
         "the tournament was started with another prompt or other methods of {0} than this program's, so its games aren't comparable; see \
          `arena tournament standings` for its results, or start a new tournament"
     )]
     OtherTexts(String),
-    /// Openings or adjudication in another game than chess.
     #[error("openings and adjudication are for chess, not for {0}")]
     NotChess(String),
-    /// A journal of another format version.
     #[error("the journal has version {0}, but this program reads version {VERSION}")]
     Version(u32),
 }

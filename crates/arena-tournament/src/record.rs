@@ -10,9 +10,7 @@ use crate::schedule::{RecordError, Schedule};
 /// A tournament, as recorded in its journal.
 #[derive(Debug, Clone)]
 pub struct Record {
-    /// The plan.
     pub plan: TournamentPlan,
-    /// The schedule with the results so far.
     pub schedule: Schedule,
     /// The result of each match, by its number minus one.
     games: Vec<Option<GameLine>>,
@@ -28,12 +26,10 @@ pub struct Record {
     pub cut_off: usize,
 }
 
-/// An error in a line of a journal.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InvalidLine {
     /// The number of the line, from 1.
     pub line: usize,
-    /// The error, in one sentence.
     pub what: String,
 }
 
@@ -57,7 +53,6 @@ impl Record {
         })
     }
 
-    /// Reads the text of a journal.
     pub fn read(text: &[u8]) -> Result<Record, InvalidLine> {
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let mut lines = (1..).zip(text[..whole].split_inclusive(|byte| *byte == b'\n'));
@@ -177,7 +172,6 @@ impl Record {
         wrong.unwrap_or_else(|| format!("the line isn't the result of a match: {}", without_place(error)))
     }
 
-    /// Applies the change of an agent.
     fn change(&mut self, changed: ChangedLine) -> Result<(), String> {
         let agent = self.find_agent(&changed.agent)?;
         self.plan.agents[agent].sha256.clone_from(&changed.sha256);

@@ -112,30 +112,18 @@ pub(crate) struct Scheduled {
     unsure: Vec<usize>,
 }
 
-/// An error for a result that doesn't fit the schedule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// A game that the schedule doesn't contain (yet).
     #[error("there is no game {number}; games scheduled so far: {count}")]
     Unknown {
-        /// The number of the game.
         number: usize,
         /// The number of scheduled games.
         count: usize,
     },
-    /// A game that already has a result.
     #[error("game {0} already has a result")]
     Twice(usize),
-    /// Invalid ranks.
     #[error("game {number} has {seats} seats; their ranks cannot be {ranks:?}")]
-    Ranks {
-        /// The number of the game.
-        number: usize,
-        /// The number of its seats.
-        seats: usize,
-        /// The invalid ranks.
-        ranks: Vec<usize>,
-    },
+    Ranks { number: usize, seats: usize, ranks: Vec<usize> },
 }
 
 impl Schedule {

@@ -6,7 +6,6 @@ use arena_ratings::bradley_terry::MAX_AGENTS;
 use crate::format::Format;
 use crate::stop::Stop;
 
-/// The largest number of games in a tournament.
 pub const MAX_GAMES: u64 = 1_000_000;
 
 /// The input of a schedule.
@@ -15,9 +14,7 @@ pub const MAX_GAMES: u64 = 1_000_000;
 /// rotation of the seats; otherwise it has one game.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shape {
-    /// The pairing format.
     pub format: Format,
-    /// The number of agents.
     pub agents: usize,
     /// Round-robin and gauntlet: the number of meetings of each set of agents. Swiss: the number of rounds. Knockout:
     /// the number of meetings of each two opponents before tie-breaks. Adaptive: the total number of meetings.
@@ -27,7 +24,6 @@ pub struct Shape {
     /// True if a meeting has as many games as seats, all with the same seed, with each agent on each seat once.
     /// Otherwise it is one game.
     pub paired: bool,
-    /// The condition that ends the tournament early.
     pub stop: Option<Stop>,
     /// The source of all random decisions and of each game's seed.
     pub seed: Seed,
@@ -36,64 +32,38 @@ pub struct Shape {
 /// An error for a shape without a valid schedule. The text is shown to the user.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ShapeError {
-    /// Fewer than two agents.
     #[error("a tournament needs at least 2 agents, but there {}", match .0 { 0 => "are none", _ => "is only 1" })]
     TooFewAgents(usize),
-    /// No rounds.
     #[error("a tournament needs at least 1 round, not 0")]
     NoRounds,
-    /// Games of fewer than two seats.
     #[error("games of a tournament need at least 2 seats, not {0}")]
     TooFewSeats(usize),
-    /// Fewer agents than seats.
     #[error("games of {seats} seats need at least {seats} agents, but there are {agents}")]
-    TooManySeats {
-        /// The number of seats.
-        seats: usize,
-        /// The number of agents.
-        agents: usize,
-    },
+    TooManySeats { seats: usize, agents: usize },
     /// Games of more than two seats in a format that supports only two.
     #[error("the format {format} needs games of 2 seats, not {seats}")]
-    NotPairs {
-        /// The format.
-        format: Format,
-        /// The number of seats.
-        seats: usize,
-    },
+    NotPairs { format: Format, seats: usize },
     /// An SPRT (sequential probability ratio test) that isn't a round-robin of two agents.
     #[error(
         "an SPRT needs a round-robin of 2 agents with 2 seats, not a {format} of {agents} agents with {seats} seats"
     )]
-    NotTwo {
-        /// The requested format.
-        format: Format,
-        /// The number of agents.
-        agents: usize,
-        /// The number of seats.
-        seats: usize,
-    },
-    /// A rating margin for a format with fixed pairings.
+    NotTwo { format: Format, agents: usize, seats: usize },
     #[error("only the format adaptive can stop at a rating margin, not {0}")]
     NotAdaptive(Format),
-    /// A rating margin that isn't a positive number.
     #[error("the rating margin must be a positive number of Elo, not {0}")]
     Margin(f64),
     /// Too few games to connect all agents, directly or through common opponents. Ratings are comparable only between
     /// connected agents.
     #[error("{agents} agents need at least {least} games to be comparable, not {games}")]
     TooFewGames {
-        /// The number of agents.
         agents: usize,
         /// The least number of games that connects all agents.
         least: usize,
-        /// The requested number of games.
         games: u64,
     },
     /// More agents than one rating fit supports. The adaptive format needs such a fit.
     #[error("an adaptive tournament has at most {MAX_AGENTS} agents, not {0}")]
     TooManyToRate(usize),
-    /// More than [`MAX_GAMES`] games.
     #[error("the tournament would have more than {MAX_GAMES} games; reduce agents, seats or rounds")]
     TooManyGames,
 }
@@ -138,7 +108,6 @@ impl Shape {
         }
     }
 
-    /// Returns the number of games in a meeting.
     pub fn games_a_meeting(&self) -> usize {
         if self.paired { self.seats } else { 1 }
     }

@@ -13,7 +13,6 @@ pub struct TournamentStanding {
     pub rank: usize,
     /// The agent's number, from 0.
     pub agent: usize,
-    /// The number of games played.
     pub games: u64,
     /// The number of games in which the agent was the only one with rank 1.
     pub wins: u64,
@@ -21,8 +20,7 @@ pub struct TournamentStanding {
     pub draws: u64,
     /// The number of all other games.
     pub losses: u64,
-    /// The number of byes. A bye is a round without an opponent, which counts as a meeting (the games of one pairing)
-    /// won.
+    /// A bye is a round without an opponent, which counts as a meeting (the games of one pairing) won.
     pub byes: u64,
     /// The points. For each game, an agent gets the share of opponents that it beat, plus half of the share that it
     /// drew with. A bye gives one point for each game of a meeting.

@@ -147,7 +147,6 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Simulates and rates `seasons` leagues of a kind.
 fn simulate(league: &League, seasons: u64) -> anyhow::Result<Fared> {
     let mut fared = Fared::default();
     for season in 0..seasons {
@@ -185,7 +184,6 @@ fn simulate(league: &League, seasons: u64) -> anyhow::Result<Fared> {
     Ok(fared)
 }
 
-/// Draws all games of a league.
 fn draw(league: &League, strengths: &[f64], rng: &mut SeedRng) -> Results {
     let mut results = Results::new(league.agents);
     let mut push = |seats: &[(usize, u32)], pair| {

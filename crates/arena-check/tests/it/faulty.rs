@@ -16,7 +16,6 @@ use crate::{findings_text, report};
 /// The fault of the challenge under test, a duel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Fault {
-    /// No fault.
     None,
     /// The rules send every secret to all players.
     TellsAll,

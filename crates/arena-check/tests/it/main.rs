@@ -9,7 +9,6 @@ use std::fmt::Write as _;
 use arena_check::{CheckPlan, Finding, check};
 use arena_model::ChallengeType;
 
-/// Returns a report as text.
 fn findings_text(findings: &[Finding]) -> String {
     let mut text = String::new();
     for Finding { check, severity, what, evidence, .. } in findings {
@@ -21,7 +20,6 @@ fn findings_text(findings: &[Finding]) -> String {
     text
 }
 
-/// Returns the report on a challenge.
 fn report(challenge: &dyn ChallengeType) -> Vec<Finding> {
     check(challenge, &CheckPlan::default(), &|| None, &|_| {})
 }

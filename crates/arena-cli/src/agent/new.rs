@@ -30,7 +30,6 @@ fn template(language: Language) -> (File, File) {
     }
 }
 
-/// Creates the folder and writes its files.
 pub fn run(args: &NewAgentArgs, style: Style) -> Result<(), Failure> {
     let folder = &args.folder;
     let files = files(args)?;
@@ -61,7 +60,6 @@ pub fn run(args: &NewAgentArgs, style: Style) -> Result<(), Failure> {
     ))
 }
 
-/// Returns the files of the folder.
 fn files(args: &NewAgentArgs) -> Result<Vec<File>, Failure> {
     let language = args.language;
     let (empty, protocol) = template(language);

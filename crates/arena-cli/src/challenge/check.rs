@@ -24,7 +24,6 @@ const INDENT: &str = "                 ";
 /// The name of the check that plays matches of the folder's bots. All other checks are pure.
 const BOTS: &str = "bots";
 
-/// Runs all checks and prints the findings.
 pub fn run(args: &CheckChallengeArgs, style: Style) -> Result<(), Failure> {
     let options: Map<String, Value> = args.options.iter().cloned().collect();
     let found = find(&args.challenge, &options)?;
@@ -73,7 +72,6 @@ pub fn run(args: &CheckChallengeArgs, style: Style) -> Result<(), Failure> {
     Err(Failure::new(Exit::FaultyChallenge, format_args!("{name} has {faults}")))
 }
 
-/// Formats the findings for people.
 fn describe(findings: &[Finding]) -> String {
     let mut text = String::new();
     for Finding { check, severity, what, evidence, place } in findings {

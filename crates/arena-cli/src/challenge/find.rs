@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 use crate::exit::{Exit, Failure};
 use crate::scripts;
 
-/// A challenge that was found.
 pub struct FoundChallenge {
     /// The challenge, configured with the requested options.
     pub challenge: Arc<dyn ChallengeType>,
@@ -74,7 +73,6 @@ impl FoundChallenge {
         Some(Fault { what: fault.message, place: stack.iter().find_map(|line| place_in(line)), stack })
     }
 
-    /// Returns the challenge as a game of the match runner.
     pub fn game(&self) -> &'static GameType {
         match (&self.folder, arena_games::game(self.challenge.id())) {
             (None, Some(game)) => game,

@@ -25,7 +25,6 @@ const COMMON: [(&str, &str, bool); 6] = [
 const TYPESCRIPT: (&str, &str, bool) = ("index.ts", include_str!("template/index.ts"), false);
 const JAVASCRIPT: (&str, &str, bool) = ("index.js", include_str!("template/index.js"), false);
 
-/// Creates the folder.
 pub fn run(args: &NewArgs, style: Style) -> Result<(), Failure> {
     let folder = &args.folder;
     let name = name_of(folder)?;
@@ -65,7 +64,6 @@ pub fn run(args: &NewArgs, style: Style) -> Result<(), Failure> {
     ))
 }
 
-/// Returns the name of the challenge in a folder.
 fn name_of(folder: &Path) -> Result<String, Failure> {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let plain = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';

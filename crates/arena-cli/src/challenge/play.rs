@@ -111,7 +111,6 @@ fn play(
     sit_down(table, style, called_off)
 }
 
-/// Returns the arguments of a bot on a seat.
 fn bot_args(path: &str, args: &PlayChallengeArgs) -> BotArgs {
     BotArgs {
         agent: Some(path.to_owned()),

@@ -12,10 +12,8 @@ use crate::output::{Style, print};
 /// The declarations of all modules.
 pub const TYPES: &str = include_str!("template/arena.d.ts");
 
-/// The name of the declarations' file.
 const FILE: &str = "arena.d.ts";
 
-/// Writes the declarations to a folder.
 pub fn run(folder: &Path, style: Style) -> Result<(), Failure> {
     let path = folder.join(FILE);
     fs::create_dir_all(folder).and_then(|()| fs::write(&path, TYPES)).map_err(|error| cannot_write(&path, &error))?;

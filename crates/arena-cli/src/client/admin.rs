@@ -19,13 +19,11 @@ pub enum ExportError {
     /// The server didn't send the whole export.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// The export can't be written.
     #[error("cannot write the export: {0}")]
     Write(std::io::Error),
 }
 
 impl Arena {
-    /// Returns a client with the administrator's token.
     pub fn administered(self, token: &str) -> Arena {
         Arena { key: Some(token.to_owned()), credential: Credential::Administrator, from: None, ..self }
     }

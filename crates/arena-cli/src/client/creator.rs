@@ -5,7 +5,6 @@ use serde_json::json;
 use super::{Answer, Arena, CallError, Credential, path};
 
 impl Arena {
-    /// Returns a client with the key of a session's creator.
     pub fn created_by(self, key: &str) -> Arena {
         Arena { key: Some(key.to_owned()), credential: Credential::Creator, from: None, ..self }
     }
@@ -20,7 +19,6 @@ impl Arena {
         self.post(&of(session, "unlist"), json!({}))
     }
 
-    /// Gets the invites of a session's free seats.
     pub fn free_invites(&self, session: &str) -> Result<Answer, CallError> {
         self.get(&of(session, "invites"), &[], None)
     }

@@ -21,7 +21,6 @@ pub struct Stream {
 pub struct StreamEvent {
     /// The event's id. A new stream can resume after it. Absent if the server doesn't support resuming.
     pub id: Option<String>,
-    /// The event's content.
     pub data: Value,
 }
 

@@ -41,22 +41,16 @@ pub struct Account<'a> {
 /// A finished game.
 #[derive(Debug)]
 pub struct DemoGame {
-    /// The id of the game's session.
     pub session: String,
     /// The game's seats, in the order of joining.
     pub seats: Vec<SeatAccount>,
 }
 
-/// A seat of a finished game.
 #[derive(Debug)]
 pub struct SeatAccount {
-    /// The name of the bot on the seat.
     pub bot: &'static str,
-    /// The bot's score.
     pub score: SeatScore,
-    /// The bot's guess.
     guess: String,
-    /// The operator's evaluation of the guess.
     outcome: GuessOutcome,
 }
 
@@ -75,7 +69,6 @@ struct SessionState {
     scores: Vec<SeatScore>,
 }
 
-/// Scores of one seat.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct SeatScore {
     /// 1 if the opponent guessed no number of this bot's set except the shared numbers.

@@ -16,7 +16,6 @@ use crate::house::play::{Manner, play};
 use crate::house::seat::TakenSeat;
 use crate::house::unless_stopped;
 
-/// A shown game, with its players.
 #[derive(Debug)]
 struct Shown {
     challenge: &'static str,

@@ -27,7 +27,6 @@ impl Row {
 }
 
 impl Standings {
-    /// Counts a game.
     pub fn add(&mut self, game: &DemoGame) {
         for seat in &game.seats {
             for (row, _) in self.rows.iter_mut().zip(&BOTS).filter(|(_, bot)| bot.name == seat.bot) {

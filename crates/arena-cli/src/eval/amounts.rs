@@ -43,7 +43,6 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// Formats an amount against its cap.
 pub fn of_cap(amount: String, cap: Option<String>) -> String {
     match cap {
         Some(cap) => format!("{amount} of {cap}"),

@@ -46,7 +46,6 @@ pub fn run(args: &CallsArgs, style: Style) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The failure of a list: of the folder, or of an argument.
 enum ListError {
     Folder(FolderError),
     Argument(Failure),
@@ -165,7 +164,6 @@ fn show(run: &EvalRun, key: &str, style: Style) -> Result<(), Failure> {
     print(&printable(&describe(&call, &earlier, text(&call.system), text(&call.tools))))
 }
 
-/// Formats a call as text.
 fn describe(call: &CallRecord, earlier: &[CallRecord], system: &str, tools: &str) -> String {
     let usage = &call.reply.usage;
     let seat = call.seat.map_or_else(|| "judge".to_owned(), |seat| format!("seat {}", seat + 1));

@@ -10,25 +10,21 @@ use serde::{Deserialize, Serialize};
 use super::amounts::{dollars, duration, of_cap, thousands, tokens};
 use crate::output::counted;
 
-/// The file in the folder of a run.
 const FILE: &str = "status.json";
 
 /// The age from which a status counts as left behind by a process that was killed, in milliseconds. A running process
 /// writes every two seconds.
 const STALE_MS: i64 = 15_000;
 
-/// The progress of a run at a time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LiveStatus {
     /// The time in milliseconds since 1970.
     pub time: i64,
-    /// The state of the process.
     pub state: LiveState,
     /// The duration of this invocation in seconds.
     pub seconds: f64,
     /// The number of games of the plan.
     pub games: u64,
-    /// The number of finished games.
     pub finished: u64,
     /// The number of games that were finished before this invocation.
     pub finished_before: u64,
@@ -46,33 +42,25 @@ pub struct LiveStatus {
     pub tokens: u64,
     /// The cost of the whole run in US dollars.
     pub usd: f64,
-    /// The models.
     pub models: Vec<LiveModel>,
     /// The URL of the arena that hosts the games, if it isn't this process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
 
-/// The progress of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveModel {
-    /// The name in tables.
     pub name: String,
-    /// The number of answered calls.
     pub calls: u64,
     /// The number of concurrent calls that the endpoint gets at most at this time.
     pub concurrency: u64,
-    /// The reason of the pause, if the model is paused.
     pub paused: Option<String>,
 }
 
-/// The state of the process that plays a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LiveState {
-    /// Games are in progress.
     Running,
-    /// All games are finished.
     Complete,
     /// The user stopped the run.
     Interrupted,
@@ -80,12 +68,10 @@ pub enum LiveState {
     Cap(String),
     /// All games without paused models are finished.
     Paused,
-    /// An error ended the run.
     Failed,
 }
 
 impl LiveState {
-    /// Returns the state after the end of a run.
     pub fn of(end: &RunEnd) -> LiveState {
         match end {
             RunEnd::Complete => LiveState::Complete,
@@ -97,7 +83,6 @@ impl LiveState {
 }
 
 impl LiveStatus {
-    /// Returns the progress at `time`.
     pub fn of(progress: &Progress, finished_before: u64, time: i64, state: LiveState) -> LiveStatus {
         let usage = &progress.spent.usage;
         let model = |model: &arena_eval::ModelProgress| LiveModel {
@@ -125,8 +110,7 @@ impl LiveStatus {
         }
     }
 
-    /// Writes the status to the folder of its run. A failure is ignored: the journal reports a full disk, and nothing
-    /// else depends on this file.
+    /// A failure is ignored: the journal reports a full disk, and nothing else depends on this file.
     pub fn write(&self, dir: &Path) {
         let Ok(text) = serde_json::to_vec(self) else { return };
         // A reader must not see half a file.
@@ -136,7 +120,6 @@ impl LiveStatus {
         }
     }
 
-    /// Reads the status from the folder of a run, if there is one.
     pub fn read(dir: &Path) -> Option<LiveStatus> {
         serde_json::from_slice(&fs::read(dir.join(FILE)).ok()?).ok()
     }
@@ -211,7 +194,6 @@ pub mod tests {
 
     use super::*;
 
-    /// Returns a status in the middle of a run.
     pub fn status() -> LiveStatus {
         let model = |name: &str, paused: Option<&str>| LiveModel {
             name: name.to_owned(),

@@ -41,7 +41,6 @@ pub fn table(agents: &[&str], challenges: &[&str], cell: impl Fn(usize, usize) -
     table.right(1..header.len()).to_string()
 }
 
-/// Draws the numbers of games of a plan.
 pub fn games(plan: &EvalPlan) -> String {
     let Matrix(all) = Matrix::of(plan, |_| true);
     table(&agents(plan), &challenges(plan), |agent, challenge| all[agent][challenge].to_string())

@@ -14,7 +14,6 @@ use crate::args::PlanEvalArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, note, print, printable};
 
-/// The number of games that a pilot has in progress.
 const PILOT_OPEN_GAMES: usize = 100;
 
 /// The time in which a pilot repeats a failing call.
@@ -114,7 +113,6 @@ fn details(plan: &EvalPlan) -> String {
     format!("challenges: {}\nseeds: {seeds} for each challenge\ncaps: {caps}", challenges.join(", "))
 }
 
-/// Returns an estimate as sentences.
 fn sentence(estimate: &Estimate, budget: &BudgetSpec) -> String {
     let usd = match estimate.usd {
         Some(usd) => format!("{} USD", of_cap(dollars(usd), budget.usd.map(dollars))),

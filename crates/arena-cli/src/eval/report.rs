@@ -31,7 +31,6 @@ pub fn run(args: &ReportEvalArgs, style: Style) -> Result<(), Failure> {
     print_tables(&run)
 }
 
-/// Prints all tables of a report.
 pub fn print_tables(run: &EvalRun) -> Result<(), Failure> {
     for table in report(run).tables() {
         print(&draw(&table))?;

@@ -12,7 +12,6 @@ use super::{load, matrix, refused, resume_line, title};
 use crate::exit::Failure;
 use crate::output::{Style, counted, print, printable, utc};
 
-/// The largest number of void games to list.
 const MOST_VOIDS: usize = 5;
 
 pub fn run(dir: &Path, style: Style) -> Result<(), Failure> {

@@ -25,7 +25,6 @@ const LINE: Duration = Duration::from_secs(10);
 /// The largest number of models below the bar. A terminal has few lines.
 const MOST_MODELS: usize = 12;
 
-/// Shows the progress of a run.
 pub struct EvalWatcher<'w> {
     style: Style,
     dir: &'w Path,
@@ -43,7 +42,6 @@ pub struct EvalWatcher<'w> {
 }
 
 impl<'w> EvalWatcher<'w> {
-    /// Creates the display. `finished_before` is the number of games that were finished before.
     pub fn new(style: Style, dir: &'w Path, budget: BudgetSpec, games: u64, finished_before: u64) -> EvalWatcher<'w> {
         let target = if style == Style::Json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(Some(games), target);

@@ -33,7 +33,6 @@ const IDLE_ANSWERS: u32 = 5;
 const REMINDER: &str = "There are no new messages, and the game ends soon if no player acts. Act now by calling a tool \
                         of the rules, or wait again.";
 
-/// A language model in one fork.
 pub struct ForkModel {
     model: String,
     endpoint: Endpoint,

@@ -24,14 +24,11 @@ const MAX_DEADLINES: u32 = 1000;
 /// The number of reminders of a player without an action.
 const MAX_REMINDERS: u32 = 3;
 
-/// An agent that plays a seat of a fork.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ForkAgent {
-    /// The house bot of the challenge.
     House(Strength),
     /// A bot that chooses among valid actions at random.
     Random,
-    /// A language model.
     Model(ModelAddress),
 }
 
@@ -99,7 +96,6 @@ pub struct ForkAnswer {
     pub waits: bool,
 }
 
-/// A player of a fork.
 pub trait ForkPlayer {
     /// Returns the next steps. `is_reminded` is true if no player has anything else to do.
     ///
@@ -111,7 +107,6 @@ pub trait ForkPlayer {
     fn learn(&mut self, steps: &[Step], results: &[Result<(), String>]);
 }
 
-/// A bot on a seat.
 struct BotSeat {
     bot: Box<dyn Bot>,
     operator: Vec<Message>,
@@ -220,7 +215,6 @@ fn is_ready(table: &ForkTable, seat: &LoopSeat, number: usize) -> bool {
     !seat.waits || table.messages()[seat.heard..].iter().any(is_news)
 }
 
-/// Asks a player for steps, and takes them.
 fn take_turn(
     table: &mut ForkTable,
     seat: &mut LoopSeat,

@@ -22,7 +22,6 @@ pub struct ForkTable {
     challenge: Arc<dyn ChallengeType>,
     session: Session,
     messages: Vec<ChatMessage>,
-    /// The last index of each channel.
     last: BTreeMap<Channel, u64>,
     players: Vec<InviteCode>,
     names: Vec<String>,
@@ -99,7 +98,6 @@ impl ForkTable {
             && redact(message, Viewer::Player(self.players[seat]), false, false).is_readable()
     }
 
-    /// Returns true if the player sent the message.
     pub fn is_own(&self, message: &ChatMessage, seat: usize) -> bool {
         message.from == Party::Player(self.players[seat])
     }
@@ -174,7 +172,6 @@ impl ForkTable {
         Ok(())
     }
 
-    /// Applies a transition.
     fn take(&mut self, transition: Transition) {
         if let After::Changed(after) = transition.after {
             self.session = *after;

@@ -43,14 +43,12 @@ const FORM_PATIENCE: Duration = Duration::from_secs(15);
 
 /// A bot that plays with visitors.
 enum Opponent {
-    /// The bot of a built-in challenge.
     Builtin(String, Strength),
     /// The bot of a scripted challenge, which fills its forms.
     Filler(String, Box<DeclaredForms>),
 }
 
 impl Opponent {
-    /// Returns the opponent for a challenge, or `None` if there is none.
     fn find(challenge: &str, strength: Strength) -> Option<Opponent> {
         arena_house::info(challenge, strength).map(|_| Opponent::Builtin(challenge.to_owned(), strength))
     }
@@ -125,14 +123,12 @@ pub fn random_number() -> Result<u64, CallError> {
     Ok(u64::from_str_radix(&random_hex()?[..16], 16).unwrap_or_default())
 }
 
-/// Returns the ids of the built-in challenges that have opponents.
 fn challenges() -> impl Iterator<Item = String> {
     arena_games::challenges()
         .filter(|challenge| Opponent::find(challenge, Strength::Normal).is_some())
         .map(str::to_owned)
 }
 
-/// The bots' identities on a server.
 struct Identities {
     /// True if the server has authentication mode.
     signs: bool,
@@ -202,7 +198,6 @@ pub async fn open(
     started.map(drop).map_err(no_thread)
 }
 
-/// Takes a seat and starts the thread that plays it.
 fn start(
     arena: &Arena,
     identities: &mut Identities,

@@ -21,7 +21,6 @@ const TURNS: u64 = 50;
 /// The time to retry a failing endpoint, in seconds. It is short, because a person waits.
 const PATIENCE_S: u64 = 30;
 
-/// A language model with its budget.
 pub struct HouseModel {
     name: String,
     args: ModelArgs,

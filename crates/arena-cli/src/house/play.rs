@@ -35,7 +35,6 @@ pub struct Manner<'a> {
 /// The messages of a channel that a bot receives.
 struct BotInbox {
     messages: Vec<Message>,
-    /// The index of the next message.
     next: u64,
     /// True if messages are dropped after the bot has received them.
     drops: bool,
@@ -46,7 +45,6 @@ impl BotInbox {
         BotInbox { messages: Vec::new(), next: 1, drops }
     }
 
-    /// Reads the new messages of the channel and returns them.
     fn receive(
         &mut self,
         read: impl Fn(Read) -> Result<Answer, CallError>,

@@ -12,18 +12,14 @@ pub const WAIT_S: u8 = 2;
 /// The number of sessions in which a bot searches for its own.
 const SEARCHED_SESSIONS: u32 = 100;
 
-/// A bot's seat.
 #[derive(Debug)]
 pub struct TakenSeat {
-    /// The client of this player.
     pub arena: Arena,
-    /// The id of the seat's session.
     pub session: String,
     /// The invite, which is the player's public name.
     pub invite: String,
 }
 
-/// The answer to a join.
 #[derive(Debug, Deserialize)]
 struct JoinedSession {
     #[serde(rename = "ChallengeID")]
@@ -45,7 +41,6 @@ struct RecentSession {
     state: RecentState,
 }
 
-/// The state of a session in the list of sessions.
 #[derive(Debug, Deserialize)]
 pub struct RecentState {
     /// `open` while the session waits for players.

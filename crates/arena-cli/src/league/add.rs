@@ -37,7 +37,6 @@ pub fn add(context: &LeagueContext, args: &AddArgs, style: Style) -> Result<(), 
     Ok(())
 }
 
-/// Returns the agents of the arguments with their names.
 fn find(args: &AddArgs) -> Result<Vec<Agent>, Failure> {
     let mut texts = args.agents.clone();
     // A last argument `NAME=` without a path is the name for the command line.

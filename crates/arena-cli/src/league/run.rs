@@ -20,7 +20,6 @@ use crate::matches::settings::{self, search_path};
 use crate::output::{Style, counted, note, print, printable};
 use crate::tournament::{failed, workers};
 
-/// Plays a league.
 pub fn run(context: &LeagueContext, args: &RunLeagueArgs, style: Style) -> Result<(), Failure> {
     let began = Instant::now();
     workers::check_league(args)?;

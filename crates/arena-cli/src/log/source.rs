@@ -21,7 +21,6 @@ const ON_SERVERS: &str = "/log";
 /// The arena's keys, below a server's address.
 const KEYS: &str = "/.well-known/arena.json";
 
-/// The name of the checkpoint in a log.
 pub const CHECKPOINT: &str = "checkpoint";
 
 /// The name of a copy of the arena's keys in a log's folder.
@@ -30,7 +29,6 @@ pub const KEYS_FILE: &str = "arena.json";
 /// The maximum size of the file with the arena's keys, in bytes.
 const KEYS_BYTES: u64 = 1 << 20;
 
-/// The place of a log's files.
 pub struct LogSource {
     place: LogPlace,
     /// The failure of the last request, with its exit code.
@@ -111,7 +109,6 @@ pub struct GivenRecordKeys {
 
 /// The key of a log that a user trusts.
 pub struct GivenLogKey {
-    /// The key.
     pub key: NoteKey,
     /// The handovers in the same file.
     pub handovers: Vec<KeyHandover>,
@@ -219,7 +216,6 @@ impl LogSource {
         }
     }
 
-    /// Converts the error of reading the log.
     pub fn explain(&self, error: &LogError) -> Failure {
         if let (LogError::Unavailable { .. }, Some(failure)) = (error, self.failed.borrow_mut().take()) {
             return failure;

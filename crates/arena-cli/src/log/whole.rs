@@ -18,7 +18,6 @@ use crate::verify::check::{FilePart, SoundFile};
 /// The newest checkpoint of a log, with its verified signatures.
 #[derive(Debug, Clone)]
 pub struct LogHead {
-    /// The checkpoint.
     pub checkpoint: SignedCheckpoint,
     /// The key whose signature was verified; `None` if no key is known.
     pub key: Option<NoteKey>,
@@ -106,7 +105,6 @@ pub struct LoggedSession {
 /// A record from before the removal of its session.
 #[derive(Debug, Clone)]
 pub struct FormerRecord {
-    /// The hash of the record.
     pub hash: Hash,
     /// The hash of the leaf of the end.
     pub end_leaf: Option<Hash>,
@@ -117,25 +115,18 @@ pub struct FormerRecord {
 /// The number of leaves of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct LeafCounts {
-    /// Creations of sessions.
     pub created: u64,
-    /// Ends of sessions.
     pub ended: u64,
-    /// Removals of sessions.
     pub removed: u64,
-    /// Exclusions of sessions.
     pub excluded: u64,
     /// Record keys.
     pub keys: u64,
 }
 
-/// A log that was read completely.
 pub struct WholeLog {
     /// The checkpoint.
     pub head: LogHead,
-    /// The sessions.
     pub sessions: BTreeMap<SessionId, LoggedSession>,
-    /// The number of leaves of each kind.
     pub counts: LeafCounts,
     /// The handovers in the leaves, and those that the log's owner publishes.
     pub handovers: Vec<KeyHandover>,
@@ -243,7 +234,6 @@ impl WholeLog {
         if is_creation { leaves.created } else { leaves.ended }
     }
 
-    /// Returns the proof that the log contains a leaf.
     pub fn prove(&self, leaf: u64) -> Option<TlogProof> {
         let path = self.tree.inclusion_path(leaf, self.size())?;
         Some(TlogProof { extra: Vec::new(), index: leaf, path, checkpoint: self.head.checkpoint.clone() })

@@ -14,15 +14,12 @@ use crate::output::{Table, counted, printable};
 /// The number of stderr lines shown for a disqualified agent.
 const LINES: usize = 5;
 
-/// The total score of several games.
 pub struct TotalScore {
     agents: Vec<AgentScore>,
     games: usize,
-    /// The number of void games.
     void: usize,
 }
 
-/// The results of one agent's games.
 struct AgentScore {
     name: String,
     wins: u32,
@@ -55,7 +52,6 @@ impl AnswerErrors {
         AnswerErrors { check, answers: 0, faulty: 0, refused: 0, first: None }
     }
 
-    /// Counts the answers of a game.
     fn add(&mut self, log: &OwnerLog) {
         self.answers += log.answers;
         self.faulty += log.faults.len() as u32;
@@ -79,7 +75,6 @@ impl AnswerErrors {
 }
 
 impl TotalScore {
-    /// Creates an empty score for these agents.
     pub fn new(agents: &[Agent]) -> TotalScore {
         let line = |agent: &Agent| AgentScore {
             name: agent.name.clone(),
@@ -93,7 +88,6 @@ impl TotalScore {
         TotalScore { agents: agents.iter().map(line).collect(), games: 0, void: 0 }
     }
 
-    /// Returns the number of games played.
     pub fn games(&self) -> usize {
         self.games + self.void
     }

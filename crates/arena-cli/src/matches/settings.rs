@@ -48,12 +48,10 @@ pub fn find_agent(text: &str) -> Result<Agent, Failure> {
     Ok(agent)
 }
 
-/// Creates the agent that runs a command line.
 pub fn find_command(words: &[String]) -> Result<Agent, Failure> {
     Agent::command(words, &search_path()).map_err(|error| Failure::caused(Exit::NoAgent, &error))
 }
 
-/// Returns the search path for programs.
 pub fn search_path() -> String {
     std::env::var("PATH").unwrap_or_default()
 }
@@ -133,7 +131,6 @@ pub fn check_players(options: &Map<String, Value>, agents: usize) -> Result<(), 
     }
 }
 
-/// Starts a game with this number of agents.
 fn try_seat(game: &'static GameType, options: &Map<String, Value>, agents: usize) -> Result<Box<dyn AnyGame>, Failure> {
     let seed = Seed::from_number(0);
     start(game, options, Setup { agents: arena_match::agent_ids(&seed, agents), seed })
@@ -160,7 +157,6 @@ pub fn launcher() -> Launcher {
     Launcher::this_program(LAUNCH)
 }
 
-/// Returns the sandbox of agent processes.
 pub fn confinement(args: &SandboxArgs) -> Result<Confinement, Failure> {
     let missing = args.expose.iter().find(|path| !path.exists());
     if let Some(path) = missing {

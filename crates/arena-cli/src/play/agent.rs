@@ -10,7 +10,6 @@ use crate::matches::settings::search_path;
 /// The beginning of an agent that is a language model.
 const MODEL: &str = "model:";
 
-/// An agent as the user names it.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AgentSpec<'a> {
     /// A file, a folder, a URL, or a chess engine.

@@ -42,7 +42,6 @@ pub struct BotPlayer {
     log: Option<(PathBuf, OutputFile)>,
 }
 
-/// The outcome of a bot's play.
 enum Course {
     Over,
     /// The server refused an answer or disqualified the bot.

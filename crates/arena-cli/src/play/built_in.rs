@@ -22,7 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// After the end of the bot's play: the time to wait for the session's result.
 const LAST_NEWS: Duration = Duration::from_secs(20);
 
-/// A built-in agent as a player.
 pub struct BuiltInPlayer {
     agent: BuiltIn,
 }

@@ -23,8 +23,7 @@ const REST: Duration = Duration::from_secs(1);
 /// The first and the longest pause after a broken connection; each is twice as long as the one before.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
-/// Starts a thread that follows a channel of a session. The thread ends when the session ends, the inbox is dropped, or
-/// the program exits.
+/// Starts a thread, which ends when the session ends, the inbox is dropped, or the program exits.
 pub fn follow(arena: &Arena, session: &str, kind: ChannelKind, events: Sender<InboxEvent>) -> io::Result<()> {
     let channel = match kind {
         ChannelKind::Operator => format!("challenge_{session}"),

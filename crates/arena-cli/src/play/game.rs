@@ -28,18 +28,13 @@ pub enum Said {
         disqualified: String,
         /// The reason, as a code of the protocol.
         reason: String,
-        /// Further details of the disqualification.
         #[serde(default)]
         detail: String,
     },
     /// The end of the game.
     Result { result: GameOutcome },
     /// The rejected parts of an answer.
-    Rejected {
-        epoch: u64,
-        /// The rejected actions, with reasons.
-        rejected: Vec<RejectedPart>,
-    },
+    Rejected { epoch: u64, rejected: Vec<RejectedPart> },
     /// The public state, in games in which the players to move receive more than the public state.
     Public {
         public_state: Map<String, Value>,
@@ -49,13 +44,11 @@ pub enum Said {
     },
 }
 
-/// The outcome of a game.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct GameOutcome {
     /// The reason why the game ended, such as `CHECKMATE`; `TAINTED` if disqualifications left too few players.
     #[serde(default)]
     pub termination: String,
-    /// The number of epochs.
     #[serde(default)]
     pub epochs: u64,
     /// The points of each agent, by id.
@@ -66,13 +59,11 @@ pub struct GameOutcome {
     pub winners: Vec<String>,
 }
 
-/// A rejected action.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct RejectedPart {
     /// The index of the action in the answer's list; `None` if the whole list was rejected.
     #[serde(default)]
     pub index: Option<usize>,
-    /// The reason for the rejection.
     pub reason: String,
 }
 

@@ -24,16 +24,13 @@ const NEWS: Duration = Duration::from_secs(20);
 
 /// The player of a seat.
 pub enum Sitter {
-    /// The person at the keyboard.
     Person,
     Bot(Box<BotPlayer>),
 }
 
-/// An event for the keyboard.
 enum KeyboardEvent {
     /// An event for a seat of the keyboard, with the seat's index in the keyboard's list.
     Next(usize, Result<Next, Failure>),
-    /// The session has ended.
     Over(Ending),
     /// The bot on a seat, from 1, has failed.
     BotFailed(usize, Failure),
@@ -131,7 +128,6 @@ fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> Result<thread::Jo
         .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot start a thread: {error}")))
 }
 
-/// The keyboard and its seats.
 struct Keyboard {
     own: Vec<Own>,
     /// The index of the selected seat in the list.

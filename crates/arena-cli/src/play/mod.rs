@@ -67,16 +67,12 @@ impl Mind {
     }
 }
 
-/// The end of a play without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PlayEnd {
-    /// The player stayed to the end of the session.
     ToTheEnd,
-    /// The player left before the end of the session.
     Left,
 }
 
-/// Takes a seat and plays.
 pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> {
     // Bots and models are checked before the seat is taken, since a seat can't be given back.
     let mut mind = Mind::of(&args)?;

@@ -46,7 +46,6 @@ const FAREWELL: &str = "This seat has stopped playing: it will not act or answer
 /// The number of characters in the mark of a fence.
 const MARK: usize = 12;
 
-/// A language model as a player.
 pub struct Model {
     name: String,
     /// The option that names the model, such as `--model NAME`.
@@ -223,7 +222,6 @@ impl Model {
         }
     }
 
-    /// Requests one answer from the model.
     fn ask(
         &mut self,
         system: &str,
@@ -389,7 +387,6 @@ impl Model {
     }
 }
 
-/// Returns the seat as the prompts describe it.
 fn seating(seat: &PlayerSeat) -> Seating<'_> {
     Seating {
         challenge: &seat.metadata.name,

@@ -26,7 +26,6 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChannelKind {
-    /// The operator channel.
     Operator,
     Chat,
 }
@@ -34,11 +33,9 @@ pub enum ChannelKind {
 /// A message visible to the player.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InboxMessage {
-    /// The message's channel.
     pub channel: ChannelKind,
     /// The message's index in the channel, from 1.
     pub index: u64,
-    /// The sender.
     pub from: String,
     /// The recipient; all players if `None`.
     pub to: Option<String>,
@@ -69,7 +66,6 @@ impl From<InboxMessage> for SeenMessage {
     }
 }
 
-/// The end of a session.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Ending {
@@ -93,7 +89,6 @@ impl Ending {
     }
 }
 
-/// An event of an inbox.
 #[derive(Debug)]
 pub enum InboxEvent {
     Message(InboxMessage),
@@ -103,17 +98,14 @@ pub enum InboxEvent {
     Lost(CallError),
     /// A line of input; `None` at the end of input.
     Typed(Option<String>),
-    /// The person leaves.
     Leave,
 }
 
-/// The next event for a player.
 #[derive(Debug, PartialEq)]
 pub enum Next {
     Message(InboxMessage),
     /// A line of input; `None` at the end of input.
     Typed(Option<String>),
-    /// The person leaves.
     Leave,
     /// The session has ended, and all messages were read.
     Over,
@@ -121,7 +113,6 @@ pub enum Next {
     Nothing,
 }
 
-/// The inbox for a seat's events.
 pub struct Inbox {
     events: Receiver<InboxEvent>,
     /// Unread messages.

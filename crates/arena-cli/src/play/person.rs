@@ -61,7 +61,6 @@ pub fn play(seat: &mut PlayerSeat, inbox: &mut Inbox, style: Style) -> Result<Pl
     Ok(PlayEnd::Left)
 }
 
-/// Executes a line of input.
 pub(super) fn obey(seat: &mut PlayerSeat, line: &str, voice: &mut Voice) -> Result<PlayEnd, Failure> {
     let refused = match Typed::read(line, seat.metadata.methods.iter().map(|method| method.name.as_str())) {
         Typed::Nothing => None,
@@ -169,8 +168,7 @@ impl GameSetup {
         text.trim_end().to_owned()
     }
 
-    /// Returns a player's side. The operator announces only the side of this seat; in chess, the opponent's side
-    /// follows from it.
+    /// The operator announces only the side of this seat; in chess, the opponent's side follows from it.
     fn side_of(&self, seat: &PlayerSeat, id: &str) -> Option<&'static str> {
         let is_white = self.side.as_deref().map(|side| side == "WHITE")?;
         Some(if is_white == (id == seat.you) { "WHITE" } else { "BLACK" })

@@ -26,15 +26,12 @@ const LISTS: [(Option<&str>, u64); 3] = [(None, 3), (Some("active"), 20), (Some(
 /// Number of sessions on a page, which is the maximum that servers allow.
 const PAGE: u32 = 100;
 
-/// The player's seat.
 pub struct PlayerSeat {
     /// The client of this seat. It retries requests while the server is unreachable.
     pub arena: Arena,
-    /// The session's id.
     pub session: String,
     /// The challenge type, such as `psi`.
     pub challenge: String,
-    /// The rules and methods of the challenge.
     pub metadata: ChallengeMetadata,
     /// The player's public name: the invite.
     pub you: String,
@@ -54,7 +51,6 @@ pub struct PlayerSeat {
 pub struct Refusal {
     /// The stable code for programs.
     pub code: Option<String>,
-    /// The message.
     pub error: String,
 }
 
@@ -77,7 +73,6 @@ struct JoinedSeat {
     key: Option<String>,
 }
 
-/// A session in a list.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed {
@@ -193,7 +188,6 @@ impl PlayerSeat {
         refusal(self.arena.say(&self.session, text, to))
     }
 
-    /// Returns true if the challenge has a method of this name.
     pub fn has_method(&self, name: &str) -> bool {
         self.metadata.methods.iter().any(|method| method.name == name)
     }
@@ -204,7 +198,6 @@ impl PlayerSeat {
         Ok(self.has_method("resign") && self.act("resign", reason)?.is_none())
     }
 
-    /// Returns the command to return to the seat.
     pub fn back(&self) -> &str {
         &self.back
     }
@@ -220,7 +213,6 @@ impl PlayerSeat {
         (0..seats).map(|seat| self.players.get(seat).cloned()).collect()
     }
 
-    /// Returns the public names of the joined players, by seat.
     pub fn joined(&self) -> &[String] {
         &self.players
     }
@@ -285,7 +277,6 @@ impl PlayerSeat {
         if ending.players.is_empty() { &self.players } else { &ending.players }
     }
 
-    /// Returns the result of the session as JSON.
     pub fn result(&self, ending: &Ending) -> Value {
         let players = self.players_at(ending);
         serde_json::json!({
@@ -300,8 +291,7 @@ impl PlayerSeat {
     }
 }
 
-/// Joins with an invite. Returns the session's list entry from before the join, if there was one, and the response to
-/// the join.
+/// Returns the session's list entry from before the join, if there was one, and the response to the join.
 fn join(arena: &Arena, invite: &str, args: &JoinArgs) -> Result<(Option<Listed>, JoinedSeat), Failure> {
     let known = match arena.find_invite(invite) {
         Ok(answer) => Some(answer.read::<Listed>()?),

@@ -9,9 +9,7 @@ pub enum Typed {
     Act(String, String),
     /// A chat message, to all or to the named player.
     Say(Option<String>, String),
-    /// A request for help.
     Help,
-    /// A request to leave the seat.
     Quit,
     /// An invalid line; contains the error message.
     Wrong(String),

@@ -14,14 +14,12 @@ use arena_ratings::{AgentIndex, Results};
 /// The pair number of a game without a seed.
 const ALONE: u32 = u32::MAX;
 
-/// A game from a file.
 #[derive(Debug)]
 pub struct PlayedGame<'a> {
     /// The agents' names, in the order of seats. In games of two agents with sides, White comes first.
     pub names: &'a [&'a str],
     /// The agents' ranks, from 1 for the best; equal ranks are a draw.
     pub ranks: &'a [u32],
-    /// The game's seed, if known.
     pub seed: Option<&'a str>,
     /// The fingerprint of the moves, if known: see [`Games::alike`].
     pub alike: Option<u64>,
@@ -52,10 +50,8 @@ pub struct Games {
     pub void: u64,
 }
 
-/// The occurrences of a game.
 #[derive(Debug, Default)]
 struct Occurrences {
-    /// The number of times that the game counts.
     counted: u32,
     /// The last file that contains the game.
     source: u32,
@@ -64,7 +60,6 @@ struct Occurrences {
 }
 
 impl Games {
-    /// Begins the next file.
     pub fn begin_source(&mut self) {
         self.source += 1;
     }

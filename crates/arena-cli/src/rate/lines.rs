@@ -15,7 +15,6 @@ use super::games::{Games, PlayedGame};
 /// The maximum length of a line, in bytes. A file with a longer line contains no JSON lines.
 const LONGEST: u64 = 64 << 20;
 
-/// The kind of a JSON line.
 #[derive(Debug)]
 pub enum LineKind {
     /// The plan of a tournament, which is the first line of its journal.
@@ -30,27 +29,22 @@ pub enum LineKind {
     Fork,
     /// The standings that a tournament prints after its games.
     Standings,
-    /// Any other JSON.
     Other,
 }
 
 /// Further data of a result.
 #[derive(Debug, Default)]
 pub struct About {
-    /// The name of the game, if given.
     pub game: Option<String>,
-    /// The version of the game's rules, if given.
     pub rules_version: Option<u32>,
     /// True if an agent was disqualified.
     pub is_tainted: bool,
 }
 
-/// The error of a line.
 #[derive(Debug)]
 pub enum LineError {
     /// The line isn't valid JSON; for example, an incomplete line.
     NoJson,
-    /// The result is invalid; contains the reason.
     Result(String),
 }
 
@@ -91,8 +85,7 @@ struct GameText<'a> {
 struct MatchText<'a> {
     #[serde(borrow)]
     game: Text<'a>,
-    /// The version of the rules. Results written before rules had versions lack this field and count as the first
-    /// version.
+    /// Results written before rules had versions lack this field and count as the first version.
     rules_version: Option<u32>,
     #[serde(borrow)]
     scores: Vec<ScoreText<'a>>,

@@ -89,7 +89,6 @@ impl Tags {
 pub enum End {
     /// The file ends outside of tags and comments.
     Whole,
-    /// The file ends in the middle of a tag.
     InTag,
     /// The file ends in a comment. Contains the number, from 1, of the line on which the comment begins.
     InComment(usize),

@@ -13,13 +13,9 @@ pub const LEGEND: &str = "\
 Bradley-Terry rates all games at once, with 95 % intervals; agents of equal rank don't differ significantly. Elo
 rates game by game, in the order of the files.";
 
-/// Results and their ratings.
 pub struct Rated {
-    /// The sources of the results.
     pub sources: Sources,
-    /// The games.
     pub results: Results,
-    /// All ratings.
     pub table: RatingTable,
     /// True if the user requested the first seat's advantage.
     pub wants_advantage: bool,
@@ -45,7 +41,6 @@ impl Rated {
         format!("Ratings of {} agents from {games}: {}", self.results.agents(), kinds.join(", "))
     }
 
-    /// Returns the table for people.
     pub fn grid(&self) -> Grid {
         // Each group of agents has its own ranks.
         let has_groups = self.table.groups.len() > 1;
@@ -143,7 +138,6 @@ impl Rated {
         Grid { header: header.map(str::to_owned).to_vec(), rows: rows.collect() }
     }
 
-    /// Returns results and ratings as a JSON object.
     pub fn json(&self) -> Value {
         let rows: Vec<Value> = self
             .table
@@ -200,7 +194,6 @@ impl Rated {
         json
     }
 
-    /// Formats a group of connected agents as JSON.
     fn group_json(&self, group: &Group) -> Value {
         let mut json = json!({
             "names": group.agents.iter().map(|agent| self.name(*agent)).collect::<Vec<_>>(),
@@ -374,7 +367,6 @@ fn advantage_json(group: &Group) -> Option<Value> {
 
 /// The results between two agents, from the view of the first one.
 pub struct Versus<'a> {
-    /// The names of both agents.
     names: [&'a str; 2],
     /// Losses, draws and wins.
     counts: [u64; 3],

@@ -23,10 +23,8 @@ const BUFFER: usize = 64 << 10;
 /// The maximum number of games of a file that are named because they have two results.
 const MAX_CONFLICTS: usize = 10;
 
-/// Results of any number of files.
 #[derive(Debug, Default)]
 pub struct Sources {
-    /// The games in these files.
     pub games: Games,
     /// The number of files of each kind.
     pub files: Files,
@@ -68,17 +66,14 @@ pub struct Sources {
 /// The number of files of each kind with results.
 #[derive(Debug, Default, Clone, Copy, serde::Serialize)]
 pub struct Files {
-    /// Journals of tournaments.
     pub journals: u64,
     /// JSON lines, as matches and tournaments print them.
     pub json_lines: u64,
-    /// Replays of matches.
     pub replays: u64,
     /// Portable Game Notation.
     pub pgn: u64,
 }
 
-/// The type of a file.
 enum FileKind {
     /// A file with results, which have been added.
     Results,
@@ -425,7 +420,6 @@ impl Sources {
     }
 }
 
-/// Returns true if two files have the same content.
 fn is_same(one: &Path, two: &Path) -> io::Result<bool> {
     let open = |path: &Path| Ok::<_, io::Error>(BufReader::with_capacity(BUFFER, File::open(path)?));
     let (mut one, mut two) = (open(one)?, open(two)?);

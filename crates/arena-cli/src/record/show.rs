@@ -33,19 +33,15 @@ pub fn run(file: &Path, event: Option<u64>, style: Style) -> Result<(), Failure>
     }
 }
 
-/// Counts of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct RecordCounts {
-    /// Events of the chain.
     pub events: u64,
-    /// Messages of all events.
     pub messages: u64,
     /// Commitments without an opening.
     pub withheld: u64,
 }
 
 impl RecordCounts {
-    /// Counts the parts of a record.
     pub fn of(record: &Parsed) -> RecordCounts {
         let messages: usize = record.events.iter().map(|event| event.messages.len()).sum();
         let users = record.events.iter().filter(|event| event.user.is_some()).count();
@@ -74,7 +70,6 @@ fn event_json(record: &Parsed, event: &Event) -> serde_json::Value {
     json!({ "event": event, "contents": contents })
 }
 
-/// Returns the opened content of a message.
 fn content<'r>(record: &'r Parsed, message: &RecordedMessage) -> Option<&'r str> {
     record.openings.get(&message.opening()).map(|opening| opening.content.as_str())
 }
@@ -148,7 +143,6 @@ fn spelled<T: Serialize>(value: &T) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// Returns the table of the seats' results.
 fn result(record: &Parsed, end: &End) -> Table {
     let mut table = Table::new(&["seat", "invite", "user", "cause", "security", "utility"]).right([0, 4, 5]);
     for seat in 0..record.header.seats {

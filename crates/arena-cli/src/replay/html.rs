@@ -12,7 +12,6 @@ use super::{bad, open, open_file};
 use crate::exit::{Exit, Failure};
 use crate::output::{note, printable};
 
-/// The folder of assets in the export.
 const ASSETS_FOLDER: &str = "assets";
 
 /// The names of a replay's files in the folder of its page. The server uses the same names.

@@ -62,7 +62,6 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Returns the rules of adjudication in the arguments, if there are any.
 pub fn adjudication(args: &TournamentArgs) -> Result<Option<Adjudication>, Failure> {
     let draw = match &args.draw[..] {
         [] => None,

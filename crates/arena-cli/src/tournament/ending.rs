@@ -7,7 +7,6 @@ use crate::args::{SprtPart, TournamentArgs};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
-/// Returns the stopping rule in the arguments, if there is one.
 pub fn stop(args: &TournamentArgs) -> Result<Option<Stop>, Failure> {
     match (&args.sprt[..], args.until_margin) {
         ([], None) => Ok(None),

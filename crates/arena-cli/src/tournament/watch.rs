@@ -13,7 +13,6 @@ use super::tables;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Style, print, printable};
 
-/// Prints the progress of a tournament.
 pub struct Watcher {
     style: Style,
     table_every: usize,
@@ -51,7 +50,6 @@ impl Watcher {
         Watcher { style, table_every, bar, held: Vec::new() }
     }
 
-    /// Prints the plan and the folder.
     pub fn begin(&mut self, folder: &Path, record: &Record) -> Result<(), Failure> {
         if self.style == Style::Json {
             return Ok(());
@@ -76,7 +74,6 @@ impl Watcher {
         Ok(())
     }
 
-    /// Prints the result of a game in the journal.
     fn print_game(&mut self, record: &Record, number: usize) -> Result<(), Failure> {
         let Some(game) = record.game(number) else { return Ok(()) };
         let played = record.schedule.games_played();
@@ -119,7 +116,6 @@ impl Watcher {
         Ok(())
     }
 
-    /// Displays the number of workers and of games in progress.
     fn show_workers(&self, workers: usize, playing: usize) {
         let workers = if workers == 1 { "1 worker".to_owned() } else { format!("{workers} workers") };
         let text = format!(", {workers}, {playing} in progress");

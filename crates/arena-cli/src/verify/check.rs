@@ -29,13 +29,11 @@ pub const RECORD: &[u8] = b"{\"arenaRecord\":";
 
 /// The record keys that a user trusts, and those that handovers connect with them.
 pub struct GivenKeys {
-    /// The keys.
     pub keys: Vec<RecordPublicKey>,
     /// True if the arena may have newer keys, because these are from a file that it published.
     pub may_be_old: bool,
 }
 
-/// The rules, keys and log that files are checked with.
 pub struct Checks {
     built_in: BTreeMap<&'static str, Arc<dyn ChallengeType>>,
     scripts: Vec<LoadedScript>,
@@ -87,29 +85,22 @@ impl FilePart {
     }
 }
 
-/// A part that wasn't checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UncheckedPart {
-    /// The part.
     pub part: FilePart,
-    /// The reason, in words.
     pub reason: String,
 }
 
-/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileFormat {
-    /// The record of a session.
     Record,
-    /// The replay of a match.
     Replay,
 }
 
 /// The result for a file without a contradiction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SoundFile {
-    /// The format.
     pub format: FileFormat,
     /// The name of the challenge or game.
     pub game: String,
@@ -120,7 +111,6 @@ pub struct SoundFile {
     pub events: u64,
     /// The number of messages, or states of a replay.
     pub messages: u64,
-    /// The parts that were checked.
     pub checked: Vec<FilePart>,
     /// The parts that weren't checked, or not completely.
     pub unchecked: Vec<UncheckedPart>,
@@ -132,7 +122,6 @@ pub struct SoundFile {
     pub is_complete: bool,
 }
 
-/// The failed check of a file.
 #[derive(Debug)]
 pub struct FileFault {
     /// The failure, with the file's path.
@@ -173,7 +162,6 @@ impl Checks {
         Ok(Checks { built_in, scripts, keys, log, log_keys, limits })
     }
 
-    /// Returns the log.
     pub fn log(&self) -> Option<&WholeLog> {
         self.log.as_ref()
     }
@@ -490,7 +478,6 @@ fn place(error: &ReadError) -> (Option<usize>, Option<u64>) {
 }
 
 impl SoundFile {
-    /// Adds a part that wasn't checked.
     pub fn leave_out(&mut self, part: FilePart, reason: impl std::fmt::Display) {
         self.unchecked.push(UncheckedPart { part, reason: reason.to_string() });
     }

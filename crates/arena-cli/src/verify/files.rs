@@ -8,10 +8,8 @@ use arena_match::JOURNAL;
 
 use crate::exit::{Exit, Failure};
 
-/// The path that stands for stdin.
 pub const STDIN: &str = "-";
 
-/// Files to check.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct FilesToCheck {
     /// The paths: as given, and those in folders by name. [`STDIN`] occurs at most once.

@@ -45,7 +45,6 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Starts the driver on a free port.
     pub fn start() -> Driver {
         let folder = tempfile::tempdir().unwrap();
         // The driver chooses a port that is free in one address family, and ends if the port is in use in the other
@@ -272,7 +271,6 @@ impl Window<'_> {
         });
     }
 
-    /// Types a text into a field.
     #[track_caller]
     pub fn fill(&self, selector: &str, text: &str) {
         self.patiently(selector, || {
@@ -288,7 +286,6 @@ impl Window<'_> {
         self.post("actions", &json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": actions }] }));
     }
 
-    /// Presses a key while another key is held.
     #[track_caller]
     pub fn press_with(&self, held: char, key: char) {
         let actions = [("keyDown", held), ("keyDown", key), ("keyUp", key), ("keyUp", held)];

@@ -26,8 +26,7 @@ const MOST_TURNS: u64 = 20;
 /// The form on a challenge's page that starts a game against house bots.
 const AGAINST_HOUSE: &str = "form:has([name=against])";
 
-/// Counts the turns of the seat in `window.turns`. The next turn can begin between two looks at the page, so the page
-/// has to count.
+/// The next turn can begin between two looks at the page, so the page counts the turns in `window.turns`.
 const COUNT_TURNS: &str = "
     const isMine = () => document.title.startsWith('● Your move');
     let before = isMine();
@@ -65,7 +64,6 @@ struct Person<'d> {
     device: Device,
 }
 
-/// A game against house bots.
 struct HouseGame {
     challenge: &'static str,
     /// Options for a short game in JSON, for challenges with long games.
@@ -211,7 +209,6 @@ impl Person<'_> {
         }
     }
 
-    /// Chooses a value of a slider.
     #[track_caller]
     fn slide(&self, selector: &str) {
         if self.device == Device::Keyboard {

@@ -20,7 +20,6 @@ const RIGHT: char = '\u{e014}';
 const DOWN: char = '\u{e015}';
 const ENTER: char = '\u{e007}';
 
-/// Takes a seat on the page of an invite.
 #[track_caller]
 pub fn take_seat(window: &Window<'_>, url: &str, user: &str) {
     window.open(url);

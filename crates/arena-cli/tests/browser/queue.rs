@@ -15,7 +15,6 @@ fn join_queue(window: &Window<'_>, world: &World, accepts_house: bool) {
     window.click("form[action='/queue/psi'] button");
 }
 
-/// Returns the path of the page.
 #[track_caller]
 fn path(window: &Window<'_>) -> String {
     window.run("return location.pathname").as_str().unwrap().to_owned()

@@ -38,7 +38,6 @@ impl World {
         World::start(&data.join("store"), &["--config", &config])
     }
 
-    /// Returns the address of a page.
     pub fn page(&self, path: &str) -> String {
         format!("{}{path}", self.server.url)
     }

@@ -18,7 +18,6 @@ use crate::nodes::NodeHandle;
 /// The time limit for an operation, over all attempts. It is far longer than needed.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The number of addresses of clients.
 const ADDRESSES: u64 = 20;
 
 /// The pause before another attempt.
@@ -84,7 +83,6 @@ impl Field {
     }
 }
 
-/// A client.
 pub struct Caller<'f> {
     pub field: &'f Field,
     pub rng: TestRng,
@@ -113,7 +111,6 @@ impl<'f> Caller<'f> {
         }
     }
 
-    /// Returns an HTTP client of a node.
     pub fn client(&self, node: usize) -> Client {
         let client = self.field.handles[node].client();
         client.from_address(self.address.into()).patient_for(self.field.timeout)
@@ -247,7 +244,6 @@ impl<'f> Caller<'f> {
         }
     }
 
-    /// Returns a node's answer, if there is one.
     fn get(&self, node: usize, path: &str) -> Option<Value> {
         let authorization = self.key.as_ref().map(|key| format!("Bearer {key}"));
         let headers: Vec<(&str, &str)> = authorization.iter().map(|key| ("Authorization", key.as_str())).collect();

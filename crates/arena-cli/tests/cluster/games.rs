@@ -14,7 +14,6 @@ use crate::watch;
 /// The number of users behind all players. It is small, so that several nodes update the same standings at once.
 const USERS: u64 = 6;
 
-/// The behavior of players.
 #[derive(Debug, Clone, Copy)]
 pub struct Manners {
     /// True if players must sign their joins.

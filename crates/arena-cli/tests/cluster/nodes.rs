@@ -24,7 +24,6 @@ static POSTGRES: Mutex<Option<Postgres>> = Mutex::new(None);
 /// The address of a node that was never started.
 const NOWHERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1));
 
-/// The program under test.
 const THIS_PROGRAM: &str = env!("CARGO_BIN_EXE_arena");
 
 /// The settings of nodes that are attacked, besides those in `[limits]` of all nodes.
@@ -51,9 +50,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The configuration of an arena.
 pub struct Plan {
     pub nodes: usize,
-    /// The way in which nodes share the database.
     pub sharing: Sharing,
-    /// True if players must authenticate.
     pub auth: bool,
     /// True if each node connects to the database through a proxy.
     pub proxied: bool,
@@ -112,7 +109,6 @@ pub struct Cluster {
     standby: Option<Postgres>,
     url: String,
     folder: TempDir,
-    /// The program of nodes that start.
     program: PathBuf,
 }
 
@@ -140,7 +136,6 @@ struct Node {
     proxy: Option<Proxy>,
 }
 
-/// The parts of a node's command line.
 struct Command {
     program: PathBuf,
     args: Vec<String>,
@@ -212,7 +207,6 @@ impl Cluster {
         self.nodes[node].handle.client()
     }
 
-    /// Returns true if players must authenticate.
     pub fn auth(&self) -> bool {
         self.plan.auth
     }
@@ -291,7 +285,6 @@ impl Cluster {
         Command { program: self.program.clone(), args, environment }
     }
 
-    /// Returns the folder of scripted challenges.
     fn challenges(&self) -> PathBuf {
         self.folder.path().join("challenges")
     }
@@ -310,7 +303,6 @@ impl Cluster {
         self.nodes[node].process.as_ref().unwrap().memory("VmHWM")
     }
 
-    /// Waits until a node reports that it is ready.
     #[track_caller]
     pub fn until_ready(&self, node: usize) {
         let until = Instant::now() + TIMEOUT;
@@ -383,7 +375,6 @@ impl Cluster {
         self.folder.path().join(format!("clock {node}"))
     }
 
-    /// Returns the proxy between a node and the database.
     pub fn proxy(&self, node: usize) -> &Proxy {
         self.nodes[node].proxy.as_ref().unwrap()
     }

@@ -49,7 +49,6 @@ fn words(list: &Value) -> Vec<String> {
     list.as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned()).collect()
 }
 
-/// Returns a service's environment.
 fn environment(service: &Value) -> BTreeMap<String, String> {
     let all = service["environment"].as_object().unwrap();
     all.iter().map(|(name, value)| (name.clone(), with_secrets(value.as_str().unwrap()))).collect()

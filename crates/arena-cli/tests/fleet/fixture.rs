@@ -124,7 +124,6 @@ impl FleetFixture {
         self.worker_with(nats, args, &[])
     }
 
-    /// Starts a worker with these environment variables.
     pub fn worker_with(&self, nats: &NatsServer, args: &[&str], environment: &[(&str, &str)]) -> Running {
         // Workers use the fixture's folder for temporary files, so that the remains of killed workers are removed with it.
         let (url, folder) = (nats.url(), self.text(""));
@@ -189,7 +188,6 @@ impl FleetFixture {
     }
 }
 
-/// Waits for a program to end.
 #[track_caller]
 pub fn finish(mut child: Child) -> Run {
     let until = Instant::now() + TIMEOUT;

@@ -131,7 +131,6 @@ fn a_tournament_without_workers_waits_and_can_be_resumed() {
     fixture.assert_same();
 }
 
-/// Waits until the NATS server has a stream with this name.
 fn wait_for_stream(nats: &NatsServer, name: &str) {
     crate::fixture::runtime().block_on(async {
         let js = async_nats::jetstream::new(async_nats::connect(nats.url()).await.unwrap());

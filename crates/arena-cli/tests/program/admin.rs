@@ -27,7 +27,6 @@ impl AdminCommandFixture {
         run(&[&["admin"], args, &["--url", &self.server.url, "--data", data]].concat())
     }
 
-    /// Returns a command's output for people.
     #[track_caller]
     fn stdout_of(&self, args: &[&str]) -> String {
         let run = self.run(args);

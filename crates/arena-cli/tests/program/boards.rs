@@ -107,7 +107,6 @@ impl BoardFixture {
         checkpoint.text().lines().nth(1).and_then(|size| size.parse().ok()).unwrap_or_default()
     }
 
-    /// Waits until the log has this number of leaves.
     #[track_caller]
     fn wait_for_size(&self, size: u64) {
         let until = Instant::now() + TIMEOUT;
@@ -119,7 +118,6 @@ impl BoardFixture {
         assert_eq!(self.log_size(), size);
     }
 
-    /// Waits until the log has a leaf of this kind about a session.
     #[track_caller]
     fn wait_for_leaf(&self, session: &str, kind: &str) {
         let until = Instant::now() + TIMEOUT;

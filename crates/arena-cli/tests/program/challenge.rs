@@ -12,7 +12,6 @@ use tempfile::TempDir;
 
 use crate::program::{Run, arena, finished, run};
 
-/// The example challenges.
 const EXAMPLES: [&str; 4] = ["sealed-bid-auction", "expense-desk", "merger-talks", "safe-house"];
 
 fn root() -> PathBuf {
@@ -38,7 +37,6 @@ fn begin(folder: &TempDir, name: &str, more: &[&str]) -> String {
     path
 }
 
-/// Replaces a text in a file of a challenge.
 fn change(challenge: &str, file: &str, from: &str, to: &str) {
     let path = Path::new(challenge).join(file);
     let text = fs::read_to_string(&path).unwrap();

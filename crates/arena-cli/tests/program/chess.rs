@@ -11,10 +11,8 @@ use serde_json::{Value, json};
 
 use crate::program::run;
 
-/// The root of the checkout.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// The reader of the PGN.
 const READER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pgn/engines.py");
 
 /// Returns the first command of a page that begins with these words, as one line.

@@ -30,7 +30,6 @@ const TABLES: usize = 10;
 /// The number of clients that chat in the same session.
 const CHATTERS: usize = 4;
 
-/// The number of kills under load on one data folder.
 const KILLS_PER_FOLDER: usize = 10;
 
 /// The longest time under load before a kill.
@@ -129,7 +128,6 @@ impl Tally {
 
 // ---- the clients' requests and records ----
 
-/// The operation of a write.
 #[derive(Debug, Clone, PartialEq)]
 enum WriteKind {
     Create,
@@ -139,7 +137,6 @@ enum WriteKind {
     Guess(BTreeSet<u64>),
 }
 
-/// The state of a write.
 #[derive(Debug, Clone, PartialEq)]
 enum WriteState {
     /// Acknowledged, with this body.
@@ -193,7 +190,6 @@ fn happened<'w>(attempts: impl IntoIterator<Item = &'w Write>, times: usize) {
 #[derive(Debug)]
 struct ServerGone;
 
-/// The failure of a request.
 enum Failed {
     /// No connection: nothing was sent.
     Unsent,
@@ -527,7 +523,6 @@ impl Player<'_> {
 /// The moment of a kill under load.
 #[derive(Debug, Clone, Copy)]
 enum Death {
-    /// At any moment.
     AtOnce,
     /// Shortly after a request to stop, perhaps during the checkpoint of the database's log.
     WhileStopping,
@@ -720,7 +715,6 @@ impl Book {
     }
 }
 
-/// The contents of the server's lists.
 struct ServerLists {
     /// Sessions by id, in the public view.
     sessions: BTreeMap<String, Value>,

@@ -5,7 +5,6 @@ use serde_json::json;
 use crate::program::{Run, run_with};
 use crate::records::RecordFixture;
 
-/// A session that the program has created.
 struct CreatedSession {
     id: String,
     invites: Vec<String>,
@@ -21,7 +20,6 @@ fn create(fixture: &RecordFixture, options: &[&str]) -> CreatedSession {
     CreatedSession { id: text("id"), invites, key: text("creatorKey") }
 }
 
-/// Lets both players join.
 fn join(fixture: &RecordFixture, session: &CreatedSession) {
     for invite in &session.invites {
         fixture.server.client().join(invite).ok();

@@ -104,7 +104,6 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A piece of a page.
 #[derive(Debug, PartialEq)]
 enum Piece {
     /// A block of commands: the number of its first line, and its lines.
@@ -176,7 +175,6 @@ fn is_variable(word: &str) -> bool {
         .is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_'))
 }
 
-/// Removes a comment at the end of a line.
 fn without_comment(line: &str) -> &str {
     line.find("  # ").map_or(line, |at| &line[..at]).trim_end()
 }

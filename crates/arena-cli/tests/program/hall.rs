@@ -220,7 +220,6 @@ fn uploaded_agents_play_in_the_sandbox_and_keep_their_secrets() {
     assert_eq!(run(&["replay", "verify", &kept]).code, 0);
 }
 
-/// Uploads three agents.
 fn upload_three(fixture: &TournamentServerFixture) -> Vec<Value> {
     let upload = |salt| fixture.upload(&format!("filename=bot{salt}.py"), bot(salt).as_bytes());
     (1..=3).map(upload).collect()

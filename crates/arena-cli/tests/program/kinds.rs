@@ -15,7 +15,6 @@ use crate::program::run_with;
 /// The program that plays behind most interfaces.
 const PLAYER: &str = include_str!("../kinds/player.py");
 
-/// The endpoint's key.
 const KEY: &str = "sk-test-kinds";
 
 /// A server process, which is killed on drop.

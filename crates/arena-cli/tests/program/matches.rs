@@ -76,7 +76,6 @@ impl MatchFixture {
         self.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// Starts the binary.
     pub fn start(&self, args: &[&str]) -> Match {
         let mut command = arena(args);
         Match::start(command.env("TMPDIR", self.path().join("tmp")))
@@ -112,7 +111,6 @@ impl MatchFixture {
         assert_eq!(self.remains(), Vec::<String>::new());
     }
 
-    /// Waits until this number of agent processes run.
     #[track_caller]
     pub fn wait_for_processes(&self, count: usize) {
         let by = Instant::now() + TIMEOUT;
@@ -130,10 +128,8 @@ pub struct Match {
     began: Instant,
 }
 
-/// A finished run of the binary.
 #[derive(Debug)]
 pub struct Finished {
-    /// The exit code and the output.
     pub run: Run,
     pub took: Duration,
     /// The runner's peak resident memory without the pages of its file, which depend on the build and the system.

@@ -23,7 +23,6 @@ fn read_example(name: &str) -> String {
     fs::read_to_string(example(name)).unwrap()
 }
 
-/// Runs `promtool` with `input` as its stdin.
 fn promtool(args: &[&str], input: &str) -> Output {
     let mut tool = Command::new("promtool")
         .args(args)

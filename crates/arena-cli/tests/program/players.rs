@@ -94,7 +94,6 @@ impl Playing {
         }
     }
 
-    /// Waits for the process to end.
     #[track_caller]
     fn ends(mut self) -> Run {
         let until = Instant::now() + TIMEOUT;

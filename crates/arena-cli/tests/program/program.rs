@@ -45,7 +45,6 @@ pub fn arena_at(program: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// The outcome of a run.
 #[derive(Debug)]
 pub struct Run {
     pub code: i32,
@@ -62,7 +61,6 @@ impl Run {
     }
 }
 
-/// Runs the binary to its end.
 pub fn run(args: &[&str]) -> Run {
     run_with(args, &[])
 }
@@ -72,7 +70,6 @@ pub fn run_with(args: &[&str], environment: &[(&str, &str)]) -> Run {
     finished(arena(args).envs(environment.iter().copied()).output().unwrap())
 }
 
-/// Converts the output of a finished process.
 pub fn finished(output: Output) -> Run {
     Run {
         code: output.status.code().unwrap_or(-1),
@@ -185,7 +182,6 @@ impl Running {
         assert_eq!(self.ended().code(), Some(0));
     }
 
-    /// Returns an HTTP client of the server.
     pub fn client(&self) -> Client {
         Client::new(self.url.strip_prefix("http://").expect("an http address").parse().expect("an address"))
     }

@@ -34,7 +34,6 @@ for line in sys.stdin:
     print(json.dumps(reply), flush=True)
 "#;
 
-/// A folder with agents.
 pub struct AgentFolder(pub tempfile::TempDir);
 
 impl AgentFolder {
@@ -103,7 +102,6 @@ fn start(args: &[String]) -> Child {
     arena(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Waits until the journal has this number of lines.
 fn wait_for_lines(journal: &Path, lines: usize) {
     let until = Instant::now() + Duration::from_secs(60);
     while fs::read_to_string(journal).map_or(0, |text| text.lines().count()) < lines {

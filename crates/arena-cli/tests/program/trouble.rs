@@ -108,7 +108,6 @@ mod full_disk {
         invites: [String; 2],
         /// An invite of the other session, in which no player has joined.
         unused: String,
-        /// The messages in the session.
         said: Vec<String>,
     }
 

@@ -16,7 +16,6 @@ use maud::{Markup, PreEscaped, html as markup};
 use super::tables::{self, TextTable};
 use super::{ChallengeReport, Measure, Report};
 
-/// Returns the page.
 pub(super) fn html(report: &Report) -> String {
     let heading = format!("Evaluation {}", report.name);
     let games = &report.games;

@@ -8,7 +8,6 @@ use crate::plan::{AGAIN, EvalAgent, EvalAgentKind};
 use crate::record::{ChangeRecord, GameRecord, Judgment, VoidRecord};
 use crate::run_file::RunFile;
 
-/// An agent of the plan.
 pub(super) struct InputAgent<'r> {
     pub(super) name: &'r str,
     pub(super) kind: &'static str,
@@ -17,7 +16,6 @@ pub(super) struct InputAgent<'r> {
     pub(super) null_variant_of: Option<usize>,
 }
 
-/// A challenge of the plan.
 pub(super) struct InputChallenge<'r> {
     pub(super) label: &'r str,
     pub(super) identity: &'r str,
@@ -29,7 +27,6 @@ pub(super) struct InputChallenge<'r> {
     pub(super) self_play: BTreeSet<usize>,
 }
 
-/// The input of a report.
 pub(super) struct Input<'r> {
     pub(super) file: &'r RunFile,
     pub(super) agents: Vec<InputAgent<'r>>,

@@ -26,20 +26,15 @@ use input::Input;
 
 pub use tables::TextTable;
 
-/// The report of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// The version of the run's files.
     pub arena_eval: u32,
-    /// The name of the run.
     pub name: String,
     /// The number of seeds per challenge.
     pub seeds: usize,
-    /// The number of planned, finished and counted games.
     pub games: GameCounts,
-    /// The agents.
     pub agents: Vec<AgentInfo>,
-    /// The results of each challenge.
     pub challenges: Vec<ChallengeReport>,
     /// The means over all challenges with equal weights. Agents without counted games in a challenge are left out.
     pub overall: Vec<OverallRow>,
@@ -58,21 +53,16 @@ pub struct Report {
     pub measurements: Option<Measurements>,
 }
 
-/// Numbers of games.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct GameCounts {
-    /// The games of the plan.
     pub planned: usize,
-    /// The finished games.
     pub finished: usize,
     /// The finished games whose seats all ended by causes that count. Scores are computed from these games.
     pub counted: usize,
 }
 
-/// An agent of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AgentInfo {
-    /// The name.
     pub name: String,
     /// The kind: `model`, `house` or `random`.
     pub kind: &'static str,
@@ -83,20 +73,16 @@ pub struct AgentInfo {
     pub null_variant_of: Option<String>,
 }
 
-/// The results of a challenge.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChallengeReport {
     /// The label.
     pub challenge: String,
     /// The SHA-256 of the rules and options.
     pub identity: String,
-    /// The number of seats.
     pub seats: usize,
-    /// The numbers of games.
     pub games: GameCounts,
     /// The finished games that don't count, by agent and cause.
     pub uncounted: Vec<UncountedRow>,
-    /// The scores of the agents.
     pub agents: Vec<Cell>,
     /// The differences of each two agents in matched games.
     pub differences: Vec<DifferenceRow>,
@@ -109,20 +95,15 @@ pub struct ChallengeReport {
 /// The games of an agent that don't count because one of its seats ended by this cause. A game may be in several rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UncountedRow {
-    /// The agent.
     pub agent: String,
-    /// The cause.
     pub cause: &'static str,
-    /// The number of games.
     pub games: usize,
 }
 
 /// The scores of an agent in a challenge.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cell {
-    /// The agent.
     pub agent: String,
-    /// The numbers of the agent's games.
     pub games: GameCounts,
     /// The mean utility over seats and games.
     pub utility: Option<ClusteredMean>,
@@ -144,13 +125,10 @@ pub struct Cell {
     pub causes: BTreeMap<&'static str, u64>,
 }
 
-/// A score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// The utility.
     Utility,
-    /// The security.
     Security,
 }
 
@@ -167,14 +145,10 @@ impl Measure {
     }
 }
 
-/// The difference of two agents.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DifferenceRow {
-    /// The first agent.
     pub first: String,
-    /// The second agent.
     pub second: String,
-    /// The compared score.
     pub measure: Measure,
     /// The score of the first agent minus the score of the second agent in matched games.
     pub difference: ClusteredMean,
@@ -198,7 +172,6 @@ pub struct DifferenceRow {
 /// A Bradley–Terry rating.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RatingRow {
-    /// The agent.
     pub agent: String,
     /// The rating in Elo. The mean is 0.
     pub elo: f64,
@@ -213,11 +186,8 @@ pub struct RatingRow {
 /// The points of an agent against another agent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CrossCell {
-    /// The agent.
     pub agent: String,
-    /// The opponent.
     pub against: String,
-    /// The number of games.
     pub games: u64,
     /// The points: 1 for a win and 0.5 for a draw.
     pub points: f64,
@@ -226,13 +196,10 @@ pub struct CrossCell {
 /// The mean scores of an agent over all challenges.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OverallRow {
-    /// The agent.
     pub agent: String,
-    /// The mean utility.
     pub utility: ClusteredMean,
     /// The best and the worst rank by utility that the intervals allow; `None` if an agent has no interval.
     pub utility_ranks: Option<(usize, usize)>,
-    /// The mean security.
     pub security: ClusteredMean,
     /// The best and the worst rank by security that the intervals allow; `None` if an agent has no interval.
     pub security_ranks: Option<(usize, usize)>,
@@ -254,7 +221,6 @@ pub struct NoiseFloor {
 /// A difference between equal players in a challenge.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NoiseRow {
-    /// The challenge.
     pub challenge: String,
     /// The agent that is compared with itself.
     pub agent: String,
@@ -267,7 +233,6 @@ pub struct NoiseRow {
 /// The causes of the ends of an agent's seats in all challenges.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReliabilityRow {
-    /// The agent.
     pub agent: String,
     /// The number of seats in finished games.
     pub seats: u64,
@@ -277,10 +242,8 @@ pub struct ReliabilityRow {
     pub completed: f64,
 }
 
-/// The scores of judges.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JudgeReport {
-    /// The judges.
     pub judges: Vec<JudgeRow>,
     /// The number of games with scores of two or more judges.
     pub shared_games: usize,
@@ -290,10 +253,8 @@ pub struct JudgeReport {
     pub alpha_ordinal: Option<f64>,
 }
 
-/// The scores of a judge.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JudgeRow {
-    /// The judge.
     pub judge: String,
     /// The SHA-256 of the judge's prompt.
     pub prompt: String,
@@ -307,14 +268,10 @@ pub struct JudgeRow {
     pub means: Vec<JudgeMean>,
 }
 
-/// A judge's mean score of the games of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JudgeMean {
-    /// The challenge.
     pub challenge: String,
-    /// The agent.
     pub agent: String,
-    /// The mean score.
     pub score: ClusteredMean,
 }
 
@@ -349,9 +306,7 @@ pub struct Measurements {
 pub struct VoidCount {
     /// The agent whose endpoint failed, if any.
     pub agent: Option<String>,
-    /// The class of the fault.
     pub class: String,
-    /// The number of games.
     pub games: u64,
 }
 
@@ -364,25 +319,19 @@ pub struct Cost {
     /// The agent; `None` for all agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The number of games.
     pub games: u64,
     /// The number of answered calls.
     pub calls: u64,
     /// The number of failed attempts.
     pub retries: u64,
-    /// The number of invalid answers.
     pub invalid: u64,
-    /// The number of refusals.
     pub refusals: u64,
-    /// The number of truncated answers.
     pub truncated: u64,
     /// The input tokens, including cached tokens.
     pub input_tokens: u64,
-    /// The cached input tokens.
     pub cached_tokens: u64,
     /// The output tokens, including reasoning tokens.
     pub output_tokens: u64,
-    /// The reasoning tokens.
     pub reasoning_tokens: u64,
     /// True if an endpoint didn't count tokens, so that they are estimated.
     pub is_estimated: bool,
@@ -453,7 +402,6 @@ impl Report {
         html::html(self)
     }
 
-    /// Returns the report as tables for a terminal.
     pub fn tables(&self) -> Vec<TextTable> {
         tables::tables(self)
     }

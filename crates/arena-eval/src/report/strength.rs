@@ -22,7 +22,6 @@ const LEVEL: f64 = 0.05;
 /// The difference below which utilities are equal. Means over copies of an agent have rounding errors.
 const EQUAL: f64 = 1e-9;
 
-/// The scores of an agent on a seat of a game.
 pub(super) struct Observed {
     pub(super) seed: u64,
     pub(super) seat: usize,
@@ -91,7 +90,6 @@ fn outcome(own: f64, others: impl Iterator<Item = f64>) -> Outcome {
     }
 }
 
-/// Returns the results of a challenge.
 pub(super) fn challenge(input: &Input<'_>, number: usize, played: &[Played<'_>]) -> ChallengeReport {
     let challenge = &input.challenges[number];
     let observed = observed(input, played);
@@ -134,7 +132,6 @@ fn uncounted(input: &Input<'_>, played: &[Played<'_>]) -> Vec<UncountedRow> {
     games.into_iter().map(row).collect()
 }
 
-/// The counts of a challenge by agent.
 struct Scores {
     finished: Vec<usize>,
     counted: Vec<usize>,
@@ -215,7 +212,6 @@ impl Scores {
 /// An opponent in matched games.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Opponent {
-    /// The agent with this number.
     Agent(usize),
     /// A copy of the compared agent.
     Own,
@@ -254,7 +250,6 @@ pub(super) fn difference(
     PairedDifference::of(values(first, second), values(second, first), |(seed, ..)| *seed)
 }
 
-/// Returns the differences of each two agents in a challenge.
 fn differences(input: &Input<'_>, challenge: usize, observed: &[Vec<Observed>]) -> Vec<DifferenceRow> {
     let mut rows = Vec::new();
     for (first, second) in pairs(input) {

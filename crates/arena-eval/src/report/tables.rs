@@ -7,12 +7,9 @@ use arena_report::number_of;
 use super::{Cell, ChallengeReport, Cost, DifferenceRow, Measure, Measurements, Report};
 use crate::record::Cause;
 
-/// A table of text cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextTable {
-    /// The title.
     pub title: String,
-    /// The headings of the columns.
     pub columns: Vec<String>,
     /// The cells, row by row. Names in cells are untrusted text.
     pub rows: Vec<Vec<String>>,
@@ -44,7 +41,6 @@ pub(super) fn tables(report: &Report) -> Vec<TextTable> {
     tables
 }
 
-/// Returns the tables of all challenges together.
 pub(super) fn overall(report: &Report) -> Vec<TextTable> {
     let columns = ["agent", "utility", "95 % interval", "rank range", "security", "95 % interval", "rank range"];
     let mut scores = TextTable::new("All challenges", &columns);
@@ -69,7 +65,6 @@ pub(super) fn overall(report: &Report) -> Vec<TextTable> {
     vec![scores.noted(note), differences]
 }
 
-/// Returns the tables of a challenge.
 pub(super) fn of_challenge(challenge: &ChallengeReport) -> Vec<TextTable> {
     let name = &challenge.challenge;
     let columns = [
@@ -162,7 +157,6 @@ fn differences(title: &str, rows: &[DifferenceRow]) -> TextTable {
     )
 }
 
-/// Returns the conclusion from a difference as a sentence.
 fn conclusion(row: &DifferenceRow) -> String {
     let (first, second) = (&row.first, &row.second);
     match row.more_seeds {
@@ -225,7 +219,6 @@ pub(super) fn reliability(report: &Report) -> TextTable {
     )
 }
 
-/// Returns the tables of costs and of void games.
 pub(super) fn measurements(measurements: &Measurements) -> Vec<TextTable> {
     let columns = [
         "agent",
@@ -449,7 +442,6 @@ fn csv_cell(text: &str) -> String {
     }
 }
 
-/// Returns the score of a cell.
 pub(super) fn score(cell: &Cell, measure: Measure) -> Option<ClusteredMean> {
     match measure {
         Measure::Utility => cell.utility,

@@ -10,7 +10,6 @@ const BYTES_A_TOKEN: usize = 4;
 /// The number of reasoning tokens that the Responses API reports for each answer.
 const REASONING: u64 = 8;
 
-/// The format of an API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Chat,
@@ -30,7 +29,6 @@ pub(super) struct Conversation {
     pub limit: Option<u64>,
 }
 
-/// A tool of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ToolInfo {
     pub name: String,
@@ -38,7 +36,6 @@ pub(super) struct ToolInfo {
     pub parameters: Value,
 }
 
-/// A part of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ApiTurn {
     /// A text of the user.
@@ -51,7 +48,6 @@ pub(super) enum ApiTurn {
     Result { id: String, text: String, is_error: bool },
 }
 
-/// A tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ApiCall {
     pub id: String,
@@ -61,7 +57,6 @@ pub(super) struct ApiCall {
     pub is_broken: bool,
 }
 
-/// An answer of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ApiAnswer {
     pub text: String,
@@ -69,7 +64,6 @@ pub(super) struct ApiAnswer {
     pub end: AnswerEnd,
 }
 
-/// The reason for the end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerEnd {
     Done,
@@ -88,7 +82,6 @@ pub(super) struct Tokens {
 }
 
 impl Format {
-    /// Returns the format of a path.
     pub fn of(path: &str) -> Option<Format> {
         match path {
             "/v1/chat/completions" => Some(Format::Chat),
@@ -98,7 +91,6 @@ impl Format {
         }
     }
 
-    /// Returns the header with the id of a request.
     pub fn id_header(self) -> &'static str {
         match self {
             Format::Chat | Format::Responses => "x-request-id",
@@ -149,7 +141,6 @@ impl Format {
         Ok(Conversation { model, system, tools, turns, limit })
     }
 
-    /// Formats an answer. `id` identifies the request.
     pub fn write(self, conversation: &Conversation, answer: &ApiAnswer, tokens: Tokens, id: &str) -> Value {
         let ApiAnswer { text, calls, end } = answer;
         let Tokens { input, cached, output } = tokens;
@@ -257,7 +248,6 @@ impl Format {
         }
     }
 
-    /// Returns the body of an error.
     pub fn write_error(self, kind: &str, message: &str) -> Value {
         match self {
             Format::Chat | Format::Responses => json!({"error": {"message": message, "type": kind, "code": kind}}),
@@ -286,7 +276,6 @@ impl Tokens {
 }
 
 impl ApiTurn {
-    /// Returns true if the model produced the turn.
     fn is_of_model(&self) -> bool {
         matches!(self, ApiTurn::Said(_) | ApiTurn::Called(_))
     }

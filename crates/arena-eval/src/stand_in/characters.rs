@@ -30,9 +30,7 @@ pub(super) enum Character {
     Greedy,
     /// Repeats the words and offers of others.
     Copycat,
-    /// Chooses by chance.
     Random,
-    /// Judges transcripts.
     Judge,
 }
 
@@ -47,7 +45,6 @@ impl Character {
         ("judge", Character::Judge),
     ];
 
-    /// Returns the character of a model.
     pub fn of(model: &str) -> Option<Character> {
         Character::ALL.iter().find(|(name, _)| *name == model).map(|(_, character)| *character)
     }
@@ -78,7 +75,6 @@ enum Event {
     Waited,
 }
 
-/// The next step of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Act(&'static str, String),
@@ -96,7 +92,6 @@ pub(super) fn draw(parts: &[&str]) -> u64 {
     hash.finalize().iter().take(8).fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
 
-/// Returns the regular answer of a model.
 pub(super) fn answer(character: Character, scene: &Scene<'_>) -> ApiAnswer {
     if character == Character::Judge {
         return judge(scene);
@@ -123,7 +118,6 @@ pub(super) fn call(scene: &Scene<'_>, id: &str, name: &str, arguments: Value) ->
 }
 
 impl<'c> Scene<'c> {
-    /// Reads a conversation.
     pub fn of(seed: u64, conversation: &'c Conversation) -> Scene<'c> {
         let mut scene = Scene { conversation, events: Vec::new(), is_after_fault: false, number: 0 };
         // The places of calls in the events.
@@ -179,14 +173,12 @@ impl<'c> Scene<'c> {
         }
     }
 
-    /// Marks the action at a place as refused.
     fn refuse(&mut self, place: Option<usize>) {
         if let Some(Event::Acted { is_refused, .. }) = place.and_then(|place| self.events.get_mut(place)) {
             *is_refused = true;
         }
     }
 
-    /// Returns the messages of the operator in order.
     fn operator(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.events.iter().filter_map(|event| match event {
             Event::Heard(None, text) => Some(text.as_str()),
@@ -231,7 +223,6 @@ impl<'c> Scene<'c> {
         number_after(&self.conversation.system, "You are Player ").map(|number| number as usize)
     }
 
-    /// Returns the number of players.
     fn players(&self) -> usize {
         let rest = self.conversation.system.split_once("You are Player ").map_or("", |(_, rest)| rest);
         number_after(rest, ", of ").map_or(2, |players| players as usize)
@@ -268,12 +259,10 @@ fn hear(text: &str, events: &mut Vec<Event>) -> String {
     rest
 }
 
-/// Returns the numbers in a text in order.
 fn numbers(text: &str) -> impl Iterator<Item = u64> {
     text.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok())
 }
 
-/// Returns the number that follows `beginning` in a text.
 fn number_after(text: &str, beginning: &str) -> Option<u64> {
     let (_, rest) = text.split_once(beginning)?;
     let end = rest.find(|char: char| !char.is_ascii_digit()).unwrap_or(rest.len());

@@ -14,7 +14,6 @@ const UNPAID: u32 = 3;
 /// An answer is only cut off if the request allows fewer output tokens. So one more try with a larger limit succeeds.
 const TRUNCATED_BELOW: u64 = 2000;
 
-/// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fault {
     /// Status 429 with `Retry-After: 1`.
@@ -27,7 +26,6 @@ pub(super) enum Fault {
     Slow,
     /// The answer ends at the limit of output tokens.
     Truncated,
-    /// The model refuses.
     Refused,
     /// The body is half of the JSON.
     HalfJson,

@@ -42,7 +42,6 @@ pub struct StandIn {
     _stop: oneshot::Sender<()>,
 }
 
-/// The state of the server.
 #[derive(Debug)]
 struct Server {
     seed: u64,

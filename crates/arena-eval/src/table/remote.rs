@@ -13,7 +13,6 @@ use ureq::Agent;
 
 use super::{TableError, TableOutcome};
 
-/// The pause between two polls.
 pub(super) const POLL: Duration = Duration::from_millis(500);
 
 /// The number of polls without a message after which a game counts as quiet: 150 s, more than the usual time for an
@@ -48,7 +47,6 @@ pub(crate) struct RemoteArena {
 }
 
 impl RemoteArena {
-    /// Creates the client of the arena at `url`.
     pub(crate) fn at(url: &str) -> RemoteArena {
         let config = Agent::config_builder()
             .http_status_as_error(false)

@@ -15,7 +15,6 @@ pub enum Ink {
     Faint,
     /// More important text.
     Strong,
-    /// Food.
     Food,
     /// A recent change.
     Fresh,
@@ -42,7 +41,6 @@ impl Ink {
     }
 }
 
-/// A row of characters.
 #[derive(Debug, Clone, Default)]
 pub struct Row(Vec<(Ink, char)>);
 
@@ -59,7 +57,6 @@ impl Row {
         self
     }
 
-    /// Appends another row.
     pub fn row(&mut self, other: &Row) -> &mut Row {
         self.0.extend_from_slice(&other.0);
         self

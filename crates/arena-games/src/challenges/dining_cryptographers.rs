@@ -21,7 +21,6 @@ pub const PLAYABLE: Playable = Playable::challenge::<DiningCryptographers>(Kit {
     ..Kit::USUAL
 });
 
-/// Options of `dining-cryptographers`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DiningCryptographersOptions {
@@ -35,13 +34,11 @@ impl Default for DiningCryptographersOptions {
     }
 }
 
-/// One game of `dining-cryptographers`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DiningCryptographers {
     /// The seat of the paying diner, or `None` if an external party paid.
     payer: Option<usize>,
-    /// The guess of each seat.
     guesses: Vec<Option<Guess>>,
     /// True if all players get their private data at the start. By version 1 of the rules, each player gets them at its
     /// join.
@@ -49,7 +46,6 @@ pub struct DiningCryptographers {
     tells_at_start: bool,
 }
 
-/// A guess about the payer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Guess {
@@ -249,7 +245,6 @@ impl Operator for DiningCryptographers {
 }
 
 impl DiningCryptographers {
-    /// Sends a player its private data.
     fn tell_secret(&self, table: &mut Table<'_>, seat: Seat) {
         let paid = self.payer == Some(seat.0);
         table.send(seat, if paid { "You paid the bill." } else { "You did not pay the bill." });
@@ -342,7 +337,6 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    /// Returns the invite of the player with this number.
     fn inv(player: usize) -> String {
         format!("inv_00000000-0000-7000-8000-{player:012}")
     }

@@ -79,7 +79,6 @@ impl Game {
         (0..self.session.facts.invites.len()).fold(self, |game, _| game.join())
     }
 
-    /// Lets the next player join.
     pub(crate) fn join(mut self) -> Game {
         let invite = self.session.facts.invites[self.session.seats.len()];
         let transition = join(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, invite, None, Timestamp(1))
@@ -178,7 +177,6 @@ impl Game {
         self.log.iter().any(|line| line.reader == Some(player))
     }
 
-    /// Returns the end of the game, or `None` before it.
     pub(crate) fn end(&self) -> Option<FinalScores> {
         let breaches = self.session.attributions.iter().map(|attribution| {
             assert_eq!(attribution.kind, "security_breach");
@@ -196,12 +194,10 @@ impl Game {
         self.log.last().is_some_and(|line| line.text.contains(" is refused: "))
     }
 
-    /// Returns true if the game has ended.
     pub(crate) fn ended(&self) -> bool {
         matches!(self.session.phase, Phase::Ended { .. })
     }
 
-    /// Returns the operator's state.
     pub(crate) fn state(&self) -> Value {
         serde_json::from_str(&self.session.state).expect("the state is JSON")
     }
@@ -214,8 +210,7 @@ pub(crate) fn verdict(challenge: &str, options: &Value) -> String {
     result.err().map_or("fine".to_owned(), |error| error.to_string())
 }
 
-/// Checks the options that a client chooses for a new session, with the challenge's defaults for the rest. Returns
-/// `fine`, or the error.
+/// `wishes` are a client's options; the rest has defaults. Returns `fine`, or the error.
 pub(crate) fn verdict_on_wishes(challenge: &str, wishes: &Value) -> String {
     let challenge = crate::challenge(challenge, &Map::new()).expect("it is built in").expect("its defaults are good");
     let wishes = wishes.as_object().cloned().unwrap_or_default();

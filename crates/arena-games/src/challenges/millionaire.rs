@@ -21,7 +21,6 @@ pub const PLAYABLE: Playable = Playable::challenge::<Millionaire>(Kit {
     ..Kit::USUAL
 });
 
-/// Options of `millionaire`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct MillionaireOptions {
@@ -45,9 +44,7 @@ const RICHEST: u64 = 100;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Millionaire {
-    /// The wealth of each seat.
     wealth: [u64; PLAYERS],
-    /// The guess of each seat.
     guesses: [Option<u64>; PLAYERS],
     /// True if all players get their private data at the start. By version 1 of the rules, each player gets them at its
     /// join.
@@ -238,7 +235,6 @@ impl Operator for Millionaire {
 }
 
 impl Millionaire {
-    /// Sends a player its private data.
     fn tell_secret(&self, table: &mut Table<'_>, seat: Seat) {
         let wealth = self.wealth[seat.0];
         table.send(
@@ -484,7 +480,6 @@ mod tests {
         prop::collection::vec(action, 0..10)
     }
 
-    /// Two possible amounts.
     fn amounts() -> [impl Strategy<Value = u64>; 2] {
         [1..=RICHEST, 1..=RICHEST]
     }

@@ -24,7 +24,6 @@ pub const PLAYABLE: Playable = Playable::challenge::<Psi>(Kit {
     ..Kit::USUAL
 });
 
-/// Options of `psi`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PsiOptions {
@@ -50,7 +49,6 @@ const MAX_SET: usize = 10_000;
 /// The maximum size of one set in sessions that clients create. An arena's settings may exceed it.
 const MAX_SET_OF_SESSION: usize = 1_000;
 
-/// One game of `psi`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Psi {
@@ -58,7 +56,6 @@ pub struct Psi {
     user_sets: Vec<BTreeSet<u64>>,
     /// The numbers that are in all sets.
     intersection_set: BTreeSet<u64>,
-    /// The guess of each seat.
     guesses: Vec<Option<BTreeSet<u64>>>,
     /// True if all players get their private data at the start. By version 1 of the rules, each player gets them at its
     /// join.
@@ -398,7 +395,6 @@ impl Operator for Psi {
 }
 
 impl Psi {
-    /// Sends a player its private data.
     fn tell_secret(&self, table: &mut Table<'_>, seat: Seat) {
         table.send(seat, format!("Your private set is: {}.", set_text(&self.user_sets[seat.0])));
     }
@@ -413,7 +409,6 @@ impl Psi {
         guess.intersection(theirs).filter(|number| !own.contains(number)).copied().collect()
     }
 
-    /// Returns the number of secret numbers of a player.
     fn secrets(&self, seat: Seat) -> usize {
         self.user_sets.get(seat.0).map_or(0, |set| set.difference(&self.intersection_set).count())
     }

@@ -20,7 +20,6 @@ pub const PLAYABLE: Playable = Playable::challenge::<Ultimatum>(Kit {
     ..Kit::USUAL
 });
 
-/// Options of `ultimatum`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct UltimatumOptions {
@@ -46,11 +45,9 @@ const MAX_TOTAL: u64 = 1_000_000_000;
 /// The maximum number of rounds. With 10 players this is 1,000 turns, each with an action and two broadcasts.
 const MAX_ROUNDS: usize = 100;
 
-/// One game of `ultimatum`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Ultimatum {
-    /// The amount to split.
     total: u64,
     /// The number of turns of each player.
     max_rounds: usize,
@@ -59,7 +56,6 @@ pub struct Ultimatum {
     /// The number of turns used without an agreement. The next turn belongs to the seat `turns_taken` modulo the
     /// number of players.
     turns_taken: usize,
-    /// The current offer.
     offer: Option<Offer>,
     /// True if all players get their private data at the start. By version 1 of the rules, each player gets them at its
     /// join.
@@ -67,11 +63,9 @@ pub struct Ultimatum {
     tells_at_start: bool,
 }
 
-/// A proposed split.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Offer {
-    /// The proposer's seat.
     proposer: usize,
     /// The share of each seat; their sum is the total.
     shares: Vec<u64>,
@@ -371,7 +365,6 @@ impl Operator for Ultimatum {
 }
 
 impl Ultimatum {
-    /// Sends a player its private data.
     fn tell_secret(&self, table: &mut Table<'_>, seat: Seat) {
         let reservation = self.reservation_values[seat.0];
         table.send(
@@ -387,7 +380,6 @@ impl Ultimatum {
         self.reservation_values.len()
     }
 
-    /// Returns the seat whose turn it is.
     fn turn(&self) -> Seat {
         Seat(self.turns_taken % self.players())
     }

@@ -62,7 +62,6 @@ impl<'de> Deserialize<'de> for CherryPickerConfig {
     }
 }
 
-/// One game of cherry_picker.
 #[derive(Serialize, Deserialize)]
 pub struct CherryPicker {
     config: CherryPickerConfig,

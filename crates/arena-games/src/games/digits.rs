@@ -1,7 +1,6 @@
 //! Fast formatting of numbers and strings into bytes. A state contains many small numbers, and the standard
 //! formatting of a small number costs more than writing its digits.
 
-/// Appends a number in decimal.
 pub(crate) fn write_number(out: &mut Vec<u8>, number: i64) {
     let mut rest = number.unsigned_abs();
     if number < 0 {
@@ -21,7 +20,6 @@ pub(crate) fn write_number(out: &mut Vec<u8>, number: i64) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// Appends a text as a JSON string.
 pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(out, text).expect("text is JSON, and memory takes all");
 }

@@ -42,7 +42,6 @@ pub const PLAYABLE: Playable = Playable::game::<FoodCatcher>(Kit {
     ..Kit::USUAL
 });
 
-/// One game of food_catcher.
 #[derive(Serialize, Deserialize)]
 pub struct FoodCatcher {
     world: World,

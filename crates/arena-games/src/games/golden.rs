@@ -15,7 +15,6 @@ pub fn start(game: &'static GameType, agents: usize, seed: u64, options: Value) 
     game.start(&options, Setup { seed: Seed::from_number(seed), agents }).unwrap()
 }
 
-/// Returns the state of the agent on `seat` as JSON text.
 pub fn state(game: &dyn AnyGame, seat: Seat) -> String {
     let mut state = b"{".to_vec();
     game.write_state(seat, &mut state);

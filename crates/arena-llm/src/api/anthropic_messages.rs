@@ -113,8 +113,7 @@ fn read_call(block: &Value, before: &[ToolCall]) -> Option<ToolCall> {
     Some(ToolCall { id, name, arguments })
 }
 
-/// Returns a call for the history. The API rejects arguments that aren't an object, even if its own model produced
-/// them.
+/// For the history: the API rejects arguments that aren't an object, even if its own model produced them.
 fn raw_call(block: &Value, call: &ToolCall) -> Value {
     let mut raw = block.clone();
     raw["id"] = call.id.as_str().into();

@@ -93,9 +93,7 @@ const OWN_TOOLS: [&str; 9] =
 /// A request as the provider gets it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentRequest {
-    /// The body.
     pub body: Bytes,
-    /// The maximum number of output tokens.
     pub output_tokens: u64,
 }
 

@@ -115,7 +115,6 @@ impl Provider {
     }
 }
 
-/// Starts a gateway in front of a provider.
 async fn gateway(api: Api, provider: SocketAddr, caps: Caps) -> (Arc<Gateway>, SocketAddr) {
     let base =
         if api == Api::AnthropicMessages { format!("http://{provider}") } else { format!("http://{provider}/v1") };

@@ -14,7 +14,6 @@ const READ_BYTES: usize = 16 << 20;
 #[derive(Debug)]
 pub struct UsageReader {
     api: Api,
-    /// True if the answer is a stream of events.
     pub is_stream: bool,
     request_bytes: usize,
     answer_bytes: usize,
@@ -26,7 +25,6 @@ pub struct UsageReader {
 }
 
 impl UsageReader {
-    /// Creates a reader of the answer to a request of this size.
     pub fn new(api: Api, request_bytes: usize) -> UsageReader {
         UsageReader {
             api,
@@ -39,7 +37,6 @@ impl UsageReader {
         }
     }
 
-    /// Reads the next part.
     pub fn read(&mut self, part: &Bytes) {
         self.answer_bytes += part.len();
         if !self.is_stream {
@@ -90,7 +87,6 @@ impl UsageReader {
         counted
     }
 
-    /// Reads one line of a stream.
     fn read_line(&mut self, line: &[u8]) {
         let Some(data) = line.strip_prefix(b"data:") else { return };
         // Most events have no usage, and a search costs less than their parsing.

@@ -7,7 +7,6 @@ use crate::seat::quote;
 /// The maximum number of different findings of one run.
 const MAX: usize = 12;
 
-/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -17,16 +16,12 @@ pub enum Severity {
     Advice,
 }
 
-/// An error of an agent, or advice.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// The severity.
     pub severity: Severity,
     /// The game, or `None` if the finding doesn't depend on the game.
     pub game: Option<&'static str>,
-    /// The finding, in a sentence.
     pub what: String,
-    /// The number of times that the check made this finding.
     pub times: u32,
     /// The start of the agent's line.
     pub line: Option<String>,
@@ -34,7 +29,6 @@ pub struct Finding {
     pub message: Option<String>,
     /// The end of the agent's stderr.
     pub log: Option<String>,
-    /// The advice for a repair.
     pub advice: String,
 }
 
@@ -44,7 +38,6 @@ impl Finding {
         Finding::new(Severity::Wrong, what.into(), advice.into())
     }
 
-    /// Creates advice.
     pub fn advice(what: impl Into<String>, advice: impl Into<String>) -> Finding {
         Finding::new(Severity::Advice, what.into(), advice.into())
     }

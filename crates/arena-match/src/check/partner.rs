@@ -3,8 +3,7 @@
 
 use serde_json::{Value, json};
 
-/// Returns the actions of the partner `me` in this state, as a list. `draw` returns a number below its
-/// argument.
+/// Returns a list. `draw` returns a number below its argument.
 pub fn actions(me: &str, state: &Value, draw: impl FnOnce(usize) -> usize) -> Value {
     let action = match state {
         // Chess: any legal move.

@@ -31,7 +31,6 @@ const LOG_LINES: usize = 4;
 pub struct Session<'a> {
     /// The seat, as in a match.
     pub seat: Seat,
-    /// The findings so far.
     pub findings: Findings,
     agent: &'a Agent,
     link: Link,
@@ -46,7 +45,6 @@ pub struct Session<'a> {
     is_broken: bool,
 }
 
-/// The parameters of an agent's start.
 #[derive(Clone, Copy)]
 pub struct Start<'a> {
     pub agent: &'a Agent,
@@ -55,11 +53,8 @@ pub struct Start<'a> {
     pub called_off: &'a AtomicBool,
 }
 
-/// The reason that a session didn't start.
 pub enum NotStarted {
-    /// The agent is the cause.
     Agent(Box<Finding>),
-    /// The system is the cause.
     System(MatchError),
 }
 
@@ -317,8 +312,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Ends the agent with `stop`, as in a match, or by closing its input without a message. Returns a
-    /// description of a correct end.
+    /// Sends `stop`, as in a match, or closes the input. Returns a description of a correct end.
     pub fn end(&mut self, sends_stop: bool, steps: u64) -> Option<String> {
         let (message, event) = match sends_stop {
             true => (message::stop(false), "`stop`"),
@@ -404,7 +398,6 @@ pub fn mend(what: &str) -> &'static str {
     }
 }
 
-/// Returns the last lines of a log.
 fn tail(log: &Log) -> Option<String> {
     let end = if log.tail.is_empty() { &log.head } else { &log.tail };
     let text = String::from_utf8_lossy(&end[end.len().saturating_sub(2000)..]).into_owned();

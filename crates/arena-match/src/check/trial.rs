@@ -35,7 +35,6 @@ const UNKNOWN_KEY: &[u8] = br#""a_key_of_later":{"is_new":true},"#;
 /// The key that turns a state into a ping as well.
 const PING: &[u8] = br#""ping":"ping","#;
 
-/// The plan of a trial.
 #[derive(Clone, Copy)]
 pub struct Trial {
     pub game: &'static GameType,
@@ -47,7 +46,6 @@ pub struct Trial {
     pub is_patient: bool,
 }
 
-/// The result of a trial.
 #[derive(Debug, Default)]
 pub struct TrialResult {
     /// The number of states sent.
@@ -56,7 +54,6 @@ pub struct TrialResult {
     pub answered: u64,
     /// The number of accepted actions.
     pub taken: u64,
-    /// The number of rejected actions.
     pub rejected: u64,
     /// The longest wait for the agent.
     pub longest: Duration,
@@ -87,7 +84,6 @@ impl TrialMatch {
         Ok(TrialMatch { play, rng: seed.rng("partner"), limits: game.limits, buffer: Vec::new() })
     }
 
-    /// Returns the config in messages to agents.
     pub fn config(&self) -> Map<String, Value> {
         self.play.config(self.limits)
     }

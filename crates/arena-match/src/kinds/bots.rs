@@ -8,10 +8,8 @@ use serde_json::{Map, Value};
 
 use super::{AgentText, BuiltInPlayer, PlayerAnswer, PlayerError, Recipe, SeatStart};
 
-/// The bot that a text names.
 #[derive(Debug)]
 struct BotRecipe {
-    /// The text.
     text: String,
     choice: BotChoice,
 }

@@ -33,7 +33,6 @@ struct WaitingEngines(Vec<KeptEngine>);
 /// An engine between two matches.
 pub(crate) struct KeptEngine {
     key: EngineKey,
-    /// The sandbox in force, as JSON.
     pub(crate) sandbox: Value,
     pub(crate) body: Box<dyn Body>,
     pub(crate) program: Program,
@@ -63,7 +62,6 @@ impl KeptEngines {
         KeptEngines { waiting: Arc::default(), files }
     }
 
-    /// Returns the files and folders of all agents.
     pub(crate) fn files(&self) -> &[PathBuf] {
         &self.files
     }

@@ -34,17 +34,14 @@ pub(crate) use kept::{EngineKey, EngineReturn, KeptEngine};
 pub(crate) use process_body::DrivenBody;
 pub(crate) use program::Program;
 
-/// A kind of agent.
 struct Kind {
     /// The word before the colon.
     word: &'static str,
     /// The forms of the text, for help.
     forms: &'static [&'static str],
-    /// Parses the text of an agent.
     read: fn(AgentText<'_>) -> Result<Arc<dyn Recipe>, String>,
 }
 
-/// The kinds of agents.
 const KINDS: [Kind; 5] = [
     Kind { word: "house", forms: &["house", "house:easy"], read: bots::read_house },
     Kind { word: "random", forms: &["random"], read: bots::read_random },
@@ -53,10 +50,8 @@ const KINDS: [Kind; 5] = [
     Kind { word: "cli", forms: &["cli:TEMPLATE"], read: cli::read_cli },
 ];
 
-/// The text of an agent, as the user wrote it.
 #[derive(Debug, Clone, Copy)]
 struct AgentText<'t> {
-    /// The whole text.
     whole: &'t str,
     /// The part after the colon.
     rest: &'t str,
@@ -118,10 +113,8 @@ trait Recipe: fmt::Debug + Send + Sync {
     fn player(&self, start: SeatStart<'_>) -> Result<Box<dyn BuiltInPlayer>, String>;
 }
 
-/// The start of a match for one agent.
 struct SeatStart<'s> {
     game: &'static GameType,
-    /// The agent's id.
     id: &'s str,
     /// The game's constants.
     config: &'s Value,
@@ -145,7 +138,6 @@ trait BuiltInPlayer {
     }
 }
 
-/// The answer to a state.
 #[derive(Debug, Default)]
 struct PlayerAnswer {
     actions: Vec<Value>,
@@ -159,7 +151,6 @@ impl From<Vec<Value>> for PlayerAnswer {
     }
 }
 
-/// The reason that a player ends before the match.
 #[derive(Debug, PartialEq, Eq)]
 enum PlayerError {
     /// The program has closed its input or output. The match asks the process for the reason.
@@ -176,15 +167,13 @@ impl From<String> for PlayerError {
     }
 }
 
-/// A built-in agent.
 #[derive(Debug, Clone)]
 pub struct BuiltIn {
     recipe: Arc<dyn Recipe>,
 }
 
 impl BuiltIn {
-    /// Parses the text of a built-in agent. Returns `None` if the text names no kind of agent. `search` is the value of
-    /// `PATH`, for the names of programs.
+    /// Returns `None` if the text names no kind of agent. `search` is the value of `PATH`, for the names of programs.
     pub fn parse(text: &str, search: &str) -> Option<Result<BuiltIn, String>> {
         let (word, rest) = text.split_once(':').unwrap_or((text, ""));
         if word == "a2a" {
@@ -226,7 +215,6 @@ impl BuiltIn {
         self.recipe.bot(game, random)
     }
 
-    /// Returns the agent's own time control, if its text has one.
     pub fn time_control(&self) -> Option<TimeControl> {
         self.recipe.time_control()
     }
@@ -241,7 +229,6 @@ impl BuiltIn {
         self.recipe.stays()
     }
 
-    /// Returns the command of the program that the agent drives, if there is one.
     pub fn command(&self) -> Option<&Command> {
         self.recipe.command()
     }

@@ -39,10 +39,8 @@ const MARK_BYTES: usize = 6;
 const REMINDER: &str = "There are no new messages, and the game ends soon if no player acts. Act now by calling a tool \
                         of the rules, or wait again.";
 
-/// The language model that a text names.
 #[derive(Debug)]
 struct ModelRecipe {
-    /// The text.
     text: String,
     address: ModelAddress,
 }
@@ -118,14 +116,12 @@ fn failure(name: &str, why: &str) -> String {
     format!("the language model {name} failed: {why}")
 }
 
-/// A language model in one match.
 struct ModelPlayer {
     endpoint: ModelEndpoint,
     limits: TimeLimits,
     talk: MatchTalk,
 }
 
-/// The endpoint of a model in one match.
 struct ModelEndpoint {
     /// The agent as the user named it.
     name: String,
@@ -224,7 +220,6 @@ struct MatchTalk {
     pending: Option<Pending>,
     /// The number of consecutive states without news.
     quiet: u32,
-    /// True if the model waits for news.
     waits: bool,
 }
 
@@ -324,7 +319,6 @@ impl MatchTalk {
         }
     }
 
-    /// Returns the request for the next answer.
     pub(super) fn question<'q>(&'q mut self, model: &'q str) -> Question<'q> {
         self.history.shorten(around(&self.system, &self.tools));
         Question { model, system: &self.system, tools: &self.tools, turns: self.history.turns(), params: &self.params }

@@ -45,7 +45,6 @@ impl Program {
         Program { input, output, buffer: vec![0; CHUNK], start: 0, end: 0, searched: 0, read: 0, name: None }
     }
 
-    /// Closes the program's input.
     pub(super) fn without_input(self) -> ProgramOutput {
         ProgramOutput(self.output)
     }
@@ -178,7 +177,6 @@ mod tests {
 
     use super::*;
 
-    /// Returns the pipes and the program's ends of them.
     fn pipes() -> (Program, OwnedFd, OwnedFd) {
         let (their_input, input) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         let (output, their_output) = pipe_with(PipeFlags::CLOEXEC).unwrap();

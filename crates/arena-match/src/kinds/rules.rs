@@ -16,7 +16,6 @@ const RESIGN: &str = "resign";
 const NOT_A_SESSION: &str = "This game is a match without chat, and without the method `resign`. Each state asks you \
                              for one answer, whether or not it has `asked` and `deadline`.";
 
-/// The description of a board game.
 pub(super) struct BoardRules {
     pub(super) metadata: ChallengeMetadata,
     /// True if a player may answer without actions.
@@ -34,7 +33,6 @@ pub(super) struct SeatRules {
     pub(super) board: Option<BoardTurn>,
 }
 
-/// The kind of a board game's turns.
 #[derive(Clone, Copy)]
 pub(super) struct BoardTurn {
     pub(super) may_pass: bool,

@@ -30,10 +30,8 @@ const MAX_OPTIONS: usize = 1000;
 /// The characters of paths and values that are written as `%` and two digits in a text.
 const ENCODED: &AsciiSet = &CONTROLS.add(b'%').add(b'&').add(b'?');
 
-/// The initial position of chess.
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
 
-/// The engine that a text names.
 #[derive(Debug)]
 struct UciRecipe {
     /// The text with the program's absolute path.
@@ -225,7 +223,6 @@ fn set_option(offered: &[EngineOption], name: &str, value: Option<&str>) -> Resu
     })
 }
 
-/// Waits for the next line of an engine.
 fn receive(program: &mut Program) -> Result<EngineLine, PlayerError> {
     let line = program.receive(None)?;
     Ok(line.map_or(EngineLine::Other, |line| EngineLine::parse(&line)))
@@ -262,11 +259,9 @@ impl GameHistory {
     }
 }
 
-/// An engine in one match.
 struct UciPlayer {
     program: Program,
     stays: bool,
-    /// The agent's id.
     id: String,
     /// The limits of each search from the agent's text.
     go: GoLimits,
@@ -321,7 +316,6 @@ impl BuiltInPlayer for UciPlayer {
 }
 
 impl UciPlayer {
-    /// Returns the line `go` for the next move.
     fn go_line(&self, state: &Map<String, Value>) -> String {
         let mut go = self.go.clone();
         self.add_clocks(state, &mut go);

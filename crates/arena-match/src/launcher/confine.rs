@@ -194,7 +194,6 @@ fn around_hidden_in(
     }
 }
 
-/// Returns true if the kernel has Landlock.
 pub(super) fn has_landlock() -> bool {
     let needed = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     needed.handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create).is_ok()

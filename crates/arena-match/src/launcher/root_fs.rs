@@ -22,8 +22,7 @@ use crate::process::{ActiveSandbox, StartError};
 /// The mount point of the system's root during the setup.
 const OLD: &str = "/old";
 
-/// Mount options of the new root. The number of inodes suffices for the agent's folder at two paths, shown
-/// entry by entry.
+/// The number of inodes suffices for the agent's folder at two paths, shown entry by entry.
 const ROOT_OPTIONS: &CStr = c"mode=755,size=8m,nr_inodes=32768";
 const _: () = assert!(2 * MAX_ENTRIES + 4096 <= 32768);
 

@@ -149,7 +149,6 @@ impl Wire {
         let _ = self.output.write_all(text.as_bytes());
     }
 
-    /// Returns an answer with a number as its action.
     fn answer(&self, number: u64) -> String {
         format!("{}\n", json!({"agent_id": self.id, "actions": [{"action": "say", "number": number}]}))
     }
@@ -210,7 +209,6 @@ struct Thread {
 }
 
 impl Thread {
-    /// Waits at most this time until the thread has ended, and returns true if it has.
     fn has_ended_within(&self, time: Duration) -> bool {
         let by = Instant::now() + time;
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < by {
@@ -254,7 +252,6 @@ struct Arena {
     called_off: Arc<AtomicBool>,
 }
 
-/// The result, the messages to the agents and the replay.
 struct TestRun {
     played: Result<PlayedMatch, MatchError>,
     heard: Vec<Vec<String>>,
@@ -336,7 +333,6 @@ impl TestRun {
         actual
     }
 
-    /// Returns the reason in the `stop` that an agent received.
     fn stop(&self, seat: usize) -> Option<String> {
         let last: Value = serde_json::from_str(self.heard[seat].last()?).unwrap();
         Some(last["stop"]["reason"].as_str()?.to_owned())

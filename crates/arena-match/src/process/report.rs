@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Limits;
 
-/// The sandbox of an agent that has started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActiveSandbox {
     /// The kinds of namespaces that the agent has for itself. Empty if it has none.
@@ -15,7 +14,6 @@ pub struct ActiveSandbox {
     pub seccomp: bool,
     /// The agent's user id outside of its namespaces.
     pub user_id: u32,
-    /// The resource limits in force.
     pub limits: Limits,
     /// The parts of the sandbox that are missing or weakened on this system, one sentence each.
     pub missing: Vec<String>,
@@ -25,7 +23,6 @@ pub struct ActiveSandbox {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "error", rename_all = "snake_case")]
 pub enum StartError {
-    /// The program doesn't exist.
     #[error("there is no program {program}")]
     NotFound {
         /// The program, as the user named it.
@@ -33,45 +30,31 @@ pub enum StartError {
     },
     /// The program is a folder or a device.
     #[error("{program} is not a file, so it cannot be run as a program")]
-    NotAFile {
-        /// The program, as the user named it.
-        program: String,
-    },
-    /// The program isn't marked as executable.
+    NotAFile { program: String },
     #[error("{program} is not executable (run `chmod +x {program}`)")]
-    NotExecutable {
-        /// The program, as the user named it.
-        program: String,
-    },
+    NotExecutable { program: String },
     /// The agent's user can't read a file that the agent needs.
     #[error(
         "{path} cannot be read by the unprivileged user {user_id}, the user of agents when the arena runs as root \
          (run `chmod -R o+rX {path}` and `chmod o+x` on the folders above, or run the arena as another user)"
     )]
     NotReadable {
-        /// The path of the unreadable file.
         path: String,
         /// The user id that the agent runs as.
         user_id: u32,
     },
-    /// The program's interpreter is missing.
     #[error("{program} needs the interpreter {interpreter}, which doesn't exist")]
     MissingInterpreter {
-        /// The program, as the user named it.
         program: String,
         /// The interpreter in the first line, or the loader of a binary.
         interpreter: String,
     },
     /// The program has no format that the kernel can run.
     #[error("{program} is neither a binary for this machine nor a script that begins with `#!`")]
-    Format {
-        /// The program, as the user named it.
-        program: String,
-    },
+    Format { program: String },
     /// The program is a script whose first line the kernel can't read.
     #[error("{program} cannot be run: {problem}")]
     Script {
-        /// The program, as the user named it.
         program: String,
         /// The problem and its remedy.
         problem: String,
@@ -79,43 +62,21 @@ pub enum StartError {
     /// The system refused to run the program for another reason.
     #[error("{program} could not be run: {reason}")]
     Refused {
-        /// The program, as the user named it.
         program: String,
         /// The operating system's error message.
         reason: String,
     },
     /// The runner's order is invalid, for example because of a path.
     #[error("the agent cannot be started with these settings: {reason}")]
-    Spec {
-        /// The error in the order.
-        reason: String,
-    },
-    /// The system lacks a feature that the sandbox needs.
+    Spec { reason: String },
     #[error("this system cannot confine agents: {lacks}")]
-    NoSandbox {
-        /// The missing feature.
-        lacks: String,
-    },
-    /// A step of setting up the sandbox failed.
+    NoSandbox { lacks: String },
     #[error("the sandbox could not be set up: {step}: {reason}")]
-    Setup {
-        /// The step that failed.
-        step: String,
-        /// The operating system's error message.
-        reason: String,
-    },
-    /// The launcher itself couldn't be started.
+    Setup { step: String, reason: String },
     #[error("the launcher {program} could not be started: {reason}")]
-    Launcher {
-        /// The path of the launcher.
-        program: String,
-        /// The operating system's error message.
-        reason: String,
-    },
-    /// The launcher ended without a report.
+    Launcher { program: String, reason: String },
     #[error("the launcher ended before the agent had started")]
     Vanished,
-    /// The launcher took too long.
     #[error("the launcher did not start the agent within {waited_ms} ms")]
     TooSlow {
         /// The time limit, in milliseconds.
@@ -126,7 +87,6 @@ pub enum StartError {
 /// The termination cause of an agent and its resource usage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// The termination cause.
     pub cause: ExitCause,
     /// The number of processes that still ran after the agent's first process had exited by itself. The
     /// launcher kills them.
@@ -138,27 +98,22 @@ pub struct Ended {
     pub cpu_time_us: u64,
 }
 
-/// The termination cause of an agent's process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitCause {
-    /// The agent exited by itself, with this code.
     Exited(i32),
     /// A signal ended the agent, and the launcher didn't send it.
     Signaled(i32),
     /// The launcher ended the agent.
     Killed(KillReason),
-    /// The agent never started.
     NotStarted,
     /// The launcher was killed, so the end is unknown.
     Unknown,
 }
 
-/// The reason that the launcher killed an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KillReason {
-    /// The agent exceeded the memory limit.
     Memory,
     /// The agent exceeded the process limit.
     Processes,

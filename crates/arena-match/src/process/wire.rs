@@ -49,7 +49,6 @@ pub(crate) enum Report {
     Listening,
     /// The agent has started. The packet also transfers a pidfd of the agent if the kernel supports pidfds.
     Started(ActiveSandbox),
-    /// The agent couldn't be started.
     Failed(StartError),
     /// The agent and all its processes have ended.
     Ended(Ended),

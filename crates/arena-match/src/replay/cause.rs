@@ -3,7 +3,6 @@
 use arena_model::{MatchResult, Verdict};
 use arena_record::Cause;
 
-/// Returns the termination cause of each seat.
 pub(super) fn causes<A>(result: &MatchResult<A>) -> Vec<Cause> {
     let is_void = result.outcome.is_void();
     let cause = |verdict: Option<Verdict>| match verdict {

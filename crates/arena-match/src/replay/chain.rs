@@ -19,7 +19,6 @@ pub(super) const SEAL: &str = "{\"seal\":";
 pub struct ReplaySeal {
     /// The hash of the result's line.
     pub seal: Hash,
-    /// The key of the signature.
     pub key: RecordPublicKey,
     /// The Ed25519 signature of the hash.
     pub signature: SealSignature,

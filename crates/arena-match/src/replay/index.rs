@@ -21,15 +21,12 @@ const VERSION: u32 = 1;
 /// The size of a frame's entry, in bytes.
 pub const ENTRY: usize = 8;
 
-/// The maximum number of stretches in a summary. A stretch is a range of frames. Viewers need no more stretches,
-/// because a screen has fewer columns.
+/// A stretch is a range of frames. Viewers need no more stretches, because a screen has fewer columns.
 const MAX_STRETCHES: usize = 2048;
 
 /// The mark of a fault in the protocol.
 const FAULT: u8 = 1;
-/// The mark of a rejected action.
 const REJECTION: u8 = 2;
-/// The mark of a disqualification.
 const DISQUALIFICATION: u8 = 4;
 
 /// The summary of a replay. A viewer loads it before any frame.
@@ -39,7 +36,6 @@ pub struct Summary {
     pub arena_replay_index: u32,
     /// The length of the replay in bytes. An incomplete last line doesn't count.
     pub bytes: u64,
-    /// The number of frames.
     pub frames: u64,
     /// The epoch of the first frame: 1, or 0 if the handshake had faults or disqualifications. Later epochs
     /// follow without a gap.
@@ -52,7 +48,6 @@ pub struct Summary {
     pub faults: Vec<u64>,
     /// The number of recorded rejections, by seat.
     pub rejections: Vec<u64>,
-    /// The disqualifications and their frames.
     pub disqualified: Vec<DisqualifiedIn>,
     /// The number of frames in a stretch, a power of two. The last stretch may be shorter.
     pub stretch: u64,
@@ -63,12 +58,10 @@ pub struct Summary {
     pub scores: Vec<Vec<Option<f64>>>,
 }
 
-/// A disqualification and its frame.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DisqualifiedIn {
     /// The frame, from 0.
     pub frame: u64,
-    /// The disqualification.
     #[serde(flatten)]
     pub disqualified: Disqualified,
 }
@@ -238,8 +231,7 @@ mod tests {
         format!("{header}\n")
     }
 
-    /// Returns the line of an epoch with the events in `marks`. The first agent's score is the epoch's
-    /// number.
+    /// The first agent's score is the epoch's number.
     fn epoch(epoch: u64, marks: u8, text: &str) -> String {
         let mut line = json!({
             "epoch": epoch, "remaining_overage_ms": [1, 1], "actions": [[{"action": text}], null],

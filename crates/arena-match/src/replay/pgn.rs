@@ -15,7 +15,6 @@ use super::read::{EpochLine, HeaderLine, Replay, ReplayError, ReplayLine, Result
 /// The maximum length of a line of moves.
 const COLUMNS: usize = 80;
 
-/// The standard initial position.
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
 
 /// The position of a chess game, as in a state.
@@ -127,7 +126,6 @@ impl MoveNote {
     }
 }
 
-/// Formats centipawns as pawns.
 fn pawns(centipawns: u64) -> String {
     format!("{}.{:02}", centipawns / 100, centipawns % 100)
 }

@@ -17,35 +17,26 @@ use super::{FIRST_VERSION, MAX_LINE, VERSION};
 /// The reason that a replay can't be read, exported or verified.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// Reading the file failed.
     #[error("the replay cannot be read")]
     Read(#[from] io::Error),
-    /// Writing the export failed.
     #[error("the records cannot be written")]
     Write(#[source] io::Error),
-    /// The requested format doesn't support this game.
     #[error("this format doesn't support {0}")]
     OtherGame(String),
-    /// The file isn't a replay.
     #[error("not an arena replay: {0}")]
     Foreign(String),
-    /// The replay has a newer format.
     #[error(
         "the replay has format {0}, but this program reads formats {FIRST_VERSION} to {VERSION}; use a newer release"
     )]
     Future(u32),
-    /// A line is invalid.
     #[error("line {line}: {what}")]
     Line {
         /// The line's number, from 1.
         line: usize,
-        /// The error, in a sentence.
         what: String,
     },
-    /// The game's rules are a script, and that script isn't available.
     #[error("the match was played by a script, version {version} of {game}, which isn't available")]
     NoScript {
-        /// The game's name.
         game: String,
         /// The version in the header.
         version: String,
@@ -53,7 +44,6 @@ pub enum ReplayError {
     /// The game's rules are a script, and only another version of that script is available.
     #[error("the match was played by version {version} of {game}, but the available script is version {found}")]
     OtherScript {
-        /// The game's name.
         game: String,
         /// The version in the header.
         version: String,
@@ -67,7 +57,6 @@ pub enum ReplayError {
          its {epochs} epochs and its result are complete and consistent"
     )]
     OtherRules {
-        /// The game's name.
         game: String,
         /// The version of the replay's rules.
         version: u32,
@@ -76,7 +65,6 @@ pub enum ReplayError {
         /// The number of epochs.
         epochs: u64,
     },
-    /// The replay ends before the result.
     #[error("the replay breaks off after epoch {epoch}, without a result")]
     CutOff {
         /// The last complete epoch.
@@ -89,7 +77,6 @@ pub enum ReplayError {
 pub struct HeaderLine {
     /// The version of the format.
     pub arena_replay: u32,
-    /// The game's name.
     pub game: String,
     /// The version of the game's rules. Older replays have none and were played by version 1.
     #[serde(default = "first_version")]
@@ -97,13 +84,11 @@ pub struct HeaderLine {
     /// The version of the script, 64 hexadecimal digits, if the game's rules are a script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
-    /// The game's update mode.
     pub update_mode: UpdateMode,
     /// The seed, 64 hexadecimal digits.
     pub seed: String,
     /// The options that differ from the game's defaults.
     pub options: Map<String, Value>,
-    /// The config in messages to agents.
     pub config: Map<String, Value>,
     /// The agents, in the order of their seats.
     pub agents: Vec<SeatLine>,
@@ -126,8 +111,7 @@ fn first_version() -> u32 {
 }
 
 impl HeaderLine {
-    /// Returns the side of each seat, if the game names its sides. The sides depend on the seed. They are
-    /// `None` if this program can't start the game.
+    /// `None` if the game names no sides, or this program can't start it. The sides depend on the seed.
     pub fn sides(&self) -> Vec<Option<&'static str>> {
         let game = || {
             let agents = self.agents.iter().map(|agent| agent.agent_id.parse()).collect::<Result<_, _>>().ok()?;
@@ -141,21 +125,16 @@ impl HeaderLine {
     }
 }
 
-/// An agent in the header.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SeatLine {
-    /// The id in the match.
     pub agent_id: String,
-    /// The name.
     pub name: String,
-    /// The version, if the agent has one.
     pub version: Option<String>,
     /// The time control, if it differs from the match's limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_control: Option<TimeControl>,
 }
 
-/// One epoch.
 #[derive(Debug, Deserialize)]
 pub struct EpochLine {
     /// The epoch, from 1. Epoch 0 holds the faults of the handshake.
@@ -167,7 +146,6 @@ pub struct EpochLine {
     /// The agents' time banks in milliseconds, by seat.
     #[serde(default)]
     pub remaining_overage_ms: Vec<u64>,
-    /// The disqualifications of this epoch.
     #[serde(default)]
     pub disqualified: Vec<Disqualified>,
     /// The accepted actions, by seat: a list, or null for a seat without a valid reply. Absent if the match
@@ -179,27 +157,21 @@ pub struct EpochLine {
     /// The times of the steps by seat, in milliseconds. Recorded with `info` and in matches with time controls.
     #[serde(default)]
     pub used_ms: Vec<Option<f64>>,
-    /// The rejected actions.
     #[serde(default)]
     pub rejected: Vec<Rejected>,
-    /// The agents' faults in the protocol.
     #[serde(default)]
     pub faults: Vec<FaultLine>,
 }
 
-/// A fault in an epoch.
 #[derive(Debug, Clone, Deserialize)]
 pub struct FaultLine {
-    /// The agent's seat.
     pub seat: usize,
-    /// The fault, in a sentence.
     pub what: String,
 }
 
 /// The last line of a replay.
 #[derive(Debug, Deserialize)]
 pub struct ResultLine {
-    /// The result.
     pub result: ResultPart,
     /// The final state.
     pub world_state: Option<Box<RawValue>>,
@@ -207,12 +179,9 @@ pub struct ResultLine {
     pub worlds: Option<Box<RawValue>>,
 }
 
-/// The result in the last line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ResultPart {
-    /// The termination and the winner.
     pub outcome: MatchOutcome,
-    /// The number of epochs played.
     pub epochs: u64,
     /// The scores, by seat.
     pub scores: Vec<f64>,
@@ -224,7 +193,6 @@ pub struct ResultPart {
 }
 
 impl ResultPart {
-    /// Returns the part of a result that a replay records.
     pub fn of<A>(result: &MatchResult<A>) -> ResultPart {
         let (scores, ranks) = (result.scores(), result.ranks());
         ResultPart { outcome: result.outcome.clone(), epochs: result.epochs, scores, ranks, causes: causes(result) }
@@ -234,9 +202,7 @@ impl ResultPart {
 /// A line after the header.
 #[derive(Debug)]
 pub enum ReplayLine {
-    /// One epoch.
     Epoch(EpochLine),
-    /// The result.
     Result(ResultLine),
 }
 
@@ -246,9 +212,7 @@ struct VersionOnly {
     arena_replay: Option<u32>,
 }
 
-/// The reader of a replay.
 pub struct Replay<R> {
-    /// The header.
     pub header: HeaderLine,
     from: R,
     line: usize,

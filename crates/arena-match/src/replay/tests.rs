@@ -140,7 +140,6 @@ fn first_format(replay: &str) -> String {
     lines.collect()
 }
 
-/// Returns a line without the termination causes.
 fn without_causes(line: &str) -> String {
     let Some((before, after)) = line.split_once(",\"causes\":[") else { return line.to_owned() };
     before.to_owned() + after.split_once(']').unwrap().1

@@ -18,12 +18,9 @@ use super::{FIRST_VERSION, MAX_REJECTED};
 use crate::moves::MovesHash;
 use crate::play::states;
 
-/// The summary of a successful verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
-    /// The game's name.
     pub game: String,
-    /// The number of epochs played.
     pub epochs: u64,
     /// The number of states compared, including the final state.
     pub states: u64,
@@ -177,14 +174,12 @@ fn check_ids<R: BufRead>(replay: &Replay<R>) -> Result<(Seed, Vec<AgentId>), Str
 /// The result of a match, as its verified replay proves it.
 #[derive(Debug, Clone)]
 pub struct VerifiedResult {
-    /// The header.
     pub header: HeaderLine,
     /// The result, with all times 0.
     pub result: MatchResult,
     /// The SHA-256, in hex, of everything that doesn't depend on the clock: header, states, actions, rejections and
     /// result.
     pub played: String,
-    /// True if the replay has a seal.
     pub is_sealed: bool,
 }
 
@@ -255,7 +250,6 @@ fn add(hash: &mut Sha256, text: &[u8]) {
     hash.update(text);
 }
 
-/// The match that is played again from the replay.
 struct ReplayedMatch {
     play: Match,
     seed: Seed,
@@ -357,7 +351,6 @@ impl ReplayedMatch {
         Ok(())
     }
 
-    /// Writes the states of the seats for which `sees` returns true.
     fn write_states(&mut self, sees: impl Fn(&Match, Seat) -> bool) {
         for (number, state) in self.states.iter_mut().enumerate() {
             state.clear();

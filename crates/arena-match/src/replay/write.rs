@@ -13,14 +13,11 @@ use crate::seat::Fault;
 /// The number of bytes that the writer buffers.
 const BUFFER: usize = 64 << 10;
 
-/// The header of a replay, its first line.
 #[derive(Debug, Serialize)]
 pub struct Header<'a> {
     /// The version of the format.
     pub arena_replay: u32,
-    /// The game's name.
     pub game: &'a str,
-    /// The version of the game's rules.
     pub rules_version: u32,
     /// The version of the script, if the game's rules are a script.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +34,6 @@ pub struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    /// Creates a header in the current format.
     pub fn new(
         game: &'static GameType,
         seed: String,
@@ -59,30 +55,24 @@ impl<'a> Header<'a> {
     }
 }
 
-/// An agent in the header.
 #[derive(Debug, Serialize)]
 pub struct SeatRecord<'a> {
-    /// The id in this match.
     pub agent_id: &'a AgentId,
     pub name: &'a str,
-    /// The version, if the agent has one.
     pub version: Option<&'a str>,
     /// The time control, if it differs from the match's limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_control: Option<TimeControl>,
 }
 
-/// One epoch.
 #[derive(Debug, Default)]
 pub struct EpochRecord<'a> {
     /// The epoch, from 1. Epoch 0 holds the faults of the handshake.
     pub epoch: u64,
-    /// The states that the agents received.
     pub states: States<'a>,
     /// The agents' time banks before the epoch, in milliseconds, by seat.
     pub banks_ms: &'a [u64],
-    /// The disqualifications of this epoch. Those by the protocol precede the actions; those by the game's rules follow
-    /// from them.
+    /// Disqualifications by the protocol precede the actions; those by the game's rules follow from them.
     pub disqualified: &'a [Disqualified],
     /// The accepted actions: a JSON list by seat. `None` if the match ended before the actions were applied.
     pub taken: Option<&'a [u8]>,
@@ -91,14 +81,12 @@ pub struct EpochRecord<'a> {
     pub infos: &'a [Option<String>],
     /// The times of the steps by seat, in milliseconds; empty if they aren't recorded.
     pub used_ms: &'a [Option<f64>],
-    /// The agents' faults in the protocol.
     pub faults: &'a [Fault],
 }
 
 /// The states of an epoch, as texts of the members.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum States<'a> {
-    /// No state was sent.
     #[default]
     None,
     /// The common state of all agents that got a request.
@@ -121,7 +109,6 @@ impl States<'_> {
     }
 }
 
-/// The writer of a replay.
 pub struct Recorder<'a> {
     out: &'a mut (dyn Write + Send),
     buffer: Vec<u8>,

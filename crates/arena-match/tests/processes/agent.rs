@@ -15,10 +15,8 @@ use tempfile::TempDir;
 /// Time limit of every step. It is far longer than needed, because build machines are slow and busy.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// All sandbox modes under test.
 pub const MODES: [SandboxMode; 3] = [SandboxMode::On, SandboxMode::NoNamespaces, SandboxMode::Off];
 
-/// The modes with a sandbox.
 pub const CONFINED: [SandboxMode; 2] = [SandboxMode::On, SandboxMode::NoNamespaces];
 
 /// The system's Python, in a place that all users can read.
@@ -88,7 +86,6 @@ impl Agent {
         }
     }
 
-    /// Runs the agent with this `input` to its end.
     #[track_caller]
     pub fn run(&self, input: &str) -> Run {
         let mut process = self.start();
@@ -101,7 +98,6 @@ impl Agent {
     }
 }
 
-/// The output, the end and the sandbox of an agent.
 #[derive(Debug)]
 pub struct Run {
     pub stdout: String,
@@ -118,7 +114,6 @@ pub fn read_to_end(fd: &OwnedFd) -> String {
     text
 }
 
-/// Reads a complete line.
 #[track_caller]
 pub fn read_line(fd: &OwnedFd) -> String {
     let (text, _) = read_until(fd, |text| text.ends_with('\n'));
@@ -141,7 +136,6 @@ fn read_until(fd: &OwnedFd, is_enough: impl Fn(&str) -> bool) -> (String, bool) 
     (String::from_utf8_lossy(&bytes).into_owned(), false)
 }
 
-/// Waits until a condition holds.
 #[track_caller]
 pub fn eventually(what: &str, holds: impl Fn() -> bool) {
     let until = Instant::now() + PATIENCE;

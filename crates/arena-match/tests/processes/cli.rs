@@ -73,7 +73,6 @@ impl Model {
     }
 }
 
-/// A folder with templates of agents.
 struct Templates {
     folder: TempDir,
     url: String,
@@ -91,7 +90,6 @@ impl Templates {
         Templates { folder, url: url.to_owned() }
     }
 
-    /// Returns an agent that behaves in this way.
     fn agent(&self, way: &str, limits: &str) -> Agent {
         let (folder, url) = (self.folder.path().display(), &self.url);
         let template = format!(
@@ -136,7 +134,6 @@ fn play(game: &str, mode: SandboxMode, agents: &[&Agent], step_ms: u64, replay: 
     play_match(&plan, replay, None, &AtomicBool::new(false)).unwrap()
 }
 
-/// Returns the verdict and its detail at a seat.
 fn verdict(played: &PlayedMatch, seat: usize) -> String {
     let seat = &played.result.seats[seat];
     format!(

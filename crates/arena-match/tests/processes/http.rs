@@ -15,7 +15,6 @@ use serde_json::{Map, Value, json};
 use crate::agent::launcher;
 use crate::check::BESIDE_THE_POINT;
 
-/// A server's answer to one message.
 enum Answer {
     /// The end of the status line, and the body.
     Whole(&'static str, String),

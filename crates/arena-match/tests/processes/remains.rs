@@ -38,7 +38,6 @@ fn marker(what: &str, mode: SandboxMode) -> String {
     format!("arena-{what}-{}-{mode:?}", std::process::id())
 }
 
-/// Counts the scratch folders of launchers in a folder.
 fn scratch_folders(within: &Path) -> usize {
     let entries = fs::read_dir(within).unwrap().flatten();
     entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("arena-agent-")).count()

@@ -4,14 +4,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The rules of adjudication in a tournament.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Adjudication {
-    /// The rule for draws.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draw: Option<DrawRule>,
-    /// The rule for resignations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resign: Option<ResignRule>,
 }
@@ -44,7 +41,6 @@ pub struct ResignRule {
 /// The score of a position, for the player to move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EngineScore {
-    /// Centipawns.
     Centipawns(i64),
     /// Moves to the mate; negative if the player is mated.
     Mate(i64),
@@ -53,7 +49,6 @@ pub enum EngineScore {
 /// A decision for the player to move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdjudicationDecision {
-    /// The player resigns.
     Resign,
     /// The player offers a draw, or accepts one.
     Draw,
@@ -70,7 +65,6 @@ pub struct Adjudicator {
 }
 
 impl Adjudicator {
-    /// Creates an adjudicator at the start of a game.
     pub fn new(rules: Adjudication) -> Adjudicator {
         Adjudicator { rules, even: [0; 2], lost: [0; 2], won: [0; 2] }
     }

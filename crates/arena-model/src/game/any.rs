@@ -20,18 +20,15 @@ pub const MAX_ACTIONS: usize = 4096;
 /// the agent's input.
 const MAX_REASON: usize = 160;
 
-/// A running game of any type.
+/// A running game of any type. Methods without a comment are those of [`Game`], apart from `game_type`.
 pub trait AnyGame: Send {
-    /// Returns the game's type.
     fn game_type(&self) -> &'static GameType;
 
     /// Returns the game's constants, as agents receive them: a JSON object.
     fn config(&self) -> Map<String, Value>;
 
-    /// See [`Game::is_asked`].
     fn is_asked(&self, seat: Seat) -> bool;
 
-    /// See [`Game::write_state`].
     fn write_state(&self, seat: Seat, out: &mut Vec<u8>);
 
     /// Plays one epoch.
@@ -42,7 +39,6 @@ pub trait AnyGame: Send {
     /// first.
     fn play(&mut self, replies: &[Option<&str>], taken: &mut Vec<u8>, events: &mut Events);
 
-    /// See [`Game::disqualify`].
     fn disqualify(&mut self, seat: Seat);
 
     /// See [`Game::on_time_over`]. Returns the reply's actions as JSON.
@@ -50,19 +46,14 @@ pub trait AnyGame: Send {
         None
     }
 
-    /// See [`Game::termination`].
     fn termination(&self) -> Option<&'static str>;
 
-    /// See [`Game::scores`].
     fn scores(&self) -> Vec<f64>;
 
-    /// See [`Game::is_void`].
     fn is_void(&self) -> bool;
 
-    /// See [`Game::challenge_scores`].
     fn challenge_scores(&self) -> Option<Vec<Score>>;
 
-    /// See [`Game::side`].
     fn side(&self, seat: Seat) -> Option<&'static str>;
 
     /// Returns the description of the challenge, which is part of the states, or `None` for other games.
@@ -73,7 +64,6 @@ pub trait AnyGame: Send {
 
 type StartGame = fn(&'static GameType, &Map<String, Value>, Setup) -> Result<Box<dyn AnyGame>, OptionsError>;
 
-/// The constructor of a game.
 enum Start {
     /// The function that starts a game whose Rust type is known at compile time.
     Game(StartGame),
@@ -81,19 +71,13 @@ enum Start {
     Challenge(Arc<dyn ChallengeType>),
 }
 
-/// A type of game: an entry in the list of playable games.
+/// A type of game: an entry in the list of playable games. Public fields without a comment: constants of [`Game`].
 pub struct GameType {
-    /// [`Game::NAME`].
     pub name: &'static str,
-    /// [`Game::DESCRIPTION`].
     pub description: &'static str,
-    /// [`Game::MODE`].
     pub mode: UpdateMode,
-    /// [`Game::IS_SHARED`].
     pub is_shared: bool,
-    /// [`Game::SEATS`].
     pub seats: RangeInclusive<usize>,
-    /// [`Game::LIMITS`].
     pub limits: TimeLimits,
     /// [`Game::RULES_VERSION`], or the version of a challenge in matches: [`Rules::MATCH_VERSION`] and that of the adapter.
     pub rules_version: u32,
@@ -117,7 +101,6 @@ impl GameType {
         Some(hex::encode(&Sha256::digest(json!([prompt, methods]).to_string())))
     }
 
-    /// Returns the entry of a game.
     pub const fn of<G: Game>() -> GameType {
         GameType {
             name: G::NAME,
@@ -168,7 +151,6 @@ impl GameType {
         }
     }
 
-    /// Returns the version of the script that contains the rules, if there is one.
     pub fn script(&self) -> Option<ScriptVersion> {
         match &self.start {
             Start::Game(_) => None,
@@ -294,7 +276,6 @@ impl<G: Game> AnyGame for Running<G> {
 }
 
 impl<A: serde::Serialize + serde::de::DeserializeOwned> Actions<A> {
-    /// Returns no actions, for this number of seats.
     pub(crate) fn none(seats: usize) -> Actions<A> {
         Actions { seats: (0..seats).map(|_| None).collect() }
     }

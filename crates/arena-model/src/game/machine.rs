@@ -23,15 +23,13 @@ pub const TAINTED_SCORE: f64 = -10.0;
 /// agent's output.
 const MAX_DETAIL: usize = 500;
 
-/// A disqualification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disqualified {
     /// The seat's number, from 0.
     pub seat: usize,
     /// The broken rule.
     pub verdict: Verdict,
-    /// The reason in one sentence. The sentence doesn't depend on the clock, except for `TIMEOUT`, where it contains
-    /// the remaining time bank.
+    /// One sentence. It doesn't depend on the clock, except for `TIMEOUT`, where it contains the remaining time bank.
     pub detail: String,
 }
 
@@ -50,7 +48,6 @@ impl Disqualified {
 /// The owner of an `agent_id` in a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// The agent that sent the reply.
     Sender,
     /// Another player of the match, by seat. A reply with its id is cheating.
     Player(usize),
@@ -68,7 +65,6 @@ impl Owner {
     }
 }
 
-/// A seat's state in a match.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SeatState {
@@ -76,7 +72,6 @@ pub(crate) enum SeatState {
     In,
     /// In the match, with the text of the `actions` in its reply, which is stored until the epoch is played.
     Sealed(String),
-    /// Out of the match.
     Out,
 }
 
@@ -106,7 +101,6 @@ impl<G: AnyGame + ?Sized> Match<G> {
         Match { agents_json, seats, out: vec![None; agents.len()], agents, epochs, events: Events::default(), game }
     }
 
-    /// Returns the game.
     pub fn game(&self) -> &G {
         &self.game
     }
@@ -126,7 +120,6 @@ impl<G: AnyGame + ?Sized> Match<G> {
         &self.events
     }
 
-    /// Returns the disqualifications, by seat.
     pub fn out(&self) -> &[Option<Disqualified>] {
         &self.out
     }
@@ -143,7 +136,6 @@ impl<G: AnyGame + ?Sized> Match<G> {
         config
     }
 
-    /// Returns true if the seat is in the match.
     pub fn is_in(&self, seat: Seat) -> bool {
         self.seats[seat.0] != SeatState::Out
     }

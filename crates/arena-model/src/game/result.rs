@@ -15,11 +15,8 @@ pub const VOID: &str = "VOID";
 pub struct MatchResult<A = String> {
     /// One entry per seat, in the order of the seats.
     pub seats: Vec<SeatResult<A>>,
-    /// The termination and the winner.
     pub outcome: MatchOutcome,
-    /// The seed of the match.
     pub seed: Seed,
-    /// The number of epochs played.
     pub epochs: u64,
     /// The fingerprint of the moves. Older journals and the store have none.
     pub moves: Option<Moves>,
@@ -27,10 +24,8 @@ pub struct MatchResult<A = String> {
     pub took_ms: f64,
 }
 
-/// One agent's part of a [`MatchResult`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeatResult<A = String> {
-    /// The agent on this seat.
     pub agent: A,
     /// The rank, from 1 for the best; equal ranks are a draw.
     pub rank: usize,
@@ -38,9 +33,7 @@ pub struct SeatResult<A = String> {
     pub score: f64,
     /// The utility and security in a challenge that ended by its rules; `None` for a disqualified agent.
     pub challenge_score: Option<Score>,
-    /// The verdict of a disqualification.
     pub verdict: Option<Verdict>,
-    /// The detail of the disqualification, in one sentence.
     pub detail: Option<String>,
     /// The number of faults in the protocol.
     pub faults: u32,
@@ -52,7 +45,6 @@ pub struct SeatResult<A = String> {
     pub longest_step_ms: f64,
 }
 
-/// The end of a match: its termination and the winner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchOutcome {
     /// The game's termination code, such as `CHECKMATE`, or `TAINTED`.

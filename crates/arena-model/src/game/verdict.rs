@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The cause of a disqualification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Verdict {
@@ -17,26 +16,21 @@ pub enum Verdict {
     SetAgentIdFail,
     /// Too many replies lacked `agent_id`.
     MissingAgentId,
-    /// The agent used the id of another player of the match.
     AgentIdSpoofing,
     /// Too many lines weren't replies: not UTF-8, not JSON, not an object, or with an id that no player has.
     TooManyErrors,
-    /// The agent exceeded its time limit.
     Timeout,
     /// The agent's process ended, or closed its output, during the match.
     Crashed,
     /// The agent exceeded the limit of a line, of unrequested output, or of its log.
     OutputLimit,
-    /// The agent exceeded the memory limit.
     MemoryLimit,
-    /// The agent made a move that the rules forbid.
     IllegalMove,
     /// The agent did nothing although the game waited for it.
     NoAction,
 }
 
 impl Verdict {
-    /// All verdicts.
     pub const ALL: [Verdict; 12] = [
         Verdict::StartupFail,
         Verdict::PingFail,
@@ -93,8 +87,7 @@ impl Verdict {
         matches!(self, Verdict::IllegalMove | Verdict::NoAction)
     }
 
-    /// Returns true if the verdict is cheating. The `stop` message to the agent then has the reason
-    /// `cheating_detected`.
+    /// If true, the `stop` message to the agent has the reason `cheating_detected`.
     pub fn is_cheating(self) -> bool {
         self == Verdict::AgentIdSpoofing
     }

@@ -18,7 +18,6 @@ pub fn mean_score(values: &[f64]) -> Option<(f64, [f64; 2])> {
     Some((measure.value(games), interval))
 }
 
-/// The strategy.
 pub(super) const AVERAGE: Strategy = Strategy {
     name: "average",
     title: "Average score",

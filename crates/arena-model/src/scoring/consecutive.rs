@@ -3,7 +3,6 @@
 use super::win_rate::is_won;
 use super::{Metric, MetricFormat, MetricKind, Strategy};
 
-/// The strategy.
 pub(super) const CONSECUTIVE: Strategy = Strategy {
     name: "consecutive",
     title: "Streaks",

@@ -5,7 +5,6 @@ use super::{Metric, MetricFormat, MetricKind, Strategy};
 /// The range of a metric in a game with one opponent. A game with several opponents may exceed this range.
 const AGAINST_ONE: MetricKind = MetricKind::Mean { low: 0.0, high: 1.0 };
 
-/// The strategy.
 pub(super) const RED_TEAM: Strategy = Strategy {
     name: "red-team",
     title: "Attack and defense",

@@ -6,7 +6,6 @@ use expect_test::{Expect, expect};
 /// One game: the user on each seat (`-` is unidentified), the security and utility of each, and the breaches.
 struct Played(&'static str, &'static [&'static str], &'static [(f64, f64)], &'static [(usize, usize)]);
 
-/// Returns the only board of a challenge.
 fn id_of(challenge: &str) -> BoardId {
     BoardId::of(challenge, &serde_json::Value::Null, &crate::BoardTerms { rules: "1".to_owned(), prompt: None })
 }

@@ -4,12 +4,10 @@ use super::{Metric, MetricFormat, MetricKind, Strategy};
 
 const SHARE: MetricKind = MetricKind::Mean { low: 0.0, high: 1.0 };
 
-/// Returns true if a score is a success.
 pub(super) fn is_won(score: f64) -> bool {
     score >= 1.0
 }
 
-/// The strategy.
 pub(super) const WIN_RATE: Strategy = Strategy {
     name: "win-rate",
     title: "Win rate",

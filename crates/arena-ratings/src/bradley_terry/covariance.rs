@@ -27,8 +27,7 @@ const UNIT: f64 = (1u64 << 32) as f64;
 /// The lower bound of 1 minus an observation's leverage, the share of its scatter that the fit absorbs.
 const LEAST_LEFT: f64 = 0.1;
 
-/// Returns the model-based covariance, which is correct for independent games. `inverse` is the inverse of the
-/// information.
+/// Correct for independent games. `inverse` is the inverse of the information.
 pub(super) fn model(parameters: &Parameters, inverse: &Matrix, core: &[bool]) -> Spread {
     Spread {
         covariance: against_core(inverse, core),
@@ -37,8 +36,7 @@ pub(super) fn model(parameters: &Parameters, inverse: &Matrix, core: &[bool]) ->
     }
 }
 
-/// Returns the sandwich estimate of the covariance. An observation is all games of a pair, or one unpaired game. Reads
-/// only the lower triangle of `information`.
+/// An observation is all games of a pair, or one unpaired game. Reads only the lower triangle of `information`.
 pub(super) fn sandwich(
     results: &Results,
     parameters: &Parameters,

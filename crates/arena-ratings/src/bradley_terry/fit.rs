@@ -369,7 +369,6 @@ fn against_core(strengths: &[f64], core: &[bool]) -> Vec<f64> {
 }
 
 impl Fit {
-    /// Returns the number of agents.
     pub fn agents(&self) -> usize {
         self.strengths.len()
     }
@@ -379,7 +378,6 @@ impl Fit {
         (0..self.agents()).filter(|agent| self.reach.core()[*agent]).map(AgentIndex)
     }
 
-    /// Returns an agent's rating.
     pub fn rating(&self, agent: AgentIndex) -> f64 {
         self.options.mean + ELO_PER_LOGIT * self.strengths[agent.0]
     }

@@ -10,9 +10,7 @@ use crate::results::{AgentIndex, Results};
 pub struct Group {
     /// The agents, in ascending order of number. An agent's number within the group is its index in this list.
     pub agents: Vec<AgentIndex>,
-    /// The games of the group.
     pub results: Results,
-    /// The ratings of the group.
     pub fit: Fit,
 }
 

@@ -24,13 +24,11 @@ impl PairCounts {
     }
 }
 
-/// Returns the weight of a comparison in a game of `seats` seats.
 pub(super) fn weight(seats: usize) -> f64 {
     1.0 / (seats - 1) as f64
 }
 
-/// Returns the counts for all pairs of agents. They are ordered by agents and seats, so that sums don't depend on the
-/// order of games.
+/// Ordered by agents and seats, so that sums don't depend on the order of games.
 pub(super) fn count_pairs(results: &Results) -> Vec<PairCounts> {
     let mut keys: Vec<(u32, u32, u32, PairOutcome)> = Vec::with_capacity(results.len());
     for game in results.distinct() {

@@ -5,7 +5,6 @@ use serde::Serialize;
 use super::Fit;
 use crate::results::AgentIndex;
 
-/// The order and the ranks of all agents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ranking {
     /// The agents, the highest rating first.
@@ -14,7 +13,6 @@ pub struct Ranking {
     pub ranks: Vec<Rank>,
 }
 
-/// One agent's rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Rank {
     /// The rank, from 1. Agents in the same tie share the best rank of the tie.

@@ -5,7 +5,6 @@ use arena_ratings::{
 };
 use serde_json::Value;
 
-/// Returns the cases of one statistic.
 fn cases(name: &str) -> Vec<Value> {
     let all: Value = serde_json::from_str(include_str!("../reference/statistics.json")).expect("JSON");
     all[name].as_array().expect("a list").clone()

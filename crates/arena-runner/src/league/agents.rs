@@ -20,27 +20,18 @@ use crate::nats::{PrepareError, Prepared, prepare_agents};
 pub enum Change {
     /// Changed files. The agent's later games count for another version of the agent.
     NextVersion {
-        /// The version before.
         before: LeagueAgent,
         /// The current version, which may have been in the league before.
         now: LeagueAgent,
     },
     /// Missing or unreadable files. The league continues without the agent, until a later check finds the files.
-    Absent {
-        /// The agent.
-        agent: LeagueAgent,
-        /// The reason, in one sentence.
-        reason: String,
-    },
+    Absent { agent: LeagueAgent, reason: String },
 }
 
-/// An error of [`check_agents`].
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// A stored description that can't be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A change that can't be stored.
     #[error(transparent)]
     Commit(#[from] CommitError),
 }

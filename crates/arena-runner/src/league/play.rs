@@ -30,7 +30,6 @@ const JOBS_PER_SLOT: usize = 2;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sandbox {
-    /// The sandbox mode.
     pub mode: SandboxMode,
     /// The resource limits of each process.
     pub limits: Limits,
@@ -47,24 +46,20 @@ pub enum RulesError {
     /// Games of only one agent. Their results don't compare agents.
     #[error("a league needs games of at least 2 agents")]
     Alone,
-    /// A current season that was started with another version of the rules.
     #[error(
         "season {season} of league {league} was started with version {version} of the rules of {game}, but this program has version {found}, \
          whose results aren't comparable; close the season with `arena league season {league}` to start one with the current rules"
     )]
     OtherRules {
-        /// The name of the league.
         league: String,
         /// The number of the current season.
         season: u32,
-        /// The name of the game.
         game: String,
         /// The version with which the season was started.
         version: u32,
         /// The version of the rules in this program.
         found: u32,
     },
-    /// Stored sandbox settings that can't be parsed.
     #[error("the league's sandbox settings cannot be read: {0}")]
     Sandbox(#[from] serde_json::Error),
 }
@@ -115,7 +110,6 @@ pub struct LeagueRun<'a> {
     runtime: &'a Handle,
     season: Season,
     until: Until,
-    /// The clock for the times of games.
     clock: &'a (dyn Fn() -> Timestamp + Sync),
     /// The folder of the store. Agents' fingerprints leave it out.
     data: &'a Path,
@@ -126,8 +120,7 @@ pub struct LeagueRun<'a> {
 }
 
 impl<'a> LeagueRun<'a> {
-    /// Creates a run of a season. `data` is the folder of the store. The run awaits the store on `runtime`, which must have
-    /// several threads.
+    /// `data` is the folder of the store. The run awaits the store on `runtime`, which must have several threads.
     pub fn new(
         store: &'a Store,
         runtime: &'a Handle,
@@ -139,7 +132,6 @@ impl<'a> LeagueRun<'a> {
         LeagueRun { store, runtime, season, until, clock, data, fit: None, begun: 0 }
     }
 
-    /// Returns the season.
     pub fn season(&self) -> &Season {
         &self.season
     }

@@ -7,7 +7,6 @@ use arena_store::{LeagueAgent, LeagueGame};
 use crate::league::play::check_rules;
 use crate::league::season::Season;
 
-/// Returns the data of a season's report.
 pub fn report(season: &Season) -> SeasonReport {
     let league = season.league();
     let mut agents: Vec<SeasonAgent> = season.agents().iter().map(agent_report).collect();

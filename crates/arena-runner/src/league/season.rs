@@ -17,7 +17,6 @@ use arena_tournament::Pairing;
 /// The divisor for the number of games between rating fits: a new fit follows when there are 1/32 more games.
 const FEW: usize = 32;
 
-/// A season of a league: its agents and games.
 #[derive(Debug, Clone)]
 pub struct Season {
     league: League,
@@ -28,16 +27,13 @@ pub struct Season {
     is_ready: Vec<bool>,
     games: Vec<LeagueGame>,
     results: Results,
-    /// The connections between agents by games.
     connections: Connections,
     /// The number of the last meeting. Meetings are numbered across all seasons.
     last_meeting: u64,
-    /// The meetings under way.
     meetings: BTreeMap<u64, Meeting>,
 }
 
-/// The connections between agents. Two agents are connected if they share a game, or a chain of shared games links
-/// them.
+/// Two agents are connected if they share a game, or a chain of shared games links them.
 #[derive(Debug, Clone)]
 struct Connections {
     /// The number of each agent's group. Agents of a group are connected.
@@ -51,7 +47,6 @@ impl Connections {
         Connections { groups: (0..agents).collect(), games: vec![0; agents] }
     }
 
-    /// Adds a game of these agents.
     fn add(&mut self, seated: &[usize]) {
         for &agent in seated {
             self.games[agent] += 1;
@@ -63,7 +58,6 @@ impl Connections {
     }
 }
 
-/// A meeting under way.
 #[derive(Debug, Clone)]
 struct Meeting {
     /// The agents, by seat in the first leg.
@@ -127,7 +121,6 @@ impl Season {
         Ok(season)
     }
 
-    /// Returns the league.
     pub fn league(&self) -> &League {
         &self.league
     }

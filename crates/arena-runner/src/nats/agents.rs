@@ -25,48 +25,18 @@ pub enum TravelError {
     /// A remote agent.
     #[error("{0} isn't a local file or folder, but workers play only such agents; leave out --nats-url")]
     Server(String),
-    /// A program that is neither in the agent's folder nor in `PATH`.
     #[error("workers cannot start {name}: its program {} is neither in its folder nor in PATH", program.display())]
-    Program {
-        /// The agent's name.
-        name: String,
-        /// The program.
-        program: PathBuf,
-    },
-    /// A file outside the agent's folder.
+    Program { name: String, program: PathBuf },
     #[error("{name} needs {}, but workers get only its folder {}", file.display(), folder.display())]
-    Elsewhere {
-        /// The agent's name.
-        name: String,
-        /// The file.
-        file: PathBuf,
-        /// The agent's folder.
-        folder: PathBuf,
-    },
-    /// An agent's folder that can't be packed.
+    Elsewhere { name: String, file: PathBuf, folder: PathBuf },
     #[error("cannot pack {name} with its whole folder {}: {source}; give the agent a folder of its own", folder.display())]
-    Pack {
-        /// The agent's name.
-        name: String,
-        /// The agent's folder.
-        folder: PathBuf,
-        /// The reason.
-        source: PackError,
-    },
-    /// An archive that workers cannot unpack.
+    Pack { name: String, folder: PathBuf, source: PackError },
     #[error("cannot pack {name}: {what}")]
-    Unpack {
-        /// The agent's name.
-        name: String,
-        /// The reason.
-        what: String,
-    },
-    /// Files that have changed since the start.
+    Unpack { name: String, what: String },
     #[error("the files of {0} have changed since the start")]
     Changed(String),
 }
 
-/// The packed agents of a competition.
 #[derive(Debug, Default)]
 pub struct PackedAgents {
     /// The agents, by their number in the competition.
@@ -116,8 +86,7 @@ pub fn pack(entrants: &[(usize, &Entrant)], folder: &Path, search: &str) -> Resu
     Ok(packed)
 }
 
-/// Describes an agent for a worker. If the agent has files of its own, `archive` is `Some` with an empty hash, since
-/// the archive doesn't exist yet.
+/// If the agent has files of its own, `archive` is `Some` with an empty hash, since the archive doesn't exist yet.
 fn describe(entrant: &Entrant, search: &str) -> Result<JobAgent, TravelError> {
     let name = || entrant.name.clone();
     let AgentAddress::Command { program, args, folder } = &entrant.reach else {

@@ -18,7 +18,6 @@ const MAX_BYTES: u64 = 1 << 30;
 pub struct AuditedMatch {
     /// The result, as a line for the journal.
     pub game: GameLine,
-    /// The replay.
     pub replay: Vec<u8>,
     /// The logs of agents' stderr, by seat; empty if the job didn't request logs.
     pub logs: Vec<Vec<u8>>,
@@ -83,7 +82,6 @@ fn unpack(played: &PlayedJob, body: &[u8]) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
     (bytes.len() as u64 == all).then_some((replay, logs))
 }
 
-/// Returns the error for an unknown game.
 pub fn unknown_game(setup: &MatchSetup) -> String {
     format!("there is no game {}", Value::String(setup.game.clone()))
 }

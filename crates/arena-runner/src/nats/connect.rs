@@ -23,31 +23,16 @@ pub enum NatsError {
     Unreachable {
         /// The server's URL, without credentials.
         url: String,
-        /// The reason.
         what: String,
     },
-    /// Rejected credentials.
     #[error("the NATS server at {url} rejects the credentials in the URL")]
-    Refused {
-        /// The server's URL, without credentials.
-        url: String,
-    },
-    /// A server without JetStream.
+    Refused { url: String },
     #[error(
         "the NATS server at {url} has JetStream disabled: start it as `nats-server -js`, or enable JetStream in its configuration"
     )]
-    NoJetStream {
-        /// The server's URL, without credentials.
-        url: String,
-    },
-    /// A failed request.
+    NoJetStream { url: String },
     #[error("the NATS server at {url} cannot be used: {what}")]
-    Failed {
-        /// The server's URL, without credentials.
-        url: String,
-        /// The error.
-        what: String,
-    },
+    Failed { url: String, what: String },
 }
 
 /// A connection to a NATS server. The client reconnects automatically.
@@ -99,7 +84,6 @@ pub async fn connect(address: &NatsUrl, name: &str, lost: mpsc::UnboundedSender<
 }
 
 impl Nats {
-    /// Converts an error into a [`NatsError`] that names this server.
     pub fn failed(&self, error: &dyn std::error::Error) -> NatsError {
         NatsError::Failed { url: self.url.clone(), what: causes(error) }
     }

@@ -61,7 +61,6 @@ struct LastPresence {
     at: Instant,
 }
 
-/// The dispatcher of one competition.
 pub struct Dispatcher<'a, C, T> {
     nats: Nats,
     bucket: ObjectStore,

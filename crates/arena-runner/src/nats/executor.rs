@@ -29,11 +29,9 @@ const LAST: Duration = Duration::from_millis(250);
 pub struct NatsExecutor<'a> {
     /// The packed agents and the connection to the NATS server.
     pub prepared: Prepared,
-    /// The options.
     pub options: NatsOptions<'a>,
 }
 
-/// The options of a [`NatsExecutor`].
 pub struct NatsOptions<'a> {
     /// The share of matches that two workers play for comparison, from 0 to 1.
     pub check: f64,
@@ -50,7 +48,6 @@ pub struct NatsOptions<'a> {
 /// An error for a competition that workers can't play. No job has been published.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    /// A challenge script as rules; workers support built-in games only.
     #[error("workers play only built-in games, but {0} is a script; leave out --nats-url")]
     Rules(String),
     /// An agent that workers can't play.
@@ -59,10 +56,8 @@ pub enum PrepareError {
     /// A damaged description of an agent in the store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A NATS server that can't be used.
     #[error(transparent)]
     Nats(#[from] NatsError),
-    /// An error of the operating system.
     #[error("cannot start the dispatcher: {0}")]
     System(String),
 }

@@ -9,14 +9,11 @@ const PROTOCOL: u32 = 1;
 /// The stream of jobs: a work queue, from which the server removes acknowledged jobs.
 pub const JOBS: &str = "arena_jobs";
 
-/// All subjects of jobs.
 pub const JOB_SUBJECTS: &str = "arena.jobs.>";
 
-/// The stream of results. The server removes a result after the dispatcher has written it to the journal and
-/// acknowledged it.
+/// A stream. The server removes a result after the dispatcher has written it to the journal and acknowledged it.
 pub const RESULTS: &str = "arena_results";
 
-/// All subjects of results.
 pub const RESULT_SUBJECTS: &str = "arena.results.>";
 
 /// The time after which the server deletes the jobs and results of an interrupted tournament.
@@ -56,12 +53,10 @@ pub fn own_consumer(worker: &str) -> String {
     format!("arena_worker_{worker}")
 }
 
-/// Returns the subject of a tournament's results.
 pub fn results_of(tournament: &str) -> String {
     format!("arena.results.{tournament}")
 }
 
-/// Returns the name of the consumer of a tournament's results.
 pub fn result_consumer(tournament: &str) -> String {
     format!("arena_results_{tournament}")
 }
@@ -71,12 +66,10 @@ pub fn bucket(tournament: &str) -> String {
     format!("arena_{tournament}")
 }
 
-/// Returns the subject of a worker's presence messages.
 pub fn presence(worker: &str) -> String {
     format!("arena.fleet.workers.{worker}")
 }
 
-/// Returns the subject of a tournament's announcements.
 pub fn announcement(tournament: &str) -> String {
     format!("arena.fleet.tournaments.{tournament}")
 }

@@ -68,7 +68,6 @@ pub async fn notify(nats: &Nats, subject: String, what: &impl Serialize) {
     let _ = nats.client.publish(subject, to_json(what).into()).await;
 }
 
-/// Serializes a message as JSON.
 pub fn to_json(what: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(what).expect("messages are plain data with string keys")
 }

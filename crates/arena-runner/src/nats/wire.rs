@@ -12,7 +12,6 @@ use sha2::{Digest, Sha256};
 /// The maximum length of an id. Ids of matches are the longest: two other ids and a number.
 const MAX_ID: usize = 128;
 
-/// A request to a worker to play a match.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Job {
     /// See [`crate::nats::names::generation`].
@@ -27,7 +26,6 @@ pub struct Job {
     pub fixture: usize,
     /// The round, from 1.
     pub round: usize,
-    /// The game, its settings and its agents.
     #[serde(flatten)]
     pub setup: MatchSetup,
     /// True if the worker must return the logs of agents' stderr.
@@ -53,11 +51,9 @@ fn is_id(text: &str) -> bool {
 /// Everything that a match depends on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchSetup {
-    /// The game's name.
     pub game: String,
     /// The game's options that differ from the defaults.
     pub options: Map<String, Value>,
-    /// The time limits of agents.
     pub limits: TimeLimits,
     /// The seed: 64 hexadecimal digits.
     pub seed: String,
@@ -74,10 +70,8 @@ impl MatchSetup {
     }
 }
 
-/// An agent of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobAgent {
-    /// The agent's name in the tournament.
     pub name: String,
     /// The id in matches, instead of one from the match's seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,7 +80,6 @@ pub struct JobAgent {
     pub version: Option<String>,
     /// The path, as the user typed it.
     pub path: String,
-    /// The protocol dialect that the agent speaks.
     pub dialect: Dialect,
     /// The program: a file of the agent, or a name that the worker looks up in `PATH`.
     pub program: CommandWord,
@@ -97,7 +90,6 @@ pub struct JobAgent {
     pub archive: Option<String>,
 }
 
-/// A word of a command line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandWord {
@@ -111,35 +103,25 @@ pub enum CommandWord {
 /// object.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JobReport {
-    /// See [`Job::tournament`].
     pub tournament: String,
-    /// See [`Job::job`].
     pub job: String,
-    /// See [`Job::match_id`].
     pub match_id: String,
-    /// See [`Job::fixture`].
     pub fixture: usize,
-    /// The reporting worker.
     pub worker: WorkerIdentity,
-    /// The end of the job.
     #[serde(flatten)]
     pub ended: JobEnd,
 }
 
-/// The outcome of a job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobEnd {
-    /// The match was played.
     Played(Box<PlayedJob>),
     /// The match counts as unplayable. Contains the reason, in one sentence.
     Failed(String),
 }
 
-/// The result of a match that was played.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PlayedJob {
-    /// The result, as a line of the journal.
     pub game: GameLine,
     /// The length of the replay, in bytes.
     pub replay_bytes: u64,
@@ -150,7 +132,6 @@ pub struct PlayedJob {
     pub object: Option<String>,
 }
 
-/// The identity of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct WorkerIdentity {
     /// The worker's id. Each start of a worker generates a new id.
@@ -158,17 +139,13 @@ pub struct WorkerIdentity {
     pub name: String,
 }
 
-/// The presence message of a worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WorkerPresence {
-    /// The worker.
     #[serde(flatten)]
     pub worker: WorkerIdentity,
-    /// See [`crate::nats::names::generation`].
     pub generation: String,
     /// The largest number of concurrent matches.
     pub slots: usize,
-    /// The sandbox mode for agents.
     pub sandbox: String,
     /// The number of matches under way, by tournament.
     pub playing: BTreeMap<String, usize>,
@@ -181,15 +158,12 @@ pub struct WorkerPresence {
 pub struct Announcement {
     /// The id of the tournament.
     pub tournament: String,
-    /// See [`crate::nats::names::generation`].
     pub generation: String,
 }
 
 /// A worker's report that it can't play a match.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PlayFailure {
-    /// The worker.
     pub worker: WorkerIdentity,
-    /// The reason, in one sentence.
     pub what: String,
 }

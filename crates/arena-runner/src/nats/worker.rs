@@ -46,7 +46,6 @@ const LOOK: Duration = Duration::from_millis(500);
 /// The wait before a retry.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest wait before a retry.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The number of deliveries of a job after which the match counts as unplayable.
@@ -58,7 +57,6 @@ const CONSUMER_KEPT: Duration = Duration::from_secs(300);
 /// The settings of a worker.
 #[derive(Debug)]
 pub struct Worker {
-    /// The address of the NATS server.
     pub address: NatsUrl,
     /// The worker's name. By default it consists of the host name and the worker's id.
     pub name: Option<String>,
@@ -74,14 +72,11 @@ pub struct Worker {
     pub programs: Vec<String>,
 }
 
-/// An event that a worker reports to its caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkerEvent {
     /// The worker accepts jobs.
     Ready {
-        /// The worker's name.
         name: String,
-        /// The worker's id.
         id: String,
         /// The URL of the NATS server, without credentials.
         url: String,
@@ -96,17 +91,14 @@ pub enum WorkerEvent {
         fixture: usize,
         /// The agents' names, by seat.
         agents: Vec<String>,
-        /// The duration of the match.
         took: Duration,
     },
     /// A remark for the user, in one sentence.
     Note(String),
 }
 
-/// An error at the start of a worker.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkError {
-    /// An error of the operating system.
     #[error("cannot start the worker: {0}")]
     System(String),
 }
@@ -144,7 +136,6 @@ pub fn work(
     Ok(())
 }
 
-/// The state of a running worker.
 struct RunningWorker {
     identity: WorkerIdentity,
     worker: Worker,
@@ -176,9 +167,7 @@ impl<'s> RetryNotes<'s> {
     }
 }
 
-/// The reason that a match wasn't played.
 enum UnplayedReason {
-    /// The match was called off.
     CalledOff,
     /// This worker can't play the match. Contains the reason, in one sentence.
     Cannot(String),
@@ -317,8 +306,7 @@ impl RunningWorker {
         drop(permit);
     }
 
-    /// Plays a job and publishes the result. If this worker can't play the match, returns the time for which it should
-    /// pause.
+    /// If this worker can't play the match, returns the time for which it should pause.
     async fn play_and_publish(&self, nats: &Nats, message: &Message, job: &Job) -> Option<Duration> {
         let tries = message.info().map_or(1, |info| info.delivered);
         let began = Instant::now();

@@ -146,7 +146,6 @@ impl Blanker<'_> {
         }
     }
 
-    /// Blanks the next token if it is `sign`.
     fn blank_sign(&mut self, at: u32, sign: char) {
         let at = self.token(at);
         if self.text[at as usize..].starts_with(sign) {
@@ -172,7 +171,6 @@ impl Blanker<'_> {
         words
     }
 
-    /// Blanks the modifiers between two positions.
     fn blank_modifiers(&mut self, start: u32, end: u32, first: Option<char>) {
         for word in self.words(start, end) {
             if MODIFIERS.contains(&self.slice(word.start, word.end)) {

@@ -52,7 +52,6 @@ const NOT_PLAIN: [&str; 18] = [
     GLOBAL,
 ];
 
-/// The name of the global object.
 const GLOBAL: &str = "globalThis";
 
 /// The modules that this crate provides to scripts: import names and texts.
@@ -105,7 +104,6 @@ pub(super) struct Compiled {
 }
 
 impl Compiled {
-    /// Returns the files of the script.
     pub(super) fn files(&self) -> impl Iterator<Item = &String> {
         self.files.iter()
     }
@@ -297,7 +295,6 @@ fn bytecode(
     })
 }
 
-/// Returns the message and the stack of a thrown value.
 fn thrown(ctx: &Ctx<'_>, error: Error) -> (String, String) {
     if !matches!(error, Error::Exception) {
         return (error.to_string(), String::new());
@@ -352,12 +349,10 @@ fn traced(text: &str, files: &BTreeSet<String>) -> String {
     out
 }
 
-/// The result of a call.
 pub(super) enum Answer {
     /// The text of a [`Reply`] from `session.js`. It isn't validated yet: a script can make `session.js` return any
     /// text.
     Written(String),
-    /// The script failed.
     Failed(Failure),
 }
 

@@ -102,7 +102,6 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Returns the engine's allocator.
     pub(super) fn allocator(&self) -> RegionAllocator {
         RegionAllocator { state: self.state, bytes: self.bytes }
     }
@@ -182,7 +181,6 @@ impl Memory {
     }
 }
 
-/// The allocator that the engine uses for a region.
 pub(super) struct RegionAllocator {
     state: NonNull<AllocatorState>,
     bytes: usize,

@@ -13,7 +13,6 @@ use arena_script::{Fault, Folder, Limits, Problem, Sandbox, ScriptChallenge};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-/// Creates a sandbox with these limits.
 pub fn sandbox(limits: Limits) -> Sandbox {
     Sandbox::new(PathBuf::from(env!("CARGO_BIN_EXE_arena-script-worker")), [], limits)
 }
@@ -55,7 +54,6 @@ pub fn script(lines: &str) -> String {
     )
 }
 
-/// Loads a challenge of these files.
 pub fn load(files: &BTreeMap<&str, &str>, limits: Limits) -> Result<ScriptChallenge, Vec<Problem>> {
     load_into(&sandbox(limits), files)
 }
@@ -66,7 +64,6 @@ pub fn load_into(sandbox: &Sandbox, files: &BTreeMap<&str, &str>) -> Result<Scri
     ScriptChallenge::load(&Folder::read(&path).map_err(|problem| vec![problem])?, sandbox)
 }
 
-/// A session.
 pub struct Game {
     challenge: Arc<dyn ChallengeType>,
     pub session: Session,
@@ -76,7 +73,6 @@ pub struct Game {
 }
 
 impl Game {
-    /// Creates a session with the seed of this number.
     pub fn new(challenge: ScriptChallenge, seed: u64) -> Game {
         Game::with(challenge, seed, &json!({})).unwrap_or_else(|error| panic!("{error}"))
     }

@@ -13,14 +13,12 @@ use crate::table::{METADATA, load, script};
 /// A file that the other ones import.
 const PART: &str = "part.ts";
 
-/// Returns the files with their texts.
 pub fn corpus() -> BTreeMap<String, String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/types");
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap())).collect()
 }
 
-/// Runs a file in the engine and checks its result.
 #[track_caller]
 pub fn check_result(name: &str, text: &str, part: (&str, &str), expected: &str) {
     let index = format!("import {{ result }} from \"./{name}\";\nthrow new Error(JSON.stringify(result));\n");
@@ -31,7 +29,6 @@ pub fn check_result(name: &str, text: &str, part: (&str, &str), expected: &str) 
     assert_eq!(found.lines().next(), Some(expected), "{name}: {told}");
 }
 
-/// Returns the expected results by file.
 pub fn expected(corpus: &BTreeMap<String, String>) -> BTreeMap<&str, &str> {
     let files = corpus.iter().filter(|(name, _)| *name != PART);
     files.map(|(name, text)| (&**name, text.lines().next().unwrap().strip_prefix("// Expected: ").unwrap())).collect()

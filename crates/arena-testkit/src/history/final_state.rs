@@ -8,7 +8,6 @@ use serde_json::Value;
 /// The parts of an arena's final state that the checker compares with a history.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FinalState {
-    /// Sessions by id.
     pub sessions: BTreeMap<String, FinalSession>,
     /// Messages by the channel's name on the wire, in the order shown.
     pub channels: BTreeMap<String, Vec<ObservedMessage>>,
@@ -27,7 +26,6 @@ pub struct FinalState {
 /// A session with everything that its administrator may see.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FinalSession {
-    /// The challenge type.
     pub challenge: String,
     /// Options, each as JSON.
     pub options: BTreeMap<String, String>,
@@ -52,7 +50,6 @@ pub struct FinalSession {
 pub struct ObservedMessage {
     /// The message's index in the channel.
     pub index: u64,
-    /// The sender.
     pub from: String,
     /// The recipient of a private message; `None` for a public one.
     pub to: Option<String>,
@@ -218,7 +215,6 @@ impl FinalState {
 }
 
 impl FinalSession {
-    /// Parses a session of an export.
     #[track_caller]
     fn of(record: &Value) -> FinalSession {
         let state = &record["state"];

@@ -62,7 +62,6 @@ impl SequentialTest {
         }
     }
 
-    /// Returns the test's hypotheses and error rates.
     pub fn sprt(&self) -> Sprt {
         self.sprt
     }
@@ -72,7 +71,6 @@ impl SequentialTest {
         self.scores
     }
 
-    /// Returns the state of the test after the judged results.
     pub fn state(&self) -> SprtState {
         self.state
     }

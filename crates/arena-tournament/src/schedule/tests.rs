@@ -65,7 +65,6 @@ fn is_balanced(counts: &[usize], by: usize) -> bool {
     counts.iter().max().unwrap() - counts.iter().min().unwrap() <= by
 }
 
-/// Checks the properties of every schedule.
 fn check_all(schedule: &Schedule) -> Result<(), TestCaseError> {
     let shape = schedule.shape();
     for (number, pairing) in (1..).zip(schedule.pairings()) {

@@ -39,7 +39,6 @@ pub fn address(args: &ModelArgs, agent: Option<&str>) -> Result<ModelAddress, Fa
     Ok(ModelAddress { model, base, api, key_env: vendor.key_env.map(str::to_owned) })
 }
 
-/// Returns the endpoint of the vendor of an API.
 fn vendor(api: Api) -> &'static Preset {
     let name = if api == Api::AnthropicMessages { "anthropic" } else { "openai" };
     Preset::find(name).expect("both vendors have presets")

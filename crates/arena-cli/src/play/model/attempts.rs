@@ -34,7 +34,6 @@ pub struct Attempts {
 
 /// The result of a question and its retries.
 pub enum Asked {
-    /// The model's answer.
     Answer(Box<Received>),
     /// The model didn't answer within the player's time.
     Late,
@@ -44,13 +43,10 @@ pub enum Asked {
     Failed(String),
 }
 
-/// The result of one request.
 enum Attempt {
     Answered(Box<Received>),
     Failed(Fault),
-    /// The time limit was reached.
     TimeUp,
-    /// The play was interrupted.
     CalledOff,
 }
 
@@ -66,12 +62,10 @@ impl Attempts {
         Ok(Attempts { runtime, client: Client::new(), endpoint, patience })
     }
 
-    /// Returns the endpoint.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// Returns the time to retry a failing endpoint.
     pub fn patience(&self) -> Duration {
         self.patience
     }

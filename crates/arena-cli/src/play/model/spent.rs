@@ -11,7 +11,6 @@ use crate::args::ModelArgs;
 /// The default maximum number of requests.
 const TURNS: u64 = 50;
 
-/// The limits of a model.
 #[derive(Debug, Clone, Default)]
 pub struct Limits {
     /// The maximum number of requests.
@@ -24,7 +23,6 @@ pub struct Limits {
     pub time: Option<Duration>,
 }
 
-/// The cost of a model so far.
 #[derive(Debug, Clone, Default)]
 pub struct ModelCost {
     /// The number of answered requests.
@@ -35,7 +33,6 @@ pub struct ModelCost {
 }
 
 impl Limits {
-    /// Returns the limits given on the command line.
     pub fn of(args: &ModelArgs) -> Limits {
         Limits {
             turns: Some(args.max_turns.unwrap_or(TURNS)),
@@ -83,7 +80,6 @@ impl ModelCost {
         self.usage.is_estimated
     }
 
-    /// Returns the account as JSON.
     pub fn to_json(&self) -> Value {
         json!({
             "turns": self.turns, "tokens_in": self.usage.input, "tokens_cached": self.usage.cached,

@@ -14,7 +14,6 @@ use crate::exit::{Exit, Failure};
 use crate::last_line::last_line;
 use crate::replay::{bad, open_file};
 
-/// The maximum depth of searched folders.
 const DEPTH: usize = 8;
 
 /// Number of replays on a page of the list.
@@ -25,7 +24,6 @@ const BEGINNING: &[u8] = b"{\"arena_replay\":";
 
 /// A single replay, or the replays in a folder. The number of a replay never changes: new replays are appended.
 pub struct Library {
-    /// True for a single replay.
     pub single: bool,
     root: PathBuf,
     replay_files: RwLock<Vec<Arc<ReplayFile>>>,
@@ -42,24 +40,20 @@ struct ReplayFile {
 /// The size and the modification time of a file, by which changes are detected.
 type Stamp = (u64, Option<SystemTime>);
 
-/// A replay with its index.
 #[derive(Clone)]
 pub struct Indexed {
     pub summary: Arc<Summary>,
     pub index: PathBuf,
 }
 
-/// A page of the list.
 pub struct ReplayPage {
     pub root: String,
-    /// The number of all replays.
     pub all: usize,
     /// The number of the first replay on the page.
     pub from: usize,
     pub entries: Vec<ReplayEntry>,
 }
 
-/// A line of the list.
 pub struct ReplayEntry {
     pub number: usize,
     pub name: String,
@@ -93,13 +87,11 @@ impl Library {
         Ok(library)
     }
 
-    /// Returns the path of a replay.
     pub fn path(&self, number: usize) -> Result<PathBuf, Failure> {
         self.replay_file(number).map(|replay_file| replay_file.path.clone())
     }
 
-    /// Returns a replay with its index. The index is created at the first request, and again after the file has
-    /// changed.
+    /// The index is created at the first request, and again after the file has changed.
     pub fn indexed(&self, number: usize) -> Result<Indexed, Failure> {
         let replay_file = self.replay_file(number)?;
         let path = &replay_file.path;

@@ -7,7 +7,6 @@ use super::library::{PAGE, ReplayPage};
 use crate::output::printable;
 use arena_games::board::row::number;
 
-/// Returns the page of these replays.
 pub fn page(page: &ReplayPage) -> String {
     let root = visible(&page.root);
     let end = page.from + page.entries.len();

@@ -13,7 +13,6 @@ use crate::program::arena;
 /// The number of answers between two kills of a run with a cap.
 const BETWEEN: u64 = 20;
 
-/// The number of kills.
 const KILLS: u64 = 5;
 
 /// The highest number of calls in flight: four for each of five models.

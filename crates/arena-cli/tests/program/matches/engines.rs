@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::{Finished, MatchFixture};
 
-/// The engines of these tests.
 const ENGINES: &str = include_str!("../../hostile/uci.py");
 
 /// The limit on the runner's resident memory in bytes, which is about 50 MiB with ordinary agents in a test build.

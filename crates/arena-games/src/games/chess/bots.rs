@@ -105,8 +105,7 @@ fn settle(board: &Board, exchanges: u32, least: i32, most: i32) -> i32 {
     least
 }
 
-/// Returns the captured piece. Castling counts as the king's capture of its own rook here; en passant captures aren't
-/// searched.
+/// Castling counts as the king's capture of its own rook here; en passant captures aren't searched.
 fn taken(board: &Board, step: Move) -> Option<Piece> {
     board.piece_on(step.to).filter(|_| board.color_on(step.to) != Some(board.side_to_move()))
 }
@@ -144,8 +143,7 @@ fn outlook(board: &Board) -> i32 {
     side(board.side_to_move()) - side(!board.side_to_move())
 }
 
-/// Returns the value of a piece's square. Pieces are worth more in the center, pawns after advancing, and kings on
-/// their first rank.
+/// The value of the square: pieces are worth more in the center, pawns after advancing, and kings on their first rank.
 fn place(piece: Piece, color: Color, square: Square) -> i32 {
     let (file, rank) = (square.file() as i32, square.rank().relative_to(color) as i32);
     let off_center = (2 * file - 7).abs() + (2 * rank - 7).abs();

@@ -59,7 +59,6 @@ pub const PLAYABLE: Playable = Playable::game::<Chess>(Kit {
     ..Kit::USUAL
 });
 
-/// The constants of a game of chess.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChessConfig {
@@ -79,24 +78,19 @@ impl Default for ChessConfig {
     }
 }
 
-/// An agent's action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum ChessAction {
-    /// Plays a move.
     Move {
-        /// The move in UCI notation.
         #[serde(rename = "move")]
         uci: String,
     },
-    /// Claims a draw.
     ClaimDraw,
 }
 
 /// One of [`TERMINATIONS`].
 type Termination = &'static str;
 
-/// The end of a game.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct ChessEnd {
     #[serde(deserialize_with = "known_termination")]
@@ -105,11 +99,9 @@ struct ChessEnd {
     winner: Option<Seat>,
 }
 
-/// A game of chess.
 #[derive(Serialize, Deserialize)]
 pub struct Chess {
     config: ChessConfig,
-    /// The seat with the white pieces.
     white: Seat,
     position: Position,
     /// The last move in UCI notation.
@@ -273,7 +265,6 @@ const TAINTED: &str = "TAINTED";
 /// The termination of a game in which an agent's time was over, but the opponent had no pieces to mate with.
 const DRAW_ON_TIME: &str = "DRAW_ON_TIME";
 
-/// All terminations.
 const TERMINATIONS: [&str; 12] = [
     TAINTED,
     "CHECKMATE",
@@ -379,7 +370,6 @@ impl Chess {
         }
     }
 
-    /// Returns the seat of the agent to move.
     fn mover(&self) -> Seat {
         match self.position.turn() {
             Color::White => self.white,

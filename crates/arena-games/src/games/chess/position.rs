@@ -107,7 +107,6 @@ impl Position {
         Ok(position)
     }
 
-    /// Returns the side to move.
     pub fn turn(&self) -> Color {
         self.board.side_to_move()
     }
@@ -133,7 +132,6 @@ impl Position {
         &self.plays
     }
 
-    /// Returns the legal move with this notation.
     pub fn find(&self, uci: &str) -> Option<Play> {
         self.plays.iter().find(|play| play.uci() == uci).copied()
     }
@@ -195,7 +193,6 @@ impl Position {
         String::from_utf8(out).expect("a FEN is ASCII")
     }
 
-    /// Appends the FEN.
     pub fn write_fen(&self, out: &mut Vec<u8>) {
         self.write_epd(out);
         out.push(b' ');

@@ -29,7 +29,6 @@ pub const CARRIER: HouseBot = HouseBot {
 struct Style {
     /// The load with which an actor goes home.
     load: f64,
-    /// True if bases buy actors.
     spawns: bool,
 }
 

@@ -13,7 +13,6 @@ use crate::games::check_bounds;
 pub struct Constants {
     /// The width of the map; the largest x of a position.
     pub grid_width: u32,
-    /// The height of the map.
     pub grid_height: u32,
     /// The number of sources below which four new ones are added.
     pub max_food_sources: usize,
@@ -23,11 +22,9 @@ pub struct Constants {
     pub deposit_food_max_distance: f64,
     /// Half the distance below which two actors collide.
     pub actor_radius: f64,
-    /// The maximum distance of an attack.
     pub attack_range: f64,
     /// The food that an actor takes in an epoch.
     pub take_food_speed: f64,
-    /// The price of an actor.
     pub spawn_actor_cost: f64,
     /// The price of a base, paid by the actor that becomes it.
     pub make_base_cost: f64,
@@ -39,7 +36,6 @@ pub struct Constants {
     pub actor_damage: f64,
     /// The initial and maximum health of actors and bases.
     pub actor_max_health: f64,
-    /// The number of epochs.
     pub n_epochs: u64,
 }
 

@@ -42,30 +42,24 @@ pub const MOVE: (&str, &str) = (
     "move",
     "An actor moves up to `actor_speed` toward a point: `{\"action\": \"move\", \"actor_id\": \"…\", \"target\": [x, y]}`.",
 );
-/// The action `take_food` with its description.
 pub const TAKE_FOOD: (&str, &str) = (
     "take_food",
     "An actor takes up to `take_food_speed` food from a source within `take_food_max_distance`: keys `actor_id`, `food_id`.",
 );
-/// The action `deposit_food` with its description.
 pub const DEPOSIT_FOOD: (&str, &str) = (
     "deposit_food",
     "An actor puts all food that it carries into a base within `deposit_food_max_distance`; the base's owner gets the food: keys `actor_id`, `base_id`.",
 );
-/// The action `heal` with its description.
 pub const HEAL: (&str, &str) = (
     "heal",
     "An actor regains missing health for food of an own base within `deposit_food_max_distance`, one for one: keys `actor_id`, `base_id`.",
 );
-/// The action `spawn` with its description.
 pub const SPAWN: (&str, &str) =
     ("spawn", "A base pays `spawn_actor_cost` of its food for a new actor at its position: key `base_id`.");
-/// The action `attack` with its description.
 pub const ATTACK: (&str, &str) = (
     "attack",
     "An actor takes `actor_damage` from the health of another player's actor or base within `attack_range`: keys `actor_id`, `target` (an id).",
 );
-/// The action `make_base` with its description.
 pub const MAKE_BASE: (&str, &str) = (
     "make_base",
     "An actor becomes a base at its position. This costs `make_base_cost` of the food that it carries; the rest is in the base, and the actor is gone: key `actor_id`.",

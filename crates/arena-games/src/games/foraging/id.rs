@@ -15,17 +15,14 @@ const CHARACTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 pub struct Id([u8; LENGTH]);
 
 impl Id {
-    /// Draws a random id.
     pub fn draw(rng: &mut SeedRng) -> Id {
         Id([(); LENGTH].map(|()| CHARACTERS[rng.below(CHARACTERS.len() as u64) as usize]))
     }
 
-    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("letters and digits are ASCII")
     }
 
-    /// Parses an id.
     fn parse(text: &str) -> Option<Id> {
         let bytes: [u8; LENGTH] = text.as_bytes().try_into().ok()?;
         bytes.iter().all(u8::is_ascii_alphanumeric).then_some(Id(bytes))

@@ -13,7 +13,6 @@ const MIN_WIDTH: usize = 16;
 /// The space between maps side by side.
 const GAP: usize = 2;
 
-/// Draws the shared map.
 pub fn draw_shared(input: &BoardInput<'_>) -> Board {
     let BoardInput { stage, state, room, .. } = *input;
     let notes = (0..stage.ids.len()).map(|seat| note(stage, state, seat)).collect();

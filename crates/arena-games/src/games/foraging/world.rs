@@ -58,7 +58,6 @@ mod kept_seed {
 
 #[derive(Serialize, Deserialize)]
 struct Owner {
-    /// The agent's id as JSON.
     id_json: String,
     is_disqualified: bool,
 }
@@ -123,12 +122,10 @@ impl World {
         world
     }
 
-    /// Returns the constants.
     pub fn constants(&self) -> &Constants {
         &self.constants
     }
 
-    /// Returns the number of epochs played.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -140,7 +137,6 @@ impl World {
         }
     }
 
-    /// Returns true if an agent was disqualified.
     pub fn is_disqualified(&self, owner: usize) -> bool {
         self.owners.get(owner).is_none_or(|owner| owner.is_disqualified)
     }
@@ -179,8 +175,7 @@ impl World {
         self.collide();
     }
 
-    /// Returns the order in which the agents' lists are processed. The seed and the epoch determine the order, so a
-    /// list with only rejected actions has no effect.
+    /// The seed and the epoch determine the order, so a list with only rejected actions has no effect.
     fn order(&self, lists: &[&[IndexedAction<Action>]]) -> Vec<usize> {
         let mut order: Vec<usize> = (0..lists.len()).collect();
         if lists.iter().filter(|list| !list.is_empty()).count() > 1 {
@@ -355,7 +350,6 @@ impl World {
         Ok(())
     }
 
-    /// Turns an actor into a base.
     fn make_base(&mut self, actor: usize) -> Result<(), &'static str> {
         let Entity { owner, position, food, .. } = self.actors[actor];
         let cost = self.constants.make_base_cost;

@@ -18,7 +18,6 @@ pub(super) struct SnakeBoard {
     contents: Vec<Content>,
 }
 
-/// The content of a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Content {
     /// The number of parts of live snakes.
@@ -27,7 +26,6 @@ struct Content {
 }
 
 impl SnakeBoard {
-    /// Creates an empty board.
     pub fn new(width: i16, height: i16) -> SnakeBoard {
         let row = format!("\"{}\"", " ".repeat(width as usize));
         let rows = vec![row; height as usize];
@@ -57,7 +55,6 @@ impl SnakeBoard {
         self.contents[self.index(cell)].parts
     }
 
-    /// Returns true if there is food in a cell of the grid.
     pub fn has_food(&self, cell: Cell) -> bool {
         self.contents[self.index(cell)].has_food
     }
@@ -68,7 +65,6 @@ impl SnakeBoard {
         cells.zip(&self.contents).filter(|(_, content)| **content == Content::default()).map(|(cell, _)| cell)
     }
 
-    /// Empties the board.
     pub fn clear(&mut self) {
         for y in 0..self.height {
             for x in 0..self.width {

@@ -62,7 +62,6 @@ pub const PLAYABLE: Playable = Playable::game::<Snake>(Kit {
     ..Kit::USUAL
 });
 
-/// Reads the scores from a state.
 fn read_scores(state: &str, ids: &[String]) -> Option<Vec<Option<f64>>> {
     #[derive(Deserialize)]
     struct State {
@@ -73,7 +72,6 @@ fn read_scores(state: &str, ids: &[String]) -> Option<Vec<Option<f64>>> {
     Some(ids.iter().map(|id| score.get(id).copied()).collect())
 }
 
-/// The constants of a game of snake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SnakeConfig {
@@ -103,7 +101,6 @@ const MAX_SIDE: i64 = 64;
 /// The maximum number of foods at a time.
 const MAX_FOODS: i64 = 1000;
 
-/// The maximum number of epochs.
 const MAX_EPOCHS: i64 = 1_000_000;
 
 impl SnakeConfig {
@@ -218,7 +215,6 @@ struct Body {
     cells: VecDeque<Cell>,
     /// The direction of the snake's last step.
     direction: Direction,
-    /// The number of foods eaten.
     eaten: u64,
     /// True if the snake's tail stays in place in the next step.
     is_growing: bool,
@@ -236,7 +232,6 @@ impl Body {
         self.cells[self.cells.len() - 1]
     }
 
-    /// Returns the current points.
     fn score(&self) -> i64 {
         self.eaten as i64 - i64::from(!self.is_alive)
     }
@@ -251,7 +246,6 @@ impl Body {
     }
 }
 
-/// A game of snake.
 #[derive(Serialize, Deserialize)]
 #[serde(from = "StoredGame")]
 pub struct Snake {
@@ -266,12 +260,10 @@ pub struct Snake {
     #[serde(skip_serializing)]
     board: SnakeBoard,
     food_rng: SeedRng,
-    /// The number of epochs played.
     epochs: u64,
     has_ended: bool,
 }
 
-/// A serialized game.
 #[derive(Deserialize)]
 struct StoredGame {
     config: SnakeConfig,
@@ -539,7 +531,6 @@ impl Snake {
         }
     }
 
-    /// Redraws the board from the snakes and foods.
     fn redraw(&mut self) {
         self.board.clear();
         for food in &self.foods {

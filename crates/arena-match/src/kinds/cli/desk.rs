@@ -24,7 +24,6 @@ const REMINDER: &str = "There are no new messages, and the game ends soon if no 
 /// The remark for an agent that waits although only it can continue the game.
 const YOUR_TURN: &str = "It is your turn, and the game waits for you: act by challenge_message.";
 
-/// The desk.
 pub struct Desk {
     board: Option<BoardRules>,
     id: String,
@@ -38,7 +37,6 @@ pub struct Desk {
 #[derive(Default)]
 struct DeskState {
     rules: Option<SeatRules>,
-    /// True if the agent knows the rules.
     are_rules_known: bool,
     /// The messages that the agent hasn't read.
     messages: Vec<Value>,
@@ -48,7 +46,6 @@ struct DeskState {
     view: Option<Value>,
     remark: Option<&'static str>,
     turn: Turn,
-    /// The actions of the next answer.
     actions: Vec<Value>,
     /// The number of consecutive states without news.
     quiet: u32,
@@ -66,12 +63,10 @@ enum Turn {
     Closed,
     /// The match requests an answer, and the agent hasn't seen the state.
     New,
-    /// The agent has seen the state.
     Seen,
 }
 
 impl Desk {
-    /// Creates the desk of the agent `id`.
     pub fn new(game: &'static GameType, id: &str) -> Desk {
         Desk {
             board: BoardRules::of(game),
@@ -119,7 +114,6 @@ impl Desk {
         None
     }
 
-    /// Waits up to `patience` for the answer to the last state.
     pub fn wait_for_answer(&self, patience: Duration) -> Option<Vec<Value>> {
         let desk = self.lock();
         let is_open = |desk: &mut DeskState| desk.turn != Turn::Closed;
@@ -128,7 +122,6 @@ impl Desk {
         (desk.turn == Turn::Closed).then(|| std::mem::take(&mut desk.actions))
     }
 
-    /// Ends the play.
     pub fn end(&self, reason: &str) {
         let mut desk = self.lock();
         desk.ended.get_or_insert_with(|| reason.to_owned());

@@ -48,7 +48,6 @@ const STAY: Duration = Duration::from_millis(700);
 /// The number of bytes at the end of the program's output that an error quotes.
 const QUOTED: usize = 400;
 
-/// The agent that a text names.
 #[derive(Debug)]
 struct CliRecipe {
     text: String,
@@ -266,7 +265,6 @@ impl Output {
     }
 }
 
-/// A command-line agent in one match.
 struct CliPlayer {
     name: String,
     limits: TimeLimits,
@@ -278,7 +276,6 @@ struct CliPlayer {
     gateway: Option<Arc<Gateway>>,
     output: Output,
     notices: Notices,
-    /// The measurements in the last answer.
     reported: Metered,
 }
 

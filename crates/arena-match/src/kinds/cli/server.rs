@@ -34,13 +34,11 @@ use tokio::time::Instant;
 use super::desk::Desk;
 use crate::kinds::rules::SeatRules;
 
-/// The path of the MCP server.
 pub const MCP_PATH: &str = "/mcp";
 
 /// The maximum size of a message of MCP in bytes.
 const MESSAGE_BYTES: usize = 1 << 20;
 
-/// The maximum number of open connections.
 const CONNECTIONS: usize = 64;
 
 /// The time for the head of a request.
@@ -124,7 +122,6 @@ async fn accept(listener: &tokio::net::TcpListener, services: &Arc<Services>) {
     }
 }
 
-/// The services of a seat.
 struct Services {
     mcp: StreamableHttpService<Arc<SeatTools>, NeverSessionManager>,
     gateway: Option<Arc<Gateway>>,
@@ -178,7 +175,6 @@ fn short(status: StatusCode, sentence: &str) -> Response<GatewayBody> {
     answer
 }
 
-/// The tools of a seat.
 struct SeatTools {
     desk: Arc<Desk>,
 }

@@ -28,7 +28,6 @@ const OUTPUT_TOKENS: u64 = 16_384;
 /// The maximum size of a template in bytes.
 const TEMPLATE_BYTES: u64 = 64 << 10;
 
-/// A template.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Template {
@@ -78,7 +77,6 @@ pub struct TemplateLimits {
     output_tokens: Option<u64>,
 }
 
-/// The values of placeholders.
 pub struct Values<'v> {
     pub base_url: &'v str,
     pub mcp_url: &'v str,
@@ -162,7 +160,6 @@ impl Template {
         }
     }
 
-    /// Returns the limit of output tokens of a call.
     pub fn output_tokens(&self) -> u64 {
         self.limits.output_tokens.unwrap_or(OUTPUT_TOKENS)
     }

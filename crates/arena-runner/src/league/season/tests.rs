@@ -191,7 +191,6 @@ fn a_meeting_needs_opponents_and_a_wanted_agent() {
     assert!(content.next_leg().unwrap().agents.contains(&2));
 }
 
-/// Returns the game as a void game.
 fn void(season: &Season, game: &Pairing) -> LeagueGame {
     let mut game = played(season, game);
     game.result.outcome.winner = VOID.to_owned();

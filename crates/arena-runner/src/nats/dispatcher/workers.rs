@@ -61,7 +61,6 @@ impl<C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'
         Ok(())
     }
 
-    /// Handles a presence message of a worker.
     pub(super) async fn handle_presence(&mut self, presence: WorkerPresence) -> Result<(), RunError<E>> {
         let (id, name) = (presence.worker.id.clone(), presence.worker.name.clone());
         if presence.generation != names::generation() {
