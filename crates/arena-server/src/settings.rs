@@ -809,7 +809,7 @@ mod tests {
             "arena.toml",
             "[retention]\nbucket = 's3://arena'\n",
             expect![
-                "invalid settings file DIR/arena.toml: the setting retention.bucket was removed: the archive is a folder. Copy the objects of the bucket to a folder, with their names, or restore all games with the version before (`arena admin restore --all`); then set retention.folder."
+                "invalid settings file DIR/arena.toml: the setting retention.bucket was removed: The archive is a folder. Copy the objects of the bucket to a folder, with their names, or restore all games with the version before (`arena admin restore --all`); then set retention.folder."
             ],
         );
         check(
