@@ -33,8 +33,8 @@ pub use admin::{AdminArgs, AdminVerb, ApiMethod};
 pub use agent::{AgentVerb, CheckArgs, Language, NewAgentArgs};
 pub use challenge::{ChallengeVerb, CheckChallengeArgs, FairnessArgs, NewArgs, PlayChallengeArgs};
 pub use eval::{
-    CallsArgs, DiffArgs, EvalVerb, GameEvalArgs, PlanEvalArgs, PlayEvalArgs, ReportEvalArgs, RescoreArgs,
-    ResumeEvalArgs, RunEvalArgs, ShowEvalArgs, StandInArgs,
+    CallsArgs, DiffArgs, EvalVerb, GameEvalArgs, PlanEvalArgs, PlayEvalArgs, ReportEvalArgs, ResumeEvalArgs,
+    RunEvalArgs, ShowEvalArgs, StandInArgs,
 };
 pub use groups::command;
 pub use league::{AddArgs, CreateArgs, DataArgs, LeagueVerb, RunLeagueArgs, ShowLeagueArgs};

@@ -7,7 +7,6 @@ mod live;
 mod matrix;
 mod plan;
 mod report;
-mod rescore;
 mod show;
 mod stand_in;
 mod status;
@@ -25,6 +24,7 @@ use arena_eval::{
     RunFile, RunOptions,
 };
 use arena_report::shell_word;
+use arena_wire::removed::{self, Kind};
 use parking_lot::Mutex;
 
 use crate::args::{EvalVerb, PlayEvalArgs, ResumeEvalArgs, RunEvalArgs};
@@ -46,7 +46,6 @@ pub fn run(verb: EvalVerb, url: Option<String>, style: Style) -> Result<(), Fail
         EvalVerb::Calls(args) => calls::run(&args, style),
         EvalVerb::Game(args) => game::run(&args, style),
         EvalVerb::Diff(args) => game::diff(&args, style),
-        EvalVerb::Rescore(args) => rescore::run(&args, style),
         EvalVerb::Show(args) => show::run(&args, style),
         EvalVerb::StandIn(args) => stand_in::run(&args, style),
     }
@@ -214,6 +213,12 @@ fn title(plan: &EvalPlan) -> String {
 /// Reads a run file and makes its plan.
 fn read_plan(file: &Path) -> Result<EvalPlan, Failure> {
     let read = RunFile::read(file).map_err(|error| Failure::new(Exit::Usage, error))?;
+    // The folders of earlier runs may have judges, which are ignored there.
+    if !read.judges.is_empty() {
+        let instead = removed::replacement(Kind::Command, "eval rescore").unwrap_or_default();
+        let file = file.display();
+        return Err(Failure::new(Exit::Usage, format_args!("{file}: [[judges]] was removed: {instead}")));
+    }
     EvalPlan::of(read, parent(file)).map_err(|error| unplayable(&error).about(&file.display()))
 }
 

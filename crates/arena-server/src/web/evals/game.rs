@@ -174,7 +174,6 @@ pub(super) fn show(site: &EvalSite, visit: &EvalVisit) -> EvalPageResult {
     let visible = part.offset.min(part.total)..part.offset.saturating_add(part.most).min(part.total);
     let leak = view.remarks.iter().position(Option::is_some);
     let path = site.game_path(&loaded.name, game, "");
-    let judgments = judgments(site, &loaded, game)?;
     let body = html! {
         (heading(site, &loaded, &view, ""))
         (score_table(view.record, &view.names))
@@ -195,7 +194,6 @@ pub(super) fn show(site: &EvalSite, visit: &EvalVisit) -> EvalPageResult {
             }
             (part_links(&path, &visit.query, part, "Messages"))
         }
-        (judgments)
         (compare_form(site, &loaded, &view))
     };
     Ok(site.answer(&view.record.told, &trail(site, &loaded, &view), &body))
@@ -243,27 +241,6 @@ fn attributions(view: &EvalGameView<'_>) -> Markup {
             } }
         }
     }
-}
-
-fn judgments(site: &EvalSite, loaded: &LoadedEval, game: &str) -> EvalPageResult<Markup> {
-    let judgments = loaded.judgments(game)?;
-    Ok(html! {
-        @if !judgments.is_empty() {
-            section {
-                h2 { "Judges" }
-                @for judgment in judgments {
-                    article {
-                        p {
-                            b { (cut(&judgment.judge, 60)) } ": "
-                            @match judgment.score { Some(score) => (number_of(score)), None => "no score" }
-                            " · " a href=(site.game_path(&loaded.name, game, &format!("/calls/{}", encode(&judgment.call)))) { "call" }
-                        }
-                        (prose(&judgment.why, LONGEST))
-                    }
-                }
-            }
-        }
-    })
 }
 
 /// Renders the form that compares a game with another one on the same seed.
