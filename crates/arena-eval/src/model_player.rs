@@ -812,7 +812,7 @@ mod tests {
         let bot = HousePlayer::new(&house, &*challenge, &options, 1, &seed).unwrap();
         let players: Vec<Box<dyn Player>> =
             vec![Box::new(ModelPlayer::new(&context, &model, &harness, &rules, at)), Box::new(bot)];
-        let table = Table::in_memory(challenge, &options, 2, &seed).unwrap();
+        let table = Table::open(challenge, &options, 2, &seed).unwrap();
         let label = GameLabel {
             game: "0123456789ab".to_owned(),
             challenge: "psi".to_owned(),

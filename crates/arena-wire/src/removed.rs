@@ -79,6 +79,7 @@ const REMOVED: &[(Kind, &str, &str)] = &[
         "eval rescore",
         "Export the log with `python -m arena_agents.evals DIR --format inspect --out LOGS`, and score it with Inspect.",
     ),
+    (Kind::Option, "eval --url", "Remove it: evaluations play in memory on this machine."),
     (Kind::Command, "uci", "Play against a chess program with `arena match run chess --agent uci:PATH --agent ...`."),
 ];
 

@@ -48,9 +48,6 @@ pub struct LiveStatus {
     pub usd: f64,
     /// The models.
     pub models: Vec<LiveModel>,
-    /// The URL of the arena that hosts the games, if it isn't this process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
 }
 
 /// The progress of a model.
@@ -121,7 +118,6 @@ impl LiveStatus {
             tokens: usage.input + usage.output,
             usd: progress.spent.usd,
             models: progress.models.iter().map(model).collect(),
-            url: None,
         }
     }
 
@@ -234,7 +230,6 @@ pub mod tests {
             tokens: 3_200_000,
             usd: 1.5,
             models: vec![model("small", None), model("large", Some("HTTP 402: no credit"))],
-            url: None,
         }
     }
 

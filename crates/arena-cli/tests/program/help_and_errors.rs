@@ -206,6 +206,7 @@ fn removed_commands_and_options_name_their_replacement() {
         (&["--url", "http://127.0.0.1:1", "admin", "bans"][..], "admin bans", "arena admin api GET /admin/bans"),
         (&["admin", "ban", "--user", "ada", "--reason", "noise"][..], "admin ban", "arena admin api POST /admin/bans"),
         (&["eval", "rescore", "quick"][..], "eval rescore", "--format inspect"),
+        (&["eval", "run", "a.toml", "--url", "http://127.0.0.1:1"][..], "eval --url", "in memory on this machine"),
         (&["play", "ID", "--no-usage-report"][..], "play --no-usage-report", "Remove it"),
         (&["verify", "psi.jsonl", "--witness=a:b"][..], "--witness", "arena log check --since FILE"),
     ] {
