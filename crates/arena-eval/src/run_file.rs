@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use std::{env, fs};
 
-use arena_llm::{ANSWER_SECONDS, Api, Caps, Endpoint, PRESETS, Params, Prices, Timeouts};
+use arena_llm::{Api, Caps, Endpoint, PRESETS, Params, Prices};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -217,11 +216,6 @@ pub struct HarnessSpec {
     pub truncated_retry: Option<u64>,
     /// The maximum time from the first byte of an answer to its end, in seconds. A slower answer counts as a timeout.
     pub turn_seconds: Option<u64>,
-}
-
-/// Returns the time limits of requests with this time limit of an answer in seconds.
-pub(crate) fn timeouts(answer_seconds: Option<u64>) -> Timeouts {
-    Timeouts::of_answer(Duration::from_secs(answer_seconds.unwrap_or(ANSWER_SECONDS)))
 }
 
 /// The settings of the built-in stand-in server.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use arena_llm::{Budget, Client, Endpoint, EndpointError, Key, Pacer, ToolUse};
+use arena_llm::{ANSWER_SECONDS, Budget, Client, Endpoint, EndpointError, Key, Pacer, Timeouts, ToolUse};
 use arena_model::{ChallengeType, Seed};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -20,7 +20,7 @@ use crate::player::{Halt, HousePlayer, Player};
 use crate::program::ProgramAgent;
 use crate::program_player::ProgramPlayer;
 use crate::progress::{ModelProgress, Progress};
-use crate::run_file::{EndpointAddress, ModelSpec, STAND_IN, ToolUseSpec, timeouts};
+use crate::run_file::{EndpointAddress, ModelSpec, STAND_IN, ToolUseSpec};
 use crate::stand_in::StandIn;
 use crate::table::Table;
 use crate::{
@@ -557,7 +557,8 @@ fn connect(
         ToolUseSpec::Text => ToolUse::Text,
     };
     let endpoint = Endpoint::new(address.api, base, key)?.with_tool_use(tool_use);
-    Ok(endpoint.with_timeouts(timeouts(spec.answer_seconds)))
+    let answer = Duration::from_secs(spec.answer_seconds.unwrap_or(ANSWER_SECONDS));
+    Ok(endpoint.with_timeouts(Timeouts::of_answer(answer)))
 }
 
 #[cfg(test)]
