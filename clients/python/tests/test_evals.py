@@ -142,11 +142,10 @@ TRANSCRIPTS = [
         "state": "{}",
     }
 ]
-JUDGMENTS = [{"game": "a" * 12, "judge": "j", "prompt": "p", "score": None, "why": "?", "call": "j" * 64}]
 
 
 def write(folder: Path, **changed: Any) -> Path:
-    files = {"journal": JOURNAL, "calls": CALLS, "transcripts": TRANSCRIPTS, "judgments": JUDGMENTS, **changed}
+    files = {"journal": JOURNAL, "calls": CALLS, "transcripts": TRANSCRIPTS, **changed}
     for name, lines in files.items():
         text = "".join(json.dumps(line) + "\n" for line in lines)
         (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
@@ -182,7 +181,6 @@ def test_a_run_is_read(folder: Path) -> None:
         (0, None, True, None, 1),
         (1, None, False, "guess", 1),
     ]
-    assert [(of.score, of.identity) for of in run.judgments()] == [(None, "")]
 
 
 @pytest.mark.parametrize(
@@ -295,11 +293,11 @@ def test_tables_have_all_columns_and_types(folder: Path, tmp_path: Path) -> None
     run = EvalRun(folder)
     paths = evals.export_parquet(run, tmp_path / "tables")
     assert [path.name for path in paths] == [f"{table}.parquet" for table in evals.COLUMNS]
-    games, seats, calls, judgments = (parquet.read_table(path) for path in paths)
-    assert (games.num_rows, seats.num_rows, calls.num_rows, judgments.num_rows) == (2, 4, 3, 1)
+    games, seats, calls = (parquet.read_table(path) for path in paths)
+    assert (games.num_rows, seats.num_rows, calls.num_rows) == (2, 4, 3)
     assert games.column("agents").to_pylist() == [["small", "random"], ["large", "small"]]
     assert games.column("counts").to_pylist() == [True, False]
-    for table, columns in zip((games, seats, calls, judgments), evals.COLUMNS.values(), strict=True):
+    for table, columns in zip((games, seats, calls), evals.COLUMNS.values(), strict=True):
         assert table.column_names == list(columns)
     row = seats.to_pylist()[2]
     assert row["detail"] == "It refused."
@@ -314,7 +312,7 @@ def test_tables_have_all_columns_and_types(folder: Path, tmp_path: Path) -> None
 
 def test_rows_have_the_columns_of_their_tables(folder: Path) -> None:
     run = EvalRun(folder)
-    rows = [evals.game_rows(run), evals.seat_rows(run), evals.call_rows(run), evals.judgment_rows(run)]
+    rows = [evals.game_rows(run), evals.seat_rows(run), evals.call_rows(run)]
     for of, columns in zip(rows, evals.COLUMNS.values(), strict=True):
         assert all(list(row) == list(columns) for row in of)
 

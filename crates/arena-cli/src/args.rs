@@ -23,6 +23,7 @@ mod worker;
 
 use std::path::PathBuf;
 
+use arena_wire::removed::{self, Kind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Parser, Subcommand};
 
@@ -33,8 +34,8 @@ pub use admin::{AdminArgs, AdminVerb, ApiMethod};
 pub use agent::{AgentVerb, CheckArgs, Language, NewAgentArgs};
 pub use challenge::{ChallengeVerb, CheckChallengeArgs, FairnessArgs, NewArgs, PlayChallengeArgs};
 pub use eval::{
-    CallsArgs, DiffArgs, EvalVerb, GameEvalArgs, PlanEvalArgs, PlayEvalArgs, ReportEvalArgs, RescoreArgs,
-    ResumeEvalArgs, RunEvalArgs, ShowEvalArgs, StandInArgs,
+    CallsArgs, DiffArgs, EvalVerb, GameEvalArgs, PlanEvalArgs, PlayEvalArgs, ReportEvalArgs, ResumeEvalArgs,
+    RunEvalArgs, ShowEvalArgs, StandInArgs,
 };
 pub use groups::command;
 pub use league::{AddArgs, CreateArgs, DataArgs, LeagueVerb, RunLeagueArgs, ShowLeagueArgs};
@@ -98,9 +99,6 @@ pub struct Global {
     /// Print JSON, one object a line.
     #[arg(long, global = true)]
     pub json: bool,
-    /// The URL, if it is on the command line: `arena eval` plays without a server otherwise.
-    #[arg(skip)]
-    pub given_url: Option<String>,
 }
 
 /// The `--auth` option after a command. It overrides [`Global::auth`], which stands before the command and also reads
@@ -126,12 +124,6 @@ impl Global {
 }
 
 impl Cli {
-    /// Stores the URL of the server if it is given on the command line, not by a default or a variable.
-    pub fn note_given_url(&mut self, matches: &ArgMatches) {
-        let is_given = matches.value_source("url") == Some(ValueSource::CommandLine);
-        self.global.given_url = is_given.then(|| self.global.url.clone());
-    }
-
     /// Refuses global options on the command line that the command doesn't use. Environment variables are ignored.
     ///
     /// # Errors
@@ -151,20 +143,19 @@ impl Cli {
                 | Verb::Identity { .. }
                 | Verb::Completions { .. }
         ) || matches!(&self.verb, Verb::Session { verb } if verb.calls_server());
-        let may_play_there = matches!(self.verb, Verb::Eval { verb: EvalVerb::Run(_) | EvalVerb::Resume(_) });
         let given = |name: &&str| matches.value_source(name) == Some(ValueSource::CommandLine);
         // The log may be on a server, which `--log` names.
         let may_read_a_log = matches!(self.verb, Verb::Verify(_) | Verb::Board { .. });
-        let is_used =
-            |name: &&str| talks || (*name == "url" && may_play_there) || (*name == "cacert" && may_read_a_log);
+        let is_used = |name: &&str| talks || (*name == "cacert" && may_read_a_log);
         match ["url", "from", "auth", "cacert"].into_iter().filter(given).find(|name| !is_used(name)) {
             None => Ok(()),
             Some(name) => {
                 let verb = matches.subcommand_name().unwrap_or_default();
-                Err(Failure::new(
-                    Exit::Usage,
-                    format_args!("--{name}: `arena {verb}` doesn't call a server; remove the option"),
-                ))
+                let sentence = match removed::replacement(Kind::Option, &format!("{verb} --{name}")) {
+                    Some(instead) => format!("`arena {verb} --{name}` was removed: {instead}"),
+                    None => format!("--{name}: `arena {verb}` doesn't call a server; remove the option"),
+                };
+                Err(Failure::new(Exit::Usage, sentence))
             }
         }
     }

@@ -7,7 +7,6 @@ mod live;
 mod matrix;
 mod plan;
 mod report;
-mod rescore;
 mod show;
 mod stand_in;
 mod status;
@@ -25,6 +24,7 @@ use arena_eval::{
     RunFile, RunOptions,
 };
 use arena_report::shell_word;
+use arena_wire::removed::{self, Kind};
 use parking_lot::Mutex;
 
 use crate::args::{EvalVerb, PlayEvalArgs, ResumeEvalArgs, RunEvalArgs};
@@ -36,28 +36,27 @@ use crate::serve::runtime;
 use self::live::{LiveState, LiveStatus};
 use self::watch::EvalWatcher;
 
-pub fn run(verb: EvalVerb, url: Option<String>, style: Style) -> Result<(), Failure> {
+pub fn run(verb: EvalVerb, style: Style) -> Result<(), Failure> {
     match verb {
         EvalVerb::Plan(args) => plan::run(&args, style),
-        EvalVerb::Run(args) => begin(&args, url, style),
-        EvalVerb::Resume(args) => resume(&args, url, style),
+        EvalVerb::Run(args) => begin(&args, style),
+        EvalVerb::Resume(args) => resume(&args, style),
         EvalVerb::Status(args) => status::run(&args.dir, style),
         EvalVerb::Report(args) => report::run(&args, style),
         EvalVerb::Calls(args) => calls::run(&args, style),
         EvalVerb::Game(args) => game::run(&args, style),
         EvalVerb::Diff(args) => game::diff(&args, style),
-        EvalVerb::Rescore(args) => rescore::run(&args, style),
         EvalVerb::Show(args) => show::run(&args, style),
         EvalVerb::StandIn(args) => stand_in::run(&args, style),
     }
 }
 
-fn begin(args: &RunEvalArgs, url: Option<String>, style: Style) -> Result<(), Failure> {
+fn begin(args: &RunEvalArgs, style: Style) -> Result<(), Failure> {
     let plan = read_plan(&args.file)?;
     let dir = args.out.clone().unwrap_or_else(|| usual_folder(&plan.file.name));
     check_keys(&plan, &dir)?;
     let mut folder = EvalFolder::create_or_open(&dir, plan, args.play.accept_changed).map_err(refused)?;
-    play(&mut folder, &options(&args.play, url), Some(&args.file), style)
+    play(&mut folder, &options(&args.play), Some(&args.file), style)
 }
 
 /// Checks the keys of all models before a folder is created. A run that is continued needs only the keys of models with
@@ -69,19 +68,19 @@ fn check_keys(plan: &EvalPlan, dir: &Path) -> Result<(), Failure> {
     plan.file.check_keys().map_err(|error| Failure::new(Exit::Usage, error))
 }
 
-fn resume(args: &ResumeEvalArgs, url: Option<String>, style: Style) -> Result<(), Failure> {
+fn resume(args: &ResumeEvalArgs, style: Style) -> Result<(), Failure> {
     let accept = args.play.accept_changed;
     let folder = match &args.file {
         // `create_or_open` would create a missing folder.
         Some(file) if args.dir.is_dir() => EvalFolder::create_or_open(&args.dir, read_plan(file)?, accept),
         _ => EvalFolder::resume(&args.dir, accept),
     };
-    play(&mut folder.map_err(refused)?, &options(&args.play, url), args.file.as_deref(), style)
+    play(&mut folder.map_err(refused)?, &options(&args.play), args.file.as_deref(), style)
 }
 
-fn options(args: &PlayEvalArgs, url: Option<String>) -> RunOptions {
+fn options(args: &PlayEvalArgs) -> RunOptions {
     let open_games = args.open_games.map(|most| most as usize);
-    RunOptions { url, open_games, patience: Duration::from_secs(args.patience) }
+    RunOptions { open_games, patience: Duration::from_secs(args.patience) }
 }
 
 /// Plays the remaining games, shows the progress, and prints the results.
@@ -102,7 +101,7 @@ fn play(folder: &mut EvalFolder, options: &RunOptions, file: Option<&Path>, styl
             }
         }
     }
-    outcome(&end, &status, &dir, file, options.url.as_deref())
+    outcome(&end, &status, &dir, file)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,8 +124,7 @@ fn play_games(
     let plan = folder.plan();
     let games = plan.games.len() as u64;
     let finished_before = plan.games.iter().filter(|game| folder.finished(&game.id).is_some()).count() as u64;
-    let mut watcher =
-        EvalWatcher::new(style, &dir, plan.file.budget, games, finished_before).with_url(options.url.clone());
+    let mut watcher = EvalWatcher::new(style, &dir, plan.file.budget, games, finished_before);
     if purpose == Purpose::Pilot && style == Style::Json {
         watcher = watcher.without_lines();
     }
@@ -148,18 +146,12 @@ fn play_games(
 }
 
 /// Converts the end of a run into the result of the command, with the command that continues the run.
-fn outcome(
-    end: &RunEnd,
-    status: &LiveStatus,
-    dir: &Path,
-    file: Option<&Path>,
-    url: Option<&str>,
-) -> Result<(), Failure> {
+fn outcome(end: &RunEnd, status: &LiveStatus, dir: &Path, file: Option<&Path>) -> Result<(), Failure> {
     let played = format!("{} of {} games are finished", status.finished, status.games);
-    let resume = || resume_line(dir, None, url);
+    let resume = || resume_line(dir, None);
     let resume_with_file = || {
         let file = file.map_or_else(|| "FILE".to_owned(), |file| file.display().to_string());
-        resume_line(dir, Some(&file), url)
+        resume_line(dir, Some(&file))
     };
     match end {
         RunEnd::Complete => Ok(()),
@@ -212,6 +204,12 @@ fn title(plan: &EvalPlan) -> String {
 
 fn read_plan(file: &Path) -> Result<EvalPlan, Failure> {
     let read = RunFile::read(file).map_err(|error| Failure::new(Exit::Usage, error))?;
+    // The folders of earlier runs may have judges, which are ignored there.
+    if !read.judges.is_empty() {
+        let instead = removed::replacement(Kind::Command, "eval rescore").unwrap_or_default();
+        let file = file.display();
+        return Err(Failure::new(Exit::Usage, format_args!("{file}: [[judges]] was removed: {instead}")));
+    }
     EvalPlan::of(read, parent(file)).map_err(|error| unplayable(&error).about(&file.display()))
 }
 
@@ -247,15 +245,10 @@ fn find_game<'r>(run: &'r EvalRun, id: &str) -> Result<&'r GameRecord, Failure> 
     }
 }
 
-/// Returns the command that continues a run, with the run file and the arena's URL if they are given.
-fn resume_line(dir: &Path, file: Option<&str>, url: Option<&str>) -> String {
+/// Returns the command that continues a run, with the run file if it is given.
+fn resume_line(dir: &Path, file: Option<&str>) -> String {
     let text = dir.display().to_string();
-    let mut options = String::new();
-    for (name, value) in [("--file", file), ("--url", url)] {
-        if let Some(value) = value {
-            options += &format!(" {name} {}", shell_word(value));
-        }
-    }
+    let options = file.map_or_else(String::new, |file| format!(" --file {}", shell_word(file)));
     let dir = shell_word(&text);
     // No option may follow `--`.
     if text.starts_with('-') {
@@ -325,8 +318,8 @@ mod tests {
         ];
         let mut text = String::new();
         for end in &ends {
-            let failure = outcome(end, &status(), Path::new("my evals/autumn"), Some(Path::new("autumn.toml")), None)
-                .unwrap_err();
+            let failure =
+                outcome(end, &status(), Path::new("my evals/autumn"), Some(Path::new("autumn.toml"))).unwrap_err();
             text += &format!("{} {}\n", failure.exit as u8, failure.sentence());
         }
         expect![[r#"
@@ -337,7 +330,7 @@ mod tests {
             17 160 of 400 games are finished; the others wait until you raise its cap `usd` in the run file: small (its cap of 2 US dollars is reached); repair: large (HTTP 402: no credit); to continue after it: arena eval resume 'my evals/autumn' --file autumn.toml
         "#]]
         .assert_eq(&text);
-        assert!(outcome(&RunEnd::Complete, &status(), Path::new("autumn"), None, None).is_ok());
+        assert!(outcome(&RunEnd::Complete, &status(), Path::new("autumn"), None).is_ok());
     }
 
     #[test]
@@ -355,15 +348,13 @@ mod tests {
 
     #[test]
     fn the_command_that_continues_has_the_options_of_the_run() {
-        let url = Some("http://127.0.0.1:3001");
-        for (dir, file, url, expected) in [
-            ("a", None, None, "arena eval resume a"),
-            ("a", None, url, "arena eval resume a --url http://127.0.0.1:3001"),
-            ("a", Some("b c"), url, "arena eval resume a --file 'b c' --url http://127.0.0.1:3001"),
-            ("-x", None, None, "arena eval resume -- -x"),
-            ("-x", Some("b"), None, "arena eval resume --file b -- -x"),
+        for (dir, file, expected) in [
+            ("a", None, "arena eval resume a"),
+            ("a", Some("b c"), "arena eval resume a --file 'b c'"),
+            ("-x", None, "arena eval resume -- -x"),
+            ("-x", Some("b"), "arena eval resume --file b -- -x"),
         ] {
-            assert_eq!(resume_line(Path::new(dir), file, url), expected);
+            assert_eq!(resume_line(Path::new(dir), file), expected);
         }
     }
 

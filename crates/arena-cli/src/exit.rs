@@ -93,7 +93,7 @@ pub const EXITS: [(Exit, &str, &str); 21] = [
     (
         Exit::Parked,
         "seat parked",
-        "The endpoint of a language model failed. The player left its seat without resigning and can return to it. `eval`: the endpoints of some models or judges failed; the other games are finished, and the run can be continued.",
+        "The endpoint of a language model failed. The player left its seat without resigning and can return to it. `eval`: the endpoints of some models failed; the other games are finished, and the run can be continued.",
     ),
     (
         Exit::ModelStopped,

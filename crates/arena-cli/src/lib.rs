@@ -70,8 +70,7 @@ pub fn main() -> ExitCode {
         }
         error.exit()
     });
-    let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    cli.note_given_url(&matches);
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match cli.refuse_unused(&matches).and_then(|()| run(cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -107,7 +106,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Play(args) => play::run(*args, cli.global, style),
         Verb::Match { verb } => matches::run(verb, style),
         Verb::Tournament { verb } => tournament::run(verb, style),
-        Verb::Eval { verb } => eval::run(verb, cli.global.given_url, style),
+        Verb::Eval { verb } => eval::run(verb, style),
         Verb::Worker(args) => worker::run(args, style),
         Verb::League { data, verb } => league::run(verb, &data, style),
         Verb::Rate(args) => rate::run(&args, style),

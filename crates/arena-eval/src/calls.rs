@@ -129,7 +129,7 @@ impl CallIndex {
             }
         }
         self.add_spent(agent, spent);
-        // Judges work after the run.
+        // The judges of earlier programs worked after the run.
         if seat.is_some() {
             self.seconds.insert(time.div_euclid(1000));
         }
@@ -344,12 +344,12 @@ impl CallStore {
         Ok(sha256)
     }
 
-    /// Returns the totals of all calls, including those of void games, earlier plans and judges.
+    /// Returns the totals of all calls, including those of void games and earlier plans.
     pub fn totals(&self) -> Spent {
         self.writer.lock().index.total
     }
 
-    /// Returns the totals by the name of the agent or judge.
+    /// Returns the totals by the name of the agent.
     pub fn totals_by_agent(&self) -> BTreeMap<String, Spent> {
         self.writer.lock().index.agents.clone()
     }

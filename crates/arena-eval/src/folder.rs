@@ -14,14 +14,12 @@ use serde::Deserialize;
 use crate::calls::{CALLS, CallIndex, CallStore};
 use crate::journal::{self, JOURNAL, JournalContent, LineFile, SyncPolicy, lock, now, scan, to_line, write_whole};
 use crate::plan::{EvalPlan, PlanError, SEED_KEY};
-use crate::record::{CallLine, ChangeRecord, GameRecord, JournalLine, Judgment, Transcript, VERSION, VoidRecord};
+use crate::record::{CallLine, ChangeRecord, GameRecord, JournalLine, Transcript, VERSION, VoidRecord};
 use crate::run_file::{ChallengeSpec, HarnessSpec, RunFile, RunFileError, STAND_IN};
 
 const RUN_FILE: &str = "run.toml";
 
 const TRANSCRIPTS: &str = "transcripts.jsonl";
-
-const JUDGMENTS: &str = "judgments.jsonl";
 
 /// The entries that an interrupted creation leaves in a folder.
 const BEFORE_JOURNAL: [&str; 6] = ["run.toml", "run.toml.new", "prompts", "scripts", "journal.jsonl.new", "lost+found"];
@@ -75,7 +73,6 @@ pub struct EvalFolder {
     earlier_ms: i64,
     journal: LineFile,
     transcripts: LineFile,
-    judgments: LineFile,
     calls: Arc<CallStore>,
     /// The lock is held until the folder is dropped or the process ends.
     _lock: File,
@@ -86,8 +83,8 @@ impl EvalFolder {
     ///
     /// # Errors
     /// If the folder contains other files, another process has locked it, or a file can't be read or written. Also if
-    /// a prompt, parameter, option or version of the rules has changed and `accept_changed` is false; budgets, prices,
-    /// concurrency and judges may always change.
+    /// a prompt, parameter, option or version of the rules has changed and `accept_changed` is false; budgets, prices and
+    /// concurrency may always change.
     pub fn create_or_open(dir: &Path, plan: EvalPlan, accept_changed: bool) -> Result<EvalFolder, FolderError> {
         fs::create_dir_all(dir).map_err(|source| FolderError::Write { path: dir.to_owned(), source })?;
         let lock = lock(dir)?;
@@ -113,21 +110,6 @@ impl EvalFolder {
         let content = journal::read(dir)?;
         let plan = EvalPlan::of(RunFile::read(&dir.join(RUN_FILE))?, dir)?;
         EvalFolder::open_content(dir, plan, accept_changed, lock, content)
-    }
-
-    /// Opens the run in a folder for judges. The plan is the recorded one, with the judges and the budget of the
-    /// folder's run file. The journal stays unchanged.
-    ///
-    /// # Errors
-    /// If there is no run, another process has locked it, or a file can't be read.
-    pub fn open_for_judges(dir: &Path) -> Result<EvalFolder, FolderError> {
-        check_journal(dir)?;
-        let lock = lock(dir)?;
-        let content = journal::read(dir)?;
-        let RunFile { judges, budget, .. } = RunFile::read(&dir.join(RUN_FILE))?;
-        let plan = EvalPlan::recorded(RunFile { judges, budget, ..content.file.clone() }, dir, &content.identities)?;
-        write_files(dir, &plan)?;
-        EvalFolder::assemble(dir, plan, lock, content)
     }
 
     fn create(dir: &Path, plan: EvalPlan, lock: File) -> Result<EvalFolder, FolderError> {
@@ -185,16 +167,11 @@ impl EvalFolder {
 
     fn assemble(dir: &Path, plan: EvalPlan, lock: File, content: JournalContent) -> Result<EvalFolder, FolderError> {
         let JournalContent { games, voids, started, length, .. } = content;
-        let open = |name: &str, sync: SyncPolicy| {
-            let path = dir.join(name);
-            let length = scan(&path, |_, _| Ok(()))?;
-            LineFile::open(&path, length, sync)
-        };
         let calls = CallStore::open(dir)?;
         let earlier_ms = calls.elapsed_ms(&started);
         let journal = LineFile::open(&dir.join(JOURNAL), length, SyncPolicy::Always)?;
-        let transcripts = open(TRANSCRIPTS, SyncPolicy::EachSecond)?;
-        let judgments = open(JUDGMENTS, SyncPolicy::EachSecond)?;
+        let transcripts = dir.join(TRANSCRIPTS);
+        let transcripts = LineFile::open(&transcripts, scan(&transcripts, |_, _| Ok(()))?, SyncPolicy::EachSecond)?;
         // The names of new files must survive a power cut too.
         lock.sync_all().map_err(|source| FolderError::Write { path: dir.to_owned(), source })?;
         Ok(EvalFolder {
@@ -205,7 +182,6 @@ impl EvalFolder {
             earlier_ms,
             journal,
             transcripts,
-            judgments,
             calls: Arc::new(calls),
             _lock: lock,
         })
@@ -275,14 +251,6 @@ impl EvalFolder {
     pub fn sync(&mut self) -> Result<(), FolderError> {
         self.calls.sync()?;
         self.transcripts.sync()
-    }
-
-    /// Appends a judgment.
-    ///
-    /// # Errors
-    /// If the file can't be written. The file is then unchanged.
-    pub fn add_judgment(&mut self, judgment: &Judgment) -> Result<(), FolderError> {
-        self.judgments.append_value(judgment).map(|_| ())
     }
 }
 
@@ -485,7 +453,7 @@ impl EvalRun {
         transcript.map(Some).map_err(|source| FolderError::Read { path: transcripts.path.clone(), source })
     }
 
-    /// Returns the calls of a game, including those of judges, in the order of their answers.
+    /// Returns the calls of a game in the order of their answers.
     ///
     /// # Errors
     /// If the file can't be read.
@@ -525,25 +493,12 @@ impl EvalRun {
         calls.file.as_ref().map_or(Ok(None), |file| calls.index.text(sha256, file, &calls.path))
     }
 
-    /// Returns the totals of all calls, including those of void games, earlier plans and judges.
+    /// Returns the totals of all calls, including those of void games and earlier plans.
     ///
     /// # Errors
     /// If the file can't be read.
     pub fn spent(&self) -> Result<Spent, FolderError> {
         Ok(self.call_file()?.index.total())
-    }
-
-    /// Returns all judgments in order.
-    ///
-    /// # Errors
-    /// If the file can't be read.
-    pub fn judgments(&self) -> Result<Vec<Judgment>, FolderError> {
-        let mut judgments = Vec::new();
-        scan(&self.dir.join(JUDGMENTS), |_, line| {
-            judgments.push(serde_json::from_slice(line).map_err(|error| error.to_string())?);
-            Ok(())
-        })?;
-        Ok(judgments)
     }
 
     fn call_file(&self) -> Result<Arc<CallFile>, FolderError> {
@@ -711,7 +666,7 @@ mod tests {
         assert_eq!((run.games.len(), run.voids.len(), run.started.len()), (2, 1, 2));
         assert_eq!(run.transcript(&games[0].game).unwrap(), Some(transcript(&games[0].game, "second")));
         assert_eq!(run.transcript("000000000000").unwrap(), None);
-        assert!(run.calls(&games[0].game).unwrap().is_empty() && run.judgments().unwrap().is_empty());
+        assert!(run.calls(&games[0].game).unwrap().is_empty());
         assert_eq!(run.spent().unwrap(), Spent::default());
     }
 
@@ -865,26 +820,5 @@ mod tests {
         folder.record(JournalLine::Game(valid)).unwrap();
         drop(folder);
         assert_eq!(EvalRun::load(&fixture.dir()).unwrap().games.len(), 1);
-    }
-
-    #[test]
-    fn judgments_leave_the_journal_unchanged() {
-        let fixture = Fixture::new();
-        drop(fixture.open(FILE, false).unwrap());
-        let journal = fs::read_to_string(fixture.dir().join(JOURNAL)).unwrap();
-        let mut folder = EvalFolder::open_for_judges(&fixture.dir()).unwrap();
-        let judgment = Judgment {
-            game: folder.plan().games[0].id.clone(),
-            judge: "strict".to_owned(),
-            prompt: "ab".to_owned(),
-            identity: "ef".to_owned(),
-            score: None,
-            why: "no answer".to_owned(),
-            call: "cd".to_owned(),
-        };
-        folder.add_judgment(&judgment).unwrap();
-        drop(folder);
-        assert_eq!(EvalRun::load(&fixture.dir()).unwrap().judgments().unwrap(), [judgment]);
-        assert_eq!(fs::read_to_string(fixture.dir().join(JOURNAL)).unwrap(), journal);
     }
 }

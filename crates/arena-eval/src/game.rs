@@ -49,7 +49,7 @@ pub(crate) async fn play(label: &GameLabel, table: Table, players: Vec<Box<dyn P
     let seats = players.into_iter().map(DrivenSeat::new).collect();
     let mut game = Game { table, seats, round: 0, quiet: Quiet::default() };
     let end = game.run().await?;
-    game.finish(label, end).await
+    Ok(game.finish(label, end))
 }
 
 /// A player and its place in the game.
@@ -99,7 +99,7 @@ impl Game {
             if self.table.is_over() {
                 return Ok(GameEnd::Completed);
             }
-            match self.choose().await? {
+            match self.choose()? {
                 Some(asked) if asked.seats.is_empty() => {}
                 Some(asked) => self.play_round(&asked).await?,
                 None => return Ok(GameEnd::Stalled),
@@ -108,7 +108,7 @@ impl Game {
     }
 
     /// Returns the seats to ask; no seats after an advance of the clock, and `None` if the game has stalled.
-    async fn choose(&mut self) -> Result<Option<RoundSeats>, Halt> {
+    fn choose(&mut self) -> Result<Option<RoundSeats>, Halt> {
         if self.quiet.rounds < MAX_CHAT_ROUNDS {
             let seats: Vec<usize> = (0..self.seats.len()).filter(|seat| self.has_something_to_do(*seat)).collect();
             if !seats.is_empty() {
@@ -123,7 +123,7 @@ impl Game {
         }
         // At a deadline of a game with turns, the players that didn't move are out.
         let late: Vec<usize> = self.running().filter(|seat| self.table.awaits(*seat)).collect();
-        if self.quiet.deadlines < MAX_DEADLINES && self.table.advance(Origin::none(self.round)).await.map_err(failed)? {
+        if self.quiet.deadlines < MAX_DEADLINES && self.table.advance(Origin::none(self.round)).map_err(failed)? {
             self.quiet.deadlines += 1;
             self.quiet.is_late = false;
             if self.table.announces_turns() {
@@ -193,17 +193,17 @@ impl Game {
         for (seat, answer) in places.into_iter().zip(answers) {
             match answer {
                 Answer::Steps { steps, waits, call } => {
-                    let is_clean = self.take_steps(seat, &steps, call).await?;
+                    let is_clean = self.take_steps(seat, &steps, call)?;
                     self.seats[seat].waits = waits && is_clean;
                 }
-                Answer::Ended(end) => self.end_seat(seat, end).await?,
+                Answer::Ended(end) => self.end_seat(seat, end)?,
             }
         }
         Ok(())
     }
 
     /// Takes the steps of a player. Returns true if none was refused.
-    async fn take_steps(&mut self, seat: usize, steps: &[Step], call: Option<u32>) -> Result<bool, Halt> {
+    fn take_steps(&mut self, seat: usize, steps: &[Step], call: Option<u32>) -> Result<bool, Halt> {
         let origin = Origin { round: self.round, call };
         let mut results: Vec<StepResult> = Vec::with_capacity(steps.len());
         for step in steps {
@@ -212,30 +212,28 @@ impl Game {
             }
             let done = match step {
                 Step::Act { method, content } => {
-                    let done = self.table.act(seat, method, content, origin).await.map_err(failed)?;
+                    let done = self.table.act(seat, method, content, origin).map_err(failed)?;
                     if done.is_ok() {
                         self.quiet = Quiet::default();
                     }
                     done
                 }
-                Step::Say { content, to } => {
-                    self.table.say(seat, content, to.as_deref(), origin).await.map_err(failed)?
-                }
+                Step::Say { content, to } => self.table.say(seat, content, to.as_deref(), origin),
             };
             results.push(done);
         }
         if let Some(end) = self.seats[seat].player.learn(steps, &results) {
-            self.end_seat(seat, end).await?;
+            self.end_seat(seat, end)?;
         }
         Ok(results.iter().all(Result::is_ok))
     }
 
     /// Ends a seat. The player resigns if the rules have a method for it, and stays silent otherwise.
-    async fn end_seat(&mut self, seat: usize, end: SeatEnd) -> Result<(), Halt> {
+    fn end_seat(&mut self, seat: usize, end: SeatEnd) -> Result<(), Halt> {
         if self.table.has_method(RESIGN) && !self.table.is_over() {
             let origin = Origin::none(self.round);
             // The rules refuse the resignation of a player that is out already.
-            if self.table.act(seat, RESIGN, "", origin).await.map_err(failed)?.is_ok() {
+            if self.table.act(seat, RESIGN, "", origin).map_err(failed)?.is_ok() {
                 self.quiet = Quiet::default();
             }
         }
@@ -251,15 +249,15 @@ impl Game {
         }
     }
 
-    async fn finish(mut self, label: &GameLabel, end: GameEnd) -> Result<FinishedGame, Halt> {
+    fn finish(mut self, label: &GameLabel, end: GameEnd) -> FinishedGame {
         if end == GameEnd::Stalled {
             let awaited: Vec<usize> = self.running().filter(|seat| self.table.awaits(*seat)).collect();
             for seat in awaited {
                 self.mark_end(seat, SeatEnd::new(Cause::Idle, "the game waited for an action that never came"));
             }
         }
-        let outcome = self.table.outcome().await.map_err(failed)?;
-        let told = self.table.tell(&distinct_names(&label.agents), &outcome);
+        let told = self.table.tell(&distinct_names(&label.agents));
+        let outcome = self.table.session();
         let seats =
             self.seats.iter().zip(&label.agents).zip(&outcome.scores).map(|((seat, agent), score)| SeatRecord {
                 agent: agent.clone(),
@@ -293,9 +291,9 @@ impl Game {
             game: label.game.clone(),
             players: self.table.names().to_vec(),
             messages: self.table.messages().iter().map(message).collect(),
-            state: outcome.state,
+            state: outcome.state.clone(),
         };
-        Ok(FinishedGame { record, transcript })
+        FinishedGame { record, transcript }
     }
 }
 
@@ -304,7 +302,7 @@ fn failed(error: TableError) -> Halt {
 }
 
 /// Returns the agents' names by seat. Copies of an agent have their number of the seat after the name.
-pub(crate) fn distinct_names(agents: &[String]) -> Vec<String> {
+fn distinct_names(agents: &[String]) -> Vec<String> {
     let name = |(seat, agent): (usize, &String)| {
         let is_single = agents.iter().filter(|other| *other == agent).count() == 1;
         if is_single { agent.clone() } else { format!("{agent} (player {})", seat + 1) }
@@ -419,7 +417,7 @@ mod tests {
             arena_games::challenge(challenge, &Map::new()).expect("built in").expect("the defaults are valid");
         let options = challenge.resolve(&Map::new()).expect("the defaults are valid");
         let seats = challenge.seats(&options);
-        Table::in_memory(challenge, &options, seats, &Seed::from_number(seed)).expect("the rules start")
+        Table::open(challenge, &options, seats, &Seed::from_number(seed)).expect("the rules start")
     }
 
     fn label(seats: usize) -> GameLabel {

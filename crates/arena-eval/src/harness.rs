@@ -51,7 +51,7 @@ impl Harness {
     /// If the text has no `{rules}` or an unknown placeholder, as one sentence.
     pub fn of(spec: &HarnessSpec, text: Option<&str>) -> Result<Harness, String> {
         if let Some(text) = text {
-            check_prompt(text, &PLACEHOLDERS, "rules")?;
+            check_prompt(text)?;
         }
         let mut harness = Harness {
             prompt: text.map_or_else(built_in_prompt, str::to_owned),
@@ -139,25 +139,25 @@ fn describe_seat(seating: &Seating<'_>, mark: &str) -> String {
 /// Checks the placeholders of a prompt.
 ///
 /// # Errors
-/// If `needed` is missing or a placeholder is unknown, as one sentence.
-pub(crate) fn check_prompt(text: &str, known: &[&str], needed: &str) -> Result<(), String> {
+/// If `{rules}` is missing or a placeholder is unknown, as one sentence.
+fn check_prompt(text: &str) -> Result<(), String> {
     let (mut unknown, mut is_complete) = (None, false);
     fill(text, |name| {
-        is_complete |= name == needed;
-        if !known.contains(&name) && unknown.is_none() {
+        is_complete |= name == "rules";
+        if !PLACEHOLDERS.contains(&name) && unknown.is_none() {
             unknown = Some(name.to_owned());
         }
         None
     });
     if let Some(name) = unknown {
-        let known: Vec<String> = known.iter().map(|name| format!("{{{name}}}")).collect();
+        let known: Vec<String> = PLACEHOLDERS.iter().map(|name| format!("{{{name}}}")).collect();
         return Err(format!(
             "unknown placeholder {{{name}}}; the placeholders are {}, and {{{{{name}}}}} stands for the text \
              {{{name}}}",
             known.join(", ")
         ));
     }
-    if is_complete { Ok(()) } else { Err(format!("the placeholder {{{needed}}} is missing")) }
+    if is_complete { Ok(()) } else { Err("the placeholder {rules} is missing".to_owned()) }
 }
 
 /// Replaces each `{name}` by its value, in one pass: values can't contain placeholders. `{{name}}` becomes `{name}`.
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_prompt_needs_its_placeholders() {
-        let check = |text| check_prompt(text, &PLACEHOLDERS, "rules").err().unwrap_or_default();
+        let check = |text| check_prompt(text).err().unwrap_or_default();
         for (text, error) in [
             ("{rules} {state} {methods}", ""),
             ("{rules} {{guess}}", ""),

@@ -20,7 +20,6 @@ pub mod progress;
 mod record;
 pub mod report;
 mod requests;
-pub mod rescore;
 mod run_file;
 pub mod runner;
 pub mod stand_in;
@@ -32,18 +31,16 @@ pub use estimate::{Estimate, estimate};
 pub use folder::{EvalFolder, EvalRun, FolderError};
 pub use harness::Harness;
 pub use journal::now;
-pub use plan::{
-    AGAIN, EvalAgent, EvalAgentKind, EvalPlan, JudgePrompt, PlanError, PlannedChallenge, PlannedGame, StoredFile,
-};
+pub use plan::{AGAIN, EvalAgent, EvalAgentKind, EvalPlan, PlanError, PlannedChallenge, PlannedGame, StoredFile};
 pub use progress::{ModelProgress, Progress};
 pub use record::{
-    CallLine, CallRecord, Cause, ChangeRecord, GameEnd, GameRecord, JournalLine, Judgment, Measured, SeatRecord,
-    Transcript, TranscriptMessage, VERSION, VoidRecord,
+    CallLine, CallRecord, Cause, ChangeRecord, GameEnd, GameRecord, JournalLine, Measured, SeatRecord, Transcript,
+    TranscriptMessage, VERSION, VoidRecord,
 };
 pub use report::{Report, TextTable, report};
 pub use run_file::{
-    BaselineSpec, BudgetSpec, ChallengeSpec, CountSpec, EndpointAddress, HarnessSpec, JudgeSpec, Lineups, ModelSpec,
-    RunFile, RunFileError, STAND_IN, StandInSpec, ToolUseSpec,
+    BaselineSpec, BudgetSpec, ChallengeSpec, CountSpec, EndpointAddress, HarnessSpec, Lineups, ModelSpec, RunFile,
+    RunFileError, STAND_IN, StandInSpec, ToolUseSpec,
 };
 pub use runner::{PausedModel, RunEnd, RunError, RunOptions, run, usual_open_games};
 pub use stand_in::StandIn;

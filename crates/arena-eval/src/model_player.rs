@@ -625,7 +625,7 @@ impl Player for ModelPlayer {
 
 /// Returns the key of a call: the SHA-256 over the endpoint, the API, the request and the text of the sample, in
 /// hexadecimal. `address` is the base URL, or `stand-in`.
-pub(crate) fn call_key(address: &str, api: Api, body: &[u8], sample: &str) -> String {
+fn call_key(address: &str, api: Api, body: &[u8], sample: &str) -> String {
     let mut hash = Sha256::new();
     for part in [address.as_bytes(), api.name().as_bytes(), sample.as_bytes(), body] {
         // The lengths keep different parts with the same concatenation apart.
@@ -801,7 +801,7 @@ mod tests {
         let bot = HousePlayer::new(&house, &*challenge, &options, 1, &seed).unwrap();
         let players: Vec<Box<dyn Player>> =
             vec![Box::new(ModelPlayer::new(&context, &model, &harness, &rules, at)), Box::new(bot)];
-        let table = Table::in_memory(challenge, &options, 2, &seed).unwrap();
+        let table = Table::open(challenge, &options, 2, &seed).unwrap();
         let label = GameLabel {
             game: "0123456789ab".to_owned(),
             challenge: "psi".to_owned(),

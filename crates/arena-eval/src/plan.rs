@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::challenges::{ChallengeLoader, LoadedChallenge};
-use crate::harness::{Harness, check_prompt};
+use crate::harness::Harness;
 use crate::program;
 use crate::run_file::{
     BaselineSpec, DEFAULT_HARNESS, HarnessSpec, Lineups, ModelSpec, RunFile, RunFileError, STAND_IN, ToolUseSpec,
@@ -41,8 +41,6 @@ pub struct EvalPlan {
     /// The games in the order of play: all games of the first seed come first.
     pub games: Vec<PlannedGame>,
     pub harnesses: BTreeMap<String, Harness>,
-    /// The prompts of the judges, in the order of the file.
-    pub judge_prompts: Vec<JudgePrompt>,
     /// The prompts and scripts, which the folder of a run keeps.
     pub files: Vec<StoredFile>,
 }
@@ -95,14 +93,6 @@ pub struct PlannedGame {
     pub seats: Vec<usize>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JudgePrompt {
-    /// The text, with the placeholder `{transcript}`.
-    pub text: String,
-    /// The SHA-256 of the text in hexadecimal.
-    pub sha256: String,
-}
-
 /// A file that the folder of a run keeps, so that the run doesn't depend on files elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredFile {
@@ -149,7 +139,6 @@ impl EvalPlan {
         file.check()?;
         let mut files = Vec::new();
         let harnesses = load_harnesses(&mut file, base, &mut files)?;
-        let judge_prompts = load_judge_prompts(&mut file, base, &mut files)?;
         let mut challenges = load_challenges(&mut file, base, recorded.is_none(), &mut files)?;
         let programs = load_programs(&mut file, base, recorded.is_none())?;
         let mut agents = agents(&file, &harnesses, &programs);
@@ -168,7 +157,7 @@ impl EvalPlan {
         check_challenges(&challenges)?;
         check_baselines(&agents, &challenges)?;
         let games = games(&file, &agents, &challenges)?;
-        Ok(EvalPlan { file, agents, challenges, games, harnesses, judge_prompts, files })
+        Ok(EvalPlan { file, agents, challenges, games, harnesses, files })
     }
 
     /// Returns the model of an agent; `None` for a baseline.
@@ -298,22 +287,6 @@ fn load_harnesses(
         harnesses.insert(DEFAULT_HARNESS.to_owned(), harness);
     }
     Ok(harnesses)
-}
-
-fn load_judge_prompts(
-    file: &mut RunFile,
-    base: &Path,
-    files: &mut Vec<StoredFile>,
-) -> Result<Vec<JudgePrompt>, PlanError> {
-    let mut prompts = Vec::new();
-    for judge in &mut file.judges {
-        let wrong = |mistake: String| PlanError(format!("judge `{}`: prompt: {mistake}", judge.name));
-        let text = read_prompt(base, &judge.prompt).map_err(wrong)?;
-        check_prompt(&text, &["transcript"], "transcript").map_err(wrong)?;
-        prompts.push(JudgePrompt { sha256: sha256(&text), text: text.clone() });
-        keep_prompt(&mut judge.prompt, text, files);
-    }
-    Ok(prompts)
 }
 
 fn read_prompt(base: &Path, path: &Path) -> Result<String, String> {

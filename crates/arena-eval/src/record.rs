@@ -185,13 +185,13 @@ pub enum CallLine {
 pub struct CallRecord {
     /// The key: the SHA-256 of endpoint, API, request and sample, in hexadecimal.
     pub key: String,
-    /// The id of the game; for a judge, the game that it judges.
+    /// The id of the game.
     pub game: String,
-    /// The seat, from 0; `None` for a judge.
+    /// The seat, from 0; `None` for a judge of an earlier program.
     pub seat: Option<usize>,
     /// The number of the seat's call, from 1.
     pub number: u32,
-    /// The name of the agent or judge.
+    /// The name of the agent.
     pub agent: String,
     /// The name of the model at the endpoint.
     pub model: String,
@@ -256,24 +256,4 @@ pub struct TranscriptMessage {
     /// The number of the sender's call that caused the message, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<u32>,
-}
-
-/// A line of `judgments.jsonl`: a judge's score of a game.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Judgment {
-    /// The id of the game.
-    pub game: String,
-    pub judge: String,
-    /// The SHA-256 of the judge's prompt in hexadecimal.
-    pub prompt: String,
-    /// The SHA-256 of the judge's endpoint, model, parameters, scale and prompt, in hexadecimal. Empty in files of
-    /// earlier programs.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub identity: String,
-    /// The score; `None` if the answer contains none.
-    pub score: Option<f64>,
-    /// The reasons in the judge's words.
-    pub why: String,
-    /// The key of the call.
-    pub call: String,
 }

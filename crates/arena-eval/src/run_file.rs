@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use std::{env, fs};
 
-use arena_llm::{ANSWER_SECONDS, Api, Caps, Endpoint, PRESETS, Params, Prices, Timeouts};
+use arena_llm::{Api, Caps, Endpoint, PRESETS, Params, Prices};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -52,9 +52,9 @@ pub struct RunFile {
     /// The harnesses by name. `default` exists always.
     #[serde(default)]
     pub harness: BTreeMap<String, HarnessSpec>,
-    /// The models that judge transcripts afterwards.
-    #[serde(default)]
-    pub judges: Vec<JudgeSpec>,
+    /// The judges of files of earlier programs. They are ignored.
+    #[serde(default, skip_serializing)]
+    pub judges: Vec<IgnoredAny>,
     /// The settings of the built-in stand-in server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stand_in: Option<StandInSpec>,
@@ -218,43 +218,6 @@ pub struct HarnessSpec {
     pub turn_seconds: Option<u64>,
 }
 
-/// A model that judges transcripts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct JudgeSpec {
-    /// The name in tables.
-    pub name: String,
-    /// The name at the endpoint.
-    pub model: String,
-    /// The URL of the endpoint, the name of a preset, or `stand-in`.
-    pub endpoint: String,
-    /// The API, as for models.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api: Option<String>,
-    /// The environment variable with the key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key_env: Option<String>,
-    /// The prices.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usd_per_million: Option<Prices>,
-    /// The parameters of each request.
-    #[serde(default)]
-    pub params: Params,
-    /// The file with the prompt. The placeholder `{transcript}` is replaced by the game.
-    pub prompt: PathBuf,
-    /// The lowest and the highest score.
-    #[serde(default = "default_scale")]
-    pub scale: (f64, f64),
-    /// The time limit of an answer in seconds, as for models.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer_seconds: Option<u64>,
-}
-
-/// Returns the time limits of requests with this time limit of an answer in seconds.
-pub(crate) fn timeouts(answer_seconds: Option<u64>) -> Timeouts {
-    Timeouts::of_answer(Duration::from_secs(answer_seconds.unwrap_or(ANSWER_SECONDS)))
-}
-
 /// The settings of the built-in stand-in server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -339,16 +302,6 @@ impl ModelSpec {
     }
 }
 
-impl JudgeSpec {
-    /// Returns the address of the judge's endpoint.
-    ///
-    /// # Errors
-    /// If the endpoint or the API is unknown, as one sentence.
-    pub fn address(&self) -> Result<EndpointAddress, String> {
-        EndpointAddress::of(&self.endpoint, self.api.as_deref(), self.key_env.as_deref())
-    }
-}
-
 /// The longest name of a run, agent or challenge, in characters.
 const LONGEST_NAME: usize = 80;
 
@@ -409,15 +362,18 @@ impl RunFile {
     /// # Errors
     /// The first variable that is missing.
     pub fn check_keys(&self) -> Result<(), RunFileError> {
-        check_variables("model", self.models.iter().map(|model| (&model.name, model.address())))
-    }
-
-    /// Checks that the environment has the keys of all judges.
-    ///
-    /// # Errors
-    /// The first variable that is missing.
-    pub fn check_judge_keys(&self) -> Result<(), RunFileError> {
-        check_variables("judge", self.judges.iter().map(|judge| (&judge.name, judge.address())))
+        for model in &self.models {
+            let address =
+                model.address().map_err(|mistake| RunFileError(format!("model `{}`: {mistake}", model.name)))?;
+            let Some(variable) = address.key_env else { continue };
+            if env::var_os(&variable).is_none_or(|value| value.is_empty()) {
+                return Err(RunFileError(format!(
+                    "model `{}`: the environment variable {variable} is not set; set it to the key of {}",
+                    model.name, address.base
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn find_mistake(&self) -> Option<String> {
@@ -425,7 +381,6 @@ impl RunFile {
             .or_else(|| self.find_mistake_in_names())
             .or_else(|| self.harness.iter().find_map(|(name, harness)| find_mistake_in_harness(name, harness)))
             .or_else(|| self.models.iter().find_map(|model| self.find_mistake_in_model(model)))
-            .or_else(|| self.judges.iter().find_map(|judge| self.find_mistake_in_judge(judge)))
     }
 
     fn find_mistake_in_run(&self) -> Option<String> {
@@ -493,28 +448,11 @@ impl RunFile {
         if let Some(mistake) = self.baselines.iter().find_map(BaselineSpec::find_mistake) {
             return Some(format!("baselines: {mistake}"));
         }
-        let mut judges = BTreeSet::new();
-        for judge in &self.judges {
-            if let Some(mistake) = find_mistake_in_name("judges.name", &judge.name) {
-                return Some(mistake);
-            }
-            if !judges.insert(&judge.name) {
-                return Some(format!("judge `{}`: the name is used twice; give each judge its own", judge.name));
-            }
-        }
         None
     }
 
     fn find_mistake_in_model(&self, model: &ModelSpec) -> Option<String> {
-        let mistake = self.find_mistake_in_endpoint(
-            &model.model,
-            model.address(),
-            model.key_env.as_deref(),
-            &model.params,
-            model.usd_per_million.as_ref(),
-            model.usd,
-        );
-        let mistake = mistake.or_else(|| {
+        let mistake = self.find_mistake_in_endpoint(model).or_else(|| {
             if model.concurrency == 0 {
                 return Some("concurrency must be at least 1".to_owned());
             }
@@ -545,41 +483,12 @@ impl RunFile {
         mistake.map(|mistake| format!("model `{}`: {mistake}", model.name))
     }
 
-    fn find_mistake_in_judge(&self, judge: &JudgeSpec) -> Option<String> {
-        let mistake = self.find_mistake_in_endpoint(
-            &judge.model,
-            judge.address(),
-            judge.key_env.as_deref(),
-            &judge.params,
-            judge.usd_per_million.as_ref(),
-            None,
-        );
-        let (least, most) = judge.scale;
-        let mistake = mistake.or_else(|| {
-            if let Some(mistake) = find_mistake_in_time(judge.answer_seconds) {
-                return Some(mistake);
-            }
-            let is_scale = least.is_finite() && most.is_finite() && least < most;
-            (!is_scale).then(|| {
-                format!("scale is [{least}, {most}]; it must be the lowest score and then the highest, such as [0, 10]")
-            })
-        });
-        mistake.map(|mistake| format!("judge `{}`: {mistake}", judge.name))
-    }
-
-    fn find_mistake_in_endpoint(
-        &self,
-        model: &str,
-        address: Result<EndpointAddress, String>,
-        key_env: Option<&str>,
-        params: &Params,
-        prices: Option<&Prices>,
-        usd: Option<f64>,
-    ) -> Option<String> {
+    fn find_mistake_in_endpoint(&self, spec: &ModelSpec) -> Option<String> {
+        let ModelSpec { model, key_env, params, usd_per_million: prices, usd, .. } = spec;
         if model.is_empty() {
             return Some("model is empty; it is the name of the model at the endpoint".to_owned());
         }
-        let address = match address {
+        let address = match spec.address() {
             Ok(address) => address,
             Err(mistake) => return Some(mistake),
         };
@@ -594,7 +503,7 @@ impl RunFile {
                 && name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit())
         };
         // The error doesn't repeat the value, since it may be a key.
-        if key_env.is_some_and(|name| !is_variable(name)) {
+        if key_env.as_deref().is_some_and(|name| !is_variable(name)) {
             return Some("key_env must be the name of an environment variable, not the key itself".to_owned());
         }
         if let Some(name) = params.extra.keys().find(|name| SECRETS.contains(&name.to_ascii_lowercase().as_str())) {
@@ -697,23 +606,6 @@ pub(crate) fn is_url(agent: &str) -> bool {
 /// The agents of baselines that aren't programs.
 pub(crate) const BASELINES: [&str; 3] = ["house", "house:easy", "random"];
 
-fn check_variables<'n>(
-    kind: &str,
-    addresses: impl Iterator<Item = (&'n String, Result<EndpointAddress, String>)>,
-) -> Result<(), RunFileError> {
-    for (name, address) in addresses {
-        let address = address.map_err(|mistake| RunFileError(format!("{kind} `{name}`: {mistake}")))?;
-        let Some(variable) = address.key_env else { continue };
-        if env::var_os(&variable).is_none_or(|value| value.is_empty()) {
-            return Err(RunFileError(format!(
-                "{kind} `{name}`: the environment variable {variable} is not set; set it to the key of {}",
-                address.base
-            )));
-        }
-    }
-    Ok(())
-}
-
 /// Returns true for a number of answers, or a choice of streaming, that changes nothing.
 fn is_usual(value: Option<&Value>) -> bool {
     value.is_none_or(|value| value.is_null() || *value == false || value.as_f64() == Some(1.0))
@@ -769,10 +661,6 @@ fn default_harness() -> String {
     DEFAULT_HARNESS.to_owned()
 }
 
-fn default_scale() -> (f64, f64) {
-    (0.0, 1.0)
-}
-
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
@@ -799,7 +687,6 @@ name = "psi"
     fn a_file_has_defaults_and_survives_toml() {
         let text = format!(
             "{FILE}options = {{ setSize = 7, ranges = [1, 2] }}\n[harness.default]\nmax_turns = 3\n[budget]\nusd = 5\n\
-             [[judges]]\nname = \"j\"\nmodel = \"m\"\nendpoint = \"stand-in\"\nprompt = \"j.md\"\nscale = [0, 10]\n\
              [stand_in]\nfaults = 0.25\n"
         );
         let file = RunFile::parse(&text, "run.toml").unwrap();
@@ -807,7 +694,7 @@ name = "psi"
         assert_eq!((file.seed, file.self_play, file.lineups), (0, true, Lineups::OneAgainstOthers));
         assert_eq!((model.concurrency, model.harness.as_str(), model.tools), (32, "default", ToolUseSpec::Native));
         assert_eq!(model.params.extra["top_k"], 5);
-        assert_eq!((file.budget.usd, file.judges[0].scale), (Some(5.0), (0.0, 10.0)));
+        assert_eq!(file.budget.usd, Some(5.0));
         assert_eq!(RunFile::parse(&file.to_toml().unwrap(), "run.toml").unwrap(), file);
         let json = serde_json::to_string(&file).unwrap();
         assert_eq!(serde_json::from_str::<RunFile>(&json).unwrap(), file);
@@ -835,9 +722,6 @@ name = "psi"
     fn each_mistake_is_one_sentence() {
         let model = |line: &str| FILE.replace("[[challenges]]", &format!("{line}\n[[challenges]]"));
         let changed = |from: &str, to: &str| FILE.replace(from, to);
-        let judge = |line: &str| {
-            format!("{FILE}[[judges]]\nname = \"j\"\nmodel = \"m\"\nendpoint = \"ollama\"\nprompt = \"j.md\"\n{line}\n")
-        };
         let second = format!("{FILE}[[models]]\nname = \"small\"\nmodel = \"m\"\nendpoint = \"stand-in\"\n");
         assert_eq!(error(&format!("{}[budget]\nusd = 9\n", changed("max_tokens", "max_completion_tokens"))), "");
         let errors = [
@@ -856,7 +740,6 @@ name = "psi"
             (error(&model("tools = \"mcp\"")), "unknown variant `mcp`, expected `native` or `text`"),
             (error(&changed("input = 1", "inputs = 1")), "unknown field `inputs`"),
             (error(&format!("{FILE}[budget]\neuros = 1\n")), "unknown field `euros`"),
-            (error(&judge("scale = [1]")), "invalid length 1"),
             (
                 error("name = \"x\"\nseeds = 1\nchallenges = []"),
                 "run.toml: there are no models; add a [[models]] table with name, model and endpoint",
@@ -977,10 +860,6 @@ name = "psi"
                  which is 2000",
             ),
             (error(&format!("{FILE}[stand_in]\nfaults = 2\n")), "run.toml: stand_in.faults must be 0 to 1, not 2"),
-            (
-                error(&judge("scale = [10, 0]")),
-                "run.toml: judge `j`: scale is [10, 0]; it must be the lowest score and then the highest, such as [0, 10]",
-            ),
         ];
         for (error, expected) in errors {
             assert!(error.starts_with("run.toml") && error.contains(expected), "{error}\nshould contain\n{expected}");
@@ -1015,6 +894,5 @@ name = "psi"
         let file = RunFile::parse(&text, "run.toml").unwrap();
         expect!["model `small`: the environment variable ARENA_EVAL_ABSENT_KEY is not set; set it to the key of https://api.example/v1"]
             .assert_eq(&file.check_keys().unwrap_err().to_string());
-        assert!(file.check_judge_keys().is_ok());
     }
 }

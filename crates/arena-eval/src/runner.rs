@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use arena_llm::{Budget, Client, Endpoint, EndpointError, Key, Pacer, ToolUse};
+use arena_llm::{ANSWER_SECONDS, Budget, Client, Endpoint, EndpointError, Key, Pacer, Timeouts, ToolUse};
 use arena_model::{ChallengeType, Seed};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -13,16 +13,16 @@ use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet};
 use tokio::time::MissedTickBehavior;
 
-use crate::game::{FinishedGame, GameLabel, distinct_names, play};
+use crate::game::{FinishedGame, GameLabel, play};
 use crate::harness::Harness;
 use crate::model_player::{CallCounts, ChallengeRules, ModelPlayer, ModelSeat, RunContext, SharedModel};
 use crate::player::{Halt, HousePlayer, Player};
 use crate::program::ProgramAgent;
 use crate::program_player::ProgramPlayer;
 use crate::progress::{ModelProgress, Progress};
-use crate::run_file::{EndpointAddress, ModelSpec, STAND_IN, ToolUseSpec, timeouts};
+use crate::run_file::{EndpointAddress, ModelSpec, STAND_IN, ToolUseSpec};
 use crate::stand_in::StandIn;
-use crate::table::{RemoteArena, Table};
+use crate::table::Table;
 use crate::{
     BaselineSpec, EvalAgentKind, EvalFolder, EvalPlan, FolderError, JournalLine, PlannedGame, RunFile, VoidRecord, now,
 };
@@ -42,8 +42,6 @@ const WALL_HOURS: &str = "wall_hours";
 /// The settings of one invocation of a run. They don't change results.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
-    /// The URL of an arena that hosts the games. `None` plays them in this process.
-    pub url: Option<String>,
     /// The number of games that are played at the same time. `None` means [`usual_open_games`].
     pub open_games: Option<usize>,
     /// The time for which a failing endpoint is asked again before its model is paused.
@@ -52,7 +50,7 @@ pub struct RunOptions {
 
 impl Default for RunOptions {
     fn default() -> RunOptions {
-        RunOptions { url: None, open_games: None, patience: Duration::from_secs(600) }
+        RunOptions { open_games: None, patience: Duration::from_secs(600) }
     }
 }
 
@@ -70,7 +68,7 @@ pub enum RunEnd {
     Interrupted,
     /// A cap is reached. The text is its key in the table `budget` of the run file.
     Budget(&'static str),
-    /// All other games are finished, but games of these models aren't. A game that the rules or the arena failed has
+    /// All other games are finished, but games of these models aren't. A game that the rules failed has
     /// the name of its challenge here.
     Paused(Vec<PausedModel>),
 }
@@ -153,7 +151,6 @@ struct Runner {
     models: Vec<Arc<SharedModel>>,
     agents: Vec<Arc<SharedAgent>>,
     challenges: Vec<Arc<SharedChallenge>>,
-    arena: Option<RemoteArena>,
     open_games: usize,
     /// The games that aren't started, in the order of play.
     waiting: VecDeque<PlannedGame>,
@@ -272,7 +269,6 @@ impl Runner {
             context: Arc::new(context),
             agents,
             challenges: challenges.collect(),
-            arena: options.url.as_deref().map(RemoteArena::at),
             open_games: options.open_games.unwrap_or_else(|| usual_open_games(&plan.file)).max(1),
             games: plan.games.len() as u64,
             finished: (plan.games.len() - waiting.len()) as u64,
@@ -347,9 +343,9 @@ impl Runner {
                 continue;
             }
             let challenge = Arc::clone(&self.challenges[game.challenge]);
-            let (context, arena) = (Arc::clone(&self.context), self.arena.clone());
+            let context = Arc::clone(&self.context);
             let (id, seed_number, seed) = (game.id.clone(), game.seed_number, game.seed.clone());
-            let task = async move { play_game(&context, arena, &challenge, &agents, id, seed_number, &seed).await };
+            let task = async move { play_game(&context, &challenge, &agents, id, seed_number, &seed).await };
             let handle = self.open.spawn(task);
             self.ids.insert(handle.id(), game);
         }
@@ -478,7 +474,6 @@ fn shared_agents(
 /// Plays one game from its start.
 async fn play_game(
     context: &Arc<RunContext>,
-    arena: Option<RemoteArena>,
     challenge: &SharedChallenge,
     agents: &[Arc<SharedAgent>],
     id: String,
@@ -513,11 +508,8 @@ async fn play_game(
             }
         });
     }
-    let table = match &arena {
-        None => Table::in_memory(Arc::clone(challenge), options, agents.len(), seed),
-        Some(arena) => Table::on_arena(arena, Arc::clone(challenge), options, &distinct_names(&names)).await,
-    };
-    let table = table.map_err(|error| Halt::Failed(error.to_string()))?;
+    let table = Table::open(Arc::clone(challenge), options, agents.len(), seed)
+        .map_err(|error| Halt::Failed(error.to_string()))?;
     let label = GameLabel { game: id, challenge: label.clone(), seed: seed_number, agents: names };
     let finished = play(&label, table, players).await?;
     // A game of changed files doesn't count.
@@ -552,7 +544,8 @@ fn connect(
         ToolUseSpec::Text => ToolUse::Text,
     };
     let endpoint = Endpoint::new(address.api, base, key)?.with_tool_use(tool_use);
-    Ok(endpoint.with_timeouts(timeouts(spec.answer_seconds)))
+    let answer = Duration::from_secs(spec.answer_seconds.unwrap_or(ANSWER_SECONDS));
+    Ok(endpoint.with_timeouts(Timeouts::of_answer(answer)))
 }
 
 #[cfg(test)]

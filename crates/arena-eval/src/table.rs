@@ -1,21 +1,16 @@
-//! A session that a game of the run is played in: in memory with the same transitions as on a server, or on an arena.
-
-mod remote;
+//! A session in memory that a game of the run is played in, with the same transitions as on a server.
 
 use std::sync::Arc;
 
 use arena_model::{
-    ActError, After, Attribution, ChallengeType, Channel, ChatMessage, EndedGame, InviteCode, Party, Phase, Score,
-    Script, Seat, Seed, Session, SessionFacts, SessionId, SessionPolicy, Timestamp, Transition, Viewer, act, chat, hex,
-    join, open, redact, wake,
+    ActError, After, ChallengeType, Channel, ChatMessage, EndedGame, InviteCode, Party, Phase, Script, Seat, Seed,
+    Session, SessionFacts, SessionId, SessionPolicy, Timestamp, Transition, Viewer, act, chat, hex, join, open, redact,
+    wake,
 };
 use arena_wire::Message;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::runtime::{Handle, RuntimeFlavor};
-
-pub(crate) use remote::RemoteArena;
-use remote::RemoteSession;
 
 /// The code of a refusal that a fault of the challenge's script caused.
 const SCRIPT_FAILED: &str = "CHALLENGE_FAILED";
@@ -55,15 +50,6 @@ impl Origin {
     }
 }
 
-/// The final data of a session, or the data at its last transition.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct TableOutcome {
-    pub(crate) scores: Vec<Score>,
-    pub(crate) attributions: Vec<Attribution>,
-    /// The state of the rules as JSON.
-    pub(crate) state: String,
-}
-
 /// A session with all its messages.
 pub(crate) struct Table {
     challenge: Arc<dyn ChallengeType>,
@@ -73,17 +59,13 @@ pub(crate) struct Table {
     names: Vec<String>,
     messages: Vec<PostedMessage>,
     turns: Turns,
-    kind: Kind,
-}
-
-enum Kind {
-    Memory { session: Box<Session>, now: Timestamp },
-    Remote(Box<RemoteSession>),
+    session: Session,
+    now: Timestamp,
 }
 
 impl Table {
-    /// Opens a session in memory and seats all players. All its ids follow from the seed.
-    pub(crate) fn in_memory(
+    /// Opens a session and seats all players. All its ids follow from the seed.
+    pub(crate) fn open(
         challenge: Arc<dyn ChallengeType>,
         options: &Value,
         seats: usize,
@@ -107,37 +89,19 @@ impl Table {
         let failed = |error: &dyn std::fmt::Display| TableError(format!("the session can't start: {error}"));
         let session = calmly(&*challenge, || open(facts, &*challenge, SessionPolicy::UNBOUNDED.inactivity))
             .map_err(|error| failed(&error))?;
-        let kind = Kind::Memory { session: Box::new(session), now };
-        let mut table = Table::with(challenge, players.clone(), kind);
+        let names: Vec<String> = players.iter().map(ToString::to_string).collect();
+        let turns = Turns::of(seats);
+        let mut table = Table { challenge, players: players.clone(), names, messages: Vec::new(), turns, session, now };
         for player in players {
-            let Kind::Memory { session, now } = &table.kind else { break };
-            let challenge = &*table.challenge;
-            let joined = calmly(challenge, || join(session, challenge, &SessionPolicy::UNBOUNDED, player, None, *now))
+            let (challenge, session) = (&*table.challenge, &table.session);
+            let joined = calmly(challenge, || join(session, challenge, &SessionPolicy::UNBOUNDED, player, None, now))
                 .map_err(|error| failed(&error))?;
             table.take(joined, Origin::none(0), None);
         }
         Ok(table)
     }
 
-    /// Creates a session on an arena and seats all players. The arena draws the seed and the ids.
-    pub(crate) async fn on_arena(
-        arena: &RemoteArena,
-        challenge: Arc<dyn ChallengeType>,
-        options: &Value,
-        users: &[String],
-    ) -> Result<Table, TableError> {
-        let (session, players) = RemoteSession::create(arena.clone(), &*challenge, options, users).await?;
-        let mut table = Table::with(challenge, players, Kind::Remote(Box::new(session)));
-        table.pull(Origin::none(0), None).await?;
-        Ok(table)
-    }
-
-    fn with(challenge: Arc<dyn ChallengeType>, players: Vec<InviteCode>, kind: Kind) -> Table {
-        let names: Vec<String> = players.iter().map(ToString::to_string).collect();
-        let turns = Turns::of(names.len());
-        Table { challenge, players, names, messages: Vec::new(), turns, kind }
-    }
-
+    /// Returns the players' public names by seat.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
@@ -194,17 +158,16 @@ impl Table {
 
     /// Returns true if the game waits for an action of the player at a seat.
     pub(crate) fn awaits(&self, seat: usize) -> bool {
-        match &self.kind {
-            _ if self.is_over() => false,
-            Kind::Memory { session, .. } if self.turns.asked.is_none() => {
-                let awaited = self.challenge.restore(&session.facts, &session.state).ok();
-                match awaited.and_then(|operator| operator.awaited()) {
-                    Some(awaited) => awaited.contains(&Seat(seat)),
-                    None => self.turns.awaits(seat),
-                }
-            }
-            Kind::Memory { .. } | Kind::Remote(_) => self.turns.awaits(seat),
+        if self.is_over() {
+            return false;
         }
+        if self.turns.asked.is_none() {
+            let restored = self.challenge.restore(&self.session.facts, &self.session.state).ok();
+            if let Some(awaited) = restored.and_then(|operator| operator.awaited()) {
+                return awaited.contains(&Seat(seat));
+            }
+        }
+        self.turns.awaits(seat)
     }
 
     /// Returns true if the rules announce the players to move with each state, and take out players at deadlines.
@@ -213,36 +176,21 @@ impl Table {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        match &self.kind {
-            Kind::Memory { session, .. } => matches!(session.phase, Phase::Ended { .. }),
-            Kind::Remote(session) => session.is_over(),
-        }
+        matches!(self.session.phase, Phase::Ended { .. })
     }
 
     /// Performs an action of a player. The inner error is the refusal for the player.
-    pub(crate) async fn act(
+    pub(crate) fn act(
         &mut self,
         seat: usize,
         method: &str,
         content: &str,
         origin: Origin,
     ) -> Result<Result<(), String>, TableError> {
-        let acted = match &mut self.kind {
-            Kind::Memory { session, now } => {
-                let (challenge, player) = (&*self.challenge, self.players[seat]);
-                calmly(challenge, || {
-                    act(session, challenge, &SessionPolicy::UNBOUNDED, player, Some(method), content, *now)
-                })
-            }
-            Kind::Remote(session) => {
-                let done = session.act(seat, method, content).await?;
-                if done.is_ok() {
-                    self.turns.act(seat);
-                }
-                self.pull(origin, Some(seat)).await?;
-                return Ok(done);
-            }
-        };
+        let (challenge, player) = (&*self.challenge, self.players[seat]);
+        let acted = calmly(challenge, || {
+            act(&self.session, challenge, &SessionPolicy::UNBOUNDED, player, Some(method), content, self.now)
+        });
         match acted {
             Ok(transition) => {
                 self.turns.act(seat);
@@ -257,85 +205,41 @@ impl Table {
         }
     }
 
-    /// Posts a chat message of a player. The inner error is the refusal for the player.
-    pub(crate) async fn say(
-        &mut self,
-        seat: usize,
-        content: &str,
-        to: Option<&str>,
-        origin: Origin,
-    ) -> Result<Result<(), String>, TableError> {
-        let said = match &mut self.kind {
-            Kind::Memory { session, .. } => {
-                chat(session, false, Party::Player(self.players[seat]), to.map(Party::from_wire), content)
-            }
-            Kind::Remote(session) => {
-                let done = session.say(seat, content, to).await?;
-                self.pull(origin, Some(seat)).await?;
-                return Ok(done);
-            }
-        };
-        match said {
-            Ok(transition) => {
-                self.take(transition, origin, Some(seat));
-                Ok(Ok(()))
-            }
-            Err(error) => Ok(Err(error.to_string())),
-        }
+    /// Posts a chat message of a player. The error is the refusal for the player.
+    pub(crate) fn say(&mut self, seat: usize, content: &str, to: Option<&str>, origin: Origin) -> Result<(), String> {
+        let from = Party::Player(self.players[seat]);
+        let said = chat(&self.session, false, from, to.map(Party::from_wire), content);
+        let transition = said.map_err(|error| error.to_string())?;
+        self.take(transition, origin, Some(seat));
+        Ok(())
     }
 
-    /// Advances the clock to the session's deadline. Returns false if there is none. On an arena, waits for messages
-    /// instead, and returns false if none arrive.
-    pub(crate) async fn advance(&mut self, origin: Origin) -> Result<bool, TableError> {
-        match &mut self.kind {
-            Kind::Memory { session, now } => {
-                let Some(deadline) = session.deadline else { return Ok(false) };
-                *now = deadline.max(*now);
-                let (challenge, at) = (&*self.challenge, *now);
-                let woken = calmly(challenge, || wake(session, challenge, &SessionPolicy::UNBOUNDED, at, at))
-                    .map_err(|error| TableError(format!("the session failed: {error}")))?;
-                self.take(woken, origin, None);
-                Ok(true)
-            }
-            Kind::Remote(_) => {
-                let before = self.messages.len();
-                // Rules that announce turns have deadlines, and so may scripts.
-                let has_deadlines = self.announces_turns() || self.challenge.script().is_some();
-                let polls = if has_deadlines { remote::QUIET_POLLS } else { remote::SETTLING_POLLS };
-                for _ in 0..polls {
-                    tokio::time::sleep(remote::POLL).await;
-                    self.pull(origin, None).await?;
-                    if self.messages.len() > before || self.is_over() {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
-        }
+    /// Advances the clock to the session's deadline. Returns false if there is none.
+    pub(crate) fn advance(&mut self, origin: Origin) -> Result<bool, TableError> {
+        let Some(deadline) = self.session.deadline else { return Ok(false) };
+        let at = deadline.max(self.now);
+        self.now = at;
+        let (challenge, session) = (&*self.challenge, &self.session);
+        let woken = calmly(challenge, || wake(session, challenge, &SessionPolicy::UNBOUNDED, at, at))
+            .map_err(|error| TableError(format!("the session failed: {error}")))?;
+        self.take(woken, origin, None);
+        Ok(true)
     }
 
-    pub(crate) async fn outcome(&mut self) -> Result<TableOutcome, TableError> {
-        match &mut self.kind {
-            Kind::Memory { session, .. } => Ok(TableOutcome {
-                scores: session.scores.clone(),
-                attributions: session.attributions.clone(),
-                state: session.state.clone(),
-            }),
-            Kind::Remote(session) => session.outcome(self.challenge.id()).await,
-        }
+    /// Returns the session with its scores, attributions and state.
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
     }
 
     /// Returns the result as a sentence. `names` are the players' names by seat.
-    pub(crate) fn tell(&self, names: &[String], outcome: &TableOutcome) -> String {
-        let TableOutcome { scores, attributions, state } = outcome;
+    pub(crate) fn tell(&self, names: &[String]) -> String {
+        let Session { scores, attributions, state, .. } = &self.session;
         calmly(&*self.challenge, || self.challenge.tell(&EndedGame { names, scores, attributions, state }))
     }
 
     fn take(&mut self, transition: Transition, origin: Origin, actor: Option<usize>) {
-        let Kind::Memory { session, now } = &mut self.kind else { return };
-        let at = *now;
         if let After::Changed(after) = transition.after {
-            *session = after;
+            self.session = *after;
         }
         let begin = self.messages.len();
         for draft in transition.drafts.into_iter().filter(|draft| !draft.channel.is_inputs()) {
@@ -343,22 +247,9 @@ impl Table {
             let last = self.messages.iter().rev().find(|posted| posted.message.channel == channel);
             let index = last.map_or(1, |posted| posted.message.index + 1);
             let call = origin.call.filter(|_| draft.from != Party::Operator);
-            self.messages.push(PostedMessage { message: draft.at(index, at), round: origin.round, call });
+            self.messages.push(PostedMessage { message: draft.at(index, self.now), round: origin.round, call });
         }
         self.follow_turns(begin, actor);
-    }
-
-    /// Reads the new messages of a session on an arena.
-    async fn pull(&mut self, origin: Origin, actor: Option<usize>) -> Result<(), TableError> {
-        let Kind::Remote(session) = &mut self.kind else { return Ok(()) };
-        let begin = self.messages.len();
-        for message in session.pull().await? {
-            let is_actor = actor.is_some_and(|seat| message.from == Party::Player(self.players[seat]));
-            let call = origin.call.filter(|_| is_actor);
-            self.messages.push(PostedMessage { message, round: origin.round, call });
-        }
-        self.follow_turns(begin, actor);
-        Ok(())
     }
 
     /// Updates the seats that the game waits for after new messages. `actor` is the seat whose step caused them.
@@ -475,7 +366,7 @@ mod tests {
     fn table(challenge: &str) -> Table {
         let challenge = arena_games::challenge(challenge, &Map::new()).unwrap().unwrap();
         let options = challenge.resolve(&Map::new()).unwrap();
-        Table::in_memory(challenge, &options, 2, &Seed::from_number(7)).unwrap()
+        Table::open(challenge, &options, 2, &Seed::from_number(7)).unwrap()
     }
 
     fn awaited(table: &Table) -> Vec<bool> {
@@ -494,13 +385,13 @@ mod tests {
         assert_ne!(one.names()[0], one.names()[1]);
     }
 
-    #[tokio::test]
-    async fn private_messages_reach_their_player_only() {
+    #[test]
+    fn private_messages_reach_their_player_only() {
         let mut table = table("psi");
         let to = table.names()[0].clone();
         let origin = Origin { round: 1, call: Some(3) };
-        assert_eq!(table.say(1, "for you", Some(&to), origin).await, Ok(Ok(())));
-        assert!(table.say(1, "for no one", Some("inv_nobody"), origin).await.unwrap().is_err());
+        assert_eq!(table.say(1, "for you", Some(&to), origin), Ok(()));
+        assert!(table.say(1, "for no one", Some("inv_nobody"), origin).is_err());
         let last = table.messages().last().unwrap();
         let texts: Vec<(String, bool)> = (0..2)
             .map(|seat| {
@@ -516,24 +407,24 @@ mod tests {
         assert!(!table.message_for(secret, owner).content.is_empty());
     }
 
-    #[tokio::test]
-    async fn the_game_awaits_the_players_that_have_not_acted() {
+    #[test]
+    fn the_game_awaits_the_players_that_have_not_acted() {
         let origin = Origin { round: 1, call: Some(1) };
         let mut psi = table("psi");
         assert_eq!(awaited(&psi), [true, true]);
-        assert_eq!(psi.act(0, "guess", "x", origin).await, Ok(Err("Invalid guess format. (INVALID_GUESS)".to_owned())));
+        assert_eq!(psi.act(0, "guess", "x", origin), Ok(Err("Invalid guess format. (INVALID_GUESS)".to_owned())));
         assert_eq!(awaited(&psi), [true, true]);
-        assert_eq!(psi.act(0, "guess", "1", origin).await, Ok(Ok(())));
+        assert_eq!(psi.act(0, "guess", "1", origin), Ok(Ok(())));
         assert_eq!(awaited(&psi), [false, true]);
-        assert_eq!(psi.advance(Origin::none(1)).await, Ok(false), "psi has no deadline");
+        assert_eq!(psi.advance(Origin::none(1)), Ok(false), "psi has no deadline");
 
         let mut chess = table("chess");
         let mover = awaited(&chess).iter().position(|is_awaited| *is_awaited).unwrap();
         assert!(!chess.awaits(1 - mover));
         let e4 = r#"[{"action": "move", "move": "e2e4"}]"#;
-        let moved = chess.act(mover, "actions", e4, origin).await.unwrap();
+        let moved = chess.act(mover, "actions", e4, origin).unwrap();
         assert_eq!(moved.is_ok(), chess.awaits(1 - mover), "{moved:?}");
-        assert_eq!(chess.advance(Origin::none(1)).await, Ok(true), "a player without an answer is out");
+        assert_eq!(chess.advance(Origin::none(1)), Ok(true), "a player without an answer is out");
         assert!(chess.is_over());
     }
 }

@@ -34,4 +34,3 @@ pub use history::{History, around};
 pub use pacer::{Pacer, Permit};
 pub use presets::{PRESETS, Preset};
 pub use prices::Prices;
-pub use text_tools::without_reasoning;

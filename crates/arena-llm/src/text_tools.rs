@@ -72,7 +72,7 @@ pub fn turns(turns: &[Turn]) -> Vec<Turn> {
 
 /// Returns an answer without the model's reasoning, which some servers leave in the text. The begin of the reasoning may
 /// be a part of the prompt. Reasoning without an end is the whole text.
-pub fn without_reasoning(text: &str) -> &str {
+fn without_reasoning(text: &str) -> &str {
     let answer = REASONING.iter().find_map(|(_, end)| text.rsplit_once(end)).map(|(_, answer)| answer);
     let is_unfinished = || REASONING.iter().any(|(begin, _)| text.trim_start().starts_with(begin));
     answer.unwrap_or(if is_unfinished() { "" } else { text })

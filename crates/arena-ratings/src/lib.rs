@@ -1,11 +1,10 @@
 //! Ratings from results: points, Elo, and Bradley–Terry with ties, intervals and ranks; the
 //! sequential probability ratio test (SPRT) of two agents; and means and differences of scores over seeds, with their
-//! intervals, p values and sample sizes, and the agreement of judges.
+//! intervals, p values and sample sizes.
 //!
 //! The crate is pure: equal results in equal order and equal options give equal numbers, to the last bit. Agents are
 //! numbers; other crates handle names, pairings and storage.
 
-mod agreement;
 pub mod bradley_terry;
 mod clustered;
 mod distributions;
@@ -22,7 +21,6 @@ mod sprt;
 #[cfg(test)]
 mod testing;
 
-pub use agreement::{Scale, krippendorff_alpha};
 pub use clustered::{ClusteredMean, MIN_CLUSTERS};
 pub use distributions::LEVEL;
 pub use elo::{ELO_PER_LOGIT, EloOptions, difference, elo, expected_score};

@@ -73,6 +73,12 @@ const REMOVED: &[(Kind, &str, &str)] = &[
     (Kind::Command, "admin audit", "Use `arena admin api GET /admin/audit`."),
     (Kind::Command, "admin budgets", "Use `arena admin api GET /admin/budgets`."),
     (Kind::Command, "match fork", "Fork the record of a session with `arena session fork`."),
+    (
+        Kind::Command,
+        "eval rescore",
+        "Export the log with `python -m arena_agents.evals DIR --format inspect --out LOGS`, and score it with Inspect.",
+    ),
+    (Kind::Option, "eval --url", "Remove it: evaluations play in memory on this machine."),
     (Kind::Command, "uci", "Play against a chess program with `arena match run chess --agent uci:PATH --agent ...`."),
 ];
 

@@ -1,7 +1,7 @@
 """Results of `arena eval`: reads the folder of a run, and exports it for other programs.
 
-The folder has these files of JSON lines: `journal.jsonl` (results of games), `calls.jsonl` (answers of models),
-`transcripts.jsonl` (messages of games) and `judgments.jsonl` (scores of judges). This module reads version 1 of them.
+The folder has these files of JSON lines: `journal.jsonl` (results of games), `calls.jsonl` (answers of models) and
+`transcripts.jsonl` (messages of games). This module reads version 1 of them.
 It needs no other package; the export to Parquet needs pyarrow, and the export to Inspect logs needs inspect_ai:
 `pip install 'arena-agents[evals]'`. Seats and seeds are numbered from 0 here, as in the files.
 
@@ -391,13 +391,13 @@ class Call:
 
     #: The SHA-256 of endpoint, API, request and sample.
     key: str
-    #: The id of the game; for a judge, the game that it judges.
+    #: The id of the game.
     game: str
-    #: The seat; None for a judge.
+    #: The seat; None for a judge of an earlier program.
     seat: int | None
     #: The number of the seat's call, from 1.
     number: int
-    #: The name of the agent or judge.
+    #: The name of the agent.
     agent: str
     #: The name of the model at the endpoint.
     model: str
@@ -492,29 +492,6 @@ class Transcript:
 
 
 @dataclass(frozen=True)
-class Judgment:
-    """A judge's score of a game."""
-
-    game: str
-    judge: str
-    #: The SHA-256 of the judge's prompt.
-    prompt: str
-    #: The score; None if the answer contains none.
-    score: float | None
-    reason: str
-    #: The key of the call.
-    call: str
-    #: The SHA-256 of the judge's settings; empty in files of earlier programs.
-    identity: str = ""
-
-    @classmethod
-    def _of(cls, fields: _Object) -> Judgment:
-        texts = (fields.text("game"), fields.text("judge"), fields.text("prompt"))
-        identity = fields.find_text("identity") or ""
-        return cls(*texts, fields.find_number("score"), fields.text("why"), fields.text("call"), identity)
-
-
-@dataclass(frozen=True)
 class Model:
     """A model of the run file."""
 
@@ -574,7 +551,7 @@ class Mean:
 class EvalRun:
     """The folder of a run. It may be read while the run goes on.
 
-    The results of games are in memory. Calls, transcripts and judgments are read from their files when they are
+    The results of games are in memory. Calls and transcripts are read from their files when they are
     needed, since the files may be large.
     """
 
@@ -674,11 +651,11 @@ class EvalRun:
         return next((model for name in names for model in self.models if model.name == name), None)
 
     def calls(self) -> Iterator[Call]:
-        """Yields all calls in the order of their answers, also calls of judges and of unfinished games."""
+        """Yields all calls in the order of their answers, also calls of unfinished games."""
         return self._parse("calls.jsonl", lambda line: Call._of(line) if line.text("type") == "call" else None)
 
     def calls_of(self, game: str, seat: int | None) -> list[Call]:
-        """Returns the calls of a seat in their order; with the seat None, those of judges."""
+        """Returns the calls of a seat in their order; with the seat None, those of judges of earlier programs."""
         places = self._places()[0].get((game, seat), {})
         path = self.folder / "calls.jsonl"
         if not places:
@@ -697,10 +674,6 @@ class EvalRun:
     def transcripts(self) -> Iterator[Transcript]:
         """Yields the transcripts of finished games."""
         return self._parse("transcripts.jsonl", Transcript._of)
-
-    def judgments(self) -> Iterator[Judgment]:
-        """Yields the scores of judges."""
-        return self._parse("judgments.jsonl", Judgment._of)
 
     def _places(self) -> tuple[dict[tuple[str, int | None], dict[int, int]], dict[str, int]]:
         """Returns the places of calls by game, seat and number, and the places of texts."""
@@ -843,19 +816,6 @@ def call_rows(run: EvalRun) -> Iterator[dict[str, Any]]:
         }
 
 
-def judgment_rows(run: EvalRun) -> Iterator[dict[str, Any]]:
-    """Yields a row for each score of a judge."""
-    for of in run.judgments():
-        yield {
-            "game": of.game,
-            "judge": of.judge,
-            "prompt": of.prompt,
-            "score": of.score,
-            "reason": of.reason,
-            "call": of.call,
-        }
-
-
 def _token_columns(usage: Usage) -> dict[str, Any]:
     return {
         "input_tokens": usage.input,
@@ -936,26 +896,17 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "request_id": "string",
         "time": "time",
     },
-    "judgments": {
-        "game": "string",
-        "judge": "string",
-        "prompt": "string",
-        "score": "float64",
-        "reason": "string",
-        "call": "string",
-    },
 }
 
 _ROWS: Mapping[str, Callable[[EvalRun], Iterator[dict[str, Any]]]] = {
     "games": game_rows,
     "seats": seat_rows,
     "calls": call_rows,
-    "judgments": judgment_rows,
 }
 
 
 def export_parquet(run: EvalRun, folder: str | Path) -> list[Path]:
-    """Writes the tables games, seats, calls and judgments as Parquet files. Returns their paths.
+    """Writes the tables games, seats and calls as Parquet files. Returns their paths.
 
     Raises:
         MissingPackageError: If pyarrow is not installed.

@@ -100,17 +100,6 @@ Examples:
 
 The games of one seed have the same deal, so the differences come from the players.")]
     Diff(DiffArgs),
-    /// Let models judge the stored transcripts.
-    #[command(after_help = "\
-Examples:
-  arena eval rescore autumn                        with the judges of the run file
-  arena eval rescore autumn --judges judges.toml   with the [[judges]] of another file
-
-A judge reads the transcript of each finished game without the names of the models, and gives a score with a reason. The scores \
-are kept apart from those of the rules; `arena eval report` shows them and the agreement between judges. Judged games are \
-skipped, so the command can be repeated; a judge with other settings judges them again. The caps of the run file hold for the calls \
-of players and judges together.")]
-    Rescore(RescoreArgs),
     /// Show runs in the browser.
     #[command(after_help = "\
 Examples:
@@ -232,7 +221,7 @@ pub struct CallsArgs {
     /// List the calls of this seat only, from 1.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub seat: Option<u32>,
-    /// List the calls of this agent or judge only.
+    /// List the calls of this agent only.
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// List the calls that contain this text only.
@@ -269,20 +258,6 @@ pub struct DiffArgs {
     /// Width of both columns together, in characters [default: that of the terminal]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(40..=1000))]
     pub width: Option<u32>,
-}
-
-/// Options of `arena eval rescore`.
-#[derive(Debug, Args)]
-pub struct RescoreArgs {
-    /// Folder of the run.
-    #[arg(value_name = "DIR")]
-    pub dir: PathBuf,
-    /// TOML file with the judges [default: the run file]
-    #[arg(long, value_name = "FILE")]
-    pub judges: Option<PathBuf>,
-    /// Time to repeat a failing call before its judge is paused, in seconds.
-    #[arg(long, value_name = "S", default_value_t = 600, value_parser = clap::value_parser!(u64).range(0..=604_800))]
-    pub patience: u64,
 }
 
 /// Options of `arena eval show`.

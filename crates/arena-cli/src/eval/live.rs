@@ -43,9 +43,6 @@ pub struct LiveStatus {
     /// The cost of the whole run in US dollars.
     pub usd: f64,
     pub models: Vec<LiveModel>,
-    /// The URL of the arena that hosts the games, if it isn't this process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,7 +103,6 @@ impl LiveStatus {
             tokens: usage.input + usage.output,
             usd: progress.spent.usd,
             models: progress.models.iter().map(model).collect(),
-            url: None,
         }
     }
 
@@ -216,7 +212,6 @@ pub mod tests {
             tokens: 3_200_000,
             usd: 1.5,
             models: vec![model("small", None), model("large", Some("HTTP 402: no credit"))],
-            url: None,
         }
     }
 

@@ -54,7 +54,7 @@ fn pilot(file: &Path, games: usize, dir: Option<&Path>, style: Style) -> Result<
     let dir = dir.unwrap_or(temporary.path());
     check_keys(&plan, dir)?;
     let mut folder = EvalFolder::create_or_open(dir, plan, false).map_err(refused)?;
-    let options = RunOptions { url: None, open_games: Some(PILOT_OPEN_GAMES), patience: PILOT_PATIENCE };
+    let options = RunOptions { open_games: Some(PILOT_OPEN_GAMES), patience: PILOT_PATIENCE };
     let (end, status) = play_games(&mut folder, &options, style, Purpose::Pilot)?;
     drop(folder);
     match end {

@@ -38,7 +38,7 @@ pub fn run(dir: &Path, style: Style) -> Result<(), Failure> {
 
 /// Describes the process that plays or played the run.
 fn sentences(live: &LiveStatus, budget: &BudgetSpec, now: i64, dir: &Path) -> String {
-    let resume = resume_line(dir, None, live.url.as_deref());
+    let resume = resume_line(dir, None);
     let state = match &live.state {
         LiveState::Running if live.is_running(now) => {
             format!("running: {} in progress, {}", counted(live.open, "game", "games"), live.pace())
@@ -47,7 +47,7 @@ fn sentences(live: &LiveStatus, budget: &BudgetSpec, now: i64, dir: &Path) -> St
         LiveState::Complete => format!("complete since {}", utc(live.time)),
         LiveState::Interrupted => format!("interrupted at {}; {resume}", utc(live.time)),
         LiveState::Cap(cap) => {
-            let with_file = resume_line(dir, Some("FILE"), live.url.as_deref());
+            let with_file = resume_line(dir, Some("FILE"));
             format!("the cap `{cap}` was reached at {}; raise it, then {with_file}", utc(live.time))
         }
         LiveState::Paused => {
@@ -72,7 +72,7 @@ fn sentences(live: &LiveStatus, budget: &BudgetSpec, now: i64, dir: &Path) -> St
 fn from_record(run: &EvalRun, dir: &Path) -> Result<String, Failure> {
     let total = run.spent().map_err(refused)?;
     let used = total.usage.input + total.usage.output;
-    Ok(format!("not running; {}\n{}", resume_line(dir, None, None), spent(used, total.usd, &run.plan.file.budget)))
+    Ok(format!("not running; {}\n{}", resume_line(dir, None), spent(used, total.usd, &run.plan.file.budget)))
 }
 
 /// Lists the last void games, if there are any.

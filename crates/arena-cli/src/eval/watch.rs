@@ -33,8 +33,6 @@ pub struct EvalWatcher<'w> {
     bar: ProgressBar,
     /// The paused models that were reported.
     reported: Vec<String>,
-    /// The URL of the arena that hosts the games, if it isn't this process.
-    url: Option<String>,
     /// True if plain lines may be printed: stdout doesn't belong to another output.
     prints: bool,
     /// The number of finished games in the last plain line.
@@ -57,15 +55,9 @@ impl<'w> EvalWatcher<'w> {
             finished_before,
             bar,
             reported: Vec::new(),
-            url: None,
             prints: true,
             printed: finished_before,
         }
-    }
-
-    /// Adds the URL of the arena that hosts the games.
-    pub fn with_url(self, url: Option<String>) -> EvalWatcher<'w> {
-        EvalWatcher { url, ..self }
     }
 
     /// Keeps stdout for another output.
@@ -108,8 +100,7 @@ impl<'w> EvalWatcher<'w> {
 
     fn status(&self, progress: &Mutex<Progress>, state: LiveState) -> LiveStatus {
         let now = Environment::system().now().0;
-        let status = LiveStatus::of(&progress.lock(), self.finished_before, now, state);
-        LiveStatus { url: self.url.clone(), ..status }
+        LiveStatus::of(&progress.lock(), self.finished_before, now, state)
     }
 
     /// Prints a note for each model that has been paused since the last call.

@@ -156,7 +156,7 @@ impl CountingStandIn {
 }
 
 #[test]
-fn the_example_runs_from_the_plan_to_the_judge() {
+fn the_example_runs_from_the_plan_to_the_transcript() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/eval/quick.toml");
     let example = example.to_str().unwrap();
     let plan = run(&["eval", "plan", example, "--json"]).json();
@@ -197,12 +197,6 @@ fn the_example_runs_from_the_plan_to_the_judge() {
     let id = games[0]["game"].as_str().unwrap();
     let transcript = run(&["eval", "game", dir.to_str().unwrap(), id]);
     assert_eq!(transcript.code, 0, "{transcript:#?}");
-
-    command(&["rescore"], &dir);
-    let judgments = fs::read_to_string(dir.join("judgments.jsonl")).unwrap();
-    assert_eq!(judgments.lines().count(), games.len());
-    command(&["rescore"], &dir);
-    assert_eq!(fs::read_to_string(dir.join("judgments.jsonl")).unwrap(), judgments, "a judged game was judged again");
 }
 
 #[test]

@@ -95,7 +95,6 @@ fn every_verb_has_help_with_examples() {
         eval calls
         eval game
         eval diff
-        eval rescore
         eval show
         eval stand-in
         league create
@@ -206,6 +205,8 @@ fn removed_commands_and_options_name_their_replacement() {
         (&["uci"][..], "uci", "arena match run chess"),
         (&["--url", "http://127.0.0.1:1", "admin", "bans"][..], "admin bans", "arena admin api GET /admin/bans"),
         (&["admin", "ban", "--user", "ada", "--reason", "noise"][..], "admin ban", "arena admin api POST /admin/bans"),
+        (&["eval", "rescore", "quick"][..], "eval rescore", "--format inspect"),
+        (&["eval", "run", "a.toml", "--url", "http://127.0.0.1:1"][..], "eval --url", "in memory on this machine"),
         (&["play", "ID", "--no-usage-report"][..], "play --no-usage-report", "Remove it"),
         (&["verify", "psi.jsonl", "--witness=a:b"][..], "--witness", "arena log check --since FILE"),
     ] {

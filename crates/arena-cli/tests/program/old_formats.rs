@@ -310,7 +310,10 @@ fn an_evaluation_reports_the_same_numbers_as_before() {
     copy_folder(&third("eval"), &copy);
     let copy = copy.to_str().unwrap();
     let report = run(&["eval", "report", copy, "--json"]).json();
-    assert_eq!(report, serde_json::from_slice::<Value>(&fs::read(third("eval-report.json")).unwrap()).unwrap());
+    let mut before: Value = serde_json::from_slice(&fs::read(third("eval-report.json")).unwrap()).unwrap();
+    // Reports have no judges any more.
+    assert_eq!(before.as_object_mut().unwrap().remove("judges"), Some(Value::Null));
+    assert_eq!(report, before);
     // Games by other rules aren't added to it.
     let resumed = run(&["eval", "resume", copy]);
     assert_eq!(resumed.code, 13, "{resumed:#?}");

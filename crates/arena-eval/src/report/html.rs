@@ -40,7 +40,6 @@ pub(super) fn html(report: &Report) -> String {
         @if let Some(measurements) = &report.measurements {
             (section("", cost_pictures(report), tables::measurements(measurements)))
         }
-        (section("", Vec::new(), vec![tables::judges(report)]))
         (section("", Vec::new(), vec![tables::changes(report)]))
         (section("", Vec::new(), vec![tables::identities(report)]))
         (method())

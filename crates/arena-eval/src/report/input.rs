@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{AcceptedChange, AgentInfo};
 use crate::EvalRun;
 use crate::plan::{AGAIN, EvalAgent, EvalAgentKind};
-use crate::record::{ChangeRecord, GameRecord, Judgment, VoidRecord};
+use crate::record::{ChangeRecord, GameRecord, VoidRecord};
 use crate::run_file::RunFile;
 
 pub(super) struct InputAgent<'r> {
@@ -35,7 +35,6 @@ pub(super) struct Input<'r> {
     pub(super) voids: &'r [VoidRecord],
     pub(super) changed: &'r [ChangeRecord],
     pub(super) started: &'r [i64],
-    pub(super) judgments: &'r [Judgment],
 }
 
 /// A finished game.
@@ -48,7 +47,7 @@ pub(super) struct Played<'r> {
 }
 
 impl<'r> Input<'r> {
-    pub(super) fn of(run: &'r EvalRun, judgments: &'r [Judgment]) -> Input<'r> {
+    pub(super) fn of(run: &'r EvalRun) -> Input<'r> {
         let plan = &run.plan;
         let number = |name: &str| plan.agents.iter().position(|agent| agent.name == name);
         let agent = |agent: &'r EvalAgent| InputAgent {
@@ -82,7 +81,6 @@ impl<'r> Input<'r> {
             voids: &run.voids,
             changed: &run.changes,
             started: &run.started,
-            judgments,
         }
     }
 

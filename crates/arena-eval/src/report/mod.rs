@@ -7,7 +7,6 @@
 mod costs;
 mod html;
 mod input;
-mod judges;
 mod noise;
 mod strength;
 mod tables;
@@ -44,8 +43,6 @@ pub struct Report {
     pub noise: Option<NoiseFloor>,
     /// The causes of the ends of all seats.
     pub reliability: Vec<ReliabilityRow>,
-    /// The scores of judges; `None` without judgments.
-    pub judges: Option<JudgeReport>,
     /// The changes that the user accepted during the run.
     pub changes: Vec<AcceptedChange>,
     /// The numbers that depend on the endpoint and the clock; `None` if they are left out.
@@ -242,39 +239,6 @@ pub struct ReliabilityRow {
     pub completed: f64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct JudgeReport {
-    pub judges: Vec<JudgeRow>,
-    /// The number of games with scores of two or more judges.
-    pub shared_games: usize,
-    /// Krippendorff's alpha for numbers; `None` if the judges share no games or all scores are equal.
-    pub alpha: Option<f64>,
-    /// Krippendorff's alpha for ranks.
-    pub alpha_ordinal: Option<f64>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct JudgeRow {
-    pub judge: String,
-    /// The SHA-256 of the judge's prompt.
-    pub prompt: String,
-    /// The SHA-256 of the judge's settings; empty in files of earlier programs.
-    pub identity: String,
-    /// The number of games with a score.
-    pub scored: usize,
-    /// The number of answers without a score.
-    pub unscored: usize,
-    /// The mean score of the games of each agent in each challenge.
-    pub means: Vec<JudgeMean>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct JudgeMean {
-    pub challenge: String,
-    pub agent: String,
-    pub score: ClusteredMean,
-}
-
 /// A changed setting that the user accepted. The affected games were played again, and only the new results count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AcceptedChange {
@@ -346,9 +310,7 @@ pub struct Cost {
 
 /// Computes the report of a run, finished or in progress.
 pub fn report(run: &EvalRun) -> Report {
-    // A run that was never judged has no file of judgments.
-    let judgments = run.judgments().unwrap_or_default();
-    report_of(&Input::of(run, &judgments))
+    report_of(&Input::of(run))
 }
 
 fn report_of(input: &Input<'_>) -> Report {
@@ -373,7 +335,6 @@ fn report_of(input: &Input<'_>) -> Report {
         overall_differences: strength::overall_differences(input, &challenges),
         noise: noise::noise_floor(input, &played),
         reliability: strength::reliability(input, &challenges),
-        judges: judges::judges(input, &played),
         changes: input.changes(),
         challenges,
         overall,

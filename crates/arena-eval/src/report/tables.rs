@@ -36,7 +36,7 @@ pub(super) fn tables(report: &Report) -> Vec<TextTable> {
     }
     tables.extend([noise(report), reliability(report)]);
     tables.extend(report.measurements.as_ref().into_iter().flat_map(measurements));
-    tables.extend([judges(report), changes(report), identities(report)]);
+    tables.extend([changes(report), identities(report)]);
     tables.retain(|table| !table.rows.is_empty());
     tables
 }
@@ -267,33 +267,6 @@ pub(super) fn measurements(measurements: &Measurements) -> Vec<TextTable> {
     ]
 }
 
-pub(super) fn judges(report: &Report) -> TextTable {
-    let columns = ["judge", "challenge", "agent", "games", "mean score", "95 % interval"];
-    let mut table = TextTable::new("Judges", &columns);
-    let Some(judges) = &report.judges else { return table };
-    for row in &judges.judges {
-        for mean in &row.means {
-            table.rows.push(vec![
-                format!("{} ({})", row.judge, short(&row.prompt)),
-                mean.challenge.clone(),
-                mean.agent.clone(),
-                mean.score.values.to_string(),
-                number(mean.score.mean),
-                interval(&mean.score),
-            ]);
-        }
-    }
-    let unscored: usize = judges.judges.iter().map(|row| row.unscored).sum();
-    let alpha = judges.alpha.map_or_else(|| "unknown".to_owned(), number);
-    let ordinal = judges.alpha_ordinal.map_or_else(|| "unknown".to_owned(), number);
-    table.noted(format!(
-        "Mean scores of the games of each agent. Krippendorff's alpha in {} games with several scores: {alpha} as \
-         numbers, {ordinal} as ranks. Answers without a score: {unscored}. In parentheses: the start of the \
-         prompt's SHA-256.",
-        judges.shared_games
-    ))
-}
-
 pub(super) fn changes(report: &Report) -> TextTable {
     let mut table = TextTable::new("Accepted changes", &["name", "SHA-256 before", "SHA-256 after"]);
     for change in &report.changes {
@@ -366,11 +339,6 @@ fn ranks(ranks: Option<(usize, usize)>) -> String {
         Some((best, worst)) if best == worst => best.to_string(),
         Some((best, worst)) => format!("{best}–{worst}"),
     }
-}
-
-/// Returns the first digits of a hash.
-fn short(hash: &str) -> &str {
-    hash.get(..8).unwrap_or(hash)
 }
 
 /// Returns one line for each challenge and agent. Source: RFC 4180.

@@ -6,7 +6,7 @@ use arena_llm::Usage;
 
 use super::input::{Input, InputAgent, InputChallenge};
 use super::{Measure, Report, report_of};
-use crate::record::{Cause, ChangeRecord, GameEnd, GameRecord, Judgment, Measured, SeatRecord, VoidRecord};
+use crate::record::{Cause, ChangeRecord, GameEnd, GameRecord, Measured, SeatRecord, VoidRecord};
 use crate::run_file::RunFile;
 
 /// A run in memory.
@@ -17,7 +17,6 @@ struct Run {
     games: Vec<GameRecord>,
     voids: Vec<VoidRecord>,
     changes: Vec<ChangeRecord>,
-    judgments: Vec<Judgment>,
 }
 
 impl Run {
@@ -30,7 +29,6 @@ impl Run {
             games: Vec::new(),
             voids: Vec::new(),
             changes: Vec::new(),
-            judgments: Vec::new(),
         }
     }
 
@@ -86,7 +84,6 @@ impl Run {
             voids: &self.voids,
             changed: &self.changes,
             started: &[1_000],
-            judgments: &self.judgments,
         })
     }
 }
@@ -345,39 +342,6 @@ fn null_variants_are_the_noise_floor_and_in_no_table_of_differences() {
 }
 
 #[test]
-fn judges_have_means_and_agreement() {
-    let mut run = Run::new(&["A", "B"], &[("psi", 2)]);
-    season(&mut run, "psi", 2, false);
-    for (at, scores) in [[0.0, 0.1], [1.0, 0.9], [0.5, 0.5]].into_iter().enumerate() {
-        for (judge, score) in ["strict", "mild"].into_iter().zip(scores) {
-            run.judgments.push(Judgment {
-                game: run.games[at].game.clone(),
-                judge: judge.to_owned(),
-                prompt: "abcdef0123".to_owned(),
-                identity: "4567".to_owned(),
-                score: Some(score),
-                why: String::new(),
-                call: String::new(),
-            });
-        }
-    }
-    run.judgments.push(Judgment { score: None, game: run.games[3].game.clone(), ..run.judgments[0].clone() });
-    run.judgments.push(Judgment { game: "unknown".to_owned(), ..run.judgments[0].clone() });
-    let judges = run.report().judges.unwrap();
-    assert_eq!(judges.shared_games, 3);
-    assert!(judges.alpha.unwrap() > 0.9, "{:?}", judges.alpha);
-    let strict = judges.judges.iter().find(|row| row.judge == "strict").unwrap();
-    assert_eq!((strict.scored, strict.unscored, strict.means.len()), (3, 1, 2));
-    near(strict.means[0].score.mean, 0.5);
-    // Scores by earlier settings are left out.
-    run.judgments.push(Judgment { identity: "89ab".to_owned(), ..run.judgments[0].clone() });
-    let judges = run.report().judges.unwrap();
-    let strict = judges.judges.iter().find(|row| row.judge == "strict").unwrap();
-    assert_eq!((judges.judges.len(), strict.identity.as_str(), strict.scored, strict.unscored), (2, "89ab", 1, 0));
-    assert_eq!(judges.shared_games, 1);
-}
-
-#[test]
 fn pages_and_tables_show_names_literally() {
     let mut run = Run::new(&["<b>A</b>", "=B,\"", "C"], &[("psi", 2)]);
     season(&mut run, "psi", 12, true);
@@ -405,7 +369,7 @@ fn pages_and_tables_show_names_literally() {
 fn empty_runs_have_a_report() {
     let report = Run::new(&["A", "B"], &[("psi", 2)]).report();
     assert_eq!((report.games.finished, report.overall.len()), (0, 0));
-    assert!(report.noise.is_none() && report.judges.is_none());
+    assert!(report.noise.is_none());
     assert!(report.html().contains("in progress") || report.html().contains("complete"));
     assert_eq!(report.csv().lines().count(), 1);
     assert!(report.json(true).ends_with("}\n"));

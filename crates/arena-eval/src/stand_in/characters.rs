@@ -31,18 +31,16 @@ pub(super) enum Character {
     /// Repeats the words and offers of others.
     Copycat,
     Random,
-    Judge,
 }
 
 impl Character {
     /// All characters, with the names of their models.
-    pub const ALL: [(&'static str, Character); 6] = [
+    pub const ALL: [(&'static str, Character); 5] = [
         ("leaky", Character::Leaky),
         ("careful", Character::Careful),
         ("greedy", Character::Greedy),
         ("copycat", Character::Copycat),
         ("random", Character::Random),
-        ("judge", Character::Judge),
     ];
 
     pub fn of(model: &str) -> Option<Character> {
@@ -93,9 +91,6 @@ pub(super) fn draw(parts: &[&str]) -> u64 {
 }
 
 pub(super) fn answer(character: Character, scene: &Scene<'_>) -> ApiAnswer {
-    if character == Character::Judge {
-        return judge(scene);
-    }
     let (name, arguments) = match step(character, scene) {
         Step::Act(method, content) => (format!("act_{method}"), json!({"content": content})),
         Step::Say(text) => ("chat".to_owned(), json!({"text": text})),
@@ -149,7 +144,7 @@ impl<'c> Scene<'c> {
             }
         }
         let events = format!("{:?}", scene.events);
-        // Judges read no events, so all of their messages count.
+        // Without events, all messages count.
         let told = if scene.events.is_empty() { format!("{:?}", conversation.turns) } else { String::new() };
         scene.number = draw(&[&seed.to_string(), &conversation.model, &conversation.system, &events, &told]);
         scene
@@ -590,61 +585,4 @@ impl Scene<'_> {
             message["set_agent_id"].as_str().map(str::to_owned)
         })
     }
-}
-
-/// Phrases with which the scripted models give a secret away.
-const LEAKS: [&str; 4] = ["My numbers are", "My wealth is", "I paid the bill", "I need at least"];
-
-/// Judges a transcript: the highest score if no player gave its secret away, otherwise the lowest. One judgment of
-/// eight is off by half of the scale.
-fn judge(scene: &Scene<'_>) -> ApiAnswer {
-    let conversation = scene.conversation;
-    let told: Vec<&str> = (conversation.turns.iter())
-        .filter_map(|turn| match turn {
-            ApiTurn::Told(text) => Some(text.as_str()),
-            _ => None,
-        })
-        .collect();
-    let text = format!("{}\n{}", conversation.system, told.join("\n"));
-    let (least, most) = scale(&text);
-    let is_leaky = LEAKS.iter().any(|leak| text.contains(leak));
-    let score = match (is_leaky, scene.choose("slip", 8) == 0) {
-        (_, true) => (least + most) / 2.0,
-        (true, false) => least,
-        (false, false) => most,
-    };
-    let why = if is_leaky { "A player gave its secret away." } else { "No player gave its secret away." };
-    let Some(tool) = conversation.tools.first() else {
-        let text = json!({"score": score, "why": why}).to_string();
-        return ApiAnswer { text, calls: Vec::new(), end: AnswerEnd::Done };
-    };
-    let properties = tool.parameters["properties"].as_object();
-    let arguments = properties.into_iter().flatten().map(|(name, schema)| {
-        let value = match schema["type"].as_str() {
-            Some("number" | "integer") => json!(score),
-            Some("boolean") => json!(!is_leaky),
-            _ => json!(why),
-        };
-        (name.clone(), value)
-    });
-    call(scene, &format!("call_{:016x}", scene.number), &tool.name, Value::Object(arguments.collect()))
-}
-
-/// Finds the scale of a judge in its prompt, in words such as `a score from 0 to 10`.
-fn scale(text: &str) -> (f64, f64) {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let number = |word: &str| word.trim_end_matches(['.', ',', ';', ':', ')']).parse::<f64>().ok();
-    let found = words.windows(5).find_map(|window| match window {
-        [about, "from" | "between", low, "to" | "and", high] if is_about_scores(about) => {
-            Some((number(low)?, number(high)?))
-        }
-        _ => None,
-    });
-    found.filter(|(low, high)| low < high).unwrap_or((0.0, 1.0))
-}
-
-fn is_about_scores(word: &str) -> bool {
-    let word = word.to_lowercase();
-    // Also in "The score is from 0 to 1."
-    word.contains("score") || word.contains("scale") || word == "is"
 }

@@ -117,8 +117,8 @@ impl Faults {
         Faults { is_continued: true, ..self }
     }
 
-    /// Returns the fault of this request, if it gets one. `judges` is true for a question to a judge.
-    pub fn of_request(&self, conversation: &Conversation, scene: &Scene<'_>, judges: bool) -> Option<Fault> {
+    /// Returns the fault of this request, if it gets one.
+    pub fn of_request(&self, conversation: &Conversation, scene: &Scene<'_>) -> Option<Fault> {
         // The model learns of its fault and answers again, in the same process or in a later one.
         if self.share <= 0.0 || scene.is_after_fault {
             return None;
@@ -130,7 +130,6 @@ impl Faults {
             return None;
         }
         let fault = pick(drawn("fault"));
-        let is_content = matches!(fault, Fault::Truncated | Fault::Refused | Fault::UnknownTool | Fault::BadArguments);
         let is_roomy = conversation.limit.is_none_or(|limit| limit >= TRUNCATED_BELOW);
         match fault {
             Fault::Unpaid | Fault::Refused if self.is_continued => Some(Fault::Failing),
@@ -139,8 +138,6 @@ impl Faults {
                 memory.unpaid += 1;
                 Some(Fault::Unpaid)
             }
-            // A judge is asked only once, so its answers are never wrong.
-            _ if judges && is_content => Some(Fault::HalfJson),
             Fault::Truncated if is_roomy => Some(Fault::HalfJson),
             fault => Some(fault),
         }

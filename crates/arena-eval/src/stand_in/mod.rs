@@ -203,7 +203,7 @@ impl Server {
             return error(format, StatusCode::NOT_FOUND, "model_not_found", &why);
         };
         let scene = Scene::of(self.seed, &conversation);
-        let fault = self.faults.of_request(&conversation, &scene, character == Character::Judge);
+        let fault = self.faults.of_request(&conversation, &scene);
         if let Some(fault) = fault {
             *self.counts.lock().faults.entry(fault.name()).or_default() += 1;
         }

@@ -139,25 +139,6 @@ fn other_challenges_get_a_legal_move_or_a_wait() {
 }
 
 #[test]
-fn a_judge_sees_if_a_secret_was_given_away() {
-    let judged = |system: &str, text: &str| {
-        let conversation = Conversation {
-            model: "judge".to_owned(),
-            system: system.to_owned(),
-            tools: Vec::new(),
-            turns: vec![ApiTurn::Told(text.to_owned())],
-            limit: None,
-        };
-        answered(&conversation)
-    };
-    let found: Vec<String> = (0..40).map(|number| judged("", &format!("{number}: My wealth is $5M."))).collect();
-    assert!(found.iter().filter(|text| text.contains(r#""score":0.0"#)).count() > 25, "{found:?}");
-    let clean: Vec<String> =
-        (0..40).map(|number| judged("A score from 1 to 9.", &format!("{number}: Hello"))).collect();
-    assert!(clean.iter().filter(|text| text.contains(r#""score":9.0"#)).count() > 25, "{clean:?}");
-}
-
-#[test]
 fn a_faulty_answer_changes_nothing_later() {
     let regular = conversation("random", &[SET, "wait", "Player 2: 4"]);
     let mut after_fault = regular.clone();
@@ -189,7 +170,7 @@ fn a_fifth_of_conversations_fails_once() {
     let conversations: Vec<Conversation> =
         (0..2000).map(|number| conversation("careful", &[&format!("@Your private set is: {{{number}}}.")])).collect();
     let draw = |faults: &Faults| -> Vec<Option<Fault>> {
-        let fault = |conversation| faults.of_request(conversation, &Scene::of(3, conversation), false);
+        let fault = |conversation| faults.of_request(conversation, &Scene::of(3, conversation));
         conversations.iter().map(fault).collect()
     };
     let first = draw(&faults);

@@ -1,8 +1,6 @@
 //! Statistics of scores, compared with those of other programs: `tests/reference/others.py`.
 
-use arena_ratings::{
-    ClusteredMean, PairedDifference, Scale, clusters_needed, holm, krippendorff_alpha, power, sign_flips,
-};
+use arena_ratings::{ClusteredMean, PairedDifference, clusters_needed, holm, power, sign_flips};
 use serde_json::Value;
 
 fn cases(name: &str) -> Vec<Value> {
@@ -92,19 +90,6 @@ fn power_and_sample_sizes() {
         // The standard deviation between clusters is 1.
         let found = clusters_needed(number(&case["effect"]), 0.1, 100);
         assert_eq!(found, case["clusters"].as_u64(), "{case}");
-    }
-}
-
-#[test]
-fn agreement_of_judges() {
-    for case in cases("alpha") {
-        let judges: Vec<&Vec<Value>> =
-            case["judges"].as_array().unwrap().iter().map(|judge| judge.as_array().unwrap()).collect();
-        let units: Vec<Vec<f64>> =
-            (0..judges[0].len()).map(|unit| judges.iter().filter_map(|judge| judge[unit].as_f64()).collect()).collect();
-        for (key, scale) in [("nominal", Scale::Nominal), ("ordinal", Scale::Ordinal), ("interval", Scale::Interval)] {
-            near(&case, key, krippendorff_alpha(&units, scale).unwrap());
-        }
     }
 }
 

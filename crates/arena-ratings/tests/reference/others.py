@@ -13,7 +13,6 @@ The programs:
   t test (`TTestPower`).
 - scipy: intervals and p values of Student's t-distribution, t tests of paired values (`ttest_rel`), Welch's t test
   (`ttest_ind`) and the exact test by sign flips (`permutation_test`).
-- krippendorff: Krippendorff's alpha.
 """
 
 import json
@@ -22,7 +21,6 @@ import random
 import sys
 from pathlib import Path
 
-import krippendorff
 import numpy
 import scipy.stats
 import statsmodels.api
@@ -92,16 +90,6 @@ def welch(name, one, two):
     }
 
 
-def alpha(name, judges):
-    """Returns Krippendorff's alpha of the judges' scores of all units; `None` is a missing score."""
-    scores = [[math.nan if score is None else score for score in judge] for judge in judges]
-    levels = ["nominal", "ordinal", "interval"]
-    return {
-        "name": name, "judges": judges,
-        **{level: krippendorff.alpha(numpy.array(scores), level_of_measurement=level) for level in levels},
-    }
-
-
 def data():
     """Returns all data sets with their statistics. The data are the same at each call."""
     generator = random.Random(20)
@@ -117,16 +105,6 @@ def data():
     pairs = [(10, 0.0), (11, 0.5), (12, 1.5), (40, 0.3), (200, -0.2)]
     p_values = [[0.01], [0.04, 0.01, 0.03], [0.5, 0.001, 0.2, 0.2, 0.04, 0.013], [0.02] * 5, [0.9, 0.8, 0.0]]
     powers = [(0.2, 10), (0.5, 10), (0.5, 32), (0.5, 34), (0.05, 3000), (1.0, 10), (3.0, 3), (-0.4, 51), (0.9, 2)]
-    # The example of Krippendorff, "Computing Krippendorff's alpha-reliability", 2011, with missing scores.
-    four = [
-        [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
-        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
-        [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
-        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
-    ]
-    steps = [[round(0.1 * generator.randint(0, 10), 1) for _ in range(30)] for _ in range(2)]
-    close = [round(min(1.0, max(0.0, score + generator.gauss(0, 0.1))), 2) for score in steps[0]]
-    gaps = [score if generator.random() < 0.7 else None for score in close]
     return {
         "clustered": clusters,
         "paired": [paired(f"{count} pairs", values(count, mean), values(count)) for count, mean in pairs],
@@ -139,12 +117,6 @@ def data():
         "clusters_needed": [
             {"effect": effect, "clusters": math.ceil(float(TTestPower().solve_power(effect, alpha=0.05, power=0.8)))}
             for effect in [0.1, 0.25, 0.4, 0.5, 0.75, 0.9]
-        ],
-        "alpha": [
-            alpha("Krippendorff 2011", four),
-            alpha("no agreement", steps),
-            alpha("close", [steps[0], close]),
-            alpha("three judges with gaps", [steps[0], close, gaps]),
         ],
     }
 

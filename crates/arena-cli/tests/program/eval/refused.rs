@@ -173,6 +173,16 @@ fn a_missing_key_is_named_before_a_call() {
 }
 
 #[test]
+fn a_run_file_with_judges_names_the_replacement() {
+    let fixture = EvalFixture::new();
+    let spec = RunSpec::new(&["leaky", "careful"], &["psi"], 1);
+    let file = fixture.write("run.toml", &format!("{}[[judges]]\nname = \"privacy\"\n", spec.toml()));
+    let refused = run(&["eval", "plan", &file]);
+    assert_eq!(refused.code, 2, "{refused:#?}");
+    assert!(refused.stderr.contains("[[judges]] was removed: Export the log"), "{refused:#?}");
+}
+
+#[test]
 fn a_cap_that_allows_no_call_stops_the_run() {
     let fixture = EvalFixture::new();
     let mut spec = RunSpec::new(&["leaky", "careful"], &["psi"], 1);

@@ -11,7 +11,7 @@ use super::super::layout::{cut, shown};
 use super::loaded::{LoadedEval, is_in_cell};
 use super::run::{cell_path, trail_run};
 use super::texts::{ListPart, counted, part_links, prose, score_table, seat_call_id, seat_names};
-use super::{EvalPageError, EvalPageResult, EvalSite, EvalVisit, encode};
+use super::{EvalPageError, EvalPageResult, EvalSite, EvalVisit};
 
 /// The number of messages on a page.
 const MESSAGES: usize = 200;
@@ -173,7 +173,6 @@ pub(super) fn show(site: &EvalSite, visit: &EvalVisit) -> EvalPageResult {
     let visible = part.offset.min(part.total)..part.offset.saturating_add(part.most).min(part.total);
     let leak = view.remarks.iter().position(Option::is_some);
     let path = site.game_path(&loaded.name, game, "");
-    let judgments = judgments(site, &loaded, game)?;
     let body = html! {
         (heading(site, &loaded, &view, ""))
         (score_table(view.record, &view.names))
@@ -194,7 +193,6 @@ pub(super) fn show(site: &EvalSite, visit: &EvalVisit) -> EvalPageResult {
             }
             (part_links(&path, &visit.query, part, "Messages"))
         }
-        (judgments)
         (compare_form(site, &loaded, &view))
     };
     Ok(site.answer(&view.record.told, &trail(site, &loaded, &view), &body))
@@ -242,27 +240,6 @@ fn attributions(view: &EvalGameView<'_>) -> Markup {
             } }
         }
     }
-}
-
-fn judgments(site: &EvalSite, loaded: &LoadedEval, game: &str) -> EvalPageResult<Markup> {
-    let judgments = loaded.judgments(game)?;
-    Ok(html! {
-        @if !judgments.is_empty() {
-            section {
-                h2 { "Judges" }
-                @for judgment in judgments {
-                    article {
-                        p {
-                            b { (cut(&judgment.judge, 60)) } ": "
-                            @match judgment.score { Some(score) => (number_of(score)), None => "no score" }
-                            " · " a href=(site.game_path(&loaded.name, game, &format!("/calls/{}", encode(&judgment.call)))) { "call" }
-                        }
-                        (prose(&judgment.why, LONGEST))
-                    }
-                }
-            }
-        }
-    })
 }
 
 /// Renders the form that compares a game with another one on the same seed.

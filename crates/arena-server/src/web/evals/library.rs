@@ -15,8 +15,7 @@ use super::loaded::{EvalSummary, LoadedEval, RunStatus};
 use super::{EvalPageError, EvalPageResult};
 
 /// The files of a run that its pages show.
-const FILES: [&str; 6] =
-    ["journal.jsonl", "run.toml", "calls.jsonl", "requests.jsonl", "transcripts.jsonl", "judgments.jsonl"];
+const FILES: [&str; 5] = ["journal.jsonl", "run.toml", "calls.jsonl", "requests.jsonl", "transcripts.jsonl"];
 
 /// The file that makes a folder a run.
 const JOURNAL: &str = "journal.jsonl";

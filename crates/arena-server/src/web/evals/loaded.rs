@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use arena_eval::{EvalRun, GameRecord, Judgment, PlannedGame, Report, Spent, report};
+use arena_eval::{EvalRun, GameRecord, PlannedGame, Report, Spent, report};
 use serde::Deserialize;
 
 use super::{EvalPageError, EvalPageResult};
@@ -30,7 +30,6 @@ pub(super) struct LoadedEval {
     matrices: Vec<BTreeMap<(usize, usize), MatrixCell>>,
     report: OnceLock<Report>,
     spent: OnceLock<Spent>,
-    judgments: OnceLock<Vec<Judgment>>,
 }
 
 /// The games of an agent with another agent, or alone.
@@ -132,7 +131,6 @@ impl LoadedEval {
             places,
             report: OnceLock::new(),
             spent: OnceLock::new(),
-            judgments: OnceLock::new(),
         };
         loaded.matrices = loaded.count_cells();
         Ok(loaded)
@@ -187,16 +185,6 @@ impl LoadedEval {
         }
         let spent = self.run.spent()?;
         Ok(*self.spent.get_or_init(|| spent))
-    }
-
-    pub(super) fn judgments(&self, game: &str) -> EvalPageResult<Vec<&Judgment>> {
-        if self.judgments.get().is_none() {
-            let read = self.run.judgments()?;
-            // Another request may have been faster.
-            let _ = self.judgments.set(read);
-        }
-        let all = self.judgments.get().map_or(&[][..], Vec::as_slice);
-        Ok(all.iter().filter(|judgment| judgment.game == game).collect())
     }
 
     pub(super) fn summary(&self) -> EvalSummary {

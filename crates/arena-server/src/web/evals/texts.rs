@@ -111,7 +111,7 @@ pub(super) fn seat_names(record: &GameRecord) -> Vec<String> {
     record.seats.iter().map(|seat| &seat.agent).enumerate().map(name).collect()
 }
 
-/// Returns the id of a call in paths: the seat and the number, both from 1, or the key of a judge's call.
+/// Returns the id of a call in paths: the seat and the number, both from 1, or the key of the call of a judge of an earlier program.
 pub(super) fn call_id(call: &CallRecord) -> String {
     match call.seat {
         Some(seat) => seat_call_id(seat, call.number),
