@@ -151,11 +151,9 @@ impl Cli {
             None => Ok(()),
             Some(name) => {
                 let verb = matches.subcommand_name().unwrap_or_default();
-                let sentence = match removed::replacement(Kind::Option, &format!("{verb} --{name}")) {
-                    Some(instead) => format!("`arena {verb} --{name}` was removed: {instead}"),
-                    None => format!("--{name}: `arena {verb}` doesn't call a server; remove the option"),
-                };
-                Err(Failure::new(Exit::Usage, sentence))
+                let removed = removed::sentence(Kind::Option, &format!("{verb} --{name}"));
+                let unused = || format!("--{name}: `arena {verb}` doesn't call a server; remove the option");
+                Err(Failure::new(Exit::Usage, removed.unwrap_or_else(unused)))
             }
         }
     }

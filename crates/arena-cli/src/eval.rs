@@ -205,10 +205,8 @@ fn title(plan: &EvalPlan) -> String {
 fn read_plan(file: &Path) -> Result<EvalPlan, Failure> {
     let read = RunFile::read(file).map_err(|error| Failure::new(Exit::Usage, error))?;
     // The folders of earlier runs may have judges, which are ignored there.
-    if !read.judges.is_empty() {
-        let instead = removed::replacement(Kind::Command, "eval rescore").unwrap_or_default();
-        let file = file.display();
-        return Err(Failure::new(Exit::Usage, format_args!("{file}: [[judges]] was removed: {instead}")));
+    if let Some(sentence) = removed::sentence(Kind::Setting, "judges").filter(|_| !read.judges.is_empty()) {
+        return Err(Failure::new(Exit::Usage, format_args!("{}: {sentence}", file.display())));
     }
     EvalPlan::of(read, parent(file)).map_err(|error| unplayable(&error).about(&file.display()))
 }

@@ -94,8 +94,7 @@ fn removed_words(error: &clap::Error) -> Option<Failure> {
     let words: Vec<String> = args.filter(|arg| !arg.starts_with('-')).collect();
     let places = (0..=words.len()).flat_map(|from| (from..=words.len()).map(move |to| (from, to)));
     let mut names = places.map(|(from, to)| [&words[from..to], &[option.to_owned()]].concat().join(" "));
-    let (name, instead) = names.find_map(|name| Some((name.clone(), removed::replacement(kind, &name)?)))?;
-    Some(Failure::new(Exit::Usage, format_args!("`arena {name}` was removed: {instead}")))
+    Some(Failure::new(Exit::Usage, names.find_map(|name| removed::sentence(kind, &name))?))
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {

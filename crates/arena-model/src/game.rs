@@ -275,11 +275,6 @@ impl<A> Actions<A> {
     pub fn of(&self, seat: Seat) -> &[IndexedAction<A>] {
         self.seats.get(seat.0).and_then(|list| list.as_deref()).unwrap_or_default()
     }
-
-    /// Returns true if the agent on this seat sent a valid reply.
-    pub fn has_replied(&self, seat: Seat) -> bool {
-        self.seats.get(seat.0).is_some_and(Option::is_some)
-    }
 }
 
 /// The rejections and forfeits of one epoch.

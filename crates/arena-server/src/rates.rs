@@ -119,16 +119,24 @@ impl<K: Hash + Eq + Clone> Limiter<K> {
         if self.per_unit.is_zero() {
             return Ok(());
         }
+        let wait = self.take(key, n);
+        if wait.is_zero() {
+            return Ok(());
+        }
+        let text = format!("{}; wait {:.1} s", self.limit, wait.as_secs_f64().max(0.1));
+        Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", text).retry_after(wait))
+    }
+
+    /// Takes `n` units, or returns the time after which they are available.
+    fn take(&self, key: &K, n: u32) -> Duration {
         let now = Instant::now();
         let mut whole_at = self.whole_at.lock();
         let then = whole_at.get(key).map_or(now, |then| now.max(*then)) + self.per_unit * n;
         let wait = then.saturating_duration_since(now + self.per_unit * self.burst);
         if wait.is_zero() {
             whole_at.insert(key.clone(), then);
-            return Ok(());
         }
-        let text = format!("{}; wait {:.1} s", self.limit, wait.as_secs_f64().max(0.1));
-        Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", text).retry_after(wait))
+        wait
     }
 
     fn forget_idle(&self) {

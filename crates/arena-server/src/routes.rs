@@ -299,8 +299,8 @@ fn nothing_there(arena: &Arena, request: &Request) -> ApiError {
 
 /// Returns the answer at the path of a route of an earlier version.
 fn removed_route(path: &str) -> Option<ApiError> {
-    let instead = removed::replacement(removed::Kind::Route, path)?;
-    Some(ApiError::new(StatusCode::GONE, "REMOVED", format!("{path} was removed: {instead}")))
+    let sentence = removed::sentence(removed::Kind::Route, path)?;
+    Some(ApiError::new(StatusCode::GONE, "REMOVED", sentence))
 }
 
 async fn method_not_allowed(request: Request) -> ApiError {

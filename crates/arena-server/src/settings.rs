@@ -570,10 +570,7 @@ fn removed_key(text: &str) -> Option<String> {
     fn find(settings: &Value, parent: &str) -> Option<String> {
         settings.as_object()?.iter().find_map(|(key, value)| {
             let key = if parent.is_empty() { key.clone() } else { format!("{parent}.{key}") };
-            match removed::replacement(removed::Kind::Setting, &key) {
-                Some(instead) => Some(format!("the setting {key} was removed: {instead}")),
-                None => find(value, &key),
-            }
+            removed::sentence(removed::Kind::Setting, &key).or_else(|| find(value, &key))
         })
     }
     let settings = serde_json::from_str(text).ok().or_else(|| toml::from_str(text).ok())?;

@@ -4,12 +4,9 @@
 //!
 //! Clients also talk to other arenas, so ids are plain strings, and optional data has a default.
 
-mod admin;
+mod import;
 mod message;
 pub mod removed;
 
-pub use admin::{
-    AddressLimit, AddressUse, Archived, AuditEntry, AuditPage, Ban, Bans, Budget, Budgets, Counted, Hidden,
-    ImportReport, Restored, SkippedLine,
-};
+pub use import::{ImportReport, SkippedLine};
 pub use message::{Message, Messages};

@@ -3,7 +3,7 @@
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A key of the settings, or a whole section: `retention.bucket`.
+    /// A key of the settings or of a run file, or a whole section: `retention.bucket`.
     Setting,
     /// A command: `admin witness`.
     Command,
@@ -73,11 +73,8 @@ const REMOVED: &[(Kind, &str, &str)] = &[
     (Kind::Command, "admin audit", "Use `arena admin api GET /admin/audit`."),
     (Kind::Command, "admin budgets", "Use `arena admin api GET /admin/budgets`."),
     (Kind::Command, "match fork", "Fork the record of a session with `arena session fork`."),
-    (
-        Kind::Command,
-        "eval rescore",
-        "Export the log with `python -m arena_agents.evals DIR --format inspect --out LOGS`, and score it with Inspect.",
-    ),
+    (Kind::Command, "eval rescore", SCORE_WITH_INSPECT),
+    (Kind::Setting, "judges", SCORE_WITH_INSPECT),
     (Kind::Option, "eval --url", "Remove it: evaluations play in memory on this machine."),
     (Kind::Command, "uci", "Play against a chess program with `arena match run chess --agent uci:PATH --agent ...`."),
 ];
@@ -85,18 +82,23 @@ const REMOVED: &[(Kind, &str, &str)] = &[
 const COPY_BUCKET: &str = "The archive is a folder. Copy the objects of the bucket to a folder, with their names, or restore all games \
     with the version before (`arena admin restore --all`); then set retention.folder.";
 
-/// Returns what replaces something, if it was removed. `found` is compared by words, keys or segments of a path.
-pub fn replacement(kind: Kind, found: &str) -> Option<&'static str> {
-    let separator = match kind {
-        Kind::Setting => '.',
-        Kind::Command | Kind::Option => ' ',
-        Kind::Route => '/',
+const SCORE_WITH_INSPECT: &str =
+    "Export the log with `python -m arena_agents.evals DIR --format inspect --out LOGS`, and score it with Inspect.";
+
+/// Returns the sentence about a removed thing; `None` for others. `found` is compared by words, keys or segments of a
+/// path.
+pub fn sentence(kind: Kind, found: &str) -> Option<String> {
+    let (separator, thing) = match kind {
+        Kind::Setting => ('.', format!("the setting {found}")),
+        Kind::Command | Kind::Option => (' ', format!("`arena {found}`")),
+        Kind::Route => ('/', found.to_owned()),
     };
     let covers = |name: &str| {
         let mut found = found.split(separator);
         name.split(separator).all(|part| found.next().is_some_and(|other| part == "*" || part == other))
     };
-    REMOVED.iter().find(|(of, name, _)| *of == kind && covers(name)).map(|(_, _, instead)| *instead)
+    let (.., instead) = REMOVED.iter().find(|(of, name, _)| *of == kind && covers(name))?;
+    Some(format!("{thing} was removed: {instead}"))
 }
 
 #[cfg(test)]
@@ -113,7 +115,7 @@ mod tests {
             (Kind::Command, "retention.bucket", false),
         ];
         for (kind, name, is_removed) in cases {
-            assert_eq!(replacement(kind, name).is_some(), is_removed, "{name}");
+            assert_eq!(sentence(kind, name).is_some(), is_removed, "{name}");
         }
     }
 

@@ -128,6 +128,16 @@ fn a_false_result_does_not_count_and_the_game_is_played_again() {
 }
 
 #[test]
+fn a_game_whose_results_are_all_false_ends_the_tournament() {
+    let (fixture, nats) = (FleetFixture::new(), NatsServer::start());
+    let agents = [fixture.bot("a", 1, 0.0), fixture.bot("b", 2, 0.0)];
+    let _liar = liar::start(&nats.url(), "forger", &fixture.bot("cheat", 7, 0.0));
+    let output = fixture.play_far(&nats, &agents, &[]);
+    let reason = "10 results were false, the last one by worker forger: the result differs from that of the replay";
+    assert!(output.code == 8 && output.stderr.contains(reason), "{output:#?}");
+}
+
+#[test]
 fn games_that_two_workers_play_differently_are_listed() {
     let (fixture, nats) = (FleetFixture::new(), NatsServer::start());
     let agents = [fixture.random_bot("dice"), fixture.bot("b", 2, 0.0)];

@@ -43,6 +43,9 @@ const ANNOUNCED: Duration = Duration::from_secs(2);
 /// The largest compressed size of a replay that is stored as an object, in bytes.
 const MAX_PACKED: u64 = 256 << 20;
 
+/// The number of false results of one match after which the competition ends.
+const MOST_FALSE_RESULTS: u32 = 10;
+
 /// The cross-check of a recorded match: a second worker plays the match, too.
 #[derive(Debug)]
 struct CrossCheck {
@@ -81,6 +84,8 @@ pub struct Dispatcher<'a, C, T> {
     checks: BTreeMap<usize, CrossCheck>,
     /// The matches that two workers played differently, as text.
     differences: Vec<String>,
+    /// The numbers of false results, by match number.
+    false_results: BTreeMap<usize, u32>,
     /// The reports that have been handled: the ids of job and worker.
     seen: BTreeSet<(String, String)>,
     workers: BTreeMap<String, LastPresence>,
@@ -122,6 +127,7 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
             open: BTreeMap::new(),
             checks: BTreeMap::new(),
             differences: Vec::new(),
+            false_results: BTreeMap::new(),
             seen: BTreeSet::new(),
             workers: BTreeMap::new(),
             unable: BTreeSet::new(),
@@ -406,8 +412,18 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
             let checked = CheckedLine { fixture: number, worker: worker.name, id: worker.id, differs };
             return self.competition.record_check(checked);
         }
-        let Ok(mut audited) = audited else {
-            return if is_stopping { Ok(()) } else { self.publish(number, None).await };
+        let mut audited = match audited {
+            Ok(audited) => audited,
+            Err(_) if is_stopping => return Ok(()),
+            Err(why) => {
+                let count = self.false_results.entry(number).or_default();
+                *count += 1;
+                if *count >= MOST_FALSE_RESULTS {
+                    let what = format!("{count} results were false, the last one by worker {}: {why}", worker.name);
+                    return Err(RunError::Unplayable { name: self.competition.match_name(number), what });
+                }
+                return self.publish(number, None).await;
+            }
         };
         let played = audited.game.worker.as_ref().map(|part| part.played.clone()).unwrap_or_default();
         if let Some(folder) = &self.replays {

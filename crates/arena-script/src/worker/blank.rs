@@ -1,8 +1,8 @@
 //! Type blanking: TypeScript becomes JavaScript when spaces replace its types. Everything else stays in its place, so
 //! errors have the lines and columns of the author's file.
 //!
-//! Where a type separated two statements, a `;` takes its place. Brackets are moved or added where spaces alone would
-//! change the meaning.
+//! A `;` replaces a type that separated two statements. Brackets are moved or added where spaces alone would change the
+//! meaning.
 
 use std::collections::{BTreeMap, BTreeSet};
 

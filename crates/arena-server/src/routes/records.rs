@@ -59,8 +59,8 @@ struct LogKeys {
     record_keys: Vec<LoggedKey>,
 }
 
-/// A change of a key, made by an earlier release. Both keys sign the text `arena key handover`, the kind, the old key, the new key and the time,
-/// each followed by a line break.
+/// A change of a key, made by an earlier release. Both keys sign the text `arena key handover`, the kind, the old key,
+/// the new key and the time, each followed by a line break.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = KeyHandover)]

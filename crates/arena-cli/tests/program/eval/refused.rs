@@ -179,7 +179,7 @@ fn a_run_file_with_judges_names_the_replacement() {
     let file = fixture.write("run.toml", &format!("{}[[judges]]\nname = \"privacy\"\n", spec.toml()));
     let refused = run(&["eval", "plan", &file]);
     assert_eq!(refused.code, 2, "{refused:#?}");
-    assert!(refused.stderr.contains("[[judges]] was removed: Export the log"), "{refused:#?}");
+    assert!(refused.stderr.contains("the setting judges was removed: Export the log"), "{refused:#?}");
 }
 
 #[test]

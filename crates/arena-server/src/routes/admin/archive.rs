@@ -2,16 +2,32 @@
 
 use arena_engine::{Administrator, ArchivedCount};
 use arena_model::SessionId;
-use arena_wire::{Archived, Restored};
 use axum::Extension;
 use axum::extract::State;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::request::Post;
+
+/// The sessions that moved to the archive.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Archived {
+    sessions: u64,
+    /// The number of their messages, with the inputs that only records contain.
+    messages: u64,
+    /// The number of sessions that stay in the store: they are too long, damaged, or have changed meanwhile.
+    left_out: u64,
+}
+
+/// The number of sessions that moved back from the archive.
+#[derive(Serialize, ToSchema)]
+struct Restored {
+    restored: u64,
+}
 
 /// The maximum age of sessions in a request.
 const MOST_DAYS: u32 = 36_500;

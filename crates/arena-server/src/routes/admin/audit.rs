@@ -1,14 +1,43 @@
 //! `GET /api/admin/audit`: the audit log, newest first, paged.
 
+use arena_model::Timestamp;
 use arena_store::AuditNo;
-use arena_wire::{AuditEntry, AuditPage};
 use axum::extract::State;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::ApiResult;
 use crate::openapi::Paging;
 use crate::request::Get;
+
+/// A page of the audit.
+#[derive(Serialize, ToSchema)]
+struct AuditPage {
+    entries: Vec<AuditEntry>,
+    /// The number of entries on all pages.
+    total: u64,
+    /// The maximum number of entries on a page.
+    #[schema(minimum = 1, maximum = 100)]
+    limit: usize,
+    /// The number of entries before this page.
+    offset: u64,
+}
+
+/// An administrator's action.
+#[derive(Serialize, ToSchema)]
+struct AuditEntry {
+    /// The entry's number, from 1.
+    no: u64,
+    at: Timestamp,
+    address: String,
+    action: String,
+    /// The object of the action.
+    #[schema(value_type = Object)]
+    detail: Value,
+}
 
 /// Lists the audit log of administrators' actions, newest first.
 #[utoipa::path(get, path = "/api/admin/audit", tag = "administration", security(("administratorToken" = [])), params(Paging),

@@ -2,9 +2,8 @@
 
 use arena_engine::Administrator;
 use arena_identity::PublicKey;
-use arena_model::UserId;
-use arena_store::{AddressRange, Ban, BanSubject};
-use arena_wire::Bans;
+use arena_model::{Timestamp, UserId};
+use arena_store::{AddressRange, BanSubject};
 use axum::Extension;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -16,15 +15,34 @@ use crate::error::{ApiError, ApiResult};
 use crate::fields::Is;
 use crate::request::{Get, Post};
 
+/// All bans.
+#[derive(Serialize, ToSchema)]
+struct Bans {
+    bans: Vec<Ban>,
+}
+
+/// A ban of a user, or of an address or range of addresses: it has either `userId` or `address`.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Ban {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<UserId>)]
+    user_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    reason: String,
+    at: Timestamp,
+}
+
 /// Maximum length of a ban's reason, in bytes. Every refusal because of the ban contains the reason.
 const REASON_BYTES: usize = 500;
 
-fn to_wire(Ban { subject, reason, at }: Ban) -> arena_wire::Ban {
+fn to_wire(arena_store::Ban { subject, reason, at }: arena_store::Ban) -> Ban {
     let (user_id, address) = match subject {
         BanSubject::User(user) => (Some(user.to_string()), None),
         BanSubject::Addresses(range) => (None, Some(range.to_string())),
     };
-    arena_wire::Ban { user_id, address, reason, at }
+    Ban { user_id, address, reason, at }
 }
 
 /// Lists all bans.
@@ -55,7 +73,7 @@ struct BanRequest {
 
 /// Bans a user, a key or an address range.
 #[utoipa::path(post, path = "/api/admin/bans", tag = "administration", security(("administratorToken" = [])), request_body = BanRequest,
-    responses((status = 200, body = arena_wire::Ban, description = "The ban.")))]
+    responses((status = 200, body = Ban, description = "The ban.")))]
 pub(super) async fn ban(
     State(arena): State<Arena>,
     Extension(by): Extension<Administrator>,

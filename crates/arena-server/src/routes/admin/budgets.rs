@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
-use arena_wire::{AddressLimit, AddressUse, Budget, Budgets};
 use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
@@ -13,6 +14,53 @@ use crate::error::ApiResult;
 use crate::ledger::LedgerUse;
 use crate::openapi::Paging;
 use crate::request::Get;
+
+/// The budgets of a node, and the addresses that use most of them.
+#[derive(Serialize, ToSchema)]
+struct Budgets {
+    budgets: Vec<Budget>,
+    addresses: Vec<AddressUse>,
+    /// The number of addresses that use anything, including those that aren't listed.
+    total: u64,
+}
+
+/// A resource of a node, and its limits.
+///
+/// `storedBytes` are those of the last day. `computingMs` is the time that rules and matches have computed, less the
+/// time that the limit has granted since.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Budget {
+    name: String,
+    used: u64,
+    /// The limit for all addresses together, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u64>,
+    /// The setting of the limit.
+    setting: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of_address: Option<AddressLimit>,
+}
+
+/// The limit of a budget for each address.
+#[derive(Serialize, ToSchema)]
+struct AddressLimit {
+    limit: u64,
+    /// The setting of the limit.
+    setting: String,
+}
+
+/// The resources that one address uses. An IPv6 address stands for its /64 network.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AddressUse {
+    address: String,
+    /// The amounts that the address uses, by the name of their budget. Of `waitingBytes`, addresses without a limit, such
+    /// as this machine, have none.
+    used: BTreeMap<String, u64>,
+    /// The requests and connections of the address that were refused within a day because of a limit.
+    refusals: u64,
+}
 
 /// Lists the budgets of this node with their limits, and the addresses that use most of them.
 #[utoipa::path(get, path = "/api/admin/budgets", tag = "administration", security(("administratorToken" = [])), params(Paging),

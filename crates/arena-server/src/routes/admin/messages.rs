@@ -1,10 +1,9 @@
 //! `POST /api/admin/messages/hide`: deletes the content of a message and keeps its hash.
 
 use arena_engine::{Administrator, EngineError};
-use arena_wire::Hidden;
 use axum::Extension;
 use axum::extract::State;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
@@ -13,6 +12,16 @@ use crate::error::{ApiError, ApiResult};
 use crate::fields::Filled;
 use crate::request::Post;
 use crate::routes::channel::parse_channel;
+
+/// The hidden message.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Hidden {
+    channel: String,
+    index: u64,
+    /// SHA-256 of the message's text, as hexadecimal digits.
+    content_sha256: String,
+}
 
 /// The message to hide.
 #[derive(Deserialize, ToSchema)]
