@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use arena_record::{Parsed, ReadLimits};
+use arena_record::{EventKind, Parsed, ReadLimits};
 use arena_server::Settings;
 use arena_testkit::{Answer, Client, Host, known_admin_token};
 use serde_json::{Value, json};
@@ -144,6 +144,14 @@ fn strangers_get_a_record_after_the_end_and_players_their_own_view_before() {
     assert!(own.events.iter().all(|event| event.user.is_none()), "it is secret that a player has a user id");
     assert_eq!(own.hash, others_own.hash);
     assert!(own.end.is_none());
+    // An offered invite is such an event.
+    let (offered, seats) = client.create("psi");
+    client.post("/api/arena/join", &json!({ "invite": seats[0], "userId": "ada" })).ok();
+    client.post("/api/invites", &json!({ "inviteId": seats[1] })).ok();
+    let offers = |record: &Answer| parse(record).events.iter().any(|event| event.kind == EventKind::Announce);
+    let path_of_offered = record_path(&offered);
+    assert!(!offers(&client.get(&format!("{path_of_offered}?from={}", seats[0]))));
+    assert!(offers(&client.get_with(known_admin_token().reveal(), &path_of_offered)));
 
     end(&client, &session, &invites);
     let public = client.get(&path);
