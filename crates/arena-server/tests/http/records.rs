@@ -144,14 +144,6 @@ fn strangers_get_a_record_after_the_end_and_players_their_own_view_before() {
     assert!(own.events.iter().all(|event| event.user.is_none()), "it is secret that a player has a user id");
     assert_eq!(own.hash, others_own.hash);
     assert!(own.end.is_none());
-    // An offered invite is such an event.
-    let (offered, seats) = client.create("psi");
-    client.post("/api/arena/join", &json!({ "invite": seats[0], "userId": "ada" })).ok();
-    client.post("/api/invites", &json!({ "inviteId": seats[1] })).ok();
-    let offers = |record: &Answer| parse(record).events.iter().any(|event| event.kind == EventKind::Announce);
-    let path_of_offered = record_path(&offered);
-    assert!(!offers(&client.get(&format!("{path_of_offered}?from={}", seats[0]))));
-    assert!(offers(&client.get_with(known_admin_token().reveal(), &path_of_offered)));
 
     end(&client, &session, &invites);
     let public = client.get(&path);
@@ -169,6 +161,15 @@ fn strangers_get_a_record_after_the_end_and_players_their_own_view_before() {
     let audit = client.get_with(known_admin_token().reveal(), "/api/admin/audit").ok();
     assert_eq!(audit["entries"][0]["action"], "record");
     assert_eq!(audit["entries"][0]["detail"], json!({ "session": session }));
+
+    // Players don't see the event of an offered invite.
+    let (offered, seats) = client.create("psi");
+    client.post("/api/arena/join", &json!({ "invite": seats[0], "userId": "ada" })).ok();
+    client.post("/api/invites", &json!({ "inviteId": seats[1] })).ok();
+    let offers = |record: &Answer| parse(record).events.iter().any(|event| event.kind == EventKind::Announce);
+    let path_of_offered = record_path(&offered);
+    assert!(!offers(&client.get(&format!("{path_of_offered}?from={}", seats[0]))));
+    assert!(offers(&client.get_with(known_admin_token().reveal(), &path_of_offered)));
 }
 
 #[test]
