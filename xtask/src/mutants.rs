@@ -195,7 +195,7 @@ impl Lab {
         let mut tried = tool(&self.root, "mutants", VERSION)?;
         tried.arg("--dir").arg(&self.tree).arg("--output").arg(&self.folder).arg("--config").arg(&path);
         // A mutant may never end; other ones are slower than the unchanged code.
-        let timeout = (20.0 + 5.0 * seconds).to_string();
+        let timeout = (60.0 + 10.0 * seconds).to_string();
         tried.args(["--in-place", "--baseline=skip", "--package", package, "--timeout", &timeout]);
         let status = self.in_lab(&mut tried).status().context("cannot run cargo-mutants")?;
         // 2 and 3 mean that mutants were missed or never ended.
