@@ -26,7 +26,7 @@ const NEEDED: [&str; 10] = [
 ];
 
 /// The crates by layer, the lowest layer first. A crate depends on crates of earlier rows only.
-const LAYERS: [&[&str]; 7] = [
+const LAYERS: [&[&str]; 8] = [
     &["arena-model", "arena-nats"],
     &[
         "arena-check",
@@ -40,6 +40,7 @@ const LAYERS: [&[&str]; 7] = [
     ],
     &["arena-engine", "arena-house", "arena-record", "arena-tournament", "arena-web"],
     &["arena-match", "arena-python", "arena-report"],
+    &["arena-players"],
     &["arena-eval", "arena-runner"],
     &["arena-server"],
     &["arena-cli"],

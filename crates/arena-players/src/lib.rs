@@ -1,0 +1,1 @@
+//! Players: who sits at a seat, and what plays a session in memory.
