@@ -44,14 +44,16 @@ pub struct ChallengeMetadata {
 }
 
 /// The description of a challenge type for players and for creators of sessions: `ChallengeInfo` on the wire.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChallengeInfo<'c> {
     /// The challenge's metadata, for people and agents.
     #[serde(flatten)]
     #[schema(value_type = ChallengeMetadata)]
     pub metadata: Cow<'c, ChallengeMetadata>,
     /// The options that the creator of a session may choose.
-    #[schema(value_type = [ChallengeOption])]
+    // Other arenas have none.
+    #[serde(default)]
+    #[schema(value_type = [ChallengeOption], required = true)]
     pub options: Cow<'c, [ChallengeOption]>,
 }
 
@@ -84,7 +86,7 @@ pub struct Method {
 }
 
 /// An option that the creator of a session may choose.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChallengeOption {
     /// The option's name: a key of `options`.
     pub name: Cow<'static, str>,
@@ -94,7 +96,7 @@ pub struct ChallengeOption {
     /// `boolean`, `object`, or `null` if any value is allowed.
     #[serde(rename = "type")]
     #[schema(rename = "type")]
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// The value if the creator of the session chooses none. In the description of a session: the session's value.
     pub default: Value,
     /// The least value, if it doesn't depend on other options. For an array, the least value of each item.
@@ -145,7 +147,14 @@ impl Setting {
             SettingRange::Text => ("string", None, None),
             SettingRange::Wholes(least, most) => ("array", Some(least.into()), Some(most.into())),
         };
-        ChallengeOption { name: name.into(), description: description.into(), kind, default, minimum, maximum }
+        ChallengeOption {
+            name: name.into(),
+            description: description.into(),
+            kind: kind.into(),
+            default,
+            minimum,
+            maximum,
+        }
     }
 }
 

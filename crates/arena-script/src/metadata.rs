@@ -56,8 +56,14 @@ impl Choice {
         if is_bounded && !["integer", "number", "array"].contains(&kind) {
             return Err(format!("`{name}` cannot have bounds, because its default isn't a number"));
         }
-        let option =
-            ChallengeOption { name: name.into(), description: description.into(), kind, default, minimum, maximum };
+        let option = ChallengeOption {
+            name: name.into(),
+            description: description.into(),
+            kind: kind.into(),
+            default,
+            minimum,
+            maximum,
+        };
         match check_option(&option, &option.default) {
             Ok(()) => Ok(option),
             Err(what) => Err(format!("the default of `{}` {what}", option.name)),
@@ -75,7 +81,7 @@ pub(crate) fn check_option(option: &ChallengeOption, value: &Value) -> Result<()
         };
         !beyond(minimum, f64::lt) && !beyond(maximum, f64::gt)
     };
-    let (is_fit, needed) = match *kind {
+    let (is_fit, needed) = match &**kind {
         "integer" => ((value.is_i64() || value.is_u64()) && is_within(value), "a whole number"),
         "number" => (value.is_number() && is_within(value), "a number"),
         "string" => (value.is_string(), "a text"),

@@ -7,6 +7,8 @@
 mod import;
 mod message;
 pub mod removed;
+mod session;
 
 pub use import::{ImportReport, SkippedLine};
 pub use message::{Message, Messages};
+pub use session::{Joined, QueuePlace, Session, SessionPage, SessionState};

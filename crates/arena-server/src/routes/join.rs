@@ -2,9 +2,10 @@
 
 use arena_engine::{EngineError, Join, Once};
 use arena_identity::SessionKey;
-use arena_model::{ChallengeInfo, InviteCode, SessionId, UserId};
+use arena_model::{ChallengeInfo, InviteCode, UserId};
+use arena_wire::Joined;
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
@@ -35,21 +36,6 @@ struct JoinRequest {
     /// The time of signing, at most five minutes from the server's clock.
     #[schema(value_type = i64, example = 1_700_000_000_000_i64, extensions(("x-mode" = json!("authentication"))))]
     timestamp: ByKey<i64>,
-}
-
-/// The session that the player joined.
-#[derive(Serialize, ToSchema)]
-struct Joined<'j> {
-    #[serde(rename = "ChallengeID")]
-    id: SessionId,
-    #[serde(rename = "ChallengeInfo")]
-    #[schema(value_type = ChallengeInfo)]
-    info: ChallengeInfo<'j>,
-    /// The session key, which identifies the player's requests.
-    // The stored response has no key; `with_key` adds the key before the response is sent.
-    #[serde(rename = "sessionKey", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, required = true, pattern = "^s_[0-9]+\\.[0-9a-f]{64}$", extensions(("x-mode" = json!("authentication"))))]
-    key: Option<&'j str>,
 }
 
 /// Takes a seat with an invite.
@@ -105,7 +91,8 @@ async fn take_seat(arena: &Arena, request: &Post, join: Join, once: Option<Once>
     let respond = arena.charging(request.address, |written| {
         let facts = &written.session.facts;
         let info = ChallengeInfo::of_session(written.challenge, &facts.options);
-        to_text(&Joined { id: facts.id, info, key: None })
+        // The stored response has no key; `with_key` adds the key before the response is sent.
+        to_text(&Joined { session: facts.id.to_string(), info, key: None })
     });
     Ok(arena.engine.join(join, once, respond).await?)
 }

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use arena_engine::{Enqueue, Leaving, Once, QueueState, Ticket};
-use arena_model::{InviteCode, SessionId};
+use arena_model::InviteCode;
+use arena_wire::QueuePlace;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -38,25 +39,6 @@ struct QueueRequest {
     house_after_s: Option<Whole<0, 3600>>,
 }
 
-/// A place in a queue.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct TicketView<'t> {
-    /// The ticket, a secret of the caller.
-    #[schema(value_type = String, pattern = "^tkt_[0-9a-f]{64}$")]
-    ticket: &'t str,
-    /// `waiting` or `matched`.
-    #[schema(value_type = String)]
-    state: &'static str,
-    /// The session of a matched ticket.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session: Option<SessionId>,
-    /// The invite of the caller's seat in the session.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    invite: Option<String>,
-}
-
 /// The wait of a poll.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -81,7 +63,7 @@ struct LeftQueue {
 #[utoipa::path(post, path = "/api/queue/{name}", tag = "challenges",
     params(("name" = String, Path, description = "The challenge type's id.", example = "psi"), Sender, CreationKey),
     request_body(content = Option<QueueRequest>, description = "Optional."),
-    responses((status = 200, body = TicketView, description = "The ticket and its state."),
+    responses((status = 200, body = QueuePlace, description = "The ticket and its state."),
         (status = 400, description = "
             `UNKNOWN_CHALLENGE`: this server doesn't host the challenge type.
             `CHALLENGE_FAILED`: the challenge's script failed."),
@@ -129,7 +111,7 @@ pub(crate) async fn enqueue(
 #[utoipa::path(get, path = "/api/queue/{name}/{ticket}", tag = "challenges",
     params(("name" = String, Path, description = "The challenge type's id.", example = "psi"),
         ("ticket" = String, Path, description = "The ticket."), WantedState),
-    responses((status = 200, body = TicketView, description = "The state. A matched ticket has `session` and `invite`."),
+    responses((status = 200, body = QueuePlace, description = "The state. A matched ticket has `session` and `invite`."),
         (status = 400, description = "
             `UNKNOWN_CHALLENGE`: this server doesn't host the challenge type.
             `CHALLENGE_FAILED`: the challenge's script failed.
@@ -221,10 +203,9 @@ fn unknown() -> ApiError {
 }
 
 fn show(ticket: &Ticket, state: &QueueState) -> axum::response::Response {
-    let ticket = ticket.to_string();
     let (state, session, invite) = match state {
         QueueState::Waiting { .. } => ("waiting", None, None),
-        QueueState::Matched { session, invite } => ("matched", Some(*session), Some(invite.to_string())),
+        QueueState::Matched { session, invite } => ("matched", Some(session.to_string()), Some(invite.to_string())),
     };
-    json(to_text(&TicketView { ticket: &ticket, state, session, invite }))
+    json(to_text(&QueuePlace { ticket: ticket.to_string(), state: state.to_owned(), session, invite }))
 }
