@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use arena_match::OutputFile;
+use arena_players::http::{Answer, Arena, CallError, ExportError, is_loopback};
 use arena_server::{AdminToken, Settings};
 use arena_store::{CopiedRows, CopyError, DatabaseUrl, StorePlace, copy_store};
 use arena_wire::{ImportReport, SkippedLine};
@@ -14,7 +15,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::args::{AdminArgs, AdminVerb, ApiMethod, Global};
-use crate::client::{Answer, Arena, CallError, ExportError, is_loopback};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, counted, note, print, print_json};
 use crate::serve::runtime;
@@ -30,7 +30,7 @@ pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> R
         AdminVerb::CopyStore { from, to } => return copy(&from, &to, style),
         _ => {}
     }
-    let arena = Arena::of(global)?.administered(&token(args, &global.url)?);
+    let arena = global.arena()?.administered(&token(args, &global.url)?);
     match verb {
         AdminVerb::Api { method, path, body } => {
             print_json(arena.call(&api_path(&path), api_body(method, body.as_deref())?)?.text(), style)

@@ -1,13 +1,12 @@
 //! `arena challenges …`: each command is one request. Answers are printed as tables for people, and unchanged for
 //! programs.
 
-use arena_engine::Environment;
+use arena_players::http::{Answer, Arena, CallError, ChannelKind, Read};
 
 use crate::answers;
-use crate::args::{ChallengesVerb, SyncArgs};
-use crate::client::{Answer, Arena, CallError, Read};
+use crate::args::{ChallengesVerb, JoinArgs, SyncArgs};
+use crate::client::join;
 use crate::exit::{Exit, Failure};
-use crate::keys::Keys;
 use crate::output::{Style, print_answer};
 
 pub fn run(verb: ChallengesVerb, arena: &Arena, style: Style) -> Result<(), Failure> {
@@ -30,21 +29,12 @@ pub fn run(verb: ChallengesVerb, arena: &Arena, style: Style) -> Result<(), Fail
             print_answer(&create(arena, &name, options.as_ref())?, style, answers::created)
         }
         ChallengesVerb::Join { invite, user_id, sign } => {
-            let answer = match sign {
-                None => arena.join(&invite, user_id.as_deref()),
-                Some(name) => {
-                    let pair = Keys::at_home()?.read(name.as_deref())?;
-                    let code = invite
-                        .parse()
-                        .map_err(|error| Failure::new(Exit::Usage, format_args!("{invite} is {error}")))?;
-                    arena.join_signed(code, &pair, Environment::system().now())
-                }
-            }?;
+            let answer = join(arena, &invite, &JoinArgs { user_id, sign })??;
             print_answer(&answer, style, |answer| answers::joined(answer, &invite))
         }
         ChallengesVerb::Sync(args) => {
             let id = args.id.strip_prefix("challenge_").unwrap_or(&args.id);
-            let answer = arena.operator_messages(&args.id, Read::from(&args))?;
+            let answer = arena.messages(ChannelKind::Operator, &args.id, Read::from(&args))?;
             print_messages(&answer, &args, &format!("challenge_{id}"), arena, style)
         }
         ChallengesVerb::Send { id, method, content } => {

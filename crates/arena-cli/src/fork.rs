@@ -12,6 +12,7 @@ use std::sync::Arc;
 use arena_model::{
     ChallengeType, ChatMessage, Ending, GameCategory, Phase, Seed, Session, SessionFacts, SessionId, hex,
 };
+use arena_players::http::random_bytes;
 use arena_record::forks::{first_withheld, past_messages, reseed};
 use arena_record::{
     ForkOf, Parsed, RecordInput, RecordViewer, RecordedRules, SaltSecret, has_rules, reexecute, reexecute_to,
@@ -145,11 +146,16 @@ impl<'f> SessionForks<'f> {
             agents =
                 Some(names.iter().map(|name| ForkAgent::parse(name)).collect::<Result<Vec<ForkAgent>, Failure>>()?);
         }
-        let mut secret = [0; 32];
-        getrandom::fill(&mut secret).map_err(|error| {
-            Failure::new(Exit::Internal, format_args!("cannot get random bytes from the system: {error}"))
-        })?;
-        Ok(SessionForks { args, parsed, challenge, past, seed, agents, names, salts: SaltSecret::from_random(secret) })
+        Ok(SessionForks {
+            args,
+            parsed,
+            challenge,
+            past,
+            seed,
+            agents,
+            names,
+            salts: SaltSecret::from_random(random_bytes()?),
+        })
     }
 
     /// Plays one fork, numbered from 1. Equal arguments and equal answers of models give equal games.

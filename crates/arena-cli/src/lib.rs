@@ -49,7 +49,6 @@ use clap::FromArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args::{Cli, Verb};
-use crate::client::Arena;
 use crate::exit::{Exit, Failure};
 use crate::matches::LAUNCH;
 
@@ -117,12 +116,12 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Board { verb } => rebuild::run(verb, &cli.global, style),
         Verb::Session { verb } => session::run(verb, &cli.global, style),
         Verb::Author { verb } => challenge::run(verb, style),
-        Verb::Challenges { key, verb } => challenges::run(verb, &Arena::of(&cli.global.with(key))?, style),
-        Verb::Chat { key, verb } => chat::run(verb, &Arena::of(&cli.global.with(key))?, style),
+        Verb::Challenges { key, verb } => challenges::run(verb, &cli.global.with(key).arena()?, style),
+        Verb::Chat { key, verb } => chat::run(verb, &cli.global.with(key).arena()?, style),
         Verb::Scoring { name, sort, limit, offset } => {
-            scoring::run(&scoring::Request { name, sort, limit, offset }, &Arena::of(&cli.global)?, style)
+            scoring::run(&scoring::Request { name, sort, limit, offset }, &cli.global.arena()?, style)
         }
-        Verb::Users { verb } => users::run(verb, &Arena::of(&cli.global)?, style),
+        Verb::Users { verb } => users::run(verb, &cli.global.arena()?, style),
         Verb::Admin { args, verb } => admin::run(verb, args, &cli.global, style),
         Verb::Identity { verb } => identity::run(verb, style),
         Verb::Completions { shell } => completions::print(shell),

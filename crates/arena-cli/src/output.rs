@@ -5,11 +5,10 @@ use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
+use arena_players::http::Answer;
 use arena_report::steers;
 pub use arena_report::{printable, utc};
 use serde_json::Value;
-
-use crate::client::Answer;
 
 use crate::exit::{Exit, Failure};
 

@@ -13,7 +13,6 @@ use serde_json::json;
 
 use crate::admin;
 use crate::args::{Global, RecordVerb};
-use crate::client::Arena;
 use crate::exit::{Exit, Failure};
 use crate::matches::cannot_write;
 use crate::output::{Style, counted, note, print};
@@ -28,7 +27,7 @@ const KINDS: [&str; 4] = ["chat", "operator", "usage", "user"];
 pub fn run(verb: RecordVerb, global: &Global, style: Style) -> Result<(), Failure> {
     match verb {
         RecordVerb::Get { id, out, admin, credentials } => {
-            let mut arena = Arena::of(global)?;
+            let mut arena = global.arena()?;
             if admin {
                 arena = arena.administered(&admin::token(credentials, &global.url)?);
             }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use arena_players::http::{Answer, Arena};
 use serde::Deserialize;
 
-use crate::client::{Answer, Arena};
 use crate::exit::Failure;
 use crate::output::{Style, Table, print, print_json};
 

@@ -1,9 +1,10 @@
 //! `arena session`: forks of records, and the rights of a session's creator.
 
+use arena_players::http::Arena;
+
 use crate::admin;
 use crate::answers;
 use crate::args::{CreatorArgs, Global, SessionVerb};
-use crate::client::Arena;
 use crate::exit::{Exit, Failure};
 use crate::fork;
 use crate::output::{Style, print_answer};
@@ -33,7 +34,7 @@ fn session_id(id: &str) -> &str {
 
 /// Returns a client with the key of the session's creator, or with the administrator's token.
 fn client(creator: CreatorArgs, global: &Global) -> Result<Arena, Failure> {
-    let arena = Arena::of(global)?;
+    let arena = global.arena()?;
     if creator.admin {
         return Ok(arena.administered(&admin::token(creator.credentials, &global.url)?));
     }

@@ -3,10 +3,10 @@
 
 use arena_engine::Environment;
 use arena_identity::ProfileUpdate;
+use arena_players::http::{Arena, Identity};
 
 use crate::answers;
 use crate::args::UsersVerb;
-use crate::client::Arena;
 use crate::exit::Failure;
 use crate::keys::Keys;
 use crate::output::{Style, print_answer};
@@ -17,10 +17,10 @@ pub fn run(verb: UsersVerb, arena: &Arena, style: Style) -> Result<(), Failure> 
         UsersVerb::Update { username, model, user_id, sign } => {
             let update = ProfileUpdate { username: username.as_deref(), model: model.as_deref() };
             match sign {
-                None => arena.update_user(user_id.as_deref(), update),
+                None => arena.update_user(Identity::Name(user_id.as_deref()), update),
                 Some(name) => {
                     let pair = Keys::at_home()?.read(name.as_deref())?;
-                    arena.update_user_signed(&pair, update, Environment::system().now())
+                    arena.update_user(Identity::Key(&pair, Environment::system().now()), update)
                 }
             }
         }

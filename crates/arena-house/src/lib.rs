@@ -135,10 +135,14 @@ pub fn random_bot(challenge: &dyn ChallengeType, random: u64) -> Option<Box<dyn 
     {
         return Some(bot);
     }
-    // In the order of the methods, without forms of other methods.
-    let form = |method: &str| challenge.forms().iter().find(|form| form.method == method).cloned();
-    let forms: Vec<MethodForm> = challenge.metadata().methods.iter().filter_map(|method| form(&method.name)).collect();
+    let forms = forms_of(challenge);
     (!forms.is_empty()).then(|| form_bot(challenge.metadata().clone(), forms, random))
+}
+
+/// Returns the forms of a challenge's methods, in the order of the methods.
+pub fn forms_of(challenge: &dyn ChallengeType) -> Vec<MethodForm> {
+    let form = |method: &str| challenge.forms().iter().find(|form| form.method == method).cloned();
+    challenge.metadata().methods.iter().filter_map(|method| form(&method.name)).collect()
 }
 
 /// The memory of a refusal, for bots whose next step depends on the messages alone.

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use arena_engine::Engine;
 pub use arena_house::Strength;
-use arena_model::{ChallengeMetadata, ChallengeType, MethodForm};
+use arena_house::forms_of;
+use arena_model::MethodForm;
 use axum::http::StatusCode;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -63,26 +64,10 @@ pub struct HouseSeat {
     pub number: usize,
     /// True if a language model plays the seat instead of a bot.
     pub is_for_model: bool,
-    pub declared: Option<DeclaredForms>,
-    place: Arc<Place>,
-}
-
-/// The public data of a challenge with forms. A bot that doesn't know the rules makes its actions from them.
-#[derive(Debug, Clone)]
-pub struct DeclaredForms {
-    /// The forms in the order of the challenge's methods.
+    /// The forms of the challenge, from which a bot that doesn't know the rules makes its actions. Empty if the challenge
+    /// declares none.
     pub forms: Vec<MethodForm>,
-    pub metadata: ChallengeMetadata,
-}
-
-impl DeclaredForms {
-    /// Returns the forms of a challenge; `None` if it declares none.
-    fn of(challenge: &dyn ChallengeType) -> Option<DeclaredForms> {
-        let (declared, metadata) = (challenge.forms(), challenge.metadata().clone());
-        let form = |method: &str| declared.iter().find(|form| form.method == method).cloned();
-        let forms: Vec<MethodForm> = metadata.methods.iter().filter_map(|method| form(&method.name)).collect();
-        (!forms.is_empty()).then_some(DeclaredForms { forms, metadata })
-    }
+    place: Arc<Place>,
 }
 
 impl HouseSeat {
@@ -231,16 +216,17 @@ impl House {
         Places(mut places): Places,
     ) {
         let hosted = self.engine.as_ref().map(Engine::challenges);
-        let declared = hosted.as_ref().and_then(|hosted| DeclaredForms::of(hosted.get(challenge)?.as_ref()));
+        let hosted = hosted.as_ref().and_then(|hosted| hosted.get(challenge));
+        let forms = hosted.map(|challenge| forms_of(challenge.as_ref())).unwrap_or_default();
         // The bot that fills forms has one strength, so its user id needs none.
-        let strength = if declared.is_some() { Strength::Normal } else { strength };
+        let strength = if forms.is_empty() { strength } else { Strength::Normal };
         let seats = self.seats.lock();
         for (number, invite) in invites.iter().enumerate() {
             let Some(place) = places.pop() else { return };
-            let (challenge, invite, declared) = (challenge.to_owned(), invite.clone(), declared.clone());
+            let (challenge, invite, forms) = (challenge.to_owned(), invite.clone(), forms.clone());
             let is_for_model = wants_model && number == 0;
             // Sending fails only if the receiver was dropped, which means that the server is stopping.
-            let seat = HouseSeat { challenge, invite, strength, number, is_for_model, declared, place };
+            let seat = HouseSeat { challenge, invite, strength, number, is_for_model, forms, place };
             let _ = seats.send(seat);
         }
     }

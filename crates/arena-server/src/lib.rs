@@ -45,7 +45,7 @@ mod web;
 
 pub use admin_token::{AdminToken, AdminTokenError, AdminTokenFileError};
 pub use auth::AuthError;
-pub use house::{DeclaredForms, House, HouseSeat, Strength};
+pub use house::{House, HouseSeat, Strength};
 pub use origin::{AllowedOrigin, NoOrigin};
 pub use proxies::{ClientHeader, TrustedProxies};
 pub use records::RecordsError;

@@ -4,25 +4,19 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use arena_players::http::{Arena, HttpSeat, Identity, OUTAGE};
 use arena_server::{ChallengeSettings, Settings};
-use serde::Deserialize;
+use arena_wire::Session;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use super::find::{FoundChallenge, find};
 use crate::args::{BotArgs, LogArgs, LogFormat, PlayChallengeArgs};
-use crate::client::Arena;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::output::Style;
-use crate::play::{BotPlayer, PlayerSeat, Sitter, sit_down};
+use crate::play::{BotPlayer, Sitter, sit_down};
 use crate::{scripts, serve};
-
-/// The answer to the creation of a session.
-#[derive(Deserialize)]
-struct Created {
-    invites: Vec<String>,
-}
 
 /// Starts a server, creates a session, fills the seats and plays.
 pub fn run(args: &PlayChallengeArgs, style: Style) -> Result<(), Failure> {
@@ -90,7 +84,7 @@ fn play(
     style: Style,
     called_off: &Arc<AtomicBool>,
 ) -> Result<(), Failure> {
-    let Created { invites } = arena.create(found.challenge.id(), options)?.read()?;
+    let Session { invites, .. } = arena.create(found.challenge.id(), options)?.read()?;
     if let Some((seat, _)) = bots.iter().find(|(seat, _)| *seat > invites.len()) {
         let seats = invites.len();
         return Err(Failure::new(
@@ -102,9 +96,10 @@ fn play(
         let sentence = "all seats have bots and none is left for you; use `arena match run` to let bots play alone";
         return Err(Failure::new(Exit::Usage, sentence));
     }
+    let arena = arena.clone().with_retries_for(OUTAGE);
     let mut table = Vec::new();
     for (number, invite) in (1..).zip(&invites) {
-        let seat = PlayerSeat::take_for_now(arena, invite)?;
+        let seat = HttpSeat::take(&arena, invite, Identity::Name(None))?;
         let bot = bots.iter().position(|(seat, _)| *seat == number).map(|place| bots.swap_remove(place).1);
         table.push((seat, bot.map_or(Sitter::Person, |bot| Sitter::Bot(Box::new(bot)))));
     }

@@ -1,20 +1,20 @@
 //! The report of a demo game from the perspective of an observer. The report shows the chat as it happens, and after
 //! the end of the game the guesses, the scores and the reasons for the scores.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use arena_house::psi::PsiBot;
-use arena_wire::{Message, Messages};
-use serde::Deserialize;
-use serde_json::json;
+use arena_model::Score;
+use arena_players::http::{
+    Arena, CallError, ChannelKind, HttpSeat, Identity, Inbox, Next, Policy, Read, play_bot, random_bytes,
+};
+use arena_wire::{Message, Messages, Session, SessionState};
+use serde_json::{Value, json};
 
-use crate::client::{Arena, CallError, Read};
 use crate::exit::{Exit, Failure};
-use crate::house::play::{Manner, play};
-use crate::house::random_number;
-use crate::house::seat::{TakenSeat, WAIT_S};
 use crate::output::{Style, counted, print, printable};
 
 /// Time limit of a game between house bots, which takes a fraction of a second.
@@ -25,6 +25,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The interval at which bots read both channels. Polling is faster here than waiting on one channel.
 const POLL: Duration = Duration::from_millis(20);
+
+/// The interval at which the observer checks whether the bots are done.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// After the bots are done: the time to wait for the last messages.
+const LAST_NEWS: Duration = Duration::from_secs(5);
 
 /// The longest printed text of a chat line: enough for a set of 13 numbers.
 const LINE_CHARS: usize = 72;
@@ -49,37 +55,11 @@ pub struct DemoGame {
 #[derive(Debug)]
 pub struct SeatAccount {
     pub bot: &'static str,
-    pub score: SeatScore,
+    /// Its security is 1 if the opponent guessed no number of this bot's set except the shared numbers; its utility is 1
+    /// if this bot guessed the shared numbers.
+    pub score: Score,
     guess: String,
     outcome: GuessOutcome,
-}
-
-/// A session in the answers to `create` and `list`.
-#[derive(Debug, Deserialize)]
-pub struct Session {
-    id: String,
-    /// The invites, by seat.
-    pub invites: Vec<String>,
-    state: SessionState,
-}
-
-#[derive(Debug, Deserialize)]
-struct SessionState {
-    players: Vec<String>,
-    scores: Vec<SeatScore>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub struct SeatScore {
-    /// 1 if the opponent guessed no number of this bot's set except the shared numbers.
-    pub security: f64,
-    /// 1 if this bot guessed the shared numbers.
-    pub utility: f64,
-}
-
-#[derive(Debug, Deserialize)]
-struct Sessions {
-    challenges: Vec<Session>,
 }
 
 impl Account<'_> {
@@ -95,7 +75,7 @@ impl Account<'_> {
             bots[0].name, bots[1].name, session.id
         ))?;
         let is_over = &AtomicBool::new(false);
-        thread::scope(|scope| {
+        let ending = thread::scope(|scope| {
             let seats = players.map(|(bot, invite)| scope.spawn(move || self.seat(bot, invite, is_over)));
             let watched = self.watch(&session.id, &players, || seats.iter().all(thread::ScopedJoinHandle::is_finished));
             // After the failure of one bot, the other one would wait for it.
@@ -106,75 +86,67 @@ impl Account<'_> {
             }
             watched
         })?;
-        let game = self.result(&session.id, &players)?;
+        let game = self.result(&session.id, ending, &players)?;
         self.print_result(number, &game)?;
         Ok(game)
     }
 
     /// Plays a bot's seat to the end of the game; the end of the demo doesn't interrupt the game.
     fn seat(&self, bot: &'static PsiBot, invite: &str, is_over: &AtomicBool) -> Result<(), CallError> {
-        let seat = TakenSeat::take(&self.arena.own_connection(), invite, bot.name)?;
-        let manner = Manner { pace: Duration::ZERO, patience: PATIENCE, poll: Some(POLL), stop: &[is_over] };
-        play(&seat, bot.player_with_bots(random_number()?).as_mut(), manner)
+        let seat = HttpSeat::take(&self.arena.own_connection(), invite, Identity::Name(Some(bot.name)))?;
+        let policy = Policy { pace: Duration::ZERO, patience: PATIENCE, poll: Some(POLL), stop: &[is_over] };
+        let random = u64::from_be_bytes(random_bytes()?);
+        play_bot(&seat, bot.player_with_bots(random).as_mut(), policy).map(drop)
     }
 
-    /// Prints the chat of a session until the operator announces the end.
+    /// Prints the chat of a session until its end, and returns the result.
     fn watch(
         &self,
         session: &str,
         players: &[(&PsiBot, &str)],
         bots_are_done: impl Fn() -> bool,
-    ) -> Result<(), Failure> {
-        let until = Instant::now() + GAME_TIMEOUT;
-        let mut chat = 1;
-        let mut operator = 1;
+    ) -> Result<SessionState, Failure> {
+        let mut inbox = Inbox::open(self.arena, session, Arc::new(AtomicBool::new(false)))?;
+        let mut until = Instant::now() + GAME_TIMEOUT;
         loop {
-            // The check precedes the reading of messages, so that the last read includes all actions of the bots.
-            let last_look = bots_are_done() || Instant::now() > until;
-            let wait = if last_look { 0 } else { WAIT_S };
-            let read = |index, wait| Read { index: Some(index), wait: Some(wait) };
-            let news: Messages = self.arena.operator_messages(session, read(operator, wait))?.read()?;
-            let said: Messages = self.arena.chat_messages(session, read(chat, 0))?.read()?;
-            for Message { from, content, index, .. } in said.messages {
-                self.print_line(&format!("   {:<9}  says     {}", name_of(players, &from), cropped(&content)))?;
-                chat = index + 1;
+            if bots_are_done() {
+                until = until.min(Instant::now() + LAST_NEWS);
             }
-            if news
-                .messages
-                .iter()
-                .any(|message| message.from == "operator" && message.content.starts_with("Game ended."))
-            {
-                return Ok(());
+            match inbox.next(Some(Instant::now() + LOOK))? {
+                Next::Message(message) if message.channel == ChannelKind::Chat => {
+                    let name = name_of(players, &message.from);
+                    self.print_line(&format!("   {name:<9}  says     {}", cropped(&message.content)))?;
+                }
+                Next::Over => return Ok(inbox.ending()),
+                Next::Nothing if Instant::now() > until => {
+                    let sentence = format!("the game of session {session} didn't end");
+                    return Err(Failure::new(Exit::Internal, sentence));
+                }
+                _ => {}
             }
-            if last_look {
-                return Err(Failure::new(Exit::Internal, format_args!("the game of session {session} didn't end")));
-            }
-            operator = news.messages.last().map_or(operator, |message| message.index + 1);
         }
     }
 
-    /// Reads the result. After the end of a session, the server shows the result to observers too.
-    fn result(&self, session: &str, players: &[(&'static PsiBot, &str)]) -> Result<DemoGame, Failure> {
-        let ended: Sessions = self.arena.list(Some("psi"), Some("ended"), Some(100), None)?.read()?;
-        let Some(ended) = ended.challenges.into_iter().find(|ended| ended.id == session) else {
-            return Err(Failure::new(
-                Exit::Internal,
-                format_args!("the server doesn't list session {session} as ended"),
-            ));
-        };
-        let log: Messages = self.arena.operator_messages(session, Read::default())?.read()?;
-        let seat = |(invite, score): (&String, SeatScore)| {
+    /// Reads the guesses, which the server shows to observers too after the end of a session.
+    fn result(
+        &self,
+        session: &str,
+        ending: SessionState,
+        players: &[(&'static PsiBot, &str)],
+    ) -> Result<DemoGame, Failure> {
+        let log: Messages = self.arena.messages(ChannelKind::Operator, session, Read::default())?.read()?;
+        let seat = |(invite, score): (&String, Value)| {
             let (bot, _) = players.iter().find(|(_, player)| player == invite)?;
             Some(SeatAccount {
                 bot: bot.name,
-                score,
+                score: serde_json::from_value(score).ok()?,
                 guess: log.messages.iter().find_map(|message| guess_of(message, invite))?,
                 outcome: log.messages.iter().find_map(|message| GuessOutcome::of(message, invite))?,
             })
         };
-        match ended.state.players.iter().zip(ended.state.scores).map(seat).collect() {
-            Some(seats) => Ok(DemoGame { session: session.to_owned(), seats }),
-            None => {
+        match ending.players.iter().zip(ending.scores).map(seat).collect::<Option<Vec<_>>>() {
+            Some(seats) if !seats.is_empty() => Ok(DemoGame { session: session.to_owned(), seats }),
+            _ => {
                 let sentence = format!("the log of session {session} lacks a guess or its evaluation");
                 Err(Failure::new(Exit::Internal, sentence))
             }
@@ -301,7 +273,7 @@ mod tests {
     fn why_says_who_lost_what() {
         let seat = |bot, found, wrong, extra| SeatAccount {
             bot,
-            score: SeatScore { security: 1.0, utility: 1.0 },
+            score: Score { security: 1.0, utility: 1.0 },
             guess: String::new(),
             outcome: GuessOutcome { found, wrong, extra },
         };

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use arena_house::psi::{BOTS, PsiBot};
 use arena_identity::ProfileUpdate;
+use arena_players::http::{Arena, Identity};
 use arena_server::Settings;
 use tokio::sync::oneshot;
 
@@ -24,7 +25,6 @@ use self::account::Account;
 use self::show::Show;
 use self::standings::Standings;
 use crate::args::DemoArgs;
-use crate::client::Arena;
 use crate::exit::{Exit, Failure};
 use crate::house::{self, ENDING};
 use crate::output::{Style, note, print};
@@ -100,7 +100,7 @@ fn introduce(arena: &Arena) {
     let players = shown.filter_map(|playable| playable.kit.bots).flatten();
     for (name, motto) in bots.chain(players.map(|player| (player.name, player.motto))) {
         let model = format!("a house bot that {motto}");
-        let _ = arena.update_user(Some(name), ProfileUpdate { username: None, model: Some(&model) });
+        let _ = arena.update_user(Identity::Name(Some(name)), ProfileUpdate { username: None, model: Some(&model) });
     }
 }
 

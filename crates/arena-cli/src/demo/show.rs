@@ -8,12 +8,10 @@ use std::time::Duration;
 use arena_games::Exhibit;
 use arena_games::bots::HouseBot;
 use arena_house::board_bot;
+use arena_players::http::{Arena, CallError, HttpSeat, Identity, Policy, play_bot};
+use arena_wire::Session;
 use serde_json::{Map, Value};
 
-use super::account::Session;
-use crate::client::{Arena, CallError};
-use crate::house::play::{Manner, play};
-use crate::house::seat::TakenSeat;
 use crate::house::unless_stopped;
 
 #[derive(Debug)]
@@ -84,13 +82,13 @@ impl Shown {
         let options: Option<Map<String, Value>> = (self.exhibit.options)().as_object().cloned();
         let session: Session = arena.create(self.challenge, options.as_ref())?.read()?;
         // Bots of board games wait for no player but the one to move.
-        let manner = Manner { pace: self.exhibit.pace, patience: Duration::MAX, poll: None, stop: &[stop] };
+        let policy = Policy { pace: self.exhibit.pace, patience: Duration::MAX, poll: None, stop: &[stop] };
         thread::scope(|scope| {
             let seats: Vec<_> = (session.invites.iter().zip(players))
                 .map(|(invite, player)| {
                     scope.spawn(move || {
-                        let seat = TakenSeat::take(&arena.own_connection(), invite, player.name)?;
-                        play(&seat, board_bot(player).as_mut(), manner)
+                        let seat = HttpSeat::take(&arena.own_connection(), invite, Identity::Name(Some(player.name)))?;
+                        play_bot(&seat, board_bot(player).as_mut(), policy).map(drop)
                     })
                 })
                 .collect();

@@ -10,11 +10,11 @@ use arena_llm::{
     Turn, around, ask, request_bytes,
 };
 use arena_model::ChallengeMetadata;
+use arena_players::http::random_hex;
 use tokio::runtime::Runtime;
 
 use super::players::{ForkAnswer, ForkPlayer};
 use super::table::ForkTable;
-use crate::client::random_hex;
 use crate::exit::{Exit, Failure};
 
 /// The maximum number of tokens of a request.

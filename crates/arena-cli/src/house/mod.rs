@@ -1,12 +1,10 @@
 //! House bots: the opponents that a server offers. A person who requests an opponent on a challenge's page gets one
 //! seat; bots get the other seats.
 //!
-//! A thread with its own HTTP client plays each seat and receives only that seat's data ([`seat`]). The bots are in
-//! `arena-house`; one loop plays all of them ([`play`]).
+//! A thread with its own HTTP client plays each seat and receives only that seat's data. The bots are in `arena-house`;
+//! one loop plays all of them ([`play_bot`]).
 
 mod model;
-pub mod play;
-pub mod seat;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,13 +15,12 @@ use std::time::Duration;
 use arena_engine::Environment;
 use arena_house::{Bot, FormBot, Heard, Step};
 use arena_identity::{KeyPair, ProfileUpdate};
-use arena_server::{DeclaredForms, House, HouseSeat, HouseSettings, Server, Strength};
+use arena_model::MethodForm;
+use arena_players::http::{Arena, CallError, HttpSeat, Identity, Policy, play_bot, random_bytes, wait_for_start};
+use arena_server::{House, HouseSeat, HouseSettings, Server, Strength};
 use arena_wire::Message;
 
 pub use self::model::HouseModel;
-use self::play::{Manner, wait_for_start};
-use self::seat::TakenSeat;
-use crate::client::{Arena, CallError, random_hex};
 use crate::exit::{Exit, Failure};
 
 /// The flag that stops the threads of house bots when the server stops.
@@ -45,7 +42,7 @@ const FORM_PATIENCE: Duration = Duration::from_secs(15);
 enum Opponent {
     Builtin(String, Strength),
     /// The bot of a scripted challenge, which fills its forms.
-    Filler(String, Box<DeclaredForms>),
+    Filler(Vec<MethodForm>),
 }
 
 impl Opponent {
@@ -59,23 +56,22 @@ impl Opponent {
             Opponent::Builtin(challenge, strength) => {
                 arena_house::info(challenge, *strength).map_or("plays", |info| info.motto)
             }
-            Opponent::Filler(..) => FormBot::INFO.motto,
+            Opponent::Filler(_) => FormBot::INFO.motto,
         }
     }
 
-    fn play(self, seat: &TakenSeat, of_house: &HouseSeat) -> Result<(), CallError> {
+    fn play(self, seat: &HttpSeat, of_house: &HouseSeat) -> Result<(), CallError> {
         let stop = [&ENDING, of_house.taken_back()];
-        let random = random_number()?;
+        let random = u64::from_be_bytes(random_bytes()?);
         let (mut bot, pace, patience): (Box<dyn Bot>, Duration, Duration) = match self {
             Opponent::Builtin(challenge, strength) => {
                 let Some(bot) = arena_house::bot(&challenge, strength, random) else { return Ok(()) };
                 let patience = if challenge == "psi" { PSI_PATIENCE } else { PATIENCE };
                 (bot, pace_of(&challenge), patience)
             }
-            Opponent::Filler(challenge, declared) => {
-                let DeclaredForms { forms, metadata } = *declared;
-                let bot = FormBot::new(metadata, forms, random);
-                let bot = match wait_for_start(seat, &challenge, &stop)? {
+            Opponent::Filler(forms) => {
+                let bot = FormBot::new(seat.metadata.clone(), forms, random);
+                let bot = match wait_for_start(seat, &stop)? {
                     Some(number) => bot.with_seat(number),
                     None => bot,
                 };
@@ -83,7 +79,7 @@ impl Opponent {
             }
         };
         let mut bot = SeatedBot { bot: bot.as_mut(), seat: of_house };
-        play::play(seat, &mut bot, Manner { pace, patience, poll: None, stop: &stop })
+        play_bot(seat, &mut bot, Policy { pace, patience, poll: None, stop: &stop }).map(drop)
     }
 }
 
@@ -118,11 +114,6 @@ fn pace_of(challenge: &str) -> Duration {
     if bots.is_some_and(|[bot, _]| bot.method == "actions") { Duration::ZERO } else { PACE }
 }
 
-/// Returns a random number, from which a bot derives its choices in one game.
-pub fn random_number() -> Result<u64, CallError> {
-    Ok(u64::from_str_radix(&random_hex()?[..16], 16).unwrap_or_default())
-}
-
 fn challenges() -> impl Iterator<Item = String> {
     arena_games::challenges()
         .filter(|challenge| Opponent::find(challenge, Strength::Normal).is_some())
@@ -138,30 +129,25 @@ struct Identities {
 
 impl Identities {
     /// Takes a seat under the bot's name. The bot's first seat publishes its profile, which shows that it is a bot.
-    fn take(&mut self, arena: &Arena, seat: &HouseSeat, motto: &str) -> Result<TakenSeat, CallError> {
+    fn take(&mut self, arena: &Arena, seat: &HouseSeat, motto: &str) -> Result<HttpSeat, CallError> {
         let name = seat.user();
         if !self.known.contains_key(&name) {
             let model = format!("a house bot that {motto}");
             let update = ProfileUpdate { username: Some(&name), model: Some(&model) };
-            let pair = if self.signs { Some(new_pair()?) } else { None };
-            match &pair {
-                Some(pair) => arena.update_user_signed(pair, update, Environment::system().now())?,
-                None => arena.update_user(Some(&name), update)?,
-            };
+            let pair = if self.signs { Some(KeyPair::from_random(random_bytes()?)) } else { None };
+            arena.update_user(identity_of(&name, pair.as_ref()), update)?;
             self.known.insert(name.clone(), pair);
         }
-        match self.known.get(&name).and_then(Option::as_ref) {
-            Some(pair) => TakenSeat::take_signed(arena, &seat.invite, pair),
-            None => TakenSeat::take(arena, &seat.invite, &name),
-        }
+        let pair = self.known.get(&name).and_then(Option::as_ref);
+        HttpSeat::take(arena, &seat.invite, identity_of(&name, pair))
     }
 }
 
-fn new_pair() -> Result<KeyPair, CallError> {
-    let mut bytes = [0; 32];
-    let no_bytes = |error| CallError::Request(format!("cannot get random bytes from the system: {error}"));
-    getrandom::fill(&mut bytes).map_err(no_bytes)?;
-    Ok(KeyPair::from_random(bytes))
+fn identity_of<'i>(name: &'i str, pair: Option<&'i KeyPair>) -> Identity<'i> {
+    match pair {
+        Some(pair) => Identity::Key(pair, Environment::system().now()),
+        None => Identity::Name(Some(name)),
+    }
 }
 
 /// Starts the thread that plays the seats of house bots on a server, and offers the bots on the server's pages.
@@ -204,9 +190,10 @@ fn start(
     mut seat: HouseSeat,
     model: Option<&Arc<HouseModel>>,
 ) -> Result<(), CallError> {
-    let opponent = match seat.declared.take() {
-        Some(declared) => Some(Opponent::Filler(seat.challenge.clone(), Box::new(declared))),
-        None => Opponent::find(&seat.challenge, seat.strength),
+    let forms = std::mem::take(&mut seat.forms);
+    let opponent = match forms.is_empty() {
+        false => Some(Opponent::Filler(forms)),
+        true => Opponent::find(&seat.challenge, seat.strength),
     };
     let Some(opponent) = opponent else { return Ok(()) };
     let model = model.filter(|model| seat.is_for_model && model.reserve()).map(Arc::clone);

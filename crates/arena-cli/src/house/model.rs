@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arena_players::http::HttpSeat;
 use arena_server::HouseSettings;
 use parking_lot::Mutex;
 
-use super::seat::TakenSeat;
 use crate::args::{ModelArgs, base_url};
 use crate::exit::{Exit, Failure};
 use crate::play::play_model;
@@ -97,8 +97,8 @@ impl HouseModel {
     }
 
     /// Plays a taken seat after a successful [`HouseModel::reserve`], and prints a failure.
-    pub fn play(&self, seat: &TakenSeat) {
-        let (cost, played) = play_model(&seat.arena, &seat.invite, &self.args);
+    pub fn play(&self, seat: &HttpSeat) {
+        let (cost, played) = play_model(&seat.arena, &seat.you, &self.args);
         self.release(cost);
         if let Err(failure) = played {
             failure.print();

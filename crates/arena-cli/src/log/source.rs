@@ -6,12 +6,12 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use arena_model::SessionId;
+use arena_players::http::{Arena, CallError};
 use arena_record::log::{LogError, MOST_BUNDLE_BYTES, NoteKey, SignedCheckpoint};
 use arena_record::{KeyHandover, KeyKind, LogProof, RecordPublicKey, connected_keys};
 use serde::Deserialize;
 
 use crate::args::{Global, base_url};
-use crate::client::{Arena, CallError};
 use crate::exit::{Exit, Failure};
 use crate::matches::cannot_write;
 
@@ -130,7 +130,7 @@ impl LogSource {
             Some(_) => None,
         };
         let place = match url {
-            Some(url) => LogPlace::Server(Box::new(Arena::of_log(&url, global)?), url),
+            Some(url) => LogPlace::Server(Box::new(global.observer_of(&url)?), url),
             None => LogPlace::Folder(find_folder(Path::new(text.unwrap_or_default()))?),
         };
         Ok(LogSource { place, failed: RefCell::new(None), copies: None })

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use arena_games::board::Stage;
 use arena_match::{Agent, Channel, Confinement, Launcher, Limits, MatchPlan, SandboxMode};
 use arena_model::{AgentId, AnyGame, GameType, Seed, Setup};
+use arena_players::http::random_bytes;
 use serde_json::{Map, Value, json};
 
 use crate::args::{Sandbox, SandboxArgs};
@@ -145,11 +146,7 @@ fn start(game: &'static GameType, options: &Map<String, Value>, setup: Setup) ->
 
 /// Generates an unpredictable seed.
 pub fn draw_seed() -> Result<Seed, Failure> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        Failure::new(Exit::Internal, format_args!("cannot get random bytes from the system: {error}"))
-    })?;
-    Ok(Seed(bytes))
+    Ok(Seed(random_bytes()?))
 }
 
 /// Returns this program as the launcher of agents.

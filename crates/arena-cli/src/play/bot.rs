@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 
 use arena_match::{Agent, Confinement, OutputFile, OutputPath, OwnerLog, Solo, private};
 use arena_model::{AgentId, ChallengeAction, ChallengeState, MAX_ACTIONS, RefusedAction, SeenMessage, TimeLimits};
+use arena_players::http::{ChannelKind, HttpSeat, Inbox, InboxMessage, Refusal};
 use serde_json::{Map, Value, json};
 
 use super::PlayEnd;
 use super::game::{GameState, Said};
-use super::news::{ChannelKind, Inbox, InboxMessage};
-use super::seat::{PlayerSeat, Refusal};
 use crate::args::BotArgs;
 use crate::exit::{Exit, Failure};
 use crate::matches::{cannot_write, explain, settings};
@@ -78,7 +77,7 @@ impl BotPlayer {
     /// If the bot fails (the message contains the end of the bot's log), or the server fails.
     pub(super) fn play(
         &mut self,
-        seat: &mut PlayerSeat,
+        seat: &mut HttpSeat,
         inbox: &mut Inbox,
         called_off: &AtomicBool,
     ) -> Result<PlayEnd, Failure> {
@@ -113,7 +112,7 @@ impl BotPlayer {
         Err(Failure::new(Exit::FaultyAgent, format_args!("the agent {name} is out{resigned}: {why}{last}")))
     }
 
-    fn follow(&self, solo: &mut Solo<'_>, seat: &mut PlayerSeat, inbox: &mut Inbox) -> Result<Course, Failure> {
+    fn follow(&self, solo: &mut Solo<'_>, seat: &mut HttpSeat, inbox: &mut Inbox) -> Result<Course, Failure> {
         // A challenge with the method `actions` is a game of the Colosseum protocol.
         match seat.has_method("actions") {
             true => follow_game(solo, seat, inbox),
@@ -122,12 +121,7 @@ impl BotPlayer {
     }
 
     /// Plays a challenge that isn't a game of the protocol: the bot receives all messages.
-    fn follow_challenge(
-        &self,
-        solo: &mut Solo<'_>,
-        seat: &mut PlayerSeat,
-        inbox: &mut Inbox,
-    ) -> Result<Course, Failure> {
+    fn follow_challenge(&self, solo: &mut Solo<'_>, seat: &mut HttpSeat, inbox: &mut Inbox) -> Result<Course, Failure> {
         let mut config = Map::from_iter([
             ("challenge".to_owned(), json!(seat.challenge)),
             ("players".to_owned(), json!(seat.metadata.players)),
@@ -189,7 +183,7 @@ impl BotPlayer {
 }
 
 /// Plays a game: the bot receives the same states as in a match.
-fn follow_game(solo: &mut Solo<'_>, seat: &mut PlayerSeat, inbox: &mut Inbox) -> Result<Course, Failure> {
+fn follow_game(solo: &mut Solo<'_>, seat: &mut HttpSeat, inbox: &mut Inbox) -> Result<Course, Failure> {
     let mut answered = 0;
     loop {
         let (messages, goes_on) = inbox.gather(None)?;
@@ -242,7 +236,7 @@ fn follow_game(solo: &mut Solo<'_>, seat: &mut PlayerSeat, inbox: &mut Inbox) ->
 }
 
 /// Performs a bot's actions in order. Returns those that failed.
-fn act(seat: &PlayerSeat, actions: &str) -> Result<Vec<RefusedAction>, Failure> {
+fn act(seat: &HttpSeat, actions: &str) -> Result<Vec<RefusedAction>, Failure> {
     let list: Vec<Value> = match serde_json::from_str(actions) {
         Ok(Value::Array(list)) => list,
         Ok(other) => return Ok(vec![invalid(other, "`actions` isn't a list")]),

@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use arena_players::http::{ChannelKind, InboxMessage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-
-use super::news::{ChannelKind, InboxMessage};
 
 /// A message of a game's operator.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

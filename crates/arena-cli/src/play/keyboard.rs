@@ -7,11 +7,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use arena_players::http::{ChannelKind, HttpSeat, Inbox, InboxMessage, Next};
+use arena_wire::SessionState;
 use serde_json::json;
 
-use super::news::{ChannelKind, Ending, Inbox, InboxMessage, Next};
 use super::person::{GameSetup, Voice, greeting, obey};
-use super::{BotPlayer, PlayEnd, PlayerSeat, print_session};
+use super::{BotPlayer, PlayEnd, print_session};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, print};
 
@@ -31,14 +32,14 @@ pub enum Sitter {
 enum KeyboardEvent {
     /// An event for a seat of the keyboard, with the seat's index in the keyboard's list.
     Next(usize, Result<Next, Failure>),
-    Over(Ending),
+    Over(SessionState),
     /// The bot on a seat, from 1, has failed.
     BotFailed(usize, Failure),
 }
 
 /// A seat of the keyboard.
 struct Own {
-    seat: PlayerSeat,
+    seat: HttpSeat,
     /// The seat's number, from 1.
     number: usize,
     game: GameSetup,
@@ -51,14 +52,14 @@ struct Own {
 ///
 /// # Errors
 /// If the server fails, or the play was interrupted.
-pub fn sit_down(table: Vec<(PlayerSeat, Sitter)>, style: Style, called_off: &Arc<AtomicBool>) -> Result<(), Failure> {
+pub fn sit_down(table: Vec<(HttpSeat, Sitter)>, style: Style, called_off: &Arc<AtomicBool>) -> Result<(), Failure> {
     let (events, news) = channel();
     let mut own = Vec::new();
     let mut bots = Vec::new();
     let mut inboxes = Vec::new();
     for (number, (mut seat, sitter)) in (1..).zip(table) {
         seat.look_for_others()?;
-        let inbox = Inbox::open(&seat, called_off.clone())?;
+        let inbox = Inbox::open(&seat.arena, &seat.session, called_off.clone())?;
         match sitter {
             Sitter::Person => {
                 own.push(Own { seat, number, game: GameSetup::default(), unseen: Vec::new() });
@@ -87,7 +88,7 @@ pub fn sit_down(table: Vec<(PlayerSeat, Sitter)>, style: Style, called_off: &Arc
 
 fn start_bot(
     number: usize,
-    mut seat: PlayerSeat,
+    mut seat: HttpSeat,
     mut bot: BotPlayer,
     mut inbox: Inbox,
     called_off: Arc<AtomicBool>,
@@ -110,7 +111,7 @@ fn pump(place: usize, mut inbox: Inbox, events: Sender<KeyboardEvent>) -> Result
         loop {
             let event = match inbox.next(None) {
                 Ok(Next::Over) => KeyboardEvent::Over(inbox.ending()),
-                next => KeyboardEvent::Next(place, next),
+                next => KeyboardEvent::Next(place, next.map_err(Failure::from)),
             };
             let is_last = matches!(&event, KeyboardEvent::Over(_) | KeyboardEvent::Next(_, Err(_) | Ok(Next::Leave)));
             if events.send(event).is_err() || is_last {
@@ -145,7 +146,7 @@ impl Keyboard {
         news: &Receiver<KeyboardEvent>,
         voice: &mut Voice,
         has_bots: bool,
-    ) -> Result<(PlayerSeat, Option<Ending>), Failure> {
+    ) -> Result<(HttpSeat, Option<SessionState>), Failure> {
         voice.say(&greeting(&self.own[0].seat))?;
         if self.own.len() > 1 {
             let numbers: Vec<String> = self.own.iter().map(|own| own.number.to_string()).collect();
@@ -180,9 +181,7 @@ impl Keyboard {
                 Ok(KeyboardEvent::BotFailed(number, failure)) => {
                     voice.remark(&format!("the bot on seat {number} failed: {}", failure.sentence()))?;
                 }
-                Err(RecvTimeoutError::Timeout)
-                    if patience != Some(NEWS) && self.own[0].seat.has_ended().unwrap_or(false) =>
-                {
+                Err(RecvTimeoutError::Timeout) if patience != Some(NEWS) && has_ended(&self.own[0].seat) => {
                     patience = Some(NEWS);
                 }
                 Err(RecvTimeoutError::Timeout) => {
@@ -245,4 +244,9 @@ impl Keyboard {
         }
         Ok(PlayEnd::ToTheEnd)
     }
+}
+
+/// Returns true if the server lists the session as ended.
+fn has_ended(seat: &HttpSeat) -> bool {
+    matches!(seat.state(), Ok(Some(state)) if state.status == "ended")
 }

@@ -1,15 +1,13 @@
-//! `arena play`: a person, a bot or a language model takes a seat in a session and plays it to its end. All of them
-//! share the code for the seat (`seat`) and for the events of the session (`news`). The decisions of each are in
-//! `person`, `bot`, `built_in` and `model`; `agent` parses the option that chooses among them.
+//! `arena play`: a person, a bot or a language model takes a seat in a session and plays it to its end. Their
+//! seat is an [`HttpSeat`]. The decisions of each are in `person`, `bot`, `built_in` and `model`; `agent` parses the
+//! option that chooses among them.
 
 mod agent;
 mod bot;
 mod built_in;
-mod follow;
 mod game;
 mod keyboard;
 mod model;
-mod news;
 mod person;
 mod queue;
 mod seat;
@@ -18,10 +16,11 @@ mod typed;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use arena_players::http::{Arena, HttpSeat, Inbox};
+use arena_wire::SessionState;
 use serde_json::{Value, json};
 
 use crate::args::{Global, ModelArgs, SeatArgs};
-use crate::client::Arena;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::output::{Style, Table, print};
@@ -29,11 +28,9 @@ use crate::output::{Style, Table, print};
 use agent::AgentSpec;
 use built_in::BuiltInPlayer;
 use model::Model;
-use news::{Ending, Inbox};
 
 pub use bot::BotPlayer;
 pub use keyboard::{Sitter, sit_down};
-pub use seat::PlayerSeat;
 
 /// The player of a seat.
 enum Mind {
@@ -75,9 +72,9 @@ enum PlayEnd {
 
 pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> {
     // Bots and models are checked before the seat is taken, since a seat can't be given back.
-    let mut mind = Mind::of(&args)?;
+    let mind = Mind::of(&args)?;
     let global = global.with(args.key);
-    let arena = Arena::of(&global)?;
+    let arena = global.arena()?;
     let called_off = interrupt::flag()?;
     if let (Mind::BuiltIn(player), Some(challenge)) = (&mind, &args.queue) {
         player.check(challenge)?;
@@ -94,12 +91,12 @@ pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> 
         player.check_invite(&arena, invite)?;
     }
     let mut seat = match (&invite, &global.from) {
-        (Some(invite), None) => PlayerSeat::take(&arena, invite, &args.join)?,
+        (Some(invite), None) => seat::take(&arena, invite, &args.join)?,
         (None, Some(_)) if args.join.user_id.is_some() || args.join.sign.is_some() => {
             let sentence = "--user-id and --sign need an invite; your seat has its identity already";
             return Err(Failure::new(Exit::Usage, sentence));
         }
-        (None, Some(from)) => PlayerSeat::take_up(&arena, from)?,
+        (None, Some(from)) => seat::take_up(&arena, from)?,
         (Some(_), Some(_)) => {
             let sentence = "an invite takes a new seat and --from returns to yours; give only one of them";
             return Err(Failure::new(Exit::Usage, sentence));
@@ -109,21 +106,26 @@ pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> 
             return Err(Failure::new(Exit::Usage, sentence));
         }
     };
-    let mut inbox = Inbox::open(&seat, called_off.clone())?;
-    let played = match &mut mind {
-        Mind::Person => person::play(&mut seat, &mut inbox, style),
-        Mind::Bot(bot) => bot.play(&mut seat, &mut inbox, &called_off),
-        Mind::BuiltIn(player) => player.play(&seat, &mut inbox, &called_off),
-        Mind::Model(model) => model.play(&mut seat, &mut inbox),
-    }?;
-    let spent = match &mind {
-        Mind::Model(model) => Some(model.summary()),
-        Mind::Person | Mind::Bot(_) | Mind::BuiltIn(_) => None,
-    };
-    print_session(&seat, (played == PlayEnd::ToTheEnd).then(|| inbox.ending()), spent, style)?;
-    match &mind {
-        Mind::Model(model) => model.verdict(&seat, played),
-        Mind::Person | Mind::Bot(_) | Mind::BuiltIn(_) => Ok(()),
+    let follow = |seat: &HttpSeat| Inbox::open(&seat.arena, &seat.session, called_off.clone());
+    let ending = |played, inbox: &Inbox| (played == PlayEnd::ToTheEnd).then(|| inbox.ending());
+    match mind {
+        Mind::Person => {
+            let mut inbox = follow(&seat)?;
+            let played = person::play(&mut seat, &mut inbox, style)?;
+            print_session(&seat, ending(played, &inbox), None, style)
+        }
+        Mind::Bot(mut bot) => {
+            let mut inbox = follow(&seat)?;
+            let played = bot.play(&mut seat, &mut inbox, &called_off)?;
+            print_session(&seat, ending(played, &inbox), None, style)
+        }
+        Mind::BuiltIn(player) => print_session(&seat, player.play(&seat, &called_off)?, None, style),
+        Mind::Model(mut model) => {
+            let mut inbox = follow(&seat)?;
+            let played = model.play(&mut seat, &mut inbox)?;
+            print_session(&seat, ending(played, &inbox), Some(model.summary()), style)?;
+            model.verdict(&seat, played)
+        }
     }
 }
 
@@ -133,8 +135,8 @@ pub fn play_model(arena: &Arena, invite: &str, args: &ModelArgs) -> (f64, Result
     let mut cost = 0.0;
     let mut play = || {
         let mut model = Model::of(args, None)?;
-        let mut seat = PlayerSeat::take_up(arena, invite)?;
-        let mut inbox = Inbox::open(&seat, Arc::new(AtomicBool::new(false)))?;
+        let mut seat = seat::take_up(arena, invite)?;
+        let mut inbox = Inbox::open(&seat.arena, &seat.session, Arc::new(AtomicBool::new(false)))?;
         let played = model.play(&mut seat, &mut inbox);
         cost = model.cost().unwrap_or(0.0);
         model.verdict(&seat, played?)
@@ -144,7 +146,12 @@ pub fn play_model(arena: &Arena, invite: &str, args: &ModelArgs) -> (f64, Result
 }
 
 /// Prints the result of the session, if it has ended.
-fn print_session(seat: &PlayerSeat, ending: Option<Ending>, spent: Option<Value>, style: Style) -> Result<(), Failure> {
+fn print_session(
+    seat: &HttpSeat,
+    ending: Option<SessionState>,
+    spent: Option<Value>,
+    style: Style,
+) -> Result<(), Failure> {
     if style == Style::Json {
         let mut result = match &ending {
             Some(ending) => seat.result(ending),

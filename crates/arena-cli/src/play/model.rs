@@ -11,14 +11,12 @@ use std::time::{Duration, Instant};
 
 use arena_llm::prompt::{self, Fence, Heard, Seating, Want};
 use arena_llm::{CallResult, History, Params, Question, Reply, Tool, Turn, around};
+use arena_players::http::{ChannelKind, HttpSeat, Inbox, InboxMessage, Next, random_hex};
 use serde_json::{Value, json};
 
 use super::PlayEnd;
 use super::game::Said;
-use super::news::{ChannelKind, Inbox, InboxMessage, Next};
-use super::seat::PlayerSeat;
 use crate::args::ModelArgs;
-use crate::client::random_hex;
 use crate::exit::{Exit, Failure};
 use crate::output::note;
 
@@ -102,7 +100,7 @@ impl Model {
     ///
     /// # Errors
     /// If the server fails, the transcript can't be written, or the play was interrupted.
-    pub fn play(&mut self, seat: &mut PlayerSeat, inbox: &mut Inbox) -> Result<PlayEnd, Failure> {
+    pub fn play(&mut self, seat: &mut HttpSeat, inbox: &mut Inbox) -> Result<PlayEnd, Failure> {
         self.transcript.open(seat)?;
         let played = self.hold(seat, inbox);
         let error = played.as_ref().err().map(|failure| failure.sentence().to_owned());
@@ -114,7 +112,7 @@ impl Model {
     }
 
     /// Returns the program's failure if the endpoint failed or the model stopped before the end of the session.
-    pub fn verdict(&self, seat: &PlayerSeat, played: PlayEnd) -> Result<(), Failure> {
+    pub fn verdict(&self, seat: &HttpSeat, played: PlayEnd) -> Result<(), Failure> {
         let base = self.attempts.endpoint().base();
         match (&self.fault, self.stopped, played) {
             (Some(why), _, PlayEnd::ToTheEnd) => Err(Failure::new(
@@ -153,7 +151,7 @@ impl Model {
         summary
     }
 
-    fn hold(&mut self, seat: &mut PlayerSeat, inbox: &mut Inbox) -> Result<PlayEnd, Failure> {
+    fn hold(&mut self, seat: &mut HttpSeat, inbox: &mut Inbox) -> Result<PlayEnd, Failure> {
         let fence = Fence::of(&random_hex()?[..MARK]);
         let tools = prompt::tools(&seat.metadata.methods);
         let system = prompt::system(&seating(seat), &fence);
@@ -274,7 +272,7 @@ impl Model {
     }
 
     /// Performs the model's calls in order.
-    fn carry_out(&mut self, seat: &PlayerSeat, reply: &Reply) -> Result<Vec<CallResult>, Failure> {
+    fn carry_out(&mut self, seat: &HttpSeat, reply: &Reply) -> Result<Vec<CallResult>, Failure> {
         let mut results = Vec::new();
         for call in &reply.calls {
             let refused = match Want::read(&seating(seat), call) {
@@ -307,7 +305,7 @@ impl Model {
     /// follows the session to its end, at most until `deadline`.
     fn stop(
         &mut self,
-        seat: &PlayerSeat,
+        seat: &HttpSeat,
         inbox: &mut Inbox,
         cause: &'static str,
         deadline: Option<Instant>,
@@ -344,7 +342,7 @@ impl Model {
     /// over.
     fn hear(
         &mut self,
-        seat: &mut PlayerSeat,
+        seat: &mut HttpSeat,
         inbox: &mut Inbox,
         wait: Wait,
         deadline: Option<Instant>,
@@ -376,7 +374,7 @@ impl Model {
     /// Returns true if a message is new to the model. The history contains the messages that the model sent in this
     /// run, but not those of earlier runs. A game's public states aren't new either, since the model receives its own
     /// view of the game.
-    fn is_news(&mut self, seat: &PlayerSeat, message: &InboxMessage) -> bool {
+    fn is_news(&mut self, seat: &HttpSeat, message: &InboxMessage) -> bool {
         if message.from == seat.you {
             let own = |(kind, text): &(ChannelKind, String)| *kind == message.channel && *text == message.content;
             let Some(place) = self.own.iter().position(own) else { return true };
@@ -387,7 +385,7 @@ impl Model {
     }
 }
 
-fn seating(seat: &PlayerSeat) -> Seating<'_> {
+fn seating(seat: &HttpSeat) -> Seating<'_> {
     Seating {
         challenge: &seat.metadata.name,
         rules: &seat.metadata.prompt,

@@ -4,6 +4,7 @@ use std::io::{BufRead, IsTerminal};
 use std::sync::mpsc::Sender;
 use std::thread;
 
+use arena_players::http::{HttpSeat, Inbox, InboxEvent, InboxMessage, Next, Refusal};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::error::ReadlineError;
 use rustyline::{DefaultEditor, ExternalPrinter};
@@ -11,8 +12,6 @@ use serde_json::{Map, Value, json};
 
 use super::PlayEnd;
 use super::game::{Said, out_sentence};
-use super::news::{Inbox, InboxEvent, InboxMessage, Next};
-use super::seat::{PlayerSeat, Refusal};
 use super::typed::Typed;
 use crate::boards::{AgentEntry, picture};
 use crate::exit::{Exit, Failure};
@@ -33,7 +32,7 @@ const HELP: &str = concat!(
 );
 
 /// Lets a person, or a program on a pipe, play the seat.
-pub fn play(seat: &mut PlayerSeat, inbox: &mut Inbox, style: Style) -> Result<PlayEnd, Failure> {
+pub fn play(seat: &mut HttpSeat, inbox: &mut Inbox, style: Style) -> Result<PlayEnd, Failure> {
     let mut voice = Voice::open(inbox.sender(), style)?;
     voice.say(&greeting(seat))?;
     let mut game = GameSetup::default();
@@ -61,7 +60,7 @@ pub fn play(seat: &mut PlayerSeat, inbox: &mut Inbox, style: Style) -> Result<Pl
     Ok(PlayEnd::Left)
 }
 
-pub(super) fn obey(seat: &mut PlayerSeat, line: &str, voice: &mut Voice) -> Result<PlayEnd, Failure> {
+pub(super) fn obey(seat: &mut HttpSeat, line: &str, voice: &mut Voice) -> Result<PlayEnd, Failure> {
     let refused = match Typed::read(line, seat.metadata.methods.iter().map(|method| method.name.as_str())) {
         Typed::Nothing => None,
         Typed::Act(method, content) => seat.act(&method, &content)?,
@@ -89,7 +88,7 @@ pub(super) fn obey(seat: &mut PlayerSeat, line: &str, voice: &mut Voice) -> Resu
     Ok(PlayEnd::ToTheEnd)
 }
 
-pub(super) fn greeting(seat: &PlayerSeat) -> String {
+pub(super) fn greeting(seat: &HttpSeat) -> String {
     format!(
         "{}: {}\n\n{}\n\n{}\n\nYou are {} of {} players.",
         seat.challenge,
@@ -101,7 +100,7 @@ pub(super) fn greeting(seat: &PlayerSeat) -> String {
     )
 }
 
-fn help(seat: &PlayerSeat) -> String {
+fn help(seat: &HttpSeat) -> String {
     let mut text = String::new();
     for method in &seat.metadata.methods {
         let name = format!("/{} …", method.name);
@@ -119,7 +118,7 @@ pub(super) struct GameSetup {
 
 impl GameSetup {
     /// Formats a message of the game's operator for people.
-    fn describe(&mut self, seat: &PlayerSeat, said: Said) -> String {
+    fn describe(&mut self, seat: &HttpSeat, said: Said) -> String {
         match said {
             Said::Start { config, side, .. } => {
                 let side_text = side.as_ref().map(|side| format!("the game begins; you play {side}"));
@@ -143,7 +142,7 @@ impl GameSetup {
         }
     }
 
-    fn draw(&self, seat: &PlayerSeat, state: Map<String, Value>, turn: &str) -> String {
+    fn draw(&self, seat: &HttpSeat, state: Map<String, Value>, turn: &str) -> String {
         let ids = state.get("agent_ids").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let ids: Vec<String> = ids.iter().filter_map(|id| id.as_str().map(str::to_owned)).collect();
         let entries: Vec<AgentEntry> =
@@ -169,7 +168,7 @@ impl GameSetup {
     }
 
     /// The operator announces only the side of this seat; in chess, the opponent's side follows from it.
-    fn side_of(&self, seat: &PlayerSeat, id: &str) -> Option<&'static str> {
+    fn side_of(&self, seat: &HttpSeat, id: &str) -> Option<&'static str> {
         let is_white = self.side.as_deref().map(|side| side == "WHITE")?;
         Some(if is_white == (id == seat.you) { "WHITE" } else { "BLACK" })
     }
@@ -232,7 +231,7 @@ impl Voice {
 
     pub(super) fn print_message(
         &mut self,
-        seat: &PlayerSeat,
+        seat: &HttpSeat,
         message: &InboxMessage,
         game: &mut GameSetup,
     ) -> Result<(), Failure> {

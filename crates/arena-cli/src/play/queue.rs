@@ -2,21 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde::Deserialize;
+use arena_players::http::{Arena, CallError};
+use arena_wire::QueuePlace;
 
-use crate::client::{Arena, CallError};
 use crate::exit::{Exit, Failure};
 use crate::output::note;
 
 /// Waiting time of a long poll, in seconds. It is short, so that an interruption takes effect soon.
 const WAIT_S: u8 = 2;
-
-/// A ticket with its state.
-#[derive(Deserialize)]
-struct QueuePlace {
-    ticket: String,
-    invite: Option<String>,
-}
 
 /// Waits for opponents in `challenge`, and returns the own invite. House bots may step in after `house_after` seconds.
 /// Leaves the queue if `called_off` is set.

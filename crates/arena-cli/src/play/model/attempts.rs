@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arena_llm::{Client, Endpoint, Fault, FaultClass, Question, Received, request_bytes};
+use arena_players::http::{Inbox, SeatError};
 use tokio::runtime::Runtime;
 
-use super::super::news::{self, Inbox};
 use crate::exit::{Exit, Failure};
 
 /// The interval at which a waiting request checks for an interruption.
@@ -91,7 +91,7 @@ impl Attempts {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let (why, pause, is_slow) = match self.attempt(&body, left, inbox.called_off()) {
                 Attempt::Answered(answer) => return Ok(Asked::Answer(answer)),
-                Attempt::CalledOff => return Err(news::called_off()),
+                Attempt::CalledOff => return Err(SeatError::Interrupted.into()),
                 Attempt::TimeUp => (TOO_LATE.to_owned(), None, true),
                 Attempt::Failed(fault) if fault.class.is_lasting() => return Ok(Asked::Failed(fault.sentence)),
                 Attempt::Failed(Fault { class, sentence, retry_after, .. }) => {

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use arena_engine::Environment;
 use arena_match::open_direct;
+use arena_players::http::HttpSeat;
 use serde_json::{Value, json};
 
-use super::super::seat::PlayerSeat;
 use crate::exit::Failure;
 use crate::matches::cannot_write;
 
@@ -36,7 +36,7 @@ impl Transcript {
     ///
     /// # Errors
     /// If the file can't be created.
-    pub fn open(&mut self, seat: &PlayerSeat) -> Result<(), Failure> {
+    pub fn open(&mut self, seat: &HttpSeat) -> Result<(), Failure> {
         if self.file.is_some() {
             return Ok(());
         }

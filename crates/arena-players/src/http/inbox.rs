@@ -1,4 +1,4 @@
-//! The inbox of a seat: the events of a session in order, and the one receiving loop that all kinds of player use.
+//! The inbox of a player or an observer: the events of a session in order.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,13 +7,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use arena_model::SeenMessage;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use arena_wire::SessionState;
+use serde::Serialize;
 
+use super::ChannelKind;
+use super::client::{Arena, CallError};
 use super::follow::follow;
-use super::seat::PlayerSeat;
-use crate::client::CallError;
-use crate::exit::{Exit, Failure};
 
 /// The interval at which a wait checks for an interruption.
 const LOOK: Duration = Duration::from_millis(200);
@@ -22,12 +21,12 @@ const LOOK: Duration = Duration::from_millis(200);
 /// result.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
-/// One of a session's two channels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ChannelKind {
-    Operator,
-    Chat,
+#[derive(Debug, thiserror::Error)]
+pub enum SeatError {
+    #[error(transparent)]
+    Call(#[from] CallError),
+    #[error("interrupted; the seat stays yours and the session continues without you")]
+    Interrupted,
 }
 
 /// A message visible to the player.
@@ -66,26 +65,13 @@ impl From<InboxMessage> for SeenMessage {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct Ending {
-    /// The players' public names, by seat.
-    pub players: Vec<String>,
-    /// The players' scores, by seat.
-    pub scores: Vec<Value>,
-    /// True if the server closed the session because no player acted.
-    pub abandoned: bool,
-}
-
-impl Ending {
-    /// Parses the operator's last message.
-    pub fn read(content: &str) -> Ending {
-        let line = |line: &str| serde_json::from_str(line.strip_prefix("- Player ")?.split_once(": ")?.1).ok();
-        Ending {
-            players: Vec::new(),
-            scores: content.lines().filter_map(line).collect(),
-            abandoned: content.contains("\nAbandoned:"),
-        }
+/// Parses the result in the operator's last message.
+pub(super) fn result_in(content: &str) -> SessionState {
+    let line = |line: &str| serde_json::from_str(line.strip_prefix("- Player ")?.split_once(": ")?.1).ok();
+    SessionState {
+        scores: content.lines().filter_map(line).collect(),
+        abandoned: content.contains("\nAbandoned:"),
+        ..SessionState::default()
     }
 }
 
@@ -93,7 +79,7 @@ impl Ending {
 pub enum InboxEvent {
     Message(InboxMessage),
     /// The end of a channel, with the session's result if the channel contained it.
-    Ended(ChannelKind, Option<Ending>),
+    Ended(ChannelKind, Option<SessionState>),
     /// The follower of a channel failed.
     Lost(CallError),
     /// A line of input; `None` at the end of input.
@@ -119,7 +105,7 @@ pub struct Inbox {
     kept: VecDeque<InboxMessage>,
     sender: Sender<InboxEvent>,
     called_off: Arc<AtomicBool>,
-    ending: Option<Ending>,
+    ending: Option<SessionState>,
     /// The time at which the operator's last message arrived. After that, the inbox waits only for the remaining
     /// messages.
     ending_since: Option<Instant>,
@@ -127,16 +113,15 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Follows the session of a seat. An interruption sets `called_off`.
+    /// Follows a session as the player of `arena`, or as an observer. An interruption sets `called_off`.
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn open(seat: &PlayerSeat, called_off: Arc<AtomicBool>) -> Result<Inbox, Failure> {
+    pub fn open(arena: &Arena, session: &str, called_off: Arc<AtomicBool>) -> Result<Inbox, CallError> {
         let (sender, events) = channel();
         for kind in [ChannelKind::Operator, ChannelKind::Chat] {
-            follow(&seat.arena, &seat.session, kind, sender.clone()).map_err(|error| {
-                Failure::new(Exit::Internal, format_args!("cannot start a thread to follow a channel: {error}"))
-            })?;
+            follow(arena, session, kind, sender.clone())
+                .map_err(|error| CallError::Request(format!("cannot start a thread to follow a channel: {error}")))?;
         }
         Ok(Inbox {
             events,
@@ -160,7 +145,7 @@ impl Inbox {
     }
 
     /// Returns the result of the session, as far as it is known.
-    pub fn ending(&self) -> Ending {
+    pub fn ending(&self) -> SessionState {
         self.ending.clone().unwrap_or_default()
     }
 
@@ -168,7 +153,7 @@ impl Inbox {
     ///
     /// # Errors
     /// If the server is unreachable, or the play was interrupted.
-    pub fn next(&mut self, until: Option<Instant>) -> Result<Next, Failure> {
+    pub fn next(&mut self, until: Option<Instant>) -> Result<Next, SeatError> {
         match self.kept.pop_front() {
             Some(message) => Ok(Next::Message(message)),
             None => self.receive(until),
@@ -179,7 +164,7 @@ impl Inbox {
     ///
     /// # Errors
     /// As [`Inbox::next`].
-    pub fn rest(&mut self, until: Instant) -> Result<bool, Failure> {
+    pub fn rest(&mut self, until: Instant) -> Result<bool, SeatError> {
         loop {
             match self.receive(Some(until))? {
                 Next::Message(message) => self.kept.push_back(message),
@@ -190,10 +175,10 @@ impl Inbox {
         }
     }
 
-    fn receive(&mut self, until: Option<Instant>) -> Result<Next, Failure> {
+    fn receive(&mut self, until: Option<Instant>) -> Result<Next, SeatError> {
         loop {
             if self.called_off.load(Ordering::Relaxed) {
-                return Err(called_off());
+                return Err(SeatError::Interrupted);
             }
             let now = Instant::now();
             let is_last = self.ended == [true; 2] || self.ending_since.is_some_and(|since| now >= since + LAST_WORDS);
@@ -206,7 +191,7 @@ impl Inbox {
                 Ok(InboxEvent::Message(message)) => {
                     if message.is_the_last() {
                         self.ending_since.get_or_insert(now);
-                        self.ending.get_or_insert_with(|| Ending::read(&message.content));
+                        self.ending.get_or_insert_with(|| result_in(&message.content));
                     }
                     return Ok(Next::Message(message));
                 }
@@ -236,7 +221,7 @@ impl Inbox {
     ///
     /// # Errors
     /// As [`Inbox::next`].
-    pub fn gather(&mut self, until: Option<Instant>) -> Result<(Vec<InboxMessage>, bool), Failure> {
+    pub fn gather(&mut self, until: Option<Instant>) -> Result<(Vec<InboxMessage>, bool), SeatError> {
         let mut messages = Vec::new();
         loop {
             let until = if messages.is_empty() { until } else { Some(Instant::now()) };
@@ -250,11 +235,6 @@ impl Inbox {
     }
 }
 
-/// Returns the failure of a play that was interrupted.
-pub fn called_off() -> Failure {
-    Failure::new(Exit::Interrupted, "interrupted; the seat stays yours and the session continues without you")
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -264,9 +244,9 @@ mod tests {
     #[test]
     fn the_end_is_read_from_the_operators_last_message() {
         let text = "Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":0.5}\n- Player 2: {\"security\":-1,\"utility\":1}";
-        let ending = Ending::read(text);
+        let ending = result_in(text);
         assert_eq!(ending.scores, [json!({"security": 1, "utility": 0.5}), json!({"security": -1, "utility": 1})]);
         assert!(!ending.abandoned);
-        assert!(Ending::read("Game ended.\n\nAbandoned: nothing happened for 10 minutes.").abandoned);
+        assert!(result_in("Game ended.\n\nAbandoned: nothing happened for 10 minutes.").abandoned);
     }
 }

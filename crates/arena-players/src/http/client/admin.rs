@@ -42,7 +42,7 @@ impl Arena {
         let explain = |error| self.explain(&url, LONG, false, error);
         // The time limit holds for the start of the response only, since the body may be long.
         let request = self.agent.get(&url).config().timeout_recv_response(Some(self.patience)).build();
-        let response = request.header("authorization", self.authorization()).call().map_err(explain)?;
+        let response = self.authorized(request).call().map_err(explain)?;
         let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if response.status() != 200 || kind != "application/x-ndjson" {
             let answer = read_answer(response).map_err(explain)?;
@@ -75,13 +75,8 @@ impl Arena {
         let url = format!("{}/api/admin/import", self.url);
         let explain = |error| self.explain(&url, LONG, true, error);
         let request = self.agent.post(&url).config().timeout_recv_response(Some(LONG)).build();
-        let request = request.header("authorization", self.authorization());
-        let response = request.send(SendBody::from_reader(lines)).map_err(explain)?;
+        let response = self.authorized(request).send(SendBody::from_reader(lines)).map_err(explain)?;
         let answer: RawAnswer = read_answer(response).map_err(explain)?;
         self.judge(&url, answer)
-    }
-
-    fn authorization(&self) -> String {
-        format!("Bearer {}", self.key.as_deref().unwrap_or_default())
     }
 }

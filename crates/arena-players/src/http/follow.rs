@@ -7,12 +7,12 @@ use std::sync::mpsc::{SendError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_wire::Messages;
+use arena_wire::{Message, Messages, SessionState};
 use serde_json::Value;
 
-use super::news::{ChannelKind, Ending, InboxEvent, InboxMessage};
-use super::seat::OUTAGE;
-use crate::client::{Answer, Arena, CallError, Read, StreamEvent};
+use super::client::{Arena, CallError, Read, StreamEvent};
+use super::inbox::{InboxEvent, InboxMessage};
+use super::{ChannelKind, OUTAGE};
 
 /// Waiting time of a polling request, in seconds.
 const WAIT_S: u8 = 20;
@@ -123,7 +123,7 @@ impl Follower {
     /// Requests new messages once, with a waiting time if the server supports it.
     fn poll(&mut self) -> Result<(), Stop> {
         let asked = Instant::now();
-        let Messages { messages, .. } = self.read(Some(WAIT_S))?.read()?;
+        let messages = self.read(Some(WAIT_S))?;
         let is_quiet = messages.is_empty();
         for message in messages {
             if self.pass_on(message)? {
@@ -136,22 +136,19 @@ impl Follower {
         Ok(())
     }
 
-    fn read(&self, wait: Option<u8>) -> Result<Answer, CallError> {
+    fn read(&self, wait: Option<u8>) -> Result<Vec<Message>, CallError> {
         let read = Read { index: Some(self.next), wait };
-        match self.kind {
-            ChannelKind::Operator => self.arena.operator_messages(&self.channel, read),
-            ChannelKind::Chat => self.arena.chat_messages(&self.channel, read),
-        }
+        let Messages { messages, .. } = self.arena.messages(self.kind, &self.channel, read)?.read()?;
+        Ok(messages)
     }
 
     fn pass_on_all(&mut self, messages: Vec<Value>) -> Result<(), Stop> {
         for message in messages {
             // Invalid messages are skipped. The next valid message then shows a gap, and the missing messages are
             // requested.
-            let Ok(message) = serde_json::from_value::<arena_wire::Message>(message) else { continue };
+            let Ok(message) = serde_json::from_value::<Message>(message) else { continue };
             if message.index > self.next {
-                let Messages { messages, .. } = self.read(None)?.read()?;
-                for missed in messages.into_iter().filter(|missed| missed.index < message.index) {
+                for missed in self.read(None)?.into_iter().filter(|missed| missed.index < message.index) {
                     self.pass_on(missed)?;
                 }
             }
@@ -161,7 +158,7 @@ impl Follower {
     }
 
     /// Sends a message to the inbox unless it was sent before. Returns true if it is the session's last message.
-    fn pass_on(&mut self, message: arena_wire::Message) -> Result<bool, Stop> {
+    fn pass_on(&mut self, message: Message) -> Result<bool, Stop> {
         if message.index < self.next {
             return Ok(false);
         }
@@ -170,14 +167,14 @@ impl Follower {
         if message.redacted {
             return Ok(false);
         }
-        let arena_wire::Message { from, to, content, index, timestamp, .. } = message;
+        let Message { from, to, content, index, timestamp, .. } = message;
         let message = InboxMessage { channel: self.kind, index, from, to, content, timestamp: timestamp.0 };
         let is_the_last = message.is_the_last();
         self.events.send(InboxEvent::Message(message))?;
         Ok(is_the_last)
     }
 
-    fn end(&self, ending: Option<Ending>) -> Result<(), Stop> {
+    fn end(&self, ending: Option<SessionState>) -> Result<(), Stop> {
         self.events.send(InboxEvent::Ended(self.kind, ending))?;
         Err(Stop::Done)
     }

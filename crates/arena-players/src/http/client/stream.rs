@@ -33,16 +33,10 @@ impl Arena {
         let url = format!("{}{}", self.url, path(&["api", "chat", "ws"], Some(channel)));
         let config = self.agent.get(&url).config();
         let mut request = config.timeout_recv_response(Some(ANSWER)).timeout_per_read(Some(SILENCE)).build();
-        if let Some(from) = &self.from {
-            request = request.query("from", from);
-        }
-        if let Some(key) = &self.key {
-            request = request.header("authorization", format!("Bearer {key}"));
-        }
         if let Some(after) = after {
             request = request.header("last-event-id", after);
         }
-        let response = request.call().map_err(|error| self.explain(&url, ANSWER, false, error))?;
+        let response = self.reading(request).call().map_err(|error| self.explain(&url, ANSWER, false, error))?;
         let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if response.status().is_success() && kind.starts_with("text/event-stream") {
             let body = response.into_body().into_with_config().limit(ANSWER_BYTES).reader();

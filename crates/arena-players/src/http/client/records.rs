@@ -52,14 +52,7 @@ impl Arena {
         // The time limits hold for the start of the response and for each read, since the file may be long.
         let config = self.agent.get(url).config();
         let config = config.timeout_recv_response(Some(self.patience)).timeout_per_read(Some(self.patience));
-        let mut request = config.build();
-        if let Some(from) = &self.from {
-            request = request.query("from", from);
-        }
-        if let Some(key) = &self.key {
-            request = request.header("authorization", format!("Bearer {key}"));
-        }
-        let response = request.call()?;
+        let response = self.reading(config.build()).call()?;
         let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if response.status() != 200 || kind.to_ascii_lowercase().starts_with("text/html") {
             return read_answer(response).map(Err);
