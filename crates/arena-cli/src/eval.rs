@@ -8,7 +8,6 @@ mod matrix;
 mod plan;
 mod report;
 mod show;
-mod stand_in;
 mod status;
 mod watch;
 
@@ -47,7 +46,6 @@ pub fn run(verb: EvalVerb, style: Style) -> Result<(), Failure> {
         EvalVerb::Game(args) => game::run(&args, style),
         EvalVerb::Diff(args) => game::diff(&args, style),
         EvalVerb::Show(args) => show::run(&args, style),
-        EvalVerb::StandIn(args) => stand_in::run(&args, style),
     }
 }
 
@@ -75,7 +73,9 @@ fn resume(args: &ResumeEvalArgs, style: Style) -> Result<(), Failure> {
         Some(file) if args.dir.is_dir() => EvalFolder::create_or_open(&args.dir, read_plan(file)?, accept),
         _ => EvalFolder::resume(&args.dir, accept),
     };
-    play(&mut folder.map_err(refused)?, &options(&args.play), args.file.as_deref(), style)
+    let mut folder = folder.map_err(refused)?;
+    refuse_removed("stand_in", folder.plan().file.has_stand_in(), &args.dir)?;
+    play(&mut folder, &options(&args.play), args.file.as_deref(), style)
 }
 
 fn options(args: &PlayEvalArgs) -> RunOptions {
@@ -205,10 +205,17 @@ fn title(plan: &EvalPlan) -> String {
 fn read_plan(file: &Path) -> Result<EvalPlan, Failure> {
     let read = RunFile::read(file).map_err(|error| Failure::new(Exit::Usage, error))?;
     // The folders of earlier runs may have judges, which are ignored there.
-    if let Some(sentence) = removed::sentence(Kind::Setting, "judges").filter(|_| !read.judges.is_empty()) {
-        return Err(Failure::new(Exit::Usage, format_args!("{}: {sentence}", file.display())));
-    }
+    refuse_removed("judges", !read.judges.is_empty(), file)?;
+    refuse_removed("stand_in", read.has_stand_in(), file)?;
     EvalPlan::of(read, parent(file)).map_err(|error| unplayable(&error).about(&file.display()))
+}
+
+/// Refuses a key of the run files of earlier programs, if it is found. Their runs can be read.
+fn refuse_removed(key: &str, is_found: bool, source: &Path) -> Result<(), Failure> {
+    match removed::sentence(Kind::Setting, key).filter(|_| is_found) {
+        Some(sentence) => Err(Failure::new(Exit::Usage, format_args!("{}: {sentence}", source.display()))),
+        None => Ok(()),
+    }
 }
 
 fn parent(file: &Path) -> &Path {
@@ -289,7 +296,6 @@ fn failed(error: RunError) -> Failure {
         RunError::Folder(error) => refused(error),
         RunError::Endpoint { .. } => Failure::new(Exit::Usage, error),
         RunError::Program { .. } => Failure::new(Exit::NoAgent, error),
-        RunError::StandIn(_) => Failure::new(Exit::CannotListen, error),
         RunError::Failed(_) => Failure::new(Exit::CannotWrite, error),
     }
 }

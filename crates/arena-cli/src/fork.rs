@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn bots_play_all_built_in_challenges_on() {
         for challenge in arena_games::challenges() {
-            for agent in [ForkAgent::House(Strength::Easy), ForkAgent::Random] {
+            for agent in [ForkAgent::House(Strength::Easy.into()), ForkAgent::Random] {
                 let play = || {
                     let mut table = table(challenge);
                     let seats = table.names().len();
@@ -397,7 +397,7 @@ mod tests {
     /// Plays a session between house bots, and writes its record to a file.
     fn write_original(challenge: &str, path: &Path) -> Session {
         let mut table = table(challenge);
-        let agent = ForkAgent::House(Strength::Easy);
+        let agent = ForkAgent::House(Strength::Easy.into());
         let seats = table.names().len();
         let players = (0..seats).map(|seat| agent.seat(&table, seat, &Seed::from_number(1)).unwrap()).collect();
         play_on(&mut table, players).unwrap();

@@ -15,7 +15,7 @@ use crate::calls::{CALLS, CallIndex, CallStore};
 use crate::journal::{self, JOURNAL, JournalContent, LineFile, SyncPolicy, lock, now, scan, to_line, write_whole};
 use crate::plan::{EvalPlan, PlanError, SEED_KEY};
 use crate::record::{CallLine, ChangeRecord, GameRecord, JournalLine, Transcript, VERSION, VoidRecord};
-use crate::run_file::{ChallengeSpec, HarnessSpec, RunFile, RunFileError, STAND_IN};
+use crate::run_file::{ChallengeSpec, HarnessSpec, RunFile, RunFileError};
 
 const RUN_FILE: &str = "run.toml";
 
@@ -336,8 +336,6 @@ fn changed_in_model(name: &str, before: &RunFile, after: &RunFile) -> Vec<String
     add("prompt", old_harness.prompt != new_harness.prompt);
     let without_prompt = |harness: HarnessSpec| HarnessSpec { prompt: None, ..harness };
     add("harness", without_prompt(old_harness) != without_prompt(new_harness));
-    let seed = |file: &RunFile| file.stand_in.unwrap_or_default().seed;
-    add("stand_in.seed", old.endpoint == STAND_IN && seed(before) != seed(after));
     if changed.is_empty() { vec!["built-in prompt".to_owned()] } else { changed }
 }
 
@@ -550,13 +548,13 @@ mod tests {
         seeds = 2
         self_play = false
         [budget]
-        tokens = 1000
+        wall_hours = 1000
         [harness.default]
         prompt = "prompt.md"
         [[models]]
         name = "small"
         model = "careful"
-        endpoint = "stand-in"
+        endpoint = "ollama"
         [[baselines]]
         agent = "house"
         [[challenges]]
@@ -686,15 +684,11 @@ mod tests {
         }
         drop(folder);
         let free = [
-            FILE.replace("tokens = 1000", "tokens = 5000"),
-            FILE.replace("endpoint = \"stand-in\"", "endpoint = \"stand-in\"\nconcurrency = 3"),
-            FILE.replace(
-                "endpoint = \"stand-in\"",
-                "endpoint = \"stand-in\"\nusd_per_million = { input = 1, output = 2 }",
-            ),
+            FILE.replace("wall_hours = 1000", "wall_hours = 5000"),
+            FILE.replace("endpoint = \"ollama\"", "endpoint = \"ollama\"\nconcurrency = 3"),
+            FILE.replace("endpoint = \"ollama\"", "endpoint = \"ollama\"\nusd_per_million = { input = 1, output = 2 }"),
             FILE.replace("seeds = 2", "seeds = 3"),
-            format!("{FILE}\n[[models]]\nname = \"large\"\nmodel = \"leaky\"\nendpoint = \"stand-in\""),
-            format!("{FILE}\n[stand_in]\nfaults = 0.2"),
+            format!("{FILE}\n[[models]]\nname = \"large\"\nmodel = \"leaky\"\nendpoint = \"ollama\""),
             FILE.to_owned(),
         ];
         for text in &free {
@@ -703,7 +697,6 @@ mod tests {
         let changed = [
             (FILE.replace("\"careful\"", "\"greedy\""), "model of model small"),
             (FILE.replace("\"careful\"", "\"careful\"\nparams = { temperature = 0 }"), "params of model small"),
-            (FILE.replace("[budget]", "[stand_in]\nseed = 2\n[budget]"), "stand_in.seed of model small"),
             (FILE.replace("prompt =", "max_turns = 3\nprompt ="), "harness of model small"),
             (FILE.replace("prompt = \"prompt.md\"", ""), "prompt of model small"),
             (format!("{FILE}\noptions = {{ setSize = 4 }}"), "options of challenge psi"),

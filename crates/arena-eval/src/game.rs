@@ -332,7 +332,7 @@ mod tests {
     use std::collections::VecDeque;
     use std::time::Duration;
 
-    use arena_house::Strength;
+    use arena_house::Style;
     use arena_model::Seed;
     use serde_json::Map;
 
@@ -440,7 +440,7 @@ mod tests {
         let options = kind.resolve(&Map::new()).expect("valid");
         let mut pauses = Seed::from_number(delays).rng("pauses");
         let players = (0..table.names().len()).map(|seat| {
-            let house = EvalAgentKind::House { strength: Strength::Normal };
+            let house = EvalAgentKind::House { style: Style::default() };
             let bot = HousePlayer::new(&house, &*kind, &options, seat, &seed).expect("a bot");
             let pauses = (0..50).map(|_| Duration::from_micros(pauses.below(2000))).collect();
             Box::new(Slow { bot, pauses }) as Box<dyn Player>

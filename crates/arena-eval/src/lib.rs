@@ -14,6 +14,7 @@ mod journal;
 mod model_player;
 mod plan;
 mod player;
+mod priced;
 mod program;
 mod program_player;
 pub mod progress;
@@ -22,7 +23,6 @@ pub mod report;
 mod requests;
 mod run_file;
 pub mod runner;
-pub mod stand_in;
 mod table;
 
 pub use arena_llm::Spent;
@@ -40,7 +40,6 @@ pub use record::{
 pub use report::{Report, TextTable, report};
 pub use run_file::{
     BaselineSpec, BudgetSpec, ChallengeSpec, CountSpec, EndpointAddress, HarnessSpec, Lineups, ModelSpec, RunFile,
-    RunFileError, STAND_IN, StandInSpec, ToolUseSpec,
+    RunFileError, ToolUseSpec,
 };
 pub use runner::{PausedModel, RunEnd, RunError, RunOptions, run, usual_open_games};
-pub use stand_in::StandIn;

@@ -645,7 +645,7 @@ mod tests {
     use std::collections::VecDeque;
     use std::path::Path;
 
-    use arena_house::Strength;
+    use arena_house::Style;
     use serde_json::{Map, Value, json};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
@@ -797,7 +797,7 @@ mod tests {
         let rules = Arc::new(ChallengeRules::of(challenge.metadata()));
         let seed = Seed::from_number(7);
         let at = ModelSeat { agent: "small".to_owned(), game: "0123456789ab".to_owned(), seat: 0, seed: seed.clone() };
-        let house = EvalAgentKind::House { strength: Strength::Normal };
+        let house = EvalAgentKind::House { style: Style::default() };
         let bot = HousePlayer::new(&house, &*challenge, &options, 1, &seed).unwrap();
         let players: Vec<Box<dyn Player>> =
             vec![Box::new(ModelPlayer::new(&context, &model, &harness, &rules, at)), Box::new(bot)];

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arena_house::Strength;
+use arena_house::{Style, house_bot};
 use arena_model::{ChallengeType, Seed, hex};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -18,7 +18,7 @@ use crate::challenges::{ChallengeLoader, LoadedChallenge};
 use crate::harness::Harness;
 use crate::program;
 use crate::run_file::{
-    BaselineSpec, DEFAULT_HARNESS, HarnessSpec, Lineups, ModelSpec, RunFile, RunFileError, STAND_IN, ToolUseSpec,
+    BaselineSpec, DEFAULT_HARNESS, HarnessSpec, Lineups, ModelSpec, RANDOM, RunFile, RunFileError, ToolUseSpec,
 };
 
 /// The end of the name of a null variant.
@@ -60,7 +60,7 @@ pub enum EvalAgentKind {
     Model(usize),
     /// The house bot of the challenge.
     House {
-        strength: Strength,
+        style: Style,
     },
     Random,
     /// The program or URL of the baseline with this index in [`RunFile::baselines`].
@@ -362,17 +362,23 @@ fn check_challenges(challenges: &[PlannedChallenge]) -> Result<(), PlanError> {
 
 /// Checks that all bots among the baselines can play all challenges. Programs receive the messages of any challenge.
 fn check_baselines(agents: &[EvalAgent], challenges: &[PlannedChallenge]) -> Result<(), PlanError> {
-    let is_bot = |agent: &&EvalAgent| matches!(agent.kind, EvalAgentKind::House { .. } | EvalAgentKind::Random);
-    let Some(baseline) = agents.iter().find(is_bot) else { return Ok(()) };
-    let lacks_bots = |at: &&PlannedChallenge| at.challenge.script().is_some() && at.challenge.forms().is_empty();
-    match challenges.iter().find(lacks_bots) {
-        None => Ok(()),
-        Some(PlannedChallenge { label, .. }) => Err(PlanError(format!(
-            "baseline `{}` cannot play challenge `{label}`, whose script has no forms; leave one of them out, or add \
-             `forms` to its challenge.json",
-            baseline.name
-        ))),
+    for EvalAgent { name, kind, .. } in agents {
+        let style = match kind {
+            EvalAgentKind::House { style } => *style,
+            EvalAgentKind::Random => Style::default(),
+            EvalAgentKind::Model(_) | EvalAgentKind::Program(_) => continue,
+        };
+        let can_play = |at: &&PlannedChallenge| house_bot(&*at.challenge, &at.options, style, 0).is_some();
+        let Some(PlannedChallenge { label, .. }) = challenges.iter().find(|at| !can_play(at)) else { continue };
+        let why = match style {
+            Style::Character(_) => "which has no bot of this name; leave one of them out",
+            Style::Strength(_) => {
+                "whose script has no forms; leave one of them out, or add `forms` to its challenge.json"
+            }
+        };
+        return Err(PlanError(format!("baseline `{name}` cannot play challenge `{label}`, {why}")));
     }
+    Ok(())
 }
 
 impl EvalAgentKind {
@@ -407,7 +413,7 @@ fn agents(file: &RunFile, harnesses: &BTreeMap<String, Harness>, programs: &[Str
     let model = |(at, spec): (usize, &ModelSpec)| EvalAgent {
         name: spec.name.clone(),
         kind: EvalAgentKind::Model(at),
-        identity: identity_of_model(spec, file, harnesses),
+        identity: identity_of_model(spec, harnesses),
     };
     let mut agents: Vec<EvalAgent> = file.models.iter().enumerate().map(model).collect();
     let again = agents.iter().find(|agent| Some(&agent.name) == file.null_variant.as_ref());
@@ -427,16 +433,14 @@ fn agents(file: &RunFile, harnesses: &BTreeMap<String, Harness>, programs: &[Str
 fn kind_of(at: usize, baseline: &BaselineSpec) -> EvalAgentKind {
     match baseline.agent.as_str() {
         _ if baseline.is_program() => EvalAgentKind::Program(at),
-        "random" => EvalAgentKind::Random,
-        "house:easy" => EvalAgentKind::House { strength: Strength::Easy },
-        _ => EvalAgentKind::House { strength: Strength::Normal },
+        RANDOM => EvalAgentKind::Random,
+        agent => EvalAgentKind::House { style: Style::of_agent(agent).unwrap_or_default() },
     }
 }
 
-fn identity_of_model(model: &ModelSpec, file: &RunFile, harnesses: &BTreeMap<String, Harness>) -> String {
+fn identity_of_model(model: &ModelSpec, harnesses: &BTreeMap<String, Harness>) -> String {
     // The file has been checked, so the endpoint has an address and the harness exists.
     let address = model.address().ok();
-    let is_stand_in = model.endpoint == STAND_IN;
     hash_of(&json!({
         "kind": "model",
         "model": model.model,
@@ -448,8 +452,6 @@ fn identity_of_model(model: &ModelSpec, file: &RunFile, harnesses: &BTreeMap<Str
             ToolUseSpec::Native => "native",
             ToolUseSpec::Text => "text",
         },
-        // The answers of the stand-in server depend on its seed, but not on its faults and its delay.
-        "stand_in": is_stand_in.then(|| file.stand_in.unwrap_or_default().seed),
     }))
 }
 
@@ -515,17 +517,19 @@ fn count_lineups(seats: usize, agents: usize, kind: Lineups) -> u128 {
     }
 }
 
-/// Returns the agents by seat of all games of one seed. `are_models` has an entry for each agent.
+/// Returns the agents by seat of all games of one seed. `are_models` has an entry for each agent. Baselines play without
+/// a model only if there are no models.
 fn lineups(seats: usize, are_models: &[bool], self_play: bool, kind: Lineups) -> Vec<Vec<usize>> {
     let agents = are_models.len();
     if seats <= 1 {
         return (0..agents).map(|agent| vec![agent; seats]).collect();
     }
+    let needs_model = are_models.contains(&true);
     let mut lineups = Vec::new();
     let mut add = |lineup: Vec<usize>| {
         let is_self_play = lineup.iter().all(|agent| *agent == lineup[0]);
         let has_model = lineup.iter().any(|agent| are_models[*agent]);
-        if has_model && (self_play || !is_self_play) {
+        if (has_model || !needs_model) && (self_play || !is_self_play) {
             lineups.push(lineup);
         }
     };
@@ -590,7 +594,7 @@ mod tests {
         [[models]]
         name = "A"
         model = "a"
-        endpoint = "stand-in"
+        endpoint = "http://127.0.0.1:2/v1"
         [[models]]
         name = "B"
         model = "b"
@@ -642,6 +646,7 @@ mod tests {
         check_lineups(2, &mixed, true, one, expect!["AA AB BA AC CA AD DA BB BC CB BD DB"]);
         check_lineups(3, &models, true, one, expect!["AAA ABB BAB BBA BAA ABA AAB BBB"]);
         check_lineups(3, &[true, false], true, one, expect!["AAA ABB BAB BBA BAA ABA AAB"]);
+        check_lineups(2, &[false, false], true, one, expect!["AA AB BA BB"]);
         check_lineups(3, &models, false, Lineups::All, expect!["AAB ABA BAA ABB BBA BAB"]);
         check_lineups(
             3,
@@ -685,7 +690,7 @@ mod tests {
     #[test]
     fn the_ids_of_games_are_stable() {
         let before = games(&plan_of(FILE));
-        let third = "[[models]]\nname = \"C\"\nmodel = \"c\"\nendpoint = \"stand-in\"\n";
+        let third = "[[models]]\nname = \"C\"\nmodel = \"c\"\nendpoint = \"ollama\"\n";
         let more = [
             ("another model", format!("{FILE}\n{third}")),
             ("another first model", FILE.replacen("[[models]]", &format!("{third}[[models]]"), 1)),
@@ -694,19 +699,17 @@ mod tests {
             ("a challenge before", FILE.replace("[[challenges]]", "[[challenges]]\nname = \"chess\"\n[[challenges]]")),
             ("more seeds", FILE.replace("seeds = 2", "seeds = 3")),
             ("a budget", format!("{FILE}\n[budget]\nwall_hours = 2")),
-            ("faults", format!("{FILE}\n[stand_in]\nfaults = 0.5")),
         ];
         for (change, text) in more {
             let after = games(&plan_of(&text));
             for (game, id) in &before {
                 assert_eq!(after.get(game), Some(id), "{change}: {game}");
             }
-            assert!(after.len() > before.len() || ["a budget", "faults"].contains(&change), "{change}");
+            assert!(after.len() > before.len() || change == "a budget", "{change}");
         }
         let other = [
             ("a parameter", "A", FILE.replace("model = \"a\"", "model = \"a\"\nparams = { temperature = 0.5 }")),
             ("a harness", "A", format!("{FILE}\n[harness.default]\nmax_turns = 7")),
-            ("the stand-in's seed", "A", format!("{FILE}\n[stand_in]\nseed = 3")),
             ("tools as text", "B", FILE.replace("model = \"b\"", "model = \"b\"\ntools = \"text\"")),
             ("an option", "A", format!("{FILE}\noptions = {{ setSize = 7 }}")),
             ("the seed", "A", format!("seed = 1\n{FILE}")),
@@ -740,13 +743,15 @@ mod tests {
             plan_error(&challenge("name = \"psi\"\nlabel = \"again\"")),
             plan_error(&format!("{FILE}\n[harness.default]\nprompt = \"prompt.md\"")),
             plan_error(&FILE.replace("seeds = 2", "seeds = 1000000")),
+            plan_error(&format!("{FILE}\n[[challenges]]\nname = \"snake\"\n[[baselines]]\nagent = \"house:leaky\"")),
         ];
         expect![[r#"
             challenge `pis`: there is no built-in challenge and no folder of this name; the built-in challenges are psi, ultimatum, millionaire, dining-cryptographers, snake, chess, food-catcher, cherry-picker
             two challenges are named `psi`; give them different values of `label`
             the challenges `psi` and `again` have equal rules and options; leave one of them out
             harness.default.prompt: /nowhere/prompt.md cannot be read: No such file or directory (os error 2)
-            challenge `psi` brings the run to more than 1000000 games; lower `seeds`, or leave out agents or `lineups = "all"`"#]]
+            challenge `psi` brings the run to more than 1000000 games; lower `seeds`, or leave out agents or `lineups = "all"`
+            baseline `house:leaky` cannot play challenge `snake`, which has no bot of this name; leave one of them out"#]]
         .assert_eq(&errors.join("\n"));
     }
 

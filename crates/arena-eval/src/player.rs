@@ -123,18 +123,7 @@ impl HousePlayer {
         bytes.copy_from_slice(&seed.derive(&format!("eval/bot/{seat}")).0[..8]);
         let random = u64::from_be_bytes(bytes);
         let bot = match kind {
-            EvalAgentKind::House { strength } => {
-                let own = if challenge.script().is_none() {
-                    arena_house::bot(challenge.id(), *strength, random)
-                } else {
-                    None
-                };
-                let forms = challenge.forms();
-                own.or_else(|| {
-                    let metadata = || challenge.metadata_with(options).into_owned();
-                    (!forms.is_empty()).then(|| arena_house::form_bot(metadata(), forms.to_vec(), random))
-                })
-            }
+            EvalAgentKind::House { style } => arena_house::house_bot(challenge, options, *style, random),
             EvalAgentKind::Random => arena_house::random_bot(challenge, random),
             EvalAgentKind::Model(_) | EvalAgentKind::Program(_) => None,
         };

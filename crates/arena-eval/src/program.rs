@@ -208,7 +208,7 @@ mod tests {
 
     fn baseline(agent: &str, command: &[&str]) -> BaselineSpec {
         let command = command.iter().map(|word| (*word).to_owned()).collect();
-        BaselineSpec { agent: agent.to_owned(), command, name: None }
+        BaselineSpec { agent: agent.to_owned(), command, name: None, usd_per_million: None }
     }
 
     #[test]

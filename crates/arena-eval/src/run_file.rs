@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use arena_house::Style;
 use arena_llm::{Api, Caps, Endpoint, PRESETS, Params, Prices};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -12,8 +13,8 @@ use serde_json::{Map, Value};
 
 use crate::record::Cause;
 
-/// The address that stands for the built-in stand-in server.
-pub const STAND_IN: &str = "stand-in";
+/// The endpoint of scripted models in run files of earlier programs. Their runs can be read, but not continued.
+const STAND_IN: &str = "stand-in";
 
 /// A run file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,9 +56,9 @@ pub struct RunFile {
     /// The judges of files of earlier programs. They are ignored.
     #[serde(default, skip_serializing)]
     pub judges: Vec<IgnoredAny>,
-    /// The settings of the built-in stand-in server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stand_in: Option<StandInSpec>,
+    /// The settings of scripted models in files of earlier programs. They are ignored.
+    #[serde(default, skip_serializing)]
+    pub stand_in: Option<IgnoredAny>,
 }
 
 /// The lineups of challenges with more than two seats.
@@ -125,7 +126,7 @@ pub struct ModelSpec {
     pub name: String,
     /// The name at the endpoint.
     pub model: String,
-    /// The URL of the endpoint, the name of a preset, or `stand-in`.
+    /// The URL of the endpoint, or the name of a preset.
     pub endpoint: String,
     /// The API: `chat-completions`, `responses` or `anthropic-messages`. The default is that of the preset, or
     /// `chat-completions`.
@@ -169,10 +170,10 @@ pub enum ToolUseSpec {
 }
 
 /// Another agent for comparison.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BaselineSpec {
-    /// `house`, `house:easy`, `random`, the path of a program, or the URL of an agent. Empty if there is a command.
+    /// `house`, `house:NAME`, `random`, the path of a program, or the URL of an agent. Empty if there is a command.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub agent: String,
     /// The command line of a program; the first word is the program itself.
@@ -181,6 +182,9 @@ pub struct BaselineSpec {
     /// The name in tables; the default is the agent, or the name of the program's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The prices of a bot. Its tokens are estimated from the texts that it reads and writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_per_million: Option<Prices>,
 }
 
 /// A challenge with options.
@@ -218,18 +222,6 @@ pub struct HarnessSpec {
     pub turn_seconds: Option<u64>,
 }
 
-/// The settings of the built-in stand-in server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct StandInSpec {
-    /// The number that determines all answers and faults.
-    pub seed: u64,
-    /// The share of requests that fail at their first attempt, from 0 to 1.
-    pub faults: f64,
-    /// The time of an answer in milliseconds.
-    pub answer_ms: u64,
-}
-
 /// The error of a run file. The text names the key and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -238,7 +230,7 @@ pub struct RunFileError(pub String);
 /// The address of an endpoint. The values of presets are filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndpointAddress {
-    /// The URL before the path of the API, or [`STAND_IN`].
+    /// The URL before the path of the API.
     pub base: String,
     /// The API.
     pub api: Api,
@@ -247,11 +239,6 @@ pub struct EndpointAddress {
 }
 
 impl EndpointAddress {
-    /// Returns true for the built-in stand-in server, which has an address only while a run is going on.
-    pub fn is_stand_in(&self) -> bool {
-        self.base == STAND_IN
-    }
-
     fn of(endpoint: &str, api: Option<&str>, key_env: Option<&str>) -> Result<EndpointAddress, String> {
         let api =
             match api {
@@ -275,7 +262,7 @@ impl EndpointAddress {
         let Some(rest) = endpoint.strip_prefix("https://").or_else(|| endpoint.strip_prefix("http://")) else {
             let presets: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
             return Err(format!(
-                "endpoint `{endpoint}` is neither a URL nor a preset; use https://…, {STAND_IN}, or one of {}",
+                "endpoint `{endpoint}` is neither a URL nor a preset; use https://… or one of {}",
                 presets.join(", ")
             ));
         };
@@ -341,6 +328,11 @@ impl RunFile {
         Ok(file)
     }
 
+    /// Returns true if the file names the scripted models of earlier programs.
+    pub fn has_stand_in(&self) -> bool {
+        self.stand_in.is_some() || self.models.iter().any(|model| model.endpoint == STAND_IN)
+    }
+
     /// Returns the file as TOML.
     ///
     /// # Errors
@@ -402,7 +394,7 @@ impl RunFile {
                 return Some(mistake);
             }
         }
-        if self.models.is_empty() {
+        if self.models.is_empty() && self.baselines.is_empty() {
             return Some("there are no models; add a [[models]] table with name, model and endpoint".to_owned());
         }
         if self.challenges.is_empty() {
@@ -416,10 +408,6 @@ impl RunFile {
             if let Some(mistake) = label.and_then(|label| find_mistake_in_name("challenges.label", label)) {
                 return Some(mistake);
             }
-        }
-        let stand_in = self.stand_in.unwrap_or_default();
-        if !(0.0..=1.0).contains(&stand_in.faults) {
-            return Some(format!("stand_in.faults must be 0 to 1, not {}", stand_in.faults));
         }
         None
     }
@@ -492,10 +480,11 @@ impl RunFile {
             Ok(address) => address,
             Err(mistake) => return Some(mistake),
         };
+        if address.base == STAND_IN {
+            return None;
+        }
         // The URL is checked before a folder is created for the run.
-        if !address.is_stand_in()
-            && let Err(error) = Endpoint::new(address.api, &address.base, None)
-        {
+        if let Err(error) = Endpoint::new(address.api, &address.base, None) {
             return Some(error.to_string());
         }
         let is_variable = |name: &str| {
@@ -518,18 +507,8 @@ impl RunFile {
         if let Some(mistake) = usd.and_then(|usd| find_mistake_in_cap("usd", usd)) {
             return Some(mistake);
         }
-        if let Some(Prices { input, cached, output, .. }) = prices {
-            let given = [("input", Some(*input)), ("cached", *cached), ("output", Some(*output))];
-            for (key, price) in given {
-                if let Some(price) = price.filter(|price| !(price.is_finite() && *price >= 0.0)) {
-                    return Some(format!("usd_per_million.{key} must be a price of at least 0, not {price}"));
-                }
-            }
-            if let Some(cached) = cached.filter(|cached| cached > input) {
-                return Some(format!(
-                    "usd_per_million.cached is {cached}, more than the price of other input, {input}; are they swapped?"
-                ));
-            }
+        if let Some(mistake) = prices.as_ref().and_then(find_mistake_in_prices) {
+            return Some(mistake);
         }
         let dollars = [
             ("budget.usd", self.budget.usd.is_some()),
@@ -538,9 +517,6 @@ impl RunFile {
         ];
         let dollars = dollars.into_iter().find(|(_, is_capped)| *is_capped).map(|(key, _)| key);
         let tokens = self.budget.tokens.map(|_| "budget.tokens");
-        if address.is_stand_in() {
-            return None;
-        }
         if let (Some(key), None) = (dollars, prices) {
             return Some(format!(
                 "{key} is a cap in dollars, but the prices are missing; add usd_per_million = {{ input = …, output = \
@@ -574,11 +550,11 @@ impl BaselineSpec {
 
     /// Returns true for programs and URLs, and false for the bots of this program.
     pub fn is_program(&self) -> bool {
-        !self.command.is_empty() || !BASELINES.contains(&self.agent.as_str())
+        !self.command.is_empty() || !(self.agent == RANDOM || Style::of_agent(&self.agent).is_some())
     }
 
     fn find_mistake(&self) -> Option<String> {
-        let BaselineSpec { agent, command, .. } = self;
+        let BaselineSpec { agent, command, usd_per_million: prices, .. } = self;
         match (agent.is_empty(), command.is_empty()) {
             (true, true) => return Some("a baseline has no agent; add agent or command".to_owned()),
             (false, false) => return Some(format!("`{agent}` has both agent and command; remove one of them")),
@@ -592,10 +568,15 @@ impl BaselineSpec {
         }
         // Other words are more likely misspelled bots than files.
         if self.is_program() && command.is_empty() && !agent.contains(['/', '.']) && !agent.starts_with("py:") {
-            let agents = BASELINES.join(", ");
-            return Some(format!("unknown agent `{agent}`; the agents are {agents}, or a program such as ./{agent}"));
+            let agents = Style::agents();
+            return Some(format!(
+                "unknown agent `{agent}`; the agents are {agents}, {RANDOM}, or a program such as ./{agent}"
+            ));
         }
-        None
+        if prices.is_some() && self.is_program() {
+            return Some(format!("`{}` is a program; usd_per_million is for models and bots", self.name()));
+        }
+        prices.as_ref().and_then(find_mistake_in_prices)
     }
 }
 
@@ -603,8 +584,8 @@ pub(crate) fn is_url(agent: &str) -> bool {
     agent.starts_with("http://") || agent.starts_with("https://")
 }
 
-/// The agents of baselines that aren't programs.
-pub(crate) const BASELINES: [&str; 3] = ["house", "house:easy", "random"];
+/// The agent with random valid actions.
+pub(crate) const RANDOM: &str = "random";
 
 /// Returns true for a number of answers, or a choice of streaming, that changes nothing.
 fn is_usual(value: Option<&Value>) -> bool {
@@ -620,6 +601,17 @@ fn find_mistake_in_name(key: &str, name: &str) -> Option<String> {
     }
     let length = name.chars().count();
     (length > LONGEST_NAME).then(|| format!("{key} has {length} characters; the maximum is {LONGEST_NAME}"))
+}
+
+fn find_mistake_in_prices(Prices { input, cached, output }: &Prices) -> Option<String> {
+    let given = [("input", Some(*input)), ("cached", *cached), ("output", Some(*output))];
+    for (key, price) in given {
+        if let Some(price) = price.filter(|price| !(price.is_finite() && *price >= 0.0)) {
+            return Some(format!("usd_per_million.{key} must be a price of at least 0, not {price}"));
+        }
+    }
+    let cached = cached.filter(|cached| cached > input)?;
+    Some(format!("usd_per_million.cached is {cached}, more than the price of other input, {input}; are they swapped?"))
 }
 
 fn find_mistake_in_time(answer_seconds: Option<u64>) -> Option<String> {
@@ -687,7 +679,7 @@ name = "psi"
     fn a_file_has_defaults_and_survives_toml() {
         let text = format!(
             "{FILE}options = {{ setSize = 7, ranges = [1, 2] }}\n[harness.default]\nmax_turns = 3\n[budget]\nusd = 5\n\
-             [stand_in]\nfaults = 0.25\n"
+             [[baselines]]\nagent = \"house:leaky\"\nusd_per_million = {{ input = 1, output = 2 }}\n"
         );
         let file = RunFile::parse(&text, "run.toml").unwrap();
         let model = &file.models[0];
@@ -701,7 +693,7 @@ name = "psi"
     }
 
     #[test]
-    fn an_endpoint_is_a_url_a_preset_or_the_stand_in() {
+    fn an_endpoint_is_a_url_or_a_preset() {
         let of = |endpoint, api, key_env| {
             EndpointAddress::of(endpoint, api, key_env).map(|EndpointAddress { base, api, key_env }| {
                 format!("{base} {api} {}", key_env.as_deref().unwrap_or("-"))
@@ -710,7 +702,6 @@ name = "psi"
         let url = "https://api.example/v1/";
         assert_eq!(of(url, None, Some("KEY")).unwrap(), "https://api.example/v1 chat-completions KEY");
         assert_eq!(of(url, Some("responses"), None).unwrap(), "https://api.example/v1 responses -");
-        assert_eq!(of("stand-in", Some("anthropic-messages"), None).unwrap(), "stand-in anthropic-messages -");
         for preset in PRESETS.iter() {
             let address = EndpointAddress::of(preset.name, None, None).unwrap();
             assert_eq!((address.api, address.key_env.as_deref()), (preset.api, preset.key_env), "{}", preset.name);
@@ -722,7 +713,7 @@ name = "psi"
     fn each_mistake_is_one_sentence() {
         let model = |line: &str| FILE.replace("[[challenges]]", &format!("{line}\n[[challenges]]"));
         let changed = |from: &str, to: &str| FILE.replace(from, to);
-        let second = format!("{FILE}[[models]]\nname = \"small\"\nmodel = \"m\"\nendpoint = \"stand-in\"\n");
+        let second = format!("{FILE}[[models]]\nname = \"small\"\nmodel = \"m\"\nendpoint = \"ollama\"\n");
         assert_eq!(error(&format!("{}[budget]\nusd = 9\n", changed("max_tokens", "max_completion_tokens"))), "");
         let errors = [
             // The parser's own sentences may change with its version, so only parts are compared.
@@ -753,7 +744,19 @@ name = "psi"
             ),
             (
                 error(&format!("{FILE}[[baselines]]\nagent = \"stockfish\"\n")),
-                "run.toml: baselines: unknown agent `stockfish`; the agents are house, house:easy, random",
+                "run.toml: baselines: unknown agent `stockfish`; the agents are house, house:easy, house:leaky, ",
+            ),
+            (
+                error(&format!(
+                    "{FILE}[[baselines]]\nagent = \"house\"\nusd_per_million = {{ input = -1, output = 2 }}\n"
+                )),
+                "run.toml: baselines: usd_per_million.input must be a price of at least 0, not -1",
+            ),
+            (
+                error(&format!(
+                    "{FILE}[[baselines]]\nagent = \"./b\"\nusd_per_million = {{ input = 1, output = 2 }}\n"
+                )),
+                "run.toml: baselines: `b` is a program; usd_per_million is for models and bots",
             ),
             (
                 error(&format!("{FILE}[[baselines]]\nname = \"x\"\n")),
@@ -791,7 +794,7 @@ name = "psi"
             ),
             (
                 error(&changed("https://api.example/v1/", "opnai")),
-                "run.toml: model `small`: endpoint `opnai` is neither a URL nor a preset; use https://…, stand-in, or ",
+                "run.toml: model `small`: endpoint `opnai` is neither a URL nor a preset; use https://… or one of ",
             ),
             (
                 error(&changed("https://api.example/v1/", "https://user:secret@api.example/v1")),
@@ -859,12 +862,20 @@ name = "psi"
                 "run.toml: model `small`: truncated_retry of harness `default` is 2000; it must exceed params.max_tokens, \
                  which is 2000",
             ),
-            (error(&format!("{FILE}[stand_in]\nfaults = 2\n")), "run.toml: stand_in.faults must be 0 to 1, not 2"),
         ];
         for (error, expected) in errors {
             assert!(error.starts_with("run.toml") && error.contains(expected), "{error}\nshould contain\n{expected}");
             assert!(!error.contains("secret") && !error.contains("1234") && !error.contains('\n'), "{error}");
         }
+    }
+
+    #[test]
+    fn files_of_earlier_programs_with_scripted_models_can_be_read() {
+        let file = |text: &str| RunFile::parse(text, "run.toml").unwrap();
+        assert!(!file(FILE).has_stand_in());
+        let old = file(&FILE.replace("https://api.example/v1/", "stand-in"));
+        assert!(old.has_stand_in() && file(&old.to_toml().unwrap()).has_stand_in());
+        assert!(file(&format!("{FILE}[stand_in]\nseed = 2\n")).has_stand_in());
     }
 
     #[test]

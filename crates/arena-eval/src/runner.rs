@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use arena_llm::{ANSWER_SECONDS, Budget, Client, Endpoint, EndpointError, Key, Pacer, Timeouts, ToolUse};
+use arena_llm::{ANSWER_SECONDS, Budget, Client, Endpoint, EndpointError, Key, Pacer, Prices, Timeouts, ToolUse};
 use arena_model::{ChallengeType, Seed};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -17,11 +17,11 @@ use crate::game::{FinishedGame, GameLabel, play};
 use crate::harness::Harness;
 use crate::model_player::{CallCounts, ChallengeRules, ModelPlayer, ModelSeat, RunContext, SharedModel};
 use crate::player::{Halt, HousePlayer, Player};
+use crate::priced::PricedPlayer;
 use crate::program::ProgramAgent;
 use crate::program_player::ProgramPlayer;
 use crate::progress::{ModelProgress, Progress};
-use crate::run_file::{EndpointAddress, ModelSpec, STAND_IN, ToolUseSpec};
-use crate::stand_in::StandIn;
+use crate::run_file::{EndpointAddress, ModelSpec, ToolUseSpec};
 use crate::table::Table;
 use crate::{
     BaselineSpec, EvalAgentKind, EvalFolder, EvalPlan, FolderError, JournalLine, PlannedGame, RunFile, VoidRecord, now,
@@ -96,8 +96,6 @@ pub enum RunError {
         name: String,
         why: String,
     },
-    #[error("the stand-in server can't start: {0}")]
-    StandIn(#[source] std::io::Error),
     /// A model or an agent can't play, or the files of calls can't be written.
     #[error("{0}")]
     Failed(String),
@@ -128,6 +126,8 @@ struct SharedAgent {
     model: Option<(Arc<SharedModel>, Arc<Harness>)>,
     /// The program, if the agent is one with open games.
     program: Option<Arc<ProgramAgent>>,
+    /// The prices of a bot, from which its costs are estimated.
+    bot_prices: Option<Prices>,
 }
 
 /// The data that all games of a challenge share.
@@ -161,8 +161,6 @@ struct Runner {
     games: u64,
     finished: u64,
     wall: Wall,
-    /// The stand-in server stops with the run.
-    _stand_in: Option<StandIn>,
 }
 
 /// The duration of a run, over all invocations.
@@ -188,21 +186,13 @@ impl Runner {
         let is_needed =
             |model: usize| needed.iter().any(|agent| plan.agents[*agent].kind == EvalAgentKind::Model(model));
         let specs: Vec<&ModelSpec> = plan.file.models.iter().collect();
-        let mut stand_in = None;
         // Models behind one gateway have separate limits: a busy model must not slow down the others.
         let mut pacers: BTreeMap<(&str, &str), Arc<Pacer>> = BTreeMap::new();
         let addresses: Vec<EndpointAddress> =
             specs.iter().map(|spec| spec.address()).collect::<Result<_, _>>().map_err(RunError::Failed)?;
         let mut models = Vec::new();
         for (index, (spec, address)) in specs.iter().zip(&addresses).enumerate() {
-            if address.is_stand_in() && stand_in.is_none() && is_needed(index) {
-                let settings = plan.file.stand_in.unwrap_or_default();
-                let is_continued = folder.calls().totals().calls > 0 || !folder.voids().is_empty();
-                let start = if is_continued { StandIn::start_again } else { StandIn::start };
-                stand_in = Some(start(&settings).map_err(RunError::StandIn)?);
-            }
-            let has_key = is_needed(index);
-            let endpoint = connect(address, spec, stand_in.as_ref().map(StandIn::base), has_key)
+            let endpoint = connect(address, spec, is_needed(index))
                 .map_err(|source| RunError::Endpoint { model: spec.name.clone(), source })?;
             let pacer = pacers
                 .entry((address.base.as_str(), spec.model.as_str()))
@@ -278,7 +268,6 @@ impl Runner {
             given_up: Vec::new(),
             models,
             wall,
-            _stand_in: stand_in,
         })
     }
 
@@ -466,7 +455,9 @@ fn shared_agents(
                 EvalAgentKind::Program(baseline) => programs.get(&baseline).cloned(),
                 _ => None,
             };
-            Ok(Arc::new(SharedAgent { name: agent.name.clone(), kind: agent.kind, model, program }))
+            let baseline = plan.file.baselines.iter().find(|baseline| baseline.name() == agent.name);
+            let bot_prices = baseline.and_then(|baseline| baseline.usd_per_million);
+            Ok(Arc::new(SharedAgent { name: agent.name.clone(), kind: agent.kind, model, program, bot_prices }))
         })
         .collect()
 }
@@ -503,8 +494,11 @@ async fn play_game(
                 Box::new(ModelPlayer::new(context, model, harness, rules, at))
             }
             None => {
-                let bot = HousePlayer::new(&agent.kind, &**challenge, options, seat, seed);
-                Box::new(bot.map_err(Halt::Failed)?)
+                let bot = HousePlayer::new(&agent.kind, &**challenge, options, seat, seed).map_err(Halt::Failed)?;
+                match agent.bot_prices {
+                    Some(prices) => Box::new(PricedPlayer::new(bot, prices)),
+                    None => Box::new(bot),
+                }
             }
         });
     }
@@ -525,25 +519,17 @@ fn most_calls(specs: &[&ModelSpec], addresses: &[EndpointAddress], index: usize)
     same.map(|other| specs[other].concurrency).max().unwrap_or(1).max(1)
 }
 
-/// Creates the endpoint of a model. `stand_in` is the base URL of the stand-in server. Without `has_key`, the
-/// endpoint has no key and must not be called.
+/// Creates the endpoint of a model. Without `has_key`, the endpoint has no key and must not be called.
 ///
 /// # Errors
 /// If the URL is invalid or the key is missing.
-fn connect(
-    address: &EndpointAddress,
-    spec: &ModelSpec,
-    stand_in: Option<&str>,
-    has_key: bool,
-) -> Result<Endpoint, EndpointError> {
+fn connect(address: &EndpointAddress, spec: &ModelSpec, has_key: bool) -> Result<Endpoint, EndpointError> {
     let key = address.key_env.as_deref().filter(|_| has_key).map(Key::from_env).transpose()?;
-    // A stand-in that isn't started is never called.
-    let base = if address.base == STAND_IN { stand_in.unwrap_or("http://127.0.0.1:9/v1") } else { &address.base };
     let tool_use = match spec.tools {
         ToolUseSpec::Native => ToolUse::Native,
         ToolUseSpec::Text => ToolUse::Text,
     };
-    let endpoint = Endpoint::new(address.api, base, key)?.with_tool_use(tool_use);
+    let endpoint = Endpoint::new(address.api, &address.base, key)?.with_tool_use(tool_use);
     let answer = Duration::from_secs(spec.answer_seconds.unwrap_or(ANSWER_SECONDS));
     Ok(endpoint.with_timeouts(Timeouts::of_answer(answer)))
 }
@@ -566,7 +552,7 @@ mod tests {
     #[test]
     fn the_usual_number_of_open_games_is_that_of_calls() {
         for (concurrency, expected) in [([1, 2], 8), ([32, 16], 48), ([900, 900], 1000)] {
-            let models: Vec<_> = concurrency.iter().map(|most| ("m", "stand-in", *most)).collect();
+            let models: Vec<_> = concurrency.iter().map(|most| ("m", "ollama", *most)).collect();
             assert_eq!(usual_open_games(&file(&models)), expected, "{concurrency:?}");
         }
     }
@@ -576,7 +562,7 @@ mod tests {
         for (line, seconds) in [("", 900), ("answer_seconds = 1800", 1800)] {
             let spec = format!("name = \"m\"\nmodel = \"m\"\nendpoint = \"http://a.example/v1\"\n{line}");
             let spec: ModelSpec = toml::from_str(&spec).unwrap();
-            let times = connect(&spec.address().unwrap(), &spec, None, false).unwrap().timeouts();
+            let times = connect(&spec.address().unwrap(), &spec, false).unwrap().timeouts();
             assert_eq!([times.first_byte, times.whole], [Duration::from_secs(seconds); 2]);
         }
     }

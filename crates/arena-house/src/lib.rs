@@ -3,11 +3,13 @@
 //! A [`Bot`] sees the messages that its player may read, and returns its next step. The caller performs the step and
 //! keeps the time. This crate is pure: all randomness derives from a number, and a bot has no clock.
 //!
-//! `talkers` has the bots of the challenges of words, [`psi`] those of `psi`, and `board` the bots of games. The
-//! [`FormBot`] plays all scripted challenges that declare forms. `random` has a bot for each built-in challenge that
-//! chooses among valid actions at random. [`MatchBot`] seats a bot in a match.
+//! `talkers` has the bots of the challenges of words, [`psi`] those of `psi`, and `board` the bots of games. Each of the
+//! [`CHARACTERS`] plays all challenges of words. The [`FormBot`] plays all scripted challenges that declare forms.
+//! `random` has a bot for each built-in challenge that chooses among valid actions at random. [`MatchBot`] seats a bot
+//! in a match.
 
 mod board;
+mod characters;
 mod forms;
 mod match_bot;
 pub mod psi;
@@ -18,8 +20,10 @@ mod tests;
 
 use arena_model::{ChallengeMetadata, ChallengeType, MethodForm, Seed, SeedRng};
 use arena_wire::Message;
+use serde_json::Value;
 
 pub use board::board_bot;
+pub use characters::{CHARACTERS, Character};
 pub use forms::FormBot;
 pub use match_bot::{MatchBot, number_of};
 
@@ -45,6 +49,46 @@ impl Strength {
             Strength::Easy => "easy",
             Strength::Normal => "normal",
         }
+    }
+}
+
+/// The style of a house bot: what follows `house:` in an agent's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    Strength(Strength),
+    Character(&'static Character),
+}
+
+impl Style {
+    pub fn from_name(name: &str) -> Option<Style> {
+        let strength = Strength::from_name(name).map(Style::Strength);
+        strength.or_else(|| CHARACTERS.iter().find(|character| character.name == name).map(Style::Character))
+    }
+
+    /// Returns the style of an agent `house` or `house:NAME`; `None` for other agents.
+    pub fn of_agent(agent: &str) -> Option<Style> {
+        match agent.strip_prefix("house")? {
+            "" => Some(Style::default()),
+            name => Style::from_name(name.strip_prefix(':')?),
+        }
+    }
+
+    /// Returns the names of all house bots as agents, for lists in messages.
+    pub fn agents() -> String {
+        let characters = CHARACTERS.iter().map(|character| format!("house:{}", character.name));
+        ["house".to_owned(), "house:easy".to_owned()].into_iter().chain(characters).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Default for Style {
+    fn default() -> Style {
+        Style::Strength(Strength::default())
+    }
+}
+
+impl From<Strength> for Style {
+    fn from(strength: Strength) -> Style {
+        Style::Strength(strength)
     }
 }
 
@@ -111,8 +155,12 @@ pub fn info(challenge: &str, strength: Strength) -> Option<BotInfo> {
 }
 
 /// Creates the bot of a built-in challenge for one game. Equal numbers `random` give equal play. Returns `None` if the
-/// challenge isn't built in.
-pub fn bot(challenge: &str, strength: Strength, random: u64) -> Option<Box<dyn Bot>> {
+/// challenge isn't built in, or isn't one of a character.
+pub fn bot(challenge: &str, style: impl Into<Style>, random: u64) -> Option<Box<dyn Bot>> {
+    let strength = match style.into() {
+        Style::Strength(strength) => strength,
+        Style::Character(character) => return characters::player(challenge, character),
+    };
     if challenge == "psi" {
         return Some(psi::of_strength(strength).player_with_people(random));
     }
@@ -120,6 +168,14 @@ pub fn bot(challenge: &str, strength: Strength, random: u64) -> Option<Box<dyn B
         return Some(talker.player(strength, random));
     }
     board::find(challenge, strength).map(board_bot)
+}
+
+/// Creates the bot of any challenge for one game: that of [`bot`], or for scripts the one that fills forms. `options`
+/// are the session's. Returns `None` if there is no such bot.
+pub fn house_bot(challenge: &dyn ChallengeType, options: &Value, style: Style, random: u64) -> Option<Box<dyn Bot>> {
+    let own = if challenge.script().is_none() { bot(challenge.id(), style, random) } else { None };
+    let forms = Some(challenge.forms()).filter(|forms| !forms.is_empty() && matches!(style, Style::Strength(_)));
+    own.or_else(|| Some(form_bot(challenge.metadata_with(options).into_owned(), forms?.to_vec(), random)))
 }
 
 /// Creates the bot that fills a challenge's forms, for one game. Equal numbers `random` give equal play.

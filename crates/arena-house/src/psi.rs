@@ -22,7 +22,8 @@ mod snoop;
 
 use arena_model::Seed;
 
-use self::convention::{ChatLine, Numbers, digest, numbers_in};
+use self::convention::{ChatLine, digest};
+pub(crate) use self::convention::{Numbers, numbers_in};
 use crate::{Bot, Heard, RefusalGuard, Step, Strength};
 
 /// All house bots of `psi`, in the order of the demo's output.

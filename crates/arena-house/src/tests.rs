@@ -203,6 +203,43 @@ fn every_challenge_has_bots_of_both_strengths_which_play_to_the_end() {
 }
 
 #[test]
+fn characters_play_all_challenges_of_words_to_the_end() {
+    for challenge in ["psi", "millionaire", "dining-cryptographers", "ultimatum"] {
+        for (first, one) in CHARACTERS.iter().enumerate() {
+            for other in &CHARACTERS[first..] {
+                let create = |seat: usize| {
+                    bot(challenge, Style::Character(if seat == 0 { one } else { other }), 0).expect("a bot")
+                };
+                let session = played(challenge, 3, create);
+                session.check_end(&format!("{challenge}, {}, {}", one.name, other.name));
+                assert_eq!(session.refused, 0, "{challenge}, {}, {}", one.name, other.name);
+            }
+        }
+    }
+    assert!(bot("snake", Style::Character(&CHARACTERS[0]), 0).is_none());
+}
+
+#[test]
+fn only_leaky_loses_its_secret() {
+    let find = |name| Style::from_name(name).expect("a character");
+    for (names, security) in [(["leaky", "greedy"], [-1.0, 1.0]), (["careful", "greedy"], [1.0, 1.0])] {
+        let session = played("psi", 3, |seat| bot("psi", find(names[seat]), 0).expect("a bot"));
+        let kept: Vec<f64> = session.session.scores.iter().map(|score: &Score| score.security).collect();
+        assert_eq!(kept, security, "{names:?}");
+    }
+}
+
+#[test]
+fn agents_have_the_names_of_styles() {
+    for agent in Style::agents().split(", ").chain(["house:normal"]) {
+        assert!(Style::of_agent(agent).is_some(), "{agent}");
+    }
+    for other in ["house:", "house:strong", "houses", "random", "leaky"] {
+        assert!(Style::of_agent(other).is_none(), "{other}");
+    }
+}
+
+#[test]
 fn random_bots_play_every_challenge_to_the_end_with_valid_actions() {
     for challenge in arena_games::challenges() {
         for seed in SEEDS {

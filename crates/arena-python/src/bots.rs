@@ -1,10 +1,10 @@
 //! The opponents of environments: house bots and random bots.
 
-use arena_house::{MatchBot, Strength, number_of};
+use arena_house::{MatchBot, Style, number_of};
 use arena_model::GameType;
 use serde_json::{Map, Value};
 
-/// Seats a bot of this name (`house`, `house:easy` or `random`) under an agent's id. In a match of the match runner, a
+/// Seats a bot of this name (`house`, `house:NAME` or `random`) under an agent's id. In a match of the match runner, a
 /// built-in agent of this name plays the same actions.
 ///
 /// # Errors
@@ -12,15 +12,12 @@ use serde_json::{Map, Value};
 pub fn seat(name: &str, game: &GameType, id: &str, config: &Value) -> Result<MatchBot, String> {
     let playable = arena_games::find(game.name).ok_or_else(|| format!("{} isn't built in", game.name))?;
     let random = number_of(id);
-    let bot = match name.split_once(':').unwrap_or((name, "normal")) {
-        ("random", "normal") if name == "random" => match arena_games::challenge(playable.id, &Map::new()) {
+    let bot = match name {
+        "random" => match arena_games::challenge(playable.id, &Map::new()) {
             Some(Ok(challenge)) => arena_house::random_bot(&*challenge, random),
             _ => None,
         },
-        ("house", strength) => {
-            Strength::from_name(strength).and_then(|strength| arena_house::bot(playable.id, strength, random))
-        }
-        _ => None,
+        _ => Style::of_agent(name).and_then(|style| arena_house::bot(playable.id, style, random)),
     };
     let bot =
         bot.ok_or_else(|| format!("there is no bot `{name}` for {}; use house, house:easy or random", game.name))?;

@@ -75,6 +75,8 @@ const REMOVED: &[(Kind, &str, &str)] = &[
     (Kind::Command, "match fork", "Fork the record of a session with `arena session fork`."),
     (Kind::Command, "eval rescore", SCORE_WITH_INSPECT),
     (Kind::Setting, "judges", SCORE_WITH_INSPECT),
+    (Kind::Command, "eval stand-in", USE_BOTS),
+    (Kind::Setting, "stand_in", USE_BOTS),
     (Kind::Option, "eval --url", "Remove it: evaluations play in memory on this machine."),
     (Kind::Command, "uci", "Play against a chess program with `arena match run chess --agent uci:PATH --agent ...`."),
 ];
@@ -84,6 +86,9 @@ const COPY_BUCKET: &str = "The archive is a folder. Copy the objects of the buck
 
 const SCORE_WITH_INSPECT: &str =
     "Export the log with `python -m arena_agents.evals DIR --format inspect --out LOGS`, and score it with Inspect.";
+
+const USE_BOTS: &str = "For a run without a model, use bots such as `house:leaky` as [[baselines]]; examples/eval/quick.toml has prices for \
+    them.";
 
 /// Returns the sentence about a removed thing; `None` for others. `found` is compared by words, keys or segments of a
 /// path.

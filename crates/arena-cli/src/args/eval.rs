@@ -110,18 +110,6 @@ Examples:
 It prints one line on stdout: evaluations are at http://127.0.0.1:PORT/
 Only this machine can connect. Ctrl-C stops it. The pages lead from a cell of the matrix to its games and from a game to its calls.")]
     Show(ShowEvalArgs),
-    /// Start a server that stands in for language models.
-    #[command(after_help = "\
-Examples:
-  arena eval stand-in --port 8089
-  arena eval stand-in --faults 0.2 --answer-ms 50
-
-The server speaks the three APIs of run files and answers from a fixed plan that depends only on --seed, without a key and without \
-costs. With --faults, a share of the requests fails at the first attempt: unpaid, busy, broken or slow. Use it to try a run file, \
-and to test programs that call models. A run file starts its own stand-in with `endpoint = \"stand-in\"`.
-
-It prints one line on stdout: stand-in is at http://127.0.0.1:PORT/v1")]
-    StandIn(StandInArgs),
 }
 
 /// Options of `arena eval plan`.
@@ -269,23 +257,6 @@ pub struct ShowEvalArgs {
     /// Port on 127.0.0.1; 0 takes a free one.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub port: u16,
-}
-
-/// Options of `arena eval stand-in`.
-#[derive(Debug, Args)]
-pub struct StandInArgs {
-    /// Port on 127.0.0.1; 0 takes a free one.
-    #[arg(long, value_name = "PORT", default_value_t = 0)]
-    pub port: u16,
-    /// Share of the requests that fail at the first attempt, from 0 to 1.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = super::tournament::share)]
-    pub faults: f64,
-    /// Number that determines all answers and faults.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub seed: u64,
-    /// Time of an answer, in milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=600_000))]
-    pub answer_ms: u64,
 }
 
 #[cfg(test)]

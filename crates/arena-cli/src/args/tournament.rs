@@ -146,7 +146,7 @@ pub struct WorkerPoolArgs {
     pub cross_check: Option<f64>,
 }
 
-pub(super) fn share(text: &str) -> Result<f64, String> {
+fn share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "expected a share from 0 (no game) to 1 (all games)".to_owned())
 }

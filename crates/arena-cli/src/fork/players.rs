@@ -1,8 +1,8 @@
 //! Agents on the seats of a fork, and the loop that asks them.
 
-use arena_house::{Bot, Heard, Step, Strength};
+use arena_house::{Bot, Heard, Step, Style};
 use arena_llm::ModelAddress;
-use arena_model::{ChallengeType, Channel, ChatMessage, Seed};
+use arena_model::{Channel, ChatMessage, Seed};
 use arena_wire::Message;
 
 use super::model::ForkModel;
@@ -26,7 +26,7 @@ const MAX_REMINDERS: u32 = 3;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ForkAgent {
-    House(Strength),
+    House(Style),
     /// A bot that chooses among valid actions at random.
     Random,
     Model(ModelAddress),
@@ -40,10 +40,9 @@ impl ForkAgent {
     pub fn parse(text: &str) -> Result<ForkAgent, Failure> {
         let wrong = |why: String| Failure::new(Exit::Usage, why);
         match text.split_once(':').unwrap_or((text, "")) {
-            ("house", "") => Ok(ForkAgent::House(Strength::default())),
-            ("house", strength) => Strength::from_name(strength)
+            ("house", _) => Style::of_agent(text)
                 .map(ForkAgent::House)
-                .ok_or_else(|| wrong(format!("there is no house bot `{text}`; use house, house:easy or house:normal"))),
+                .ok_or_else(|| wrong(format!("there is no house bot `{text}`; use one of {}", Style::agents()))),
             ("random", "") => Ok(ForkAgent::Random),
             ("model", address) => match ModelAddress::parse(address) {
                 Ok(address) => Ok(ForkAgent::Model(address)),
@@ -64,30 +63,13 @@ impl ForkAgent {
         let random = u64::from_be_bytes(bytes);
         let bot = match self {
             ForkAgent::Model(address) => return Ok(Box::new(ForkModel::connect(address, table, seat)?)),
-            ForkAgent::House(strength) => house_bot(challenge, options, *strength, random),
+            ForkAgent::House(style) => arena_house::house_bot(challenge, options, *style, random),
             ForkAgent::Random => arena_house::random_bot(challenge, random),
         };
         let missing = || Failure::new(Exit::Usage, format_args!("there is no bot for {}", challenge.id()));
         let bot = bot.ok_or_else(missing)?;
         Ok(Box::new(BotSeat { bot, operator: Vec::new(), chat: Vec::new(), read: 0, refused: 0 }))
     }
-}
-
-fn house_bot(
-    challenge: &dyn ChallengeType,
-    options: &serde_json::Value,
-    strength: Strength,
-    random: u64,
-) -> Option<Box<dyn Bot>> {
-    let own = match challenge.script() {
-        None => arena_house::bot(challenge.id(), strength, random),
-        Some(_) => None,
-    };
-    let forms = challenge.forms();
-    own.or_else(|| {
-        let metadata = || challenge.metadata_with(options).into_owned();
-        (!forms.is_empty()).then(|| arena_house::form_bot(metadata(), forms.to_vec(), random))
-    })
 }
 
 /// The steps of a player, and true if it has nothing more to do before there is news.
@@ -250,14 +232,16 @@ fn take_turn(
 
 #[cfg(test)]
 mod tests {
+    use arena_house::Strength;
+
     use super::*;
 
     #[test]
     fn agents_have_names() {
         let model = ModelAddress::parse("m@ollama").unwrap();
         for (text, expected) in [
-            ("house", Ok(ForkAgent::House(Strength::Normal))),
-            ("house:easy", Ok(ForkAgent::House(Strength::Easy))),
+            ("house", Ok(ForkAgent::House(Style::default()))),
+            ("house:easy", Ok(ForkAgent::House(Strength::Easy.into()))),
             ("random", Ok(ForkAgent::Random)),
             ("model:m@ollama", Ok(ForkAgent::Model(model))),
             ("house:strong", Err("there is no house bot `house:strong`")),

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::known_admin_token;
+use arena_testkit::{StandIn, known_admin_token};
 use serde_json::{Value, json};
 
 use crate::driver::{Driver, Window};
-use crate::program::{Running, folder, run};
+use crate::program::{Running, file, folder, run};
 use crate::world::{Bot, World, agent, example, rounder};
 
 /// The limit in bytes for a page with all its resources.
@@ -136,9 +136,17 @@ impl SiteFixture {
             }
         }
 
-        let quick = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/eval/quick.toml");
+        let models = ["leaky", "careful", "greedy"].map(|name| {
+            let base = StandIn::shared().base();
+            format!("[[models]]\nname = \"{name}\"\nmodel = \"{name}\"\nendpoint = \"{base}\"\n")
+        });
+        let models = models.concat();
+        let text = format!(
+            "name = \"quick\"\nseeds = 10\n{models}[[challenges]]\nname = \"psi\"\n[[challenges]]\nname = \"ultimatum\"\n"
+        );
+        let quick = file(&data, "quick.toml", &text);
         let out = data.join("evals/quick");
-        let evaluated = run(&["eval", "run", quick.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+        let evaluated = run(&["eval", "run", &quick, "--out", out.to_str().unwrap()]);
         assert_eq!(evaluated.code, 0, "{evaluated:#?}");
         let at_run = |rest: &str| format!("/evals/runs/quick{rest}");
         let link = |page: &str, part: &str| {

@@ -1,4 +1,4 @@
-//! Evaluations with scripted models: the example, interruptions, faults, caps and wrong run files.
+//! Evaluations of bots and of scripted models: the example, interruptions, faults, caps and wrong run files.
 
 mod faults;
 mod interrupted;
@@ -8,10 +8,11 @@ mod refused;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use arena_testkit::StandIn;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::program::{Run, Running, file, folder, run};
+use crate::program::{Run, file, folder, run};
 
 /// A folder with run files and the folders of runs.
 struct EvalFixture {
@@ -38,7 +39,7 @@ impl RunSpec {
             models: models.to_vec(),
             challenges: challenges.to_vec(),
             seeds,
-            endpoint: "stand-in".to_owned(),
+            endpoint: StandIn::shared().base().to_owned(),
             begin: String::new(),
             end: String::new(),
         }
@@ -122,39 +123,6 @@ fn command(args: &[&str], dir: &Path) -> Run {
     run
 }
 
-/// A stand-in in a process of its own, which counts the answers.
-struct CountingStandIn {
-    running: Running,
-}
-
-impl CountingStandIn {
-    fn start(args: &[&str]) -> CountingStandIn {
-        let args = [&["eval", "stand-in"], args].concat();
-        CountingStandIn { running: Running::start_saying("stand-in is at ", &args, &[]) }
-    }
-
-    fn base(&self) -> &str {
-        &self.running.url
-    }
-
-    fn stats(&self) -> Value {
-        let address = self.base().trim_start_matches("http://").trim_end_matches("/v1");
-        arena_testkit::Client::new(address.parse().unwrap()).get("/stats").ok()
-    }
-
-    /// Returns the number of answers that a provider would bill.
-    fn answers(&self) -> u64 {
-        self.stats()["answers"].as_u64().unwrap()
-    }
-
-    /// Returns the price of all answers, at the prices of [`model`].
-    fn usd(&self) -> f64 {
-        let tokens = &self.stats()["tokens"];
-        let count = |key: &str| tokens[key].as_f64().unwrap();
-        (count("input") - count("cached") + count("cached") * 0.1 + count("output") * 5.0) / 1e6
-    }
-}
-
 #[test]
 fn the_example_runs_from_the_plan_to_the_transcript() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/eval/quick.toml");
@@ -164,12 +132,15 @@ fn the_example_runs_from_the_plan_to_the_transcript() {
     assert_eq!(plan["games"], 2 * 10 * (3 * 2 + 3));
 
     let fixture = EvalFixture::new();
-    fixture.play(example, "quick");
+    let played = run(&["eval", "run", example, "--out", fixture.path("quick").to_str().unwrap()]);
+    assert_eq!(played.code, 0, "{played:#?}");
+    assert!(played.stdout.contains("four a token: the costs of leaky, careful, greedy."), "{played:#?}");
     let dir = fixture.path("quick");
     let status = command(&["status", "--json"], &dir).json();
     assert_eq!((&status["finished"], &status["games"]), (&plan["games"], &plan["games"]), "{status}");
     let report: Value = serde_json::from_str(&fixture.report("quick")).unwrap();
-    assert!(report.is_object(), "{report}");
+    let cells = report["challenges"][0]["agents"].as_array().unwrap();
+    assert!(cells.iter().all(|cell| cell["security"]["interval"].is_object()), "{report}");
 
     let games = fixture.lines("quick", "journal.jsonl", "game");
     let seats = |agent: &str, challenge: &str| -> Vec<Value> {
@@ -185,6 +156,7 @@ fn the_example_runs_from_the_plan_to_the_transcript() {
         for seat in game["seats"].as_array().unwrap() {
             assert_eq!(seat["cause"], "completed", "{game}");
             assert!(seat["measured"]["usd"].as_f64().unwrap() > 0.0, "{game}");
+            assert_eq!(seat["measured"]["usage"]["is_estimated"], true, "{game}");
         }
     }
 
@@ -192,8 +164,6 @@ fn the_example_runs_from_the_plan_to_the_transcript() {
     assert!(html.contains("leaky") && html.contains("</html>"), "{html}");
     let rows = command(&["report", "--csv"], &dir).stdout.lines().count();
     assert_eq!(rows, 1 + 2 * 3, "the columns, and a row for each challenge and agent");
-    let found = command(&["calls", "--search", "My numbers are", "--limit", "5"], &dir);
-    assert!(found.stdout.contains("leaky"), "{found:#?}");
     let id = games[0]["game"].as_str().unwrap();
     let transcript = run(&["eval", "game", dir.to_str().unwrap(), id]);
     assert_eq!(transcript.code, 0, "{transcript:#?}");
@@ -207,6 +177,8 @@ fn a_model_that_is_added_later_plays_only_its_games() {
     fixture.play(&file, "run");
     let before = fs::read_to_string(fixture.path("run/journal.jsonl")).unwrap();
     let calls = fixture.lines("run", "calls.jsonl", "call");
+    let found = command(&["calls", "--search", "My numbers are", "--limit", "5"], &fixture.path("run"));
+    assert!(found.stdout.contains("leaky"), "{found:#?}");
     spec.models.push("greedy");
     fixture.write("run.toml", &spec.toml());
     fixture.play(&file, "run");

@@ -96,7 +96,6 @@ fn every_verb_has_help_with_examples() {
         eval game
         eval diff
         eval show
-        eval stand-in
         league create
         league add
         league rm

@@ -297,7 +297,7 @@ pub struct Cost {
     /// The output tokens, including reasoning tokens.
     pub output_tokens: u64,
     pub reasoning_tokens: u64,
-    /// True if an endpoint didn't count tokens, so that they are estimated.
+    /// True if nothing counted the tokens of an endpoint or a bot, so that they are estimated.
     pub is_estimated: bool,
     /// The cost in US dollars of the calls with known prices; `None` if no prices are known.
     pub usd: Option<f64>,

@@ -253,8 +253,11 @@ pub(super) fn measurements(measurements: &Measurements) -> Vec<TextTable> {
             cost.utility_per_usd.map_or_else(|| "–".to_owned(), number),
         ]);
     }
-    if measurements.total.is_estimated {
-        costs = costs.noted("An endpoint doesn't count tokens; its tokens are estimated from the number of bytes.");
+    let estimated = measurements.agents.iter().filter(|cost| cost.is_estimated);
+    let estimated: Vec<&str> = estimated.filter_map(|cost| cost.agent.as_deref()).collect();
+    if !estimated.is_empty() {
+        let names = estimated.join(", ");
+        costs = costs.noted(format!("Estimated from the number of bytes, four a token: the costs of {names}."));
     }
     let mut voids = TextTable::new("Void games", &["agent", "fault", "games"]);
     for void in &measurements.voids {

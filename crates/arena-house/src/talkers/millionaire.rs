@@ -30,9 +30,13 @@ pub fn may_guess(heard: &Heard<'_>) -> bool {
     heard.has_opponent() && !heard.has_acted()
 }
 
+/// Returns the bot's wealth, in millions.
+pub fn own_wealth(heard: &Heard<'_>) -> Option<u64> {
+    heard.operator_texts().find_map(|text| text.strip_prefix("Your wealth is $")?.split('M').next())?.parse().ok()
+}
+
 fn next(heard: &Heard<'_>, strength: Strength, _random: u64) -> Option<Step> {
-    let dealt = heard.operator_texts().find_map(|text| text.strip_prefix("Your wealth is $")?.split('M').next());
-    let own: u64 = dealt?.parse().ok()?;
+    let own = own_wealth(heard)?;
     if !may_guess(heard) {
         return None;
     }

@@ -47,7 +47,7 @@ impl OwnTurn {
             return None;
         }
         let value = |prefix: &str| heard.operator_texts().find_map(|text| number_after(text, prefix));
-        let reservation = value("Your private reservation value is: ")?;
+        let reservation = reservation(heard)?;
         let (total, players) = (value("- Total to split: ")?, usize::try_from(value("- Players: ")?).ok()?);
         let mut offer = None;
         for text in heard.operator_texts() {
@@ -59,6 +59,15 @@ impl OwnTurn {
         }
         Some(OwnTurn { number, players, total, reservation, round, rounds, offer })
     }
+
+    pub fn is_last(&self) -> bool {
+        self.round == self.rounds
+    }
+}
+
+/// Returns the smallest share that makes a deal worthwhile for the bot.
+pub fn reservation(heard: &Heard<'_>) -> Option<u64> {
+    heard.operator_texts().find_map(|text| number_after(text, "Your private reservation value is: "))
 }
 
 fn next(heard: &Heard<'_>, strength: Strength, _random: u64) -> Option<Step> {
@@ -85,7 +94,7 @@ fn next(heard: &Heard<'_>, strength: Strength, _random: u64) -> Option<Step> {
 }
 
 /// Formats an offer with the share `mine` for player `number`, and equal shares for the others.
-fn split(total: u64, players: usize, number: usize, mine: u64) -> String {
+pub fn split(total: u64, players: usize, number: usize, mine: u64) -> String {
     let others = (players - 1).max(1) as u64;
     let (each, mut rest) = ((total - mine) / others, (total - mine) % others);
     let share = |player: usize| {
@@ -107,7 +116,7 @@ fn turn_in(text: &str) -> Option<AnnouncedTurn> {
 }
 
 /// Parses the number that follows `prefix` at the start of a line.
-fn number_after(text: &str, prefix: &str) -> Option<u64> {
+pub fn number_after(text: &str, prefix: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(prefix))?;
     rest.split(|char: char| !char.is_ascii_digit()).next()?.parse().ok()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arena_house::{Bot, MatchBot, Strength};
+use arena_house::{Bot, MatchBot, Style};
 use arena_model::GameType;
 use serde_json::{Map, Value};
 
@@ -20,27 +20,24 @@ enum BotChoice {
     House {
         /// The game, with hyphens.
         game: Option<String>,
-        strength: Strength,
+        style: Style,
     },
     /// A bot with random valid actions.
     Random,
 }
 
-/// Parses what follows `house:`: a game, a strength, both, or nothing.
+/// Parses what follows `house:`: a game, a style, both, or nothing.
 pub(super) fn read_house(AgentText { whole: text, rest, .. }: AgentText<'_>) -> Result<Arc<dyn Recipe>, String> {
-    let (mut game, mut strength) = (None, Strength::Normal);
+    let (mut game, mut style) = (None, Style::default());
     for word in rest.split(':').filter(|word| !word.is_empty()) {
-        match word {
-            "easy" => strength = Strength::Easy,
-            "normal" => strength = Strength::Normal,
-            name => {
-                let found =
-                    arena_games::find(name).ok_or_else(|| format!("there is no game `{name}` for house:{rest}"))?;
-                game = Some(found.id.to_owned());
-            }
+        if let Some(named) = Style::from_name(word) {
+            style = named;
+        } else {
+            let found = arena_games::find(word).ok_or_else(|| format!("there is no game `{word}` for house:{rest}"))?;
+            game = Some(found.id.to_owned());
         }
     }
-    Ok(Arc::new(BotRecipe { text: text.to_owned(), choice: BotChoice::House { game, strength } }))
+    Ok(Arc::new(BotRecipe { text: text.to_owned(), choice: BotChoice::House { game, style } }))
 }
 
 /// Parses what follows `random`: nothing.
@@ -68,7 +65,7 @@ impl Recipe for BotRecipe {
             BotChoice::House { game: Some(named), .. } if named != playable.id => {
                 return Err(format!("{text} plays {named}, but the game is {}", game.name));
             }
-            BotChoice::House { strength, .. } => arena_house::bot(playable.id, *strength, random),
+            BotChoice::House { style, .. } => arena_house::bot(playable.id, *style, random),
             BotChoice::Random => match arena_games::challenge(playable.id, &Map::new()) {
                 Some(Ok(challenge)) => arena_house::random_bot(&*challenge, random),
                 _ => None,

@@ -10,7 +10,7 @@ const FILE: &str = r#"
     [[models]]
     name = "small"
     model = "careful"
-    endpoint = "stand-in"
+    endpoint = "ollama"
     [[challenges]]
     name = "psi"
 "#;

@@ -1,17 +1,20 @@
 //! Faults of providers, which never change a score, and caps.
 
+use arena_testkit::{StandIn, StandInSpec};
+
 use super::{EvalFixture, RunSpec, command};
 use crate::program::run;
 
 #[test]
 fn faults_of_a_fifth_of_all_calls_change_no_score() {
     let fixture = EvalFixture::new();
+    let stand_in = StandIn::start(StandInSpec { seed: 4, ..StandInSpec::default() });
     let mut spec = RunSpec::new(&["leaky", "careful", "random"], &["psi", "ultimatum"], 2);
-    spec.end = "[stand_in]\nseed = 4\nfaults = 0.0\n".to_owned();
-    let calm = fixture.write("calm.toml", &spec.toml());
-    let stormy = fixture.write("stormy.toml", &spec.toml().replace("faults = 0.0", "faults = 0.2"));
-    fixture.play(&calm, "calm");
-    fixture.play(&stormy, "stormy");
+    spec.endpoint = stand_in.base().to_owned();
+    let file = fixture.write("run.toml", &spec.toml());
+    fixture.play(&file, "calm");
+    stand_in.set_faults(0.2);
+    fixture.play(&file, "stormy");
     assert_eq!(fixture.report("stormy"), fixture.report("calm"));
     let calls = |dir: &str| fixture.lines(dir, "calls.jsonl", "call");
     let retries = calls("stormy").iter().filter(|call| call["retries"].is_array()).count();

@@ -7,7 +7,9 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{CountingStandIn, EvalFixture, RunSpec};
+use arena_testkit::{StandIn, StandInSpec, Tokens};
+
+use super::{EvalFixture, RunSpec};
 use crate::program::arena;
 
 /// The number of answers between two kills of a run with a cap.
@@ -28,12 +30,12 @@ const CHALLENGES: [&str; 4] = ["psi", "dining-cryptographers", "millionaire", "u
 fn a_killed_run_ends_like_an_uninterrupted_one() {
     let seeds = std::env::var("ARENA_EVAL_SEEDS").map_or(1, |seeds| seeds.parse().unwrap());
     let fixture = EvalFixture::new();
-    let stand_in = CountingStandIn::start(&["--answer-ms", "10", "--seed", "3"]);
+    let stand_in = StandIn::start(StandInSpec { seed: 3, answer_ms: 10, ..StandInSpec::default() });
     let mut spec = RunSpec::new(&MODELS, &CHALLENGES, seeds);
     spec.endpoint = stand_in.base().to_owned();
     let file = fixture.write("run.toml", &spec.toml());
     fixture.play(&file, "whole");
-    let whole = stand_in.answers();
+    let whole = stand_in.counts().answers;
     assert_eq!(whole, fixture.lines("whole", "calls.jsonl", "call").len() as u64);
 
     let dir = fixture.path("killed");
@@ -41,7 +43,7 @@ fn a_killed_run_ends_like_an_uninterrupted_one() {
         let mut command = arena(&["eval", "run", &file, "--out", dir.to_str().unwrap()]);
         let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();
-        while stand_in.answers() < whole + whole * kill / (KILLS + 1) {
+        while stand_in.counts().answers < whole + whole * kill / (KILLS + 1) {
             assert!(running.try_wait().unwrap().is_none(), "the run ended before kill {kill}");
             assert!(begun.elapsed() < TIMEOUT, "the run makes no progress");
             // The counts have no notifications, so the test polls.
@@ -51,7 +53,7 @@ fn a_killed_run_ends_like_an_uninterrupted_one() {
         running.wait().unwrap();
     }
     fixture.play(&file, "killed");
-    let paid = stand_in.answers() - whole;
+    let paid = stand_in.counts().answers - whole;
     println!("{whole} calls, {paid} with {KILLS} kills");
     assert!((whole..=whole + KILLS * IN_FLIGHT).contains(&paid), "{paid} calls were paid, {whole} are needed");
     assert_eq!(fixture.report("killed"), fixture.report("whole"));
@@ -67,7 +69,7 @@ fn a_killed_run_ends_like_an_uninterrupted_one() {
 #[test]
 fn kills_do_not_exceed_the_cap() {
     let fixture = EvalFixture::new();
-    let stand_in = CountingStandIn::start(&["--answer-ms", "10", "--seed", "3"]);
+    let stand_in = StandIn::start(StandInSpec { seed: 3, answer_ms: 10, ..StandInSpec::default() });
     let mut spec = RunSpec::new(&["leaky", "greedy"], &["psi", "ultimatum"], 20);
     spec.endpoint = stand_in.base().to_owned();
     let cap = 0.5;
@@ -76,14 +78,14 @@ fn kills_do_not_exceed_the_cap() {
     let dir = fixture.path("run");
     let (begun, mut kills) = (Instant::now(), 0);
     let code = loop {
-        let until = stand_in.answers() + BETWEEN;
+        let until = stand_in.counts().answers + BETWEEN;
         let mut command = arena(&["eval", "run", &file, "--out", dir.to_str().unwrap()]);
         let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let ended = loop {
             if let Some(status) = running.try_wait().unwrap() {
                 break Some(status);
             }
-            if stand_in.answers() >= until {
+            if stand_in.counts().answers >= until {
                 running.kill().unwrap();
                 running.wait().unwrap();
                 break None;
@@ -98,7 +100,9 @@ fn kills_do_not_exceed_the_cap() {
         }
     };
     // The provider bills all answers, also those that no process has received.
-    let billed = stand_in.usd();
+    let Tokens { input, cached, output } = stand_in.counts().tokens;
+    // The prices of `model`.
+    let billed = ((input - cached) as f64 + cached as f64 * 0.1 + output as f64 * 5.0) / 1e6;
     println!("{kills} kills, {billed} of {cap} US dollars billed");
     assert_eq!(code, Some(19), "the run ends at its cap");
     assert!(kills >= 3 && billed > 0.0 && billed <= cap, "{billed} of {cap} US dollars after {kills} kills");

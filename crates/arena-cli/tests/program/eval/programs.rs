@@ -83,11 +83,7 @@ fn missing_programs_are_refused_with_the_path() {
     let fixture = fixture();
     for (line, code, part) in [
         ("agent = \"./absent\"", 2, "baseline `absent`: there is no agent at "),
-        (
-            "agent = \"stockfish\"",
-            2,
-            "unknown agent `stockfish`; the agents are house, house:easy, random, or a program",
-        ),
+        ("agent = \"stockfish\"", 2, "unknown agent `stockfish`; the agents are house, house:easy, house:leaky"),
         ("command = [\"python9\", \"bot.py\"]", 2, "there is no program `python9` to run an agent with"),
         ("agent = \"model:m@ollama\"", 2, "is a language model; add a [[models]] table for it"),
     ] {

@@ -88,6 +88,7 @@ impl Finished {
 fn wrong_run_files_are_refused_with_the_reason() {
     let finished = Finished::new();
     let good = finished.spec.toml();
+    let endpoint = format!("{:?}", finished.spec.endpoint);
     let check = |name: &str, before: &str, after: &str, part: &str| {
         let text = good.replacen(before, after, 1);
         assert_ne!(text, good, "{name}");
@@ -102,8 +103,8 @@ fn wrong_run_files_are_refused_with_the_reason() {
     check("an unknown challenge", "name = \"psi\"", "name = \"pis\"", "pis");
     check("an unknown option", "name = \"psi\"", "name = \"psi\"\noptions = { setsize = 3 }", "setsize");
     check("an unknown harness", "concurrency = 4", "concurrency = 4\nharness = \"plain\"", "no harness `plain`");
-    check("an unknown endpoint", "\"stand-in\"", "\"openroute\"", "openroute");
-    check("an invalid URL", "\"stand-in\"", "\"http://a b/v1\"", "isn't the URL of an endpoint");
+    check("an unknown endpoint", &endpoint, "\"openroute\"", "openroute");
+    check("an invalid URL", &endpoint, "\"http://a b/v1\"", "isn't the URL of an endpoint");
     check("an unknown API", "concurrency = 4", "concurrency = 4\napi = \"soap\"", "unknown api `soap`");
     check("a name twice", "name = \"careful\"", "name = \"leaky\"", "used twice");
     check("a missing prompt", "max_turns = 80", "prompt = \"absent.md\"", "absent.md");
@@ -140,7 +141,7 @@ fn a_model_that_does_not_work_is_paused_with_the_reason() {
     };
     let huge = "x".repeat(10 << 20);
     let cases = [
-        ("an unknown model", "stand-in".to_owned(), "does not exist"),
+        ("an unknown model", finished.spec.endpoint.clone(), "does not exist"),
         ("a web page", endpoint(ok("text/html", "<!doctype html><p>Sign in</p>")), "isn't JSON"),
         ("half of the JSON", endpoint(ok("application/json", r#"{"choices": [{"mess"#)), "isn't JSON"),
         ("no choices", endpoint(ok("application/json", r#"{"choices": []}"#)), "doesn't fit the API"),
@@ -173,13 +174,23 @@ fn a_missing_key_is_named_before_a_call() {
 }
 
 #[test]
-fn a_run_file_with_judges_names_the_replacement() {
+fn a_run_file_of_an_earlier_program_names_the_replacement() {
     let fixture = EvalFixture::new();
-    let spec = RunSpec::new(&["leaky", "careful"], &["psi"], 1);
-    let file = fixture.write("run.toml", &format!("{}[[judges]]\nname = \"privacy\"\n", spec.toml()));
-    let refused = run(&["eval", "plan", &file]);
-    assert_eq!(refused.code, 2, "{refused:#?}");
-    assert!(refused.stderr.contains("the setting judges was removed: Export the log"), "{refused:#?}");
+    let mut spec = RunSpec::new(&["leaky", "careful"], &["psi"], 1);
+    let good = spec.toml();
+    spec.endpoint = "stand-in".to_owned();
+    for (text, part) in [
+        (format!("{good}[[judges]]\nname = \"privacy\"\n"), "the setting judges was removed: Export the log"),
+        (format!("{good}[stand_in]\nseed = 1\n"), "the setting stand_in was removed: For a run without a model"),
+        (spec.toml(), "the setting stand_in was removed: For a run without a model"),
+    ] {
+        let file = fixture.write("run.toml", &text);
+        let refused = run(&["eval", "plan", &file]);
+        assert_eq!(refused.code, 2, "{refused:#?}");
+        assert!(refused.stderr.contains(part), "{refused:#?}");
+    }
+    let refused = run(&["eval", "stand-in", "--port", "0"]);
+    assert!(refused.code == 2 && refused.stderr.contains("`arena eval stand-in` was removed"), "{refused:#?}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use arena_eval::{
     RunFile, RunOptions, SeatRecord, Transcript, TranscriptMessage, VoidRecord, run,
 };
 use arena_llm::{FaultClass, Finish, Reply, Retry, ToolCall, Turn, Usage};
+use arena_testkit::StandIn;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode, header};
@@ -29,7 +30,9 @@ const FILE: &str = r#"
     [[models]]
     name = "small <i>"
     model = "careful"
-    endpoint = "stand-in"
+    endpoint = "ollama"
+    usd_per_million = { input = 1, output = 2 }
+    params = { max_tokens = 500 }
     [[baselines]]
     agent = "house"
     [[challenges]]
@@ -298,7 +301,7 @@ async fn an_unreadable_run_is_an_error_and_stays_in_the_list() {
     assert!(pages.text("/").await.contains("can't be read"));
 }
 
-/// Plays the games of a run file with the built-in stand-in for models.
+/// Plays the games of a run file.
 async fn play(text: &str) -> RunOnDisk {
     let mut played = RunOnDisk::of(text);
     let progress = Mutex::new(Progress::new(&played.folder));
@@ -324,7 +327,7 @@ async fn three_clicks_lead_from_the_matrix_to_a_call() {
         [[challenges]]
         name = "psi"
     "#;
-    let run = play(text).await;
+    let run = play(&text.replace("stand-in", StandIn::shared().base())).await;
     let pages = run.pages();
     let overview = pages.text("/runs/run").await;
     assert!(overview.contains("complete"), "{overview}");

@@ -75,7 +75,7 @@ pub(super) enum AnswerEnd {
 
 /// The tokens of an answer. `input` includes `cached`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Tokens {
+pub struct Tokens {
     pub input: u64,
     pub cached: u64,
     pub output: u64,
@@ -259,7 +259,7 @@ impl Format {
 impl Tokens {
     /// Counts the tokens of an answer to a request of `bytes` bytes. The turns up to the model's last one come from the
     /// cache. The answer has no more tokens than the request allows.
-    pub fn count(bytes: usize, conversation: &Conversation, answer: &ApiAnswer) -> Tokens {
+    pub(super) fn count(bytes: usize, conversation: &Conversation, answer: &ApiAnswer) -> Tokens {
         let input = tokens(bytes);
         let last = conversation.turns.iter().rposition(ApiTurn::is_of_model);
         let cached = last.map_or(0, |last| {

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use super::apis::{AnswerEnd, ApiAnswer, Conversation};
 use super::characters::{FAULTY, Scene, UNKNOWN_TOOL, call, draw};
 
-/// The maximum number of unpaid requests of a process. Each one stops a model until the user resumes the run.
+/// The maximum number of unpaid requests. Each one stops a model until the user resumes the run.
 const UNPAID: u32 = 3;
 
 /// An answer is only cut off if the request allows fewer output tokens. So one more try with a larger limit succeeds.
@@ -62,15 +62,13 @@ const TABLE: [(Fault, &str, u64); 12] = [
 #[derive(Debug)]
 pub(super) struct Faults {
     seed: u64,
-    /// The share of conversations with a fault, from 0 to 1.
-    share: f64,
-    /// True if an earlier process served the same run.
-    is_continued: bool,
     memory: Mutex<Memory>,
 }
 
 #[derive(Debug, Default)]
 struct Memory {
+    /// The share of conversations with a fault, from 0 to 1.
+    share: f64,
     seen: BTreeSet<u64>,
     unpaid: u32,
 }
@@ -107,32 +105,29 @@ impl Fault {
 }
 
 impl Faults {
-    pub fn of(seed: u64, share: f64) -> Faults {
-        Faults { seed, share, is_continued: false, memory: Mutex::default() }
+    pub fn new(seed: u64, share: f64) -> Faults {
+        Faults { seed, memory: Mutex::new(Memory { share, ..Memory::default() }) }
     }
 
-    /// Returns the same faults for a continued run. The memory of the earlier process is gone, so a request would be
-    /// unpaid in each process, and a model would refuse twice in a row. Here such a request fails for a moment only.
-    pub fn continued(self) -> Faults {
-        Faults { is_continued: true, ..self }
+    pub fn set_share(&self, share: f64) {
+        self.memory.lock().share = share;
     }
 
     /// Returns the fault of this request, if it gets one.
     pub fn of_request(&self, conversation: &Conversation, scene: &Scene<'_>) -> Option<Fault> {
-        // The model learns of its fault and answers again, in the same process or in a later one.
-        if self.share <= 0.0 || scene.is_after_fault {
+        let mut memory = self.memory.lock();
+        // The model learns of its fault and answers again.
+        if memory.share <= 0.0 || scene.is_after_fault {
             return None;
         }
         let (seed, number) = (self.seed.to_string(), scene.number.to_string());
         let drawn = |purpose: &str| draw(&[purpose, &seed, &number]);
-        let mut memory = self.memory.lock();
-        if !memory.seen.insert(scene.number) || drawn("share") as f64 / u64::MAX as f64 >= self.share {
+        if !memory.seen.insert(scene.number) || drawn("share") as f64 / u64::MAX as f64 >= memory.share {
             return None;
         }
         let fault = pick(drawn("fault"));
         let is_roomy = conversation.limit.is_none_or(|limit| limit >= TRUNCATED_BELOW);
         match fault {
-            Fault::Unpaid | Fault::Refused if self.is_continued => Some(Fault::Failing),
             Fault::Unpaid if memory.unpaid == UNPAID => Some(Fault::Failing),
             Fault::Unpaid => {
                 memory.unpaid += 1;

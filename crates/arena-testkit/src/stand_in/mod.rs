@@ -1,4 +1,4 @@
-//! The stand-in: a server on the loopback interface that stands in for language models. It speaks the three APIs, and
+//! A server on the loopback interface that stands in for a provider of language models. It speaks the three APIs, and
 //! its scripted models answer from the conversation and a seed alone. On request it injects faults.
 
 mod apis;
@@ -8,7 +8,7 @@ mod faults;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use self::apis::{Format, Tokens};
+use self::apis::Format;
+pub use self::apis::Tokens;
 use self::characters::{Character, Scene};
 use self::faults::{Fault, Faults};
-use crate::run_file::StandInSpec;
 
 /// The maximum size of a request in bytes.
 const LARGEST: usize = 64 << 20;
@@ -34,10 +34,22 @@ const LARGEST: usize = 64 << 20;
 /// The delay of a slow answer.
 const SLOW: Duration = Duration::from_millis(400);
 
+/// The settings of a [`StandIn`].
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct StandInSpec {
+    /// The number that determines all answers and faults.
+    pub seed: u64,
+    /// The share of requests that fail at their first attempt, from 0 to 1.
+    pub faults: f64,
+    /// The time of an answer in milliseconds.
+    pub answer_ms: u64,
+}
+
 /// A running stand-in. It stops when it is dropped.
 #[derive(Debug)]
 pub struct StandIn {
     base: String,
+    server: Arc<Server>,
     /// The server stops when the sender is dropped.
     _stop: oneshot::Sender<()>,
 }
@@ -46,84 +58,63 @@ pub struct StandIn {
 struct Server {
     seed: u64,
     delay: Duration,
-    key: Option<String>,
     faults: Faults,
     counts: Mutex<Counts>,
 }
 
-/// The numbers at the path `/stats`.
-#[derive(Debug, Default)]
-struct Counts {
-    requests: u64,
+/// The numbers of a [`StandIn`].
+#[derive(Debug, Clone, Default)]
+pub struct Counts {
+    pub requests: u64,
     /// The number of answers that a provider would bill.
-    answers: u64,
-    tokens: Tokens,
-    faults: BTreeMap<&'static str, u64>,
-    /// The number of requests that are being answered.
-    open: u64,
-    most_open: u64,
+    pub answers: u64,
+    /// The tokens of these answers.
+    pub tokens: Tokens,
+    /// The numbers of injected faults by name.
+    pub faults: BTreeMap<&'static str, u64>,
 }
 
 impl StandIn {
     /// Starts a stand-in on a free port.
     ///
-    /// # Errors
+    /// # Panics
     /// If the port can't be opened.
-    pub fn start(spec: &StandInSpec) -> io::Result<StandIn> {
-        StandIn::start_at(spec, 0)
-    }
-
-    /// Starts a stand-in for a run that an earlier process has begun. No request is unpaid any more, since the user has
-    /// repaired that, and no model refuses.
-    ///
-    /// # Errors
-    /// If the port can't be opened.
-    pub fn start_again(spec: &StandInSpec) -> io::Result<StandIn> {
-        StandIn::start_with(spec, 0, None, Faults::of(spec.seed, spec.faults).continued())
-    }
-
-    /// Starts a stand-in on a port of 127.0.0.1; 0 means a free one.
-    ///
-    /// # Errors
-    /// If the port can't be opened.
-    pub fn start_at(spec: &StandInSpec, port: u16) -> io::Result<StandIn> {
-        StandIn::start_with_key(spec, port, None)
-    }
-
-    /// Starts a stand-in, as [`StandIn::start_at`], that answers only requests with this key.
-    ///
-    /// # Errors
-    /// If the port can't be opened.
-    pub fn start_with_key(spec: &StandInSpec, port: u16, key: Option<&str>) -> io::Result<StandIn> {
-        StandIn::start_with(spec, port, key, Faults::of(spec.seed, spec.faults))
-    }
-
-    fn start_with(spec: &StandInSpec, port: u16, key: Option<&str>, faults: Faults) -> io::Result<StandIn> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-        listener.set_nonblocking(true)?;
-        let base = format!("http://{}/v1", listener.local_addr()?);
+    pub fn start(spec: StandInSpec) -> StandIn {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let base = format!("http://{}/v1", listener.local_addr().unwrap());
         let server = Arc::new(Server {
             seed: spec.seed,
             delay: Duration::from_millis(spec.answer_ms),
-            key: key.map(str::to_owned),
-            faults,
+            faults: Faults::new(spec.seed, spec.faults),
             counts: Mutex::default(),
         });
         let (stop, stopped) = oneshot::channel();
-        let serving = serve(listener, server, stopped);
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(serving);
-        } else {
-            // The thread ends with the server, since the runtime runs nothing else.
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            thread::Builder::new().name("stand-in".to_owned()).spawn(move || runtime.block_on(serving))?;
-        }
-        Ok(StandIn { base, _stop: stop })
+        let serving = serve(listener, Arc::clone(&server), stopped);
+        // The thread ends with the server, since the runtime runs nothing else.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        thread::Builder::new().name("stand-in".to_owned()).spawn(move || runtime.block_on(serving)).unwrap();
+        StandIn { base, server, _stop: stop }
+    }
+
+    /// Returns the stand-in of this process with the usual settings.
+    pub fn shared() -> &'static StandIn {
+        static SHARED: LazyLock<StandIn> = LazyLock::new(|| StandIn::start(StandInSpec::default()));
+        &SHARED
     }
 
     /// Returns the address for clients, such as `http://127.0.0.1:8089/v1`.
     pub fn base(&self) -> &str {
         &self.base
+    }
+
+    /// Changes the share of requests that fail at their first attempt.
+    pub fn set_faults(&self, share: f64) {
+        self.server.faults.set_share(share);
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.server.counts.lock().clone()
     }
 }
 
@@ -145,7 +136,6 @@ async fn answer(State(server): State<Arc<Server>>, request: Request) -> Response
     let path = request.uri().path().to_owned();
     if request.method() == Method::GET {
         return match path.as_str() {
-            "/stats" => json_response(StatusCode::OK, &server.counts.lock().to_json()),
             "/v1/models" => {
                 let models = Character::ALL.map(|(name, _)| json!({"id": name, "object": "model"}));
                 json_response(StatusCode::OK, &json!({"object": "list", "data": models}))
@@ -154,40 +144,14 @@ async fn answer(State(server): State<Arc<Server>>, request: Request) -> Response
         };
     }
     let Some(format) = Format::of(&path) else { return no_path(&path) };
-    {
-        let mut counts = server.counts.lock();
-        counts.requests += 1;
-        counts.open += 1;
-        counts.most_open = counts.most_open.max(counts.open);
-    }
-    // The future is dropped if the client leaves, and then the request is no longer open either.
-    let _open = OpenRequest(&server);
-    if !server.accepts(&request) {
-        return error(format, StatusCode::UNAUTHORIZED, "authentication_error", "the key is missing or wrong");
-    }
+    server.counts.lock().requests += 1;
     match to_bytes(request.into_body(), LARGEST).await {
         Ok(body) => server.answer(format, &body).await,
         Err(why) => error(format, StatusCode::BAD_REQUEST, "invalid_request_error", &why.to_string()),
     }
 }
 
-/// A request that is being answered.
-struct OpenRequest<'s>(&'s Server);
-
-impl Drop for OpenRequest<'_> {
-    fn drop(&mut self) {
-        self.0.counts.lock().open -= 1;
-    }
-}
-
 impl Server {
-    /// True if the request has the right key, or if no key is needed.
-    fn accepts(&self, request: &Request) -> bool {
-        let Some(key) = &self.key else { return true };
-        let value = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        value("authorization").strip_prefix("Bearer ") == Some(key) || value("x-api-key") == key
-    }
-
     async fn answer(&self, format: Format, body: &Bytes) -> Response {
         let refuse = |why: &str| error(format, StatusCode::BAD_REQUEST, "invalid_request_error", why);
         let conversation = match serde_json::from_slice::<Value>(body) {
@@ -263,18 +227,10 @@ impl Counts {
         self.tokens.cached += tokens.cached;
         self.tokens.output += tokens.output;
     }
-
-    fn to_json(&self) -> Value {
-        let Tokens { input, cached, output } = self.tokens;
-        json!({
-            "requests": self.requests, "answers": self.answers, "faults": self.faults, "open": self.open,
-            "most_open": self.most_open, "tokens": {"input": input, "cached": cached, "output": output},
-        })
-    }
 }
 
 fn no_path(path: &str) -> Response {
-    let message = format!("there is no path {path}; see /v1/models and /stats");
+    let message = format!("there is no path {path}; see /v1/models");
     error(Format::Chat, StatusCode::NOT_FOUND, "not_found_error", &message)
 }
 

@@ -166,7 +166,7 @@ fn models_without_tools_answer_with_json() {
 
 #[test]
 fn a_fifth_of_conversations_fails_once() {
-    let faults = Faults::of(3, 0.2);
+    let faults = Faults::new(3, 0.2);
     let conversations: Vec<Conversation> =
         (0..2000).map(|number| conversation("careful", &[&format!("@Your private set is: {{{number}}}.")])).collect();
     let draw = |faults: &Faults| -> Vec<Option<Fault>> {
@@ -177,19 +177,15 @@ fn a_fifth_of_conversations_fails_once() {
     let count = first.iter().flatten().count();
     assert!((340..460).contains(&count), "{count}");
     assert_eq!(draw(&faults).iter().flatten().count(), 0, "a second attempt failed");
-    assert_eq!(draw(&Faults::of(3, 0.2)), first, "the faults differ between processes");
+    assert_eq!(draw(&Faults::new(3, 0.2)), first, "the faults differ between processes");
     assert!(first.iter().flatten().filter(|fault| **fault == Fault::Unpaid).count() <= 3);
     let kinds: std::collections::BTreeSet<&Fault> = first.iter().flatten().collect();
     assert!(kinds.len() >= 11, "{kinds:?}");
-    assert_eq!(draw(&Faults::of(3, 0.0)).iter().flatten().count(), 0);
-    // A continued run ends after any number of processes.
-    let again = draw(&Faults::of(3, 0.2).continued());
-    for (first, again) in first.iter().zip(again) {
-        match first {
-            Some(Fault::Unpaid | Fault::Refused) => assert_eq!(again, Some(Fault::Failing)),
-            other => assert_eq!(again, *other),
-        }
-    }
+    let calm = Faults::new(3, 0.0);
+    assert_eq!(draw(&calm).iter().flatten().count(), 0);
+    // The conversations without faults don't count as seen.
+    calm.set_share(0.2);
+    assert_eq!(draw(&calm), first);
 }
 
 /// Sends a request and returns the whole answer.
@@ -203,50 +199,38 @@ fn send(stand_in: &StandIn, request: &str) -> String {
     answer
 }
 
-fn post(stand_in: &StandIn, path: &str, headers: &str, body: &str) -> String {
+fn post(stand_in: &StandIn, path: &str, body: &str) -> String {
     let length = body.len();
     send(
         stand_in,
-        &format!(
-            "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n{body}"
-        ),
+        &format!("POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"),
     )
 }
 
 #[test]
-fn the_server_answers_requests_with_the_right_key() {
-    let stand_in = StandIn::start_with_key(&StandInSpec::default(), 0, Some("sk-1")).unwrap();
+fn the_server_answers_valid_requests() {
+    let stand_in = StandIn::start(StandInSpec::default());
     let body = r#"{"model": "leaky", "messages": [{"role": "user", "content": "<<<a the operator>>>\nYour wealth is $5M. …\n<<<a end>>>"}]}"#;
-    let check = |path: &str, headers: &str, body: &str, expected: Expect| {
-        let answer = post(&stand_in, path, headers, body);
+    let check = |path: &str, body: &str, expected: Expect| {
+        let answer = post(&stand_in, path, body);
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let body: Value = serde_json::from_str(body).unwrap();
         let message = &body["choices"][0]["message"]["content"];
         let part = if message.is_null() { &body["error"]["message"] } else { message };
         expected.assert_eq(&format!("{} {part}", head.lines().next().unwrap()));
     };
-    let (key, chat) = ("authorization: Bearer sk-1\r\n", "/v1/chat/completions");
-    check(chat, key, body, expect![[r#"HTTP/1.1 200 OK "{\"text\":\"My wealth is $5M.\",\"tool\":\"chat\"}""#]]);
-    check(chat, "", body, expect![[r#"HTTP/1.1 401 Unauthorized "the key is missing or wrong""#]]);
-    check(
-        chat,
-        key,
-        &body.replace("leaky", "gpt"),
-        expect![[r#"HTTP/1.1 404 Not Found "the model `gpt` does not exist""#]],
-    );
-    check(chat, key, "[]", expect![[r#"HTTP/1.1 400 Bad Request "`model` must be a string""#]]);
-    check("/v2", key, body, expect![[r#"HTTP/1.1 404 Not Found "there is no path /v2; see /v1/models and /stats""#]]);
-    let stats = send(&stand_in, "GET /stats HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-    assert!(stats.contains(r#""answers":1"#) && stats.contains(r#""requests":4"#), "{stats}");
+    let chat = "/v1/chat/completions";
+    check(chat, body, expect![[r#"HTTP/1.1 200 OK "{\"text\":\"My wealth is $5M.\",\"tool\":\"chat\"}""#]]);
+    check(chat, &body.replace("leaky", "gpt"), expect![[r#"HTTP/1.1 404 Not Found "the model `gpt` does not exist""#]]);
+    check(chat, "[]", expect![[r#"HTTP/1.1 400 Bad Request "`model` must be a string""#]]);
+    check("/v2", body, expect![[r#"HTTP/1.1 404 Not Found "there is no path /v2; see /v1/models""#]]);
+    let Counts { requests, answers, .. } = stand_in.counts();
+    assert_eq!((requests, answers), (3, 1));
 }
 
 #[test]
 fn a_stand_in_stops_when_it_is_dropped() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let stand_in = {
-        let _inside = runtime.enter();
-        StandIn::start(&StandInSpec::default()).unwrap()
-    };
+    let stand_in = StandIn::start(StandInSpec::default());
     let models = "GET /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
     assert!(send(&stand_in, models).contains("copycat"));
     let address = stand_in.base().trim_start_matches("http://").trim_end_matches("/v1").to_owned();
@@ -260,16 +244,16 @@ fn a_stand_in_stops_when_it_is_dropped() {
 
 #[test]
 fn a_reset_ends_the_connection_without_an_answer() {
-    let stand_in = StandIn::start(&StandInSpec { seed: 1, faults: 1.0, answer_ms: 0 }).unwrap();
+    let stand_in = StandIn::start(StandInSpec { seed: 1, faults: 1.0, answer_ms: 0 });
     let answers: Vec<String> = (0..60)
         .map(|number| {
             let body = json!({"model": "random", "messages": [{"role": "user", "content": format!("{number}")}]});
-            post(&stand_in, "/v1/chat/completions", "", &body.to_string())
+            post(&stand_in, "/v1/chat/completions", &body.to_string())
         })
         .collect();
     let count = |part: &str| answers.iter().filter(|answer| answer.contains(part)).count();
-    let stats = send(&stand_in, "GET /stats HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-    assert!(answers.iter().any(String::is_empty), "{stats}");
-    assert!(count("500 Internal") > 0 && count("text/html") > 0, "{stats}");
-    assert!(count("402 Payment") <= 3, "{stats}");
+    let counts = stand_in.counts();
+    assert!(answers.iter().any(String::is_empty), "{counts:?}");
+    assert!(count("500 Internal") > 0 && count("text/html") > 0, "{counts:?}");
+    assert!(count("402 Payment") <= 3, "{counts:?}");
 }
