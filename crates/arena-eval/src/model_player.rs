@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arena_house::Step;
-use arena_llm::prompt::{self, Fence, Seating, Want};
+use arena_llm::prompt::{self, Fence};
 use arena_llm::{
-    Api, Bound, Budget, CallResult, Client, Endpoint, Exceeded, Fault, FaultClass, Finish, History, Pacer, Params,
-    Prices, Question, Reply, Retry, Spent, Tool, Turn, Usage, ask, request_bytes,
+    Api, Bound, Budget, Client, Decision, Endpoint, Exceeded, Fault, FaultClass, ModelStop, Pacer, Params, Prices,
+    Reply, Retry, SeatModel, SeatRules, Spent, StopCause, UnusableAnswers, ask, request_bytes,
 };
-use arena_model::{ChallengeMetadata, Method, Seed, hex};
+use arena_model::{Seed, hex};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
@@ -22,14 +22,11 @@ use tokio::sync::Semaphore;
 use crate::calls::CallStore;
 use crate::harness::Harness;
 use crate::player::{Answer, Answering, Halt, Heard, Player, SeatEnd, StepResult};
-use crate::table::{PostedMessage, is_public_state, is_world_state};
+use crate::table::PostedMessage;
 use crate::{CallLine, CallRecord, Cause, Measured, now};
 
 /// The number of output tokens that a call without a limit reserves.
 const USUAL_OUTPUT: u64 = 4096;
-
-/// The number of hexadecimal digits of a fence's mark.
-const MARK_DIGITS: usize = 12;
 
 /// The number of consecutive rejected requests after which a model is paused. One game alone may have a request that an
 /// endpoint rejects, such as a conversation that is too long for the model.
@@ -38,10 +35,6 @@ const MOST_REJECTED: u64 = 3;
 /// The remedy of a request that is too long for the model.
 const TOO_LONG: &str = "; lower history_tokens in the model's harness and resume with --accept-changed; without a change, \
                         the request isn't sent again";
-
-/// The turn that reminds a model of its game.
-const REMINDER: &str = "The game waits for your action, and no other player has anything to do. Act now by calling a \
-                        tool of the rules, or send a message.";
 
 /// The parts of a run that all players share.
 pub(crate) struct RunContext {
@@ -125,41 +118,6 @@ impl SharedModel {
     }
 }
 
-/// The rules of a challenge as models receive them.
-pub(crate) struct ChallengeRules {
-    title: String,
-    rules: String,
-    methods: Vec<Method>,
-    players: usize,
-    tools: Vec<Tool>,
-    tools_text: String,
-}
-
-impl ChallengeRules {
-    pub(crate) fn of(metadata: &ChallengeMetadata) -> ChallengeRules {
-        let tools = prompt::tools(&metadata.methods);
-        ChallengeRules {
-            title: metadata.name.clone(),
-            rules: metadata.prompt.clone(),
-            methods: metadata.methods.clone(),
-            players: metadata.players,
-            tools_text: serde_json::to_string(&tools).unwrap_or_default(),
-            tools,
-        }
-    }
-
-    fn seating<'s>(&'s self, names: &'s [String], seat: usize) -> Seating<'s> {
-        Seating {
-            challenge: &self.title,
-            rules: &self.rules,
-            methods: &self.methods,
-            players: self.players,
-            names,
-            you: &names[seat],
-        }
-    }
-}
-
 pub(crate) struct ModelSeat {
     pub(crate) agent: String,
     /// The id of the game.
@@ -168,46 +126,26 @@ pub(crate) struct ModelSeat {
     pub(crate) seed: Seed,
 }
 
+/// A model at a seat of a game.
 pub(crate) struct ModelPlayer {
+    rules: Arc<SeatRules>,
+    fence: Fence,
+    /// The conversation, from the first answer on.
+    seat: Option<SeatModel>,
+    /// The number of messages of the table that the model has received.
+    read: usize,
+    calls: SeatCalls,
+}
+
+/// The calls of a model at a seat.
+struct SeatCalls {
     context: Arc<RunContext>,
     model: Arc<SharedModel>,
     harness: Arc<Harness>,
-    rules: Arc<ChallengeRules>,
     agent: String,
     game: String,
     seat: usize,
-    /// The mark of the fence around messages of others.
-    mark: String,
-    /// The system prompt; empty before the first answer.
-    system: String,
-    history: History,
-    /// The number of messages of the table that the model has received.
-    read: usize,
-    pending: Option<Pending>,
-    /// The number of consecutive invalid answers.
-    invalid: u32,
-    /// The number of consecutive refusals.
-    refused: u32,
     measured: Measured,
-}
-
-/// An answer whose steps are being taken.
-struct Pending {
-    reply: Reply,
-    outcomes: Vec<CallOutcome>,
-}
-
-/// The result of a tool call, as far as it is known before the steps are taken.
-enum CallOutcome {
-    Step,
-    Done,
-    Wrong(String),
-}
-
-/// The result of a request for an answer.
-enum Asked {
-    Answered(Reply),
-    Ended(SeatEnd),
 }
 
 impl ModelPlayer {
@@ -215,159 +153,83 @@ impl ModelPlayer {
         context: &Arc<RunContext>,
         model: &Arc<SharedModel>,
         harness: &Arc<Harness>,
-        rules: &Arc<ChallengeRules>,
+        rules: &Arc<SeatRules>,
         at: ModelSeat,
     ) -> ModelPlayer {
         let ModelSeat { agent, game, seat, seed } = at;
-        let mark = hex::encode(&seed.derive(&format!("eval/fence/{seat}")).0)[..MARK_DIGITS].to_owned();
         ModelPlayer {
-            context: Arc::clone(context),
-            model: Arc::clone(model),
-            harness: Arc::clone(harness),
             rules: Arc::clone(rules),
-            agent,
-            game,
-            seat,
-            mark,
-            system: String::new(),
-            history: History::of(harness.history_tokens),
+            fence: Fence::of_random(&hex::encode(&seed.derive(&format!("eval/fence/{seat}")).0)),
+            seat: None,
             read: 0,
-            pending: None,
-            invalid: 0,
-            refused: 0,
-            measured: Measured::default(),
+            calls: SeatCalls {
+                context: Arc::clone(context),
+                model: Arc::clone(model),
+                harness: Arc::clone(harness),
+                agent,
+                game,
+                seat,
+                measured: Measured::default(),
+            },
         }
     }
 
     async fn next(&mut self, heard: Heard<'_>) -> Result<Answer, Halt> {
-        let names = heard.table.names();
-        if self.system.is_empty() {
-            self.system = self.harness.system(&self.rules.seating(names, self.seat), &self.mark);
-        }
-        self.hear(heard);
-        loop {
-            let reply = match self.ask().await? {
-                Asked::Answered(reply) => reply,
-                Asked::Ended(end) => return Ok(Answer::Ended(end)),
-            };
-            if let Some(answer) = self.read_reply(reply, names) {
-                return Ok(answer);
-            }
-            if let Some(end) = self.check_invalid() {
-                return Ok(Answer::Ended(end));
-            }
-            self.tell(names, &[], "");
-        }
-    }
-
-    /// Adds the new messages to the conversation.
-    fn hear(&mut self, heard: Heard<'_>) {
-        let Heard { table, seat, is_reminded } = heard;
+        let Heard { table, seat: number, is_reminded } = heard;
+        let ModelPlayer { rules, fence, seat, read, calls } = self;
+        let seat = seat.get_or_insert_with(|| {
+            let (names, harness) = (table.names(), &calls.harness);
+            SeatModel::new(Arc::clone(rules), names, &names[number], fence.clone(), harness.policy())
+                .with_system(|seating, fence| harness.system(seating, fence))
+        });
         let is_news = |posted: &&PostedMessage| {
-            let PostedMessage { message, .. } = posted;
-            table.seat_of(&message.from) != Some(seat)
-                && table.is_readable(posted, seat)
-                && !is_public_state(&message.content)
+            table.seat_of(&posted.message.from) != Some(number) && table.is_readable(posted, number)
         };
-        let news: Vec<&PostedMessage> = table.messages()[self.read..].iter().filter(is_news).collect();
-        self.read = table.messages().len();
-        // Of several states of a game, only the last is current.
-        let last_state = news.iter().rposition(|posted| is_world_state(&posted.message.content));
-        let is_current = |(place, posted): &(usize, &&PostedMessage)| {
-            last_state.is_none_or(|last| *place >= last) || !is_world_state(&posted.message.content)
-        };
-        let messages: Vec<prompt::Heard<'_>> = news
+        let news: Vec<prompt::Heard<'_>> = table.messages()[*read..]
             .iter()
-            .enumerate()
-            .filter(is_current)
-            .map(|(_, posted)| prompt::Heard {
+            .filter(is_news)
+            .map(|posted| prompt::Heard {
                 from: table.name_of(&posted.message.from),
                 to: posted.message.to.as_ref().map(|to| table.name_of(to)),
                 content: &posted.message.content,
             })
             .collect();
-        self.tell(table.names(), &messages, if is_reminded { REMINDER } else { "" });
-    }
-
-    /// Adds a turn with messages and a remark to the conversation, unless it would be empty.
-    fn tell(&mut self, names: &[String], messages: &[prompt::Heard<'_>], remark: &str) {
-        let seating = self.rules.seating(names, self.seat);
-        let mut text = prompt::news(&seating, &Fence::of(&self.mark), messages, self.history.turns());
-        if !remark.is_empty() {
-            if !text.is_empty() && !text.ends_with('\n') {
-                text.push('\n');
-            }
-            text += remark;
-        }
-        if !text.is_empty() {
-            self.history.push(Turn::Told(text), messages.iter().any(|message| message.from == "operator"));
-        }
-    }
-
-    /// Requests an answer that isn't truncated, refused or late.
-    async fn ask(&mut self) -> Result<Asked, Halt> {
-        let mut limit = None;
+        *read = table.messages().len();
+        seat.hear(&news, is_reminded);
         loop {
-            let record = match self.call(limit).await? {
-                Ok(record) => record,
-                Err(end) => return Ok(Asked::Ended(end)),
+            let (reply, counted) = match calls.call(seat).await? {
+                Ok(answered) => answered,
+                Err(end) => return Ok(Answer::Ended(end)),
             };
-            let ms = record.ms.saturating_sub(record.first_byte_ms);
-            if let Some(most) = self.harness.turn_seconds.filter(|most| ms > most.saturating_mul(1000)) {
-                let detail = format!("an answer took longer than {most} s");
-                return Ok(Asked::Ended(SeatEnd::new(Cause::Timeout, detail)));
-            }
-            match record.reply.finish {
-                Finish::Done => {
-                    self.refused = 0;
-                    return Ok(Asked::Answered(record.reply));
+            match seat.take(reply, counted) {
+                Decision::Act { steps, waits } => {
+                    return Ok(Answer::Steps { steps, waits, call: Some(calls.measured.calls) });
                 }
-                Finish::Length => {
-                    self.measured.truncated += 1;
-                    if limit.is_some() || self.harness.truncated_retry.is_none() {
-                        let detail = "an answer was cut off at the limit of output tokens";
-                        return Ok(Asked::Ended(SeatEnd::new(Cause::Truncated, detail)));
-                    }
-                    limit = self.harness.truncated_retry;
-                }
-                Finish::Refused => {
-                    self.measured.refusals += 1;
-                    self.refused += 1;
-                    if self.refused >= self.harness.max_refused {
-                        let detail = format!("the model refused {} times in a row", self.refused);
-                        return Ok(Asked::Ended(SeatEnd::new(Cause::Refused, detail)));
-                    }
-                }
+                Decision::AskAgain => {}
+                Decision::Stop(stop) => return Ok(Answer::Ended(end_of(stop))),
             }
         }
     }
+}
 
-    /// Returns the answer to the conversation so far, from the store or from the endpoint. The inner error is the end
-    /// of a seat that has reached a limit. `max_tokens` replaces the limit of output tokens.
-    async fn call(&mut self, max_tokens: Option<u64>) -> Result<Result<Box<CallRecord>, SeatEnd>, Halt> {
+impl SeatCalls {
+    /// Returns the answer to the conversation so far, from the store or from the endpoint, and the size of the request if
+    /// its tokens were counted. The inner error is the end of a seat that has reached a limit.
+    async fn call(&mut self, seat: &mut SeatModel) -> Result<Result<(Reply, Option<usize>), SeatEnd>, Halt> {
         let number = self.measured.calls + 1;
         let most_turns = self.harness.max_turns;
         if number > most_turns {
             let detail = format!("the model gave {most_turns} answers, the most that the harness allows");
             return Ok(Err(SeatEnd::new(Cause::Limit, detail)));
         }
-        self.history.shorten(self.system.len() + self.rules.tools_text.len());
+        seat.prepare();
         let mut params = Cow::Borrowed(&self.model.params);
-        if let Some(limit) = max_tokens {
+        if let Some(limit) = self.harness.truncated_retry.filter(|_| seat.is_truncated()) {
             params.to_mut().set_output_limit(limit);
         }
         let endpoint = &self.model.endpoint;
-        let body = request_bytes(
-            endpoint.api(),
-            endpoint.tool_use(),
-            &Question {
-                model: &self.model.model,
-                system: &self.system,
-                tools: &self.rules.tools,
-                turns: self.history.turns(),
-                params: &params,
-            },
-        );
+        let question = seat.question(&self.model.model, &params);
+        let body = request_bytes(endpoint.api(), endpoint.tool_use(), &question);
         let limit = params.output_limit();
         let bound = Bound::of(&body, limit.unwrap_or(USUAL_OUTPUT), self.model.prices.as_ref());
         if let Some(cap) = self.context.usd_per_seat
@@ -383,27 +245,29 @@ impl ModelPlayer {
                 self.context.counts.cached.fetch_add(1, Ordering::Relaxed);
                 record
             }
-            Some(CallLine::Text { .. }) | None => self.send(key, number, &body, &bound, limit.is_some()).await?,
+            Some(CallLine::Text { .. }) | None => self.send(seat, key, number, &body, &bound, limit.is_some()).await?,
         };
-        let usage = record.reply.usage;
-        if record.reported.is_none() {
-            self.history.learn(record.request_bytes, usage.input);
-        }
         let measured = &mut self.measured;
         measured.calls = number;
         measured.retries += record.retries.len() as u32;
-        measured.usage += usage;
+        measured.usage += record.reply.usage;
         measured.ms += record.ms;
         if let Some(usd) = record.usd {
             *measured.usd.get_or_insert(0.0) += usd;
         }
-        Ok(Ok(record))
+        let ms = record.ms.saturating_sub(record.first_byte_ms);
+        if let Some(most) = self.harness.turn_seconds.filter(|most| ms > most.saturating_mul(1000)) {
+            return Ok(Err(SeatEnd::new(Cause::Timeout, format!("an answer took longer than {most} s"))));
+        }
+        let counted = record.reported.is_none().then_some(record.request_bytes);
+        Ok(Ok((record.reply, counted)))
     }
 
     /// Sends a request, and stores its answer before the game uses it. If the request limits its output, `is_bounded`, an
     /// endpoint's numbers above the bound aren't believed.
     async fn send(
         &self,
+        seat: &SeatModel,
         key: String,
         number: u32,
         body: &[u8],
@@ -421,7 +285,7 @@ impl ModelPlayer {
             });
         }
         let believe = |usage| if is_bounded { bound.believe(usage, model.prices.as_ref()) } else { usage };
-        let failed = |usage| Spent { calls: 0, ..self.spent_on(believe(usage)) };
+        let failed = |usage| Spent { calls: 0, ..Spent::of_call(believe(usage), model.prices.as_ref()) };
         let mut retries: Vec<Retry> = Vec::new();
         let (mut received, reservation) = loop {
             self.check()?;
@@ -477,9 +341,6 @@ impl ModelPlayer {
         let usage = believe(counted);
         received.reply.usage = usage;
         let usd = model.prices.as_ref().map(|prices| prices.cost(&usage));
-        let turns = self.history.turns();
-        // Earlier calls of the seat have the earlier turns.
-        let fresh = turns.iter().rposition(|turn| turn.reply().is_some()).map_or(0, |last| last + 1);
         let record = Box::new(CallRecord {
             key,
             game: self.game.clone(),
@@ -488,9 +349,9 @@ impl ModelPlayer {
             agent: self.agent.clone(),
             model: model.model.clone(),
             harness: self.harness.sha256.clone(),
-            system: context.calls.add_text(&self.system).map_err(broken)?,
-            tools: context.calls.add_text(&self.rules.tools_text).map_err(broken)?,
-            new: turns[fresh..].to_vec(),
+            system: context.calls.add_text(seat.system()).map_err(broken)?,
+            tools: context.calls.add_text(seat.rules().tools_text()).map_err(broken)?,
+            new: seat.new_turns().to_vec(),
             reply: received.reply,
             reported: (usage != counted).then_some(counted),
             usd,
@@ -502,7 +363,7 @@ impl ModelPlayer {
         });
         let line = CallLine::Call(record);
         let added = context.calls.add(&line).map_err(broken);
-        reservation.settle(self.spent_on(usage));
+        reservation.settle(Spent::of_call(usage, model.prices.as_ref()));
         added?;
         context.counts.sent.fetch_add(1, Ordering::Relaxed);
         model.sent.fetch_add(1, Ordering::Relaxed);
@@ -512,97 +373,12 @@ impl ModelPlayer {
         }
     }
 
-    fn spent_on(&self, usage: Usage) -> Spent {
-        Spent { calls: 1, usage, usd: self.model.prices.as_ref().map_or(0.0, |prices| prices.cost(&usage)) }
-    }
-
     /// Returns an error if no more calls of the model may be sent.
     fn check(&self) -> Result<(), Halt> {
         if self.context.is_stopping.load(Ordering::Relaxed) {
             return Err(Halt::Stopped);
         }
         self.model.check()
-    }
-
-    /// Reads the steps of an answer. Returns `None` for an invalid answer, which the conversation then shows.
-    fn read_reply(&mut self, reply: Reply, names: &[String]) -> Option<Answer> {
-        let (mut steps, mut outcomes, mut waits) = (Vec::new(), Vec::new(), false);
-        let seating = self.rules.seating(names, self.seat);
-        for call in &reply.calls {
-            outcomes.push(match Want::read(&seating, call) {
-                Ok(Want::Act(method, content)) => {
-                    steps.push(Step::Act { method, content });
-                    CallOutcome::Step
-                }
-                Ok(Want::Say(content, to)) => {
-                    steps.push(Step::Say { content, to });
-                    CallOutcome::Step
-                }
-                Ok(Want::Wait) => {
-                    waits = true;
-                    CallOutcome::Done
-                }
-                Err(wrong) => CallOutcome::Wrong(wrong),
-            });
-        }
-        let is_clean = !outcomes.iter().any(|outcome| matches!(outcome, CallOutcome::Wrong(_)));
-        let pending = Pending { reply, outcomes };
-        if steps.is_empty() {
-            self.conclude(pending, &[]);
-            if !waits {
-                return None;
-            }
-        } else {
-            self.pending = Some(pending);
-        }
-        Some(Answer::Steps { steps, waits: waits && is_clean, call: Some(self.measured.calls) })
-    }
-
-    /// Adds an answer and its results to the conversation, and counts invalid answers.
-    fn conclude(&mut self, pending: Pending, results: &[StepResult]) {
-        let Pending { reply, outcomes } = pending;
-        let mut results = results.iter();
-        let mut is_valid = false;
-        let told: Vec<CallResult> = reply
-            .calls
-            .iter()
-            .zip(outcomes)
-            .map(|(call, outcome)| {
-                let refusal = match outcome {
-                    CallOutcome::Step => results.next().and_then(|result| result.as_ref().err().cloned()),
-                    CallOutcome::Done => None,
-                    CallOutcome::Wrong(wrong) => Some(wrong),
-                };
-                is_valid |= refusal.is_none();
-                let is_error = refusal.is_some();
-                let text = refusal.map_or_else(|| "done".to_owned(), |why| format!("refused: {why}"));
-                CallResult { id: call.id.clone(), text, is_error }
-            })
-            .collect();
-        if is_valid {
-            self.invalid = 0;
-        } else {
-            self.invalid += 1;
-            self.measured.invalid += 1;
-        }
-        self.history.push(Turn::Answered(reply), false);
-        if !told.is_empty() {
-            self.history.push(Turn::Results(told), false);
-        }
-    }
-
-    /// Returns the end of a seat with too many invalid answers.
-    fn check_invalid(&self) -> Option<SeatEnd> {
-        if self.invalid == 0 || self.invalid < self.harness.max_invalid {
-            return None;
-        }
-        let last = match self.history.turns().last() {
-            Some(Turn::Results(results)) => {
-                results.last().map_or_else(String::new, |result| format!("; the last one was {}", result.text))
-            }
-            _ => "; the last one called no tool".to_owned(),
-        };
-        Some(SeatEnd::new(Cause::Invalid, format!("{} invalid answers in a row{last}", self.invalid)))
     }
 }
 
@@ -612,15 +388,23 @@ impl Player for ModelPlayer {
     }
 
     fn learn(&mut self, _steps: &[Step], results: &[StepResult]) -> Option<SeatEnd> {
-        if let Some(pending) = self.pending.take() {
-            self.conclude(pending, results);
-        }
-        self.check_invalid()
+        self.seat.as_mut()?.learn(results).map(end_of)
     }
 
     fn measured(&self) -> Measured {
-        self.measured
+        let UnusableAnswers { invalid, refused, truncated } =
+            self.seat.as_ref().map(SeatModel::unusable).unwrap_or_default();
+        Measured { invalid, refusals: refused, truncated, ..self.calls.measured }
     }
+}
+
+fn end_of(ModelStop { cause, detail }: ModelStop) -> SeatEnd {
+    let cause = match cause {
+        StopCause::Invalid => Cause::Invalid,
+        StopCause::Refused => Cause::Refused,
+        StopCause::Truncated => Cause::Truncated,
+    };
+    SeatEnd::new(cause, detail)
 }
 
 /// Returns the key of a call: the SHA-256 over the endpoint, the API, the request and the text of the sample, in
@@ -794,7 +578,7 @@ mod tests {
         let challenge = arena_games::challenge("psi", &Map::new()).unwrap().unwrap();
         let options = challenge.resolve(&Map::new()).unwrap();
         let harness = Arc::new(Harness::of(&setting.harness, None).unwrap());
-        let rules = Arc::new(ChallengeRules::of(challenge.metadata()));
+        let rules = Arc::new(SeatRules::of(challenge.metadata()));
         let seed = Seed::from_number(7);
         let at = ModelSeat { agent: "small".to_owned(), game: "0123456789ab".to_owned(), seat: 0, seed: seed.clone() };
         let house = EvalAgentKind::House { strength: Strength::Normal };

@@ -88,7 +88,7 @@ pub struct BudgetSpec {
 impl BudgetSpec {
     /// Returns the caps of all calls together.
     pub(crate) fn caps(&self) -> Caps {
-        Caps { usd: self.usd, tokens: self.tokens }
+        Caps { usd: self.usd, tokens: self.tokens, calls: None }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use arena_llm::{ANSWER_SECONDS, Budget, Client, Endpoint, EndpointError, Key, Pacer, Timeouts, ToolUse};
+use arena_llm::{ANSWER_SECONDS, Budget, Client, Endpoint, EndpointError, Key, Pacer, SeatRules, Timeouts, ToolUse};
 use arena_model::{ChallengeType, Seed};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -15,7 +15,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::game::{FinishedGame, GameLabel, play};
 use crate::harness::Harness;
-use crate::model_player::{CallCounts, ChallengeRules, ModelPlayer, ModelSeat, RunContext, SharedModel};
+use crate::model_player::{CallCounts, ModelPlayer, ModelSeat, RunContext, SharedModel};
 use crate::player::{Halt, HousePlayer, Player};
 use crate::program::ProgramAgent;
 use crate::program_player::ProgramPlayer;
@@ -135,7 +135,7 @@ struct SharedChallenge {
     label: String,
     challenge: Arc<dyn ChallengeType>,
     options: Value,
-    rules: Arc<ChallengeRules>,
+    rules: Arc<SeatRules>,
 }
 
 struct GivenUp {
@@ -240,7 +240,7 @@ impl Runner {
                 label: planned.label.clone(),
                 challenge: Arc::clone(&planned.challenge),
                 options: planned.options.clone(),
-                rules: Arc::new(ChallengeRules::of(&metadata)),
+                rules: Arc::new(SeatRules::of(&metadata)),
             })
         });
         let calls = folder.calls();
@@ -536,7 +536,8 @@ fn connect(
     stand_in: Option<&str>,
     has_key: bool,
 ) -> Result<Endpoint, EndpointError> {
-    let key = address.key_env.as_deref().filter(|_| has_key).map(Key::from_env).transpose()?;
+    let key = address.key_env.as_deref().filter(|_| has_key);
+    let key = key.map(|name| Key::from_env(name, &address.base)).transpose()?;
     // A stand-in that isn't started is never called.
     let base = if address.base == STAND_IN { stand_in.unwrap_or("http://127.0.0.1:9/v1") } else { &address.base };
     let tool_use = match spec.tools {

@@ -19,6 +19,7 @@ mod tests;
 use arena_model::{ChallengeMetadata, ChallengeType, MethodForm, Seed, SeedRng};
 use arena_wire::Message;
 
+pub use arena_model::Step;
 pub use board::board_bot;
 pub use forms::FormBot;
 pub use match_bot::{MatchBot, number_of};
@@ -60,19 +61,6 @@ pub struct Heard<'h> {
     pub chat: &'h [Message],
     /// True if nothing was written for so long that the bot shouldn't wait for others. One call is enough.
     pub is_late: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    Say {
-        content: String,
-        /// The public name of the recipient; all players if `None`.
-        to: Option<String>,
-    },
-    Act {
-        method: String,
-        content: String,
-    },
 }
 
 /// A player of one seat in one session.

@@ -21,6 +21,7 @@ mod scoring;
 mod script;
 mod seed;
 mod session;
+mod step;
 mod telling;
 mod text;
 mod usage;
@@ -59,6 +60,7 @@ pub use session::{
     SessionPolicy, Status, Transition, UsageRefusal, act, announce, chat, fail_deadline, join, open, report_usage,
     wake,
 };
+pub use step::Step;
 pub use telling::{EndedGame, Said};
 pub use text::{printable, steers};
 pub use usage::{MOST_MS, MOST_REPORTS, MOST_TOKENS, MOST_USD, SeatUsage, UsageError, UsageReport, UsageTotal};

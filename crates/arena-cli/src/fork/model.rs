@@ -69,7 +69,7 @@ impl ForkModel {
     pub fn connect(address: &ModelAddress, table: &ForkTable, seat: usize) -> Result<ForkModel, Failure> {
         let usage = |why: String| Failure::new(Exit::Usage, why);
         let key = address.key().map_err(|error| match error {
-            EndpointError::NoKey(name) => usage(format!("{name} isn't set; set it to the key of {}", address.base)),
+            EndpointError::NoKey(name, _) => usage(format!("{name} isn't set; set it to the key of {}", address.base)),
             error => usage(error.to_string()),
         })?;
         let endpoint = Endpoint::new(address.api, &address.base, key).map_err(|error| usage(error.to_string()))?;
