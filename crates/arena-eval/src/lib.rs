@@ -13,9 +13,7 @@ mod harness;
 mod journal;
 mod model_player;
 mod plan;
-mod player;
 mod program;
-mod program_player;
 pub mod progress;
 mod record;
 pub mod report;
@@ -23,9 +21,9 @@ mod requests;
 mod run_file;
 pub mod runner;
 pub mod stand_in;
-mod table;
 
 pub use arena_llm::Spent;
+pub use arena_players::{Cause, GameEnd, Measured};
 pub use calls::CallStore;
 pub use estimate::{Estimate, estimate};
 pub use folder::{EvalFolder, EvalRun, FolderError};
@@ -34,8 +32,8 @@ pub use journal::now;
 pub use plan::{AGAIN, EvalAgent, EvalAgentKind, EvalPlan, PlanError, PlannedChallenge, PlannedGame, StoredFile};
 pub use progress::{ModelProgress, Progress};
 pub use record::{
-    CallLine, CallRecord, Cause, ChangeRecord, GameEnd, GameRecord, JournalLine, Measured, SeatRecord, Transcript,
-    TranscriptMessage, VERSION, VoidRecord,
+    CallLine, CallRecord, ChangeRecord, GameRecord, JournalLine, SeatRecord, Transcript, TranscriptMessage, VERSION,
+    VoidRecord,
 };
 pub use report::{Report, TextTable, report};
 pub use run_file::{

@@ -14,16 +14,15 @@ use arena_llm::{
     Api, Bound, Budget, Client, Decision, Endpoint, Exceeded, Fault, FaultClass, ModelStop, Pacer, Params, Prices,
     Reply, Retry, SeatModel, SeatRules, Spent, StopCause, UnusableAnswers, ask, request_bytes,
 };
-use arena_model::{Seed, hex};
+use arena_model::{ChatMessage, Seed, hex};
+use arena_players::{Answer, Answering, Cause, Halt, Heard, Measured, Player, SeatEnd, StepResult};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
 use crate::calls::CallStore;
 use crate::harness::Harness;
-use crate::player::{Answer, Answering, Halt, Heard, Player, SeatEnd, StepResult};
-use crate::table::PostedMessage;
-use crate::{CallLine, CallRecord, Cause, Measured, now};
+use crate::{CallLine, CallRecord, now};
 
 /// The number of output tokens that a call without a limit reserves.
 const USUAL_OUTPUT: u64 = 4096;
@@ -175,26 +174,26 @@ impl ModelPlayer {
     }
 
     async fn next(&mut self, heard: Heard<'_>) -> Result<Answer, Halt> {
-        let Heard { table, seat: number, is_reminded } = heard;
+        let Heard { session, seat: number, is_reminded, .. } = heard;
         let ModelPlayer { rules, fence, seat, read, calls } = self;
         let seat = seat.get_or_insert_with(|| {
-            let (names, harness) = (table.names(), &calls.harness);
-            SeatModel::new(Arc::clone(rules), names, &names[number], fence.clone(), harness.policy())
+            let (names, harness) = (session.names(), &calls.harness);
+            SeatModel::new(Arc::clone(rules), names, &names[number.0], fence.clone(), harness.policy())
                 .with_system(|seating, fence| harness.system(seating, fence))
         });
-        let is_news = |posted: &&PostedMessage| {
-            table.seat_of(&posted.message.from) != Some(number) && table.is_readable(posted, number)
+        let is_news = |message: &&ChatMessage| {
+            session.seat_of(&message.from) != Some(number) && session.is_readable(message, number)
         };
-        let news: Vec<prompt::Heard<'_>> = table.messages()[*read..]
+        let news: Vec<prompt::Heard<'_>> = session.messages()[*read..]
             .iter()
             .filter(is_news)
-            .map(|posted| prompt::Heard {
-                from: table.name_of(&posted.message.from),
-                to: posted.message.to.as_ref().map(|to| table.name_of(to)),
-                content: &posted.message.content,
+            .map(|message| prompt::Heard {
+                from: session.name_of(&message.from),
+                to: message.to.as_ref().map(|to| session.name_of(to)),
+                content: &message.content,
             })
             .collect();
-        *read = table.messages().len();
+        *read = session.messages().len();
         seat.hear(&news, is_reminded);
         loop {
             let (reply, counted) = match calls.call(seat).await? {
@@ -430,15 +429,14 @@ mod tests {
     use std::path::Path;
 
     use arena_house::Strength;
+    use arena_players::{BotKind, BotPlayer};
     use serde_json::{Map, Value, json};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
-    use crate::game::{FinishedGame, GameLabel, play};
-    use crate::player::HousePlayer;
-    use crate::table::Table;
-    use crate::{BudgetSpec, EvalAgentKind, GameEnd, HarnessSpec};
+    use crate::game::{FinishedGame, GameLabel, open, play};
+    use crate::{BudgetSpec, GameEnd, HarnessSpec};
 
     /// A scripted endpoint: the statuses and bodies of its answers, and the requests that it received.
     #[derive(Clone, Default)]
@@ -581,18 +579,18 @@ mod tests {
         let rules = Arc::new(SeatRules::of(challenge.metadata()));
         let seed = Seed::from_number(7);
         let at = ModelSeat { agent: "small".to_owned(), game: "0123456789ab".to_owned(), seat: 0, seed: seed.clone() };
-        let house = EvalAgentKind::House { strength: Strength::Normal };
-        let bot = HousePlayer::new(&house, &*challenge, &options, 1, &seed).unwrap();
+        let house = BotKind::House(Strength::Normal);
+        let bot = BotPlayer::new(house, &*challenge, &options, &seed.derive("eval/bot/1")).unwrap();
         let players: Vec<Box<dyn Player>> =
             vec![Box::new(ModelPlayer::new(&context, &model, &harness, &rules, at)), Box::new(bot)];
-        let table = Table::open(challenge, &options, 2, &seed).unwrap();
+        let session = open(&challenge, &options, 2, &seed).unwrap();
         let label = GameLabel {
             game: "0123456789ab".to_owned(),
             challenge: "psi".to_owned(),
             seed: 0,
             agents: vec!["small".to_owned(), "house".to_owned()],
         };
-        (play(&label, table, players).await, budget.spent())
+        (play(&label, session, players).await, budget.spent())
     }
 
     async fn ending(answers: Vec<(u16, Value)>, setting: Setting) -> (Cause, String, Measured) {

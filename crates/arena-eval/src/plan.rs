@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use arena_house::Strength;
 use arena_model::{ChallengeType, Seed, hex};
+use arena_players::BotKind;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -58,11 +59,7 @@ pub struct EvalAgent {
 pub enum EvalAgentKind {
     /// The model with this index in [`RunFile::models`].
     Model(usize),
-    /// The house bot of the challenge.
-    House {
-        strength: Strength,
-    },
-    Random,
+    Bot(BotKind),
     /// The program or URL of the baseline with this index in [`RunFile::baselines`].
     Program(usize),
 }
@@ -164,7 +161,7 @@ impl EvalPlan {
     pub fn model(&self, agent: usize) -> Option<&ModelSpec> {
         match self.agents.get(agent)?.kind {
             EvalAgentKind::Model(model) => self.file.models.get(model),
-            EvalAgentKind::House { .. } | EvalAgentKind::Random | EvalAgentKind::Program(_) => None,
+            EvalAgentKind::Bot(_) | EvalAgentKind::Program(_) => None,
         }
     }
 
@@ -215,7 +212,7 @@ fn challenge_key(label: &str) -> String {
 fn agent_key(agent: &EvalAgent, file: &RunFile) -> String {
     match agent.kind {
         EvalAgentKind::Model(model) => format!("model {}", file.models[model].name),
-        EvalAgentKind::House { .. } | EvalAgentKind::Random | EvalAgentKind::Program(_) => {
+        EvalAgentKind::Bot(_) | EvalAgentKind::Program(_) => {
             format!("baseline {}", agent.name)
         }
     }
@@ -362,7 +359,7 @@ fn check_challenges(challenges: &[PlannedChallenge]) -> Result<(), PlanError> {
 
 /// Checks that all bots among the baselines can play all challenges. Programs receive the messages of any challenge.
 fn check_baselines(agents: &[EvalAgent], challenges: &[PlannedChallenge]) -> Result<(), PlanError> {
-    let is_bot = |agent: &&EvalAgent| matches!(agent.kind, EvalAgentKind::House { .. } | EvalAgentKind::Random);
+    let is_bot = |agent: &&EvalAgent| matches!(agent.kind, EvalAgentKind::Bot(_));
     let Some(baseline) = agents.iter().find(is_bot) else { return Ok(()) };
     let lacks_bots = |at: &&PlannedChallenge| at.challenge.script().is_some() && at.challenge.forms().is_empty();
     match challenges.iter().find(lacks_bots) {
@@ -427,9 +424,9 @@ fn agents(file: &RunFile, harnesses: &BTreeMap<String, Harness>, programs: &[Str
 fn kind_of(at: usize, baseline: &BaselineSpec) -> EvalAgentKind {
     match baseline.agent.as_str() {
         _ if baseline.is_program() => EvalAgentKind::Program(at),
-        "random" => EvalAgentKind::Random,
-        "house:easy" => EvalAgentKind::House { strength: Strength::Easy },
-        _ => EvalAgentKind::House { strength: Strength::Normal },
+        "random" => EvalAgentKind::Bot(BotKind::Random),
+        "house:easy" => EvalAgentKind::Bot(BotKind::House(Strength::Easy)),
+        _ => EvalAgentKind::Bot(BotKind::House(Strength::Normal)),
     }
 }
 

@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::record::Cause;
+use crate::Cause;
 
 /// The address that stands for the built-in stand-in server.
 pub const STAND_IN: &str = "stand-in";

@@ -11,6 +11,7 @@ mod game;
 mod game_operator;
 pub mod hex;
 mod id;
+mod memory;
 mod message;
 mod operator;
 mod operator_game;
@@ -43,6 +44,7 @@ pub use game::{
 };
 pub use game_operator::{GameOperator, GameOptions, Hosted, TURN_MS_SETTING, one_action};
 pub use id::{IdError, InviteCode, Seat, SessionId, Timestamp, UserId};
+pub use memory::{MemorySession, is_public_state, is_world_state};
 pub use message::{Channel, ChatMessage, ContentHash, Draft, Party};
 pub use operator::{Operator, Rejection, Table};
 pub use operator_game::{ChallengeAction, ChallengeState, RefusedAction, SeenMessage};
