@@ -9,11 +9,9 @@ use arena_llm::{
     CallResult, Client, Endpoint, EndpointError, Finish, History, ModelAddress, Pacer, Params, Question, Reply, Tool,
     Turn, around, ask, request_bytes,
 };
-use arena_model::ChallengeMetadata;
-use tokio::runtime::Runtime;
+use arena_model::{ChallengeMetadata, ChatMessage, MemorySession, Seat};
+use arena_players::{Answer, Answering, Halt, Player, SeatEnd, StepResult};
 
-use super::players::{ForkAnswer, ForkPlayer};
-use super::table::ForkTable;
 use crate::client::random_hex;
 use crate::exit::{Exit, Failure};
 
@@ -38,7 +36,6 @@ pub struct ForkModel {
     endpoint: Endpoint,
     client: Client,
     pacer: Arc<Pacer>,
-    runtime: Runtime,
     metadata: ChallengeMetadata,
     names: Vec<String>,
     you: String,
@@ -66,29 +63,24 @@ impl ForkModel {
     ///
     /// # Errors
     /// If the model's key is missing.
-    pub fn connect(address: &ModelAddress, table: &ForkTable, seat: usize) -> Result<ForkModel, Failure> {
+    pub fn connect(address: &ModelAddress, session: &MemorySession, seat: Seat) -> Result<ForkModel, Failure> {
         let usage = |why: String| Failure::new(Exit::Usage, why);
         let key = address.key().map_err(|error| match error {
             EndpointError::NoKey(name, _) => usage(format!("{name} isn't set; set it to the key of {}", address.base)),
             error => usage(error.to_string()),
         })?;
         let endpoint = Endpoint::new(address.api, &address.base, key).map_err(|error| usage(error.to_string()))?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot start a client: {error}")))?;
-        let metadata = table.challenge().metadata_with(&table.session().facts.options).into_owned();
+        let metadata = session.challenge().metadata_with(&session.session().facts.options).into_owned();
         let fence = Fence::of(&random_hex()?[..MARK]);
         let mut model = ForkModel {
             model: address.model.clone(),
             endpoint,
             client: Client::new(),
             pacer: Pacer::new(1),
-            runtime,
             tools: prompt::tools(&metadata.methods),
             metadata,
-            names: table.names().to_vec(),
-            you: table.names()[seat].clone(),
+            names: session.names().to_vec(),
+            you: session.names()[seat.0].clone(),
             fence,
             system: String::new(),
             params: Params::default(),
@@ -114,16 +106,17 @@ impl ForkModel {
 
     /// Adds the new messages of other players and the operator to the conversation. Messages before the fork include
     /// the recorded ones of this seat, which the model takes over.
-    fn hear(&mut self, table: &ForkTable, seat: usize, is_reminded: bool) {
+    fn hear(&mut self, session: &MemorySession, seat: Seat, is_reminded: bool) {
         let is_past = self.history.turns().is_empty();
-        let news: Vec<(String, Option<String>, String)> = table.messages()[self.read..]
+        let is_own = |message: &ChatMessage| session.seat_of(&message.from) == Some(seat);
+        let news: Vec<(String, Option<String>, String)> = session.messages()[self.read..]
             .iter()
-            .filter(|message| table.is_readable(message, seat) && (is_past || !table.is_own(message, seat)))
+            .filter(|message| session.is_readable(message, seat) && (is_past || !is_own(message)))
             .map(|message| {
                 (message.from.to_string(), message.to.as_ref().map(ToString::to_string), message.content.clone())
             })
             .collect();
-        self.read = table.messages().len();
+        self.read = session.messages().len();
         let heard: Vec<Heard<'_>> =
             news.iter().map(|(from, to, content)| Heard { from, to: to.as_deref(), content }).collect();
         let mut text = prompt::news(&self.seating(), &self.fence, &heard, self.history.turns());
@@ -135,7 +128,7 @@ impl ForkModel {
         }
     }
 
-    fn ask(&mut self) -> Result<Reply, Failure> {
+    async fn ask(&mut self) -> Result<Reply, Halt> {
         self.history.shorten(around(&self.system, &self.tools));
         let question = Question {
             model: &self.model,
@@ -146,8 +139,7 @@ impl ForkModel {
         };
         let body = request_bytes(self.endpoint.api(), self.endpoint.tool_use(), &question);
         let mut on_retry = |_: &arena_llm::Retry| true;
-        let asked = ask(&self.client, &self.endpoint, &self.pacer, &body, PATIENCE, &mut on_retry);
-        match self.runtime.block_on(asked) {
+        match ask(&self.client, &self.endpoint, &self.pacer, &body, PATIENCE, &mut on_retry).await {
             Ok(received) => {
                 let usage = received.reply.usage;
                 if !usage.is_estimated {
@@ -155,15 +147,16 @@ impl ForkModel {
                 }
                 Ok(received.reply)
             }
-            Err(fault) => Err(Failure::new(
-                Exit::ModelFailed,
-                format_args!("the language model {} failed: {}", self.model, fault.sentence),
-            )),
+            Err(fault) => Err(Halt::Suspended {
+                agent: self.model.clone(),
+                class: fault.class.name().to_owned(),
+                why: fault.sentence,
+            }),
         }
     }
 
     /// Adds the last answer and the results of its calls to the conversation.
-    fn conclude(&mut self, results: &[Result<(), String>]) {
+    fn conclude(&mut self, results: &[StepResult]) {
         let Some((reply, fates)) = self.pending.take() else { return };
         let mut results = results.iter();
         let outcomes: Vec<CallResult> = reply
@@ -190,19 +183,18 @@ impl ForkModel {
             self.history.push(Turn::Results(outcomes), false);
         }
     }
-}
 
-impl ForkPlayer for ForkModel {
-    fn answer(&mut self, table: &ForkTable, seat: usize, is_reminded: bool) -> Result<ForkAnswer, Failure> {
+    async fn next(&mut self, heard: arena_players::Heard<'_>) -> Result<Answer, Halt> {
+        let silent = || Ok(Answer::Steps { steps: Vec::new(), waits: true, call: None });
         if self.idle >= IDLE_ANSWERS {
-            return Ok(ForkAnswer { steps: Vec::new(), waits: true });
+            return silent();
         }
-        self.hear(table, seat, is_reminded);
-        let reply = self.ask()?;
+        self.hear(heard.session, heard.seat, heard.is_reminded);
+        let reply = self.ask().await?;
         if reply.calls.is_empty() && reply.finish != Finish::Done {
             // A refused or truncated answer may be empty, which the APIs don't accept as a part of the history.
             self.idle += 1;
-            return Ok(ForkAnswer { steps: Vec::new(), waits: true });
+            return silent();
         }
         let (mut steps, mut fates, mut waits) = (Vec::new(), Vec::new(), false);
         for call in &reply.calls {
@@ -224,10 +216,17 @@ impl ForkPlayer for ForkModel {
         }
         self.idle = if steps.is_empty() && !waits { self.idle + 1 } else { 0 };
         self.pending = Some((reply, fates));
-        Ok(ForkAnswer { steps, waits })
+        Ok(Answer::Steps { steps, waits, call: None })
+    }
+}
+
+impl Player for ForkModel {
+    fn answer<'a>(&'a mut self, heard: arena_players::Heard<'a>) -> Answering<'a> {
+        Box::pin(self.next(heard))
     }
 
-    fn learn(&mut self, _steps: &[Step], results: &[Result<(), String>]) {
+    fn learn(&mut self, _steps: &[Step], results: &[StepResult]) -> Option<SeatEnd> {
         self.conclude(results);
+        None
     }
 }
