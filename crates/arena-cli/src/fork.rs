@@ -1,6 +1,5 @@
 //! `arena session fork` of files: other continuations of recorded games, offline.
 
-mod model;
 mod players;
 
 use std::collections::BTreeMap;

@@ -8,14 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use arena_house::Step;
-use arena_llm::prompt::{self, Fence};
+use arena_llm::prompt::Fence;
 use arena_llm::{
-    Api, Bound, Budget, Client, Decision, Endpoint, Exceeded, Fault, FaultClass, ModelStop, Pacer, Params, Prices,
-    Reply, Retry, SeatModel, SeatRules, Spent, StopCause, UnusableAnswers, ask, request_bytes,
+    Api, Bound, Budget, Client, Endpoint, Exceeded, Fault, FaultClass, Pacer, Params, Prices, Retry, SeatModel,
+    SeatRules, Spent, ask, request_bytes,
 };
-use arena_model::{ChatMessage, Seed, hex};
-use arena_players::{Answer, Answering, Cause, Halt, Heard, Measured, Player, SeatEnd, StepResult};
+use arena_model::{MemorySession, Seed, hex};
+use arena_players::{Called, Calling, Cause, Halt, Measured, ModelCalls, ModelPlayer, SeatEnd};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
@@ -125,19 +124,8 @@ pub(crate) struct ModelSeat {
     pub(crate) seed: Seed,
 }
 
-/// A model at a seat of a game.
-pub(crate) struct ModelPlayer {
-    rules: Arc<SeatRules>,
-    fence: Fence,
-    /// The conversation, from the first answer on.
-    seat: Option<SeatModel>,
-    /// The number of messages of the table that the model has received.
-    read: usize,
-    calls: SeatCalls,
-}
-
-/// The calls of a model at a seat.
-struct SeatCalls {
+/// The calls of a model at a seat, which are stored before their use.
+pub(crate) struct StoredCalls {
     context: Arc<RunContext>,
     model: Arc<SharedModel>,
     harness: Arc<Harness>,
@@ -147,79 +135,50 @@ struct SeatCalls {
     measured: Measured,
 }
 
-impl ModelPlayer {
-    pub(crate) fn new(
-        context: &Arc<RunContext>,
-        model: &Arc<SharedModel>,
-        harness: &Arc<Harness>,
-        rules: &Arc<SeatRules>,
-        at: ModelSeat,
-    ) -> ModelPlayer {
-        let ModelSeat { agent, game, seat, seed } = at;
-        ModelPlayer {
-            rules: Arc::clone(rules),
-            fence: Fence::of_random(&hex::encode(&seed.derive(&format!("eval/fence/{seat}")).0)),
-            seat: None,
-            read: 0,
-            calls: SeatCalls {
-                context: Arc::clone(context),
-                model: Arc::clone(model),
-                harness: Arc::clone(harness),
-                agent,
-                game,
-                seat,
-                measured: Measured::default(),
-            },
-        }
+/// Seats a model in a game.
+pub(crate) fn seat_model(
+    context: &Arc<RunContext>,
+    model: &Arc<SharedModel>,
+    harness: &Arc<Harness>,
+    rules: &Arc<SeatRules>,
+    session: &MemorySession,
+    at: ModelSeat,
+) -> ModelPlayer<StoredCalls> {
+    let ModelSeat { agent, game, seat, seed } = at;
+    let fence = Fence::of_random(&hex::encode(&seed.derive(&format!("eval/fence/{seat}")).0));
+    let names = session.names();
+    let seated = SeatModel::new(Arc::clone(rules), names, &names[seat], fence, harness.policy())
+        .with_system(|seating, fence| harness.system(seating, fence));
+    let calls = StoredCalls {
+        context: Arc::clone(context),
+        model: Arc::clone(model),
+        harness: Arc::clone(harness),
+        agent,
+        game,
+        seat,
+        measured: Measured::default(),
+    };
+    ModelPlayer::new(seated, calls)
+}
+
+impl ModelCalls for StoredCalls {
+    fn call<'a>(&'a mut self, seat: &'a mut SeatModel) -> Calling<'a> {
+        Box::pin(self.answer(seat))
     }
 
-    async fn next(&mut self, heard: Heard<'_>) -> Result<Answer, Halt> {
-        let Heard { session, seat: number, is_reminded, .. } = heard;
-        let ModelPlayer { rules, fence, seat, read, calls } = self;
-        let seat = seat.get_or_insert_with(|| {
-            let (names, harness) = (session.names(), &calls.harness);
-            SeatModel::new(Arc::clone(rules), names, &names[number.0], fence.clone(), harness.policy())
-                .with_system(|seating, fence| harness.system(seating, fence))
-        });
-        let is_news = |message: &&ChatMessage| {
-            session.seat_of(&message.from) != Some(number) && session.is_readable(message, number)
-        };
-        let news: Vec<prompt::Heard<'_>> = session.messages()[*read..]
-            .iter()
-            .filter(is_news)
-            .map(|message| prompt::Heard {
-                from: session.name_of(&message.from),
-                to: message.to.as_ref().map(|to| session.name_of(to)),
-                content: &message.content,
-            })
-            .collect();
-        *read = session.messages().len();
-        seat.hear(&news, is_reminded);
-        loop {
-            let (reply, counted) = match calls.call(seat).await? {
-                Ok(answered) => answered,
-                Err(end) => return Ok(Answer::Ended(end)),
-            };
-            match seat.take(reply, counted) {
-                Decision::Act { steps, waits } => {
-                    return Ok(Answer::Steps { steps, waits, call: Some(calls.measured.calls) });
-                }
-                Decision::AskAgain => {}
-                Decision::Stop(stop) => return Ok(Answer::Ended(end_of(stop))),
-            }
-        }
+    fn measured(&self) -> Measured {
+        self.measured
     }
 }
 
-impl SeatCalls {
-    /// Returns the answer to the conversation so far, from the store or from the endpoint, and the size of the request if
-    /// its tokens were counted. The inner error is the end of a seat that has reached a limit.
-    async fn call(&mut self, seat: &mut SeatModel) -> Result<Result<(Reply, Option<usize>), SeatEnd>, Halt> {
+impl StoredCalls {
+    /// Returns the answer to the conversation so far, from the store or from the endpoint.
+    async fn answer(&mut self, seat: &mut SeatModel) -> Result<Called, Halt> {
         let number = self.measured.calls + 1;
         let most_turns = self.harness.max_turns;
         if number > most_turns {
             let detail = format!("the model gave {most_turns} answers, the most that the harness allows");
-            return Ok(Err(SeatEnd::new(Cause::Limit, detail)));
+            return Ok(Called::Ended(SeatEnd::new(Cause::Limit, detail)));
         }
         seat.prepare();
         let mut params = Cow::Borrowed(&self.model.params);
@@ -235,7 +194,7 @@ impl SeatCalls {
             && self.measured.usd.unwrap_or(0.0) + bound.usd > cap
         {
             let detail = format!("the seat's cap of {cap} US dollars is reached");
-            return Ok(Err(SeatEnd::new(Cause::Limit, detail)));
+            return Ok(Called::Ended(SeatEnd::new(Cause::Limit, detail)));
         }
         let sample = format!("{}/{}/{number}", self.game, self.seat);
         let key = call_key(&self.model.address, endpoint.api(), &body, &sample);
@@ -256,10 +215,11 @@ impl SeatCalls {
         }
         let ms = record.ms.saturating_sub(record.first_byte_ms);
         if let Some(most) = self.harness.turn_seconds.filter(|most| ms > most.saturating_mul(1000)) {
-            return Ok(Err(SeatEnd::new(Cause::Timeout, format!("an answer took longer than {most} s"))));
+            let detail = format!("an answer took longer than {most} s");
+            return Ok(Called::Ended(SeatEnd::new(Cause::Timeout, detail)));
         }
         let counted = record.reported.is_none().then_some(record.request_bytes);
-        Ok(Ok((record.reply, counted)))
+        Ok(Called::Answered { reply: record.reply, counted })
     }
 
     /// Sends a request, and stores its answer before the game uses it. If the request limits its output, `is_bounded`, an
@@ -381,31 +341,6 @@ impl SeatCalls {
     }
 }
 
-impl Player for ModelPlayer {
-    fn answer<'a>(&'a mut self, heard: Heard<'a>) -> Answering<'a> {
-        Box::pin(self.next(heard))
-    }
-
-    fn learn(&mut self, _steps: &[Step], results: &[StepResult]) -> Option<SeatEnd> {
-        self.seat.as_mut()?.learn(results).map(end_of)
-    }
-
-    fn measured(&self) -> Measured {
-        let UnusableAnswers { invalid, refused, truncated } =
-            self.seat.as_ref().map(SeatModel::unusable).unwrap_or_default();
-        Measured { invalid, refusals: refused, truncated, ..self.calls.measured }
-    }
-}
-
-fn end_of(ModelStop { cause, detail }: ModelStop) -> SeatEnd {
-    let cause = match cause {
-        StopCause::Invalid => Cause::Invalid,
-        StopCause::Refused => Cause::Refused,
-        StopCause::Truncated => Cause::Truncated,
-    };
-    SeatEnd::new(cause, detail)
-}
-
 /// Returns the key of a call: the SHA-256 over the endpoint, the API, the request and the text of the sample, in
 /// hexadecimal. `address` is the base URL, or `stand-in`.
 fn call_key(address: &str, api: Api, body: &[u8], sample: &str) -> String {
@@ -429,7 +364,7 @@ mod tests {
     use std::path::Path;
 
     use arena_house::Strength;
-    use arena_players::{BotKind, BotPlayer};
+    use arena_players::{BotKind, BotPlayer, Player};
     use serde_json::{Map, Value, json};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
@@ -581,9 +516,9 @@ mod tests {
         let at = ModelSeat { agent: "small".to_owned(), game: "0123456789ab".to_owned(), seat: 0, seed: seed.clone() };
         let house = BotKind::House(Strength::Normal);
         let bot = BotPlayer::new(house, &*challenge, &options, &seed.derive("eval/bot/1")).unwrap();
-        let players: Vec<Box<dyn Player>> =
-            vec![Box::new(ModelPlayer::new(&context, &model, &harness, &rules, at)), Box::new(bot)];
         let session = open(&challenge, &options, 2, &seed).unwrap();
+        let player = seat_model(&context, &model, &harness, &rules, &session, at);
+        let players: Vec<Box<dyn Player>> = vec![Box::new(player), Box::new(bot)];
         let label = GameLabel {
             game: "0123456789ab".to_owned(),
             challenge: "psi".to_owned(),

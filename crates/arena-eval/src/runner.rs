@@ -16,7 +16,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::game::{FinishedGame, GameLabel, open, play};
 use crate::harness::Harness;
-use crate::model_player::{CallCounts, ModelPlayer, ModelSeat, RunContext, SharedModel};
+use crate::model_player::{CallCounts, ModelSeat, RunContext, SharedModel, seat_model};
 use crate::program;
 use crate::progress::{ModelProgress, Progress};
 use crate::run_file::{EndpointAddress, ModelSpec, STAND_IN, ToolUseSpec};
@@ -498,12 +498,13 @@ async fn play_game(
     if context.is_stopping.load(Ordering::Relaxed) {
         return Err(Halt::Stopped);
     }
+    let session = open(challenge, options, agents.len(), seed)?;
     let mut players: Vec<Box<dyn Player>> = Vec::new();
     for (seat, agent) in agents.iter().enumerate() {
         players.push(match &agent.kind {
             SharedKind::Model(model, harness) => {
                 let at = ModelSeat { agent: agent.name.clone(), game: id.clone(), seat, seed: seed.clone() };
-                Box::new(ModelPlayer::new(context, model, harness, rules, at))
+                Box::new(seat_model(context, model, harness, rules, &session, at))
             }
             SharedKind::Bot(bot) => {
                 let seed = seed.derive(&format!("eval/bot/{seat}"));
@@ -518,7 +519,6 @@ async fn play_game(
             }
         });
     }
-    let session = open(challenge, options, agents.len(), seed)?;
     let label = GameLabel { game: id, challenge: label.clone(), seed: seed_number, agents: names };
     let finished = play(&label, session, players).await?;
     // A game of changed files doesn't count.

@@ -2,8 +2,7 @@
 //!
 //! [`Endpoint`] and [`Client`] send one request; [`ask`] retries it while the endpoint fails, at the pace of a
 //! [`Pacer`]. [`request_bytes`] and [`read_reply`] translate between a conversation and an [`Api`]. [`prompt`] has the
-//! prompts and tools of players, and [`History`] shortens long conversations. A [`SeatModel`] plays a seat:
-//! it makes questions of news, and steps of answers.
+//! prompts and tools of players. A [`SeatModel`] plays a seat: it makes questions of news, and steps of answers.
 
 mod address;
 mod api;
@@ -15,7 +14,7 @@ mod endpoint;
 mod fault;
 pub mod gateway;
 mod habits;
-pub mod history;
+mod history;
 mod lenient;
 mod pacer;
 mod presets;
@@ -32,7 +31,6 @@ pub use client::{Client, Received};
 pub use conversation::{CallResult, Finish, Params, Question, Reply, Tool, ToolCall, ToolUse, Turn, Usage};
 pub use endpoint::{ANSWER_SECONDS, Endpoint, EndpointError, Key, Timeouts};
 pub use fault::{Fault, FaultClass};
-pub use history::{History, around};
 pub use pacer::{Pacer, Permit};
 pub use presets::{PRESETS, Preset};
 pub use prices::Prices;

@@ -45,16 +45,6 @@ pub struct Heard<'h> {
     pub content: &'h str,
 }
 
-/// The action that a tool call requests.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Want {
-    /// A call of a challenge's method, with its content.
-    Act(String, String),
-    /// A chat message to all, or to the player with this public name.
-    Say(String, Option<String>),
-    Wait,
-}
-
 /// An unguessable mark around messages of others, so that no message can imitate another sender.
 #[derive(Debug, Clone)]
 pub struct Fence(String);
@@ -214,42 +204,6 @@ pub fn read_call(seating: &Seating<'_>, tools: &[Tool], call: &ToolCall) -> Resu
         },
     };
     Ok(Some(Step::Say { content, to }))
-}
-
-impl Want {
-    /// Parses a tool call.
-    ///
-    /// # Errors
-    /// If the call is invalid. The error is a message for the model.
-    pub fn read(seating: &Seating<'_>, call: &ToolCall) -> Result<Want, String> {
-        let method = seating.methods.iter().find(|method| tool_name(&method.name) == call.name);
-        if method.is_none() && call.name != CHAT && call.name != WAIT {
-            let mut names: Vec<String> = seating.methods.iter().map(|method| tool_name(&method.name)).collect();
-            names.extend([CHAT.to_owned(), WAIT.to_owned()]);
-            return Err(format!("there is no tool {}; the tools are {}", call.name, names.join(", ")));
-        }
-        let arguments = call.arguments.as_ref().map_err(Clone::clone)?;
-        let text = |name: &str| match arguments.get(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(other) => Err(format!("`{name}` must be a string, not {other}")),
-        };
-        if let Some(method) = method {
-            return Ok(Want::Act(method.name.clone(), text("content")?.unwrap_or_default()));
-        }
-        if call.name == WAIT {
-            return Ok(Want::Wait);
-        }
-        let said = text("text")?.ok_or("`text` is missing: give the message")?;
-        let to = match text("to")? {
-            None => None,
-            Some(name) => match seating.find_player(&name) {
-                Some(id) => Some(id.to_owned()),
-                None => return Err(format!("there is no player {name}")),
-            },
-        };
-        Ok(Want::Say(said, to))
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arena_model::{ChallengeMetadata, Method, Step};
+use arena_model::{ChallengeMetadata, Method, Step, is_public_state, is_world_state};
 
 use crate::conversation::{CallResult, Finish, Params, Question, Reply, Tool, Turn};
 use crate::history::History;
@@ -209,7 +209,8 @@ impl SeatModel {
         // Of several states of a game, only the last is current. Public states repeat a part of it.
         let last_state = news.iter().rposition(is_state);
         let is_current = |(place, message): &(usize, &Heard<'_>)| {
-            !is_public_state(message) && (last_state.is_none_or(|last| *place >= last) || !is_state(message))
+            !(message.from == "operator" && is_public_state(message.content))
+                && (last_state.is_none_or(|last| *place >= last) || !is_state(message))
         };
         let news: Vec<Heard<'_>> = news.iter().enumerate().filter(is_current).map(|(_, message)| *message).collect();
         self.tell(&news, if is_reminded { REMINDER } else { "" });
@@ -377,12 +378,7 @@ impl SeatModel {
 
 /// Returns true for the state of a game for a player.
 fn is_state(message: &Heard<'_>) -> bool {
-    message.from == "operator" && message.content.starts_with("{\"world_state\":")
-}
-
-/// Returns true for the state of a game for spectators.
-fn is_public_state(message: &Heard<'_>) -> bool {
-    message.from == "operator" && message.content.starts_with("{\"public_state\":")
+    message.from == "operator" && is_world_state(message.content)
 }
 
 #[cfg(test)]

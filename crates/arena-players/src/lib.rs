@@ -5,6 +5,7 @@
 
 mod bot;
 mod driver;
+mod model;
 mod player;
 mod policy;
 mod program;
@@ -14,6 +15,7 @@ mod tests;
 
 pub use bot::{BotKind, BotPlayer, message_for};
 pub use driver::{GameEnd, Origin, PlayedGame, PlayedSeat, play, run_rules};
+pub use model::{Called, Calling, DirectCalls, ModelCalls, ModelPlayer};
 pub use player::{Answer, Answering, Cause, Halt, Heard, Measured, Player, SeatEnd, StepResult};
 pub use policy::PlayPolicy;
 pub use program::ProgramPlayer;

@@ -2,10 +2,11 @@
 
 use arena_house::Strength;
 use arena_llm::ModelAddress;
+use arena_llm::prompt::Fence;
 use arena_model::{MemorySession, Seat, Seed};
-use arena_players::{BotKind, BotPlayer, GameEnd, Halt, PlayPolicy, PlayedGame, Player, play};
+use arena_players::{BotKind, BotPlayer, GameEnd, Halt, ModelPlayer, PlayPolicy, PlayedGame, Player, play};
 
-use super::model::ForkModel;
+use crate::client::random_hex;
 use crate::exit::{Exit, Failure};
 
 /// The time after which a fork without actions ends as abandoned: the default of a server.
@@ -44,7 +45,10 @@ impl ForkAgent {
     /// If there is no bot for the challenge, or the model's key is missing.
     pub fn seat(&self, session: &MemorySession, seat: Seat, seed: &Seed) -> Result<Box<dyn Player>, Failure> {
         match self {
-            ForkAgent::Model(address) => Ok(Box::new(ForkModel::connect(address, session, seat)?)),
+            ForkAgent::Model(address) => {
+                let player = ModelPlayer::connect(address, session, seat, Fence::of_random(&random_hex()?));
+                Ok(Box::new(player.map_err(|error| Failure::new(Exit::Usage, error))?))
+            }
             ForkAgent::Bot(kind) => {
                 let seed = seed.derive(&format!("fork/bot/{}", seat.0));
                 let options = &session.session().facts.options;
