@@ -99,17 +99,17 @@ fn silent(subject: Subject<'_>, plan: &CheckPlan, scores: &mut Scores) -> Findin
         Ok(table) => table,
         Err(fault) => return Finding::of_fault(CHECK, "no game can start", &fault, &[]),
     };
-    let began = table.now;
+    let began = table.now();
     let waits = match pass_deadlines(&mut table) {
         Ok(waits) => waits,
         Err(fault) => return Finding::of_fault(CHECK, "the rules fail at a deadline", &fault, &[]),
     };
-    let seconds = (table.now.0 - began.0) as f64 / 1000.0;
+    let seconds = (table.now().0 - began.0) as f64 / 1000.0;
     if table.has_ended() {
         scores.add(&table);
         return Finding::fine(CHECK, format!("a game without actions ends by its rules after {seconds} s"));
     }
-    if waits > 0 && table.session.deadline.is_some() {
+    if waits > 0 && table.session().deadline.is_some() {
         let what = format!("a game without actions never ends: it still runs after {waits} deadlines and {seconds} s");
         return Finding::wrong(CHECK, what);
     }
@@ -137,7 +137,7 @@ impl Scores {
             }
             self.seen.push(*score);
         }
-        for attribution in &table.session.attributions {
+        for attribution in &table.session().attributions {
             if !self.attributed.contains(&attribution.kind) {
                 self.attributed.push(attribution.kind.clone());
             }

@@ -12,6 +12,8 @@ mod repeat;
 mod secrecy;
 mod words;
 
+use std::sync::Arc;
+
 use arena_model::{ChallengeType, Seed};
 use serde::Serialize;
 
@@ -121,14 +123,14 @@ pub const CHECKS: [(&str, &str); 7] = [
 /// doesn't contain these details. `begins` is called with the name of each check that starts, because some checks
 /// take long.
 pub fn check(
-    challenge: &dyn ChallengeType,
+    challenge: &Arc<dyn ChallengeType>,
     plan: &CheckPlan,
     last_fault: &dyn Fn() -> Option<Fault>,
     begins: &dyn Fn(&'static str),
 ) -> Vec<Finding> {
     let subject = Subject { challenge, last_fault };
     begins("metadata");
-    let mut findings = described::check(challenge);
+    let mut findings = described::check(&**challenge);
     // If not all players can join, no other check can run.
     if let Err(fault) = play::TestSession::seated(subject, &plan.seed) {
         findings.push(Finding::of_fault("determinism", "no game can start", &fault, &[]));

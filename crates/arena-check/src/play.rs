@@ -1,20 +1,19 @@
-//! A session of a challenge in memory, driven by the same transitions as on a server, with a log of its messages.
+//! A session of the challenge under check, and its findings' evidence.
+
+use std::sync::Arc;
 
 use arena_model::{
-    ActError, After, ChallengeType, Draft, InviteCode, Party, Phase, Score, Script, Seat, Seed, Session, SessionFacts,
-    SessionId, SessionPolicy, Timestamp, Transition, act, join, open, wake,
+    ActError, ChallengeType, ChatMessage, InviteCode, MemorySession, Score, Script, Seat, Seed, Session, SessionFacts,
+    SessionId, Timestamp,
 };
 use serde_json::Map;
 
 use crate::Fault;
 
-/// The error code for a failure of the challenge's script, as distinct from a refusal by the rules.
-const FAILED: &str = "CHALLENGE_FAILED";
-
 /// The challenge under check.
 #[derive(Clone, Copy)]
 pub struct Subject<'c> {
-    pub challenge: &'c dyn ChallengeType,
+    pub challenge: &'c Arc<dyn ChallengeType>,
     /// A function that returns the details of the last failed call and forgets them.
     pub last_fault: &'c dyn Fn() -> Option<Fault>,
 }
@@ -32,25 +31,17 @@ const STEP_MS: i64 = 1000;
 /// The maximum length of a line of evidence, in characters.
 const MAX_EXCERPT: usize = 160;
 
-/// A message on the operator channel.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionMessage {
+/// A message of a session, without the ids that differ between sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionMessage<'m> {
     /// The sender's seat; `None` is the operator.
     pub from: Option<Seat>,
     /// The recipient's seat; `None` means everyone. Players' messages are for the operator.
     pub to: Option<Seat>,
-    pub content: String,
+    pub content: &'m str,
 }
 
-impl SessionMessage {
-    /// Returns true if the player at this seat may read the message before the end.
-    pub fn is_for(&self, seat: Seat) -> bool {
-        match self.from {
-            Some(from) => from == seat,
-            None => self.to.is_none_or(|to| to == seat),
-        }
-    }
-
+impl SessionMessage<'_> {
     /// Returns the message as a line of a finding's evidence.
     pub fn describe(&self) -> String {
         let name = |seat: Seat| format!("player {}", seat.number());
@@ -90,9 +81,7 @@ impl Action {
 #[derive(Clone)]
 pub struct TestSession<'c> {
     pub subject: Subject<'c>,
-    pub session: Session,
-    pub said: Vec<SessionMessage>,
-    pub now: Timestamp,
+    memory: MemorySession,
 }
 
 impl<'c> TestSession<'c> {
@@ -106,23 +95,21 @@ impl<'c> TestSession<'c> {
         let Subject { challenge, .. } = subject;
         let options = challenge.resolve(&Map::new()).map_err(|error| subject.fault(&error))?;
         let id = |n: usize| format!("00000000-0000-7000-8000-{:012}", first + n);
-        let now = Timestamp(first as i64);
         let facts = SessionFacts {
             id: id(0).parse::<SessionId>().expect("a UUID"),
             challenge: challenge.id().to_owned(),
             script: challenge.script().map(Script::version),
             rated: None,
             is_unlisted: false,
-            created_at: now,
+            created_at: Timestamp(first as i64),
             seed: Some(seed.clone()),
             invites: (1..=challenge.seats(&options))
                 .map(|n| format!("inv_{}", id(n)).parse::<InviteCode>().expect("an invite"))
                 .collect(),
             options,
         };
-        let session =
-            open(facts, challenge, SessionPolicy::UNBOUNDED.inactivity).map_err(|error| subject.fault(&error))?;
-        Ok(TestSession { subject, session, said: Vec::new(), now })
+        let memory = MemorySession::open(Arc::clone(challenge), facts).map_err(|error| subject.fault(&error))?;
+        Ok(TestSession { subject, memory })
     }
 
     /// Creates a session in which all players have joined.
@@ -130,8 +117,24 @@ impl<'c> TestSession<'c> {
         TestSession::opened(subject, seed)?.filled()
     }
 
+    /// Returns the session with another state.
+    pub fn with_state(&self, state: String) -> TestSession<'c> {
+        let session = Session { state, ..self.session().clone() };
+        let challenge = Arc::clone(self.memory.challenge());
+        let memory = MemorySession::resume(challenge, session, self.memory.messages().to_vec());
+        TestSession { subject: self.subject, memory }
+    }
+
+    pub fn session(&self) -> &Session {
+        self.memory.session()
+    }
+
     pub fn state(&self) -> &str {
-        &self.session.state
+        &self.session().state
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.memory.now()
     }
 
     /// Returns the session after all players have joined.
@@ -141,45 +144,29 @@ impl<'c> TestSession<'c> {
 
     /// Returns the session after all players have joined. One of them may be another user than in [`Self::filled`].
     pub fn filled_with(mut self, stranger: Option<Seat>) -> Result<TestSession<'c>, Fault> {
-        for (number, invite) in (1..).zip(self.session.facts.invites.clone()) {
+        for (number, invite) in (1..).zip(self.session().facts.invites.clone()) {
             let is_other = stranger.is_some_and(|seat| seat.number() == number);
             let user = if is_other { "stranger".to_owned() } else { format!("user-{number}") };
-            let (challenge, policy) = (self.subject.challenge, &SessionPolicy::UNBOUNDED);
             let user = Some(user.parse().expect("the text is a user id"));
-            let joined = join(&self.session, challenge, policy, invite, user, self.now)
-                .map_err(|error| self.subject.fault(&error))?;
-            self.take(joined);
+            self.memory.join(invite, user).map_err(|error| self.subject.fault(&error))?;
         }
         Ok(self)
     }
 
     pub fn seats(&self) -> usize {
-        self.session.facts.invites.len()
+        self.session().facts.invites.len()
     }
 
     pub fn has_ended(&self) -> bool {
-        matches!(self.session.phase, Phase::Ended { .. })
+        self.memory.is_over()
     }
 
     /// Advances the time by a second and performs an action.
     pub fn act(&mut self, action: &Action) -> ActionResult {
-        let from = self.session.facts.invites[action.seat.0];
-        let now = self.now.plus_ms(STEP_MS);
-        match act(
-            &self.session,
-            self.subject.challenge,
-            &SessionPolicy::UNBOUNDED,
-            from,
-            Some(&action.method),
-            &action.content,
-            now,
-        ) {
-            Ok(transition) => {
-                self.now = now;
-                self.take(transition);
-                ActionResult::Taken
-            }
-            Err(ActError::Rejected(rejection)) if rejection.code == FAILED => {
+        let now = self.now().plus_ms(STEP_MS);
+        match self.memory.act_at(now, action.seat, &action.method, &action.content) {
+            Ok(()) => ActionResult::Taken,
+            Err(ActError::Rejected(rejection)) if rejection.is_failure() => {
                 ActionResult::Failed(self.subject.fault(&rejection))
             }
             Err(ActError::Rejected(rejection)) => {
@@ -191,47 +178,47 @@ impl<'c> TestSession<'c> {
 
     /// Advances the time to the deadline. Returns false if there is none.
     pub fn wait(&mut self) -> Result<bool, Fault> {
-        let Some(deadline) = self.session.deadline else { return Ok(false) };
-        self.now = deadline.max(self.now);
-        let woken = wake(&self.session, self.subject.challenge, &SessionPolicy::UNBOUNDED, self.now, self.now)
-            .map_err(|error| self.subject.fault(&error))?;
-        self.take(woken);
+        if !self.memory.advance().map_err(|error| self.subject.fault(&error))? {
+            return Ok(false);
+        }
         // If the rules fail at a deadline, the session drops the deadline without an error.
         (self.subject.last_fault)().map_or(Ok(true), Err)
     }
 
-    /// Returns the messages since `from` that the player at a seat may read.
-    pub fn messages_for(&self, seat: Seat, from: usize) -> impl Iterator<Item = &SessionMessage> {
-        self.said[from..].iter().filter(move |said| said.is_for(seat))
+    /// Returns the number of messages so far.
+    pub fn count(&self) -> usize {
+        self.memory.messages().len()
+    }
+
+    /// Returns all messages but the session's inputs.
+    pub fn messages(&self) -> impl Iterator<Item = SessionMessage<'_>> {
+        let messages = self.memory.messages().iter().filter(|message| !message.channel.is_inputs());
+        messages.map(|message| self.without_ids(message))
+    }
+
+    /// Returns the messages since the `from`th that the player at a seat may read.
+    pub fn messages_for(&self, seat: Seat, from: usize) -> impl Iterator<Item = SessionMessage<'_>> {
+        let messages = self.memory.messages()[from..].iter();
+        messages.filter(move |message| self.memory.is_readable(message, seat)).map(|message| self.without_ids(message))
     }
 
     /// Returns all data of a session that equal runs must have in common, as text.
     pub fn bytes(&self) -> String {
-        let lines: Vec<String> = self.said.iter().map(SessionMessage::describe).collect();
-        let Session { phase, scores, attributions, deadline, state, .. } = &self.session;
+        let lines: Vec<String> = self.messages().map(|message| message.describe()).collect();
+        let Session { phase, scores, attributions, deadline, state, .. } = self.session();
         format!("{}\n{phase:?} {scores:?} {attributions:?} {deadline:?}\n{state}", lines.join("\n"))
     }
 
     pub fn scores(&self) -> &[Score] {
-        &self.session.scores
+        &self.session().scores
     }
 
-    fn take(&mut self, transition: Transition) {
-        if let After::Changed(after) = transition.after {
-            self.session = *after;
+    fn without_ids<'m>(&self, message: &'m ChatMessage) -> SessionMessage<'m> {
+        SessionMessage {
+            from: self.memory.seat_of(&message.from),
+            to: message.to.as_ref().and_then(|to| self.memory.seat_of(to)),
+            content: &message.content,
         }
-        for draft in transition.drafts.into_iter().filter(|draft| !draft.channel.is_inputs()) {
-            let said = self.said_in(draft);
-            self.said.push(said);
-        }
-    }
-
-    fn said_in(&self, draft: Draft) -> SessionMessage {
-        let seat = |party: &Party| match party {
-            Party::Player(invite) => self.session.facts.invites.iter().position(|code| code == invite).map(Seat),
-            Party::Operator | Party::Other(_) => None,
-        };
-        SessionMessage { from: seat(&draft.from), to: draft.to.as_ref().and_then(seat), content: draft.content }
     }
 }
 

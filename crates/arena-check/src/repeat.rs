@@ -88,8 +88,8 @@ fn difference(table: &TestSession<'_>, twin: &TestSession<'_>, after: &str) -> O
 
 /// Restores and serializes the state, and returns a finding if the state has changed.
 fn loss(subject: Subject<'_>, table: &TestSession<'_>) -> Option<Finding> {
-    let state = &table.session.state;
-    let again = match subject.challenge.restore(&table.session.facts, state) {
+    let state = &table.session().state;
+    let again = match subject.challenge.restore(&table.session().facts, state) {
         Ok(operator) => operator.serialize(),
         Err(error) => {
             let what = format!("the serialized state can't be restored: {error}");
@@ -109,7 +109,8 @@ fn loss(subject: Subject<'_>, table: &TestSession<'_>) -> Option<Finding> {
 fn forgotten(subject: Subject<'_>, plan: &CheckPlan, words: &Words, game: u32) -> Option<Finding> {
     let seed = plan.seed.derive(&format!("repeat/lasting/{game}"));
     let mut rng = seed.rng("actions");
-    let lasting = Lasting { inner: subject.challenge, operator: Arc::default() };
+    let lasting: Arc<dyn ChallengeType> =
+        Arc::new(Lasting { inner: Arc::clone(subject.challenge), operator: Arc::default() });
     let mut table = TestSession::seated(subject, &seed).ok()?;
     let twin = TestSession::seated(Subject { challenge: &lasting, ..subject }, &seed);
     let found = |after: &str, restored: &str, lasting: &str| {
@@ -156,8 +157,8 @@ fn forgotten(subject: Subject<'_>, plan: &CheckPlan, words: &Words, game: u32) -
 }
 
 /// A challenge with one session. The session's rules stay in memory between actions.
-struct Lasting<'c> {
-    inner: &'c dyn ChallengeType,
+struct Lasting {
+    inner: Arc<dyn ChallengeType>,
     operator: SharedOperator,
 }
 
@@ -202,7 +203,7 @@ impl Operator for OperatorHandle {
     }
 }
 
-impl ChallengeType for Lasting<'_> {
+impl ChallengeType for Lasting {
     fn id(&self) -> &str {
         self.inner.id()
     }

@@ -145,7 +145,7 @@ fn check_equal_secrets(subject: Subject<'_>, plan: &CheckPlan, found: &mut Secre
     let varies = |seat: Seat| dealt[seat.0].iter().any(|secret| *secret != dealt[seat.0][0]);
     let secretive: Vec<Seat> = seats.iter().copied().filter(|seat| varies(*seat)).collect();
     let evidence_of = |table: &TestSession<'_>, seat: Seat| {
-        private(table, seat).iter().map(|said| said.describe()).collect::<Vec<_>>()
+        private(table, seat).iter().map(SessionMessage::describe).collect::<Vec<_>>()
     };
     if secretive.is_empty() {
         let Ok(elsewhere) = TestSession::opened_at(subject, &seed(plan, 0), OTHER_IDS).and_then(TestSession::filled)
@@ -153,7 +153,7 @@ fn check_equal_secrets(subject: Subject<'_>, plan: &CheckPlan, found: &mut Secre
             return;
         };
         let nameless = |table: &TestSession<'_>, seat: Seat| -> Vec<String> {
-            let facts = &table.session.facts;
+            let facts = &table.session().facts;
             let ids: Vec<String> =
                 facts.invites.iter().map(ToString::to_string).chain([facts.id.to_string()]).collect();
             evidence_of(table, seat)
@@ -212,7 +212,7 @@ fn check_equal_secrets(subject: Subject<'_>, plan: &CheckPlan, found: &mut Secre
 /// common to all deals are removed.
 fn secrets(deals: &[TestSession<'_>], seat: Seat) -> Vec<Vec<String>> {
     let words = |table: &TestSession<'_>| -> Vec<String> {
-        let said = private(table, seat).into_iter().map(|said| said.content.as_str()).collect::<Vec<_>>().join(" ");
+        let said = private(table, seat).into_iter().map(|said| said.content).collect::<Vec<_>>().join(" ");
         let plain = |char: char| char.is_alphanumeric() || char == '-';
         said.split(|char| !plain(char)).filter(|word| !word.is_empty()).map(str::to_owned).collect()
     };
@@ -248,9 +248,10 @@ fn follows(known: &[Vec<String>], secret: &[Vec<String>]) -> bool {
 
 /// Returns true if players get private messages that differ between deals.
 fn has_private_messages(subject: Subject<'_>, plan: &CheckPlan) -> bool {
-    let deals = (0..SPLICES).filter_map(|deal| TestSession::seated(subject, &seed(plan, deal)).ok());
-    let messages: Vec<Vec<SessionMessage>> =
-        deals.map(|table| table.said.into_iter().filter(|said| said.to.is_some()).collect()).collect();
+    let deals: Vec<TestSession<'_>> =
+        (0..SPLICES).filter_map(|deal| TestSession::seated(subject, &seed(plan, deal)).ok()).collect();
+    let messages: Vec<Vec<SessionMessage<'_>>> =
+        deals.iter().map(|table| table.messages().filter(|said| said.to.is_some()).collect()).collect();
     messages.iter().any(|said| *said != messages[0])
 }
 
@@ -259,8 +260,8 @@ fn seed(plan: &CheckPlan, deal: u32) -> arena_model::Seed {
 }
 
 /// Returns the messages that only this player gets.
-fn private<'t>(table: &'t TestSession<'_>, seat: Seat) -> Vec<&'t SessionMessage> {
-    table.said.iter().filter(|said| said.to == Some(seat)).collect()
+fn private<'t>(table: &'t TestSession<'_>, seat: Seat) -> Vec<SessionMessage<'t>> {
+    table.messages().filter(|said| said.to == Some(seat)).collect()
 }
 
 /// Returns twins made by copying one seat's part of the state from one deal into another. The part is copied before
@@ -310,8 +311,8 @@ fn spliced<'c>(subject: Subject<'c>, plan: &CheckPlan, found: &mut SecrecyFindin
 /// Returns the paths in the state that belong to one seat and differ between two deals.
 fn places(a: &TestSession<'_>, b: &TestSession<'_>) -> Vec<(Seat, String)> {
     let [a_state, b_state]: [Value; 2] =
-        [a, b].map(|table| serde_json::from_str(&table.session.state).unwrap_or_default());
-    let invites: Vec<String> = a.session.facts.invites.iter().map(ToString::to_string).collect();
+        [a, b].map(|table| serde_json::from_str(&table.session().state).unwrap_or_default());
+    let invites: Vec<String> = a.session().facts.invites.iter().map(ToString::to_string).collect();
     let mut found = Vec::new();
     compare_values(&a_state, &b_state, String::new(), &invites, &mut found);
     found
@@ -341,14 +342,12 @@ fn compare_values(a: &Value, b: &Value, path: String, invites: &[String], found:
 
 /// Returns a copy of `base` in which the state at `path` is that of `other`.
 fn splice<'c>(base: &TestSession<'c>, other: &TestSession<'_>, path: &str) -> Option<TestSession<'c>> {
-    let mut state: Value = serde_json::from_str(&base.session.state).ok()?;
-    let other: Value = serde_json::from_str(&other.session.state).ok()?;
+    let mut state: Value = serde_json::from_str(&base.session().state).ok()?;
+    let other: Value = serde_json::from_str(&other.session().state).ok()?;
     *state.pointer_mut(path)? = other.pointer(path)?.clone();
     let text = state.to_string();
-    base.subject.challenge.restore(&base.session.facts, &text).ok()?;
-    let mut twin = base.clone();
-    twin.session.state = text;
-    Some(twin)
+    base.subject.challenge.restore(&base.session().facts, &text).ok()?;
+    Some(base.with_state(text))
 }
 
 /// Returns twins found among many deals: pairs of games that look the same to all players but one.
@@ -383,10 +382,11 @@ fn dealt<'c>(subject: Subject<'c>, plan: &CheckPlan) -> Vec<Twins<'c>> {
 fn first_heard(a: &TestSession<'_>, b: &TestSession<'_>, secret: Seat, from: usize) -> Option<(Seat, Vec<String>)> {
     let listeners = (0..a.seats()).map(Seat).filter(|seat| *seat != secret);
     for listener in listeners {
-        let [once, twin]: [Vec<&SessionMessage>; 2] = [a, b].map(|table| table.messages_for(listener, from).collect());
+        let [once, twin]: [Vec<SessionMessage<'_>>; 2] =
+            [a, b].map(|table| table.messages_for(listener, from).collect());
         if once != twin {
             let at = once.iter().zip(&twin).position(|(a, b)| a != b).unwrap_or(once.len().min(twin.len()));
-            let line = |messages: &[&SessionMessage]| {
+            let line = |messages: &[SessionMessage<'_>]| {
                 messages.get(at).map_or("no further message".to_owned(), |said| said.describe())
             };
             let [once, twin] = around_difference(&line(&once), &line(&twin));
@@ -417,7 +417,7 @@ fn compare(subject: Subject<'_>, twins: &Twins<'_>, plan: &CheckPlan, purpose: &
     for _ in 0..ACTIONS {
         let seat = *pick(&everybody, &mut rng).expect("a challenge has seats");
         let action = words.draw(&a, seat, &mut rng);
-        let from = [&a, &b].map(|table| table.said.len());
+        let from = [&a, &b].map(TestSession::count);
         let outcomes = [a.act(&action), b.act(&action)];
         // A player may reveal its own secret by its actions.
         let is_own = seat == secret;

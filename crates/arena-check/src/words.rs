@@ -58,7 +58,7 @@ impl Words {
             6..=11 => pick(own, rng).map(|example| vary(example, rng)),
             12..=13 => pick(&self.common, rng).map(|example| vary(example, rng)),
             14..=16 => pick(&contents(), rng).cloned(),
-            17 => pick(&table.session.facts.invites, rng).map(ToString::to_string),
+            17 => pick(&table.session().facts.invites, rng).map(ToString::to_string),
             18 => Some(rng.below(101).to_string()),
             _ => Some(String::new()),
         };
@@ -113,10 +113,10 @@ fn digits(text: &str) -> impl Iterator<Item = (usize, &str)> {
 fn contents_for(table: &TestSession<'_>, seat: Seat) -> Vec<String> {
     let mut words = Vec::new();
     for said in table.messages_for(seat, 0) {
-        match serde_json::from_str::<Value>(&said.content) {
+        match serde_json::from_str::<Value>(said.content) {
             Ok(value) => leaves(&value, &mut words),
             Err(_) => {
-                words.extend(digits(&said.content).map(|(_, text)| text.to_owned()));
+                words.extend(digits(said.content).map(|(_, text)| text.to_owned()));
                 let braces = said.content.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
                 words.extend(braces.map(|(inner, _)| inner.to_owned()));
             }
@@ -124,8 +124,8 @@ fn contents_for(table: &TestSession<'_>, seat: Seat) -> Vec<String> {
     }
     words.retain(|word| word.chars().count() <= MAX_WORD);
     let mut words = words.split_off(words.len().saturating_sub(MEMORY));
-    let whole = table.said.iter().filter(|said| said.to == Some(seat) && said.content.len() <= MAX_WHOLE);
-    words.extend(whole.map(|said| said.content.clone()).take(MEMORY));
+    let whole = table.messages().filter(|said| said.to == Some(seat) && said.content.len() <= MAX_WHOLE);
+    words.extend(whole.map(|said| said.content.to_owned()).take(MEMORY));
     words
 }
 

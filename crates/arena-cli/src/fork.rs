@@ -1,8 +1,6 @@
 //! `arena session fork` of files: other continuations of recorded games, offline.
 
-mod model;
 mod players;
-mod table;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arena_model::{
-    ChallengeType, ChatMessage, Ending, GameCategory, Phase, Seed, Session, SessionFacts, SessionId, hex,
+    ChallengeType, ChatMessage, Ending, GameCategory, MemorySession, Phase, Seat, Seed, Session, SessionFacts,
+    SessionId, hex,
 };
 use arena_players::http::random_bytes;
 use arena_record::forks::{first_withheld, past_messages, reseed};
@@ -28,7 +27,6 @@ use crate::output::{Style, print, print_for_reader};
 use crate::record;
 use crate::scripts;
 use players::{ForkAgent, play_on};
-use table::ForkTable;
 
 struct SessionForks<'f> {
     args: &'f ForkSessionArgs,
@@ -163,7 +161,7 @@ impl<'f> SessionForks<'f> {
         let args = self.args;
         let about = |failure: Failure| failure.about(&args.file.display());
         let label = format!("fork/{}/{}/{number}/{}", args.at, args.reseed, self.names.join(","));
-        let id = derive_id(&self.seed.derive(&label))?;
+        let id = SessionId(self.seed.derive_uuid(&label));
         let until = if self.agents.is_some() { args.at } else { u64::MAX };
         let played = match &self.agents {
             Some(_) => self.past.clone(),
@@ -183,15 +181,14 @@ impl<'f> SessionForks<'f> {
         if args.reseed {
             reseed(&mut session);
         }
-        let mut table = ForkTable::new(Arc::clone(&self.challenge), session, messages);
+        let session = MemorySession::resume(Arc::clone(&self.challenge), session, messages);
         let own = self.seed.derive(&format!("fork/{number}"));
         let players = agents
             .iter()
             .enumerate()
-            .map(|(seat, agent)| agent.seat(&table, seat, &own))
+            .map(|(seat, agent)| agent.seat(&session, Seat(seat), &own))
             .collect::<Result<Vec<_>, Failure>>()?;
-        play_on(&mut table, players)?;
-        let (mut session, messages) = table.into_parts();
+        let (mut session, messages) = play_on(session, players)?.into_parts();
         // The record has the original seed, from which the new one follows.
         let facts = SessionFacts { seed: Some(self.seed.clone()), ..(*session.facts).clone() };
         session.facts = Arc::new(facts);
@@ -313,27 +310,18 @@ pub fn find_challenge(parsed: &Parsed, folders: &[PathBuf]) -> Result<Arc<dyn Ch
     }
 }
 
-/// Derives the id of a fork, so that equal forks have equal ids.
-fn derive_id(seed: &Seed) -> Result<SessionId, Failure> {
-    let digits = hex::encode(&seed.0[..16]);
-    let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
-    parts
-        .join("-")
-        .parse::<SessionId>()
-        .map_err(|error| Failure::new(Exit::Internal, format_args!("the id of the fork is {error}")))
-}
-
 #[cfg(test)]
 mod tests {
-    use arena_house::Strength;
-    use arena_model::{InactivityLimits, InviteCode, SessionPolicy, Timestamp, join, open};
+    use arena_house::{Step, Strength};
+    use arena_model::{InviteCode, Timestamp};
+    use arena_players::{Answer, Answering, BotKind, Heard, Player, SeatEnd, StepResult};
     use arena_record::EndKind;
     use serde_json::Map;
 
     use super::*;
 
     /// Opens a session with all players.
-    fn table(challenge: &str) -> ForkTable {
+    fn seated(challenge: &str) -> MemorySession {
         let challenge = arena_games::challenge(challenge, &Map::new()).unwrap().unwrap();
         let options = challenge.resolve(&Map::new()).unwrap();
         let code = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
@@ -350,38 +338,33 @@ mod tests {
             is_unlisted: false,
             invites: invites.clone(),
         };
-        let mut session = open(facts, &*challenge, InactivityLimits::ENDLESS).unwrap();
-        let mut messages: Vec<ChatMessage> = Vec::new();
+        let mut session = MemorySession::open(challenge, facts).unwrap();
         for invite in invites {
-            let joined = join(&session, &*challenge, &SessionPolicy::UNBOUNDED, invite, None, Timestamp(0)).unwrap();
-            let arena_model::After::Changed(after) = joined.after else { panic!() };
-            session = *after;
-            for draft in joined.drafts {
-                let index = match draft.channel {
-                    arena_model::Channel::Inputs(_) => session.version,
-                    _ => 1 + messages.iter().filter(|message| message.channel == draft.channel).count() as u64,
-                };
-                messages.push(draft.at(index, Timestamp(0)));
-            }
+            session.join(invite, None).unwrap();
         }
-        ForkTable::new(challenge, session, messages)
+        session
+    }
+
+    /// Plays a session between copies of an agent.
+    fn played(challenge: &str, agent: &ForkAgent) -> MemorySession {
+        let session = seated(challenge);
+        let seats = 0..session.names().len();
+        let players = seats.map(|seat| agent.seat(&session, Seat(seat), &Seed::from_number(1)).unwrap()).collect();
+        play_on(session, players).unwrap()
     }
 
     #[test]
     fn bots_play_all_built_in_challenges_on() {
         for challenge in arena_games::challenges() {
-            for agent in [ForkAgent::House(Strength::Easy.into()), ForkAgent::Random] {
-                let play = || {
-                    let mut table = table(challenge);
-                    let seats = table.names().len();
-                    let players = (0..seats).map(|seat| agent.seat(&table, seat, &Seed::from_number(1)).unwrap());
-                    let players = players.collect();
-                    play_on(&mut table, players).unwrap();
-                    assert!(table.is_over(), "{challenge} {agent:?}");
-                    table.into_parts()
-                };
-                let ((session, messages), again) = (play(), play());
-                assert_eq!((&session, &messages), (&again.0, &again.1), "{challenge} {agent:?}");
+            for agent in [BotKind::House(Strength::Easy.into()), BotKind::Random].map(ForkAgent::Bot) {
+                let [one, again] = [(); 2].map(|()| played(challenge, &agent));
+                assert!(one.is_over(), "{challenge} {agent:?}");
+                let (session, messages) = one.into_parts();
+                assert_eq!(
+                    (&session, &messages),
+                    (again.session(), &again.messages().to_vec()),
+                    "{challenge} {agent:?}"
+                );
                 let mut indexes: BTreeMap<arena_model::Channel, u64> = BTreeMap::new();
                 for message in
                     messages.iter().filter(|message| !matches!(message.channel, arena_model::Channel::Inputs(_)))
@@ -396,14 +379,10 @@ mod tests {
 
     /// Plays a session between house bots, and writes its record to a file.
     fn write_original(challenge: &str, path: &Path) -> Session {
-        let mut table = table(challenge);
-        let agent = ForkAgent::House(Strength::Easy.into());
-        let seats = table.names().len();
-        let players = (0..seats).map(|seat| agent.seat(&table, seat, &Seed::from_number(1)).unwrap()).collect();
-        play_on(&mut table, players).unwrap();
-        let rules_version = table.challenge().rules_version();
-        let prompt_sha256 = hex::encode(&Sha256::digest(&table.challenge().metadata().prompt));
-        let (session, messages) = table.into_parts();
+        let played = played(challenge, &ForkAgent::Bot(BotKind::House(Strength::Easy.into())));
+        let rules_version = played.challenge().rules_version();
+        let prompt_sha256 = hex::encode(&Sha256::digest(&played.challenge().metadata().prompt));
+        let (session, messages) = played.into_parts();
         let input = RecordInput {
             session: &session,
             messages: &messages,
@@ -478,11 +457,23 @@ mod tests {
         assert!(error(fork_args(&file, 2, None, false)).contains("withholds operator/1"));
     }
 
+    /// A player that only waits.
+    struct Silent;
+
+    impl Player for Silent {
+        fn answer<'a>(&'a mut self, _heard: Heard<'a>) -> Answering<'a> {
+            Box::pin(async { Ok(Answer::Steps { steps: Vec::new(), waits: true, call: None }) })
+        }
+
+        fn learn(&mut self, _steps: &[Step], _results: &[StepResult]) -> Option<SeatEnd> {
+            None
+        }
+    }
+
     #[test]
     fn a_fork_without_actions_ends_as_abandoned() {
-        let mut table = table("psi");
-        table.abandon().unwrap();
-        let (session, messages) = table.into_parts();
+        let silent = || Box::new(Silent) as Box<dyn Player>;
+        let (session, messages) = play_on(seated("psi"), vec![silent(), silent()]).unwrap().into_parts();
         assert!(matches!(session.phase, Phase::Ended { ending: Ending::Abandoned, .. }));
         assert!(messages.last().unwrap().content.contains("nothing happened for 30 minutes"));
         let input = &messages[messages.len() - 2];

@@ -541,7 +541,7 @@ fn open_if_there(path: &Path) -> Result<Option<File>, FolderError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Cause, GameEnd, Measured, SeatRecord, TranscriptMessage};
+    use crate::{Cause, GameEnd, Measured, SeatRecord, TranscriptMessage};
 
     const FILE: &str = r#"
         name = "test"

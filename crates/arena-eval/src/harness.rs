@@ -1,6 +1,7 @@
 //! Harnesses: the system prompt of a model, and the policy of its conversation. Pure.
 
 use arena_llm::prompt::{self, Fence, Seating};
+use arena_llm::{MAX_INVALID, MAX_REFUSED, SeatPolicy};
 use arena_model::Method;
 use serde_json::{Value, json};
 
@@ -12,12 +13,6 @@ const HISTORY_TOKENS: u64 = 60_000;
 
 /// The default of [`Harness::max_turns`].
 const MAX_TURNS: u32 = 200;
-
-/// The default of [`Harness::max_invalid`].
-const MAX_INVALID: u32 = 3;
-
-/// The default of [`Harness::max_refused`].
-const MAX_REFUSED: u32 = 2;
 
 /// The placeholders of a prompt file.
 const PLACEHOLDERS: [&str; 3] = ["rules", "state", "methods"];
@@ -68,15 +63,24 @@ impl Harness {
         Ok(harness)
     }
 
-    /// Returns the system prompt of a seat. `mark` is the mark of the seat's fence, as in [`Fence::of`].
-    pub fn system(&self, seating: &Seating<'_>, mark: &str) -> String {
+    pub(crate) fn policy(&self) -> SeatPolicy {
+        SeatPolicy {
+            history_tokens: self.history_tokens,
+            max_invalid: self.max_invalid,
+            max_refused: self.max_refused,
+            max_truncated: 1 + u32::from(self.truncated_retry.is_some()),
+        }
+    }
+
+    /// Returns the system prompt of a seat.
+    pub fn system(&self, seating: &Seating<'_>, fence: &Fence) -> String {
         if self.is_built_in {
-            return prompt::system(seating, &Fence::of(mark));
+            return prompt::system(seating, fence);
         }
         fill(&self.prompt, |name| match name {
             "rules" => Some(seating.rules.trim().to_owned()),
             "methods" => Some(list_methods(seating.methods)),
-            "state" => Some(describe_seat(seating, mark)),
+            "state" => Some(describe_seat(seating, fence.mark())),
             _ => None,
         })
     }
@@ -266,13 +270,13 @@ mod tests {
             you: "bob",
         };
         let harness = Harness::of(&HarnessSpec::default(), Some("{rules}\n{methods}\n{state}")).unwrap();
-        let system = harness.system(&seating, "c0de");
+        let system = harness.system(&seating, &Fence::of("c0de"));
         assert!(
             system.starts_with("Be {state}.\n- guess: Guess a number.\nYou are Player 2, of 2 players"),
             "{system}"
         );
         assert!(system.contains("yours is bob") && system.contains("<<<c0de end>>>"), "{system}");
         let built_in = Harness::of(&HarnessSpec::default(), None).unwrap();
-        assert_eq!(built_in.system(&seating, "c0de"), prompt::system(&seating, &Fence::of("c0de")));
+        assert_eq!(built_in.system(&seating, &Fence::of("c0de")), prompt::system(&seating, &Fence::of("c0de")));
     }
 }

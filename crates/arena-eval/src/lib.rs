@@ -13,19 +13,17 @@ mod harness;
 mod journal;
 mod model_player;
 mod plan;
-mod player;
 mod priced;
 mod program;
-mod program_player;
 pub mod progress;
 mod record;
 pub mod report;
 mod requests;
 mod run_file;
 pub mod runner;
-mod table;
 
 pub use arena_llm::Spent;
+pub use arena_players::{Cause, GameEnd, Measured};
 pub use calls::CallStore;
 pub use estimate::{Estimate, estimate};
 pub use folder::{EvalFolder, EvalRun, FolderError};
@@ -34,8 +32,8 @@ pub use journal::now;
 pub use plan::{AGAIN, EvalAgent, EvalAgentKind, EvalPlan, PlanError, PlannedChallenge, PlannedGame, StoredFile};
 pub use progress::{ModelProgress, Progress};
 pub use record::{
-    CallLine, CallRecord, Cause, ChangeRecord, GameEnd, GameRecord, JournalLine, Measured, SeatRecord, Transcript,
-    TranscriptMessage, VERSION, VoidRecord,
+    CallLine, CallRecord, ChangeRecord, GameRecord, JournalLine, SeatRecord, Transcript, TranscriptMessage, VERSION,
+    VoidRecord,
 };
 pub use report::{Report, TextTable, report};
 pub use run_file::{

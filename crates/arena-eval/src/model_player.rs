@@ -8,28 +8,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use arena_house::Step;
-use arena_llm::prompt::{self, Fence, Seating, Want};
+use arena_llm::prompt::Fence;
 use arena_llm::{
-    Api, Bound, Budget, CallResult, Client, Endpoint, Exceeded, Fault, FaultClass, Finish, History, Pacer, Params,
-    Prices, Question, Reply, Retry, Spent, Tool, Turn, Usage, ask, request_bytes,
+    Api, Bound, Budget, Client, Endpoint, Exceeded, Fault, FaultClass, Pacer, Params, Prices, Retry, SeatModel,
+    SeatRules, Spent, ask, request_bytes,
 };
-use arena_model::{ChallengeMetadata, Method, Seed, hex};
+use arena_model::{MemorySession, Seed, hex};
+use arena_players::{Called, Calling, Cause, Halt, Measured, ModelCalls, ModelPlayer, SeatEnd};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
 use crate::calls::CallStore;
 use crate::harness::Harness;
-use crate::player::{Answer, Answering, Halt, Heard, Player, SeatEnd, StepResult};
-use crate::table::{PostedMessage, is_public_state, is_world_state};
-use crate::{CallLine, CallRecord, Cause, Measured, now};
+use crate::{CallLine, CallRecord, now};
 
 /// The number of output tokens that a call without a limit reserves.
 const USUAL_OUTPUT: u64 = 4096;
-
-/// The number of hexadecimal digits of a fence's mark.
-const MARK_DIGITS: usize = 12;
 
 /// The number of consecutive rejected requests after which a model is paused. One game alone may have a request that an
 /// endpoint rejects, such as a conversation that is too long for the model.
@@ -38,10 +33,6 @@ const MOST_REJECTED: u64 = 3;
 /// The remedy of a request that is too long for the model.
 const TOO_LONG: &str = "; lower history_tokens in the model's harness and resume with --accept-changed; without a change, \
                         the request isn't sent again";
-
-/// The turn that reminds a model of its game.
-const REMINDER: &str = "The game waits for your action, and no other player has anything to do. Act now by calling a \
-                        tool of the rules, or send a message.";
 
 /// The parts of a run that all players share.
 pub(crate) struct RunContext {
@@ -125,41 +116,6 @@ impl SharedModel {
     }
 }
 
-/// The rules of a challenge as models receive them.
-pub(crate) struct ChallengeRules {
-    title: String,
-    rules: String,
-    methods: Vec<Method>,
-    players: usize,
-    tools: Vec<Tool>,
-    tools_text: String,
-}
-
-impl ChallengeRules {
-    pub(crate) fn of(metadata: &ChallengeMetadata) -> ChallengeRules {
-        let tools = prompt::tools(&metadata.methods);
-        ChallengeRules {
-            title: metadata.name.clone(),
-            rules: metadata.prompt.clone(),
-            methods: metadata.methods.clone(),
-            players: metadata.players,
-            tools_text: serde_json::to_string(&tools).unwrap_or_default(),
-            tools,
-        }
-    }
-
-    fn seating<'s>(&'s self, names: &'s [String], seat: usize) -> Seating<'s> {
-        Seating {
-            challenge: &self.title,
-            rules: &self.rules,
-            methods: &self.methods,
-            players: self.players,
-            names,
-            you: &names[seat],
-        }
-    }
-}
-
 pub(crate) struct ModelSeat {
     pub(crate) agent: String,
     /// The id of the game.
@@ -168,213 +124,77 @@ pub(crate) struct ModelSeat {
     pub(crate) seed: Seed,
 }
 
-pub(crate) struct ModelPlayer {
+/// The calls of a model at a seat, which are stored before their use.
+pub(crate) struct StoredCalls {
     context: Arc<RunContext>,
     model: Arc<SharedModel>,
     harness: Arc<Harness>,
-    rules: Arc<ChallengeRules>,
     agent: String,
     game: String,
     seat: usize,
-    /// The mark of the fence around messages of others.
-    mark: String,
-    /// The system prompt; empty before the first answer.
-    system: String,
-    history: History,
-    /// The number of messages of the table that the model has received.
-    read: usize,
-    pending: Option<Pending>,
-    /// The number of consecutive invalid answers.
-    invalid: u32,
-    /// The number of consecutive refusals.
-    refused: u32,
     measured: Measured,
 }
 
-/// An answer whose steps are being taken.
-struct Pending {
-    reply: Reply,
-    outcomes: Vec<CallOutcome>,
+/// Seats a model in a game.
+pub(crate) fn seat_model(
+    context: &Arc<RunContext>,
+    model: &Arc<SharedModel>,
+    harness: &Arc<Harness>,
+    rules: &Arc<SeatRules>,
+    session: &MemorySession,
+    at: ModelSeat,
+) -> ModelPlayer<StoredCalls> {
+    let ModelSeat { agent, game, seat, seed } = at;
+    let fence = Fence::of_random(&hex::encode(&seed.derive(&format!("eval/fence/{seat}")).0));
+    let names = session.names();
+    let seated = SeatModel::new(Arc::clone(rules), names, &names[seat], fence, harness.policy())
+        .with_system(|seating, fence| harness.system(seating, fence));
+    let calls = StoredCalls {
+        context: Arc::clone(context),
+        model: Arc::clone(model),
+        harness: Arc::clone(harness),
+        agent,
+        game,
+        seat,
+        measured: Measured::default(),
+    };
+    ModelPlayer::new(seated, calls)
 }
 
-/// The result of a tool call, as far as it is known before the steps are taken.
-enum CallOutcome {
-    Step,
-    Done,
-    Wrong(String),
+impl ModelCalls for StoredCalls {
+    fn call<'a>(&'a mut self, seat: &'a mut SeatModel) -> Calling<'a> {
+        Box::pin(self.answer(seat))
+    }
+
+    fn measured(&self) -> Measured {
+        self.measured
+    }
 }
 
-/// The result of a request for an answer.
-enum Asked {
-    Answered(Reply),
-    Ended(SeatEnd),
-}
-
-impl ModelPlayer {
-    pub(crate) fn new(
-        context: &Arc<RunContext>,
-        model: &Arc<SharedModel>,
-        harness: &Arc<Harness>,
-        rules: &Arc<ChallengeRules>,
-        at: ModelSeat,
-    ) -> ModelPlayer {
-        let ModelSeat { agent, game, seat, seed } = at;
-        let mark = hex::encode(&seed.derive(&format!("eval/fence/{seat}")).0)[..MARK_DIGITS].to_owned();
-        ModelPlayer {
-            context: Arc::clone(context),
-            model: Arc::clone(model),
-            harness: Arc::clone(harness),
-            rules: Arc::clone(rules),
-            agent,
-            game,
-            seat,
-            mark,
-            system: String::new(),
-            history: History::of(harness.history_tokens),
-            read: 0,
-            pending: None,
-            invalid: 0,
-            refused: 0,
-            measured: Measured::default(),
-        }
-    }
-
-    async fn next(&mut self, heard: Heard<'_>) -> Result<Answer, Halt> {
-        let names = heard.table.names();
-        if self.system.is_empty() {
-            self.system = self.harness.system(&self.rules.seating(names, self.seat), &self.mark);
-        }
-        self.hear(heard);
-        loop {
-            let reply = match self.ask().await? {
-                Asked::Answered(reply) => reply,
-                Asked::Ended(end) => return Ok(Answer::Ended(end)),
-            };
-            if let Some(answer) = self.read_reply(reply, names) {
-                return Ok(answer);
-            }
-            if let Some(end) = self.check_invalid() {
-                return Ok(Answer::Ended(end));
-            }
-            self.tell(names, &[], "");
-        }
-    }
-
-    /// Adds the new messages to the conversation.
-    fn hear(&mut self, heard: Heard<'_>) {
-        let Heard { table, seat, is_reminded } = heard;
-        let is_news = |posted: &&PostedMessage| {
-            let PostedMessage { message, .. } = posted;
-            table.seat_of(&message.from) != Some(seat)
-                && table.is_readable(posted, seat)
-                && !is_public_state(&message.content)
-        };
-        let news: Vec<&PostedMessage> = table.messages()[self.read..].iter().filter(is_news).collect();
-        self.read = table.messages().len();
-        // Of several states of a game, only the last is current.
-        let last_state = news.iter().rposition(|posted| is_world_state(&posted.message.content));
-        let is_current = |(place, posted): &(usize, &&PostedMessage)| {
-            last_state.is_none_or(|last| *place >= last) || !is_world_state(&posted.message.content)
-        };
-        let messages: Vec<prompt::Heard<'_>> = news
-            .iter()
-            .enumerate()
-            .filter(is_current)
-            .map(|(_, posted)| prompt::Heard {
-                from: table.name_of(&posted.message.from),
-                to: posted.message.to.as_ref().map(|to| table.name_of(to)),
-                content: &posted.message.content,
-            })
-            .collect();
-        self.tell(table.names(), &messages, if is_reminded { REMINDER } else { "" });
-    }
-
-    /// Adds a turn with messages and a remark to the conversation, unless it would be empty.
-    fn tell(&mut self, names: &[String], messages: &[prompt::Heard<'_>], remark: &str) {
-        let seating = self.rules.seating(names, self.seat);
-        let mut text = prompt::news(&seating, &Fence::of(&self.mark), messages, self.history.turns());
-        if !remark.is_empty() {
-            if !text.is_empty() && !text.ends_with('\n') {
-                text.push('\n');
-            }
-            text += remark;
-        }
-        if !text.is_empty() {
-            self.history.push(Turn::Told(text), messages.iter().any(|message| message.from == "operator"));
-        }
-    }
-
-    /// Requests an answer that isn't truncated, refused or late.
-    async fn ask(&mut self) -> Result<Asked, Halt> {
-        let mut limit = None;
-        loop {
-            let record = match self.call(limit).await? {
-                Ok(record) => record,
-                Err(end) => return Ok(Asked::Ended(end)),
-            };
-            let ms = record.ms.saturating_sub(record.first_byte_ms);
-            if let Some(most) = self.harness.turn_seconds.filter(|most| ms > most.saturating_mul(1000)) {
-                let detail = format!("an answer took longer than {most} s");
-                return Ok(Asked::Ended(SeatEnd::new(Cause::Timeout, detail)));
-            }
-            match record.reply.finish {
-                Finish::Done => {
-                    self.refused = 0;
-                    return Ok(Asked::Answered(record.reply));
-                }
-                Finish::Length => {
-                    self.measured.truncated += 1;
-                    if limit.is_some() || self.harness.truncated_retry.is_none() {
-                        let detail = "an answer was cut off at the limit of output tokens";
-                        return Ok(Asked::Ended(SeatEnd::new(Cause::Truncated, detail)));
-                    }
-                    limit = self.harness.truncated_retry;
-                }
-                Finish::Refused => {
-                    self.measured.refusals += 1;
-                    self.refused += 1;
-                    if self.refused >= self.harness.max_refused {
-                        let detail = format!("the model refused {} times in a row", self.refused);
-                        return Ok(Asked::Ended(SeatEnd::new(Cause::Refused, detail)));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Returns the answer to the conversation so far, from the store or from the endpoint. The inner error is the end
-    /// of a seat that has reached a limit. `max_tokens` replaces the limit of output tokens.
-    async fn call(&mut self, max_tokens: Option<u64>) -> Result<Result<Box<CallRecord>, SeatEnd>, Halt> {
+impl StoredCalls {
+    /// Returns the answer to the conversation so far, from the store or from the endpoint.
+    async fn answer(&mut self, seat: &mut SeatModel) -> Result<Called, Halt> {
         let number = self.measured.calls + 1;
         let most_turns = self.harness.max_turns;
         if number > most_turns {
             let detail = format!("the model gave {most_turns} answers, the most that the harness allows");
-            return Ok(Err(SeatEnd::new(Cause::Limit, detail)));
+            return Ok(Called::Ended(SeatEnd::new(Cause::Limit, detail)));
         }
-        self.history.shorten(self.system.len() + self.rules.tools_text.len());
+        seat.prepare();
         let mut params = Cow::Borrowed(&self.model.params);
-        if let Some(limit) = max_tokens {
+        if let Some(limit) = self.harness.truncated_retry.filter(|_| seat.is_truncated()) {
             params.to_mut().set_output_limit(limit);
         }
         let endpoint = &self.model.endpoint;
-        let body = request_bytes(
-            endpoint.api(),
-            endpoint.tool_use(),
-            &Question {
-                model: &self.model.model,
-                system: &self.system,
-                tools: &self.rules.tools,
-                turns: self.history.turns(),
-                params: &params,
-            },
-        );
+        let question = seat.question(&self.model.model, &params);
+        let body = request_bytes(endpoint.api(), endpoint.tool_use(), &question);
         let limit = params.output_limit();
         let bound = Bound::of(&body, limit.unwrap_or(USUAL_OUTPUT), self.model.prices.as_ref());
         if let Some(cap) = self.context.usd_per_seat
             && self.measured.usd.unwrap_or(0.0) + bound.usd > cap
         {
             let detail = format!("the seat's cap of {cap} US dollars is reached");
-            return Ok(Err(SeatEnd::new(Cause::Limit, detail)));
+            return Ok(Called::Ended(SeatEnd::new(Cause::Limit, detail)));
         }
         let sample = format!("{}/{}/{number}", self.game, self.seat);
         let key = call_key(&self.model.address, endpoint.api(), &body, &sample);
@@ -383,27 +203,30 @@ impl ModelPlayer {
                 self.context.counts.cached.fetch_add(1, Ordering::Relaxed);
                 record
             }
-            Some(CallLine::Text { .. }) | None => self.send(key, number, &body, &bound, limit.is_some()).await?,
+            Some(CallLine::Text { .. }) | None => self.send(seat, key, number, &body, &bound, limit.is_some()).await?,
         };
-        let usage = record.reply.usage;
-        if record.reported.is_none() {
-            self.history.learn(record.request_bytes, usage.input);
-        }
         let measured = &mut self.measured;
         measured.calls = number;
         measured.retries += record.retries.len() as u32;
-        measured.usage += usage;
+        measured.usage += record.reply.usage;
         measured.ms += record.ms;
         if let Some(usd) = record.usd {
             *measured.usd.get_or_insert(0.0) += usd;
         }
-        Ok(Ok(record))
+        let ms = record.ms.saturating_sub(record.first_byte_ms);
+        if let Some(most) = self.harness.turn_seconds.filter(|most| ms > most.saturating_mul(1000)) {
+            let detail = format!("an answer took longer than {most} s");
+            return Ok(Called::Ended(SeatEnd::new(Cause::Timeout, detail)));
+        }
+        let counted = record.reported.is_none().then_some(record.request_bytes);
+        Ok(Called::Answered { reply: record.reply, counted })
     }
 
     /// Sends a request, and stores its answer before the game uses it. If the request limits its output, `is_bounded`, an
     /// endpoint's numbers above the bound aren't believed.
     async fn send(
         &self,
+        seat: &SeatModel,
         key: String,
         number: u32,
         body: &[u8],
@@ -421,7 +244,7 @@ impl ModelPlayer {
             });
         }
         let believe = |usage| if is_bounded { bound.believe(usage, model.prices.as_ref()) } else { usage };
-        let failed = |usage| Spent { calls: 0, ..self.spent_on(believe(usage)) };
+        let failed = |usage| Spent { calls: 0, ..Spent::of_call(believe(usage), model.prices.as_ref()) };
         let mut retries: Vec<Retry> = Vec::new();
         let (mut received, reservation) = loop {
             self.check()?;
@@ -477,9 +300,6 @@ impl ModelPlayer {
         let usage = believe(counted);
         received.reply.usage = usage;
         let usd = model.prices.as_ref().map(|prices| prices.cost(&usage));
-        let turns = self.history.turns();
-        // Earlier calls of the seat have the earlier turns.
-        let fresh = turns.iter().rposition(|turn| turn.reply().is_some()).map_or(0, |last| last + 1);
         let record = Box::new(CallRecord {
             key,
             game: self.game.clone(),
@@ -488,9 +308,9 @@ impl ModelPlayer {
             agent: self.agent.clone(),
             model: model.model.clone(),
             harness: self.harness.sha256.clone(),
-            system: context.calls.add_text(&self.system).map_err(broken)?,
-            tools: context.calls.add_text(&self.rules.tools_text).map_err(broken)?,
-            new: turns[fresh..].to_vec(),
+            system: context.calls.add_text(seat.system()).map_err(broken)?,
+            tools: context.calls.add_text(seat.rules().tools_text()).map_err(broken)?,
+            new: seat.new_turns().to_vec(),
             reply: received.reply,
             reported: (usage != counted).then_some(counted),
             usd,
@@ -502,7 +322,7 @@ impl ModelPlayer {
         });
         let line = CallLine::Call(record);
         let added = context.calls.add(&line).map_err(broken);
-        reservation.settle(self.spent_on(usage));
+        reservation.settle(Spent::of_call(usage, model.prices.as_ref()));
         added?;
         context.counts.sent.fetch_add(1, Ordering::Relaxed);
         model.sent.fetch_add(1, Ordering::Relaxed);
@@ -512,114 +332,12 @@ impl ModelPlayer {
         }
     }
 
-    fn spent_on(&self, usage: Usage) -> Spent {
-        Spent { calls: 1, usage, usd: self.model.prices.as_ref().map_or(0.0, |prices| prices.cost(&usage)) }
-    }
-
     /// Returns an error if no more calls of the model may be sent.
     fn check(&self) -> Result<(), Halt> {
         if self.context.is_stopping.load(Ordering::Relaxed) {
             return Err(Halt::Stopped);
         }
         self.model.check()
-    }
-
-    /// Reads the steps of an answer. Returns `None` for an invalid answer, which the conversation then shows.
-    fn read_reply(&mut self, reply: Reply, names: &[String]) -> Option<Answer> {
-        let (mut steps, mut outcomes, mut waits) = (Vec::new(), Vec::new(), false);
-        let seating = self.rules.seating(names, self.seat);
-        for call in &reply.calls {
-            outcomes.push(match Want::read(&seating, call) {
-                Ok(Want::Act(method, content)) => {
-                    steps.push(Step::Act { method, content });
-                    CallOutcome::Step
-                }
-                Ok(Want::Say(content, to)) => {
-                    steps.push(Step::Say { content, to });
-                    CallOutcome::Step
-                }
-                Ok(Want::Wait) => {
-                    waits = true;
-                    CallOutcome::Done
-                }
-                Err(wrong) => CallOutcome::Wrong(wrong),
-            });
-        }
-        let is_clean = !outcomes.iter().any(|outcome| matches!(outcome, CallOutcome::Wrong(_)));
-        let pending = Pending { reply, outcomes };
-        if steps.is_empty() {
-            self.conclude(pending, &[]);
-            if !waits {
-                return None;
-            }
-        } else {
-            self.pending = Some(pending);
-        }
-        Some(Answer::Steps { steps, waits: waits && is_clean, call: Some(self.measured.calls) })
-    }
-
-    /// Adds an answer and its results to the conversation, and counts invalid answers.
-    fn conclude(&mut self, pending: Pending, results: &[StepResult]) {
-        let Pending { reply, outcomes } = pending;
-        let mut results = results.iter();
-        let mut is_valid = false;
-        let told: Vec<CallResult> = reply
-            .calls
-            .iter()
-            .zip(outcomes)
-            .map(|(call, outcome)| {
-                let refusal = match outcome {
-                    CallOutcome::Step => results.next().and_then(|result| result.as_ref().err().cloned()),
-                    CallOutcome::Done => None,
-                    CallOutcome::Wrong(wrong) => Some(wrong),
-                };
-                is_valid |= refusal.is_none();
-                let is_error = refusal.is_some();
-                let text = refusal.map_or_else(|| "done".to_owned(), |why| format!("refused: {why}"));
-                CallResult { id: call.id.clone(), text, is_error }
-            })
-            .collect();
-        if is_valid {
-            self.invalid = 0;
-        } else {
-            self.invalid += 1;
-            self.measured.invalid += 1;
-        }
-        self.history.push(Turn::Answered(reply), false);
-        if !told.is_empty() {
-            self.history.push(Turn::Results(told), false);
-        }
-    }
-
-    /// Returns the end of a seat with too many invalid answers.
-    fn check_invalid(&self) -> Option<SeatEnd> {
-        if self.invalid == 0 || self.invalid < self.harness.max_invalid {
-            return None;
-        }
-        let last = match self.history.turns().last() {
-            Some(Turn::Results(results)) => {
-                results.last().map_or_else(String::new, |result| format!("; the last one was {}", result.text))
-            }
-            _ => "; the last one called no tool".to_owned(),
-        };
-        Some(SeatEnd::new(Cause::Invalid, format!("{} invalid answers in a row{last}", self.invalid)))
-    }
-}
-
-impl Player for ModelPlayer {
-    fn answer<'a>(&'a mut self, heard: Heard<'a>) -> Answering<'a> {
-        Box::pin(self.next(heard))
-    }
-
-    fn learn(&mut self, _steps: &[Step], results: &[StepResult]) -> Option<SeatEnd> {
-        if let Some(pending) = self.pending.take() {
-            self.conclude(pending, results);
-        }
-        self.check_invalid()
-    }
-
-    fn measured(&self) -> Measured {
-        self.measured
     }
 }
 
@@ -646,15 +364,14 @@ mod tests {
     use std::path::Path;
 
     use arena_house::Style;
+    use arena_players::{BotKind, BotPlayer, Player};
     use serde_json::{Map, Value, json};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
-    use crate::game::{FinishedGame, GameLabel, play};
-    use crate::player::HousePlayer;
-    use crate::table::Table;
-    use crate::{BudgetSpec, EvalAgentKind, GameEnd, HarnessSpec};
+    use crate::game::{FinishedGame, GameLabel, open, play};
+    use crate::{BudgetSpec, GameEnd, HarnessSpec};
 
     /// A scripted endpoint: the statuses and bodies of its answers, and the requests that it received.
     #[derive(Clone, Default)]
@@ -794,21 +511,21 @@ mod tests {
         let challenge = arena_games::challenge("psi", &Map::new()).unwrap().unwrap();
         let options = challenge.resolve(&Map::new()).unwrap();
         let harness = Arc::new(Harness::of(&setting.harness, None).unwrap());
-        let rules = Arc::new(ChallengeRules::of(challenge.metadata()));
+        let rules = Arc::new(SeatRules::of(challenge.metadata()));
         let seed = Seed::from_number(7);
         let at = ModelSeat { agent: "small".to_owned(), game: "0123456789ab".to_owned(), seat: 0, seed: seed.clone() };
-        let house = EvalAgentKind::House { style: Style::default() };
-        let bot = HousePlayer::new(&house, &*challenge, &options, 1, &seed).unwrap();
-        let players: Vec<Box<dyn Player>> =
-            vec![Box::new(ModelPlayer::new(&context, &model, &harness, &rules, at)), Box::new(bot)];
-        let table = Table::open(challenge, &options, 2, &seed).unwrap();
+        let house = BotKind::House(Style::default());
+        let bot = BotPlayer::new(house, &*challenge, &options, &seed.derive("eval/bot/1")).unwrap();
+        let session = open(&challenge, &options, 2, &seed).unwrap();
+        let player = seat_model(&context, &model, &harness, &rules, &session, at);
+        let players: Vec<Box<dyn Player>> = vec![Box::new(player), Box::new(bot)];
         let label = GameLabel {
             game: "0123456789ab".to_owned(),
             challenge: "psi".to_owned(),
             seed: 0,
             agents: vec!["small".to_owned(), "house".to_owned()],
         };
-        (play(&label, table, players).await, budget.spent())
+        (play(&label, session, players).await, budget.spent())
     }
 
     async fn ending(answers: Vec<(u16, Value)>, setting: Setting) -> (Cause, String, Measured) {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use arena_house::{Style, house_bot};
 use arena_model::{ChallengeType, Seed, hex};
+use arena_players::BotKind;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -58,11 +59,7 @@ pub struct EvalAgent {
 pub enum EvalAgentKind {
     /// The model with this index in [`RunFile::models`].
     Model(usize),
-    /// The house bot of the challenge.
-    House {
-        style: Style,
-    },
-    Random,
+    Bot(BotKind),
     /// The program or URL of the baseline with this index in [`RunFile::baselines`].
     Program(usize),
 }
@@ -164,7 +161,7 @@ impl EvalPlan {
     pub fn model(&self, agent: usize) -> Option<&ModelSpec> {
         match self.agents.get(agent)?.kind {
             EvalAgentKind::Model(model) => self.file.models.get(model),
-            EvalAgentKind::House { .. } | EvalAgentKind::Random | EvalAgentKind::Program(_) => None,
+            EvalAgentKind::Bot(_) | EvalAgentKind::Program(_) => None,
         }
     }
 
@@ -215,7 +212,7 @@ fn challenge_key(label: &str) -> String {
 fn agent_key(agent: &EvalAgent, file: &RunFile) -> String {
     match agent.kind {
         EvalAgentKind::Model(model) => format!("model {}", file.models[model].name),
-        EvalAgentKind::House { .. } | EvalAgentKind::Random | EvalAgentKind::Program(_) => {
+        EvalAgentKind::Bot(_) | EvalAgentKind::Program(_) => {
             format!("baseline {}", agent.name)
         }
     }
@@ -364,8 +361,8 @@ fn check_challenges(challenges: &[PlannedChallenge]) -> Result<(), PlanError> {
 fn check_baselines(agents: &[EvalAgent], challenges: &[PlannedChallenge]) -> Result<(), PlanError> {
     for EvalAgent { name, kind, .. } in agents {
         let style = match kind {
-            EvalAgentKind::House { style } => *style,
-            EvalAgentKind::Random => Style::default(),
+            EvalAgentKind::Bot(BotKind::House(style)) => *style,
+            EvalAgentKind::Bot(BotKind::Random) => Style::default(),
             EvalAgentKind::Model(_) | EvalAgentKind::Program(_) => continue,
         };
         let can_play = |at: &&PlannedChallenge| house_bot(&*at.challenge, &at.options, style, 0).is_some();
@@ -433,8 +430,8 @@ fn agents(file: &RunFile, harnesses: &BTreeMap<String, Harness>, programs: &[Str
 fn kind_of(at: usize, baseline: &BaselineSpec) -> EvalAgentKind {
     match baseline.agent.as_str() {
         _ if baseline.is_program() => EvalAgentKind::Program(at),
-        RANDOM => EvalAgentKind::Random,
-        agent => EvalAgentKind::House { style: Style::of_agent(agent).unwrap_or_default() },
+        RANDOM => EvalAgentKind::Bot(BotKind::Random),
+        agent => EvalAgentKind::Bot(BotKind::House(Style::of_agent(agent).unwrap_or_default())),
     }
 }
 

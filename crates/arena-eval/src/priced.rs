@@ -1,37 +1,33 @@
 //! Bots with prices: examples of costs, for runs without a model.
 
-use arena_house::Step;
 use arena_llm::{Prices, Usage};
-
-use crate::Measured;
-use crate::player::{Answer, Answering, Heard, HousePlayer, Player, SeatEnd, StepResult};
+use arena_players::{Answer, Answering, BotPlayer, Heard, Measured, Player, SeatEnd, StepResult, message_for};
 
 /// The estimated number of bytes in a token.
 const BYTES_A_TOKEN: usize = 4;
 
 /// A bot whose tokens are estimated from the texts that it reads and writes. Each text counts once.
 pub(crate) struct PricedPlayer {
-    bot: HousePlayer,
+    bot: BotPlayer,
     prices: Prices,
-    /// The number of messages of the table that the bot has received.
+    /// The number of messages that the bot has received.
     heard: usize,
     read_bytes: usize,
     written_bytes: usize,
 }
 
 impl PricedPlayer {
-    pub(crate) fn new(bot: HousePlayer, prices: Prices) -> PricedPlayer {
+    pub(crate) fn new(bot: BotPlayer, prices: Prices) -> PricedPlayer {
         PricedPlayer { bot, prices, heard: 0, read_bytes: 0, written_bytes: 0 }
     }
 }
 
 impl Player for PricedPlayer {
     fn answer<'a>(&'a mut self, heard: Heard<'a>) -> Answering<'a> {
-        let Heard { table, seat, .. } = heard;
-        let new =
-            table.messages()[self.heard..].iter().filter(|posted| table.seat_of(&posted.message.from) != Some(seat));
-        self.read_bytes += new.map(|posted| table.message_for(posted, seat).content.len()).sum::<usize>();
-        self.heard = table.messages().len();
+        let Heard { session, seat, .. } = heard;
+        let new = session.messages()[self.heard..].iter().filter(|message| session.seat_of(&message.from) != Some(seat));
+        self.read_bytes += new.map(|message| message_for(session, message, seat).content.len()).sum::<usize>();
+        self.heard = session.messages().len();
         Box::pin(async move {
             let answer = self.bot.answer(heard).await?;
             if let Answer::Steps { steps, .. } = &answer {

@@ -1,23 +1,15 @@
-//! Programs as baselines: their files, their identity and their sandbox.
+//! Programs as baselines: their files and their identity.
 
 use std::env;
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread;
 
-use arena_match::{
-    Agent, Channel, Confinement, Launcher, Limits, OutputPath, SandboxMode, absolute_function, fingerprint, private,
-};
+use arena_match::{Agent, Channel, absolute_function, fingerprint};
+use arena_players::{FoundProgram, ProgramAgent};
 use serde_json::json;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::BaselineSpec;
 use crate::plan::hash_of;
 use crate::run_file::is_url;
-
-/// The hidden command that runs the program `arena` as the launcher of an agent.
-const LAUNCHER: &str = "launch-agent";
 
 /// Makes the paths of a program absolute. `base` is the folder for relative paths.
 pub(crate) fn resolve(baseline: &mut BaselineSpec, base: &Path) {
@@ -101,103 +93,18 @@ fn files(baseline: &BaselineSpec, agent: &Agent) -> Vec<PathBuf> {
     if named.is_empty() { vec![command.program.clone()] } else { named }
 }
 
-/// A program that plays in this invocation of a run.
-pub(crate) struct ProgramAgent {
-    /// The name in tables.
-    pub(crate) name: String,
-    pub(crate) agent: Agent,
-    pub(crate) confinement: Confinement,
-    slots: Arc<ProgramSlots>,
-    files: Vec<PathBuf>,
-    /// The stamp of the files at the start of this invocation.
-    stamp: u64,
-}
-
-/// The limit of programs that run at the same time.
-#[derive(Debug)]
-pub(crate) struct ProgramSlots {
-    semaphore: Arc<Semaphore>,
-    most: u32,
-}
-
-impl ProgramSlots {
-    pub(crate) fn new(most: usize) -> ProgramSlots {
-        let most = u32::try_from(most.max(1)).unwrap_or(u32::MAX >> 8);
-        ProgramSlots { semaphore: Arc::new(Semaphore::new(most as usize)), most }
-    }
-
-    /// Waits until as many programs of a game may run, and returns the permit of the game. A game with more programs
-    /// than the limit runs alone.
-    pub(crate) async fn take(&self, programs: usize) -> Option<Arc<OwnedSemaphorePermit>> {
-        let count = u32::try_from(programs).unwrap_or(u32::MAX).min(self.most);
-        // All permits of a game are taken at once, since games that wait for each other's permits would never go on.
-        Arc::clone(&self.semaphore).acquire_many_owned(count).await.ok().map(Arc::new)
-    }
-}
-
-impl ProgramAgent {
-    /// Finds these baselines, which are programs. `dir` is the folder of the run, which the sandbox hides from them.
-    ///
-    /// # Errors
-    /// The name of a baseline that can't be played, and the reason in one sentence.
-    pub(crate) fn find_all(baselines: &[&BaselineSpec], dir: &Path) -> Result<Vec<ProgramAgent>, (String, String)> {
-        let processors = thread::available_parallelism().map_or(1, NonZero::get);
-        let slots = Arc::new(ProgramSlots::new(processors));
-        let mut programs = Vec::new();
-        for baseline in baselines {
-            let found = ProgramAgent::find(baseline, dir, &slots);
-            programs.push(found.map_err(|why| (baseline.name().to_owned(), why))?);
-        }
-        // Programs can't read each other's files.
-        let own: Vec<Vec<PathBuf>> = programs.iter().map(|program| own_paths(&program.agent).to_vec()).collect();
-        for (at, program) in programs.iter_mut().enumerate() {
-            let others = own.iter().flatten().filter(|path| !own[at].contains(path));
-            program.confinement.private.extend(others.cloned());
-        }
-        Ok(programs)
-    }
-
-    fn find(baseline: &BaselineSpec, dir: &Path, slots: &Arc<ProgramSlots>) -> Result<ProgramAgent, String> {
-        let agent = find(baseline)?;
-        let mode = SandboxMode::On;
-        let hidden = private(std::slice::from_ref(&agent), &[], mode, &[OutputPath::Folder(dir)]);
-        let confinement = Confinement {
-            launcher: Launcher::this_program(LAUNCHER),
-            mode,
-            limits: Limits::default(),
-            expose: Vec::new(),
-            private: hidden.map_err(|error| error.to_string())?,
-            public_only: false,
-        };
-        let files = files(baseline, &agent);
-        let stamp = stamp(&files)?;
+/// Finds these baselines, which are programs. `dir` is the folder of the run, which the sandbox hides from them.
+///
+/// # Errors
+/// The name of a baseline that can't be played, and the reason in one sentence.
+pub(crate) fn find_all(baselines: &[&BaselineSpec], dir: &Path) -> Result<Vec<ProgramAgent>, (String, String)> {
+    let mut found = Vec::new();
+    for baseline in baselines {
         let name = baseline.name().to_owned();
-        Ok(ProgramAgent { name, agent, confinement, slots: Arc::clone(slots), files, stamp })
+        let agent = find(baseline).map_err(|why| (name.clone(), why))?;
+        found.push(FoundProgram { name, files: files(baseline, &agent), agent });
     }
-
-    pub(crate) fn slots(&self) -> &ProgramSlots {
-        &self.slots
-    }
-
-    /// Checks that the files are those of the start.
-    ///
-    /// # Errors
-    /// If they have changed, as one sentence.
-    pub(crate) fn check_files(&self) -> Result<(), String> {
-        match stamp(&self.files) {
-            Ok(stamp) if stamp == self.stamp => Ok(()),
-            _ => Err(format!("the files of the program {} have changed during the run", self.name)),
-        }
-    }
-}
-
-fn stamp(files: &[PathBuf]) -> Result<u64, String> {
-    fingerprint::stamp(files, Path::new(""))
-        .map_err(|(path, error)| format!("{} cannot be read: {error}", path.display()))
-}
-
-fn own_paths(agent: &Agent) -> &[PathBuf] {
-    agent.channel.command().map_or(&[], |command| command.own.as_slice())
+    ProgramAgent::prepare_all(found, dir)
 }
 
 #[cfg(test)]
@@ -250,20 +157,5 @@ mod tests {
         let url = |url: &str| identity(&baseline(url, &[])).unwrap();
         assert_ne!(url("http://127.0.0.1:1/"), url("http://127.0.0.1:2/"));
         assert!(identity(&baseline("/nowhere/bot", &[])).unwrap_err().contains("there is no agent at /nowhere/bot"));
-    }
-
-    #[tokio::test]
-    async fn a_game_takes_all_its_permits_at_once() {
-        let slots = ProgramSlots::new(2);
-        // More programs than permits run alone.
-        let all = slots.take(5).await.unwrap();
-        assert_eq!(slots.semaphore.available_permits(), 0);
-        drop(all);
-        let one = slots.take(1).await.unwrap();
-        assert_eq!(slots.semaphore.available_permits(), 1);
-        let waits = tokio::time::timeout(std::time::Duration::from_millis(20), slots.take(2)).await;
-        assert!(waits.is_err());
-        drop(one);
-        assert!(slots.take(2).await.is_some());
     }
 }

@@ -1,6 +1,7 @@
 //! The records of a run: finished games, void games, calls and transcripts. Each record is a JSON line.
 
 use arena_llm::{Reply, Retry, Turn, Usage};
+use arena_players::{Cause, GameEnd, Measured};
 use serde::{Deserialize, Serialize};
 
 use crate::RunFile;
@@ -68,15 +69,6 @@ pub struct GameRecord {
     pub rounds: u32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GameEnd {
-    /// The rules ended the game.
-    Completed,
-    /// No player acted any more. The scores are those at this time.
-    Stalled,
-}
-
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SeatRecord {
     pub agent: String,
@@ -87,72 +79,6 @@ pub struct SeatRecord {
     pub utility: f64,
     /// The numbers that depend on the endpoint and the clock.
     pub measured: Measured,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Cause {
-    /// The seat played to the end.
-    Completed,
-    /// The model took longer for an answer than the harness allows, or a program longer than its time limit.
-    Timeout,
-    Refused,
-    /// An answer was cut off at the limit of output tokens.
-    Truncated,
-    /// The agent gave too many invalid answers.
-    Invalid,
-    /// The agent stopped acting although the game waited for it.
-    Idle,
-    /// The limit of turns or of the seat's cost was reached.
-    Limit,
-    /// The program of the agent ended, or exceeded its memory or output.
-    Crashed,
-}
-
-impl Cause {
-    /// All causes, in the order of tables.
-    pub const ALL: [Cause; 8] = [
-        Cause::Completed,
-        Cause::Timeout,
-        Cause::Refused,
-        Cause::Truncated,
-        Cause::Invalid,
-        Cause::Idle,
-        Cause::Limit,
-        Cause::Crashed,
-    ];
-
-    /// Returns the name in tables and files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Cause::Completed => "completed",
-            Cause::Timeout => "timeout",
-            Cause::Refused => "refused",
-            Cause::Truncated => "truncated",
-            Cause::Invalid => "invalid",
-            Cause::Idle => "idle",
-            Cause::Limit => "limit",
-            Cause::Crashed => "crashed",
-        }
-    }
-}
-
-/// The numbers of a seat that depend on the endpoint and the clock. Reports without measurements leave them out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// The number of answered calls.
-    pub calls: u32,
-    /// The number of failed attempts.
-    pub retries: u32,
-    pub invalid: u32,
-    pub refusals: u32,
-    pub truncated: u32,
-    pub usage: Usage,
-    /// The cost in US dollars, if prices are known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usd: Option<f64>,
-    /// The total time of the calls in milliseconds.
-    pub ms: u64,
 }
 
 /// A game that was given up without a fault of a player.

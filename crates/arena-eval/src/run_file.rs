@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::record::Cause;
+use crate::Cause;
 
 /// The endpoint of scripted models in run files of earlier programs. Their runs can be read, but not continued.
 const STAND_IN: &str = "stand-in";
@@ -89,7 +89,7 @@ pub struct BudgetSpec {
 impl BudgetSpec {
     /// Returns the caps of all calls together.
     pub(crate) fn caps(&self) -> Caps {
-        Caps { usd: self.usd, tokens: self.tokens }
+        Caps { usd: self.usd, tokens: self.tokens, calls: None }
     }
 }
 

@@ -5,24 +5,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use arena_llm::{ANSWER_SECONDS, Budget, Client, Endpoint, EndpointError, Key, Pacer, Prices, Timeouts, ToolUse};
+use arena_llm::{ANSWER_SECONDS, Budget, Client, Endpoint, EndpointError, Key, Pacer, Prices, SeatRules, Timeouts, ToolUse};
 use arena_model::{ChallengeType, Seed};
+use arena_players::{BotKind, BotPlayer, Halt, Player, ProgramAgent, ProgramPlayer};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet};
 use tokio::time::MissedTickBehavior;
 
-use crate::game::{FinishedGame, GameLabel, play};
+use crate::game::{FinishedGame, GameLabel, open, play};
 use crate::harness::Harness;
-use crate::model_player::{CallCounts, ChallengeRules, ModelPlayer, ModelSeat, RunContext, SharedModel};
-use crate::player::{Halt, HousePlayer, Player};
+use crate::model_player::{CallCounts, ModelSeat, RunContext, SharedModel, seat_model};
 use crate::priced::PricedPlayer;
-use crate::program::ProgramAgent;
-use crate::program_player::ProgramPlayer;
+use crate::program;
 use crate::progress::{ModelProgress, Progress};
 use crate::run_file::{EndpointAddress, ModelSpec, ToolUseSpec};
-use crate::table::Table;
 use crate::{
     BaselineSpec, EvalAgentKind, EvalFolder, EvalPlan, FolderError, JournalLine, PlannedGame, RunFile, VoidRecord, now,
 };
@@ -121,13 +119,25 @@ pub async fn run(
 /// The data that all games of an agent share.
 struct SharedAgent {
     name: String,
-    kind: EvalAgentKind,
-    /// The model and its harness, if the agent is a model.
-    model: Option<(Arc<SharedModel>, Arc<Harness>)>,
-    /// The program, if the agent is one with open games.
-    program: Option<Arc<ProgramAgent>>,
-    /// The prices of a bot, from which its costs are estimated.
-    bot_prices: Option<Prices>,
+    kind: SharedKind,
+}
+
+enum SharedKind {
+    Model(Arc<SharedModel>, Arc<Harness>),
+    /// A bot; with prices, its costs are estimated.
+    Bot(BotKind, Option<Prices>),
+    /// A program; `None` if all its games have been played.
+    Program(Option<Arc<ProgramAgent>>),
+}
+
+impl SharedAgent {
+    fn model(&self) -> Option<&Arc<SharedModel>> {
+        if let SharedKind::Model(model, _) = &self.kind { Some(model) } else { None }
+    }
+
+    fn program(&self) -> Option<&Arc<ProgramAgent>> {
+        if let SharedKind::Program(program) = &self.kind { program.as_ref() } else { None }
+    }
 }
 
 /// The data that all games of a challenge share.
@@ -135,7 +145,7 @@ struct SharedChallenge {
     label: String,
     challenge: Arc<dyn ChallengeType>,
     options: Value,
-    rules: Arc<ChallengeRules>,
+    rules: Arc<SeatRules>,
 }
 
 struct GivenUp {
@@ -221,7 +231,7 @@ impl Runner {
             .collect();
         let baselines: Vec<&BaselineSpec> = needed_programs.iter().map(|at| &plan.file.baselines[*at]).collect();
         let programs =
-            ProgramAgent::find_all(&baselines, folder.dir()).map_err(|(name, why)| RunError::Program { name, why })?;
+            program::find_all(&baselines, folder.dir()).map_err(|(name, why)| RunError::Program { name, why })?;
         let programs = needed_programs.into_iter().zip(programs.into_iter().map(Arc::new)).collect();
         let agents = shared_agents(plan, &models, &programs)?;
         let challenges = plan.challenges.iter().map(|planned| {
@@ -230,7 +240,7 @@ impl Runner {
                 label: planned.label.clone(),
                 challenge: Arc::clone(&planned.challenge),
                 options: planned.options.clone(),
-                rules: Arc::new(ChallengeRules::of(&metadata)),
+                rules: Arc::new(SeatRules::of(&metadata)),
             })
         });
         let calls = folder.calls();
@@ -326,9 +336,9 @@ impl Runner {
             let Some(game) = self.waiting.pop_front() else { break };
             let agents: Vec<Arc<SharedAgent>> =
                 game.seats.iter().map(|agent| Arc::clone(&self.agents[*agent])).collect();
-            let models = agents.iter().filter_map(|agent| agent.model.as_ref());
+            let models = agents.iter().filter_map(|agent| agent.model());
             // A paused model stays paused until the next invocation, which plays the game.
-            if models.map(|(model, _)| model.check()).any(|check| check.is_err()) {
+            if models.map(|model| model.check()).any(|check| check.is_err()) {
                 continue;
             }
             let challenge = Arc::clone(&self.challenges[game.challenge]);
@@ -393,9 +403,9 @@ impl Runner {
         }
         for (game, GivenUp { agent, why, .. }) in &self.given_up {
             // A null variant has the name of its model here.
-            let of_agent = |name: &String| self.agents.iter().find(|agent| agent.name == *name)?.model.as_ref();
+            let of_agent = |name: &String| self.agents.iter().find(|agent| agent.name == *name)?.model();
             let name = match agent {
-                Some(name) => of_agent(name).map_or(name, |(model, _)| &model.name),
+                Some(name) => of_agent(name).map_or(name, |model| &model.name),
                 None => &self.challenges[game.challenge].label,
             };
             if !reasons.iter().any(|other| other.name == *name) {
@@ -441,23 +451,21 @@ fn shared_agents(
     plan.agents
         .iter()
         .map(|agent| {
-            let model = match agent.kind {
+            let kind = match agent.kind {
                 EvalAgentKind::Model(index) => {
                     let harness = plan.file.models.get(index).and_then(|spec| harnesses.get(&spec.harness));
                     let found = models.get(index).zip(harness);
                     let missing = || RunError::Failed(format!("the model {} has no harness", agent.name));
                     let (model, harness) = found.ok_or_else(missing)?;
-                    Some((Arc::clone(model), Arc::clone(harness)))
+                    SharedKind::Model(Arc::clone(model), Arc::clone(harness))
                 }
-                EvalAgentKind::House { .. } | EvalAgentKind::Random | EvalAgentKind::Program(_) => None,
+                EvalAgentKind::Bot(bot) => {
+                    let baseline = plan.file.baselines.iter().find(|baseline| baseline.name() == agent.name);
+                    SharedKind::Bot(bot, baseline.and_then(|baseline| baseline.usd_per_million))
+                }
+                EvalAgentKind::Program(baseline) => SharedKind::Program(programs.get(&baseline).cloned()),
             };
-            let program = match agent.kind {
-                EvalAgentKind::Program(baseline) => programs.get(&baseline).cloned(),
-                _ => None,
-            };
-            let baseline = plan.file.baselines.iter().find(|baseline| baseline.name() == agent.name);
-            let bot_prices = baseline.and_then(|baseline| baseline.usd_per_million);
-            Ok(Arc::new(SharedAgent { name: agent.name.clone(), kind: agent.kind, model, program, bot_prices }))
+            Ok(Arc::new(SharedAgent { name: agent.name.clone(), kind }))
         })
         .collect()
 }
@@ -473,7 +481,7 @@ async fn play_game(
 ) -> PlayResult {
     let names: Vec<String> = agents.iter().map(|agent| agent.name.clone()).collect();
     let SharedChallenge { label, challenge, options, rules } = challenge;
-    let programs: Vec<&Arc<ProgramAgent>> = agents.iter().filter_map(|agent| agent.program.as_ref()).collect();
+    let programs: Vec<&Arc<ProgramAgent>> = agents.iter().filter_map(|agent| agent.program()).collect();
     let permit = match programs.first() {
         Some(program) => program.slots().take(programs.len()).await,
         None => None,
@@ -481,31 +489,33 @@ async fn play_game(
     if context.is_stopping.load(Ordering::Relaxed) {
         return Err(Halt::Stopped);
     }
+    let session = open(challenge, options, agents.len(), seed)?;
     let mut players: Vec<Box<dyn Player>> = Vec::new();
     for (seat, agent) in agents.iter().enumerate() {
-        if let (Some(program), Some(permit)) = (&agent.program, &permit) {
-            let metadata = challenge.metadata_with(options).into_owned();
-            players.push(Box::new(ProgramPlayer::new(program, permit, challenge.id(), metadata)));
-            continue;
-        }
-        players.push(match &agent.model {
-            Some((model, harness)) => {
+        players.push(match &agent.kind {
+            SharedKind::Model(model, harness) => {
                 let at = ModelSeat { agent: agent.name.clone(), game: id.clone(), seat, seed: seed.clone() };
-                Box::new(ModelPlayer::new(context, model, harness, rules, at))
+                Box::new(seat_model(context, model, harness, rules, &session, at))
             }
-            None => {
-                let bot = HousePlayer::new(&agent.kind, &**challenge, options, seat, seed).map_err(Halt::Failed)?;
-                match agent.bot_prices {
-                    Some(prices) => Box::new(PricedPlayer::new(bot, prices)),
+            SharedKind::Bot(bot, prices) => {
+                let seed = seed.derive(&format!("eval/bot/{seat}"));
+                let bot = BotPlayer::new(*bot, &**challenge, options, &seed).map_err(Halt::Failed)?;
+                match prices {
+                    Some(prices) => Box::new(PricedPlayer::new(bot, *prices)),
                     None => Box::new(bot),
                 }
             }
+            SharedKind::Program(program) => {
+                let Some((program, permit)) = program.as_ref().zip(permit.as_ref()) else {
+                    return Err(Halt::Failed(format!("the program {} wasn't found", agent.name)));
+                };
+                let metadata = challenge.metadata_with(options).into_owned();
+                Box::new(ProgramPlayer::new(program, permit, challenge.id(), metadata))
+            }
         });
     }
-    let table = Table::open(Arc::clone(challenge), options, agents.len(), seed)
-        .map_err(|error| Halt::Failed(error.to_string()))?;
     let label = GameLabel { game: id, challenge: label.clone(), seed: seed_number, agents: names };
-    let finished = play(&label, table, players).await?;
+    let finished = play(&label, session, players).await?;
     // A game of changed files doesn't count.
     programs.iter().try_for_each(|program| program.check_files()).map_err(Halt::Failed)?;
     Ok(finished)
@@ -524,7 +534,8 @@ fn most_calls(specs: &[&ModelSpec], addresses: &[EndpointAddress], index: usize)
 /// # Errors
 /// If the URL is invalid or the key is missing.
 fn connect(address: &EndpointAddress, spec: &ModelSpec, has_key: bool) -> Result<Endpoint, EndpointError> {
-    let key = address.key_env.as_deref().filter(|_| has_key).map(Key::from_env).transpose()?;
+    let key = address.key_env.as_deref().filter(|_| has_key);
+    let key = key.map(|name| Key::from_env(name, &address.base)).transpose()?;
     let tool_use = match spec.tools {
         ToolUseSpec::Native => ToolUse::Native,
         ToolUseSpec::Text => ToolUse::Text,

@@ -22,6 +22,7 @@ use arena_model::{ChallengeMetadata, ChallengeType, MethodForm, Seed, SeedRng};
 use arena_wire::Message;
 use serde_json::Value;
 
+pub use arena_model::Step;
 pub use board::board_bot;
 pub use characters::{CHARACTERS, Character};
 pub use forms::FormBot;
@@ -104,19 +105,6 @@ pub struct Heard<'h> {
     pub chat: &'h [Message],
     /// True if nothing was written for so long that the bot shouldn't wait for others. One call is enough.
     pub is_late: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    Say {
-        content: String,
-        /// The public name of the recipient; all players if `None`.
-        to: Option<String>,
-    },
-    Act {
-        method: String,
-        content: String,
-    },
 }
 
 /// A player of one seat in one session.

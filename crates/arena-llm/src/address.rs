@@ -93,10 +93,18 @@ impl ModelAddress {
     pub fn key(&self) -> Result<Option<Key>, EndpointError> {
         let Some(name) = &self.key_env else { return Ok(None) };
         let is_vendor = self.base.starts_with("https:") && PRESETS.iter().any(|preset| preset.base == self.base);
-        match Key::from_env(name) {
-            Err(EndpointError::NoKey(_)) if !is_vendor => Ok(None),
+        match Key::from_env(name, &self.base) {
+            Err(EndpointError::NoKey(..)) if !is_vendor => Ok(None),
             key => key.map(Some),
         }
+    }
+
+    /// Returns the endpoint, with the key in the environment.
+    ///
+    /// # Errors
+    /// If the key is missing or invalid.
+    pub fn endpoint(&self) -> Result<Endpoint, EndpointError> {
+        Endpoint::new(self.api, &self.base, self.key()?)
     }
 }
 

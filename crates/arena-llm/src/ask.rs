@@ -1,4 +1,4 @@
-//! A request with retries.
+//! A request with retries, and a model at its endpoint.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
-use crate::{Client, Endpoint, Fault, FaultClass, Pacer, Received, Usage};
+use crate::{Client, Endpoint, Fault, FaultClass, Pacer, Params, Received, SeatModel, Usage, request_bytes};
 
 /// The first and the longest pause between two attempts. Each pause is twice as long as the one before. An endpoint may
 /// request longer pauses.
@@ -80,4 +80,37 @@ fn with_request(mut fault: Fault) -> Fault {
         fault.sentence += &format!("; it requests a pause of {} s", pause.as_secs_f64().ceil());
     }
     fault
+}
+
+/// A model at its endpoint, for one seat.
+#[derive(Debug)]
+pub struct ModelEndpoint {
+    /// The model's name at the endpoint.
+    pub model: String,
+    pub endpoint: Endpoint,
+    pub params: Params,
+    client: Client,
+    pacer: Arc<Pacer>,
+}
+
+impl ModelEndpoint {
+    pub fn new(model: String, endpoint: Endpoint, params: Params) -> ModelEndpoint {
+        ModelEndpoint { model, endpoint, params, client: Client::new(), pacer: Pacer::new(1) }
+    }
+
+    /// Requests the next answer of a seat, as [`ask`]. [`SeatModel::take`] reads it.
+    ///
+    /// # Errors
+    /// As [`ask`].
+    pub async fn ask(
+        &self,
+        seat: &mut SeatModel,
+        patience: Duration,
+        on_retry: &mut (dyn FnMut(&Retry) -> bool + Send),
+    ) -> Result<Received, Fault> {
+        seat.prepare();
+        let ModelEndpoint { model, endpoint, params, client, pacer } = self;
+        let body = request_bytes(endpoint.api(), endpoint.tool_use(), &seat.question(model, params));
+        ask(client, endpoint, pacer, &body, patience, on_retry).await
+    }
 }

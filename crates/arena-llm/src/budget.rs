@@ -1,5 +1,5 @@
-//! The caps of a run, or of one seat. Each call reserves its highest possible price before it is sent, so that the cost
-//! can't exceed a cap, however many calls are open.
+//! The caps of a run, or of one seat. A call may reserve its highest possible price before it is sent; then the cost
+//! can't exceed a cap, however many calls are open. Without reservations, the caps are checked after each answer.
 
 use std::sync::Arc;
 
@@ -17,6 +17,13 @@ pub struct Spent {
     pub usd: f64,
 }
 
+impl Spent {
+    /// Returns the cost of one call.
+    pub fn of_call(usage: Usage, prices: Option<&Prices>) -> Spent {
+        Spent { calls: 1, usage, usd: prices.map_or(0.0, |prices| prices.cost(&usage)) }
+    }
+}
+
 /// The caps of all calls together. `None` means no cap.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Caps {
@@ -24,6 +31,8 @@ pub struct Caps {
     pub usd: Option<f64>,
     /// The maximum number of tokens, input and output together.
     pub tokens: Option<u64>,
+    /// The maximum number of calls.
+    pub calls: Option<u64>,
 }
 
 /// An amount that calls cost or may cost.
@@ -87,7 +96,7 @@ impl Bound {
 /// The reason why a call can't be sent any more.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Exceeded {
-    /// A cap of the run, by its key in the run file.
+    /// A cap of the run, by its name in [`Caps`].
     Run(&'static str),
     /// The cap of the model, in US dollars.
     Model(f64),
@@ -96,8 +105,7 @@ pub enum Exceeded {
 /// The caps, and the amounts that are spent and reserved.
 #[derive(Debug)]
 pub struct Budget {
-    usd: Option<f64>,
-    tokens: Option<u64>,
+    caps: Caps,
     state: Mutex<State>,
     /// Wakes the calls that wait for room.
     freed: Notify,
@@ -157,6 +165,11 @@ pub struct Reservation {
 }
 
 impl Budget {
+    /// Creates the caps of one seat.
+    pub fn of_seat(caps: Caps) -> Arc<Budget> {
+        Budget::new(caps, Spent::default(), std::iter::empty())
+    }
+
     /// Creates the caps of a run that has spent `before` in earlier invocations. `models` are the cap of each model and
     /// its cost in earlier invocations, in US dollars.
     pub fn new(caps: Caps, before: Spent, models: impl Iterator<Item = (Option<f64>, f64)>) -> Arc<Budget> {
@@ -165,12 +178,47 @@ impl Budget {
         let models =
             models.map(|(cap, usd)| ModelAccount { cap, account: account(Amount { usd, tokens: 0 }) }).collect();
         let state = State { run: account(amount), spent_calls: before, models };
-        Arc::new(Budget { usd: caps.usd, tokens: caps.tokens, state: Mutex::new(state), freed: Notify::new() })
+        Arc::new(Budget { caps, state: Mutex::new(state), freed: Notify::new() })
     }
 
     /// Returns the calls, tokens and cost of all invocations.
     pub fn spent(&self) -> Spent {
         self.state.lock().spent_calls
+    }
+
+    /// Returns the name of a cap that the calls so far have reached.
+    pub fn reached(&self) -> Option<&'static str> {
+        let Spent { calls, usage, usd } = self.spent();
+        let Caps { usd: most_usd, tokens: most_tokens, calls: most_calls } = self.caps;
+        let is_reached = [
+            ("calls", most_calls.is_some_and(|most| calls >= most)),
+            ("tokens", most_tokens.is_some_and(|most| usage.tokens() >= most)),
+            ("usd", most_usd.is_some_and(|most| usd >= most)),
+        ];
+        is_reached.into_iter().find(|(_, is_reached)| *is_reached).map(|(name, _)| name)
+    }
+
+    /// Returns true if an amount fits with all open reservations.
+    pub fn fits(&self, amount: Amount) -> bool {
+        let state = self.state.lock();
+        self.exceeded_by(&state, amount).is_none()
+    }
+
+    /// Returns the name of a cap of the run that an amount would exceed.
+    fn exceeded_by(&self, State { run, spent_calls, .. }: &State, amount: Amount) -> Option<&'static str> {
+        let Caps { usd, tokens, calls } = self.caps;
+        let is_exceeded = [
+            ("usd", usd.is_some_and(|cap| run.usd_with(amount) > cap)),
+            ("tokens", tokens.is_some_and(|cap| run.tokens_with(amount) > cap)),
+            ("calls", calls.is_some_and(|cap| spent_calls.calls + run.open >= cap)),
+        ];
+        is_exceeded.into_iter().find(|(_, is_exceeded)| *is_exceeded).map(|(name, _)| name)
+    }
+
+    /// Reserves an amount, unless it would exceed a cap now.
+    pub fn reserve_now(self: &Arc<Self>, model: usize, amount: Amount) -> Option<Reservation> {
+        let is_reserved = matches!(self.try_reserve(model, amount), Attempt::Reserved);
+        is_reserved.then(|| Reservation { budget: Arc::clone(self), model, amount })
     }
 
     /// Reserves the highest possible price of a call. Waits if the price fits only after open calls have cost less than
@@ -195,15 +243,13 @@ impl Budget {
 
     fn try_reserve(&self, model: usize, amount: Amount) -> Attempt {
         let mut state = self.state.lock();
-        let State { run, models, .. } = &mut *state;
-        let is_over_usd = self.usd.is_some_and(|cap| run.usd_with(amount) > cap);
-        let is_over_tokens = self.tokens.is_some_and(|cap| run.tokens_with(amount) > cap);
-        if is_over_usd || is_over_tokens {
-            return match run.open {
-                0 => Attempt::Exceeded(Exceeded::Run(if is_over_usd { "usd" } else { "tokens" })),
+        if let Some(cap) = self.exceeded_by(&state, amount) {
+            return match state.run.open {
+                0 => Attempt::Exceeded(Exceeded::Run(cap)),
                 _ => Attempt::MustWait,
             };
         }
+        let State { run, models, .. } = &mut *state;
         if let Some(ModelAccount { cap, account }) = models.get_mut(model) {
             if let Some(cap) = cap.filter(|cap| account.usd_with(amount) > *cap) {
                 return match account.open {
@@ -219,16 +265,23 @@ impl Budget {
 
     pub fn is_capped(&self, model: usize) -> bool {
         let has_cap = |model: &ModelAccount| model.cap.is_some();
-        self.usd.is_some() || self.tokens.is_some() || self.state.lock().models.get(model).is_some_and(has_cap)
+        let Caps { usd, tokens, calls } = self.caps;
+        usd.is_some() || tokens.is_some() || calls.is_some() || self.state.lock().models.get(model).is_some_and(has_cap)
     }
 
-    fn pay(&self, model: usize, paid: Spent) {
+    /// Adds the price of a call without a reservation.
+    pub fn pay(&self, paid: Spent) {
+        self.pay_for(None, paid);
+    }
+
+    fn pay_for(&self, model: Option<usize>, paid: Spent) {
         let mut state = self.state.lock();
         let State { run, models, spent_calls } = &mut *state;
         spent_calls.calls += paid.calls;
         spent_calls.usage += paid.usage;
         spent_calls.usd += paid.usd;
-        for account in std::iter::once(run).chain(models.get_mut(model).map(|model| &mut model.account)) {
+        let model = model.and_then(|model| models.get_mut(model));
+        for account in std::iter::once(run).chain(model.map(|model| &mut model.account)) {
             account.spent.add(Amount { usd: paid.usd, tokens: paid.usage.tokens() });
         }
     }
@@ -253,18 +306,18 @@ enum Attempt {
 impl Reservation {
     /// Adds the price of a failed attempt. Returns true if the reserved price of the next attempt still fits.
     pub fn pay(&self, paid: Spent) -> bool {
-        self.budget.pay(self.model, paid);
+        self.budget.pay_for(Some(self.model), paid);
         let state = self.budget.state.lock();
-        let (none, run) = (Amount::default(), &state.run);
+        let (none, run, caps) = (Amount::default(), &state.run, self.budget.caps);
         let fits = |cap: Option<f64>, account: &Account| cap.is_none_or(|cap| account.usd_with(none) <= cap);
-        fits(self.budget.usd, run)
-            && self.budget.tokens.is_none_or(|cap| run.tokens_with(none) <= cap)
+        fits(caps.usd, run)
+            && caps.tokens.is_none_or(|cap| run.tokens_with(none) <= cap)
             && state.models.get(self.model).is_none_or(|model| fits(model.cap, &model.account))
     }
 
     /// Replaces the reserved price by the real one.
     pub fn settle(self, paid: Spent) {
-        self.budget.pay(self.model, paid);
+        self.budget.pay_for(Some(self.model), paid);
     }
 }
 
@@ -282,7 +335,7 @@ mod tests {
     use super::*;
 
     fn caps(usd: Option<f64>, tokens: Option<u64>) -> Caps {
-        Caps { usd, tokens }
+        Caps { usd, tokens, calls: None }
     }
 
     fn paid(usd: f64, tokens: u64) -> Spent {
@@ -345,6 +398,41 @@ mod tests {
         drop(reservation);
         assert!(!budget.reserve(0, amount(0.3, 10)).await.expect("it fits").pay(paid(0.1, u64::MAX)));
         assert!(!Budget::new(caps(None, None), Spent::default(), [(None, 0.0)].into_iter()).is_capped(0));
+    }
+
+    #[test]
+    fn the_cap_that_is_reached_is_named() {
+        let (spent, prices) = (
+            Usage { input: 100_000, output: 10_000, ..Usage::default() },
+            Prices { input: 3.0, cached: None, output: 15.0 },
+        );
+        let caps = |calls, tokens, usd| Caps { calls, tokens, usd };
+        for (caps, after_one, after_two) in [
+            (caps(Some(3), Some(300_000), Some(0.9)), None, Some("usd")),
+            (caps(Some(2), None, None), None, Some("calls")),
+            (caps(None, Some(220_000), None), None, Some("tokens")),
+            (caps(None, Some(220_001), Some(0.91)), None, None),
+            (caps(Some(1), Some(1), Some(0.0)), Some("calls"), Some("calls")),
+        ] {
+            let budget = Budget::of_seat(caps);
+            let reached = [(); 2].map(|()| {
+                budget.pay(Spent::of_call(spent, Some(&prices)));
+                budget.reached()
+            });
+            assert_eq!(reached, [after_one, after_two], "{caps:?}");
+        }
+    }
+
+    #[test]
+    fn a_reservation_never_waits_if_it_need_not() {
+        let budget = Budget::of_seat(Caps { usd: Some(1.0), calls: Some(2), ..Caps::default() });
+        let open = budget.reserve_now(0, amount(0.6, 0)).unwrap();
+        assert!(budget.reserve_now(0, amount(0.6, 0)).is_none() && budget.fits(amount(0.4, 0)));
+        open.settle(paid(0.1, 0));
+        let open = budget.reserve_now(0, amount(0.6, 0)).unwrap();
+        assert!(!budget.fits(amount(0.0, 0)), "the second of two calls is open");
+        drop(open);
+        assert!(budget.fits(amount(0.9, 0)) && !budget.fits(amount(1.0, 0)));
     }
 
     #[test]

@@ -55,6 +55,13 @@ pub struct Received {
     pub ms: u64,
 }
 
+impl Received {
+    /// Returns the size of the request in bytes, if the endpoint has counted its tokens.
+    pub fn counted(&self) -> Option<usize> {
+        (!self.reply.usage.is_estimated).then_some(self.request_bytes)
+    }
+}
+
 impl Default for Client {
     fn default() -> Client {
         Client::new()

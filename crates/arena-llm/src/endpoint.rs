@@ -36,8 +36,9 @@ pub enum EndpointError {
     Url(String, &'static str),
     #[error("the URL of the endpoint contains a name or password; give the key in an environment variable")]
     Secret,
-    #[error("{0} isn't set; set it to the endpoint's key")]
-    NoKey(String),
+    /// A missing key: its environment variable, and the endpoint's base URL.
+    #[error("{0} isn't set; set it to the key of {1}")]
+    NoKey(String, String),
     /// The key has characters that no key has. The text names the key's environment variable.
     #[error("{0} isn't a valid key: it contains spaces or non-ASCII characters")]
     BadKey(String),
@@ -88,13 +89,13 @@ impl Key {
         Key { text: text.to_owned(), name: None }.checked()
     }
 
-    /// Reads the key in an environment variable.
+    /// Reads the key of the endpoint at `base` in an environment variable.
     ///
     /// # Errors
     /// If the variable isn't set or empty, or isn't a key.
-    pub fn from_env(name: &str) -> Result<Key, EndpointError> {
+    pub fn from_env(name: &str, base: &str) -> Result<Key, EndpointError> {
         let value = std::env::var_os(name).filter(|value| !value.is_empty());
-        let text = value.ok_or_else(|| EndpointError::NoKey(name.to_owned()))?;
+        let text = value.ok_or_else(|| EndpointError::NoKey(name.to_owned(), base.to_owned()))?;
         let text = text.into_string().map_err(|_| EndpointError::BadKey(name.to_owned()))?;
         Key { text, name: Some(name.to_owned()) }.checked()
     }
@@ -298,7 +299,7 @@ mod tests {
         for bad in ["", "a b", "ключ", "a\n"] {
             assert_eq!(Key::new(bad), Err(EndpointError::BadKey("the key".to_owned())), "{bad:?}");
         }
-        let missing = Key::from_env("ARENA_LLM_TEST_HAS_NO_SUCH_KEY").unwrap_err();
-        assert_eq!(missing.to_string(), "ARENA_LLM_TEST_HAS_NO_SUCH_KEY isn't set; set it to the endpoint's key");
+        let missing = Key::from_env("ARENA_LLM_TEST_HAS_NO_SUCH_KEY", "http://a").unwrap_err();
+        assert_eq!(missing.to_string(), "ARENA_LLM_TEST_HAS_NO_SUCH_KEY isn't set; set it to the key of http://a");
     }
 }

@@ -120,7 +120,7 @@ impl Gateway {
             api: spec.api,
             endpoints,
             client: Client::new(),
-            budget: Budget::new(spec.caps, Spent::default(), std::iter::empty()),
+            budget: Budget::of_seat(spec.caps),
             open: Arc::new(Semaphore::new(OPEN_CALLS)),
             metered: Mutex::default(),
             spec,
@@ -272,6 +272,7 @@ impl Gateway {
     fn over_budget(&self, exceeded: Exceeded) -> Response<GatewayBody> {
         let cap = match exceeded {
             Exceeded::Run("tokens") => format!("{} tokens", self.spec.caps.tokens.unwrap_or_default()),
+            Exceeded::Run("calls") => format!("{} calls", self.spec.caps.calls.unwrap_or_default()),
             Exceeded::Run(_) => format!("{} US dollars", self.spec.caps.usd.unwrap_or_default()),
             Exceeded::Model(usd) => format!("{usd} US dollars"),
         };
@@ -348,8 +349,7 @@ impl Drop for OpenCall {
         let Some(reservation) = self.reservation.take() else { return };
         let prices = self.gateway.spec.prices.as_ref();
         let usage = self.bound.believe(self.reader.usage(self.is_complete), prices);
-        let usd = prices.map_or(0.0, |prices| prices.cost(&usage));
-        reservation.settle(Spent { calls: 1, usage, usd });
+        reservation.settle(Spent::of_call(usage, prices));
         self.gateway.metered.lock().ms += self.begun.elapsed().as_millis() as u64;
     }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::conversation::{Tool, Turn};
+use crate::conversation::Turn;
 
 /// The estimated number of bytes in a token, until the endpoint has reported a token count. JSON has fewer bytes in a
 /// token than prose.
@@ -122,12 +122,6 @@ fn json_size(value: &Value) -> usize {
             1 + entries.iter().map(|(key, value)| key.len() + json_size(value) + 4).sum::<usize>()
         }
     }
-}
-
-/// Estimates the size of the system prompt and the tools, which are part of each request.
-pub fn around(system: &str, tools: &[Tool]) -> usize {
-    let tools = tools.iter().map(|tool| tool.name.len() + tool.description.len() + json_size(&tool.parameters));
-    system.len() + tools.sum::<usize>()
 }
 
 #[cfg(test)]

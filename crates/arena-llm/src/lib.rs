@@ -2,7 +2,7 @@
 //!
 //! [`Endpoint`] and [`Client`] send one request; [`ask`] retries it while the endpoint fails, at the pace of a
 //! [`Pacer`]. [`request_bytes`] and [`read_reply`] translate between a conversation and an [`Api`]. [`prompt`] has the
-//! prompts and tools of players, and [`History`] shortens long conversations.
+//! prompts and tools of players. A [`SeatModel`] plays a seat: it makes questions of news, and steps of answers.
 
 mod address;
 mod api;
@@ -14,23 +14,27 @@ mod endpoint;
 mod fault;
 pub mod gateway;
 mod habits;
-pub mod history;
+mod history;
 mod lenient;
 mod pacer;
 mod presets;
 mod prices;
 pub mod prompt;
+mod seat_model;
 mod text_tools;
 
 pub use address::{AddressError, ModelAddress};
 pub use api::{Api, UnknownApi, read_reply, request_body, request_bytes};
-pub use ask::{Retry, ask};
+pub use ask::{ModelEndpoint, Retry, ask};
 pub use budget::{Amount, Bound, Budget, Caps, Exceeded, Reservation, Spent};
 pub use client::{Client, Received};
 pub use conversation::{CallResult, Finish, Params, Question, Reply, Tool, ToolCall, ToolUse, Turn, Usage};
 pub use endpoint::{ANSWER_SECONDS, Endpoint, EndpointError, Key, Timeouts};
 pub use fault::{Fault, FaultClass};
-pub use history::{History, around};
 pub use pacer::{Pacer, Permit};
 pub use presets::{PRESETS, Preset};
 pub use prices::Prices;
+pub use seat_model::{
+    Decision, HISTORY_TOKENS, MAX_INVALID, MAX_REFUSED, ModelStop, SeatModel, SeatPolicy, SeatRules, StopCause,
+    UnusableAnswers,
+};

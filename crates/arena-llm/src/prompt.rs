@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use arena_model::Method;
+use arena_model::{Method, Step};
 use serde_json::{Value, json};
 
 use crate::conversation::{Tool, ToolCall, Turn};
@@ -19,6 +19,9 @@ const ACT: &str = "act_";
 
 /// The maximum length of a tool name, as the APIs require.
 const NAME: usize = 64;
+
+/// The number of digits in the mark of a fence.
+const MARK: usize = 12;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Seating<'s> {
@@ -42,24 +45,19 @@ pub struct Heard<'h> {
     pub content: &'h str,
 }
 
-/// The action that a tool call requests.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Want {
-    /// A call of a challenge's method, with its content.
-    Act(String, String),
-    /// A chat message to all, or to the player with this public name.
-    Say(String, Option<String>),
-    Wait,
-}
-
 /// An unguessable mark around messages of others, so that no message can imitate another sender.
 #[derive(Debug, Clone)]
 pub struct Fence(String);
 
 impl Fence {
-    /// Creates the fence with this mark, which no player may guess. The program uses 12 hexadecimal digits.
+    /// Creates the fence with this mark, which no player may guess.
     pub fn of(mark: &str) -> Fence {
         Fence(mark.to_owned())
+    }
+
+    /// Creates the fence whose mark is the first digits of a random hexadecimal number.
+    pub fn of_random(digits: &str) -> Fence {
+        Fence(digits.chars().take(MARK).collect())
     }
 
     pub fn mark(&self) -> &str {
@@ -175,40 +173,37 @@ pub fn news(seating: &Seating<'_>, fence: &Fence, messages: &[Heard<'_>], turns:
     text
 }
 
-impl Want {
-    /// Parses a tool call.
-    ///
-    /// # Errors
-    /// If the call is invalid. The error is a message for the model.
-    pub fn read(seating: &Seating<'_>, call: &ToolCall) -> Result<Want, String> {
-        let method = seating.methods.iter().find(|method| tool_name(&method.name) == call.name);
-        if method.is_none() && call.name != CHAT && call.name != WAIT {
-            let mut names: Vec<String> = seating.methods.iter().map(|method| tool_name(&method.name)).collect();
-            names.extend([CHAT.to_owned(), WAIT.to_owned()]);
-            return Err(format!("there is no tool {}; the tools are {}", call.name, names.join(", ")));
-        }
-        let arguments = call.arguments.as_ref().map_err(Clone::clone)?;
-        let text = |name: &str| match arguments.get(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(other) => Err(format!("`{name}` must be a string, not {other}")),
-        };
-        if let Some(method) = method {
-            return Ok(Want::Act(method.name.clone(), text("content")?.unwrap_or_default()));
-        }
-        if call.name == WAIT {
-            return Ok(Want::Wait);
-        }
-        let said = text("text")?.ok_or("`text` is missing: give the message")?;
-        let to = match text("to")? {
-            None => None,
-            Some(name) => match seating.find_player(&name) {
-                Some(id) => Some(id.to_owned()),
-                None => return Err(format!("there is no player {name}")),
-            },
-        };
-        Ok(Want::Say(said, to))
+/// Reads a tool call. `None` means that the player waits.
+///
+/// # Errors
+/// If the call is invalid. The error is a message for the model.
+pub fn read_call(seating: &Seating<'_>, tools: &[Tool], call: &ToolCall) -> Result<Option<Step>, String> {
+    if !tools.iter().any(|tool| tool.name == call.name) {
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        return Err(format!("there is no tool {}; the tools are {}", call.name, names.join(", ")));
     }
+    let arguments = call.arguments.as_ref().map_err(Clone::clone)?;
+    let text = |name: &str| match arguments.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(other) => Err(format!("`{name}` must be a string, not {other}")),
+    };
+    if let Some(method) = seating.methods.iter().find(|method| tool_name(&method.name) == call.name) {
+        let content = text("content")?.unwrap_or_default();
+        return Ok(Some(Step::Act { method: method.name.clone(), content }));
+    }
+    if call.name == WAIT {
+        return Ok(None);
+    }
+    let content = text("text")?.ok_or("`text` is missing: give the message")?;
+    let to = match text("to")? {
+        None => None,
+        Some(name) => match seating.find_player(&name) {
+            Some(id) => Some(id.to_owned()),
+            None => return Err(format!("there is no player {name}")),
+        },
+    };
+    Ok(Some(Step::Say { content, to }))
 }
 
 #[cfg(test)]
@@ -286,8 +281,10 @@ mod tests {
             let call = ToolCall { id: "c".to_owned(), name: name.to_owned(), arguments };
             let mut shown = String::new();
             with_seating(&["inv_0", "inv_1"], |seating| {
-                shown = match Want::read(seating, &call) {
-                    Ok(want) => format!("{want:?}"),
+                shown = match read_call(seating, &tools(seating.methods), &call) {
+                    Ok(Some(Step::Act { method, content })) => format!("{method}: {content}"),
+                    Ok(Some(Step::Say { content, to })) => format!("to {}: {content}", to.as_deref().unwrap_or("all")),
+                    Ok(None) => "waits".to_owned(),
                     Err(why) => why,
                 };
             });
@@ -310,17 +307,17 @@ mod tests {
             read("chat", json!({})),
         ];
         expect![[r#"
-            Act("guess", "7")
-            Act("ask again!", "")
+            guess: 7
+            ask again!: 
             `content` must be a string, not [7]
             not an object: 7
             there is no tool act_sing; the tools are act_guess, act_ask_again_, chat, wait
-            Wait
-            Say("hi", None)
-            Say("hi", None)
-            Say("hi", Some("inv_0"))
-            Say("hi", Some("inv_0"))
-            Say("hi", Some("inv_1"))
+            waits
+            to all: hi
+            to all: hi
+            to inv_0: hi
+            to inv_0: hi
+            to inv_1: hi
             there is no player Player 3
             there is no player 0
             `text` is missing: give the message"#]]

@@ -11,6 +11,7 @@ mod game;
 mod game_operator;
 pub mod hex;
 mod id;
+mod memory;
 mod message;
 mod operator;
 mod operator_game;
@@ -21,6 +22,7 @@ mod scoring;
 mod script;
 mod seed;
 mod session;
+mod step;
 mod telling;
 mod text;
 mod usage;
@@ -42,6 +44,7 @@ pub use game::{
 };
 pub use game_operator::{GameOperator, GameOptions, Hosted, TURN_MS_SETTING, one_action};
 pub use id::{IdError, InviteCode, Seat, SessionId, Timestamp, UserId};
+pub use memory::{MemorySession, is_public_state, is_world_state};
 pub use message::{Channel, ChatMessage, ContentHash, Draft, Party};
 pub use operator::{Operator, Rejection, Table};
 pub use operator_game::{ChallengeAction, ChallengeState, RefusedAction, SeenMessage};
@@ -59,6 +62,7 @@ pub use session::{
     SessionPolicy, Status, Transition, UsageRefusal, act, announce, chat, fail_deadline, join, open, report_usage,
     wake,
 };
+pub use step::Step;
 pub use telling::{EndedGame, Said};
 pub use text::{printable, steers};
 pub use usage::{MOST_MS, MOST_REPORTS, MOST_TOKENS, MOST_USD, SeatUsage, UsageError, UsageReport, UsageTotal};

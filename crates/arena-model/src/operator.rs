@@ -57,6 +57,14 @@ pub struct Rejection {
 }
 
 impl Rejection {
+    /// The code of a failure of the rules, which no player caused.
+    pub const FAILED: &str = "CHALLENGE_FAILED";
+
+    /// Returns true if the rules failed rather than refused the action.
+    pub fn is_failure(&self) -> bool {
+        self.code == Rejection::FAILED
+    }
+
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Rejection {
         Rejection { code: code.into(), message: message.into() }
     }

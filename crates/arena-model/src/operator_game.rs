@@ -26,9 +26,8 @@ use crate::game::{
     Actions, AnyGame, Events, GameType, IndexedAction, Setup, TimeLimits, UpdateMode, Verdict, parse_named,
 };
 use crate::{
-    ActError, After, Channel, ChatMessage, InviteCode, Party, Phase, Rejection, Score, Script, Seat, Seed, SeedRng,
-    Session, SessionFacts, SessionId, SessionPolicy, Timestamp, Transition, Viewer, act, chat, join, open, redact,
-    wake,
+    ActError, Channel, ChatMessage, InviteCode, MemorySession, Rejection, Score, Script, Seat, Seed, SeedRng,
+    SessionFacts, SessionId, Timestamp,
 };
 
 /// The state of a challenge for one agent: the members of its `world_state`.
@@ -133,10 +132,7 @@ pub(crate) const LIMITS: TimeLimits = TimeLimits { step_ms: 5_000, bank_ms: 60_0
 
 pub(crate) struct ChallengeGame {
     game_type: &'static GameType,
-    challenge: Arc<dyn ChallengeType>,
-    session: Session,
-    /// All messages, in order.
-    messages: Vec<ChatMessage>,
+    session: MemorySession,
     /// The number of messages that all agents have received.
     shown: usize,
     /// The rejected actions of the last epoch, by seat.
@@ -171,24 +167,21 @@ impl ChallengeGame {
             invites: (0..seats).map(|_| InviteCode(draw_id(&mut names))).collect(),
         };
         let invites = facts.invites.clone();
-        let mut game = ChallengeGame {
+        let failed = |error: &dyn std::error::Error| OptionsError(error.to_string());
+        let mut session = MemorySession::open(challenge, facts).map_err(|error| failed(&error))?;
+        for invite in invites {
+            session.join(invite, None).map_err(|error| failed(&error))?;
+        }
+        Ok(ChallengeGame {
             game_type,
-            session: open(facts, &*challenge, SessionPolicy::UNBOUNDED.inactivity)
-                .map_err(|error| OptionsError(error.to_string()))?,
-            challenge,
-            messages: Vec::new(),
+            session,
             shown: 0,
             refused: vec![Vec::new(); seats],
             is_out: vec![false; seats],
             has_acted: vec![false; seats],
             epochs: 0,
             quiet: 0,
-        };
-        for invite in invites {
-            let joined = join(&game.session, &*game.challenge, &SessionPolicy::UNBOUNDED, invite, None, Timestamp(0));
-            game.take(joined.map_err(|error| OptionsError(error.to_string()))?);
-        }
-        Ok(game)
+        })
     }
 
     /// Plays one epoch. See [`Game::step`](crate::Game::step).
@@ -196,7 +189,7 @@ impl ChallengeGame {
         if self.termination().is_some() {
             return;
         }
-        let said = self.messages.len();
+        let said = self.session.messages().len();
         self.shown = said;
         self.refused.iter_mut().for_each(Vec::clear);
         self.epochs += 1;
@@ -208,12 +201,12 @@ impl ChallengeGame {
                 }
             }
         }
-        if self.session.deadline.is_some_and(|deadline| deadline <= self.now())
-            && let Ok(woken) = wake(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, self.now(), self.now())
-        {
-            self.take(woken);
+        if self.session.session().deadline.is_some_and(|deadline| deadline <= self.now()) {
+            // If the rules can't read their state, the deadline stays.
+            let _ = self.session.wake_at(self.now());
         }
-        self.quiet = if self.messages.len() == said { self.quiet + 1 } else { 0 };
+        let is_quiet = self.session.messages()[said..].iter().all(|message| message.channel.is_inputs());
+        self.quiet = if is_quiet { self.quiet + 1 } else { 0 };
         for seat in self.forfeiting() {
             events.forfeit(seat, Verdict::NoAction, "the game waited for it, and it did nothing");
         }
@@ -224,7 +217,8 @@ impl ChallengeGame {
         if !self.has_stalled() {
             return Vec::new();
         }
-        let operator = self.challenge.restore(&self.session.facts, &self.session.state);
+        let session = self.session.session();
+        let operator = self.session.challenge().restore(&session.facts, &session.state);
         let awaited = operator.ok().and_then(|operator| operator.awaited());
         let left: Vec<Seat> = (0..self.is_out.len()).map(Seat).filter(|seat| !self.is_out[seat.0]).collect();
         let is_awaited = |seat: &Seat| match &awaited {
@@ -237,7 +231,7 @@ impl ChallengeGame {
 
     /// Returns true if the match has ended, but not by its rules.
     fn has_stalled(&self) -> bool {
-        !matches!(self.session.phase, Phase::Ended { .. }) && self.termination().is_some()
+        !self.session.is_over() && self.termination().is_some()
     }
 
     fn now(&self) -> Timestamp {
@@ -245,11 +239,7 @@ impl ChallengeGame {
     }
 
     fn seed(&self) -> &Seed {
-        self.session.facts.seed.as_ref().expect("the session was opened with a seed")
-    }
-
-    fn name(&self, seat: Seat) -> InviteCode {
-        self.session.seats[seat.0].invite
+        self.session.session().facts.seed.as_ref().expect("the session was opened with a seed")
     }
 
     fn draw_order(&self) -> Vec<Seat> {
@@ -263,55 +253,31 @@ impl ChallengeGame {
 
     fn act(&mut self, seat: Seat, action: &ChallengeAction) -> Result<(), Rejection> {
         let ChallengeAction { action, content, to } = action;
-        let from = self.name(seat);
-        let transition = if action == CHAT {
-            let to = to.as_deref().map(Party::from_wire);
-            chat(&self.session, false, Party::Player(from), to, content)
-                .map_err(|error| Rejection::new("INVALID_CHAT", error.to_string()))?
-        } else {
-            match act(
-                &self.session,
-                &*self.challenge,
-                &SessionPolicy::UNBOUNDED,
-                from,
-                Some(action),
-                content,
-                self.now(),
-            ) {
-                Ok(transition) => transition,
-                Err(ActError::Rejected(rejection)) => return Err(rejection),
-                Err(error) => return Err(Rejection::new("REFUSED", error.to_string())),
-            }
-        };
-        self.has_acted[seat.0] |= action != CHAT;
-        self.take(transition);
-        Ok(())
-    }
-
-    fn take(&mut self, transition: Transition) {
-        for draft in transition.drafts.into_iter().filter(|draft| !draft.channel.is_inputs()) {
-            let index = 1 + self.messages.iter().filter(|message| message.channel == draft.channel).count() as u64;
-            let at = self.now();
-            self.messages.push(draft.at(index, at));
+        if action == CHAT {
+            let said = self.session.say(seat, content, to.as_deref());
+            return said.map_err(|error| Rejection::new("INVALID_CHAT", error.to_string()));
         }
-        match transition.after {
-            After::Changed(session) => self.session = *session,
-            After::Unchanged => {}
-            After::Removed => unreachable!("only an open session is removed, and all have joined"),
+        match self.session.act_at(self.now(), seat, action, content) {
+            Ok(()) => {
+                self.has_acted[seat.0] = true;
+                Ok(())
+            }
+            Err(ActError::Rejected(rejection)) => Err(rejection),
+            Err(error) => Err(Rejection::new("REFUSED", error.to_string())),
         }
     }
 
     fn state(&self, seat: Seat) -> ChallengeState {
-        let viewer = Viewer::Player(self.name(seat));
-        let metadata = self.challenge.metadata();
-        let new = self.messages[self.shown..].iter();
-        let seen = new.filter(|message| redact(message, viewer, false, false).is_readable());
+        let challenge = self.session.challenge();
+        let metadata = challenge.metadata();
+        let new = self.session.messages()[self.shown..].iter();
+        let seen = new.filter(|message| self.session.is_readable(message, seat));
         ChallengeState {
-            challenge: self.challenge.id().to_owned(),
+            challenge: challenge.id().to_owned(),
             prompt: metadata.prompt.clone(),
             methods: metadata.methods.clone(),
-            you: self.name(seat).to_string(),
-            players: self.session.seats.iter().map(|occupant| Some(occupant.invite.to_string())).collect(),
+            you: self.session.names()[seat.0].clone(),
+            players: self.session.names().iter().cloned().map(Some).collect(),
             messages: seen.map(SeenMessage::of).collect(),
             rejected: self.refused[seat.0].clone(),
         }
@@ -324,7 +290,7 @@ impl AnyGame for ChallengeGame {
     }
 
     fn config(&self) -> Map<String, Value> {
-        self.session.facts.options.as_object().cloned().unwrap_or_default()
+        self.session.session().facts.options.as_object().cloned().unwrap_or_default()
     }
 
     fn is_asked(&self, seat: Seat) -> bool {
@@ -348,12 +314,12 @@ impl AnyGame for ChallengeGame {
     }
 
     fn termination(&self) -> Option<&'static str> {
-        match self.session.phase {
-            Phase::Ended { .. } => Some("GAME_ENDED"),
-            _ if self.quiet >= MAX_QUIET => Some("NOBODY_ACTED"),
-            _ if self.epochs >= MAX_EPOCHS => Some("MAX_EPOCHS"),
-            _ => None,
-        }
+        let ends = [
+            (self.session.is_over(), "GAME_ENDED"),
+            (self.quiet >= MAX_QUIET, "NOBODY_ACTED"),
+            (self.epochs >= MAX_EPOCHS, "MAX_EPOCHS"),
+        ];
+        ends.into_iter().find(|(has_ended, _)| *has_ended).map(|(_, name)| name)
     }
 
     /// Returns the sum of utility and security of each seat; 0 before the end. A stalled match keeps the
@@ -361,7 +327,7 @@ impl AnyGame for ChallengeGame {
     fn scores(&self) -> Vec<f64> {
         let is_settled = self.termination().is_some() && !self.is_void();
         let score = |score: &Score| if is_settled { score.utility + score.security } else { 0.0 };
-        self.session.scores.iter().map(score).collect()
+        self.session.session().scores.iter().map(score).collect()
     }
 
     fn is_void(&self) -> bool {
@@ -370,7 +336,7 @@ impl AnyGame for ChallengeGame {
 
     /// Returns utility and security by seat, after the end of a match that isn't void.
     fn challenge_scores(&self) -> Option<Vec<Score>> {
-        (self.termination().is_some() && !self.is_void()).then(|| self.session.scores.clone())
+        (self.termination().is_some() && !self.is_void()).then(|| self.session.session().scores.clone())
     }
 
     fn side(&self, _seat: Seat) -> Option<&'static str> {
@@ -378,7 +344,7 @@ impl AnyGame for ChallengeGame {
     }
 
     fn metadata(&self) -> Option<&ChallengeMetadata> {
-        Some(self.challenge.metadata())
+        Some(self.session.challenge().metadata())
     }
 }
 

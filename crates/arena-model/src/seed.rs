@@ -13,6 +13,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
 use crate::hex;
 
@@ -46,6 +47,13 @@ impl Seed {
     /// Derives another seed for one purpose, such as one of several games that share this seed.
     pub fn derive(&self, purpose: &str) -> Seed {
         Seed(self.mac(purpose))
+    }
+
+    /// Derives a UUID for one purpose, from the first 16 bytes of [`Seed::derive`].
+    pub fn derive_uuid(&self, purpose: &str) -> Uuid {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&self.mac(purpose)[..16]);
+        Uuid::from_bytes(bytes)
     }
 
     /// Returns the stream of random numbers for one purpose. Equal seed and purpose give an equal stream.

@@ -216,7 +216,7 @@ impl<'r> Replay<'r> {
         }
         let dealt = match open(facts.clone(), challenge, InactivityLimits::ENDLESS) {
             Ok(session) => session,
-            Err(rejection) if rejection.code == SCRIPT_FAILED => {
+            Err(rejection) if rejection.is_failure() => {
                 let unchecked = Unchecked::Failed { event: 0, message: rejection.message };
                 return Ok((start(blank(facts)), Some(unchecked)));
             }
@@ -552,14 +552,11 @@ impl<'r> Replay<'r> {
     }
 }
 
-/// The code of a refusal that a failure of a script caused.
-const SCRIPT_FAILED: &str = "CHALLENGE_FAILED";
-
 fn refused(event: &Event, rejection: &Rejection) -> Stop {
-    match rejection.code.as_str() {
-        SCRIPT_FAILED => Stop::Unchecked(Unchecked::Failed { event: event.event, message: rejection.message.clone() }),
-        _ => Stop::Lie(lie(event, format!("the rules refuse this: {rejection}"))),
+    if rejection.is_failure() {
+        return Stop::Unchecked(Unchecked::Failed { event: event.event, message: rejection.message.clone() });
     }
+    Stop::Lie(lie(event, format!("the rules refuse this: {rejection}")))
 }
 
 /// Equal scores have equal texts; 0 and -0 are the same.

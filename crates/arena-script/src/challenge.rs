@@ -17,9 +17,6 @@ use crate::metadata::{self, ChallengeDescription};
 use crate::wire::{Attributed, Done, Failure, OutgoingMessage, Reply, Scored};
 use crate::{Folder, Problem, Sandbox};
 
-/// The error code of a refused action if the script failed.
-const FAILED: &str = "CHALLENGE_FAILED";
-
 /// The maximum length of a refusal's code and of its message, in bytes.
 const CODE_BYTES: usize = 100;
 const MESSAGE_BYTES: usize = 2000;
@@ -655,7 +652,10 @@ impl ScriptOperator {
         let challenge = self.rules.id.clone();
         let (message, stack) = (cut(message, MESSAGE_BYTES), cut(stack, MESSAGE_BYTES));
         (self.rules.listener)(&Fault { challenge, session: self.session, call: call.describe(), message, stack });
-        Rejection::new(FAILED, "The challenge failed, and nothing has changed. The arena's owner gets the reason.")
+        Rejection::new(
+            Rejection::FAILED,
+            "The challenge failed, and nothing has changed. The arena's owner gets the reason.",
+        )
     }
 
     /// Runs one call and applies its output to the table.

@@ -9,7 +9,7 @@ use crate::{findings_text, report};
 fn everything_that_is_built_in_passes_all_checks() {
     for id in arena_games::challenges() {
         let challenge = arena_games::challenge(id, &Map::new()).unwrap().unwrap();
-        let findings = report(&*challenge);
+        let findings = report(&challenge);
         let is_fine = findings.iter().all(|finding| finding.severity != Severity::Wrong);
         assert!(is_fine, "{id}\n{}", findings_text(&findings));
         for (check, _) in CHECKS {
@@ -22,7 +22,7 @@ fn everything_that_is_built_in_passes_all_checks() {
 fn secrets_of_the_challenges_were_really_compared() {
     for playable in arena_games::CHALLENGES {
         let (id, challenge) = (playable.id, playable.challenge_type(&Map::new()).unwrap());
-        let findings = report(&*challenge);
+        let findings = report(&challenge);
         let fine =
             findings.iter().find(|finding| finding.check == "secrecy" && finding.severity == Severity::Fine).unwrap();
         assert!(fine.what.contains("games were played twice"), "{id}: {}", fine.what);

@@ -1,5 +1,6 @@
 //! The checks on a challenge with one fault at a time.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arena_check::Severity;
@@ -200,10 +201,14 @@ impl Operator for Game {
     }
 }
 
+fn duel(fault: Fault) -> Arc<dyn ChallengeType> {
+    Arc::new(Duel::new(fault))
+}
+
 /// Compares the findings with a severity other than `fine` with `expected`.
 #[track_caller]
 fn check(fault: Fault, expected: Expect) {
-    let mut findings = report(&Duel::new(fault));
+    let mut findings = report(&duel(fault));
     findings.retain(|finding| finding.severity != Severity::Fine);
     expected.assert_eq(&findings_text(&findings));
 }
@@ -259,7 +264,7 @@ fn a_refusal_that_tells_of_a_secret_is_found() {
 #[test]
 fn what_depends_on_more_than_seed_and_actions_is_found() {
     // The counter continues across games, so its numbers differ each time.
-    let findings = report(&Duel::new(Fault::Counts));
+    let findings = report(&duel(Fault::Counts));
     let finding = findings.iter().find(|finding| finding.severity == Severity::Wrong).unwrap();
     assert_eq!(finding.check, "determinism");
     assert!(finding.what.starts_with("equal seeds and equal actions give different games"));

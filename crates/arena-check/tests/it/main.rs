@@ -5,6 +5,7 @@ mod catalogue;
 mod faulty;
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use arena_check::{CheckPlan, Finding, check};
 use arena_model::ChallengeType;
@@ -20,6 +21,6 @@ fn findings_text(findings: &[Finding]) -> String {
     text
 }
 
-fn report(challenge: &dyn ChallengeType) -> Vec<Finding> {
+fn report(challenge: &Arc<dyn ChallengeType>) -> Vec<Finding> {
     check(challenge, &CheckPlan::default(), &|| None, &|_| {})
 }

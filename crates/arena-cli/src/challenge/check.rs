@@ -36,7 +36,7 @@ pub fn run(args: &CheckChallengeArgs, style: Style) -> Result<(), Failure> {
         let asked = CHECKS.iter().find(|(name, _)| *name == check).map_or("", |(_, asked)| asked);
         spinner.set_message(format!("{check}: {asked}"));
     };
-    let mut findings = check(&*found.challenge, &plan, &|| found.last_fault(), &begins);
+    let mut findings = check(&found.challenge, &plan, &|| found.last_fault(), &begins);
     let bots = match args.no_bots {
         true => Ok(Vec::new()),
         false => {

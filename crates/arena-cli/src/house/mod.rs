@@ -196,22 +196,18 @@ fn start(
         true => Opponent::find(&seat.challenge, seat.strength),
     };
     let Some(opponent) = opponent else { return Ok(()) };
-    let model = model.filter(|model| seat.is_for_model && model.reserve()).map(Arc::clone);
-    seat.is_for_model = model.is_some();
-    let motto = match &model {
-        Some(model) => format!("asks the language model {}", model.name()),
+    let game = model.filter(|_| seat.is_for_model).and_then(HouseModel::reserve);
+    seat.is_for_model = game.is_some();
+    let motto = match &game {
+        Some(game) => format!("asks the language model {}", game.model().name()),
         None => opponent.motto().to_owned(),
     };
-    let taken = identities.take(&arena.own_connection(), &seat, &motto).inspect_err(|_| {
-        if let Some(model) = &model {
-            model.release(0.0);
-        }
-    })?;
+    let taken = identities.take(&arena.own_connection(), &seat, &motto)?;
     let started = thread::Builder::new().name(seat.user()).spawn(move || {
-        if let Some(model) = model {
+        if let Some(game) = game {
             // The model's game costs money, so its seat isn't taken back.
             seat.begin();
-            model.play(&taken);
+            game.play(&taken);
             // If the model has failed, the bot goes on. If the session has ended, the bot leaves at once.
         }
         let played = opponent.play(&taken, &seat).or_else(|error| unless_stopped(error, &ENDING));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arena_players::http::HttpSeat;
+use arena_llm::{Amount, Budget, Caps, Reservation, Spent};
 use arena_server::HouseSettings;
-use parking_lot::Mutex;
 
 use crate::args::{ModelArgs, base_url};
 use crate::exit::{Exit, Failure};
@@ -24,12 +24,17 @@ const PATIENCE_S: u64 = 30;
 pub struct HouseModel {
     name: String,
     args: ModelArgs,
-    /// The maximum cost of a game, in US dollars.
-    game_cost: f64,
-    /// The rest of the budget without the games that are being played, in US dollars.
-    budget: Mutex<f64>,
+    /// The maximum cost of a game.
+    share: Amount,
+    budget: Arc<Budget>,
     /// True while the budget allows another game.
     has_budget: Arc<AtomicBool>,
+}
+
+/// The share of the budget for one game. Its unused rest returns to the budget.
+pub struct ModelGame {
+    model: Arc<HouseModel>,
+    reservation: Option<Reservation>,
 }
 
 impl HouseModel {
@@ -63,8 +68,8 @@ impl HouseModel {
         Ok(Some(HouseModel {
             name: name.to_owned(),
             args,
-            game_cost: budget * SHARE,
-            budget: Mutex::new(budget),
+            share: Amount { usd: budget * SHARE, tokens: 0 },
+            budget: Budget::of_seat(Caps { usd: Some(budget), ..Caps::default() }),
             has_budget: Arc::new(AtomicBool::new(budget > 0.0)),
         }))
     }
@@ -78,31 +83,43 @@ impl HouseModel {
         Arc::clone(&self.has_budget)
     }
 
-    /// Reserves the maximum cost of a game. Returns false if the rest of the budget is smaller.
-    pub fn reserve(&self) -> bool {
-        let mut budget = self.budget.lock();
-        let is_enough = self.game_cost > 0.0 && *budget >= self.game_cost;
-        if is_enough {
-            *budget -= self.game_cost;
-        }
-        self.has_budget.store(*budget >= self.game_cost, Ordering::Relaxed);
-        is_enough
+    /// Reserves the maximum cost of a game, if the rest of the budget allows it.
+    pub fn reserve(self: &Arc<Self>) -> Option<ModelGame> {
+        let reservation = self.budget.reserve_now(0, self.share).filter(|_| self.share.usd > 0.0);
+        self.note_budget();
+        Some(ModelGame { model: Arc::clone(self), reservation: Some(reservation?) })
     }
 
-    /// Returns the unused part of a reserved game to the budget.
-    pub fn release(&self, cost: f64) {
-        let mut budget = self.budget.lock();
-        *budget += self.game_cost - cost;
-        self.has_budget.store(*budget >= self.game_cost, Ordering::Relaxed);
+    fn note_budget(&self) {
+        self.has_budget.store(self.budget.fits(self.share), Ordering::Relaxed);
+    }
+}
+
+impl ModelGame {
+    pub fn model(&self) -> &HouseModel {
+        &self.model
     }
 
-    /// Plays a taken seat after a successful [`HouseModel::reserve`], and prints a failure.
-    pub fn play(&self, seat: &HttpSeat) {
-        let (cost, played) = play_model(&seat.arena, &seat.you, &self.args);
-        self.release(cost);
+    /// Plays a taken seat, and prints a failure.
+    pub fn play(self, seat: &HttpSeat) {
+        let (cost, played) = play_model(&seat.arena, &seat.you, &self.model.args);
+        self.settle(cost);
         if let Err(failure) = played {
             failure.print();
         }
+    }
+
+    fn settle(mut self, usd: f64) {
+        if let Some(reservation) = self.reservation.take() {
+            reservation.settle(Spent { usd, ..Spent::default() });
+        }
+    }
+}
+
+impl Drop for ModelGame {
+    fn drop(&mut self) {
+        self.reservation = None;
+        self.model.note_budget();
     }
 }
 
@@ -127,16 +144,18 @@ mod tests {
 
     #[test]
     fn concurrent_games_stay_within_the_budget() {
-        let model = HouseModel::of(&settings("a@b@http://m", Some(1.0))).ok().flatten().unwrap();
+        let model = Arc::new(HouseModel::of(&settings("a@b@http://m", Some(1.0))).ok().flatten().unwrap());
         assert_eq!(model.name(), "a@b");
         let has_budget = model.has_budget();
-        let reserved = (0..20).filter(|_| model.reserve()).count();
-        assert!((9..=10).contains(&reserved) && !has_budget.load(Ordering::Relaxed), "{reserved}");
+        let mut games: Vec<ModelGame> = (0..20).filter_map(|_| model.reserve()).collect();
+        assert!((9..=10).contains(&games.len()) && !has_budget.load(Ordering::Relaxed), "{}", games.len());
         // A game that cost nothing makes room for another one.
-        model.release(0.0);
-        assert!(has_budget.load(Ordering::Relaxed) && model.reserve() && !model.reserve());
+        games.pop();
+        assert!(has_budget.load(Ordering::Relaxed));
+        let game = model.reserve().unwrap();
+        assert!(model.reserve().is_none());
         // A request may exceed the maximum of its game. The next games pay for it.
-        model.release(0.25);
-        assert!(!model.reserve());
+        game.settle(0.25);
+        assert!(model.reserve().is_none());
     }
 }

@@ -1,18 +1,23 @@
 //! A language model on a seat. The model receives the rules and the messages, and acts through tool calls, until a
-//! limit is reached. The crate `arena-llm` contains the prompts and the formats of the APIs; `model/attempts` sends the
-//! requests.
+//! limit is reached. `arena_llm::SeatModel` has the conversation.
 
 mod address;
-mod attempts;
-mod spent;
 mod transcript;
 
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arena_llm::prompt::{self, Fence, Heard, Seating, Want};
-use arena_llm::{CallResult, History, Params, Question, Reply, Tool, Turn, around};
+use arena_llm::prompt::{Fence, Heard};
+use arena_llm::{
+    Budget, Caps, Decision, Finish, HISTORY_TOKENS, ModelEndpoint, Params, Prices, Received, Retry, SeatModel,
+    SeatPolicy, SeatRules, Spent, ToolCall, Turn,
+};
+use arena_model::Step;
+use parking_lot::Mutex;
 use arena_players::http::{ChannelKind, HttpSeat, Inbox, InboxMessage, Next, random_hex};
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 
 use super::PlayEnd;
 use super::game::Said;
@@ -20,47 +25,61 @@ use crate::args::ModelArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::note;
 
-use attempts::{Asked, Attempts, TOO_LATE};
-use spent::{Limits, ModelCost};
 use transcript::Transcript;
+
+/// The default maximum number of requests.
+const TURNS: u64 = 50;
 
 /// The time to wait for messages before the first request to the model.
 const OPENING: Duration = Duration::from_secs(10);
 
-/// The default maximum number of input tokens. It fits into the context window of most models, with room for the
-/// answer.
-const CONTEXT_TOKENS: u64 = 100_000;
-
 /// The default time to retry a failing endpoint, in seconds.
 const PATIENCE_S: u64 = 600;
 
-/// The number of consecutive answers without a tool call after which a model counts as refusing to play.
-const IDLE_ANSWERS: u32 = 5;
+/// The interval at which a waiting request checks for an interruption and for the end of the session.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The shortest time limit of a request.
+const LEAST: Duration = Duration::from_secs(1);
+
+/// The fault of an endpoint that doesn't answer within the player's time.
+const TOO_LATE: &str = "the endpoint gave no answer within --max-time";
 
 /// The message to the other players if a model stops and the challenge has no method to resign. The message doesn't
 /// reveal that the player is a model.
 const FAREWELL: &str = "This seat has stopped playing: it will not act or answer any more.";
 
-/// The number of characters in the mark of a fence.
-const MARK: usize = 12;
-
 pub struct Model {
-    name: String,
+    endpoint: ModelEndpoint,
+    runtime: Runtime,
     /// The option that names the model, such as `--model NAME`.
     option: String,
-    attempts: Attempts,
-    limits: Limits,
-    spent: ModelCost,
-    /// Maximum number of input tokens; the oldest turns are dropped first.
-    context_tokens: u64,
-    params: Params,
+    /// The time to retry a failing endpoint.
+    patience: Duration,
+    prices: Option<Prices>,
+    /// The cost so far, and its limits.
+    budget: Arc<Budget>,
+    /// The maximum time from the first request on.
+    max_time: Option<Duration>,
+    policy: SeatPolicy,
     transcript: Transcript,
     /// The messages and actions of this run that haven't appeared in the channels yet.
     own: Vec<(ChannelKind, String)>,
-    /// The reason why the model stopped before the end of the session: the option of a reached limit, or `refused`.
+    /// The reason why the model stopped before the end of the session: the option of a reached limit, or the cause.
     stopped: Option<&'static str>,
     /// The fault of the endpoint that ended the play.
     fault: Option<String>,
+}
+
+/// The result of a question and its retries.
+enum Asked {
+    Answer(Box<Received>),
+    /// The model didn't answer within the player's time.
+    Late,
+    /// The session ended while the endpoint was failing. Contains the endpoint's error.
+    Over(String),
+    /// The endpoint failed permanently, or for longer than the time for retries. Contains the endpoint's error.
+    Failed(String),
 }
 
 impl Model {
@@ -76,18 +95,26 @@ impl Model {
             return Err(Failure::new(Exit::Usage, format_args!("--seed isn't supported by --api {api}; remove it")));
         }
         let endpoint = address::endpoint(&address, args)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+            Failure::new(Exit::Internal, format_args!("cannot start the client of the language model: {error}"))
+        })?;
         let option = match agent {
             Some(text) => format!("--agent model:{text}"),
             None => format!("--model {}", address.model),
         };
+        let params = Params { temperature: args.temperature, seed: args.seed, ..Params::default() };
+        let prices = args.price_in.zip(args.price_out);
+        let calls = Some(args.max_turns.unwrap_or(TURNS));
+        let history_tokens = args.context_tokens.unwrap_or(HISTORY_TOKENS);
         Ok(Model {
-            name: address.model,
+            endpoint: ModelEndpoint::new(address.model, endpoint, params),
+            runtime,
             option,
-            attempts: Attempts::new(endpoint, Duration::from_secs(args.patience.unwrap_or(PATIENCE_S)))?,
-            limits: Limits::of(args),
-            spent: ModelCost::of(args),
-            context_tokens: args.context_tokens.unwrap_or(CONTEXT_TOKENS),
-            params: Params { temperature: args.temperature, seed: args.seed, ..Params::default() },
+            patience: Duration::from_secs(args.patience.unwrap_or(PATIENCE_S)),
+            prices: prices.map(|(input, output)| Prices { input, cached: args.price_cached, output }),
+            budget: Budget::of_seat(Caps { usd: args.max_cost, tokens: args.max_tokens, calls }),
+            max_time: args.max_time.map(Duration::from_secs),
+            policy: SeatPolicy { history_tokens, ..SeatPolicy::default() },
             transcript: Transcript::of(args.transcript.as_deref())?,
             own: Vec::new(),
             stopped: None,
@@ -107,13 +134,13 @@ impl Model {
         let mut end = self.summary();
         end["error"] = json!(error);
         self.transcript.note("end", end)?;
-        note(&format!("{}: {}; {}", self.name, self.spent, self.transcript));
+        note(&format!("{}: {}; {}", self.endpoint.model, self.spent_in_words(), self.transcript));
         played
     }
 
     /// Returns the program's failure if the endpoint failed or the model stopped before the end of the session.
     pub fn verdict(&self, seat: &HttpSeat, played: PlayEnd) -> Result<(), Failure> {
-        let base = self.attempts.endpoint().base();
+        let base = self.endpoint.endpoint.base();
         match (&self.fault, self.stopped, played) {
             (Some(why), _, PlayEnd::ToTheEnd) => Err(Failure::new(
                 Exit::ModelFailed,
@@ -138,184 +165,256 @@ impl Model {
 
     /// Returns the model's cost so far in US dollars, if prices are known.
     pub fn cost(&self) -> Option<f64> {
-        self.spent.cost()
+        self.prices.map(|_| self.budget.spent().usd)
     }
 
     /// Returns the model's cost and end as JSON.
     pub fn summary(&self) -> Value {
-        let mut summary = self.spent.to_json();
-        summary["name"] = json!(self.name);
-        summary["stopped"] = json!(self.stopped);
-        summary["fault"] = json!(self.fault);
-        summary["transcript"] = json!(self.transcript.path());
-        summary
+        let Spent { calls, usage, .. } = self.budget.spent();
+        json!({
+            "turns": calls, "tokens_in": usage.input, "tokens_cached": usage.cached, "tokens_out": usage.output,
+            "estimated": usage.is_estimated, "cost_usd": self.cost(), "name": self.endpoint.model,
+            "stopped": self.stopped, "fault": self.fault, "transcript": self.transcript.path(),
+        })
+    }
+
+    fn spent_in_words(&self) -> String {
+        let Spent { calls, usage, .. } = self.budget.spent();
+        let turns = if calls == 1 { "1 turn".to_owned() } else { format!("{calls} turns") };
+        let cost = self.cost().map_or_else(String::new, |cost| format!(", {cost:.4} USD"));
+        format!("{turns}, {} tokens in, {} out{cost}", usage.input, usage.output)
+    }
+
+    /// Returns the option of a limit that is reached.
+    fn limit_reached(&self) -> Option<&'static str> {
+        Some(match self.budget.reached()? {
+            "calls" => "--max-turns",
+            "tokens" => "--max-tokens",
+            _ => "--max-cost",
+        })
     }
 
     fn hold(&mut self, seat: &mut HttpSeat, inbox: &mut Inbox) -> Result<PlayEnd, Failure> {
-        let fence = Fence::of(&random_hex()?[..MARK]);
-        let tools = prompt::tools(&seat.metadata.methods);
-        let system = prompt::system(&seating(seat), &fence);
-        let endpoint = self.attempts.endpoint();
+        let rules = Arc::new(SeatRules::of(&seat.metadata));
+        let fence = Fence::of_random(&random_hex()?);
+        let mut model = SeatModel::new(rules, seat.joined(), &seat.you, fence, self.policy);
+        let ModelEndpoint { model: name, endpoint, params, .. } = &self.endpoint;
         self.transcript.begin(json!({
             "session": seat.session, "challenge": seat.challenge, "you": seat.you, "seat": seat.number(),
-            "model": self.name, "api": endpoint.api(), "api_base": endpoint.base(), "tool_use": endpoint.tool_use(),
-            "context_tokens": self.context_tokens, "temperature": self.params.temperature, "seed": self.params.seed,
-            "system": system, "tools": tools,
+            "model": name, "api": endpoint.api(), "api_base": endpoint.base(), "tool_use": endpoint.tool_use(),
+            "context_tokens": self.policy.history_tokens, "temperature": params.temperature, "seed": params.seed,
+            "system": model.system(), "tools": model.rules().tools(),
         }))?;
         let begun = Instant::now();
-        let deadline = self.limits.time.map(|time| begun + time);
-        let mut history = History::of(self.context_tokens);
+        let deadline = self.max_time.map(|time| begun + time);
         let mut wait = Wait::AtMost(OPENING);
-        let mut idle_answers = 0;
         loop {
             let (messages, goes_on) = self.hear(seat, inbox, wait, deadline)?;
             if !goes_on {
                 return Ok(PlayEnd::ToTheEnd);
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return self.stop(seat, inbox, "--max-time", deadline);
+                return self.stop_at(seat, inbox, "--max-time", deadline);
             }
-            let heard: Vec<Heard<'_>> = messages.iter().map(heard).collect();
-            let prompt_text = prompt::news(&seating(seat), &fence, &heard, history.turns());
-            if !prompt_text.is_empty() {
-                history.push(Turn::Told(prompt_text), messages.iter().any(|message| message.from == "operator"));
-            }
-            let reply = match self.ask(&system, &tools, &mut history, deadline, inbox)? {
-                Asked::Answer(answer) => answer.reply,
-                Asked::Late if self.spent.turns == 0 => {
-                    let why = TOO_LATE.to_owned();
-                    self.transcript.note("parked", json!({"why": why}))?;
-                    self.fault = Some(why);
-                    return Ok(PlayEnd::Left);
+            model.set_names(seat.joined());
+            model.hear(&messages.iter().map(heard).collect::<Vec<Heard<'_>>>(), false);
+            let received = match self.ask(&mut model, deadline, inbox)? {
+                Asked::Answer(received) => received,
+                Asked::Late if self.budget.spent().calls > 0 => {
+                    return self.stop_at(seat, inbox, "--max-time", deadline);
                 }
-                Asked::Late => return self.stop(seat, inbox, "--max-time", deadline),
+                Asked::Late => return self.park(TOO_LATE.to_owned()),
+                Asked::Failed(why) => return self.park(why),
                 Asked::Over(why) => {
                     self.fault = Some(why);
                     return Ok(PlayEnd::ToTheEnd);
                 }
-                Asked::Failed(why) => {
-                    self.transcript.note("parked", json!({"why": why}))?;
-                    self.fault = Some(why);
-                    return Ok(PlayEnd::Left);
-                }
             };
-            let results = self.carry_out(seat, &reply)?;
+            let counted = received.counted();
+            // Calls of a truncated or refused answer aren't read.
+            let calls = if received.reply.finish == Finish::Done { received.reply.calls.clone() } else { Vec::new() };
+            let (stop, waits) = match model.take(received.reply, counted) {
+                Decision::Act { steps, waits } => {
+                    let results = self.carry_out(seat, &steps)?;
+                    let all_went_well = results.iter().all(Result::is_ok);
+                    (model.learn(&results), waits && all_went_well)
+                }
+                Decision::AskAgain => (None, false),
+                Decision::Stop(stop) => (Some(stop), false),
+            };
+            self.note_calls(&calls, model.new_turns())?;
             // The limit is checked now: if the session ended during the next wait, a reached limit would never be
             // reported.
-            if let Some(limit) = self.limits.reached(&self.spent) {
-                return self.stop(seat, inbox, limit, deadline);
+            if let Some(limit) = self.limit_reached() {
+                return self.stop_at(seat, inbox, limit, deadline);
             }
-            // After an answer without a tool call, the next request contains a reminder.
-            idle_answers = if reply.calls.is_empty() { idle_answers + 1 } else { 0 };
-            if idle_answers == IDLE_ANSWERS {
-                return self.stop(seat, inbox, REFUSED, deadline);
+            if let Some(stop) = stop {
+                let cause = stop.cause.name();
+                let why = format!("the model stopped: {}", stop.detail);
+                // The detail may quote the model's answers, which other players must not see.
+                return self.stop(seat, inbox, cause, &why, &format!("the model stopped ({cause})"), deadline);
             }
-            let wants_to_wait = reply.calls.iter().any(|call| call.name == prompt::WAIT);
-            let all_went_well = results.iter().all(|result| !result.is_error);
-            wait = if wants_to_wait && all_went_well { Wait::ForNews } else { Wait::Not };
-            history.push(Turn::Answered(reply), false);
-            if !results.is_empty() {
-                history.push(Turn::Results(results), false);
-            }
+            wait = if waits { Wait::ForNews } else { Wait::Not };
         }
     }
 
-    fn ask(
-        &mut self,
-        system: &str,
-        tools: &[Tool],
-        history: &mut History,
-        deadline: Option<Instant>,
-        inbox: &mut Inbox,
-    ) -> Result<Asked, Failure> {
-        let turn = self.spent.turns + 1;
-        let left_out = history.shorten(around(system, tools));
+    /// Leaves the seat because the endpoint failed.
+    fn park(&mut self, why: String) -> Result<PlayEnd, Failure> {
+        self.transcript.note("parked", json!({"why": why}))?;
+        self.fault = Some(why);
+        Ok(PlayEnd::Left)
+    }
+
+    /// Requests the model's next answer, and writes it to the transcript.
+    fn ask(&mut self, model: &mut SeatModel, deadline: Option<Instant>, inbox: &mut Inbox) -> Result<Asked, Failure> {
+        let turn = self.budget.spent().calls + 1;
+        let left_out = model.prepare();
         if left_out > 0 {
             self.transcript
-                .note("shortened", json!({"turn": turn, "left_out": left_out, "kept": history.turns().len()}))?;
+                .note("shortened", json!({"turn": turn, "left_out": left_out, "kept": model.turns().len()}))?;
         }
-        let turns = history.turns();
-        let question = Question { model: &self.name, system, tools, turns, params: &self.params };
         // The transcript contains the earlier turns in earlier lines.
-        let fresh = turns.iter().rposition(|turn| turn.reply().is_some()).map_or(0, |last| last + 1);
-        self.transcript.note("request", json!({"turn": turn, "new": &turns[fresh..]}))?;
+        self.transcript.note("request", json!({"turn": turn, "new": model.new_turns()}))?;
         let asked = Instant::now();
-        let (transcript, patience) = (&mut self.transcript, self.attempts.patience());
-        let mut is_told = false;
-        let retried = |why: &str, pause: Duration| {
-            if !std::mem::replace(&mut is_told, true) {
-                let seconds = patience.as_secs();
-                note(&format!("the language model's endpoint fails: {why}; retrying for up to {seconds} s"));
-            }
-            transcript.note("retry", json!({"turn": turn, "why": why, "pause_ms": pause.as_millis() as u64}))
-        };
-        let answer = match self.attempts.ask(&question, deadline, inbox, retried)? {
-            Asked::Answer(answer) => answer,
+        let received = match self.request(model, turn, deadline, inbox)? {
+            Asked::Answer(received) => received,
             fault => return Ok(fault),
         };
-        let usage = answer.reply.usage;
-        if !usage.is_estimated {
-            history.learn(answer.request_bytes, usage.input);
-        } else if !self.spent.is_estimated() {
+        let usage = received.reply.usage;
+        if usage.is_estimated && !self.budget.spent().usage.is_estimated {
             note("the endpoint reports no token counts; they are estimated at 4 bytes a token");
         }
-        let ms = asked.elapsed().as_millis() as u64;
-        let cost = self.spent.add(usage);
+        let spent = Spent::of_call(usage, self.prices.as_ref());
+        self.budget.pay(spent);
         self.transcript.note(
             "response",
             json!({
-                "turn": turn, "ms": ms, "body": answer.body,
-                "tokens_in": usage.input, "tokens_cached": usage.cached, "tokens_out": usage.output, "cost_usd": cost,
+                "turn": turn, "ms": asked.elapsed().as_millis() as u64, "body": received.body,
+                "tokens_in": usage.input, "tokens_cached": usage.cached, "tokens_out": usage.output,
+                "cost_usd": self.prices.map(|_| spent.usd),
             }),
         )?;
-        Ok(Asked::Answer(answer))
+        Ok(Asked::Answer(received))
     }
 
-    /// Performs the model's calls in order.
-    fn carry_out(&mut self, seat: &HttpSeat, reply: &Reply) -> Result<Vec<CallResult>, Failure> {
+    /// Sends a question. While the endpoint is busy or unreachable, retries, unless the session ends.
+    fn request(
+        &mut self,
+        model: &mut SeatModel,
+        turn: u64,
+        deadline: Option<Instant>,
+        inbox: &mut Inbox,
+    ) -> Result<Asked, Failure> {
+        let Model { endpoint, runtime, patience, transcript, .. } = self;
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()).max(LEAST));
+        let failure = Mutex::new(None);
+        let mut written = Ok(());
+        let mut on_retry = |Retry { sentence: why, pause_ms, .. }: &Retry| {
+            if failure.lock().replace(why.clone()).is_none() {
+                let seconds = patience.as_secs();
+                note(&format!("the language model's endpoint fails: {why}; retrying for up to {seconds} s"));
+            }
+            written = transcript.note("retry", json!({"turn": turn, "why": why, "pause_ms": pause_ms}));
+            written.is_ok()
+        };
+        let asked = runtime.block_on(async {
+            let patience = left.map_or(*patience, |left| left.min(*patience));
+            let mut asked = pin!(endpoint.ask(model, patience, &mut on_retry));
+            let mut time_up = pin!(async {
+                match left {
+                    Some(left) => tokio::time::sleep(left).await,
+                    None => std::future::pending().await,
+                }
+            });
+            let mut looks = tokio::time::interval(LOOK);
+            loop {
+                tokio::select! {
+                    received = &mut asked => {
+                        return Ok(match received {
+                            Ok(received) => Asked::Answer(Box::new(received)),
+                            Err(fault) => Asked::Failed(fault.sentence),
+                        });
+                    }
+                    // The model is late only if its own slowness used up the time.
+                    () = &mut time_up => {
+                        let has_failed = failure.lock().is_some();
+                        return Ok(if has_failed { Asked::Failed(TOO_LATE.to_owned()) } else { Asked::Late });
+                    }
+                    _ = looks.tick() => {
+                        let is_over = inbox.rest(Instant::now())?;
+                        if is_over && let Some(why) = failure.lock().clone() {
+                            return Ok(Asked::Over(why));
+                        }
+                    }
+                }
+            }
+        });
+        written.and(asked)
+    }
+
+    /// Performs the model's steps in order. Returns the refusals.
+    fn carry_out(&mut self, seat: &HttpSeat, steps: &[Step]) -> Result<Vec<Result<(), String>>, Failure> {
         let mut results = Vec::new();
-        for call in &reply.calls {
-            let refused = match Want::read(&seating(seat), call) {
-                Ok(Want::Act(method, content)) => {
+        for step in steps {
+            let refusal = match step {
+                Step::Act { method, content } => {
                     self.own.push((ChannelKind::Operator, format!("({method}) {content}")));
-                    seat.act(&method, &content)?.map(|refusal| refusal.to_string())
+                    seat.act(method, content)?
                 }
-                Ok(Want::Say(text, to)) => {
-                    self.own.push((ChannelKind::Chat, text.clone()));
-                    seat.say(&text, to.as_deref())?.map(|refusal| refusal.to_string())
+                Step::Say { content, to } => {
+                    self.own.push((ChannelKind::Chat, content.clone()));
+                    seat.say(content, to.as_deref())?
                 }
-                Ok(Want::Wait) => None,
-                Err(wrong) => Some(wrong),
             };
-            let is_error = refused.is_some();
-            let text = refused.map_or_else(|| "done".to_owned(), |why| format!("refused: {why}"));
-            self.transcript.note(
-                "call",
-                json!({
-                    "turn": self.spent.turns, "name": call.name, "arguments": call.arguments.as_ref().ok(),
-                    "result": text, "is_error": is_error,
-                }),
-            )?;
-            results.push(CallResult { id: call.id.clone(), text, is_error });
+            results.push(refusal.map_or(Ok(()), |refusal| Err(refusal.to_string())));
         }
         Ok(results)
     }
 
+    /// Writes tool calls and their results to the transcript. `turns` are the turns after the calls.
+    fn note_calls(&mut self, calls: &[ToolCall], turns: &[Turn]) -> Result<(), Failure> {
+        let results = turns.iter().find_map(|turn| match turn {
+            Turn::Results(results) => Some(results.as_slice()),
+            Turn::Told(_) | Turn::Answered(_) => None,
+        });
+        let turn = self.budget.spent().calls;
+        for (call, result) in calls.iter().zip(results.unwrap_or_default()) {
+            self.transcript.note(
+                "call",
+                json!({
+                    "turn": turn, "name": call.name, "arguments": call.arguments.as_ref().ok(),
+                    "result": result.text, "is_error": result.is_error,
+                }),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Ends the model's play at a limit.
+    fn stop_at(
+        &mut self,
+        seat: &PlayerSeat,
+        inbox: &mut Inbox,
+        limit: &'static str,
+        deadline: Option<Instant>,
+    ) -> Result<PlayEnd, Failure> {
+        let why = format!("{limit} was reached");
+        self.stop(seat, inbox, limit, &why, &why, deadline)
+    }
+
     /// Ends the model's play. Resigns if the challenge has a method for it; otherwise notifies the other players. Then
-    /// follows the session to its end, at most until `deadline`.
+    /// follows the session to its end, at most until `deadline`. Other players see the reason `to_players`.
     fn stop(
         &mut self,
         seat: &HttpSeat,
         inbox: &mut Inbox,
         cause: &'static str,
+        why: &str,
+        to_players: &str,
         deadline: Option<Instant>,
     ) -> Result<PlayEnd, Failure> {
         self.stopped = Some(cause);
-        let why = match cause {
-            REFUSED => format!("the model refused to play: {IDLE_ANSWERS} answers in a row without a tool call"),
-            limit => format!("{limit} was reached"),
-        };
-        let what = if seat.resign(&why)? {
+        let what = if seat.resign(to_players)? {
             "it resigned"
         } else if seat.say(FAREWELL, None)?.is_none() {
             "the other players are notified and the seat stays silent"
@@ -354,15 +453,7 @@ impl Model {
                 Wait::ForNews => deadline,
             };
             let (mut messages, goes_on) = inbox.gather(until)?;
-            // Of several states of a game, only the last is current. After a return to the seat, the channel begins
-            // with all past states.
-            let is_state = |message: &InboxMessage| matches!(Said::read(message), Some(Said::State(_)));
-            let last_state = messages.iter().rposition(is_state);
-            let mut place = 0..;
-            messages.retain(|message| {
-                let is_past = place.next() < last_state && is_state(message);
-                !is_past && self.is_news(seat, message)
-            });
+            messages.retain(|message| self.is_news(seat, message));
             let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
             if !messages.is_empty() || !goes_on || wait != Wait::ForNews || is_late {
                 seat.look_for_others()?;
@@ -385,23 +476,9 @@ impl Model {
     }
 }
 
-fn seating(seat: &HttpSeat) -> Seating<'_> {
-    Seating {
-        challenge: &seat.metadata.name,
-        rules: &seat.metadata.prompt,
-        methods: &seat.metadata.methods,
-        players: seat.metadata.players,
-        names: seat.joined(),
-        you: &seat.you,
-    }
-}
-
 fn heard(message: &InboxMessage) -> Heard<'_> {
     Heard { from: &message.from, to: message.to.as_deref(), content: &message.content }
 }
-
-/// The reason for stopping a model that repeatedly answers without a tool call.
-const REFUSED: &str = "refused";
 
 /// The event that the model waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::input::{Input, Played};
 use super::{ChallengeReport, Cost, Measurements, OverallRow, VoidCount};
-use crate::record::Measured;
+use crate::Measured;
 
 /// Returns the numbers that depend on the endpoint and the clock.
 pub(super) fn measurements(

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{AcceptedChange, AgentInfo};
 use crate::EvalRun;
+use arena_players::BotKind;
+
 use crate::plan::{AGAIN, EvalAgent, EvalAgentKind};
 use crate::record::{ChangeRecord, GameRecord, VoidRecord};
 use crate::run_file::RunFile;
@@ -54,8 +56,8 @@ impl<'r> Input<'r> {
             name: &agent.name,
             kind: match agent.kind {
                 EvalAgentKind::Model(_) => "model",
-                EvalAgentKind::House { .. } => "house",
-                EvalAgentKind::Random => "random",
+                EvalAgentKind::Bot(BotKind::House(_)) => "house",
+                EvalAgentKind::Bot(BotKind::Random) => "random",
                 EvalAgentKind::Program(_) => "program",
             },
             identity: &agent.identity,

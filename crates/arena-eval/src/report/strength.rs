@@ -14,7 +14,7 @@ use super::{
     Cell, ChallengeReport, CrossCell, DifferenceRow, GameCounts, Measure, OverallRow, RatingRow, ReliabilityRow,
     UncountedRow,
 };
-use crate::record::{Cause, SeatRecord};
+use crate::{Cause, SeatRecord};
 
 /// The level of all tests.
 const LEVEL: f64 = 0.05;

@@ -5,7 +5,7 @@ use arena_ratings::bradley_terry::Interval;
 use arena_report::number_of;
 
 use super::{Cell, ChallengeReport, Cost, DifferenceRow, Measure, Measurements, Report};
-use crate::record::Cause;
+use crate::Cause;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextTable {

@@ -6,8 +6,8 @@ use arena_llm::Usage;
 
 use super::input::{Input, InputAgent, InputChallenge};
 use super::{Measure, Report, report_of};
-use crate::record::{Cause, ChangeRecord, GameEnd, GameRecord, Measured, SeatRecord, VoidRecord};
 use crate::run_file::RunFile;
+use crate::{Cause, ChangeRecord, GameEnd, GameRecord, Measured, SeatRecord, VoidRecord};
 
 /// A run in memory.
 struct Run {

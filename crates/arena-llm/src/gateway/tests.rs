@@ -236,7 +236,7 @@ async fn the_key_stays_with_the_gateway_and_the_token_with_the_agent() {
 async fn a_call_that_may_exceed_the_budget_is_refused() {
     let provider = Arc::new(Provider::default());
     let address = provider.start().await;
-    let caps = Caps { usd: Some(0.02), tokens: None };
+    let caps = Caps { usd: Some(0.02), ..Caps::default() };
     let (gateway, address) = gateway(Api::ChatCompletions, address, caps).await;
     // A call may cost about 0.01 US dollars, and costs 0.0002 for each call before.
     let body = json!({"max_tokens": 1000});

@@ -7,37 +7,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arena_house::Bot;
-use arena_llm::prompt::{self, Fence, Heard, Want};
+use arena_llm::prompt::{Fence, Heard};
 use arena_llm::{
-    CallResult, Client, Endpoint, EndpointError, Finish, History, ModelAddress, Pacer, Params, Question, Reply, Retry,
-    Tool, Turn, around, ask, request_bytes,
+    Decision, Endpoint, ModelAddress, ModelEndpoint, Params, Received, Reply, Retry, SeatModel, SeatPolicy,
 };
 use arena_model::{ChallengeState, GameType, RefusedAction, TimeLimits, hex};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 
-use super::rules::{BoardRules, SeatRules, find_refusal};
+use super::rules::{BoardRules, MatchRules, find_refusal};
 use super::{AgentText, BuiltInPlayer, PlayerAnswer, PlayerError, Recipe, SeatStart};
 use crate::thread_body::Notice;
-
-/// The maximum number of tokens of a request.
-const CONTEXT_TOKENS: u64 = 100_000;
-
-/// The number of invalid answers in an epoch after which the model is asked once more.
-const MAX_INVALID: u32 = 3;
 
 /// The number of consecutive states without news after which a waiting model is reminded of the game.
 const PATIENCE: u32 = 3;
 
 /// The time after the match's deadline for which the thread of a late model still waits.
 const MARGIN: Duration = Duration::from_secs(2);
-
-/// The number of random bytes in the mark of a fence.
-const MARK_BYTES: usize = 6;
-
-/// The remark for a model that waits although nothing happens.
-const REMINDER: &str = "There are no new messages, and the game ends soon if no player acts. Act now by calling a tool \
-                        of the rules, or wait again.";
 
 #[derive(Debug)]
 struct ModelRecipe {
@@ -54,12 +40,7 @@ pub(super) fn read_model(AgentText { whole: text, rest, .. }: AgentText<'_>) -> 
 impl ModelRecipe {
     /// Returns the endpoint with the key in the environment.
     fn endpoint(&self) -> Result<Endpoint, String> {
-        let ModelAddress { base, api, .. } = &self.address;
-        let key = self.address.key().map_err(|error| match error {
-            EndpointError::NoKey(name) => format!("{name} isn't set; set it to the key of {base}"),
-            error => error.to_string(),
-        })?;
-        Endpoint::new(*api, base, key).map_err(|error| error.to_string())
+        self.address.endpoint().map_err(|error| error.to_string())
     }
 
     fn connect(&self, start: &SeatStart<'_>) -> Result<ModelPlayer, String> {
@@ -68,18 +49,16 @@ impl ModelRecipe {
             .enable_all()
             .build()
             .map_err(|error| format!("its client can't be started: {error}"))?;
-        let mark = random_mark()?;
-        let endpoint = ModelEndpoint {
+        let mut mark = [0; 8];
+        getrandom::fill(&mut mark).map_err(|error| format!("the system gives no random bytes: {error}"))?;
+        Ok(ModelPlayer {
             name: self.text.clone(),
-            model: self.address.model.clone(),
-            endpoint,
-            client: Client::new(),
-            pacer: Pacer::new(1),
+            endpoint: ModelEndpoint::new(self.address.model.clone(), endpoint, Params::default()),
             runtime,
             outage: start.notices.outage.clone(),
-        };
-        let talk = MatchTalk::new(start.game, start.id, start.config, &hex::encode(&mark));
-        Ok(ModelPlayer { endpoint, limits: start.limits, talk })
+            limits: start.limits,
+            talk: MatchTalk::new(start.game, start.id, start.config, Fence::of_random(&hex::encode(&mark))),
+        })
     }
 }
 
@@ -117,80 +96,56 @@ fn failure(name: &str, why: &str) -> String {
 }
 
 struct ModelPlayer {
+    /// The agent as the user named it.
+    name: String,
     endpoint: ModelEndpoint,
+    runtime: Runtime,
+    outage: Notice,
     limits: TimeLimits,
     talk: MatchTalk,
 }
 
-struct ModelEndpoint {
-    /// The agent as the user named it.
-    name: String,
-    /// The model's name at the endpoint.
-    model: String,
-    endpoint: Endpoint,
-    client: Client,
-    pacer: Arc<Pacer>,
-    runtime: Runtime,
-    outage: Notice,
-}
-
 impl BuiltInPlayer for ModelPlayer {
     fn actions(&mut self, state: &Map<String, Value>) -> Result<PlayerAnswer, PlayerError> {
-        let ModelPlayer { endpoint, limits, talk } = self;
         let begun = Instant::now();
-        if !talk.hear(state) {
-            return Ok(PlayerAnswer::default());
+        if !self.talk.hear(state) {
+            return Ok(self.talk.silence());
         }
-        let bank_ms = state.get("remaining_overage_ms").and_then(Value::as_u64).unwrap_or(limits.bank_ms);
-        let limit = Duration::from_millis(limits.step_ms.saturating_add(bank_ms));
-        for _ in 0..=MAX_INVALID {
+        let bank_ms = state.get("remaining_overage_ms").and_then(Value::as_u64).unwrap_or(self.limits.bank_ms);
+        let limit = Duration::from_millis(self.limits.step_ms.saturating_add(bank_ms));
+        loop {
             let asked = Instant::now();
-            let reply = endpoint.ask(talk, limit.saturating_sub(begun.elapsed()))?;
-            if let Some(actions) = talk.take(reply) {
-                return Ok(actions.into());
+            let received = self.ask(limit.saturating_sub(begun.elapsed()))?;
+            let counted = received.counted();
+            if let Some(answer) = self.talk.take(received.reply, counted) {
+                return Ok(answer);
             }
             // Another answer would be late, which is worse than none.
             if limit.saturating_sub(begun.elapsed()) < asked.elapsed() {
-                break;
+                return Ok(PlayerAnswer::default());
             }
         }
-        Ok(PlayerAnswer::default())
     }
 }
 
-/// Returns random bytes for the mark of a fence.
-///
-/// # Errors
-/// If the system gives none.
-fn random_mark() -> Result<[u8; MARK_BYTES], String> {
-    let mut mark = [0; MARK_BYTES];
-    getrandom::fill(&mut mark).map_err(|error| format!("the system gives no random bytes: {error}"))?;
-    Ok(mark)
-}
-
-impl ModelEndpoint {
+impl ModelPlayer {
     /// Requests one answer. `left` is the time until the match's deadline, in which a failing endpoint is asked again.
-    fn ask(&self, talk: &mut MatchTalk, left: Duration) -> Result<Reply, String> {
-        let (api, tool_use) = (self.endpoint.api(), self.endpoint.tool_use());
-        let body = request_bytes(api, tool_use, &talk.question(&self.model));
-        let (name, outage) = (self.name.as_str(), &self.outage);
+    fn ask(&mut self, left: Duration) -> Result<Received, String> {
+        let ModelPlayer { name, endpoint, runtime, outage, talk, .. } = self;
+        let Some((_, seat)) = &mut talk.seat else { return Err("has no seat".to_owned()) };
         // If the deadline comes before the next answer, the endpoint is at fault.
         let mut on_retry = |retry: &Retry| {
             outage.begin(failure(name, &retry.sentence));
             true
         };
-        let asked = self.runtime.block_on(async {
-            let asked = ask(&self.client, &self.endpoint, &self.pacer, &body, left, &mut on_retry);
+        let asked = runtime.block_on(async {
+            let asked = endpoint.ask(seat, left, &mut on_retry);
             tokio::time::timeout(left.saturating_add(MARGIN), asked).await
         });
         match asked {
             Ok(Ok(received)) => {
                 outage.end();
-                let usage = received.reply.usage;
-                if !usage.is_estimated {
-                    talk.history.learn(received.request_bytes, usage.input);
-                }
-                Ok(received.reply)
+                Ok(received)
             }
             Ok(Err(fault)) => {
                 outage.begin(failure(name, &fault.sentence));
@@ -210,65 +165,45 @@ struct MatchTalk {
     /// The operator's first message of a board game.
     opening: Option<String>,
     fence: Fence,
-    /// The rules, from the first state on.
-    rules: Option<SeatRules>,
-    system: String,
-    tools: Vec<Tool>,
-    params: Params,
-    history: History,
-    /// The answer whose results aren't known yet.
-    pending: Option<Pending>,
+    /// The rules and the model, from the first state on.
+    seat: Option<(MatchRules, SeatModel)>,
+    /// The actions of each step of the last answer, or the reason why there are none.
+    sent: Vec<Result<Vec<Value>, String>>,
     /// The number of consecutive states without news.
     quiet: u32,
     waits: bool,
-}
-
-/// An answer whose results aren't known yet.
-struct Pending {
-    reply: Reply,
-    outcomes: Vec<CallOutcome>,
-}
-
-/// The result of a tool call, as far as it is known.
-enum CallOutcome {
-    /// These actions were sent.
-    Sent(Vec<Value>),
-    Done,
-    Wrong(String),
+    /// The reason why the model isn't asked any more.
+    stopped: Option<String>,
 }
 
 impl MatchTalk {
-    /// Creates the conversation of the agent `id`. `mark` is the mark of its fence, as in [`Fence::of`].
-    fn new(game: &'static GameType, id: &str, config: &Value, mark: &str) -> MatchTalk {
+    /// Creates the conversation of the agent `id`.
+    fn new(game: &'static GameType, id: &str, config: &Value, fence: Fence) -> MatchTalk {
         MatchTalk {
             board: BoardRules::of(game),
             id: id.to_owned(),
             opening: Some(json!({"set_agent_id": id, "config": config}).to_string()),
-            fence: Fence::of(mark),
-            rules: None,
-            system: String::new(),
-            tools: Vec::new(),
-            params: Params::default(),
-            history: History::of(CONTEXT_TOKENS),
-            pending: None,
+            fence,
+            seat: None,
+            sent: Vec::new(),
             quiet: 0,
             waits: false,
+            stopped: None,
         }
     }
 
     /// Adds a state to the conversation. Returns true if the model is asked for an answer.
-    pub(super) fn hear(&mut self, state: &Map<String, Value>) -> bool {
-        match serde_json::from_value::<ChallengeState>(Value::Object(state.clone())) {
+    fn hear(&mut self, state: &Map<String, Value>) -> bool {
+        let is_heard = match serde_json::from_value::<ChallengeState>(Value::Object(state.clone())) {
             Ok(state) => self.hear_messages(&state),
             Err(_) => self.hear_board(state),
-        }
+        };
+        is_heard && self.stopped.is_none()
     }
 
     fn hear_messages(&mut self, state: &ChallengeState) -> bool {
-        if self.rules.is_none() {
-            self.learn_rules(SeatRules::of_challenge(state));
-        }
-        self.conclude(&state.rejected);
+        self.sit_down(|_| Some(MatchRules::of_challenge(state)));
+        self.learn(&state.rejected);
         let news: Vec<Heard<'_>> = state
             .messages
             .iter()
@@ -281,119 +216,99 @@ impl MatchTalk {
         if is_waiting && !self.quiet.is_multiple_of(PATIENCE) {
             return false;
         }
-        self.tell(&news, if is_waiting { REMINDER } else { "" });
+        self.tell(&news, is_waiting);
         true
     }
 
     fn hear_board(&mut self, state: &Map<String, Value>) -> bool {
-        if self.rules.is_none() {
+        self.sit_down(|talk| {
             let ids = state.get("agent_ids").and_then(Value::as_array);
             let names = ids.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
-            // A state of an unknown form has no rules, so the model can't play.
-            let Some(board) = &self.board else { return false };
-            let rules = SeatRules::of_board(board, names, &self.id);
-            self.learn_rules(rules);
-        }
-        self.conclude(&[]);
-        let mut texts: Vec<String> = self.opening.take().into_iter().collect();
-        texts.push(json!({"world_state": state, "asked": [&self.id]}).to_string());
+            Some(MatchRules::of_board(talk.board.as_ref()?, names, &talk.id))
+        });
+        self.learn(&[]);
+        let opening = self.opening.take();
+        let text = json!({"world_state": state, "asked": [&self.id]}).to_string();
         let id = self.id.clone();
-        let news: Vec<Heard<'_>> =
-            texts.iter().map(|text| Heard { from: "operator", to: Some(&id), content: text }).collect();
-        self.tell(&news, "");
-        true
+        let news: Vec<Heard<'_>> = opening
+            .iter()
+            .chain([&text])
+            .map(|text| Heard { from: "operator", to: Some(&id), content: text })
+            .collect();
+        self.tell(&news, false);
+        // Without rules, as for a state of an unknown form, the model can't play.
+        self.seat.is_some()
     }
 
-    fn learn_rules(&mut self, rules: SeatRules) {
-        self.system = prompt::system(&rules.seating(), &self.fence);
-        self.tools = rules.tools();
-        self.rules = Some(rules);
-    }
-
-    /// Adds a turn with messages and a remark, unless it would be empty.
-    fn tell(&mut self, messages: &[Heard<'_>], remark: &str) {
-        let Some(rules) = &self.rules else { return };
-        let text = prompt::news(&rules.seating(), &self.fence, messages, self.history.turns()) + remark;
-        if !text.is_empty() {
-            self.history.push(Turn::Told(text), messages.iter().any(|message| message.from == "operator"));
-        }
-    }
-
-    pub(super) fn question<'q>(&'q mut self, model: &'q str) -> Question<'q> {
-        self.history.shorten(around(&self.system, &self.tools));
-        Question { model, system: &self.system, tools: &self.tools, turns: self.history.turns(), params: &self.params }
-    }
-
-    /// Reads an answer. Returns its actions, or `None` if it is invalid, which the conversation then shows.
-    pub(super) fn take(&mut self, reply: Reply) -> Option<Vec<Value>> {
-        let rules = self.rules.as_ref()?;
-        if reply.calls.is_empty() && reply.finish != Finish::Done {
-            // A refused or truncated answer may be empty, which the APIs don't accept as a part of the history.
-            return None;
-        }
-        let (mut actions, mut outcomes) = (Vec::new(), Vec::new());
-        let (mut is_valid, mut is_clean, mut waits) = (false, true, false);
-        for call in &reply.calls {
-            outcomes.push(match Want::read(&rules.seating(), call).and_then(|want| rules.actions(want)) {
-                Ok(Some(list)) => {
-                    is_valid = true;
-                    actions.extend(list.iter().cloned());
-                    CallOutcome::Sent(list)
-                }
-                Ok(None) => {
-                    (is_valid, waits) = (true, true);
-                    CallOutcome::Done
-                }
-                Err(wrong) => {
-                    is_clean = false;
-                    CallOutcome::Wrong(wrong)
-                }
+    /// Seats the model, unless it has a seat.
+    fn sit_down(&mut self, rules: impl FnOnce(&MatchTalk) -> Option<MatchRules>) {
+        if self.seat.is_none() {
+            self.seat = rules(self).map(|rules| {
+                let MatchRules { seat, names, you, .. } = &rules;
+                let (fence, policy) = (self.fence.clone(), SeatPolicy::default());
+                let seat = SeatModel::new(Arc::clone(seat), names, you, fence, policy);
+                (rules, seat)
             });
         }
-        self.pending = Some(Pending { reply, outcomes });
-        if !is_valid {
-            self.conclude(&[]);
-            self.tell(&[], "");
-            return None;
-        }
-        self.waits = waits && is_clean;
-        Some(actions)
     }
 
-    /// Adds the last answer and its results to the history. `rejected` are the actions that the rules refused.
-    fn conclude(&mut self, rejected: &[RefusedAction]) {
-        let Some(Pending { reply, outcomes }) = self.pending.take() else { return };
-        let results: Vec<CallResult> = reply
-            .calls
-            .iter()
-            .zip(outcomes)
-            .map(|(call, outcome)| {
-                let refusal = match outcome {
-                    CallOutcome::Sent(actions) => find_refusal(&actions, rejected),
-                    CallOutcome::Done => None,
-                    CallOutcome::Wrong(wrong) => Some(wrong),
-                };
-                let is_error = refusal.is_some();
-                let text = refusal.map_or_else(|| "done".to_owned(), |why| format!("refused: {why}"));
-                CallResult { id: call.id.clone(), text, is_error }
-            })
-            .collect();
-        self.history.push(Turn::Answered(reply), false);
-        if !results.is_empty() {
-            self.history.push(Turn::Results(results), false);
+    fn tell(&mut self, news: &[Heard<'_>], is_reminded: bool) {
+        if let Some((_, seat)) = &mut self.seat {
+            seat.hear(news, is_reminded);
         }
+    }
+
+    /// Reads an answer. Returns `None` if the model is asked again.
+    fn take(&mut self, reply: Reply, counted: Option<usize>) -> Option<PlayerAnswer> {
+        let (rules, seat) = self.seat.as_mut()?;
+        match seat.take(reply, counted) {
+            Decision::AskAgain => None,
+            Decision::Stop(stop) => {
+                self.stopped = Some(stop.detail);
+                Some(self.silence())
+            }
+            Decision::Act { steps, waits } => {
+                self.waits = waits;
+                self.sent = steps.into_iter().map(|step| rules.actions(step)).collect();
+                if self.sent.is_empty() || self.sent.iter().any(Result::is_ok) {
+                    return Some(self.sent.iter().flatten().flatten().cloned().collect::<Vec<Value>>().into());
+                }
+                self.learn(&[]);
+                self.stopped.is_some().then(|| self.silence())
+            }
+        }
+    }
+
+    /// Tells the model the results of its last actions. `rejected` are the actions that the rules refused.
+    fn learn(&mut self, rejected: &[RefusedAction]) {
+        let result = |sent: Result<Vec<Value>, String>| match find_refusal(&sent?, rejected) {
+            Some(refusal) => Err(refusal),
+            None => Ok(()),
+        };
+        let results: Vec<Result<(), String>> = self.sent.drain(..).map(result).collect();
+        if let Some((_, seat)) = &mut self.seat
+            && let Some(stop) = seat.learn(&results)
+        {
+            self.stopped = Some(stop.detail);
+        }
+    }
+
+    /// Returns an answer without actions. The replay shows why the model has stopped.
+    fn silence(&self) -> PlayerAnswer {
+        let info = self.stopped.as_ref().map(|why| json!({"stopped": why}));
+        PlayerAnswer { actions: Vec::new(), info }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use arena_llm::ToolCall;
+    use arena_llm::{Finish, MAX_INVALID, ToolCall, Turn};
     use expect_test::{Expect, expect};
 
     use super::*;
 
     fn talk(game: &str) -> MatchTalk {
-        MatchTalk::new(arena_games::game(game).unwrap(), "a", &json!({"n_epochs": 3}), "c0de")
+        MatchTalk::new(arena_games::game(game).unwrap(), "a", &json!({"n_epochs": 3}), Fence::of("c0de"))
     }
 
     fn hear(talk: &mut MatchTalk, state: Value) -> bool {
@@ -422,11 +337,24 @@ mod tests {
         })
     }
 
+    fn seat(talk: &MatchTalk) -> &SeatModel {
+        &talk.seat.as_ref().unwrap().1
+    }
+
+    fn take(talk: &mut MatchTalk, reply: Reply) -> Option<Vec<Value>> {
+        talk.seat.as_mut().unwrap().1.prepare();
+        talk.take(reply, None).map(|answer| answer.actions)
+    }
+
+    fn tools(talk: &MatchTalk) -> Vec<&str> {
+        seat(talk).rules().tools().iter().map(|tool| tool.name.as_str()).collect()
+    }
+
     /// Compares the turns without answers.
     #[track_caller]
     fn check(talk: &MatchTalk, expected: Expect) {
         let mut text = String::new();
-        for turn in talk.history.turns() {
+        for turn in seat(talk).turns() {
             match turn {
                 Turn::Told(told) => text += &format!("told: {told}\n"),
                 Turn::Answered(reply) => text += &format!("{} calls\n", reply.calls.len()),
@@ -445,11 +373,10 @@ mod tests {
         let mut talk = talk("psi");
         let dealt = [("operator", Some("inv_1"), "Your set: 1"), ("inv_1", None, "mine")];
         assert!(hear(&mut talk, psi(&dealt, json!([]))));
-        let names: Vec<String> = talk.tools.iter().map(|tool| tool.name.clone()).collect();
-        assert_eq!(names, ["act_guess", "chat", "wait"]);
-        assert!(talk.system.contains("Guess."), "{}", talk.system);
+        assert_eq!(tools(&talk), ["act_guess", "chat", "wait"]);
+        assert!(seat(&talk).system().contains("Guess."), "{}", seat(&talk).system());
         let said = reply(&[("chat", json!({"text": "hi", "to": "Player 1"})), ("act_guess", json!({"content": "x"}))]);
-        let actions = talk.take(said).unwrap();
+        let actions = take(&mut talk, said).unwrap();
         assert_eq!(
             Value::from(actions),
             json!([
@@ -483,7 +410,7 @@ mod tests {
     fn a_waiting_model_is_asked_only_if_there_is_news_or_the_game_may_stall() {
         let mut talk = talk("psi");
         assert!(hear(&mut talk, psi(&[("operator", None, "Begin.")], json!([]))));
-        assert_eq!(talk.take(reply(&[("wait", json!({}))])), Some(Vec::new()));
+        assert_eq!(take(&mut talk, reply(&[("wait", json!({}))])), Some(Vec::new()));
         let quiet: Vec<bool> = (0..6).map(|_| hear(&mut talk, psi(&[("inv_1", None, "own")], json!([])))).collect();
         assert_eq!(quiet, [false, false, true, false, false, true]);
         assert!(hear(&mut talk, psi(&[("inv_0", None, "news")], json!([]))));
@@ -493,11 +420,11 @@ mod tests {
     fn invalid_answers_are_shown_and_the_model_is_asked_again() {
         let mut talk = talk("psi");
         assert!(hear(&mut talk, psi(&[("operator", None, "Begin.")], json!([]))));
-        assert_eq!(talk.take(reply(&[])), None);
-        assert_eq!(talk.take(Reply { finish: Finish::Refused, ..Reply::default() }), None);
-        assert_eq!(talk.take(reply(&[("act_sing", json!({}))])), None);
+        assert_eq!(take(&mut talk, reply(&[])), None);
+        assert_eq!(take(&mut talk, Reply { finish: Finish::Refused, ..Reply::default() }), None);
+        assert_eq!(take(&mut talk, reply(&[("act_sing", json!({}))])), None);
         // The valid part of an answer counts.
-        let actions = talk.take(reply(&[("act_guess", json!({"content": "1"})), ("chat", json!({}))])).unwrap();
+        let actions = take(&mut talk, reply(&[("act_guess", json!({"content": "1"})), ("chat", json!({}))])).unwrap();
         assert_eq!(Value::from(actions), json!([{"action": "guess", "content": "1"}]));
         assert!(!talk.waits);
         assert!(hear(&mut talk, psi(&[], json!([]))));
@@ -522,27 +449,41 @@ mod tests {
     }
 
     #[test]
+    fn a_model_that_errs_again_and_again_is_not_asked_any_more() {
+        let mut talk = talk("psi");
+        assert!(hear(&mut talk, psi(&[("operator", None, "Begin.")], json!([]))));
+        for _ in 1..MAX_INVALID {
+            assert_eq!(take(&mut talk, reply(&[])), None);
+        }
+        let answer = talk.take(reply(&[]), None).unwrap();
+        let detail = "3 invalid answers in a row; the last one called no tool";
+        assert_eq!((answer.actions, answer.info), (Vec::new(), Some(json!({"stopped": detail}))));
+        assert!(!hear(&mut talk, psi(&[("inv_0", None, "news")], json!([]))));
+    }
+
+    #[test]
     fn a_model_plays_a_board_game_by_its_actions() {
         let mut chess = talk("chess");
         assert!(hear(&mut chess, json!({"epoch": 1, "agent_ids": ["b", "a"], "fen": "…"})));
-        let names: Vec<&str> = chess.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let names = tools(&chess);
         assert!(names.contains(&"act_move") && names.contains(&"act_actions"), "{names:?}");
         assert!(["chat", "wait", "act_resign"].iter().all(|name| !names.contains(name)), "{names:?}");
-        let Turn::Told(told) = &chess.history.turns()[0] else { panic!() };
+        let Turn::Told(told) = &seat(&chess).turns()[0] else { panic!() };
         assert!(told.contains(r#""set_agent_id":"a""#) && told.contains(r#""fen":"…""#), "{told}");
-        assert_eq!(chess.take(reply(&[("wait", json!({}))])), None);
-        assert_eq!(chess.take(reply(&[("chat", json!({"text": "hi"}))])), None);
-        assert_eq!(chess.take(reply(&[("act_actions", json!({"content": "e2e4"}))])), None);
-        let moved = chess.take(reply(&[("act_move", json!({"content": "e2e4"}))])).unwrap();
+        assert_eq!(take(&mut chess, reply(&[("wait", json!({}))])), None);
+        assert_eq!(take(&mut chess, reply(&[("chat", json!({"text": "hi"}))])), None);
+        let moved = take(&mut chess, reply(&[("act_move", json!({"content": "e2e4"}))])).unwrap();
         assert_eq!(Value::from(moved), json!([{"action": "move", "move": "e2e4"}]));
+        assert!(hear(&mut chess, json!({"epoch": 3, "agent_ids": ["b", "a"], "fen": "…"})));
+        assert_eq!(take(&mut chess, reply(&[("act_actions", json!({"content": "e2e4"}))])), None);
         let list = r#"[{"action": "move", "move": "d2d4"}]"#;
-        assert_eq!(chess.take(reply(&[("act_actions", json!({"content": list}))])).unwrap().len(), 1);
+        assert_eq!(take(&mut chess, reply(&[("act_actions", json!({"content": list}))])).unwrap().len(), 1);
 
         let mut snake = talk("snake");
         assert!(hear(&mut snake, json!({"epoch": 1, "agent_ids": ["a", "b"]})));
-        assert_eq!(snake.take(reply(&[("wait", json!({}))])), Some(Vec::new()));
+        assert_eq!(take(&mut snake, reply(&[("wait", json!({}))])), Some(Vec::new()));
         // Each state asks for an answer, also after a wait.
         assert!(hear(&mut snake, json!({"epoch": 2, "agent_ids": ["a", "b"]})));
-        assert_eq!(snake.take(reply(&[("act_actions", json!({"content": "[]"}))])), Some(Vec::new()));
+        assert_eq!(take(&mut snake, reply(&[("act_actions", json!({"content": "[]"}))])), Some(Vec::new()));
     }
 }

@@ -1,9 +1,11 @@
-//! The rules of a seat as a language model or a command-line agent receives them, and the actions that its tool calls
-//! mean. Pure.
+//! The rules of a seat as a language model or a command-line agent receives them, and the actions that its steps mean.
+//! Pure.
 
-use arena_llm::Tool;
-use arena_llm::prompt::{self, Seating, Want};
-use arena_model::{ChallengeMetadata, ChallengeState, GameType, Method, RefusedAction, UpdateMode, one_action};
+use std::sync::Arc;
+
+use arena_llm::SeatRules;
+use arena_llm::prompt::{self, Seating};
+use arena_model::{ChallengeMetadata, ChallengeState, GameType, RefusedAction, Step, UpdateMode, one_action};
 use serde_json::{Map, Value, json};
 
 /// The tool for chat messages, which games don't have.
@@ -22,11 +24,9 @@ pub(super) struct BoardRules {
     pub(super) may_pass: bool,
 }
 
-/// The rules as the model receives them.
-pub(super) struct SeatRules {
-    pub(super) challenge: String,
-    pub(super) rules: String,
-    pub(super) methods: Vec<Method>,
+/// The rules of a seat in a match.
+pub(super) struct MatchRules {
+    pub(super) seat: Arc<SeatRules>,
     pub(super) names: Vec<String>,
     pub(super) you: String,
     /// `None` for challenges, which have messages.
@@ -50,66 +50,40 @@ impl BoardRules {
     }
 }
 
-impl SeatRules {
-    pub(super) fn of_challenge(state: &ChallengeState) -> SeatRules {
-        SeatRules {
-            challenge: state.challenge.clone(),
-            rules: state.prompt.clone(),
-            methods: state.methods.clone(),
-            names: state.players.iter().map(|player| player.clone().unwrap_or_default()).collect(),
-            you: state.you.clone(),
-            board: None,
-        }
+impl MatchRules {
+    pub(super) fn of_challenge(state: &ChallengeState) -> MatchRules {
+        let ChallengeState { challenge, prompt, methods, players, you, .. } = state;
+        let seat = SeatRules::new(challenge.clone(), prompt.clone(), methods.clone(), players.len());
+        let names = players.iter().map(|player| player.clone().unwrap_or_default()).collect();
+        MatchRules { seat: Arc::new(seat), names, you: you.clone(), board: None }
     }
 
-    pub(super) fn of_board(board: &BoardRules, names: Vec<String>, you: &str) -> SeatRules {
+    pub(super) fn of_board(board: &BoardRules, names: Vec<String>, you: &str) -> MatchRules {
         let BoardRules { metadata, may_pass } = board;
-        SeatRules {
-            challenge: metadata.name.clone(),
-            rules: format!("{}\n\n{NOT_A_SESSION}", metadata.prompt.trim()),
-            methods: metadata.methods.iter().filter(|method| method.name != RESIGN).cloned().collect(),
-            names,
-            you: you.to_owned(),
-            board: Some(BoardTurn { may_pass: *may_pass }),
-        }
+        let rules = format!("{}\n\n{NOT_A_SESSION}", metadata.prompt.trim());
+        let methods = metadata.methods.iter().filter(|method| method.name != RESIGN).cloned().collect();
+        let seat = SeatRules::new(metadata.name.clone(), rules, methods, names.len())
+            .with_tools(|tool| tool != CHAT && (tool != prompt::WAIT || *may_pass));
+        MatchRules { seat: Arc::new(seat), names, you: you.to_owned(), board: Some(BoardTurn { may_pass: *may_pass }) }
     }
 
     pub(super) fn seating(&self) -> Seating<'_> {
-        Seating {
-            challenge: &self.challenge,
-            rules: &self.rules,
-            methods: &self.methods,
-            players: self.names.len(),
-            names: &self.names,
-            you: &self.you,
-        }
+        self.seat.seating(&self.names, &self.you)
     }
 
-    pub(super) fn tools(&self) -> Vec<Tool> {
-        let mut tools = prompt::tools(&self.methods);
-        if let Some(turn) = self.board {
-            tools.retain(|tool| tool.name != CHAT && (tool.name != prompt::WAIT || turn.may_pass));
-        }
-        tools
-    }
-
-    /// Converts a tool call into actions; `None` means waiting. An error is a message for the model.
-    pub(super) fn actions(&self, want: Want) -> Result<Option<Vec<Value>>, String> {
-        match (want, self.board) {
-            (Want::Act(method, content), None) => Ok(Some(vec![json!({"action": method, "content": content})])),
-            (Want::Act(method, content), Some(_)) => board_actions(&method, &content).map(Some),
-            (Want::Say(..), Some(_)) => Err("this match has no chat".to_owned()),
-            (Want::Say(content, to), None) => {
+    /// Converts a step into actions. An error is a message for the agent.
+    pub(super) fn actions(&self, step: Step) -> Result<Vec<Value>, String> {
+        match (step, self.board) {
+            (Step::Act { method, content }, None) => Ok(vec![json!({"action": method, "content": content})]),
+            (Step::Act { method, content }, Some(_)) => board_actions(&method, &content),
+            (Step::Say { .. }, Some(_)) => Err("this match has no chat".to_owned()),
+            (Step::Say { content, to }, None) => {
                 let mut action = json!({"action": CHAT, "content": content});
                 if let Some(to) = to {
                     action["to"] = to.into();
                 }
-                Ok(Some(vec![action]))
+                Ok(vec![action])
             }
-            (Want::Wait, Some(BoardTurn { may_pass: false })) => {
-                Err("it is your turn: act by calling a tool of the rules".to_owned())
-            }
-            (Want::Wait, _) => Ok(None),
         }
     }
 }

@@ -139,11 +139,6 @@ impl Inbox {
         self.sender.clone()
     }
 
-    /// Returns the flag that an interruption sets.
-    pub fn called_off(&self) -> &AtomicBool {
-        &self.called_off
-    }
-
     /// Returns the result of the session, as far as it is known.
     pub fn ending(&self) -> SessionState {
         self.ending.clone().unwrap_or_default()

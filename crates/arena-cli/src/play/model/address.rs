@@ -49,15 +49,12 @@ fn vendor(api: Api) -> &'static Preset {
 /// # Errors
 /// If the key is missing or invalid.
 pub fn endpoint(address: &ModelAddress, args: &ModelArgs) -> Result<Endpoint, Failure> {
-    let base = &address.base;
-    let key = address.key().map_err(|error| match error {
-        EndpointError::NoKey(name) => Failure::new(
-            Exit::Usage,
-            format_args!("{name} isn't set; set it to the key of {base}, or give another endpoint with --api-base"),
-        ),
+    let endpoint = address.endpoint().map_err(|error| match error {
+        EndpointError::NoKey(..) => {
+            Failure::new(Exit::Usage, format_args!("{error}, or give another endpoint with --api-base"))
+        }
         error => Failure::new(Exit::Usage, error),
     })?;
-    let endpoint = Endpoint::new(address.api, base, key).map_err(|error| Failure::new(Exit::Usage, error))?;
     let tool_use = if args.no_tools { ToolUse::Text } else { ToolUse::Native };
     Ok(endpoint.with_tool_use(tool_use))
 }

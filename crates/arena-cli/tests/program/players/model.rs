@@ -573,11 +573,12 @@ fn a_model_that_refuses_to_play_resigns_or_announces_its_stop() {
     let ended = summary(&resigned);
     assert_eq!(
         (resigned.code, &ended["model"]["stopped"], &ended["model"]["turns"]),
-        (18, &json!("refused"), &json!(5))
+        (18, &json!("invalid"), &json!(3))
     );
     assert_eq!(ended["scores"][1]["utility"], -1, "{ended}");
     let said = run(&["challenges", "sync", &session, "--from", &other, "--url", &server.url]).stdout;
-    assert!(said.contains("the model refused to play: 5 answers in a row without a tool call"), "{said}");
+    assert!(said.contains("the model stopped (invalid)"), "{said}");
+    assert!(resigned.stderr.contains("the model stopped: 3 invalid answers in a row; the last one called no tool"));
     // PSI has no method to resign.
     let [one, two] = psi(&server.url);
     let mut ada = play(&server.url, &[&two]);
@@ -591,7 +592,7 @@ fn a_model_that_refuses_to_play_resigns_or_announces_its_stop() {
     ada.hears("This seat has stopped playing: it will not act or answer any more.");
     ada.types("/guess 1");
     let run = stopped.ends();
-    assert_eq!((run.code, &summary(&run)["model"]["stopped"]), (18, &json!("refused")), "{run:#?}");
+    assert_eq!((run.code, &summary(&run)["model"]["stopped"]), (18, &json!("invalid")), "{run:#?}");
     assert_eq!(ada.ends().code, 0);
 }
 

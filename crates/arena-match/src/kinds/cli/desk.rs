@@ -7,13 +7,12 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use arena_llm::prompt::Want;
-use arena_model::{ChallengeState, GameType};
+use arena_model::{ChallengeState, GameType, Step};
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use crate::kinds::rules::{BoardRules, SeatRules};
+use crate::kinds::rules::{BoardRules, MatchRules};
 
 /// The number of consecutive states without news after which a waiting agent is reminded of the game.
 const PATIENCE: u32 = 3;
@@ -36,7 +35,7 @@ pub struct Desk {
 
 #[derive(Default)]
 struct DeskState {
-    rules: Option<SeatRules>,
+    rules: Option<MatchRules>,
     are_rules_known: bool,
     /// The messages that the agent hasn't read.
     messages: Vec<Value>,
@@ -93,7 +92,7 @@ impl Desk {
                 // A state of an unknown form has no rules, so the agent can't play.
                 let board = self.board.as_ref();
                 let Some(board) = board else { return Some(Vec::new()) };
-                desk.rules.get_or_insert_with(|| SeatRules::of_board(board, names, &self.id));
+                desk.rules.get_or_insert_with(|| MatchRules::of_board(board, names, &self.id));
                 desk.quiet = 0;
             }
         }
@@ -161,13 +160,13 @@ impl Desk {
     }
 
     /// Acts. Returns a sentence for the agent; an error is a sentence, too.
-    pub fn act(&self, want: impl FnOnce(&SeatRules) -> Result<Want, String>) -> Result<&'static str, String> {
+    pub fn act(&self, step: impl FnOnce(&MatchRules) -> Result<Step, String>) -> Result<&'static str, String> {
         let mut desk = self.lock();
         if let Some(reason) = &desk.ended {
             return Err(format!("the match is over: {reason}"));
         }
         let rules = desk.rules.as_ref().ok_or("the match hasn't begun: call challenge_sync")?;
-        let actions = rules.actions(want(rules)?)?.unwrap_or_default();
+        let actions = rules.actions(step(rules)?)?;
         let is_board = rules.board.is_some();
         if is_board && desk.turn == Turn::Closed {
             return Err("it isn't your turn: call challenge_sync".to_owned());
@@ -184,7 +183,7 @@ impl Desk {
 
 impl DeskState {
     fn hear_messages(&mut self, state: &ChallengeState) {
-        self.rules.get_or_insert_with(|| SeatRules::of_challenge(state));
+        self.rules.get_or_insert_with(|| MatchRules::of_challenge(state));
         let news = state.messages.iter().filter(|message| message.from != state.you);
         let count = self.messages.len();
         self.messages.extend(news.map(|message| {
@@ -219,7 +218,7 @@ impl DeskState {
         {
             self.are_rules_known = true;
             news["rules"] = json!({
-                "challenge": rules.challenge, "prompt": rules.rules, "methods": rules.methods,
+                "challenge": rules.seat.challenge, "prompt": rules.seat.rules, "methods": rules.seat.methods,
                 "you": rules.you, "players": rules.names,
             });
         }
@@ -252,9 +251,13 @@ mod tests {
         state.as_object().unwrap().clone()
     }
 
-    fn guess(rules: &SeatRules) -> Result<Want, String> {
+    fn guess(rules: &MatchRules) -> Result<Step, String> {
         assert_eq!(rules.you, "a");
-        Ok(Want::Act("guess".to_owned(), "7".to_owned()))
+        act("guess", "7")
+    }
+
+    fn act(method: &str, content: &str) -> Result<Step, String> {
+        Ok(Step::Act { method: method.to_owned(), content: content.to_owned() })
     }
 
     /// The time at which nothing is waited for.
@@ -301,9 +304,9 @@ mod tests {
         assert_eq!(desk.read(soon()).await["state"]["fen"], "…");
         assert_eq!(desk.read(soon()).await["remark"], YOUR_TURN);
         assert_eq!(desk.wait_for_answer(Duration::ZERO), None);
-        desk.act(|_| Ok(Want::Act("move".to_owned(), "e2e4".to_owned()))).unwrap();
+        desk.act(|_| act("move", "e2e4")).unwrap();
         assert_eq!(desk.wait_for_answer(Duration::ZERO), Some(vec![json!({"action": "move", "move": "e2e4"})]));
-        let early = desk.act(|_| Ok(Want::Act("move".to_owned(), "e7e5".to_owned())));
+        let early = desk.act(|_| act("move", "e7e5"));
         assert!(early.unwrap_err().contains("isn't your turn"));
     }
 }

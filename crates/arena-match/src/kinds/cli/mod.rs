@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use arena_llm::gateway::{Gateway, GatewaySpec, Metered};
-use arena_llm::{Caps, Endpoint, EndpointError, ModelAddress};
+use arena_llm::{Caps, Endpoint, ModelAddress};
 use arena_model::{GameType, SandboxMode, TimeLimits, hex};
 use serde_json::{Map, Value, json};
 
@@ -127,17 +127,14 @@ pub(crate) struct SeatServices {
 impl CliRecipe {
     fn gateway(&self, token: &str) -> Result<Option<Arc<Gateway>>, String> {
         let Some((_, address)) = &self.model else { return Ok(None) };
-        let key = address.key().map_err(|error| match error {
-            EndpointError::NoKey(name) => format!("{name} isn't set; set it to the key of {}", address.base),
-            error => error.to_string(),
-        })?;
+        let key = address.key().map_err(|error| error.to_string())?;
         let spec = GatewaySpec {
             api: address.api,
             base: address.base.clone(),
             key,
             model: address.model.clone(),
             prices: self.template.prices,
-            caps: Caps { usd: self.template.limits.usd, tokens: self.template.limits.tokens },
+            caps: Caps { usd: self.template.limits.usd, tokens: self.template.limits.tokens, calls: None },
             max_output_tokens: self.template.output_tokens(),
             token: token.to_owned(),
         };

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use arena_llm::gateway::{Gateway, GatewayBody, has_token};
-use arena_llm::prompt::Want;
+use arena_model::Step;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ACCEPT, HOST, HeaderValue};
@@ -32,7 +32,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
 use super::desk::Desk;
-use crate::kinds::rules::SeatRules;
+use crate::kinds::rules::MatchRules;
 
 pub const MCP_PATH: &str = "/mcp";
 
@@ -208,7 +208,7 @@ impl SeatTools {
                         Some(id) => Ok(id.to_owned()),
                         None => Err(format!("there is no player {name}")),
                     });
-                    Ok(Want::Say(content, to.transpose()?))
+                    Ok(Step::Say { content, to: to.transpose()? })
                 }))
             }
             name => Err(format!("there is no tool {name}; the tools are challenge_sync, challenge_message, send_chat")),
@@ -216,11 +216,12 @@ impl SeatTools {
     }
 }
 
-fn read_method(rules: &SeatRules, method: String, content: String) -> Result<Want, String> {
-    if rules.methods.iter().any(|known| known.name == method) {
-        return Ok(Want::Act(method, content));
+fn read_method(rules: &MatchRules, method: String, content: String) -> Result<Step, String> {
+    let methods = &rules.seat.methods;
+    if methods.iter().any(|known| known.name == method) {
+        return Ok(Step::Act { method, content });
     }
-    let names: Vec<&str> = rules.methods.iter().map(|known| known.name.as_str()).collect();
+    let names: Vec<&str> = methods.iter().map(|known| known.name.as_str()).collect();
     Err(format!("there is no method {method}; the methods are {}", names.join(", ")))
 }
 

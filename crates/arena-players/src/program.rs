@@ -11,23 +11,19 @@ use std::thread;
 use arena_house::Step;
 use arena_match::{Disqualified, MatchError, Solo};
 use arena_model::{
-    AgentId, ChallengeAction, ChallengeMetadata, ChallengeState, MAX_ACTIONS, RefusedAction, SeenMessage, TimeLimits,
-    Verdict,
+    AgentId, ChallengeAction, ChallengeMetadata, ChallengeState, Channel, ChatMessage, MAX_ACTIONS, MemorySession,
+    RefusedAction, Seat, SeenMessage, TimeLimits, Verdict,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::player::{Answer, Answering, Halt, Heard, Player, SeatEnd, StepResult};
-use crate::program::ProgramAgent;
-use crate::table::{PostedMessage, Table};
-use crate::{Cause, Measured};
+use crate::{
+    Answer, Answering, Cause, Halt, Heard, Measured, PlayPolicy, Player, ProgramAgent, SeatEnd, StepResult, message_for,
+};
 
 /// The time limits of a program. They are wide, since the game's clock stands still meanwhile.
 const LIMITS: TimeLimits = TimeLimits { step_ms: 60_000, bank_ms: 0 };
-
-/// The maximum number of consecutive states that contain refused actions but no news.
-const MAX_REFUSAL_STATES: u32 = 10;
 
 /// The method for the answers of games.
 const ACTIONS: &str = "actions";
@@ -35,7 +31,7 @@ const ACTIONS: &str = "actions";
 /// The codes of refused answers that were valid but too late.
 const LATE_CODES: [&str; 3] = ["NOT_YOUR_TURN", "ALREADY_ANSWERED", "OUT_OF_THE_GAME"];
 
-pub(crate) struct ProgramPlayer {
+pub struct ProgramPlayer {
     program: Arc<ProgramAgent>,
     permit: Arc<OwnedSemaphorePermit>,
     talk: ProgramTalk,
@@ -75,7 +71,7 @@ enum Shown {
 
 impl ProgramPlayer {
     /// Creates the player. The program starts at the first question.
-    pub(crate) fn new(
+    pub fn new(
         program: &Arc<ProgramAgent>,
         permit: &Arc<OwnedSemaphorePermit>,
         challenge: &str,
@@ -91,12 +87,12 @@ impl ProgramPlayer {
     }
 
     async fn next(&mut self, heard: Heard<'_>) -> Result<Answer, Halt> {
-        let Heard { table, seat, is_reminded } = heard;
-        let (names, me) = (table.names(), table.names()[seat].as_str());
-        let news = table.messages()[self.talk.read..].iter().filter(|posted| table.is_readable(posted, seat));
-        let news: Vec<SeenMessage> = news.map(|posted| seen(table, posted, seat)).collect();
-        self.talk.read = table.messages().len();
-        let Some((config, state)) = self.talk.hear(me, names, news, is_reminded) else {
+        let Heard { session, seat, is_reminded, policy } = heard;
+        let (names, me) = (session.names(), session.names()[seat.0].as_str());
+        let news = session.messages()[self.talk.read..].iter().filter(|message| session.is_readable(message, seat));
+        let news: Vec<SeenMessage> = news.map(|message| seen(session, message, seat)).collect();
+        self.talk.read = session.messages().len();
+        let Some((config, state)) = self.talk.hear(me, names, news, is_reminded, policy) else {
             return Ok(Answer::Steps { steps: Vec::new(), waits: true, call: None });
         };
         let actions = match self.show(me, config, state).await? {
@@ -221,11 +217,11 @@ fn end_of(out: &Disqualified) -> SeatEnd {
 }
 
 /// Returns a message as the program at a seat receives it.
-fn seen(table: &Table, posted: &PostedMessage, seat: usize) -> SeenMessage {
-    let message = table.message_for(posted, seat);
-    let channel = if posted.is_chat() { "chat" } else { "operator" };
+fn seen(session: &MemorySession, message: &ChatMessage, seat: Seat) -> SeenMessage {
+    let is_chat = matches!(message.channel, Channel::Chat(_));
+    let message = message_for(session, message, seat);
     SeenMessage {
-        channel: channel.to_owned(),
+        channel: if is_chat { "chat" } else { "operator" }.to_owned(),
         index: message.index,
         from: message.from,
         to: message.to,
@@ -250,7 +246,7 @@ struct ProgramTalk {
     metadata: ChallengeMetadata,
     /// True for games of the Colosseum protocol; the states of other challenges consist of messages.
     is_game: bool,
-    /// The number of messages of the table that were read.
+    /// The number of messages that were read.
     read: usize,
     /// The messages that the program hasn't received.
     fresh: Vec<SeenMessage>,
@@ -300,10 +296,11 @@ impl ProgramTalk {
         names: &[String],
         news: Vec<SeenMessage>,
         is_reminded: bool,
+        policy: &PlayPolicy,
     ) -> Option<ConfigAndState> {
         let state = match self.is_game {
             true => self.hear_game(me, &news),
-            false => self.hear_challenge(me, names, news, is_reminded),
+            false => self.hear_challenge(me, names, news, is_reminded, policy),
         };
         state.map(|state| (self.config.take(), state))
     }
@@ -350,10 +347,11 @@ impl ProgramTalk {
         names: &[String],
         news: Vec<SeenMessage>,
         is_reminded: bool,
+        policy: &PlayPolicy,
     ) -> Option<Map<String, Value>> {
         let is_news = news.iter().any(|message| message.from != me);
         self.fresh.extend(news);
-        let teaches = !self.rejected.is_empty() && self.refusal_states < MAX_REFUSAL_STATES;
+        let teaches = !self.rejected.is_empty() && self.refusal_states < policy.refusals;
         if !is_news && !teaches && !is_reminded {
             self.rejected.clear();
             return None;
@@ -460,6 +458,8 @@ mod tests {
 
     use super::*;
 
+    const POLICY: &PlayPolicy = &PlayPolicy::AT_ONCE;
+
     fn talk(challenge: &str) -> ProgramTalk {
         let metadata = arena_games::challenge(challenge, &Map::new()).unwrap().unwrap().metadata().clone();
         ProgramTalk::new(challenge, metadata)
@@ -483,7 +483,7 @@ mod tests {
     fn a_challenge_is_shown_as_messages_and_answered_by_methods() {
         let mut talk = talk("psi");
         let dealt = vec![message("operator", "operator", "Your set"), message("chat", "you", "hello")];
-        let (config, state) = talk.hear("me", &names(), dealt, false).unwrap();
+        let (config, state) = talk.hear("me", &names(), dealt, false, POLICY).unwrap();
         let config = Value::from(config.unwrap()).to_string();
         expect![[r#"{"challenge":"psi","players":2,"step_limit_pool":0,"step_time_limit":60000}"#]].assert_eq(&config);
         let texts: Vec<&str> =
@@ -505,7 +505,8 @@ mod tests {
         let refused = Err("Invalid guess format. (INVALID_GUESS)".to_owned());
         assert_eq!(talk.learn(&[refused, Ok(())]), None);
         // The refusals are news.
-        let (config, state) = talk.hear("me", &names(), vec![message("operator", "me", "(guess) 1")], false).unwrap();
+        let (config, state) =
+            talk.hear("me", &names(), vec![message("operator", "me", "(guess) 1")], false, POLICY).unwrap();
         assert_eq!(config, None);
         let refusals: Vec<(&str, &str)> = state["rejected"]
             .as_array()
@@ -514,9 +515,9 @@ mod tests {
             .map(|refused| (refused["action"]["action"].as_str().unwrap(), refused["code"].as_str().unwrap()))
             .collect();
         assert_eq!(refusals, [("", "INVALID_ACTION"), ("guess", "INVALID_GUESS")]);
-        assert_eq!(talk.hear("me", &names(), Vec::new(), false), None);
+        assert_eq!(talk.hear("me", &names(), Vec::new(), false, POLICY), None);
         // A reminder is a state without messages.
-        let (_, state) = talk.hear("me", &names(), Vec::new(), true).unwrap();
+        let (_, state) = talk.hear("me", &names(), Vec::new(), true, POLICY).unwrap();
         assert_eq!((&state["epoch"], &state["messages"]), (&json!(3), &json!([])));
         assert!(talk.take("{}").is_empty());
         assert_eq!(talk.rejected[0].error, "`actions` isn't a list");
@@ -525,16 +526,16 @@ mod tests {
     #[test]
     fn refusals_alone_are_shown_a_limited_number_of_times() {
         let mut talk = talk("psi");
-        assert!(talk.hear("me", &names(), vec![message("operator", "operator", "Begin.")], false).is_some());
+        assert!(talk.hear("me", &names(), vec![message("operator", "operator", "Begin.")], false, POLICY).is_some());
         let mut shown = 0;
         loop {
             talk.take("[7]");
-            if talk.hear("me", &names(), Vec::new(), false).is_none() {
+            if talk.hear("me", &names(), Vec::new(), false, POLICY).is_none() {
                 break;
             }
             shown += 1;
         }
-        assert_eq!(shown, MAX_REFUSAL_STATES);
+        assert_eq!(shown, POLICY.refusals);
     }
 
     #[test]
@@ -547,13 +548,13 @@ mod tests {
             message("operator", "operator", &text)
         };
         let begin = vec![message("operator", "operator", start), state(1, "you")];
-        assert_eq!(talk.hear("me", &names(), begin, false), None);
-        let (config, shown) = talk.hear("me", &names(), vec![state(2, "me")], false).unwrap();
+        assert_eq!(talk.hear("me", &names(), begin, false, POLICY), None);
+        let (config, shown) = talk.hear("me", &names(), vec![state(2, "me")], false, POLICY).unwrap();
         assert_eq!(Value::from(config.unwrap()), json!({"n_epochs": 9}));
         assert_eq!(Value::from(shown), json!({"epoch": 2}));
-        assert_eq!(talk.hear("me", &names(), vec![state(2, "me")], false), None, "the state is answered");
+        assert_eq!(talk.hear("me", &names(), vec![state(2, "me")], false, POLICY), None, "the state is answered");
         let passed = vec![state(3, "me"), message("operator", "me", "(actions) []")];
-        assert_eq!(talk.hear("me", &names(), passed, false), None);
+        assert_eq!(talk.hear("me", &names(), passed, false, POLICY), None);
         let steps = talk.take("[1]");
         assert_eq!(steps, [Step::Act { method: "actions".to_owned(), content: "[1]".to_owned() }]);
         assert_eq!(talk.learn(&[Ok(())]), None);
