@@ -37,7 +37,7 @@ pub use record::{
     CallLine, CallRecord, Cause, ChangeRecord, GameEnd, GameRecord, JournalLine, Measured, SeatRecord, Transcript,
     TranscriptMessage, VERSION, VoidRecord,
 };
-pub use report::{Report, TextTable, report};
+pub use report::{Report, ReportSite, TextTable, report};
 pub use run_file::{
     BaselineSpec, BudgetSpec, ChallengeSpec, CountSpec, EndpointAddress, HarnessSpec, Lineups, ModelSpec, RunFile,
     RunFileError, STAND_IN, StandInSpec, ToolUseSpec,
