@@ -226,7 +226,7 @@ fn a_leak_is_marked_with_the_message_before_it() {
     }
     let index = &files["index.html"];
     assert!(index.contains("3 games had a breach") && index.contains("Your numbers?"), "{index}");
-    assert!(index.contains("Gives away one secret number"), "{index}");
+    assert!(index.contains("Gives away a secret number"), "{index}");
 }
 
 #[test]
