@@ -35,7 +35,7 @@ pub use agent::{AgentVerb, CheckArgs, Language, NewAgentArgs};
 pub use challenge::{ChallengeVerb, CheckChallengeArgs, FairnessArgs, NewArgs, PlayChallengeArgs};
 pub use eval::{
     CallsArgs, DiffArgs, EvalVerb, GameEvalArgs, PlanEvalArgs, PlayEvalArgs, ReportEvalArgs, ResumeEvalArgs,
-    RunEvalArgs, ShowEvalArgs,
+    RunEvalArgs,
 };
 pub use groups::command;
 pub use league::{AddArgs, CreateArgs, DataArgs, LeagueVerb, RunLeagueArgs, ShowLeagueArgs};
@@ -254,8 +254,7 @@ Examples:
   arena eval plan autumn.toml --pilot 1            the games, and an estimate of tokens, dollars and hours
   arena eval run autumn.toml --out autumn          play, or continue after Ctrl-C or a crash
   arena eval status autumn                         the progress, also while it plays
-  arena eval report autumn --html autumn.html
-  arena eval show autumn                           games and calls in the browser
+  arena eval report autumn                         tables, and pages for browsers in autumn/report
 
 A run file names models, challenges, seeds and caps. Every model plays every challenge on every seat, against every other \
 model and against baselines. docs/evaluations.md describes the file and the statistics.")]

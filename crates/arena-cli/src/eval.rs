@@ -7,7 +7,6 @@ mod live;
 mod matrix;
 mod plan;
 mod report;
-mod show;
 mod status;
 mod watch;
 
@@ -45,7 +44,6 @@ pub fn run(verb: EvalVerb, style: Style) -> Result<(), Failure> {
         EvalVerb::Calls(args) => calls::run(&args, style),
         EvalVerb::Game(args) => game::run(&args, style),
         EvalVerb::Diff(args) => game::diff(&args, style),
-        EvalVerb::Show(args) => show::run(&args, style),
     }
 }
 

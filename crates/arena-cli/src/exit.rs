@@ -55,7 +55,7 @@ pub const EXITS: [(Exit, &str, &str); 21] = [
     (
         Exit::CannotListen,
         "can't listen on the address",
-        "`serve`, `demo`, `replay serve` and `eval show`: the program can't listen on the address.",
+        "`serve`, `demo` and `replay serve`: the program can't listen on the address.",
     ),
     (Exit::NoAgent, "agent not found", "The agent isn't found or can't be started."),
     (Exit::NoSandbox, "sandbox not supported", "The system doesn't support the requested sandbox."),

@@ -58,8 +58,7 @@ async fn guard(request: Request, next: Next) -> Response {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        // Answers aren't cached, since an evaluation grows while it is shown, and a later run of the command may serve
-        // something else at the same URL.
+        // Answers aren't cached, since a later run of the command may serve something else at the same URL.
         (header::CACHE_CONTROL, "no-store"),
     ] {
         answer.headers_mut().insert(name, HeaderValue::from_static(value));

@@ -35,7 +35,7 @@ pub use record::{
     CallLine, CallRecord, ChangeRecord, GameRecord, JournalLine, SeatRecord, Transcript, TranscriptMessage, VERSION,
     VoidRecord,
 };
-pub use report::{Report, TextTable, report};
+pub use report::{Report, ReportSite, TextTable, report};
 pub use run_file::{
     BaselineSpec, BudgetSpec, ChallengeSpec, CountSpec, EndpointAddress, HarnessSpec, Lineups, ModelSpec, RunFile,
     RunFileError, ToolUseSpec,

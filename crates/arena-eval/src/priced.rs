@@ -1,6 +1,7 @@
 //! Bots with prices: examples of costs, for runs without a model.
 
 use arena_llm::{Prices, Usage};
+use arena_model::Step;
 use arena_players::{Answer, Answering, BotPlayer, Heard, Measured, Player, SeatEnd, StepResult, message_for};
 
 /// The estimated number of bytes in a token.

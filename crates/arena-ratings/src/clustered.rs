@@ -57,6 +57,25 @@ impl ClusteredMean {
         ClusteredMean::of_clusters(&cluster(values))
     }
 
+    /// Computes the share of true values, each with the number of its cluster. The interval is Wilson's, for the number
+    /// of independent values that have the same error, so it stays between 0 and 1. Without variation, each cluster
+    /// counts as one value. `None` without values.
+    pub fn share(values: impl IntoIterator<Item = (u64, bool)>) -> Option<ClusteredMean> {
+        let share = ClusteredMean::of(values.into_iter().map(|(cluster, value)| (cluster, f64::from(value))))?;
+        let ClusteredMean { mean, clusters, freedom, .. } = share;
+        let variance = mean * (1.0 - mean);
+        let interval = share.error.filter(|_| clusters >= MIN_CLUSTERS).map(|error| {
+            let is_varied = error > 1e-12 && variance > 0.0;
+            let count = if is_varied { (variance / error.powi(2)).min(share.values as f64) } else { clusters as f64 };
+            let square = student_quantile(freedom).powi(2) / count;
+            let middle = mean + square / 2.0;
+            let reach = (square * (variance + square / 4.0)).sqrt();
+            let end = |end: f64| (end / (1.0 + square)).clamp(0.0, 1.0);
+            Interval { low: end(middle - reach), high: end(middle + reach) }
+        });
+        Some(ClusteredMean { interval, ..share })
+    }
+
     pub(crate) fn of_clusters(clusters: &[Cluster]) -> Option<ClusteredMean> {
         let values: usize = clusters.iter().map(|cluster| cluster.count).sum();
         if values == 0 {
@@ -188,6 +207,39 @@ mod tests {
         ] {
             let found = coverage(clusters, sizes, skewed);
             assert!((0.93..=0.97).contains(&found), "{clusters} {sizes:?}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_share_has_an_interval_between_0_and_1() {
+        for (value, low, high) in [(false, 0.0, 0.338), (true, 0.662, 1.0)] {
+            let share = ClusteredMean::share((0..40).map(|at| (at % 10, value))).unwrap();
+            let interval = share.interval.unwrap();
+            // Wilson's interval of 0 of 10 values, with Student's quantile for 9 degrees of freedom.
+            assert!((interval.low - low).abs() < 1e-3 && (interval.high - high).abs() < 1e-3, "{interval:?}");
+        }
+        assert_eq!(ClusteredMean::share((0..40).map(|at| (at % 9, true))).unwrap().interval, None);
+        assert_eq!(ClusteredMean::share([]), None);
+    }
+
+    #[test]
+    fn intervals_hold_the_share_in_95_of_100_simulations() {
+        // In half of the simulations, all values of a cluster are equal.
+        for (clusters, share, is_equal) in [(10, 0.3, false), (20, 0.1, false), (20, 0.5, true), (40, 0.1, true)] {
+            let mut random = Random(clusters + 7);
+            let (runs, mut hits) = (4_000, 0);
+            for _ in 0..runs {
+                let mut values = Vec::new();
+                for number in 0..clusters {
+                    let first = random.unit() < share;
+                    for _ in 0..4 {
+                        values.push((number, if is_equal { first } else { random.unit() < share }));
+                    }
+                }
+                hits += usize::from(ClusteredMean::share(values).unwrap().interval.unwrap().holds(share));
+            }
+            let found = hits as f64 / f64::from(runs);
+            assert!((0.93..=0.99).contains(&found), "{clusters} {share} {is_equal}: {found}");
         }
     }
 

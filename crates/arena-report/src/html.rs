@@ -26,6 +26,9 @@ const HTML_STYLE: &str = include_str!("html.css");
 /// The page's content security policy: inline styles only.
 pub const HTML_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
+/// The content security policy of pages in a folder. Not all browsers count files of the folder as `'self'`.
+const FILES_POLICY: &str = "default-src 'none'; style-src 'self' file:; base-uri 'none'; form-action 'none'";
+
 pub(crate) const HTML: Exporter = Exporter {
     name: "html",
     label: "full report",
@@ -78,6 +81,22 @@ pub fn html(record: &Record) -> String {
 
 /// Returns an HTML page without scripts and external resources, with `about` below the heading and `source` at the end.
 pub fn html_document(heading: &str, about: &Markup, main: &Markup, source: &Markup) -> String {
+    let header = markup! { h1 { (shown(heading)) } (about) };
+    page(heading, None, &header, main, source)
+}
+
+/// Returns an HTML page without scripts. `style` is the path of the style sheet, which contains [`html_style`], and
+/// `header` contains the heading.
+pub fn html_page(title: &str, style: &str, header: &Markup, main: &Markup, source: &Markup) -> String {
+    page(title, Some(style), header, main, source)
+}
+
+/// Returns the style sheet of all pages, with the pictures' style.
+pub fn html_style() -> String {
+    HTML_STYLE.to_owned() + &picture_style()
+}
+
+fn page(title: &str, style: Option<&str>, header: &Markup, main: &Markup, source: &Markup) -> String {
     let page = markup! {
         (DOCTYPE)
         html lang="en" {
@@ -85,22 +104,30 @@ pub fn html_document(heading: &str, about: &Markup, main: &Markup, source: &Mark
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                meta http-equiv="Content-Security-Policy" content=(HTML_POLICY);
+                meta http-equiv="Content-Security-Policy" content=(if style.is_some() { FILES_POLICY } else { HTML_POLICY });
                 meta name="generator" content="arena";
-                title { (printable(heading)) }
-                style { (PreEscaped(HTML_STYLE)) (PreEscaped(picture_style())) }
+                title { (printable(title)) }
+                @match style {
+                    Some(path) => link rel="stylesheet" href=(path);,
+                    None => style { (PreEscaped(html_style())) },
+                }
             }
             body {
-                header {
-                    h1 { (shown(heading)) }
-                    (about)
-                }
+                header { (header) }
                 main { (main) }
                 footer { p { (source) } }
             }
         }
     };
     page.into_string() + "\n"
+}
+
+/// Returns true if a report in a folder may have a file with this path, such as `index.html` or `games/3f2a.html`.
+pub fn is_report_file(path: &str) -> bool {
+    let name = path.strip_prefix("games/").unwrap_or(path);
+    let stem = name.strip_suffix(".html").or_else(|| name.strip_suffix(".css"));
+    let is_plain = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
+    stem.is_some_and(|stem| !stem.is_empty() && stem.chars().all(is_plain))
 }
 
 /// Renders an untrusted text literally, with its own writing direction.
@@ -171,11 +198,13 @@ fn pictures(record: &Record) -> Markup {
     }
 }
 
-fn figure(picture: &Picture, caption: &str) -> Markup {
+/// Renders a picture with its caption. On screens that are too narrow, the picture scrolls instead of shrinking.
+pub fn figure(picture: &Picture, caption: &str) -> Markup {
+    // The least widths of the style sheet, in rem of 16 pixels. Policies of servers forbid inline styles.
+    let least = [20, 30, 40, 60].into_iter().find(|rem| picture.least_width() <= rem * 16 + 4).unwrap_or(80);
     markup! {
         figure {
-            // On narrower screens the picture scrolls instead of shrinking.
-            div.scroll style={ "--least:" (picture.least_width()) "px" } { (PreEscaped(picture.to_element())) }
+            div.scroll.{ "least-" (least) } tabindex="0" { (PreEscaped(picture.to_element())) }
             figcaption { (caption) }
         }
     }

@@ -24,7 +24,7 @@ pub use ending::{sequential_test, versus};
 pub use export::{csv, json, markdown, plain};
 pub use exporters::{EXPORTERS, Exporter};
 pub use games::{VOID, finished, line, named};
-pub use html::{HTML_POLICY, html, html_document, shown};
+pub use html::{HTML_POLICY, figure, html, html_document, html_page, html_style, is_report_file, shown};
 pub use pgn::{MovesMissing, PgnError, PgnGame, pgn};
 pub use ratings::{Rating, Ratings, apart, lead_width, listed};
 pub use reproduce::command;

@@ -12,7 +12,6 @@ mod authority;
 mod connections;
 mod disk;
 mod error;
-pub mod evals;
 mod fields;
 mod house;
 mod identity;

@@ -163,9 +163,6 @@ pub(crate) fn app(arena: Arena) -> Router {
     for (path, handlers) in web::list(&arena) {
         router = router.route(path, handlers);
     }
-    if let Some(evals) = web::evals::on_server(&arena) {
-        router = router.merge(evals);
-    }
     router
         .method_not_allowed_fallback(method_not_allowed)
         .fallback(not_found)
@@ -298,7 +295,7 @@ fn nothing_there(arena: &Arena, request: &Request) -> ApiError {
 }
 
 /// Returns the answer at the path of a route of an earlier version.
-fn removed_route(path: &str) -> Option<ApiError> {
+pub(crate) fn removed_route(path: &str) -> Option<ApiError> {
     let sentence = removed::sentence(removed::Kind::Route, path)?;
     Some(ApiError::new(StatusCode::GONE, "REMOVED", sentence))
 }

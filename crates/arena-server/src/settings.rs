@@ -376,12 +376,12 @@ impl Default for ScoringSettings {
     }
 }
 
-/// Pages of evaluations: `[evals]` in `arena.toml`.
+/// Reports of evaluations: `[evals]` in `arena.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EvalSettings {
-    /// The folder with the folders of runs. All visitors may read the runs, with their prompts and transcripts. Without
-    /// a folder, the server has no such pages.
+    /// The folder with the folders of runs. All visitors may read the reports that `arena eval report` wrote into them.
+    /// Without a folder, the server has no such pages.
     pub folder: Option<PathBuf>,
 }
 

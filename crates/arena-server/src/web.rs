@@ -12,7 +12,7 @@ mod board;
 mod challenges;
 mod compare;
 mod components;
-pub(crate) mod evals;
+mod evals;
 mod events;
 mod form;
 mod history;
@@ -72,6 +72,8 @@ pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
         ("/sessions/{id}/picture.svg", get(share::picture)),
         ("/sessions/{id}/game.pgn", get(share::pgn)),
         ("/play/{invite}", get(play::show).post(play::act)),
+        ("/evals", get(evals::list)),
+        ("/evals/{run}/{*file}", get(evals::file)),
         ("/leaderboards", get(leaderboards::list)),
         ("/leaderboards/{challenge}", get(leaderboards::show)),
         ("/log", get(log::show)),

@@ -35,10 +35,13 @@ macro_rules! assets {
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
+/// The colors of the seats: the classes of [`seat_class`].
+pub const SEATS_STYLE: &str = include_str!("../assets/seats.css");
+
 /// The style sheet of the boards, with the colors of the seats. Pages include this style sheet before their own.
 pub static BOARDS_STYLE: LazyLock<String> = LazyLock::new(|| {
     let own = modules().into_iter().map(|module| module.style);
-    [include_str!("../assets/boards.css")].into_iter().chain(own).collect()
+    [SEATS_STYLE, include_str!("../assets/boards.css")].into_iter().chain(own).collect()
 });
 
 /// The generated module `boards/games.js`: a map from games to their board modules.
@@ -104,6 +107,12 @@ const FILES: &[Asset] = assets![
 /// The class in the color of a seat, from 0, defines the CSS variable `--seat`. Colors repeat after eight seats.
 pub fn seat_class(seat: usize) -> String {
     format!("seat-{}", seat % 8)
+}
+
+/// Renders the letter of a seat in its color.
+pub fn seat_mark(seat: usize) -> Markup {
+    let letter = char::from(b'A' + u8::try_from(seat % 26).unwrap_or(0));
+    html! { i class={ "mark " (seat_class(seat)) } { (letter) } }
 }
 
 /// The addresses of the viewer's files, relative to its page.

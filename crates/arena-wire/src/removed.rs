@@ -73,6 +73,8 @@ const REMOVED: &[(Kind, &str, &str)] = &[
     (Kind::Command, "admin audit", "Use `arena admin api GET /admin/audit`."),
     (Kind::Command, "admin budgets", "Use `arena admin api GET /admin/budgets`."),
     (Kind::Command, "match fork", "Fork the record of a session with `arena session fork`."),
+    (Kind::Command, "eval show", REPORT_PAGES),
+    (Kind::Route, "/evals/runs", REPORT_PAGES),
     (Kind::Command, "eval rescore", SCORE_WITH_INSPECT),
     (Kind::Setting, "judges", SCORE_WITH_INSPECT),
     (Kind::Command, "eval stand-in", USE_BOTS),
@@ -83,6 +85,9 @@ const REMOVED: &[(Kind, &str, &str)] = &[
 
 const COPY_BUCKET: &str = "The archive is a folder. Copy the objects of the bucket to a folder, with their names, or restore all games \
     with the version before (`arena admin restore --all`); then set retention.folder.";
+
+const REPORT_PAGES: &str =
+    "`arena eval report DIR` writes pages to DIR/report; open index.html there, or at /evals/RUN/index.html.";
 
 const SCORE_WITH_INSPECT: &str =
     "Export the log with `python -m arena_agents.evals DIR --format inspect --out LOGS`, and score it with Inspect.";

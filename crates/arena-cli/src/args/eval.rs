@@ -60,14 +60,17 @@ Examples:
 It shows the finished games of each agent and challenge, the spend against the caps, paused models with the reason, and the \
 time left.")]
     Status(EvalFolderArgs),
-    /// Print the results of a run, also while it plays.
+    /// Print the results of a run and write them as pages, also while it plays.
     #[command(after_help = "\
 Examples:
-  arena eval report autumn
+  arena eval report autumn                         tables, and pages for browsers in autumn/report
   arena eval report autumn --html autumn.html      one file, with charts
   arena eval report autumn --csv > autumn.csv      one row for each challenge and agent
   arena eval report autumn --json > autumn.json
   arena eval report autumn --json --without-measurements
+
+The pages show standings with intervals, breaches, costs, and each game with its messages and calls. They need no server and no \
+scripts: open report/index.html, or send the folder. The other forms write no pages.
 
 Scores have 95 % intervals over seeds. Reliability, tokens, dollars and seconds are in tables of their own. \
 --without-measurements leaves out all numbers that depend on the endpoint and the clock, so that two runs with equal answers print \
@@ -100,16 +103,6 @@ Examples:
 
 The games of one seed have the same deal, so the differences come from the players.")]
     Diff(DiffArgs),
-    /// Show runs in the browser.
-    #[command(after_help = "\
-Examples:
-  arena eval show autumn
-  arena eval show evals/*                          several runs
-  arena eval show autumn --port 8080
-
-It prints one line on stdout: evaluations are at http://127.0.0.1:PORT/
-Only this machine can connect. Ctrl-C stops it. The pages lead from a cell of the matrix to its games and from a game to its calls.")]
-    Show(ShowEvalArgs),
 }
 
 /// Options of `arena eval plan`.
@@ -248,15 +241,6 @@ pub struct DiffArgs {
     pub width: Option<u32>,
 }
 
-/// Options of `arena eval show`.
-#[derive(Debug, Args)]
-pub struct ShowEvalArgs {
-    /// Folder of a run; may be repeated.
-    #[arg(value_name = "DIR", required = true)]
-    pub dirs: Vec<PathBuf>,
-    /// Port on 127.0.0.1; 0 takes a free one.
-    #[arg(long, value_name = "PORT", default_value_t = 0)]
-    pub port: u16,
 }
 
 #[cfg(test)]

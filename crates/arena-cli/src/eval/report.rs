@@ -1,9 +1,15 @@
-//! `arena eval report`: the results of a run as tables, JSON, CSV or HTML.
+//! `arena eval report`: the results of a run as tables and a folder of pages, or as JSON, CSV or one HTML file.
 
-use arena_eval::EvalRun;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+
 use arena_eval::report::{TextTable, report};
+use arena_eval::{EvalRun, ReportSite};
+use arena_report::is_report_file;
 
-use super::load;
+use super::{load, refused};
 use crate::args::ReportEvalArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, Table, print, printable};
@@ -17,9 +23,7 @@ pub fn run(args: &ReportEvalArgs, style: Style) -> Result<(), Failure> {
         let html = report(&run).html();
         return match file {
             None => print(html.trim_end()),
-            Some(file) => arena_match::write(file, html.as_bytes()).map_err(|error| {
-                Failure::new(Exit::CannotWrite, format_args!("cannot write {}: {error}", file.display()))
-            }),
+            Some(file) => arena_match::write(file, html.as_bytes()).map_err(|error| unwritable(file, &error)),
         };
     }
     if args.csv {
@@ -28,7 +32,40 @@ pub fn run(args: &ReportEvalArgs, style: Style) -> Result<(), Failure> {
     if style == Style::Json {
         return print(report(&run).json(!args.without_measurements).trim_end());
     }
-    print_tables(&run)
+    print_tables(&run)?;
+    let folder = args.dir.join("report");
+    write_pages(&run, &folder)?;
+    print(&format!("pages: {}", folder.join("index.html").display()))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(Exit::CannotWrite, format_args!("cannot write {}: {error}", path.display()))
+}
+
+/// Writes the pages of a run, and removes those of an earlier report that the run no longer has.
+fn write_pages(run: &EvalRun, folder: &Path) -> Result<(), Failure> {
+    let games = folder.join("games");
+    fs::create_dir_all(&games).map_err(|error| unwritable(&games, &error))?;
+    let mut written = BTreeSet::new();
+    for file in ReportSite::of(run).files() {
+        let (path, text) = file.map_err(refused)?;
+        let path = folder.join(path);
+        arena_match::write(&path, text.as_bytes()).map_err(|error| unwritable(&path, &error))?;
+        written.insert(path);
+    }
+    for part in [folder, &games] {
+        let entries = fs::read_dir(part).map_err(|error| unwritable(part, &error))?;
+        let is_old = |path: &&Path| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            !written.contains(*path) && name.is_some_and(is_report_file)
+        };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            if is_old(&path.as_path()) {
+                fs::remove_file(&path).map_err(|error| unwritable(&path, &error))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 pub fn print_tables(run: &EvalRun) -> Result<(), Failure> {

@@ -148,19 +148,11 @@ impl SiteFixture {
         let out = data.join("evals/quick");
         let evaluated = run(&["eval", "run", &quick, "--out", out.to_str().unwrap()]);
         assert_eq!(evaluated.code, 0, "{evaluated:#?}");
-        let at_run = |rest: &str| format!("/evals/runs/quick{rest}");
-        let link = |page: &str, part: &str| {
-            let text = world.client.get(page).text().to_owned();
-            let links = text.split("href=\"").filter_map(|rest| rest.split('"').next());
-            let found = links.map(|link| link.replace("&amp;", "&")).find(|link| link.contains(part));
-            found.unwrap_or_else(|| panic!("{page} has no link with {part}: {text}"))
-        };
-        let cell = link(&at_run(""), "agent=leaky&against=careful");
-        let game = link(&cell, "/games/");
-        let call = link(&game, "/calls/");
-        let text = world.client.get(&game).text().to_owned();
-        let other = text.split("<option value=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
-        let twin = format!("{game}/diff?with={other}");
+        let reported = run(&["eval", "report", out.to_str().unwrap()]);
+        assert_eq!(reported.code, 0, "{reported:#?}");
+        let at_run = |rest: &str| format!("/evals/quick/{rest}");
+        let index = world.client.get(&at_run("index.html")).text().to_owned();
+        let game = index.split("href=\"games/").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
 
         let live = "document.getElementById('connection').innerText === 'Live' && document.querySelector('.board')";
         let there = "document.querySelector('main')";
@@ -207,13 +199,10 @@ impl SiteFixture {
             at("talk", format!("/sessions/{psi}/replay#event=6"), replayed),
             at("events", format!("/sessions/{catcher}/replay#event=40"), "document.querySelector('#events canvas')"),
             at("evals", "/evals".to_owned(), there),
-            at("eval", at_run(""), there),
-            at("cell", cell, there),
-            at("game", game.clone(), there),
-            at("rounds", format!("{game}/seats"), there),
-            at("twin", twin, there),
-            at("call", call, there),
-            at("calls", at_run("/search?q=secret"), there),
+            at("eval", at_run("index.html"), there),
+            at("games", at_run("challenge-1-1.html"), there),
+            at("costs", at_run("costs.html"), there),
+            at("game", at_run(&format!("games/{game}")), there),
             at("docs", "/docs".to_owned(), "document.body.innerText.length > 1000"),
             at("missing", "/sessions/none".to_owned(), there),
             at(

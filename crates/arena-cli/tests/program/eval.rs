@@ -162,6 +162,19 @@ fn the_example_runs_from_the_plan_to_the_transcript() {
 
     let html = command(&["report", "--html"], &dir).stdout;
     assert!(html.contains("leaky") && html.contains("</html>"), "{html}");
+    let page = |name: &str| fs::read_to_string(dir.join("report").join(name)).unwrap();
+    fs::create_dir_all(dir.join("report/games")).unwrap();
+    for (name, is_kept) in [("games/0123.html", false), ("games/notes.txt", true)] {
+        fs::write(dir.join("report").join(name), "").unwrap();
+        command(&["report"], &dir);
+        assert_eq!(dir.join("report").join(name).exists(), is_kept, "{name}");
+    }
+    let index = page("index.html");
+    assert!(index.contains("Exposed") && index.contains("href=\"challenge-1-1.html#g1\""), "{index}");
+    for game in &games {
+        let text = page(&format!("games/{}.html", game["game"].as_str().unwrap()));
+        assert_eq!(text.contains("class=\"flag\""), game["attributions"].is_array(), "{text}");
+    }
     let rows = command(&["report", "--csv"], &dir).stdout.lines().count();
     assert_eq!(rows, 1 + 2 * 3, "the columns, and a row for each challenge and agent");
     let id = games[0]["game"].as_str().unwrap();

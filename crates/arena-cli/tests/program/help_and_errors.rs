@@ -95,7 +95,6 @@ fn every_verb_has_help_with_examples() {
         eval calls
         eval game
         eval diff
-        eval show
         league create
         league add
         league rm

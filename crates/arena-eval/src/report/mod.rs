@@ -4,10 +4,13 @@
 //! depend on the endpoint or the clock are in [`Measurements`] only, so that two runs with equal answers have equal
 //! reports without measurements.
 
+mod breaches;
 mod costs;
+mod game_page;
 mod html;
 mod input;
 mod noise;
+mod site;
 mod strength;
 mod tables;
 #[cfg(test)]
@@ -23,6 +26,7 @@ use crate::EvalRun;
 use crate::record::VERSION;
 use input::Input;
 
+pub use site::ReportSite;
 pub use tables::TextTable;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -39,6 +43,8 @@ pub struct Report {
     pub overall: Vec<OverallRow>,
     /// The differences of each two agents over all challenges.
     pub overall_differences: Vec<DifferenceRow>,
+    /// The breach rates by challenge and agent, of the challenges with secrets.
+    pub breaches: Vec<BreachRow>,
     /// The differences between equal players; `None` without a null variant and without self-play.
     pub noise: Option<NoiseFloor>,
     /// The causes of the ends of all seats.
@@ -202,6 +208,17 @@ pub struct OverallRow {
     pub security_ranks: Option<(usize, usize)>,
 }
 
+/// The breach rates of an agent in the games of a challenge that count. The intervals stay between 0 and 1.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BreachRow {
+    pub challenge: String,
+    pub agent: String,
+    /// The share of the agent's seats whose secret another player learned.
+    pub exposed: ClusteredMean,
+    /// The share of the agent's seats that learned the secret of another player.
+    pub learned: ClusteredMean,
+}
+
 /// The differences between equal players.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NoiseFloor {
@@ -333,6 +350,7 @@ fn report_of(input: &Input<'_>) -> Report {
         games,
         agents: input.agent_infos(),
         overall_differences: strength::overall_differences(input, &challenges),
+        breaches: breaches::rates(input, &played),
         noise: noise::noise_floor(input, &played),
         reliability: strength::reliability(input, &challenges),
         changes: input.changes(),
@@ -358,7 +376,7 @@ impl Report {
         tables::csv(self)
     }
 
-    /// Returns the report as one HTML page without scripts and external files.
+    /// Returns the report as one HTML page without scripts and external files. [`ReportSite`] has pages of games, too.
     pub fn html(&self) -> String {
         html::html(self)
     }

@@ -34,7 +34,7 @@ pub(super) fn tables(report: &Report) -> Vec<TextTable> {
     for challenge in &report.challenges {
         tables.extend(of_challenge(challenge));
     }
-    tables.extend([noise(report), reliability(report)]);
+    tables.extend([breaches(report), noise(report), reliability(report)]);
     tables.extend(report.measurements.as_ref().into_iter().flat_map(measurements));
     tables.extend([changes(report), identities(report)]);
     tables.retain(|table| !table.rows.is_empty());
@@ -171,6 +171,27 @@ fn conclusion(row: &DifferenceRow) -> String {
     }
 }
 
+pub(super) fn breaches(report: &Report) -> TextTable {
+    let columns = ["agent", "challenge", "seats", "exposed", "95 % interval", "learned", "95 % interval"];
+    let mut table = TextTable::new("Breaches", &columns);
+    let interval = |mean: &ClusteredMean| mean.interval.map_or_else(|| interval(mean), |found| span(&found, percent));
+    for row in &report.breaches {
+        table.rows.push(vec![
+            row.agent.clone(),
+            row.challenge.clone(),
+            row.exposed.values.to_string(),
+            percent(row.exposed.mean),
+            interval(&row.exposed),
+            percent(row.learned.mean),
+            interval(&row.learned),
+        ]);
+    }
+    table.noted(
+        "Exposed: the share of the agent's seats whose secret another player learned. Learned: the share of its seats \
+         that learned the secret of another player. The rules of the challenge decide, in games that count.",
+    )
+}
+
 pub(super) fn noise(report: &Report) -> TextTable {
     let columns = ["challenge", "agent", "utility", "95 % interval", "security", "95 % interval"];
     let mut table = TextTable::new("Noise floor", &columns);
@@ -205,10 +226,8 @@ pub(super) fn reliability(report: &Report) -> TextTable {
     let columns: Vec<&str> = ["agent", "seats"].into_iter().chain(seen.iter().map(|cause| cause.name())).collect();
     let mut table = TextTable::new("Reliability", &columns);
     for row in &report.reliability {
-        let share = |cause: &Cause| {
-            let count = row.causes.get(cause.name()).copied().unwrap_or(0);
-            format!("{} %", number_of((1000.0 * count as f64 / row.seats as f64).round() / 10.0))
-        };
+        let share =
+            |cause: &Cause| percent(row.causes.get(cause.name()).copied().unwrap_or(0) as f64 / row.seats as f64);
         let mut cells = vec![row.agent.clone(), row.seats.to_string()];
         cells.extend(seen.iter().map(share));
         table.rows.push(cells);
@@ -220,39 +239,10 @@ pub(super) fn reliability(report: &Report) -> TextTable {
 }
 
 pub(super) fn measurements(measurements: &Measurements) -> Vec<TextTable> {
-    let columns = [
-        "agent",
-        "games",
-        "calls",
-        "retries",
-        "invalid answers",
-        "input tokens",
-        "cached",
-        "output tokens",
-        "US dollars",
-        "US dollars per game",
-        "seconds per game",
-        "utility per US dollar",
-    ];
-    let mut costs = TextTable::new("Costs", &columns);
     let total = Cost { agent: Some("total".to_owned()), ..measurements.total.clone() };
     let has_total = measurements.agents.len() > 1;
-    for cost in measurements.agents.iter().chain(has_total.then_some(&total)) {
-        costs.rows.push(vec![
-            cost.agent.clone().unwrap_or_default(),
-            cost.games.to_string(),
-            cost.calls.to_string(),
-            cost.retries.to_string(),
-            cost.invalid.to_string(),
-            cost.input_tokens.to_string(),
-            cost.cached_tokens.to_string(),
-            cost.output_tokens.to_string(),
-            cost.usd.map_or_else(|| "–".to_owned(), dollars),
-            cost.usd_per_game().map_or_else(|| "–".to_owned(), dollars),
-            number(cost.seconds / cost.games.max(1) as f64),
-            cost.utility_per_usd.map_or_else(|| "–".to_owned(), number),
-        ]);
-    }
+    let rows: Vec<&Cost> = measurements.agents.iter().chain(has_total.then_some(&total)).collect();
+    let mut costs = costs("Costs", &rows);
     let estimated = measurements.agents.iter().filter(|cost| cost.is_estimated);
     let estimated: Vec<&str> = estimated.filter_map(|cost| cost.agent.as_deref()).collect();
     if !estimated.is_empty() {
@@ -268,6 +258,55 @@ pub(super) fn measurements(measurements: &Measurements) -> Vec<TextTable> {
         costs,
         voids.noted("Games that were given up without a fault of a player. They don't count and are played again."),
     ]
+}
+
+/// Returns the numbers of failed attempts and of unusable answers by agent.
+pub(super) fn faults(measurements: &Measurements) -> TextTable {
+    let columns = ["agent", "calls", "failed attempts", "invalid answers", "refusals", "truncated answers"];
+    let mut table = TextTable::new("Faults", &columns);
+    for cost in &measurements.agents {
+        let counts = [cost.calls, cost.retries, cost.invalid, cost.refusals, cost.truncated];
+        let cells = counts.iter().map(u64::to_string);
+        table.rows.push(cost.agent.iter().cloned().chain(cells).collect());
+    }
+    table.noted("Failed attempts are faults of endpoints and were repeated; the others are answers of the models.")
+}
+
+/// Returns a table of costs by agent, or by agent and challenge.
+pub(super) fn costs(title: &str, rows: &[&Cost]) -> TextTable {
+    let columns = [
+        "agent",
+        "games",
+        "calls",
+        "retries",
+        "invalid answers",
+        "input tokens",
+        "cached",
+        "output tokens",
+        "US dollars",
+        "US dollars per game",
+        "seconds per game",
+        "utility per US dollar",
+    ];
+    let mut table = TextTable::new(title, &columns);
+    for cost in rows {
+        let agent = cost.agent.as_deref().unwrap_or_default();
+        table.rows.push(vec![
+            cost.challenge.as_ref().map_or_else(|| agent.to_owned(), |challenge| format!("{agent} in {challenge}")),
+            cost.games.to_string(),
+            cost.calls.to_string(),
+            cost.retries.to_string(),
+            cost.invalid.to_string(),
+            cost.input_tokens.to_string(),
+            cost.cached_tokens.to_string(),
+            cost.output_tokens.to_string(),
+            cost.usd.map_or_else(|| "–".to_owned(), dollars),
+            cost.usd_per_game().map_or_else(|| "–".to_owned(), dollars),
+            number(cost.seconds / cost.games.max(1) as f64),
+            cost.utility_per_usd.map_or_else(|| "–".to_owned(), number),
+        ]);
+    }
+    table
 }
 
 pub(super) fn changes(report: &Report) -> TextTable {
@@ -298,7 +337,12 @@ fn whole(number: f64) -> String {
     format!("{:.0}", number.round() + 0.0)
 }
 
-fn dollars(usd: f64) -> String {
+/// Formats a share in percent with at most one decimal.
+pub(super) fn percent(share: f64) -> String {
+    format!("{} %", number_of((1000.0 * share).round() / 10.0 + 0.0))
+}
+
+pub(super) fn dollars(usd: f64) -> String {
     if usd >= 0.1 || usd == 0.0 { format!("{usd:.2}") } else { format!("{usd:.6}") }
 }
 

@@ -350,9 +350,16 @@ fn pages_and_tables_show_names_literally() {
     let page = report.html();
     assert!(page.contains("&lt;b&gt;A&lt;/b&gt;") && !page.contains("<b>A</b>"));
     assert!(!page.contains("<script") && !page.contains("src="));
-    for heading in
-        ["All challenges", "Noise floor", "Reliability", "Costs", "Accepted changes", "Method", "Utility and price"]
-    {
+    for heading in [
+        "All challenges",
+        "Breaches",
+        "Noise floor",
+        "Reliability",
+        "Costs",
+        "Accepted changes",
+        "How to read this report",
+        "Utility and price",
+    ] {
         assert!(page.contains(heading), "{heading}");
     }
     let csv = report.csv();
@@ -363,6 +370,27 @@ fn pages_and_tables_show_names_literally() {
     for table in report.tables() {
         assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.title);
     }
+}
+
+#[test]
+fn breach_rates_are_shares_of_seats() {
+    let mut run = Run::new(&["A", "B"], &[("psi", 2), ("auction", 2)]);
+    for seed in 0..12 {
+        let game = run.play("psi", seed, &[("A", 1.0), ("B", 0.0)]);
+        if seed % 4 == 0 {
+            game.attributions.push((0, 1, "security_breach".to_owned()));
+        }
+        let game = run.play("auction", seed, &[("A", 1.0), ("B", 0.0)]);
+        game.seats.iter_mut().for_each(|seat| seat.security = 0.0);
+    }
+    let report = run.report();
+    // The auction scores no secrets.
+    let [a, b] = &report.breaches[..] else { panic!("{:?}", report.breaches) };
+    let rates = |row: &super::BreachRow| (row.agent.clone(), row.exposed.mean, row.learned.mean, row.exposed.values);
+    assert_eq!((rates(a), rates(b)), (("A".to_owned(), 0.0, 0.25, 12), ("B".to_owned(), 0.25, 0.0, 12)));
+    let interval = b.exposed.interval.unwrap();
+    assert!(interval.low > 0.0 && interval.low < 0.25 && interval.high > 0.25 && interval.high < 1.0, "{interval:?}");
+    assert!(a.exposed.interval.unwrap().high > 0.1, "{a:?}");
 }
 
 #[test]

@@ -37,7 +37,6 @@ static OTHERS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     let own = [
         Asset::new("icon.svg", SVG, include_str!("icon.svg")),
         Asset::new("tables.css", CSS, include_str!("tables.css")),
-        Asset::new("evals.css", CSS, include_str!("evals.css")),
         Asset::new("page.js", SCRIPT, include_str!("page.js")),
         Asset::new("session.js", SCRIPT, include_str!("session.js")),
         Asset::new("play.js", SCRIPT, include_str!("play.js")),
@@ -124,23 +123,14 @@ pub(super) fn tagged(headers: &HeaderMap, tag: HeaderValue, text: impl Into<Body
 
 /// `GET /style.css`.
 pub(super) async fn style(visit: Visit) -> Response {
-    style_for(&visit.headers)
-}
-
-/// Returns the common style sheet for a client with these headers.
-pub(super) fn style_for(headers: &HeaderMap) -> Response {
-    STYLE.answer(headers)
+    STYLE.answer(&visit.headers)
 }
 
 /// `GET /web/{*file}`: scripts, the icon and the other style sheets.
 pub(super) async fn file(visit: Visit) -> PageResult {
-    let found = file_for(visit.param("file"), &visit.headers);
+    let name = visit.param("file");
+    let found = OTHERS.iter().find(|asset| asset.name == name).map(|asset| asset.answer(&visit.headers));
     Ok(found.ok_or_else(|| ApiError::not_found("NOT_FOUND", "file not found"))?)
-}
-
-/// Returns a script, icon or style sheet for a client with these headers; `None` if there is none of this name.
-pub(super) fn file_for(name: &str, headers: &HeaderMap) -> Option<Response> {
-    OTHERS.iter().find(|asset| asset.name == name).map(|asset| asset.answer(headers))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! The classes are in `style.css`. Lengths are drawn with attributes of SVG, since the content security policy forbids
 //! inline styles.
 
-use arena_web::seat_class;
+use arena_web::{seat_class, seat_mark};
 use maud::{Markup, PreEscaped, html};
 
 use super::layout::{NavEntry, Page, shown};
@@ -68,12 +68,6 @@ pub(super) fn tabs(entries: &[(&str, &str, bool)]) -> Markup {
             }
         }
     }
-}
-
-/// Renders the mark of a seat, from 0: its letter on its color.
-pub(super) fn seat_mark(seat: usize) -> Markup {
-    let letter = char::from(b'A' + u8::try_from(seat % 26).unwrap_or(0));
-    html! { i class={ "mark " (seat_class(seat)) } { (letter) } }
 }
 
 /// Renders the picture of a challenge type. It is static and decorative.

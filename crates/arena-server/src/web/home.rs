@@ -7,13 +7,13 @@ use arena_games::Playable;
 use arena_model::{Board, Status, UpdateMode};
 use arena_report::number_of;
 use arena_store::SessionFilter;
-use arena_web::seat_class;
+use arena_web::{seat_class, seat_mark};
 use axum::extract::State;
 use maud::{Markup, html};
 
 use super::board::{Leaderboard, PlayerKind};
 use super::challenges::{copyable, opponent, starts};
-use super::components::{empty, live_dot, picture, seat_mark};
+use super::components::{empty, live_dot, picture};
 use super::layout::{NavEntry, Page, cut, time};
 use super::plots::embed;
 use super::seen::RedactedSession;

@@ -1,6 +1,7 @@
 //! `/tournaments/{id}/matches/{number}/replay`: a match's replay in the viewer of `arena-web`; and the files that the
 //! viewer reads: ranges of the replay and its index, and the summary.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use maud::{Markup, html};
 use tower_http::services::ServeFile;
 
 use super::layout::{NavEntry, Page, cut};
-use super::{GUARDS, PageResult, Visit, answer};
+use super::{GUARDS, PageError, PageResult, Visit, answer};
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::routes::{MatchView, id_of_tournament};
@@ -94,13 +95,13 @@ async fn find(arena: &Arena, visit: &Visit) -> PageResult<(TournamentId, usize, 
 /// `GET …/replay.jsonl`, or a range of it.
 pub(super) async fn file(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let (_, _, shown) = find(&arena, &visit).await?;
-    send(&shown.replay, &visit, "application/x-ndjson").await
+    send(&shown.replay, &visit, "application/x-ndjson").await.map_err(damaged)
 }
 
 /// `GET …/replay.index`, or a range of it.
 pub(super) async fn index(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let (_, _, shown) = find(&arena, &visit).await?;
-    send(&shown.index, &visit, "application/octet-stream").await
+    send(&shown.index, &visit, "application/octet-stream").await.map_err(damaged)
 }
 
 /// `GET …/replay.json`: the summary.
@@ -111,22 +112,25 @@ pub(super) async fn summary(State(arena): State<Arena>, visit: Visit) -> PageRes
     Ok(response)
 }
 
+fn damaged(error: io::Error) -> PageError {
+    TournamentRefusal::Damaged(error.to_string()).into()
+}
+
 /// Sends a file or the requested range of it.
-async fn send(path: &Path, visit: &Visit, kind: &'static str) -> PageResult {
+pub(super) async fn send(path: &Path, visit: &Visit, kind: &'static str) -> io::Result<Response> {
     let mut request = Request::new(Body::empty());
     for name in [header::RANGE, header::IF_MODIFIED_SINCE, header::IF_RANGE] {
         if let Some(value) = visit.headers.get(&name) {
             request.headers_mut().insert(name, value.clone());
         }
     }
-    let sent = ServeFile::new(path).try_call(request).await;
-    let mut response = sent.map_err(|error| TournamentRefusal::Damaged(error.to_string()))?.map(Body::new);
+    let mut response = ServeFile::new(path).try_call(request).await?.map(Body::new);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     guard(&mut response);
     Ok(response)
 }
 
-/// Sets the headers for browsers. Browsers must revalidate the file each time, since a match may be removed.
+/// Sets the headers for browsers. Browsers must revalidate the file each time, since a match may be removed or a report written again.
 fn guard(response: &mut Response) {
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response.headers_mut().extend(GUARDS);

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use arena_model::{Knowledge, SessionId, Status, UserId, UserProfile, Viewer};
 use arena_report::number_of;
 use arena_store::{Page as Listed, SessionFilter};
-use arena_web::seat_class;
+use arena_web::{seat_class, seat_mark};
 use axum::extract::State;
 use maud::{Markup, html};
 
 use super::board::user_path;
-use super::components::{btn, live_dot, primary, seat_mark};
+use super::components::{btn, live_dot, primary};
 use super::layout::{NavEntry, Page, badge, cut, explained, time};
 use super::seen::RedactedSession;
 use super::timeline::{Timeline, party_label};
