@@ -65,7 +65,7 @@ pub struct Joined {
 #[derive(Debug)]
 pub enum Change {
     /// Changed files. The agent's later games count for another version of the agent.
-    NextVersion { before: LeagueAgent, now: Joined },
+    NextVersion { before: Box<LeagueAgent>, now: Box<Joined> },
     /// Missing or unreadable files. The league is played without the agent until a later check finds the files.
     Absent { name: String, reason: String },
 }
@@ -210,8 +210,8 @@ impl LeagueFolder {
             match reload(&before.entrant, self.file.folder(), search) {
                 Ok(None) => self.league.season_mut().set_ready(place, true),
                 Ok(Some(entrant)) => {
-                    let now = self.add_agent(entrant)?;
-                    changes.push(Change::NextVersion { before, now });
+                    let now = Box::new(self.add_agent(entrant)?);
+                    changes.push(Change::NextVersion { before: Box::new(before), now });
                 }
                 Err(error) => {
                     self.league.season_mut().set_ready(place, false);
@@ -267,6 +267,7 @@ impl Competition for LeagueFolder {
 
     fn begin(&mut self) {
         self.begun = 0;
+        self.league.season_mut().give_back_all();
     }
 
     fn next<E>(&mut self) -> Result<Next, RunError<E>> {

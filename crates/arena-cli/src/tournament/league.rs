@@ -200,9 +200,9 @@ impl Watcher {
         let season = league.season();
         let is_over =
             |number: &usize| season.pairing(*number).is_some_and(|pairing| !season.is_unfinished(pairing.meeting));
-        let (due, held) = std::mem::take(&mut self.held).into_iter().partition(|number| all || is_over(number));
+        let (due, held): (Vec<usize>, Vec<usize>) =
+            std::mem::take(&mut self.held).into_iter().partition(|number| all || is_over(number));
         self.held = held;
-        let due: Vec<usize> = due;
         due.into_iter().filter_map(|number| league.game(number)).try_for_each(|game| print_json(&league.plan, game))
     }
 

@@ -57,7 +57,7 @@ impl TestStorage {
 
     /// Returns the number of rows in a table.
     #[track_caller]
-    pub(crate) fn count(&self, table: &str) -> u64 {
+    pub(crate) fn count(&self, table: &str) -> i64 {
         let sql = format!("SELECT count(*) FROM {table}");
         match self {
             TestStorage::Folder(folder) => {

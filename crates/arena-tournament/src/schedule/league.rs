@@ -298,6 +298,12 @@ impl Season {
         self.set_leg(game.meeting, game.leg, Leg::Waiting);
     }
 
+    /// Takes back all games under way. Workers may not have finished the games of the last run.
+    pub fn give_back_all(&mut self) {
+        let legs = self.meetings.values_mut().flat_map(|meeting| &mut meeting.legs);
+        legs.filter(|leg| **leg == Leg::UnderWay).for_each(|leg| *leg = Leg::Waiting);
+    }
+
     /// Checks a result, but doesn't record it. `agents` are the agents by seat, and `ranks` are `None` for a void game.
     /// The caller guarantees that no game with this number is recorded.
     pub(crate) fn check(

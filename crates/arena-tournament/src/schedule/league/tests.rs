@@ -121,6 +121,9 @@ fn concurrent_games_have_different_agents_and_those_given_back_are_played_again(
     assert!(season.is_waiting(games[3].number));
     assert_eq!(season.next_leg().as_ref(), Some(&games[3]));
     assert_eq!(season.next_leg(), None);
+    season.give_back_all();
+    let again: Vec<Option<Pairing>> = games.iter().map(|_| season.next_leg()).collect();
+    assert_eq!(again.into_iter().flatten().collect::<Vec<_>>(), games);
 }
 
 #[test]
