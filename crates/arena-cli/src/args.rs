@@ -5,7 +5,6 @@ mod agent;
 mod challenge;
 mod eval;
 mod groups;
-mod league;
 mod matches;
 pub mod play;
 mod rate;
@@ -38,7 +37,6 @@ pub use eval::{
     RunEvalArgs,
 };
 pub use groups::command;
-pub use league::{AddArgs, CreateArgs, DataArgs, LeagueVerb, RunLeagueArgs, ShowLeagueArgs};
 pub use matches::{Affinity, AgentIds, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use play::{BotArgs, JoinArgs, ModelArgs, SeatArgs};
 pub use rate::{RATE_EXAMPLES, RateArgs};
@@ -47,7 +45,9 @@ pub use records_boards::{BoardVerb, CreatorArgs, ForkSessionArgs, RebuildArgs, S
 pub use replay::{Format, ReplayServeArgs, ReplayVerb, ShowArgs};
 pub use serve::{DemoArgs, ListenArgs, LogArgs, LogFormat, ServeArgs};
 pub use sessions::{ChallengesVerb, ChatVerb, SyncArgs};
-pub use tournament::{PictureArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb, WorkerPoolArgs};
+pub use tournament::{
+    AddArgs, PictureArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb, WorkerPoolArgs,
+};
 pub use users::{IdentityVerb, UsersVerb};
 pub use worker::WorkerArgs;
 
@@ -278,25 +278,6 @@ people you trust: with --sandbox off their programs have all of your rights.
 Ctrl-C or SIGTERM: the worker takes no more games and finishes those in progress. A second signal returns the games in \
 progress to the queue and stops the worker at once. If a worker fails, other workers play its games.")]
     Worker(WorkerArgs),
-    /// Run open-ended leagues between agents.
-    #[command(after_help = "\
-Examples:
-  arena league create snakes --game snake
-  arena league add snakes ./a ./b new=./c
-  arena league run snakes --for 10m
-  arena league show snakes
-
-Agents may join or leave at any time; the agent with the most uncertain rating plays next.
-
-Leagues are kept in a data folder (--data) or a Postgres database (--database-url). Only one process at a \
-time can write to it: a server or an `arena league` command. `show` and `list` can always read it.")]
-    League {
-        /// The place of the leagues.
-        #[command(flatten)]
-        data: DataArgs,
-        #[command(subcommand)]
-        verb: LeagueVerb,
-    },
     /// Rate results by Bradley–Terry and Elo.
     #[command(after_help = RATE_EXAMPLES)]
     Rate(RateArgs),

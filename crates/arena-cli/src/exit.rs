@@ -50,7 +50,7 @@ pub const EXITS: [(Exit, &str, &str); 21] = [
     (
         Exit::StoreUnavailable,
         "store unavailable",
-        "`serve`, `demo`, `league` and `admin copy-store`: the data folder or the database is unusable or in use by another process.",
+        "`serve`, `demo` and `admin copy-store`: the data folder or the database is unusable or in use by another process.",
     ),
     (
         Exit::CannotListen,
@@ -73,7 +73,7 @@ pub const EXITS: [(Exit, &str, &str); 21] = [
     (
         Exit::BadTournament,
         "tournament damaged, in use or changed",
-        "A tournament can't be created or resumed in this folder: it exists already, is missing, damaged or in use, or an agent has changed. A league exists already, is missing or has too few agents. There are no results to rate, or they are damaged. The folder of an evaluation is missing, damaged or in use, or its prompts, options or rules have changed.",
+        "A tournament can't be created or resumed in this folder: it exists already, is missing, damaged or in use, or an agent has changed. A league has too few agents. There are no results to rate, or they are damaged. The folder of an evaluation is missing, damaged or in use, or its prompts, options or rules have changed.",
     ),
     (
         Exit::ModelFailed,

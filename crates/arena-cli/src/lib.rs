@@ -20,7 +20,6 @@ mod identity;
 mod interrupt;
 mod keys;
 mod last_line;
-mod league;
 mod local_pages;
 mod log;
 mod matches;
@@ -106,7 +105,6 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Tournament { verb } => tournament::run(verb, style),
         Verb::Eval { verb } => eval::run(verb, style),
         Verb::Worker(args) => worker::run(args, style),
-        Verb::League { data, verb } => league::run(verb, &data, style),
         Verb::Rate(args) => rate::run(&args, style),
         Verb::Agent { verb } => agent::run(verb, style),
         Verb::Replay { verb } => replay::run(verb, style),

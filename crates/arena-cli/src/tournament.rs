@@ -3,6 +3,7 @@
 mod chess;
 mod ending;
 pub mod entrants;
+mod league;
 pub mod tables;
 mod watch;
 pub mod workers;
@@ -19,8 +20,8 @@ use arena_record::RecordKey;
 use arena_report::{PgnGame, Picture, cross_table_picture, pgn, progress_picture, ratings_picture, shell_word};
 use arena_runner::nats::{NatsExecutor, NatsOptions};
 use arena_runner::{
-    Ended, EntrantError, Executor, Journal, JournalError, LocalExecutor, REPLAYS, RunError, check_folder,
-    private_paths, read_pgn,
+    Competition, Ended, EntrantError, Event, Executor, Journal, JournalError, LocalExecutor, REPLAYS, RunError,
+    check_folder, format_of, private_paths, read_pgn,
 };
 use arena_script::ScriptChallenge;
 use arena_tournament::{GameLine, JournalLine, PlanError, Record, ScriptPart, Shape, TournamentPlan};
@@ -40,6 +41,9 @@ pub fn run(verb: TournamentVerb, style: Style) -> Result<(), Failure> {
     match verb {
         TournamentVerb::Run(args) => begin(&args, style),
         TournamentVerb::Resume(args) => resume(&args, style),
+        TournamentVerb::Add(args) => league::add(&args, style),
+        TournamentVerb::Remove { folder, agents } => league::remove(&folder, &agents, style),
+        TournamentVerb::Season { folder } => league::close_season(&folder, style),
         TournamentVerb::Standings(args) => show(&args, style),
         TournamentVerb::Rate(args) => rate::run(&args, style),
     }
@@ -63,29 +67,38 @@ fn begin(args: &TournamentArgs, style: Style) -> Result<(), Failure> {
         None => private_paths(&plan, &folder).map(drop),
     };
     checked.map_err(|error| Failure::new(Exit::Usage, error))?;
+    if plan.format.is_open_ended() {
+        return league::begin(args, plan, &folder, sign_key.as_ref(), style);
+    }
     let pool = workers::prepare(&args.pool, &plan, &folder)?;
     let journal = Journal::create(&folder, plan).map_err(|error| match error {
-        JournalError::Exists(_) => Failure::new(
-            Exit::BadTournament,
-            format_args!("{error}; resume it with `{}`, or begin a new one with another --out", resume_line(&folder)),
-        ),
+        JournalError::Exists(_) => exists(&error, &folder),
         error => refused(&error),
     })?;
-    play_rest(journal, pool, args.table_every, sign_key.as_ref(), style)
+    play(journal, pool, args.table_every, sign_key.as_ref(), style)
+}
+
+fn exists(error: &JournalError, folder: &Path) -> Failure {
+    let line = resume_line(folder);
+    Failure::new(
+        Exit::BadTournament,
+        format_args!("{error}; resume it with `{line}`, or begin a new one with another --out"),
+    )
 }
 
 fn resume(args: &ResumeArgs, style: Style) -> Result<(), Failure> {
     workers::check_resume(args)?;
     let sign_key = args.sign_key.as_deref().map(sign::read_key).transpose()?;
+    if format_of(&args.folder).map_err(|error| refused(&error))?.is_open_ended() {
+        return league::resume(args, sign_key.as_ref(), style);
+    }
+    ending::check_resume(args)?;
     let mut journal = Journal::open(&args.folder).map_err(|error| refused(&error))?;
-    if sign_key.is_some() && !journal.record().plan.replays {
-        return Err(Failure::new(Exit::Usage, "the tournament keeps no replays, so --sign-key has nothing to sign"));
+    check_sign_key(sign_key.as_ref(), &journal.record().plan)?;
+    note_cut_off(journal.record().cut_off);
+    if let Some(rules) = load_rules(&journal.record().plan)? {
+        journal.set_rules(rules).map_err(|error| refused(&error))?;
     }
-    if journal.record().cut_off > 0 {
-        let bytes = journal.record().cut_off;
-        output::note(&format!("dropped the incomplete last line ({bytes} bytes); its game is played again"));
-    }
-    load_rules(&mut journal)?;
     let changed = journal.changed().map_err(|error| no_entrant(&error))?;
     if !changed.is_empty() && !args.accept_changed {
         let names: Vec<&str> = changed.iter().map(|changed| changed.agent.as_str()).collect();
@@ -103,10 +116,29 @@ fn resume(args: &ResumeArgs, style: Style) -> Result<(), Failure> {
         journal.set_concurrency(concurrency as usize);
     }
     let pool = workers::prepare(&args.pool, &journal.record().plan, &args.folder)?;
-    play_rest(journal, pool, args.table_every, sign_key.as_ref(), style)
+    play(journal, pool, args.table_every, sign_key.as_ref(), style)
+}
+
+fn check_sign_key(sign_key: Option<&RecordKey>, plan: &TournamentPlan) -> Result<(), Failure> {
+    match sign_key.is_some() && !plan.replays {
+        true => Err(Failure::new(Exit::Usage, "the tournament keeps no replays, so --sign-key has nothing to sign")),
+        false => Ok(()),
+    }
+}
+
+fn note_cut_off(bytes: usize) {
+    if bytes > 0 {
+        output::note(&format!("dropped the incomplete last line ({bytes} bytes); its game is played again"));
+    }
 }
 
 fn show(args: &StandingsArgs, style: Style) -> Result<(), Failure> {
+    if format_of(&args.folder).map_err(|error| refused(&error))?.is_open_ended() {
+        return league::show(args, style);
+    }
+    if args.season.is_some() {
+        return Err(Failure::new(Exit::Usage, "--season is for leagues; this tournament has no seasons"));
+    }
     let record = Journal::load_record(&args.folder).map_err(|error| refused(&error))?;
     if record.cut_off > 0 {
         output::note(&format!("ignored the incomplete last line ({} bytes)", record.cut_off));
@@ -186,84 +218,81 @@ fn dated(pgn: &str, replay: &Path) -> String {
     }
 }
 
+/// Plays a competition, here or on workers.
+fn execute<C: Competition + Send>(
+    competition: &mut C,
+    pool: Option<WorkerPool>,
+    sign_key: Option<&RecordKey>,
+    on_event: impl FnMut(&C, Event) -> Result<(), Failure> + Send,
+) -> Result<Ended, RunError<Failure>> {
+    if let Some((prepared, check)) = pool {
+        let [stop, called_off] = &interrupt::flags([
+            "waiting for the workers' games in progress; press Ctrl-C again to stop at once",
+            "stopping; `resume` collects the workers' games in progress",
+        ])
+        .map_err(RunError::Caller)?;
+        let options = NatsOptions { check, stop, called_off, replay_bytes: u64::MAX, sign_key };
+        return NatsExecutor { prepared, options }.play(competition, on_event);
+    }
+    let [stop, called_off] = &interrupt::flags([
+        "finishing the games in progress; press Ctrl-C again to stop at once",
+        "stopping; the games in progress are lost; press Ctrl-C again to kill this program",
+    ])
+    .map_err(RunError::Caller)?;
+    let plan = competition.plan();
+    let (concurrency, cores) = (plan.concurrency, if plan.shares_core { cores() } else { Vec::new() });
+    let (launcher, replay_bytes) = (&settings::launcher(), u64::MAX);
+    LocalExecutor { launcher, concurrency, cores: &cores, replay_bytes, stop, called_off, sign_key }
+        .play(competition, on_event)
+}
+
 /// Plays the remaining games, here or on workers, and reports progress and result.
-fn play_rest(
-    journal: Journal,
+fn play(
+    mut journal: Journal,
     pool: Option<WorkerPool>,
     table_every: Option<usize>,
     sign_key: Option<&RecordKey>,
     style: Style,
 ) -> Result<(), Failure> {
-    if let Some((prepared, check)) = pool {
-        let [stop, called_off] = &interrupt::flags([
-            "waiting for the workers' games in progress; press Ctrl-C again to stop at once",
-            "stopping; `resume` collects the workers' games in progress",
-        ])?;
-        let options = NatsOptions { check, stop, called_off, replay_bytes: u64::MAX, sign_key };
-        let executor = NatsExecutor { prepared, options };
-        return play(journal, executor, table_every, style);
-    }
-    let [stop, called_off] = &interrupt::flags([
-        "finishing the games in progress; press Ctrl-C again to stop at once",
-        "stopping; the games in progress are lost; press Ctrl-C again to kill this program",
-    ])?;
-    let plan = &journal.record().plan;
-    let (concurrency, cores) = (plan.concurrency, if plan.shares_core { cores() } else { Vec::new() });
-    let (launcher, replay_bytes) = (&settings::launcher(), u64::MAX);
-    let executor = LocalExecutor { launcher, concurrency, cores: &cores, replay_bytes, stop, called_off, sign_key };
-    play(journal, executor, table_every, style)
-}
-
-fn play(
-    mut journal: Journal,
-    executor: impl Executor<Journal>,
-    table_every: Option<usize>,
-    style: Style,
-) -> Result<(), Failure> {
     let folder = journal.folder().to_owned();
     let mut watcher = Watcher::new(journal.record(), style, table_every);
     watcher.begin(&folder, journal.record())?;
-    let played = executor.play(&mut journal, |journal, event| watcher.print_event(journal.record(), event));
+    let played =
+        execute(&mut journal, pool, sign_key, |journal: &Journal, event| watcher.print_event(journal.record(), event));
     let summary = watcher.end(journal.record());
     note_surplus(journal.record());
     match played {
         Ok(Ended::Complete) => summary,
         Ok(Ended::Stopped) => Err(broken_off(&folder, journal.record())),
-        Err(RunError::Match { number, source: source @ MatchError::Outage(_) }) => {
-            let line = resume_line(&folder);
-            let sentence = format!("game {number}: {source}; the game doesn't count; to resume: {line}");
-            Err(Failure::new(Exit::ModelFailed, sentence))
-        }
-        Err(RunError::Match { number, source }) => Err(explain(source).about(&format_args!("game {number}"))),
-        Err(RunError::ExposedOutput(error)) => {
-            let sentence = format!("{error}; you can move the tournament's folder and resume it there");
-            Err(Failure::new(Exit::Usage, sentence))
-        }
-        Err(RunError::Changed(changed)) => {
-            let line = resume_line(&folder);
-            let sentence = format!("{changed}; restore them, or continue with `{line} --accept-changed`");
-            Err(Failure::new(Exit::BadTournament, sentence))
-        }
-        Err(error) => Err(failed(error)),
+        Err(error) => Err(explain_end(error, &folder)),
     }
 }
 
-pub fn failed(error: RunError<Failure>) -> Failure {
+/// Converts the error that ended a run into a failure.
+fn explain_end(error: RunError<Failure>, folder: &Path) -> Failure {
+    let line = resume_line(folder);
     match error {
+        RunError::Match { number, source: source @ MatchError::Outage(_) } => {
+            let sentence = format!("game {number}: {source}; the game doesn't count; to resume: {line}");
+            Failure::new(Exit::ModelFailed, sentence)
+        }
+        RunError::Match { number, source } => explain(source).about(&format_args!("game {number}")),
+        RunError::ExposedOutput(error) => {
+            let sentence = format!("{error}; you can move the tournament's folder and resume it there");
+            Failure::new(Exit::Usage, sentence)
+        }
+        RunError::Changed(changed) => {
+            let sentence = format!("{changed}; restore them, or continue with `{line} --accept-changed`");
+            Failure::new(Exit::BadTournament, sentence)
+        }
         RunError::Caller(failure) => failure,
         RunError::Plan(error) => unplayable(&error),
-        RunError::Rules(error) => Failure::caused(Exit::Usage, &error),
         RunError::Journal(error) => refused(&error),
-        RunError::Store(error) => Failure::caused(Exit::StoreUnavailable, &error),
-        RunError::Commit(error) => Failure::caused(Exit::StoreUnavailable, &error),
         RunError::Fit(error) => Failure::caused(Exit::BadTournament, &error),
-        RunError::Match { source, .. } => explain(source),
         RunError::Write { path, source } => cannot_write(&path, &source),
-        RunError::Unplayable { name, what } => {
-            Failure::new(Exit::NoAgent, format_args!("no worker can play {name}: {what}"))
+        RunError::Unplayable { number, what } => {
+            Failure::new(Exit::NoAgent, format_args!("no worker can play game {number}: {what}"))
         }
-        RunError::Changed(error) => Failure::new(Exit::BadTournament, error),
-        RunError::ExposedOutput(error) => Failure::new(Exit::Usage, error),
         RunError::Nats(error) => Failure::new(Exit::Unreachable, error),
         RunError::System(what) => Failure::new(Exit::Internal, what),
     }
@@ -342,7 +371,10 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<TournamentPlan, Failure>
     if plan.adjudication.is_some() && game.name == "chess" {
         plan.options.insert("agreements".to_owned(), true.into());
     }
-    let meetings = shape.rounds.saturating_mul(shape.agents * shape.agents.saturating_sub(1) / 2);
+    let meetings = match format.is_open_ended() {
+        true => usize::MAX,
+        false => shape.rounds.saturating_mul(shape.agents * shape.agents.saturating_sub(1) / 2),
+    };
     let from_position = |fen: &str| {
         if game.name != "chess" {
             // The check of the plan refuses openings then.
@@ -376,20 +408,21 @@ fn script_part(folder: &Path, challenge: &ScriptChallenge) -> Result<ScriptPart,
     Ok(ScriptPart { folder, version })
 }
 
-fn load_rules(journal: &mut Journal) -> Result<(), Failure> {
-    let Some(script) = journal.record().plan.script.clone() else { return Ok(()) };
+/// Loads the script with the rules of a tournament, if there is one.
+fn load_rules(plan: &TournamentPlan) -> Result<Option<&'static GameType>, Failure> {
+    let Some(script) = &plan.script else { return Ok(None) };
     let challenge = scripts::load(&script.folder)?;
     let part = script_part(&script.folder, &challenge)?;
     let rules = GameType::of_challenge(Arc::new(challenge));
-    // A new version of the script interface also changes the hash of every script; `set_rules` reports that case.
-    if rules.rules_version == journal.record().plan.rules_version && part != script {
+    // A new version of the script interface also changes the hash of every script; the check of the rules reports that.
+    if rules.rules_version == plan.rules_version && part != *script {
         let folder = script.folder.display();
         let sentence = format!(
             "the challenge in {folder} has changed since the tournament began; restore it, or begin a new tournament"
         );
         return Err(Failure::new(Exit::BadTournament, sentence));
     }
-    journal.set_rules(rules).map_err(|error| refused(&error))
+    Ok(Some(rules))
 }
 
 /// Converts the error of an agent that can't take part into a failure.
@@ -404,7 +437,7 @@ pub fn no_entrant(error: &EntrantError) -> Failure {
 /// Converts the error of a plan that can't be played into a failure.
 fn unplayable(error: &PlanError) -> Failure {
     let exit = match error {
-        PlanError::Version(_) | PlanError::Seed | PlanError::OtherRules { .. } | PlanError::OtherTexts(_) => {
+        PlanError::Version(_) | PlanError::Seed | PlanError::OtherRules { .. } | PlanError::OtherTexts { .. } => {
             Exit::BadTournament
         }
         _ => Exit::Usage,

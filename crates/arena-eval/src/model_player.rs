@@ -68,7 +68,7 @@ pub(crate) struct SharedModel {
     /// The name at the endpoint.
     pub(crate) model: String,
     pub(crate) endpoint: Endpoint,
-    /// The endpoint in the keys of calls. It is the base URL, or the same text for all ports of the stand-in server.
+    /// The endpoint in the keys of calls. It is the base URL.
     pub(crate) address: String,
     pub(crate) params: Params,
     pub(crate) prices: Option<Prices>,
@@ -342,7 +342,7 @@ impl StoredCalls {
 }
 
 /// Returns the key of a call: the SHA-256 over the endpoint, the API, the request and the text of the sample, in
-/// hexadecimal. `address` is the base URL, or `stand-in`.
+/// hexadecimal. `address` is the base URL.
 fn call_key(address: &str, api: Api, body: &[u8], sample: &str) -> String {
     let mut hash = Sha256::new();
     for part in [address.as_bytes(), api.name().as_bytes(), sample.as_bytes(), body] {

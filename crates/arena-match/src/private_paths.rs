@@ -33,7 +33,7 @@ const HEADS: [&[u8]; 5] = [
 ];
 
 /// The name of a store's database. SQLite's companion files add a suffix to this name. The store's folder
-/// also contains keys and leagues.
+/// also contains keys.
 const STORE: &str = "arena.sqlite3";
 
 /// First bytes of SQLite's files: the database, its write-ahead log in either byte order, the index of that

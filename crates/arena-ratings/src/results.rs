@@ -53,6 +53,12 @@ impl Results {
         Results { agents, ..Results::default() }
     }
 
+    /// Adds an agent without games and returns its number.
+    pub fn add_agent(&mut self) -> AgentIndex {
+        self.agents += 1;
+        AgentIndex(self.agents - 1)
+    }
+
     /// Adds the next game: the agents in seat order, each with its rank. Games with the same `pair` share a seed, such
     /// as two games with swapped seats.
     ///

@@ -36,7 +36,7 @@ pub(crate) fn of_game<'a>(record: &Record, game: &'a GameLine) -> (Vec<&'a str>,
 pub const VOID: &str = "void";
 
 /// In a game of two, the agent on `first_seat` comes first.
-pub fn named<'a, A>(
+pub(crate) fn named<'a, A>(
     mut names: Vec<&'a str>,
     result: &MatchResult<A>,
     first_seat: impl FnOnce() -> usize,

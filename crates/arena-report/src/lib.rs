@@ -23,7 +23,7 @@ pub use arena_ratings::bradley_terry::Interval;
 pub use ending::{sequential_test, versus};
 pub use export::{csv, json, markdown, plain};
 pub use exporters::{EXPORTERS, Exporter};
-pub use games::{VOID, finished, line, named};
+pub use games::{VOID, finished, line};
 pub use html::{HTML_POLICY, figure, html, html_document, html_page, html_style, is_report_file, shown};
 pub use pgn::{MovesMissing, PgnError, PgnGame, pgn};
 pub use ratings::{Rating, Ratings, apart, lead_width, listed};

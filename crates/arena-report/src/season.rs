@@ -4,16 +4,17 @@
 use std::collections::BTreeMap;
 
 use arena_ratings::{AgentIndex, PairOutcome, Results, Tally, tallies};
+use arena_tournament::{GameLine, League, LeagueAgent, Membership};
 use serde_json::{Map, Value, json};
 
 use crate::export::plain;
+use crate::games::{finished, named};
 use crate::ratings::{Rating, Ratings};
 use crate::standings::{Disqualifications, Grid, RANK_RANGE};
 use crate::text::number_of;
 
 #[derive(Debug)]
 pub struct Season {
-    pub league: String,
     pub game: String,
     /// The game's options that differ from the defaults.
     pub options: Map<String, Value>,
@@ -21,7 +22,7 @@ pub struct Season {
     /// True if each pairing plays one game for each rotation of the seats, all with one seed.
     pub paired: bool,
     /// The season's number, from 1.
-    pub number: u32,
+    pub number: usize,
     pub is_closed: bool,
     /// The agents; each version of an agent has its own entry.
     pub agents: Vec<SeasonAgent>,
@@ -39,9 +40,68 @@ pub struct SeasonAgent {
     pub version: Option<String>,
     /// The path or URL, as the user typed it.
     pub path: String,
-    /// True if the version is in the league; false if it has left.
-    pub is_present: bool,
+    pub membership: Membership,
     pub disqualifications: Disqualifications,
+}
+
+impl Season {
+    /// Returns the season of a league. Leaves out agents that have left without a game.
+    pub fn of(league: &League) -> Season {
+        let all = league.season().results();
+        let games = tallies(all);
+        let shown: Vec<AgentIndex> = (0..all.agents())
+            .filter(|agent| games[*agent].games > 0 || league.member(*agent).membership != Membership::Gone)
+            .map(AgentIndex)
+            .collect();
+        let mut agents: Vec<SeasonAgent> = shown.iter().map(|agent| agent_of(league.member(agent.0))).collect();
+        for game in league.games() {
+            for (seat, generation) in game.result.seats.iter().zip(&game.generations) {
+                let Some(verdict) = seat.verdict else { continue };
+                let is_seated = |agent: &&mut SeasonAgent| agent.name == seat.agent && agent.generation == *generation;
+                if let Some(agent) = agents.iter_mut().find(is_seated) {
+                    agent.disqualifications.add(verdict, game.number, seat.detail.as_deref());
+                }
+            }
+        }
+        let plan = &league.plan;
+        Season {
+            game: plan.game.clone(),
+            options: plan.options.clone(),
+            seats: plan.seats,
+            paired: plan.paired,
+            number: league.season().number(),
+            is_closed: league.is_closed,
+            agents,
+            results: all.among(&shown),
+        }
+    }
+}
+
+fn agent_of(agent: &LeagueAgent) -> SeasonAgent {
+    SeasonAgent {
+        name: agent.entrant.name.clone(),
+        generation: agent.generation,
+        version: agent.entrant.version.clone(),
+        path: agent.entrant.path.clone(),
+        membership: agent.membership.clone(),
+        disqualifications: Disqualifications::default(),
+    }
+}
+
+/// Formats a game as one line, in the style of chess runners: `Finished game 3 (a vs b): 1-0 {CHECKMATE}`. In a game with
+/// White, the line names White first.
+pub fn line(league: &League, game: &GameLine) -> String {
+    let agents: Vec<SeasonAgent> = league.members().map(agent_of).collect();
+    let labels = labels(&agents);
+    let seats = game.result.names().into_iter().zip(&game.generations);
+    let at = |(name, generation): (&str, &u32)| {
+        agents.iter().position(|agent| agent.name == name && agent.generation == *generation)
+    };
+    let names: Vec<&str> = seats.filter_map(at).map(|agent| labels[agent].as_str()).collect();
+    let plan = &league.plan;
+    let first = || plan.game().map_or(0, |played| played.first_seat(&plan.options, &game.result.seed, plan.seats));
+    let (names, result) = named(names, &game.result, first);
+    finished(game.number, &names, &result, &game.result.outcome)
 }
 
 struct SeasonStandings<'s> {
@@ -115,7 +175,7 @@ fn rate(results: &Results, rated: &[usize]) -> Option<Ratings> {
 }
 
 /// Returns a unique label for each agent: its name, with the version if several agents have the name.
-pub fn labels(agents: &[SeasonAgent]) -> Vec<String> {
+fn labels(agents: &[SeasonAgent]) -> Vec<String> {
     let label = |one: &SeasonAgent| match agents.iter().filter(|other| other.name == one.name).count() {
         1 => one.name.clone(),
         _ => format!("{} {}", one.name, version(agents, one)),
@@ -134,11 +194,11 @@ fn version(agents: &[SeasonAgent], one: &SeasonAgent) -> String {
     }
 }
 
-/// Returns one line with the league, the game and the season.
+/// Returns one line with the game and the season.
 pub fn title(season: &Season) -> String {
     let seats = if season.seats == 2 { String::new() } else { format!(" of {} seats", season.seats) };
     let pairs = if season.paired { "paired games" } else { "single games" };
-    format!("{}: {}, {pairs}{seats}, season {}", season.league, season.game, season.number)
+    format!("{}: league, {pairs}{seats}, season {}", season.game, season.number)
 }
 
 /// Returns the progress: `8 games played, season open`.
@@ -153,7 +213,7 @@ pub fn grid(season: &Season) -> Grid {
     let standings = SeasonStandings::of(season);
     let has_versions = season.agents.iter().any(|agent| agent.version.is_some() || agent.generation > 1);
     let has_disqualifications = season.agents.iter().any(|agent| !agent.disqualifications.verdicts.is_empty());
-    let has_gone = season.agents.iter().any(|agent| !agent.is_present);
+    let has_states = season.agents.iter().any(|agent| agent.membership != Membership::Present);
     let texts = |agent: Option<usize>| -> Vec<String> {
         let cell = |is_there: bool, header: &str, text: &dyn Fn(usize) -> String| {
             is_there.then(|| agent.map_or_else(|| header.to_owned(), text))
@@ -188,7 +248,14 @@ pub fn grid(season: &Season) -> Grid {
             cell(has_disqualifications, "disqualified", &|agent| {
                 season.agents[agent].disqualifications.verdicts.values().sum::<u64>().to_string()
             }),
-            cell(has_gone, "gone", &|agent| if season.agents[agent].is_present { "" } else { "gone" }.to_owned()),
+            cell(has_states, "state", &|agent| {
+                let state = match season.agents[agent].membership {
+                    Membership::Present => "",
+                    Membership::Suspended(_) => "suspended",
+                    Membership::Gone => "gone",
+                };
+                state.to_owned()
+            }),
         ];
         cells.into_iter().flatten().collect()
     };
@@ -245,7 +312,7 @@ pub fn json(season: &Season) -> Value {
             "generation": one.generation,
             "label": standings.labels[agent],
             "agent_path": one.path,
-            "present": one.is_present,
+            "present": one.membership != Membership::Gone,
             "games": tally.games,
             "wins": tally.wins,
             "losses": tally.losses,
@@ -254,6 +321,9 @@ pub fn json(season: &Season) -> Value {
             "share": standings.share(agent),
             "disqualified": disqualified,
         });
+        if let Membership::Suspended(reason) = &one.membership {
+            row["suspended"] = reason.as_str().into();
+        }
         if let Some(Rating { elo, interval, ranks }) = standings.rating(agent) {
             // An unbounded end is null.
             row["elo"] = json!({"rating": elo, "low": interval.low, "high": interval.high});
@@ -272,7 +342,7 @@ pub fn json(season: &Season) -> Value {
         }
     }
     json!({
-        "league": season.league,
+        "format": "league",
         "game": season.game,
         "options": season.options,
         "seats": season.seats,

@@ -70,6 +70,7 @@ fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
                 moves: None,
                 took_ms: 0.0,
             },
+            generations: Vec::new(),
             worker: None,
         };
         record.add(played).unwrap();

@@ -1,25 +1,29 @@
 //! The [`Competition`] trait: the interface through which executors play tournaments and leagues.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use arena_match::{Confinement, Launcher, SeatedAgent};
+use arena_match::{Confinement, Launcher};
 use arena_model::{Adjudication, GameType, MatchResult, StartLimits, TimeControl, TimeLimits};
-use arena_tournament::{Entrant, Pairing};
+use arena_tournament::{Entrant, JournalLine, Pairing, SpreadLine, TournamentPlan, WorkerPart};
 use serde_json::{Map, Value};
 
 use crate::entrants::FilesChanged;
 use crate::executor::RunError;
+use crate::journal::{JournalError, REPLAYS, private_from};
 
-/// A tournament or a league that an executor plays. The competition returns the next pairing and records results. Only
-/// one executor at a time may use it.
+/// A tournament or a league that an executor plays, with its journal. Only one executor at a time may use it.
 pub trait Competition {
-    /// Returns the properties that all matches of the competition have in common. An executor calls this method once,
-    /// before the first [`Competition::next`].
-    ///
-    /// # Errors
-    /// If the competition can't be played.
-    fn terms<E>(&mut self, launcher: Launcher) -> Result<CompetitionTerms, RunError<E>>;
+    fn plan(&self) -> &TournamentPlan;
+
+    /// Returns the folder with the journal.
+    fn folder(&self) -> &Path;
+
+    /// Returns the agents, by number. During a run, the list only grows.
+    fn entrants(&self) -> Vec<&Entrant>;
+
+    /// Begins a run. An executor calls this method once, before the first [`Competition::next`].
+    fn begin(&mut self);
 
     /// Returns the next pairing to play. The pairing is under way until the executor passes it to
     /// [`Competition::record`], [`Competition::give_back`] or [`Competition::exclude`].
@@ -28,11 +32,16 @@ pub trait Competition {
     /// If no pairing can be chosen.
     fn next<E>(&mut self) -> Result<Next, RunError<E>>;
 
-    /// Records a result durably. Returns the number of the match.
+    /// Records a result durably. `worker` is the worker that played the match; `None` for this machine.
     ///
     /// # Errors
     /// If the result can't be written.
-    fn record<E>(&mut self, pairing: &Pairing, result: MatchResult<SeatedAgent>) -> Result<usize, RunError<E>>;
+    fn record<A>(
+        &mut self,
+        pairing: &Pairing,
+        result: MatchResult<A>,
+        worker: Option<WorkerPart>,
+    ) -> Result<(), JournalError>;
 
     /// Takes back a pairing after its match ended without a result, so that it can be played again.
     fn give_back(&mut self, _pairing: &Pairing) {}
@@ -46,11 +55,30 @@ pub trait Competition {
 
     /// Returns true if no match is left to play.
     fn is_complete(&self) -> bool;
+
+    /// Returns the pairing with this number; `None` if the competition has no such pairing.
+    fn pairing(&self, number: usize) -> Option<Pairing>;
+
+    /// Returns true if the match with this number has a result.
+    fn has_result(&self, number: usize) -> bool;
+
+    /// Returns the largest number of jobs for workers that may be on the queue or being played, if all workers together
+    /// can play `slots` matches at once.
+    fn most_open(&self, slots: usize) -> usize;
+
+    /// Returns the first start of execution by workers.
+    fn spread(&self) -> Option<&SpreadLine>;
+
+    /// Appends a line durably.
+    ///
+    /// # Errors
+    /// [`JournalError`] if the line contradicts the journal, or can't be written.
+    fn append(&mut self, line: JournalLine) -> Result<(), JournalError>;
 }
 
 /// The properties that all matches of a competition have in common.
 #[derive(Clone)]
-pub struct CompetitionTerms {
+pub(crate) struct CompetitionTerms {
     pub game: &'static GameType,
     /// The game's options that differ from the defaults.
     pub options: Map<String, Value>,
@@ -72,6 +100,35 @@ pub struct CompetitionTerms {
 }
 
 impl CompetitionTerms {
+    /// Returns the terms of a competition on this machine.
+    ///
+    /// # Errors
+    /// If the competition can't be played.
+    pub(crate) fn of<E>(competition: &impl Competition, launcher: Launcher) -> Result<CompetitionTerms, RunError<E>> {
+        let (plan, folder) = (competition.plan(), competition.folder());
+        let entrants: Vec<Entrant> = competition.entrants().into_iter().cloned().collect();
+        Ok(CompetitionTerms {
+            game: plan.game()?,
+            options: plan.options.clone(),
+            limits: plan.limits,
+            time_control: plan.time_control,
+            start_limits: plan.start_limits,
+            openings: plan.openings.as_ref().map_or(Vec::new(), |openings| openings.positions.clone()),
+            adjudication: plan.adjudication,
+            confinement: Confinement {
+                launcher,
+                mode: plan.sandbox,
+                limits: plan.sandbox_limits,
+                expose: plan.expose.clone(),
+                private: private_from(&entrants, plan, folder)?,
+                public_only: plan.public_only,
+            },
+            entrants,
+            folder: folder.to_owned(),
+            replays: plan.replays.then(|| folder.join(REPLAYS)),
+        })
+    }
+
     /// Returns the options of the game of a pairing, with its opening.
     pub fn options_of(&self, pairing: &Pairing) -> Cow<'_, Map<String, Value>> {
         let meeting = usize::try_from(pairing.meeting.saturating_sub(1)).unwrap_or(0);

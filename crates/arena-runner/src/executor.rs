@@ -5,13 +5,11 @@ use std::path::PathBuf;
 
 use arena_match::{ExposedOutput, MatchError};
 use arena_ratings::bradley_terry::FitError;
-use arena_store::{CommitError, StoreError};
 use arena_tournament::PlanError;
 
 use crate::competition::{Ended, Event};
 use crate::entrants::FilesChanged;
 use crate::journal::JournalError;
-use crate::league::RulesError;
 use crate::nats::NatsError;
 
 /// A component that plays the matches of a competition: on this machine, or by workers.
@@ -33,21 +31,15 @@ pub enum RunError<E> {
     #[error(transparent)]
     Plan(#[from] PlanError),
     #[error(transparent)]
-    Rules(#[from] RulesError),
-    #[error(transparent)]
     Journal(#[from] JournalError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Commit(#[from] CommitError),
     /// Too many agents to rate.
     #[error(transparent)]
     Fit(#[from] FitError),
     #[error("game {number} ended without a result")]
     Match { number: usize, source: MatchError },
-    #[error("no worker can play {name}: {what}")]
+    #[error("no worker can play game {number}: {what}")]
     Unplayable {
-        name: String,
+        number: usize,
         /// The last worker's reason, in one sentence.
         what: String,
     },

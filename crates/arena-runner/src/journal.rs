@@ -7,32 +7,41 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_match::{
-    Agent, Confinement, ExposedOutput, JOURNAL as FILE, Launcher, OutputPath, ReplayError, SeatedAgent, export_pgn,
-    own_apart, private,
-};
+use arena_match::{Agent, ExposedOutput, JOURNAL as FILE, OutputPath, ReplayError, export_pgn, own_apart, private};
 use arena_model::{GameType, MatchResult};
-use arena_tournament::{ChangedLine, GameLine, InvalidLine, JournalLine, Pairing, PlanError, Record, TournamentPlan};
+use arena_tournament::{
+    ChangedLine, Entrant, Format, GameLine, InvalidLine, JournalLine, Pairing, PlanError, Record, SpreadLine,
+    TournamentPlan, WorkerPart,
+};
 
-use crate::competition::{Competition, CompetitionTerms, Next};
+use crate::competition::{Competition, Next};
 use crate::entrants::{EntrantError, FilesChanged, agent_of, fingerprint_of};
 use crate::executor::RunError;
+
+/// The largest number of a tournament's jobs for workers that are on the queue or being played.
+const AHEAD: usize = 256;
 
 /// The name of the folder for replays and logs within a tournament's folder.
 pub const REPLAYS: &str = "replays";
 
-/// An open journal, which this process has locked.
+/// The open journal of a tournament, which this process has locked.
 #[derive(Debug)]
 pub struct Journal {
     record: Record,
+    file: JournalFile,
+    /// The number of the last pairing that [`Competition::next`] has returned.
+    begun: usize,
+}
+
+/// A journal file of any format, which this process has locked.
+#[derive(Debug)]
+pub(crate) struct JournalFile {
     folder: PathBuf,
     file: File,
     /// The length of the file, in bytes.
     length: u64,
     /// The number of complete lines in the file.
     lines: usize,
-    /// The number of the last pairing that [`Competition::next`] has returned.
-    begun: usize,
 }
 
 /// An error for a journal that can't be used. The text is shown to the user.
@@ -69,30 +78,8 @@ impl Journal {
     pub fn create(folder: &Path, mut plan: TournamentPlan) -> Result<Journal, JournalError> {
         plan.note_texts();
         let record = Record::new(plan)?;
-        let path = folder.join(FILE);
-        let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
-        fs::create_dir_all(folder).map_err(|source| JournalError::Write { path: folder.to_owned(), source })?;
-        // Some shared file systems can't lock a folder. There, two programs must not create the same journal at once.
-        let creating = File::open(folder).map_err(cannot)?;
-        if matches!(creating.try_lock(), Err(TryLockError::WouldBlock)) {
-            return Err(JournalError::Locked(folder.to_owned()));
-        }
-        if path.exists() {
-            let is_running = matches!(Journal::try_lock(folder), Ok(None));
-            let refuse = if is_running { JournalError::Locked } else { JournalError::Exists };
-            return Err(refuse(folder.to_owned()));
-        }
-        let mut first = serde_json::to_vec(&record.plan).map_err(|error| cannot(error.into()))?;
-        first.push(b'\n');
-        // The plan is written to a draft and renamed, so that a journal never has a partial plan.
-        let draft = folder.join(format!("{FILE}.new"));
-        // In append mode, a write after the removal of an incomplete line starts at the new end of the file.
-        let _ = fs::remove_file(&draft);
-        let mut file = OpenOptions::new().append(true).create_new(true).open(&draft).map_err(cannot)?;
-        lock(&file, folder)?;
-        file.write_all(&first).and_then(|()| file.sync_all()).map_err(cannot)?;
-        fs::rename(&draft, &path).and_then(|()| creating.sync_all()).map_err(cannot)?;
-        Ok(Journal { record, folder: folder.to_owned(), file, length: first.len() as u64, lines: 1, begun: 0 })
+        let file = JournalFile::create(folder, &record.plan)?;
+        Ok(Journal { record, file, begun: 0 })
     }
 
     /// Opens the journal in a folder to resume the tournament. Removes an incomplete last line; [`Record::cut_off`] is
@@ -102,21 +89,13 @@ impl Journal {
     /// [`JournalError`] if there is no journal, another process has locked it, or it is invalid. Also if games are left
     /// and the journal's version of the rules, or its texts, aren't this program's.
     pub fn open(folder: &Path) -> Result<Journal, JournalError> {
-        let path = folder.join(FILE);
-        if !path.exists() {
-            return Err(JournalError::Absent(folder.to_owned()));
-        }
-        let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
-        let file = OpenOptions::new().append(true).open(&path).map_err(cannot)?;
-        lock(&file, folder)?;
-        let Content { record, length, lines } = read(&path)?;
+        let mut file = JournalFile::open(folder)?;
+        let record = read(folder, Record::read)?;
         if !record.schedule.is_complete() {
             record.plan.check_rules()?;
         }
-        if record.cut_off > 0 {
-            file.set_len(length).and_then(|()| file.sync_all()).map_err(cannot)?;
-        }
-        Ok(Journal { record, folder: folder.to_owned(), file, length, lines, begun: 0 })
+        file.cut(record.cut_off)?;
+        Ok(Journal { record, file, begun: 0 })
     }
 
     /// Locks the journal in a folder without reading it, until the file is closed. Returns `None` if another process has
@@ -146,11 +125,7 @@ impl Journal {
     /// # Errors
     /// [`JournalError`] if there is no journal, or the journal is invalid.
     pub fn load_record(folder: &Path) -> Result<Record, JournalError> {
-        let path = folder.join(FILE);
-        if !path.exists() {
-            return Err(JournalError::Absent(folder.to_owned()));
-        }
-        read(&path).map(|content| content.record)
+        read(folder, Record::read)
     }
 
     pub fn record(&self) -> &Record {
@@ -179,7 +154,7 @@ impl Journal {
     }
 
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.file.folder()
     }
 
     /// Returns the agents with changed files, and the new fingerprints.
@@ -189,7 +164,7 @@ impl Journal {
     pub fn changed(&self) -> Result<Vec<ChangedLine>, EntrantError> {
         let mut changed = Vec::new();
         for agent in &self.record.plan.agents {
-            let sha256 = fingerprint_of(agent, &self.folder)?;
+            let sha256 = fingerprint_of(agent, self.folder())?;
             if sha256 != agent.sha256 {
                 changed.push(ChangedLine { agent: agent.name.clone(), sha256 });
             }
@@ -203,14 +178,78 @@ impl Journal {
     /// [`JournalError`] if the line contradicts the journal, or can't be written. After an error, the journal is
     /// unchanged.
     pub fn append(&mut self, line: JournalLine) -> Result<(), JournalError> {
-        let (path, number) = (self.folder.join(FILE), self.lines + 1);
-        let wrong = |what: String| JournalError::Line { path: path.clone(), line: number, what };
-        self.record.check_line(&line).map_err(wrong)?;
-        self.write(&line)?;
-        self.record.take(line).map_err(wrong)
+        self.record.check_line(&line).map_err(|what| self.file.contradiction(what))?;
+        self.file.write(&line)?;
+        self.record.take(line).map_err(|what| self.file.contradiction(what))
+    }
+}
+
+impl JournalFile {
+    /// Creates the journal of a plan in a folder, and the folder if it doesn't exist.
+    pub(crate) fn create(folder: &Path, plan: &TournamentPlan) -> Result<JournalFile, JournalError> {
+        let path = folder.join(FILE);
+        let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
+        fs::create_dir_all(folder).map_err(|source| JournalError::Write { path: folder.to_owned(), source })?;
+        // Some shared file systems can't lock a folder. There, two programs must not create the same journal at once.
+        let creating = File::open(folder).map_err(cannot)?;
+        if matches!(creating.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Err(JournalError::Locked(folder.to_owned()));
+        }
+        if path.exists() {
+            let is_running = matches!(Journal::try_lock(folder), Ok(None));
+            let refuse = if is_running { JournalError::Locked } else { JournalError::Exists };
+            return Err(refuse(folder.to_owned()));
+        }
+        let mut first = serde_json::to_vec(plan).map_err(|error| cannot(error.into()))?;
+        first.push(b'\n');
+        // The plan is written to a draft and renamed, so that a journal never has a partial plan.
+        let draft = folder.join(format!("{FILE}.new"));
+        // In append mode, a write after the removal of an incomplete line starts at the new end of the file.
+        let _ = fs::remove_file(&draft);
+        let mut file = OpenOptions::new().append(true).create_new(true).open(&draft).map_err(cannot)?;
+        lock(&file, folder)?;
+        file.write_all(&first).and_then(|()| file.sync_all()).map_err(cannot)?;
+        fs::rename(&draft, &path).and_then(|()| creating.sync_all()).map_err(cannot)?;
+        Ok(JournalFile { folder: folder.to_owned(), file, length: first.len() as u64, lines: 1 })
     }
 
-    fn write(&mut self, line: &JournalLine) -> Result<(), JournalError> {
+    /// Opens and locks the journal in a folder. The caller reads it, and then removes an incomplete last line by
+    /// [`JournalFile::cut`].
+    pub(crate) fn open(folder: &Path) -> Result<JournalFile, JournalError> {
+        let path = folder.join(FILE);
+        if !path.exists() {
+            return Err(JournalError::Absent(folder.to_owned()));
+        }
+        let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
+        let file = OpenOptions::new().append(true).open(&path).map_err(cannot)?;
+        lock(&file, folder)?;
+        let text = fs::read(&path).map_err(|source| JournalError::Read { path: path.clone(), source })?;
+        let lines = text.iter().filter(|byte| **byte == b'\n').count();
+        Ok(JournalFile { folder: folder.to_owned(), file, length: text.len() as u64, lines })
+    }
+
+    /// Removes the incomplete last line of this length, in bytes.
+    pub(crate) fn cut(&mut self, bytes: usize) -> Result<(), JournalError> {
+        if bytes > 0 {
+            self.length -= bytes as u64;
+            let path = self.folder.join(FILE);
+            let cut = self.file.set_len(self.length).and_then(|()| self.file.sync_all());
+            cut.map_err(|source| JournalError::Write { path, source })?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the error for a line that contradicts the journal.
+    pub(crate) fn contradiction(&self, what: String) -> JournalError {
+        JournalError::Line { path: self.folder.join(FILE), line: self.lines + 1, what }
+    }
+
+    /// Appends a line durably. After an error, the file is unchanged.
+    pub(crate) fn write(&mut self, line: &JournalLine) -> Result<(), JournalError> {
         let path = self.folder.join(FILE);
         let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
         let mut bytes = serde_json::to_vec(line).map_err(|error| cannot(error.into()))?;
@@ -230,49 +269,42 @@ impl Journal {
     }
 }
 
-struct Content {
-    record: Record,
-    /// The total length of the complete lines, in bytes.
-    length: u64,
-    lines: usize,
+/// Reads the journal in a folder.
+pub(crate) fn read<R>(folder: &Path, parse: impl FnOnce(&[u8]) -> Result<R, InvalidLine>) -> Result<R, JournalError> {
+    let path = folder.join(FILE);
+    let text = match fs::read(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(JournalError::Absent(folder.to_owned()));
+        }
+        Err(source) => return Err(JournalError::Read { path, source }),
+    };
+    parse(&text).map_err(|InvalidLine { line, what }| JournalError::Line { path, line, what })
 }
 
-fn read(path: &Path) -> Result<Content, JournalError> {
-    let text = fs::read(path).map_err(|source| JournalError::Read { path: path.to_owned(), source })?;
-    let record = Record::read(&text).map_err(|InvalidLine { line, what }| JournalError::Line {
-        path: path.to_owned(),
-        line,
-        what,
-    })?;
-    let whole = &text[..text.len() - record.cut_off];
-    let (length, lines) = (whole.len() as u64, whole.iter().filter(|byte| **byte == b'\n').count());
-    Ok(Content { record, length, lines })
+/// Returns the format of the tournament in a folder.
+///
+/// # Errors
+/// [`JournalError`] if there is no journal, or its plan can't be read.
+pub fn format_of(folder: &Path) -> Result<Format, JournalError> {
+    read(folder, TournamentPlan::read).map(|plan| plan.format)
 }
 
 impl Competition for Journal {
-    fn terms<E>(&mut self, launcher: Launcher) -> Result<CompetitionTerms, RunError<E>> {
+    fn plan(&self) -> &TournamentPlan {
+        &self.record.plan
+    }
+
+    fn folder(&self) -> &Path {
+        Journal::folder(self)
+    }
+
+    fn entrants(&self) -> Vec<&Entrant> {
+        self.record.plan.agents.iter().collect()
+    }
+
+    fn begin(&mut self) {
         self.begun = 0;
-        let plan = &self.record.plan;
-        Ok(CompetitionTerms {
-            game: plan.game()?,
-            options: plan.options.clone(),
-            limits: plan.limits,
-            time_control: plan.time_control,
-            start_limits: plan.start_limits,
-            openings: plan.openings.as_ref().map_or(Vec::new(), |openings| openings.positions.clone()),
-            adjudication: plan.adjudication,
-            entrants: plan.agents.clone(),
-            confinement: Confinement {
-                launcher,
-                mode: plan.sandbox,
-                limits: plan.sandbox_limits,
-                expose: plan.expose.clone(),
-                private: private_paths(plan, &self.folder)?,
-                public_only: plan.public_only,
-            },
-            folder: self.folder.clone(),
-            replays: plan.replays.then(|| self.folder.join(REPLAYS)),
-        })
     }
 
     fn next<E>(&mut self) -> Result<Next, RunError<E>> {
@@ -288,11 +320,15 @@ impl Competition for Journal {
         Ok(next.map_or(Next::Wait, Next::Play))
     }
 
-    fn record<E>(&mut self, pairing: &Pairing, result: MatchResult<SeatedAgent>) -> Result<usize, RunError<E>> {
+    fn record<A>(
+        &mut self,
+        pairing: &Pairing,
+        result: MatchResult<A>,
+        worker: Option<WorkerPart>,
+    ) -> Result<(), JournalError> {
         let result = result.with_agents(|seat, _| self.record.name(pairing.agents[seat]).to_owned());
-        let line = GameLine { number: pairing.number, round: pairing.round, result, worker: None };
-        self.append(JournalLine::Game(Box::new(line)))?;
-        Ok(pairing.number)
+        let line = GameLine { number: pairing.number, round: pairing.round, result, generations: Vec::new(), worker };
+        self.append(JournalLine::Game(Box::new(line)))
     }
 
     fn exclude(&mut self, _pairing: &Pairing, agents: Vec<usize>) -> Result<Vec<usize>, FilesChanged> {
@@ -302,6 +338,26 @@ impl Competition for Journal {
     fn is_complete(&self) -> bool {
         self.record.schedule.is_complete()
     }
+
+    fn pairing(&self, number: usize) -> Option<Pairing> {
+        self.record.schedule.pairing(number).cloned()
+    }
+
+    fn has_result(&self, number: usize) -> bool {
+        self.record.game(number).is_some()
+    }
+
+    fn most_open(&self, _slots: usize) -> usize {
+        AHEAD
+    }
+
+    fn spread(&self) -> Option<&SpreadLine> {
+        self.record.spread.as_ref()
+    }
+
+    fn append(&mut self, line: JournalLine) -> Result<(), JournalError> {
+        Journal::append(self, line)
+    }
 }
 
 /// Returns the paths that the sandbox hides from the agents of a tournament: the tournament's folder, and files of the
@@ -310,7 +366,16 @@ impl Competition for Journal {
 /// # Errors
 /// [`ExposedOutput`] if the folder can't be hidden from an agent.
 pub fn private_paths(plan: &TournamentPlan, folder: &Path) -> Result<Vec<PathBuf>, ExposedOutput> {
-    let agents: Vec<Agent> = plan.agents.iter().map(agent_of).collect();
+    private_from(&plan.agents, plan, folder)
+}
+
+/// Returns [`private_paths`] for these agents instead of the plan's.
+pub(crate) fn private_from(
+    entrants: &[Entrant],
+    plan: &TournamentPlan,
+    folder: &Path,
+) -> Result<Vec<PathBuf>, ExposedOutput> {
+    let agents: Vec<Agent> = entrants.iter().map(agent_of).collect();
     let replays = folder.join(REPLAYS);
     private(&agents, &plan.expose, plan.sandbox, &[OutputPath::Folder(folder), OutputPath::Folder(&replays)])
 }
@@ -359,7 +424,7 @@ fn lock(file: &File, folder: &Path) -> Result<(), JournalError> {
 #[cfg(test)]
 mod tests {
     use arena_model::{Dialect, Seed};
-    use arena_tournament::{AgentAddress, Entrant, Format, Shape};
+    use arena_tournament::{AgentAddress, Shape};
 
     use super::*;
 
@@ -406,7 +471,10 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replace(&texts, &"0".repeat(64))).unwrap();
         let refused = Journal::open(folder.path()).unwrap_err();
-        assert!(matches!(&refused, JournalError::Plan(PlanError::OtherTexts(game)) if game == "psi"), "{refused}");
+        assert!(
+            matches!(&refused, JournalError::Plan(PlanError::OtherTexts { game, .. }) if game == "psi"),
+            "{refused}"
+        );
         assert_eq!(Journal::load_record(folder.path()).unwrap().plan.texts, Some("0".repeat(64)));
         // A journal from before the introduction of this field lacks it.
         fs::write(&path, text.replace(&format!("\"texts\":\"{texts}\","), "")).unwrap();
@@ -428,8 +496,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::create(folder.path(), plan("snake")).unwrap();
         // Simulates a partial write to a full disk, and the removal of the partial line.
-        journal.file.write_all(b"{\"half").unwrap();
-        journal.file.set_len(journal.length).unwrap();
+        journal.file.file.write_all(b"{\"half").unwrap();
+        journal.file.file.set_len(journal.file.length).unwrap();
         journal.append(changed("b")).unwrap();
         drop(journal);
         let record = Journal::load_record(folder.path()).unwrap();

@@ -7,12 +7,13 @@ mod competition;
 mod entrants;
 mod executor;
 mod journal;
-pub mod league;
+mod league;
 mod local;
 pub mod nats;
 
-pub use competition::{Competition, CompetitionTerms, Ended, Event, Next};
+pub use competition::{Competition, Ended, Event, Next};
 pub use entrants::{EntrantError, FilesChanged, agent_of, enter};
 pub use executor::{Executor, RunError, causes};
-pub use journal::{Journal, JournalError, REPLAYS, check_folder, private_paths, read_pgn};
+pub use journal::{Journal, JournalError, REPLAYS, check_folder, format_of, private_paths, read_pgn};
+pub use league::{Change, Joined, LeagueFolder, Until};
 pub use local::LocalExecutor;

@@ -82,7 +82,8 @@ impl<C: Competition + Send> Executor<C> for LocalExecutor<'_> {
         competition: &mut C,
         on_event: impl FnMut(&C, Event) -> Result<(), E> + Send,
     ) -> Result<Ended, RunError<E>> {
-        let terms = competition.terms(self.launcher.clone())?;
+        let terms = CompetitionTerms::of(competition, self.launcher.clone())?;
+        competition.begin();
         if let Some(path) = &terms.replays {
             fs::create_dir_all(path).map_err(|source| RunError::Write { path: path.clone(), source })?;
         }
@@ -210,7 +211,8 @@ where
     fn take(&mut self, pairing: &Pairing, played: Result<PlayedMatch, Missing<E>>) {
         let events = match played {
             Ok(played_match) => {
-                self.competition.record(pairing, played_match.result).map(|number| vec![Event::Played(number)])
+                let recorded = self.competition.record(pairing, played_match.result, None);
+                recorded.map(|()| vec![Event::Played(pairing.number)]).map_err(RunError::from)
             }
             Err(Missing::Changed(agents)) => match self.competition.exclude(pairing, agents) {
                 Ok(excluded) => Ok(excluded.into_iter().map(Event::Changed).collect()),

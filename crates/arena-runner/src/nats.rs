@@ -9,7 +9,6 @@
 mod agents;
 mod audit;
 mod cache;
-pub(crate) mod competition;
 mod connect;
 mod dispatcher;
 mod executor;

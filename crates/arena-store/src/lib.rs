@@ -1,4 +1,4 @@
-//! The store of sessions, messages, users and leagues, in the model's types.
+//! The store of sessions, messages, and users, in the model's types.
 //!
 //! A [`Commit`] contains all changes of one transition. It is stored as a whole or not at all, and [`Store::commit`]
 //! returns only when the commit would survive a power failure. Concurrent commits of several sessions share one fsync.
@@ -20,7 +20,6 @@ mod export;
 mod hiding;
 mod import;
 mod job;
-mod leagues;
 mod log;
 mod mirror;
 mod nodes;
@@ -50,10 +49,6 @@ pub use copy::{CopiedRows, CopyError, StorePlace, copy_store};
 pub use deletion::{DeletionOutcome, UserDeletion};
 pub use export::EndingNo;
 pub use import::{ImportOutcome, ImportedSession};
-pub use leagues::{
-    League, LeagueAgent, LeagueAgentNo, LeagueGame, LeagueNo, LeagueRules, LeagueSeason, Leagues, NewLeague,
-    NewLeagueAgent,
-};
 pub use log::{CreatedSession, EndedSession, LogCursor, NewLeaf, RemovedSession, StoredLeaf};
 pub use nodes::{NodeTerms, Nodes};
 pub use postgres::{Changes, DatabaseUrl, DatabaseUrlError, PostgresStore};

@@ -5,7 +5,6 @@ mod checkpoints;
 mod mark;
 mod writer;
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io::Write;
@@ -237,25 +236,6 @@ impl SqliteStore {
 }
 
 impl SqliteReaders {
-    /// Opens the store in a folder for reading, even while another process has it open and writes. Returns `None` if
-    /// there is no store, or if it has the schema of an older program.
-    ///
-    /// # Errors
-    /// If the store can't be read, or a newer program created it.
-    pub(crate) fn beside_others(folder: &Path) -> Result<Option<SqliteReaders>, StoreError> {
-        let file = folder.join(FILE);
-        if !file.exists() {
-            return Ok(None);
-        }
-        let readers = SqliteReaders(Arc::new(Pool { idle: Mutex::new(Vec::new()), file }));
-        let (found, known) = (readers.read(read_version)?, tables::SQLITE.len() as i64);
-        match found.cmp(&known) {
-            Ordering::Less => Ok(None),
-            Ordering::Equal => Ok(Some(readers)),
-            Ordering::Greater => Err(StoreError::Newer { found, known }),
-        }
-    }
-
     /// Runs a read on a connection of its own. Most reads are short (an index lookup and a page) and run on the
     /// calling thread; long reads belong on a thread for blocking work.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {

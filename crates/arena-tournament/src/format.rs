@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::schedule::{Scheduler, adaptive, fixed, knockout, swiss};
+use crate::schedule::{Scheduler, adaptive, fixed, knockout, league, swiss};
 use crate::shape::{Shape, ShapeError};
 
 pub struct FormatInfo {
@@ -27,8 +27,9 @@ pub struct FormatInfo {
     pub(crate) meetings: fn(&Shape) -> Option<u64>,
     /// The checks of the shape that apply to this format only.
     pub(crate) check: fn(&Shape) -> Result<(), ShapeError>,
-    /// The constructor of the scheduler. Its second argument is the agents in the random order of the draw.
-    pub(crate) start: fn(&Shape, Vec<usize>) -> Box<dyn Scheduler>,
+    /// The constructor of the scheduler. Its second argument is the agents in the random order of the draw. `None` for
+    /// an open-ended format, which has a [`crate::League`] instead of a schedule.
+    pub(crate) start: Option<fn(&Shape, Vec<usize>) -> Box<dyn Scheduler>>,
 }
 
 macro_rules! formats {
@@ -65,6 +66,8 @@ formats! {
     Knockout = knockout::KNOCKOUT,
     /// Each pairing is the one that is expected to narrow the widest rating interval most.
     Adaptive = adaptive::ADAPTIVE,
+    /// Open-ended: agents join and leave, and the agent with the most uncertain rating plays next.
+    League = league::LEAGUE,
 }
 
 impl Format {
@@ -75,6 +78,11 @@ impl Format {
 
     pub fn find(name: &str) -> Option<Format> {
         Format::ALL.iter().copied().find(|format| format.name() == name)
+    }
+
+    /// Returns true if the format has no last game, and agents may join and leave.
+    pub fn is_open_ended(self) -> bool {
+        self.info().start.is_none()
     }
 
     pub fn usual_rounds(self, agents: usize) -> usize {

@@ -4,6 +4,8 @@
 use arena_model::{MatchOutcome, MatchResult, Moves, Score, SeatResult, Seed, Verdict};
 use serde::{Deserialize, Serialize};
 
+use crate::plan::Entrant;
+
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum JournalLine {
@@ -16,6 +18,14 @@ pub enum JournalLine {
     Checked(CheckedLine),
     /// The quarantine of a worker, in journals of earlier programs. Matches that only this worker has played don't count.
     Quarantined(QuarantinedLine),
+    /// An agent that joins a league or returns to it. A version of the same name that is in the league leaves.
+    Added(Box<Entrant>),
+    /// An agent that leaves a league. Its results stay.
+    Removed(RemovedLine),
+    /// An agent of a league that doesn't play until it is added again.
+    Suspended(SuspendedLine),
+    /// The end of a league's season, and the rules of the next one.
+    SeasonClosed(SeasonClosedLine),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +37,8 @@ pub struct GameLine {
     pub round: usize,
     /// The result, with the agents' names in the tournament. Only the times in the result depend on the clock.
     pub result: MatchResult,
+    /// The numbers of the agents' versions, by seat; empty in a tournament with an end, whose agents have one version.
+    pub generations: Vec<u32>,
     /// The worker that played the match; `None` for a match on the runner's machine.
     pub worker: Option<WorkerPart>,
 }
@@ -38,6 +50,8 @@ pub(crate) struct Columns {
     pub fixture: usize,
     pub round: usize,
     pub agents: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    generations: Vec<u32>,
     ranks: Vec<usize>,
     scores: Vec<f64>,
     verdicts: Vec<Option<Verdict>>,
@@ -111,12 +125,12 @@ impl TryFrom<Columns> for GameLine {
         });
         let (seats, outcome, epochs) = (seats.collect(), columns.outcome, columns.epochs);
         let result = MatchResult { seats, outcome, seed, epochs, moves, took_ms };
-        Ok(GameLine { number, round, result, worker: columns.worker })
+        Ok(GameLine { number, round, result, generations: columns.generations, worker: columns.worker })
     }
 }
 
 impl From<GameLine> for Columns {
-    fn from(GameLine { number, round, result, worker }: GameLine) -> Columns {
+    fn from(GameLine { number, round, result, generations, worker }: GameLine) -> Columns {
         fn list<T>(seats: &[SeatResult], part: impl FnMut(&SeatResult) -> T) -> Vec<T> {
             seats.iter().map(part).collect()
         }
@@ -127,6 +141,7 @@ impl From<GameLine> for Columns {
             fixture: number,
             round,
             agents: list(seats, |seat| seat.agent.clone()),
+            generations,
             ranks: result.ranks(),
             scores: result.scores(),
             verdicts: list(seats, |seat| seat.verdict),
@@ -202,4 +217,28 @@ pub struct ChangedLine {
     pub agent: String,
     /// The SHA-256 of the agent's files in the matches after this line.
     pub sha256: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemovedLine {
+    pub agent: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SuspendedLine {
+    pub agent: String,
+    /// The reason, in one sentence.
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeasonClosedLine {
+    /// The version of the game's rules in the next season.
+    pub rules_version: u32,
+    /// The hash of the challenge's texts in the next season; see [`crate::TournamentPlan::texts`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub texts: Option<String>,
 }

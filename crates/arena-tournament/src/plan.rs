@@ -178,21 +178,24 @@ pub enum PlanError {
     #[error("the seed isn't 64 hexadecimal digits")]
     Seed,
     #[error(
-        "the tournament was started with version {version} of the rules of {game}, but this program has version {found}, whose games aren't \
-         comparable; see `arena tournament standings` for its results, or start a new tournament"
+        "the {what} was started with version {version} of the rules of {game}, but this program has version {found}, whose games aren't \
+         comparable; see `arena tournament standings` for its results, or {instead}"
     )]
     OtherRules {
+        what: &'static str,
         game: String,
         /// The version with which the tournament was started.
         version: u32,
         /// The version of the rules in this program.
         found: u32,
+        /// The way to games by this program's rules.
+        instead: &'static str,
     },
     #[error(
-        "the tournament was started with another prompt or other methods of {0} than this program's, so its games aren't comparable; see \
-         `arena tournament standings` for its results, or start a new tournament"
+        "the {what} was started with another prompt or other methods of {game} than this program's, so its games aren't comparable; see \
+         `arena tournament standings` for its results, or {instead}"
     )]
-    OtherTexts(String),
+    OtherTexts { what: &'static str, game: String, instead: &'static str },
     #[error("openings and adjudication are for chess, not for {0}")]
     NotChess(String),
     #[error("the journal has version {0}, but this program reads version {VERSION}")]
@@ -247,7 +250,7 @@ impl TournamentPlan {
             Err(error) => return Err(error),
         };
         // For fewer than two agents, `Shape::check` has a clearer error than `check_seats`.
-        if let Some(game) = game.filter(|_| self.agents.len() >= 2) {
+        if let Some(game) = game.filter(|_| self.agents.len() >= 2 || self.format.is_open_ended()) {
             check_seats(game, self.seats)?;
         }
         if (self.adjudication.is_some() || self.openings.is_some()) && self.game != "chess" {
@@ -268,7 +271,7 @@ impl TournamentPlan {
     }
 
     /// Returns the hash of the challenge's texts in this program. See [`TournamentPlan::texts`].
-    fn find_texts(&self) -> Option<String> {
+    pub fn find_texts(&self) -> Option<String> {
         let game = self.game().ok().filter(|_| self.script.is_none())?;
         game.texts_sha256(&self.options, self.seats)
     }
@@ -279,14 +282,20 @@ impl TournamentPlan {
     /// # Errors
     /// [`PlanError::OtherRules`] if the version differs, [`PlanError::OtherTexts`] if the texts differ.
     pub fn check_rules(&self) -> Result<(), PlanError> {
+        let (what, instead) = match self.format.is_open_ended() {
+            true => ("season", "close the season with `arena tournament season`"),
+            false => ("tournament", "start a new tournament"),
+        };
         match self.game() {
             Ok(game) if game.rules_version != self.rules_version => Err(PlanError::OtherRules {
+                what,
                 game: self.game.clone(),
                 version: self.rules_version,
                 found: game.rules_version,
+                instead,
             }),
             Ok(_) if self.texts.is_some() && self.texts != self.find_texts() => {
-                Err(PlanError::OtherTexts(self.game.clone()))
+                Err(PlanError::OtherTexts { what, game: self.game.clone(), instead })
             }
             _ => Ok(()),
         }
@@ -327,21 +336,6 @@ impl TournamentPlan {
             seed: Seed::from_revealed(&self.seed).ok_or(PlanError::Seed)?,
         })
     }
-}
-
-/// Finds a built-in game, and checks that it supports the number of seats and the options.
-///
-/// # Errors
-/// [`PlanError`] if no game has this name, or the game doesn't support the number of seats or the options.
-pub fn check_game(name: &str, seats: usize, options: &Map<String, Value>) -> Result<&'static GameType, PlanError> {
-    let game = find_game(name)?;
-    check_seats(game, seats)?;
-    check_options(game, seats, options)?;
-    Ok(game)
-}
-
-fn find_game(name: &str) -> Result<&'static GameType, PlanError> {
-    arena_games::game(name).ok_or_else(|| PlanError::Game(name.to_owned()))
 }
 
 fn check_seats(game: &GameType, seats: usize) -> Result<(), PlanError> {

@@ -54,14 +54,8 @@ impl Record {
     }
 
     pub fn read(text: &[u8]) -> Result<Record, InvalidLine> {
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let mut lines = (1..).zip(text[..whole].split_inclusive(|byte| *byte == b'\n'));
+        let Lines { plan, lines, cut_off } = lines_of(text)?;
         let wrong = |line: usize, what: String| InvalidLine { line, what };
-        let Some((_, first)) = lines.next() else {
-            return Err(wrong(1, "the plan is missing".to_owned()));
-        };
-        let plan: TournamentPlan = serde_json::from_slice(first)
-            .map_err(|error| wrong(1, format!("the line isn't the plan of a tournament: {}", without_place(&error))))?;
         let mut record = Record::new(plan).map_err(|error| wrong(1, error.to_string()))?;
         let quarantined: Vec<(usize, QuarantinedLine)> =
             lines.clone().filter_map(|(number, line)| Some((number, quarantine_in(line)?))).collect();
@@ -79,7 +73,7 @@ impl Record {
             }
             record.take(line).map_err(|what| wrong(number, what))?;
         }
-        record.cut_off = text.len() - whole;
+        record.cut_off = cut_off;
         Ok(record)
     }
 
@@ -91,6 +85,12 @@ impl Record {
             JournalLine::Changed(changed) => self.find_agent(&changed.agent).map(drop),
             JournalLine::Spread(_) | JournalLine::Quarantined(_) => Ok(()),
             JournalLine::Checked(checked) => self.check_played(checked),
+            JournalLine::Added(_)
+            | JournalLine::Removed(_)
+            | JournalLine::Suspended(_)
+            | JournalLine::SeasonClosed(_) => {
+                Err("agents join and leave, and seasons end, only in a league".to_owned())
+            }
         }
     }
 
@@ -108,6 +108,7 @@ impl Record {
                 self.quarantined.push(quarantined);
                 Ok(())
             }
+            line => self.check_line(&line),
         }
     }
 
@@ -226,6 +227,35 @@ impl Record {
     }
 }
 
+impl TournamentPlan {
+    /// Reads the plan in a journal without the later lines. Doesn't check it.
+    ///
+    /// # Errors
+    /// [`InvalidLine`] if the first line isn't a plan.
+    pub fn read(journal: &[u8]) -> Result<TournamentPlan, InvalidLine> {
+        lines_of(journal).map(|lines| lines.plan)
+    }
+}
+
+/// The complete lines of a journal.
+pub(crate) struct Lines<'t, I: Iterator<Item = (usize, &'t [u8])>> {
+    pub plan: TournamentPlan,
+    /// The lines after the plan, with their numbers from 2.
+    pub lines: I,
+    /// The number of bytes in the incomplete last line.
+    pub cut_off: usize,
+}
+
+pub(crate) fn lines_of(text: &[u8]) -> Result<Lines<'_, impl Iterator<Item = (usize, &[u8])> + Clone>, InvalidLine> {
+    let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let mut lines = (1..).zip(text[..whole].split_inclusive(|byte| *byte == b'\n'));
+    let wrong = |what: String| InvalidLine { line: 1, what };
+    let (_, first) = lines.next().ok_or_else(|| wrong("the plan is missing".to_owned()))?;
+    let plan = serde_json::from_slice(first)
+        .map_err(|error| wrong(format!("the line isn't the plan of a tournament: {}", without_place(&error))))?;
+    Ok(Lines { plan, lines, cut_off: text.len() - whole })
+}
+
 /// Returns the quarantine in a line of an earlier program's journal; `None` for other lines.
 fn quarantine_in(line: &[u8]) -> Option<QuarantinedLine> {
     if !line.starts_with(br#"{"type":"quarantined""#) {
@@ -239,7 +269,7 @@ fn quarantine_in(line: &[u8]) -> Option<QuarantinedLine> {
 
 /// Returns the error's text without its position. Each journal line is parsed separately, so the position always says
 /// `line 1`.
-fn without_place(error: &serde_json::Error) -> String {
+pub(crate) fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {
         Some(at) => text[..at].to_owned(),

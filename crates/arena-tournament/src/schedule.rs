@@ -8,6 +8,7 @@
 pub(crate) mod adaptive;
 pub(crate) mod fixed;
 pub(crate) mod knockout;
+pub(crate) mod league;
 mod sequential_test;
 pub(crate) mod swiss;
 
@@ -24,8 +25,7 @@ pub use sequential_test::SequentialTest;
 /// A scheduled game: its agents, their seats and its seed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pairing {
-    /// The game's number, from 1, in the order of play. In a league, the place among the games of all meetings; users
-    /// see the number that the store assigns when a game ends.
+    /// The game's number, from 1, in the order of play. In a league, the place among the games of all meetings.
     pub number: usize,
     /// The round, from 1. In a league, the number of the season.
     pub round: usize,
@@ -130,9 +130,10 @@ impl Schedule {
     /// Creates a schedule without results.
     ///
     /// # Errors
-    /// [`ShapeError`] if the shape is invalid.
+    /// [`ShapeError`] if the shape is invalid, or open-ended.
     pub fn new(shape: Shape) -> Result<Schedule, ShapeError> {
         shape.check()?;
+        let start = shape.format.info().start.ok_or(ShapeError::OpenEnded)?;
         let order = draw(&shape);
         let scheduled = Scheduled {
             seed: shape.seed.clone(),
@@ -145,7 +146,7 @@ impl Schedule {
             by_lot: Vec::new(),
             unsure: (0..shape.agents).collect(),
         };
-        let scheduler = (shape.format.info().start)(&shape, order);
+        let scheduler = start(&shape, order);
         let sequential_test = match shape.stop {
             Some(Stop::Sprt(sprt)) => Some(SequentialTest::new(sprt, shape.paired)),
             Some(Stop::Margin(_)) | None => None,
@@ -325,10 +326,7 @@ impl Schedule {
         let unknown = RecordError::Unknown { number, count };
         let index = number.checked_sub(1).filter(|index| *index < count).ok_or(unknown)?;
         let seats = self.scheduled.pairings[index].agents.len();
-        let are_ranks = |ranks: &[usize]| {
-            ranks.len() == seats && ranks.iter().all(|rank| (1..=seats).contains(rank)) && ranks.contains(&1)
-        };
-        if let Some(ranks) = ranks.filter(|&ranks| !are_ranks(ranks)) {
+        if let Some(ranks) = ranks.filter(|&ranks| !are_ranks(ranks, seats)) {
             return Err(RecordError::Ranks { number, seats, ranks: ranks.to_vec() });
         }
         match self.results[index] {
@@ -395,6 +393,10 @@ impl Scheduled {
         }
         first..self.pairings.len()
     }
+}
+
+fn are_ranks(ranks: &[usize], seats: usize) -> bool {
+    ranks.len() == seats && ranks.iter().all(|rank| (1..=seats).contains(rank)) && ranks.contains(&1)
 }
 
 /// Draws the initial order of the agents: a random permutation that depends on the seed.

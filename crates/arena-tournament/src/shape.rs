@@ -17,7 +17,7 @@ pub struct Shape {
     pub format: Format,
     pub agents: usize,
     /// Round-robin and gauntlet: the number of meetings of each set of agents. Swiss: the number of rounds. Knockout:
-    /// the number of meetings of each two opponents before tie-breaks. Adaptive: the total number of meetings.
+    /// the number of meetings of each two opponents before tie-breaks. Adaptive: the total number of meetings. League: 0.
     pub rounds: usize,
     /// The number of agents in a game.
     pub seats: usize,
@@ -64,6 +64,9 @@ pub enum ShapeError {
     /// More agents than one rating fit supports. The adaptive format needs such a fit.
     #[error("an adaptive tournament has at most {MAX_AGENTS} agents, not {0}")]
     TooManyToRate(usize),
+    /// A bound for a league, or a schedule of one.
+    #[error("a league has no end: it has no rounds, no stop condition and no schedule")]
+    OpenEnded,
     #[error("the tournament would have more than {MAX_GAMES} games; reduce agents, seats or rounds")]
     TooManyGames,
 }
@@ -75,6 +78,14 @@ impl Shape {
     /// [`ShapeError`] if the shape has no valid schedule.
     pub fn check(&self) -> Result<(), ShapeError> {
         let Shape { format, agents, rounds, seats, .. } = *self;
+        if format.is_open_ended() {
+            // Agents join later.
+            return match (seats, rounds, self.stop) {
+                (0 | 1, ..) => Err(ShapeError::TooFewSeats(seats)),
+                (_, 0, None) => Ok(()),
+                _ => Err(ShapeError::OpenEnded),
+            };
+        }
         if agents < 2 {
             return Err(ShapeError::TooFewAgents(agents));
         }

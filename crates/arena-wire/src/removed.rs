@@ -80,6 +80,13 @@ const REMOVED: &[(Kind, &str, &str)] = &[
     (Kind::Command, "eval stand-in", USE_BOTS),
     (Kind::Setting, "stand_in", USE_BOTS),
     (Kind::Option, "eval --url", "Remove it: evaluations play in memory on this machine."),
+    (
+        Kind::Command,
+        "league",
+        "A league is a tournament with `--format league`: use `arena tournament run`, `add`, `remove`, `resume`, `season` \
+         and `standings`. Leagues in a store stay there but can't be continued; the version before shows them \
+         (`arena league show --json`).",
+    ),
     (Kind::Command, "uci", "Play against a chess program with `arena match run chess --agent uci:PATH --agent ...`."),
 ];
 

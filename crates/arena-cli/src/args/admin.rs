@@ -45,9 +45,7 @@ docs/administration.md lists the routes with their fields.")]
     #[command(after_help = "\
 Examples:
   arena admin export --out arena.jsonl     readable by its owner only; appears once complete
-  arena admin export | gzip > arena.jsonl.gz
-
-Leagues aren't exported: their agents are files of this machine. Move them with the data folder.")]
+  arena admin export | gzip > arena.jsonl.gz")]
     Export {
         /// Output file [default: stdout]
         #[arg(long, value_name = "FILE")]
@@ -72,7 +70,7 @@ Examples:
   arena admin copy-store --from postgres://arena@db.example/arena --to new-data
 
 Stop the arena first. A place is a data folder or the URL of a database. Running games go on after the next start, and all \
-invites, keys, bans, audit entries and leagues stay valid. The store in --from keeps its data; if an older release wrote \
+invites, keys, bans and audit entries stay valid. The store in --from keeps its data; if an older release wrote \
 it, it is upgraded.
 
 The command copies the store alone. Copy the data folder's other files too: the secrets, tournaments and the archive.")]

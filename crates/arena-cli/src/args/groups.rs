@@ -10,7 +10,7 @@ use super::Cli;
 const GROUPS: [(&str, &[&str]); 8] = [
     ("Play", &["demo", "play"]),
     ("Agents and matches", &["agent", "match", "replay"]),
-    ("Tournaments and ratings", &["tournament", "eval", "worker", "league", "rate"]),
+    ("Tournaments and ratings", &["tournament", "eval", "worker", "rate"]),
     ("Sessions on a server", &["challenges", "chat", "scoring", "users", "identity"]),
     ("Records", &["verify", "record", "log", "board", "session"]),
     ("Your own challenges", &["author"]),

@@ -27,8 +27,7 @@ Some options apply to a group of commands, and the tables omit them:
 - Commands that call a server: `--auth <KEY>`, the session key, for servers with authentication. Variable: `ARENA_AUTH`.
 - `arena admin`: `--token <TOKEN>`, the administrator token (variable: `ARENA_ADMIN_TOKEN`), or `--data <DIR>`, the
   server's data folder, which contains the token.
-- `arena league`: `--data <DIR>`, the data folder. Default: `arena-data`.
-- `arena league add`: `--version <V>`, the version of the agent. Default: from its manifest.
+- `arena tournament add`: `--version <V>`, the version of the agent. Default: from its manifest.
 "
     .to_owned();
     let global: Vec<&Arg> = command.get_arguments().filter(|arg| arg.is_global_set()).collect();

@@ -1,7 +1,9 @@
 //! Arguments of `arena tournament`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use arena_match::Dialect;
 use arena_nats::NatsUrl;
 use arena_ratings::EloModel;
 use arena_report::{EXPORTERS, Exporter};
@@ -9,7 +11,7 @@ use arena_tournament::Format;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 
-use super::matches::{agent_help, game_help, games};
+use super::matches::{agent_help, dialect, game_help, games};
 use super::url::UrlParser;
 use super::{PlayArgs, RATE_EXAMPLES, RateArgs};
 
@@ -31,6 +33,8 @@ Examples:
   arena tournament run snake --agent ./a --agent ./b --agent ./c --format adaptive --games 300
   arena tournament run snake --agent ./a --agent ./b --agent ./c --format adaptive --until-margin 30
   arena tournament run snake --agent ./a --agent ./b --rounds 500 --nats-url nats://hub    on workers
+  arena tournament run snake --agent ./a --agent ./b --format league --out ladder    until Ctrl-C
+  arena tournament run snake --agent ./a --agent ./b --format league --until-margin 50 --for 2h
 
 A pairing is one game for each seat: all with the same seed, and each agent on each seat once, so that neither luck nor a \
 better seat decides. With --no-pairs it is one game, and agents swap seats from pairing to pairing.
@@ -40,6 +44,10 @@ test counts pairs in the order of their numbers. Games in progress at the decisi
 
 --format adaptive chooses the next pairings after each wave: the agents with the most uncertain ratings, and the opponents that \
 reduce this uncertainty most.
+
+--format league has no end: it plays until Ctrl-C, or to the first of the limits --games, --for and --until-margin, and \
+`resume` plays on. Agents join and leave between runs (`add`, `remove`). The agent with the most uncertain rating plays next, \
+against the opponents that reduce this uncertainty most. A pairing that has begun is always played to its end.
 
 Each result is durable as soon as its game ends. Ctrl-C finishes the games in progress and prints how to resume; a second \
 Ctrl-C stops at once. `arena tournament resume` continues after either, and after a crash, to the same standings.
@@ -54,8 +62,42 @@ Examples:
   arena tournament resume snakes
   arena tournament resume snakes --concurrency 4
   arena tournament resume snakes --accept-changed    even if an agent has changed
-  arena tournament resume snakes --nats-url nats://hub    on workers; without it, on this machine")]
+  arena tournament resume snakes --nats-url nats://hub    on workers; without it, on this machine
+  arena tournament resume ladder --for 10m --concurrency 2    a league, until Ctrl-C or a limit")]
     Resume(ResumeArgs),
+    /// Add agents to a league.
+    #[command(after_help = "\
+Examples:
+  arena tournament add ladder ./c new=./d
+  arena tournament add ladder far=http://127.0.0.1:8000/
+  arena tournament add ladder third= -- python3 bot.py --level 3    an agent given as a command line
+  arena tournament add ladder a=./a-2 --version 2    the next version of a
+
+An agent is identified by its files. If they changed before the next run, or with --version, a new version begins without \
+games; the old version keeps its results. An agent that returns unchanged continues with its results.")]
+    Add(AddArgs),
+    /// Remove agents from a league; their results stay.
+    #[command(after_help = "\
+Examples:
+  arena tournament remove ladder b")]
+    Remove {
+        /// Folder of the league.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// Names of the agents in the league.
+        #[arg(required = true)]
+        agents: Vec<String>,
+    },
+    /// Close the current season of a league and begin the next, without games; the agents stay.
+    #[command(after_help = "\
+Examples:
+  arena tournament season ladder
+  arena tournament standings ladder --season 1    show the closed season")]
+    Season {
+        /// Folder of the league.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
     /// Print the standings of a tournament, also while it is played.
     #[command(after_help = "\
 Examples:
@@ -63,7 +105,8 @@ Examples:
   arena tournament standings snakes --markdown > STANDINGS.md
   arena tournament standings snakes --html > snakes.html          one file, with charts
   arena tournament standings snakes --svg ratings > ratings.svg
-  arena tournament standings chess-50 --pgn > chess-50.pgn")]
+  arena tournament standings chess-50 --pgn > chess-50.pgn
+  arena tournament standings ladder --season 1 --csv    a closed season of a league")]
     Standings(StandingsArgs),
     /// Rate results by Bradley–Terry and Elo (same as `arena rate`).
     #[command(after_help = RATE_EXAMPLES)]
@@ -89,12 +132,16 @@ pub struct TournamentArgs {
     /// tournament (Swiss) [default: 1; Swiss: enough for one winner; with --sprt: at most 10000]
     #[arg(long, value_name = "N")]
     pub rounds: Option<u32>,
-    /// Maximum number of games (adaptive format only) [default: 10 pairings per agent; with --until-margin: 1000]
+    /// Maximum number of games (adaptive format and league only) [default: 10 pairings per agent; with --until-margin:
+    /// 1000; league: no limit]
     #[arg(long, value_name = "N", value_parser = games::<u32>)]
     pub games: Option<u32>,
-    /// Stop when every rating's 95 % interval is within ±ELO (adaptive format only)
+    /// Stop when every rating's 95 % interval is within ±ELO (adaptive format and league only)
     #[arg(long, value_name = "ELO")]
     pub until_margin: Option<f64>,
+    /// Stop after this time: 90s, 10m, 1h30m (league only)
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub time: Option<Duration>,
     /// Stop when a sequential probability ratio test of two agents is decided: elo0=0 elo1=5 [alpha=0.05] [beta=0.05]
     /// [model=normalized|logistic]
     #[arg(long, value_name = "KEY=VALUE", num_args = 1..=5, value_delimiter = ',', value_parser = sprt_part)]
@@ -196,6 +243,15 @@ pub struct ResumeArgs {
     /// Folder of the tournament.
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
+    /// Stop after this number of games (league only)
+    #[arg(long, value_name = "N", value_parser = games::<u32>)]
+    pub games: Option<u32>,
+    /// Stop when every rating's 95 % interval is within ±ELO (league only)
+    #[arg(long, value_name = "ELO")]
+    pub until_margin: Option<f64>,
+    /// Stop after this time: 90s, 10m, 1h30m (league only)
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub time: Option<Duration>,
     /// Number of games in parallel [default: as before]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub concurrency: Option<u32>,
@@ -213,12 +269,36 @@ pub struct ResumeArgs {
     pub pool: WorkerPoolArgs,
 }
 
+/// Options of `arena tournament add`.
+#[derive(Debug, Args)]
+pub struct AddArgs {
+    /// Folder of the league.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Agent: a file, a folder, a URL or `py:FILE.py:FUNCTION`, optionally with a name. A last `AGENT=` without a path
+    /// names the command line.
+    #[arg(value_name = "[AGENT=]PATH")]
+    pub agents: Vec<String>,
+    /// Agent as a command line.
+    #[arg(last = true, value_name = "COMMAND", allow_hyphen_values = true)]
+    pub command: Vec<String>,
+    /// Version of the agent [default: from its manifest]
+    #[arg(long, value_name = "V")]
+    pub version: Option<String>,
+    /// Format of the states sent to the agents: both, spec or flat [default: from their manifests]
+    #[arg(long, value_name = "DIALECT", value_parser = dialect)]
+    pub dialect: Option<Dialect>,
+}
+
 /// Options of `arena tournament standings`.
 #[derive(Debug, Args)]
 pub struct StandingsArgs {
     /// Folder of the tournament.
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
+    /// Season of a league, from 1 [default: the current one]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub season: Option<u32>,
     #[command(flatten)]
     pub export: ExportArg,
     /// Print one chart as SVG; it follows the reader's light or dark theme.
@@ -257,6 +337,30 @@ impl FromArgMatches for ExportArg {
     }
 }
 
+/// Parses a time as numbers with units: `90s`, `10m`, `1h30m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "expected a time with units, such as 90s, 10m, 1h30m or 2d".to_owned();
+    let mut seconds: u64 = 0;
+    let mut rest = text;
+    while let Some(end) = rest.find(|char: char| !char.is_ascii_digit()) {
+        let unit = match rest.as_bytes()[end] {
+            b's' => 1,
+            b'm' => 60,
+            b'h' => 3600,
+            b'd' => 86_400,
+            _ => return Err(wrong()),
+        };
+        let count: u64 = rest[..end].parse().map_err(|_| wrong())?;
+        seconds = count.checked_mul(unit).and_then(|more| seconds.checked_add(more)).ok_or_else(wrong)?;
+        rest = &rest[end + 1..];
+    }
+    // The maximum is a hundred years, so that adding the time to the clock can't overflow.
+    match rest.is_empty() && (1..=3_155_760_000).contains(&seconds) {
+        true => Ok(Duration::from_secs(seconds)),
+        false => Err(wrong()),
+    }
+}
+
 /// The content of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PictureArg {
@@ -266,4 +370,22 @@ pub enum PictureArg {
     CrossTable,
     /// Points over time.
     Points,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let seconds = |text: &str| duration(text).ok().map(|time| time.as_secs());
+        let known = [("90s", 90), ("10m", 600), ("1h30m", 5400), ("2d", 172_800), ("1m1m", 120)];
+        for (text, expected) in known {
+            assert_eq!(seconds(text), Some(expected), "{text}");
+        }
+        for text in ["", "10", "m", "0s", "1.5h", "-1s", "1h30", "5 m", "5é", "99999999999999999999s", "999999999999d"]
+        {
+            assert_eq!(seconds(text), None, "{text}");
+        }
+    }
 }

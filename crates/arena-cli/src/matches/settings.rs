@@ -28,18 +28,6 @@ pub fn find_game(name: &str) -> Result<&'static GameType, Failure> {
     })
 }
 
-/// Finds the built-in game of this name. Leagues use only built-in games, because a league's rules must not change.
-pub fn find_builtin(name: &str) -> Result<&'static GameType, Failure> {
-    if scripts::is_folder(name) {
-        let sentence = format_args!(
-            "{name} is a challenge's folder, whose files may change; leagues need a built-in game. Use `arena tournament run` \
-             instead"
-        );
-        return Err(Failure::new(Exit::Usage, sentence));
-    }
-    find_game(name)
-}
-
 /// Finds the agent at a path or a URL, or a built-in one.
 pub fn find_agent(text: &str) -> Result<Agent, Failure> {
     let agent = Agent::find(text, &search_path()).map_err(|error| Failure::caused(Exit::NoAgent, &error))?;

@@ -3,11 +3,24 @@
 use arena_ratings::{EloModel, Sprt};
 use arena_tournament::{Format, Stop};
 
-use crate::args::{SprtPart, TournamentArgs};
+use crate::args::{ResumeArgs, SprtPart, TournamentArgs};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
+const ONLY_LEAGUE: &str = "--for, and limits of a resumed run, are for leagues (--format league)";
+
 pub fn stop(args: &TournamentArgs) -> Result<Option<Stop>, Failure> {
+    if args.format.is_open_ended() {
+        return match (args.rounds, &args.sprt[..]) {
+            (None, []) => Ok(None),
+            _ => Err(usage(
+                "a league has neither --rounds nor --sprt; limit a run with --games, --for or --until-margin",
+            )),
+        };
+    }
+    if args.time.is_some() {
+        return Err(usage(ONLY_LEAGUE));
+    }
     match (&args.sprt[..], args.until_margin) {
         ([], None) => Ok(None),
         ([], Some(margin)) => Ok(Some(Stop::Margin(margin))),
@@ -15,6 +28,14 @@ pub fn stop(args: &TournamentArgs) -> Result<Option<Stop>, Failure> {
         (_, Some(_)) => Err(usage(
             "--sprt and --until-margin exclude each other: --sprt needs two agents, --until-margin needs --format adaptive",
         )),
+    }
+}
+
+/// Refuses the limits of a league's run for another tournament.
+pub fn check_resume(args: &ResumeArgs) -> Result<(), Failure> {
+    match (args.games, args.time, args.until_margin) {
+        (None, None, None) => Ok(()),
+        _ => Err(usage(ONLY_LEAGUE)),
     }
 }
 
@@ -26,6 +47,9 @@ pub fn rounds(
     games_a_meeting: usize,
     stop: Option<Stop>,
 ) -> Result<usize, Failure> {
+    if format.is_open_ended() {
+        return Ok(0);
+    }
     let rounds = match (format.info().is_adaptive, args.rounds, args.games) {
         (true, Some(_), _) => {
             return Err(usage("an adaptive tournament has no rounds; use --games N"));
@@ -47,7 +71,7 @@ pub fn rounds(
 
 /// Prints a note if the number of games isn't a whole number of pairings.
 pub fn note_rounded(args: &TournamentArgs, games_a_meeting: usize) {
-    let Some(asked) = args.games.map(|games| games as usize) else { return };
+    let Some(asked) = args.games.map(|games| games as usize).filter(|_| !args.format.is_open_ended()) else { return };
     let games = asked - asked % games_a_meeting;
     if games < asked {
         output::note(&format!(

@@ -1,5 +1,6 @@
 //! Standings on a terminal: tables, and sentences below.
 
+use arena_report::season::{self, Season};
 use arena_report::{Grid, WIDEST_CROSS_TABLE, cross, grid, remarks, sequential_test};
 use arena_tournament::Record;
 
@@ -20,6 +21,21 @@ pub fn standings(record: &Record) -> String {
     let state = if record.schedule.is_complete() { "Standings" } else { "Standings so far" };
     let test = sequential_test(record).map(|test| format!("\n{test}")).unwrap_or_default();
     format!("{state}, {played} of {all} games:\n{}{test}", drawn(&grid(record), 2))
+}
+
+/// Formats a season of a league without its title.
+pub fn describe_season(season: &Season) -> String {
+    let mut text = format!("{}\n", season_standings(season));
+    if !season.results.is_empty() && (3..=WIDEST_CROSS_TABLE).contains(&season.agents.len()) {
+        text += &format!("{}\n", drawn(&season::cross(season), 1));
+    }
+    text + &season::remarks(season).iter().map(|remark| printable(remark).into_owned() + "\n").collect::<String>()
+}
+
+/// Formats a season's standings as a table below a line with the number of games.
+pub fn season_standings(season: &Season) -> String {
+    let grid = season::grid(season);
+    format!("{}:\n{}", season::played(season), drawn(&grid, season::numbers_from(&grid)))
 }
 
 /// Draws a grid as a table. The columns from index `numbers` on contain numbers and are aligned to the right.

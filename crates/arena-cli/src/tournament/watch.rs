@@ -5,7 +5,7 @@ use std::path::Path;
 
 use arena_report::{line, title, title_without_seed};
 use arena_runner::Event;
-use arena_tournament::{GameLine, Record};
+use arena_tournament::{GameLine, Record, TournamentPlan};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
@@ -28,6 +28,12 @@ struct GameJson<'a> {
     rules_version: u32,
     #[serde(flatten)]
     line: &'a GameLine,
+}
+
+/// Prints a game as a JSON line.
+pub fn print_json(plan: &TournamentPlan, line: &GameLine) -> Result<(), Failure> {
+    let json = GameJson { game: &plan.game, rules_version: plan.rules_version, line };
+    print(&serde_json::to_string(&json).map_err(|error| Failure::caused(Exit::Internal, &error))?)
 }
 
 impl Watcher {
@@ -108,12 +114,7 @@ impl Watcher {
         let (due, held): (Vec<usize>, _) =
             std::mem::take(&mut self.held).into_iter().partition(|number| all || is_over(number));
         self.held = held;
-        let plan = &record.plan;
-        for line in due.into_iter().filter_map(|number| record.game(number)) {
-            let json = GameJson { game: &plan.game, rules_version: plan.rules_version, line };
-            print(&serde_json::to_string(&json).map_err(|error| Failure::caused(Exit::Internal, &error))?)?;
-        }
-        Ok(())
+        due.into_iter().filter_map(|number| record.game(number)).try_for_each(|game| print_json(&record.plan, game))
     }
 
     fn show_workers(&self, workers: usize, playing: usize) {

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use arena_runner::league::{Season, prepare_for_workers};
 use arena_runner::nats::{self, CROSS_CHECK, PrepareError, Prepared};
 use arena_tournament::TournamentPlan;
 
-use crate::args::{Affinity, ResumeArgs, RunLeagueArgs, Sandbox, TournamentArgs, WorkerPoolArgs};
+use crate::args::{Affinity, ResumeArgs, Sandbox, TournamentArgs, WorkerPoolArgs};
 use crate::exit::{Exit, Failure};
 use crate::matches::settings::search_path;
 
@@ -44,11 +43,6 @@ pub fn check_resume(args: &ResumeArgs) -> Result<(), Failure> {
     check(&args.pool, &[("--concurrency", args.concurrency.is_some())])
 }
 
-/// Refuses the options of a league's run that each worker sets for itself.
-pub fn check_league(args: &RunLeagueArgs) -> Result<(), Failure> {
-    check(&args.pool, &[("--concurrency", args.concurrency != 1), ("--affinity", args.affinity != Affinity::Share)])
-}
-
 fn check(args: &WorkerPoolArgs, options: &[(&str, bool)]) -> Result<(), Failure> {
     match options.iter().find(|(_, is_given)| *is_given && args.nats_url.is_some()) {
         None => Ok(()),
@@ -65,18 +59,12 @@ pub fn prepare(args: &WorkerPoolArgs, plan: &TournamentPlan, folder: &Path) -> R
     pool(args, nats::prepare(plan, folder, address, &search_path())).map(Some)
 }
 
-/// Prepares the files of a league's agents for the workers, but queues no games yet. `data` is the data folder.
-pub fn prepare_league(args: &WorkerPoolArgs, season: &Season, data: &Path) -> Result<Option<WorkerPool>, Failure> {
-    let Some(address) = &args.nats_url else { return Ok(None) };
-    pool(args, prepare_for_workers(season, data, address, &search_path())).map(Some)
-}
-
-fn pool(args: &WorkerPoolArgs, prepared: Result<Prepared, PrepareError>) -> Result<WorkerPool, Failure> {
+/// Returns a prepared competition with the options of the workers.
+pub fn pool(args: &WorkerPoolArgs, prepared: Result<Prepared, PrepareError>) -> Result<WorkerPool, Failure> {
     let prepared = prepared.map_err(|error| {
         let exit = match error {
             PrepareError::Rules(_) => Exit::Usage,
             PrepareError::Travel(_) => Exit::NoAgent,
-            PrepareError::Store(_) => Exit::StoreUnavailable,
             PrepareError::Nats(_) => Exit::Unreachable,
             PrepareError::System(_) => Exit::Internal,
         };

@@ -58,7 +58,6 @@ fn every_verb_has_help_with_examples() {
         tournament
         eval
         worker
-        league
         rate
         challenges
         chat
@@ -85,6 +84,9 @@ fn every_verb_has_help_with_examples() {
         replay export
         tournament run
         tournament resume
+        tournament add
+        tournament remove
+        tournament season
         tournament standings
         tournament rate
         eval plan
@@ -95,13 +97,6 @@ fn every_verb_has_help_with_examples() {
         eval calls
         eval game
         eval diff
-        league create
-        league add
-        league rm
-        league run
-        league show
-        league season
-        league list
         challenges metadata
         challenges list
         challenges create

@@ -3,12 +3,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use crate::program::{Run, arena, finished, folder, run};
+use crate::program::{Run, folder, run};
 use crate::replay::scripted;
 
 /// Returns the path of a file written with the first rules.
@@ -164,30 +163,30 @@ fn results_by_different_rules_are_not_rated_together() {
 #[test]
 fn a_season_by_older_rules_is_shown_and_the_next_season_has_new_rules() {
     let folder = folder();
-    let data = folder.path().join("data");
-    fs::create_dir(&data).unwrap();
-    let load = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(open(sys.argv[2]).read())";
-    let store = data.join("arena.sqlite3");
-    let loaded = Command::new("python3").args(["-c", load]).arg(&store).arg(old("league.sql")).status().unwrap();
-    assert!(loaded.success());
-    let league = |args: &[&str]| {
-        let all = [&["league", "--data", data.to_str().unwrap()], args].concat();
-        finished(arena(&all).output().unwrap())
-    };
     let bots = ["one", "two"].map(|name| scripted(folder.path(), name, &[r#"[{"action": "move", "move": "UP"}]"#]));
-    assert_eq!(league(&["add", "snakes", &bots[0], &bots[1]]).code, 0);
-    let shown = league(&["show", "snakes"]);
+    let ladder = folder.path().join("ladder");
+    let out = ladder.to_str().unwrap();
+    let agents = ["--agent", &bots[0], "--agent", &bots[1]];
+    let begin = ["tournament", "run", "snake", "--format", "league", "--games", "4", "--out", out];
+    assert_eq!(run(&[&begin[..], &agents].concat()).code, 0);
+    let journal = ladder.join("tournament.jsonl");
+    let text = fs::read_to_string(&journal).unwrap();
+    let (now, before) = (r#""rules_version":2"#, r#""rules_version":1"#);
+    assert!(text.contains(now));
+    fs::write(&journal, text.replacen(now, before, 1)).unwrap();
+    let shown = run(&["tournament", "standings", out]);
     assert!(shown.stdout.contains("4 games played"), "{shown:#?}");
-    let refused = league(&["run", "snakes", "--games", "2"]);
-    assert_ne!(refused.code, 0);
+    let refused = run(&["tournament", "resume", out, "--games", "2"]);
+    assert_eq!(refused.code, 13, "{refused:#?}");
     assert!(
-        refused.stderr.contains(
-            "season 1 of league snakes was started with version 1 of the rules of snake, but this program has version 2"
-        ),
+        refused
+            .stderr
+            .contains("the season was started with version 1 of the rules of snake, but this program has version 2"),
         "{refused:#?}"
     );
-    assert_eq!(league(&["season", "snakes"]).code, 0);
-    let played = league(&["run", "snakes", "--games", "2"]);
+    assert!(refused.stderr.contains("close the season with `arena tournament season`"), "{refused:#?}");
+    assert_eq!(run(&["tournament", "season", out]).code, 0);
+    let played = run(&["tournament", "resume", out, "--games", "2"]);
     assert_eq!(played.code, 0, "{played:#?}");
-    assert!(league(&["show", "snakes", "--season", "1"]).stdout.contains("4 games played"));
+    assert!(run(&["tournament", "standings", out, "--season", "1"]).stdout.contains("4 games played"));
 }

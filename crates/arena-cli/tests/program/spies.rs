@@ -181,14 +181,10 @@ fn spies_learn_nothing_from_tournaments_and_leagues_beside_them() {
             assert!(journal.contains(&needles[0]) && journal.lines().count() == 3, "{case}: {journal}");
             assert!(!journal.contains("CRASHED"), "{case}: {journal}");
         }
-        let league = |args: &[&str]| {
-            let run = fixture.run(&[&["league"], args, &["--data", "data"]].concat());
-            assert_eq!(run.code, 0, "{case}: {run:#?}");
-            run
-        };
-        league(&[&["create", "ladder", "--sandbox", mode, "--game"], &GAME[..]].concat());
-        league(&["add", "ladder", "spy.py", "other.py"]);
-        let outcome = league(&["run", "ladder", "--games", "2", "--json"]).stdout;
+        let args = ["tournament", "run", "--json", "--format", "league", "--games", "2", "--out", "ladder"];
+        let run = fixture.run(&[&args[..], &agents, &GAME].concat());
+        assert_eq!(run.code, 0, "{case}: {run:#?}");
+        let outcome = run.stdout;
         assert!(outcome.contains("\"termination\"") && !outcome.contains("CRASHED"), "{case}: {outcome}");
     }
 }

@@ -10,7 +10,7 @@ use crate::{Score, Seed, Verdict};
 /// The value of [`MatchOutcome::winner`] for a void match. A void match counts for no agent, not even as a draw.
 pub const VOID: &str = "VOID";
 
-/// The result of a match. `A` identifies an agent: by its name in a tournament, by its number in the store in a league.
+/// The result of a match. `A` identifies an agent, by default by its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MatchResult<A = String> {
     /// One entry per seat, in the order of the seats.
@@ -18,7 +18,7 @@ pub struct MatchResult<A = String> {
     pub outcome: MatchOutcome,
     pub seed: Seed,
     pub epochs: u64,
-    /// The fingerprint of the moves. Older journals and the store have none.
+    /// The fingerprint of the moves. Older journals have none.
     pub moves: Option<Moves>,
     /// The time from the start of the agents to their end, in milliseconds.
     pub took_ms: f64,
@@ -37,7 +37,7 @@ pub struct SeatResult<A = String> {
     pub detail: Option<String>,
     /// The number of faults in the protocol.
     pub faults: u32,
-    /// The number of other answers with refused actions. Leagues and older journals have none.
+    /// The number of other answers with refused actions. Older journals have none.
     pub refused: u32,
     /// The total time that the match waited for the agent, in milliseconds.
     pub waited_ms: f64,

@@ -6,13 +6,14 @@ use expect_test::{Expect, expect};
 use super::*;
 
 fn agent(name: &str, generation: u32, version: Option<&str>, is_present: bool) -> SeasonAgent {
+    let membership = if is_present { Membership::Present } else { Membership::Gone };
     let (version, path) = (version.map(str::to_owned), format!("/bots/{name}"));
     SeasonAgent {
         name: name.to_owned(),
         generation,
         version,
         path,
-        is_present,
+        membership,
         disqualifications: Disqualifications::default(),
     }
 }
@@ -26,7 +27,6 @@ fn season(agents: Vec<SeasonAgent>, beaten: &[(usize, usize, u64)]) -> Season {
         }
     }
     Season {
-        league: "ladder".to_owned(),
         game: "snake".to_owned(),
         options: Map::new(),
         seats: 2,
@@ -59,11 +59,11 @@ fn versions_are_ranked_by_rating() {
     check(
         &season,
         expect![[r#"
-        ladder: snake, paired games, season 2
+        snake: league, paired games, season 2
 
         28 games played, season open.
 
-        | rank | name | version | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % | disqualified | gone |
+        | rank | name | version | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % | disqualified | state |
         |---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
         | 1= | a | 1.1 | 157 | 234 | 1-3 | 20 | 16 | 4 | 0 | 16 | 80.0 | 0 |  |
         | 1= | a | 1.0 | 14 | 104 | 1-3 | 18 | 9 | 9 | 0 | 9 | 50.0 | 0 | gone |
@@ -82,7 +82,7 @@ fn versions_are_ranked_by_rating() {
     "#]],
     );
     expect![[r#"
-        rank,name,version,Elo,±,rank may be,games,wins,losses,draws,points,score %,disqualified,gone
+        rank,name,version,Elo,±,rank may be,games,wins,losses,draws,points,score %,disqualified,state
         1=,a,1.1,157,234,1-3,20,16,4,0,16,80.0,0,
         1=,a,1.0,14,104,1-3,18,9,9,0,9,50.0,0,gone
         1=,b|c,#1,-171,283,1-3,18,3,15,0,3,16.7,2,
@@ -95,7 +95,7 @@ fn versions_are_ranked_by_rating() {
         {"against":"a 1.0","games":8,"label":"b|c","points":2.0},
         {"against":"a 1.1","games":10,"label":"b|c","points":1.0},
         {"against":"a 1.0","games":10,"label":"a 1.1","points":7.0},
-        {"against":"b|c","games":10,"label":"a 1.1","points":9.0}],"game":"snake","games_played":28,"league":"ladder","options":{},"paired":true,"remarks":["a 1.1's Elo lead is 6 games wide: it would end if a 1.0 won the next 6 games between them","b|c was disqualified in 2 of 18 games (2 × CRASHED); the first was game 3: exited with code 1"],"season":2,"seats":2,"standings":[{"agent_path":"/bots/a","disqualified":{},"draws":0,"elo":{"high":391.72199522777436,"low":-77.2429766588661,"rating":157.23950928445413},"games":20,"generation":2,"group":1,"label":"a 1.1","losses":4,"name":"a","points":16.0,"present":true,"rank":1,"rank_may_be":{"best":1,"worst":3},"share":0.8,"version":"1.1","wins":16},
+        {"against":"b|c","games":10,"label":"a 1.1","points":9.0}],"format":"league","game":"snake","games_played":28,"options":{},"paired":true,"remarks":["a 1.1's Elo lead is 6 games wide: it would end if a 1.0 won the next 6 games between them","b|c was disqualified in 2 of 18 games (2 × CRASHED); the first was game 3: exited with code 1"],"season":2,"seats":2,"standings":[{"agent_path":"/bots/a","disqualified":{},"draws":0,"elo":{"high":391.72199522777436,"low":-77.2429766588661,"rating":157.23950928445413},"games":20,"generation":2,"group":1,"label":"a 1.1","losses":4,"name":"a","points":16.0,"present":true,"rank":1,"rank_may_be":{"best":1,"worst":3},"share":0.8,"version":"1.1","wins":16},
         {"agent_path":"/bots/a","disqualified":{},"draws":0,"elo":{"high":117.80674659930584,"low":-90.68915048277434,"rating":13.558798058265754},"games":18,"generation":1,"group":1,"label":"a 1.0","losses":9,"name":"a","points":9.0,"present":false,"rank":1,"rank_may_be":{"best":1,"worst":3},"share":0.5,"version":"1.0","wins":9},
         {"agent_path":"/bots/b|c","disqualified":{"CRASHED":2},"draws":0,"elo":{"high":112.65327339917027,"low":-454.24988808461,"rating":-170.79830734271988},"games":18,"generation":1,"group":1,"label":"b|c","losses":15,"name":"b|c","points":3.0,"present":true,"rank":1,"rank_may_be":{"best":1,"worst":3},"share":0.16666666666666666,"version":null,"wins":3},
         {"agent_path":"/bots/late","disqualified":{},"draws":0,"games":0,"generation":1,"label":"late","losses":0,"name":"late","points":0.0,"present":true,"rank":null,"share":0.0,"version":null,"wins":0}]}"#]].assert_eq(&json(&season).to_string().replace("},{", "},\n{"));
@@ -107,7 +107,7 @@ fn no_ratings_before_the_first_game() {
     check(
         &season,
         expect![[r#"
-        ladder: snake, paired games, season 2
+        snake: league, paired games, season 2
 
         0 games played, season open.
 

@@ -4,7 +4,8 @@
 use std::io::Read;
 
 use arena_match::verified_result;
-use arena_tournament::{GameLine, WorkerPart};
+use arena_model::MatchResult;
+use arena_tournament::WorkerPart;
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
@@ -16,8 +17,9 @@ const MAX_BYTES: u64 = 1 << 30;
 /// A match that passed the audit.
 #[derive(Debug)]
 pub struct AuditedMatch {
-    /// The result, as a line for the journal.
-    pub game: GameLine,
+    pub result: MatchResult,
+    /// The worker's part of the journal line.
+    pub worker: WorkerPart,
     pub replay: Vec<u8>,
     /// The logs of agents' stderr, by seat; empty if the job didn't request logs.
     pub logs: Vec<Vec<u8>>,
@@ -60,8 +62,7 @@ pub fn audit(
     }
     // The audit has verified everything except the times, which only the worker can measure.
     let worker = WorkerPart { name: worker.name.clone(), id: worker.id.clone(), played: verified.played };
-    let game = GameLine { number: fixture, round, result: claimed.result.clone(), worker: Some(worker) };
-    Ok(AuditedMatch { game, replay, logs })
+    Ok(AuditedMatch { result: claimed.result.clone(), worker, replay, logs })
 }
 
 /// Decompresses replay and logs. `None` if the decompressed sizes differ from the reported sizes.

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use arena_match::{logs, replay_hash, seal_line};
-use arena_tournament::{CheckedLine, Pairing};
+use arena_tournament::{CheckedLine, JournalLine, Pairing};
 use async_nats::jetstream::Message;
 use async_nats::jetstream::object_store::ObjectStore;
 use futures_util::StreamExt;
@@ -21,11 +21,11 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use checks::is_checked;
 use results::read_results;
 
-use crate::competition::{Ended, Event, Next};
+use crate::competition::{Competition, Ended, Event, Next};
 use crate::executor::RunError;
+use crate::journal::REPLAYS;
 use crate::nats::audit::audit;
 use crate::nats::cache::fetch;
-use crate::nats::competition::WorkerCompetition;
 use crate::nats::connect::{Nats, NatsError};
 use crate::nats::executor::NatsOptions;
 use crate::nats::names;
@@ -102,7 +102,7 @@ pub struct Dispatcher<'a, C, T> {
     remarks: BTreeSet<String>,
 }
 
-impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'a, C, T> {
+impl<'a, C: Competition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'a, C, T> {
     pub fn new(
         nats: Nats,
         bucket: ObjectStore,
@@ -112,7 +112,7 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
         competition: &'a mut C,
         on_event: T,
     ) -> Self {
-        let replays = competition.replays();
+        let replays = competition.plan().replays.then(|| competition.folder().join(REPLAYS));
         Dispatcher {
             nats,
             bucket,
@@ -285,9 +285,9 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
     /// Returns everything that a match depends on. `None` for an agent that doesn't take part in this run.
     fn setup(&self, pairing: &Pairing) -> Option<MatchSetup> {
         let seats = pairing.agents.iter().map(|agent| self.agents.get(agent).cloned()).collect::<Option<_>>()?;
-        let (game, options, limits) = self.competition.conditions();
-        let (game, options, seed) = (game.to_owned(), options.clone(), pairing.seed.reveal());
-        Some(MatchSetup { game, options, limits, seed, seats })
+        let plan = self.competition.plan();
+        let (game, options, seed) = (plan.game.clone(), plan.options.clone(), pairing.seed.reveal());
+        Some(MatchSetup { game, options, limits: plan.limits, seed, seats })
     }
 
     /// Returns the pairing with this number, and everything that its match depends on.
@@ -323,8 +323,7 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
                 return Ok(());
             }
             if !std::mem::replace(&mut is_reported, true) {
-                let name = self.competition.match_name(number);
-                self.note(format!("cannot queue {name}: {what}; retrying"))?;
+                self.note(format!("cannot queue game {number}: {what}; retrying"))?;
             }
             sleep(TICK).await;
         }
@@ -364,7 +363,7 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
                 return Ok(());
             }
             JobEnd::Failed(what) => {
-                return Err(RunError::Unplayable { name: self.competition.match_name(number), what });
+                return Err(RunError::Unplayable { number, what });
             }
         };
         let fetched;
@@ -374,8 +373,7 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
                 fetched = match fetch(&self.nats, &self.tournament, object, MAX_PACKED).await {
                     Ok(bytes) => bytes,
                     Err(what) => {
-                        let name = self.competition.match_name(number);
-                        self.note(format!("the replay of {name} by worker {} is lost: {what}", worker.name))?;
+                        self.note(format!("the replay of game {number} by worker {} is lost: {what}", worker.name))?;
                         return if is_kept || is_stopping { Ok(()) } else { self.publish(number, None).await };
                     }
                 };
@@ -399,18 +397,15 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
         let number = pairing.number;
         let audited = audit(setup, (number, pairing.round), &worker, played, body);
         if let Err(why) = &audited {
-            let name = self.competition.match_name(number);
-            self.note_once(format!("the result of {name} by worker {} doesn't count: {why}", worker.name))?;
+            self.note_once(format!("the result of game {number} by worker {} doesn't count: {why}", worker.name))?;
         }
         if let Some(check) = self.checks.remove(&number) {
-            let hash = audited.as_ref().ok().and_then(|audited| audited.game.worker.as_ref()).map(|part| &part.played);
-            let differs = hash != Some(&check.played);
+            let differs = !audited.is_ok_and(|audited| audited.worker.played == check.played);
             if differs {
-                let name = self.competition.match_name(number);
-                self.differences.push(format!("{name} ({} and {})", check.worker.name, worker.name));
+                self.differences.push(format!("game {number} ({} and {})", check.worker.name, worker.name));
             }
             let checked = CheckedLine { fixture: number, worker: worker.name, id: worker.id, differs };
-            return self.competition.record_check(checked);
+            return Ok(self.competition.append(JournalLine::Checked(checked))?);
         }
         let mut audited = match audited {
             Ok(audited) => audited,
@@ -420,12 +415,12 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
                 *count += 1;
                 if *count >= MOST_FALSE_RESULTS {
                     let what = format!("{count} results were false, the last one by worker {}: {why}", worker.name);
-                    return Err(RunError::Unplayable { name: self.competition.match_name(number), what });
+                    return Err(RunError::Unplayable { number, what });
                 }
                 return self.publish(number, None).await;
             }
         };
-        let played = audited.game.worker.as_ref().map(|part| part.played.clone()).unwrap_or_default();
+        let played = audited.worker.played.clone();
         if let Some(folder) = &self.replays {
             let path = folder.join(format!("{number}.jsonl"));
             if let Some(key) = self.options.sign_key {
@@ -439,9 +434,9 @@ impl<'a, C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatch
                 arena_match::write(&path, bytes).map_err(|source| RunError::Write { path, source })?;
             }
         }
-        let shown = self.competition.record_game(pairing, audited.game)?;
+        self.competition.record(pairing, audited.result, Some(audited.worker))?;
         self.open.remove(&number);
-        (self.on_event)(self.competition, Event::Played(shown)).map_err(RunError::Caller)?;
+        (self.on_event)(self.competition, Event::Played(number)).map_err(RunError::Caller)?;
         if is_checked(pairing, self.options.check) {
             self.checks.insert(number, CrossCheck { worker, played, asked: None });
             if !is_stopping {

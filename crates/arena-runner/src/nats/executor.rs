@@ -7,16 +7,15 @@ use std::time::Duration;
 
 use arena_nats::NatsUrl;
 use arena_record::RecordKey;
-use arena_store::StoreError;
-use arena_tournament::{Entrant, TournamentPlan};
+use arena_tournament::{Entrant, JournalLine, SpreadLine, TournamentPlan};
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
-use crate::competition::{Ended, Event};
+use crate::competition::{Competition, Ended, Event};
 use crate::executor::{Executor, RunError};
+use crate::journal::REPLAYS;
 use crate::nats::agents::{PackedAgents, TravelError, pack};
-use crate::nats::competition::WorkerCompetition;
 use crate::nats::connect::{Nats, NatsError, connect};
 use crate::nats::dispatcher::Dispatcher;
 use crate::nats::publish::put;
@@ -53,9 +52,6 @@ pub enum PrepareError {
     /// An agent that workers can't play.
     #[error(transparent)]
     Travel(#[from] TravelError),
-    /// A damaged description of an agent in the store.
-    #[error(transparent)]
-    Store(#[from] StoreError),
     #[error(transparent)]
     Nats(#[from] NatsError),
     #[error("cannot start the dispatcher: {0}")]
@@ -82,23 +78,24 @@ pub fn prepare(
     address: &NatsUrl,
     search: &str,
 ) -> Result<Prepared, PrepareError> {
-    if plan.script.is_some() {
-        return Err(PrepareError::Rules(plan.game.clone()));
-    }
-    prepare_agents(&plan.agents.iter().enumerate().collect::<Vec<_>>(), folder, address, search)
+    prepare_agents(plan, &plan.agents.iter().enumerate().collect::<Vec<_>>(), folder, address, search)
 }
 
-/// Packs agents, given with their numbers in the competition, and connects to the NATS server. The other arguments are
-/// those of [`prepare`].
+/// Packs these agents, given with their numbers in the competition, and connects to the NATS server. The other
+/// arguments are those of [`prepare`].
 ///
 /// # Errors
 /// [`PrepareError`] if workers can't play the agents.
 pub(crate) fn prepare_agents(
+    plan: &TournamentPlan,
     entrants: &[(usize, &Entrant)],
     folder: &Path,
     address: &NatsUrl,
     search: &str,
 ) -> Result<Prepared, PrepareError> {
+    if plan.script.is_some() {
+        return Err(PrepareError::Rules(plan.game.clone()));
+    }
     let packed = pack(entrants, folder, search)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| PrepareError::System(error.to_string()))?;
@@ -107,18 +104,20 @@ pub(crate) fn prepare_agents(
     Ok(Prepared { runtime, nats, lost, packed })
 }
 
-impl<C: WorkerCompetition + Send> Executor<C> for NatsExecutor<'_> {
+impl<C: Competition + Send> Executor<C> for NatsExecutor<'_> {
     fn play<E: Send>(
         self,
         competition: &mut C,
         on_event: impl FnMut(&C, Event) -> Result<(), E> + Send,
     ) -> Result<Ended, RunError<E>> {
         let NatsExecutor { prepared: Prepared { runtime, nats, lost, packed }, options } = self;
-        if let Some(path) = competition.replays() {
+        if competition.plan().replays {
+            let path = competition.folder().join(REPLAYS);
             fs::create_dir_all(&path).map_err(|source| RunError::Write { path, source })?;
         }
         let run = draw_id().map_err(|error| RunError::System(error.to_string()))?;
-        let id = competition.shared_id()?;
+        let id = id_of(competition)?;
+        competition.begin();
         let ended = runtime.block_on(async {
             let bucket = upload(&nats, &id, &packed).await?;
             let ids = (id, run);
@@ -128,6 +127,16 @@ impl<C: WorkerCompetition + Send> Executor<C> for NatsExecutor<'_> {
         runtime.shutdown_timeout(LAST);
         ended
     }
+}
+
+/// Returns the competition's id on the NATS server: letters, digits and hyphens. The id is the same in all runs.
+fn id_of<E>(competition: &mut impl Competition) -> Result<String, RunError<E>> {
+    if let Some(spread) = competition.spread() {
+        return Ok(spread.id.clone());
+    }
+    let id = draw_id().map_err(|error| RunError::System(error.to_string()))?;
+    competition.append(JournalLine::Spread(SpreadLine { id: id.clone() }))?;
+    Ok(id)
 }
 
 /// Uploads the agents' archives to the competition's bucket.

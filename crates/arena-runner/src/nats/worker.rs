@@ -509,7 +509,7 @@ fn record(
     let mut replay = Vec::new();
     let played_match: PlayedMatch = play_match(plan, Some(&mut replay), None, called_off)?;
     let result = played_match.result.with_agents(|seat, _| setup.seats[seat].name.clone());
-    let game = GameLine { number: fixture, round, result, worker: None };
+    let game = GameLine { number: fixture, round, result, generations: Vec::new(), worker: None };
     let mut log_bytes = Vec::new();
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(&replay)?;

@@ -46,6 +46,10 @@ pub(super) fn plan(
             format!("a tournament may have at most {max_agents} agents (tournaments.max_agents), not {}", agents.len());
         return Err(TournamentRefusal::Plan(text));
     }
+    if request.format.is_open_ended() {
+        let text = format!("the format {} has no end, so a server can't play it as a tournament", request.format);
+        return Err(TournamentRefusal::Plan(text));
+    }
     let game = request.game;
     let shape = Shape {
         format: request.format,

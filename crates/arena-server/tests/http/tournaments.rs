@@ -626,7 +626,12 @@ fn invalid_tournaments_are_refused_with_a_sentence() {
     check(
         json!({ "format": "cup" }),
         "INVALID_FIELD",
-        "format must be one of round-robin, gauntlet, swiss, knockout, adaptive",
+        "format must be one of round-robin, gauntlet, swiss, knockout, adaptive, league",
+    );
+    check(
+        json!({ "format": "league" }),
+        "INVALID_TOURNAMENT",
+        "the format league has no end, so a server can't play it as a tournament",
     );
     check(
         json!({ "name": "cup\u{202e}" }),

@@ -524,15 +524,6 @@ async fn lock(database: &DatabaseServer, client: &Client, access: Access) -> Res
     })
 }
 
-/// Returns true if the database has a store of this program's version, and false if it has an older one or none.
-///
-/// # Errors
-/// If a newer program created the store.
-pub(crate) async fn is_current(client: &Client) -> Result<bool, StoreError> {
-    let (found, known) = (schema_version(client).await?, POSTGRES.len() as i64);
-    if found > known { Err(StoreError::Newer { found, known }) } else { Ok(found == known) }
-}
-
 /// Returns the version of the database's schema; 0 if it has none.
 async fn schema_version(client: &Client) -> Result<i64, StoreError> {
     let there: bool = client.query_one("SELECT to_regclass('arena_schema') IS NOT NULL", &[]).await?.try_get(0)?;

@@ -12,9 +12,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::Reach;
-use super::connection::{
-    ANSWER_WITHIN, Primary, READING, connect_to_primary, failed, is_current, set, silent, unreachable,
-};
+use super::connection::{ANSWER_WITHIN, READING, failed, set, silent, unreachable};
 use super::url::{DatabaseServer, DatabaseUrl};
 use crate::StoreError;
 use crate::db::parameters;
@@ -67,13 +65,6 @@ impl PostgresReaders {
     /// Creates the pools, which connect on demand.
     pub(crate) fn of(database: &DatabaseUrl, reach: &Reach) -> Result<PostgresReaders, StoreError> {
         PostgresReaders::with(database, reach, CONNECTIONS, READ_TIMEOUT)
-    }
-
-    /// Other processes may use the database. Returns `None` if it has no store of this program's version.
-    pub(crate) async fn beside_others(database: &DatabaseUrl) -> Result<Option<PostgresReaders>, StoreError> {
-        let (client, _, primary) = connect_to_primary(database, READING, Primary::default()).await?;
-        let reach = Reach { server: Arc::new(primary.server.into()), ..Reach::default() };
-        Ok(if is_current(&client).await? { Some(PostgresReaders::of(database, &reach)?) } else { None })
     }
 
     /// With one connection of their own, reads of the journal never wait for long reads.

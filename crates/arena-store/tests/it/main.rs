@@ -15,7 +15,6 @@ mod administration;
 mod archives;
 mod derived;
 mod ids;
-mod leagues;
 mod postgres_copies;
 mod postgres_only;
 mod postgres_tls;

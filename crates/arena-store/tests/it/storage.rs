@@ -54,6 +54,19 @@ impl TestStorage {
             TestStorage::Schema(url) => drop(Postgres::shared().run_sql(url, sql)),
         }
     }
+
+    /// Returns the number of rows in a table.
+    #[track_caller]
+    pub(crate) fn count(&self, table: &str) -> i64 {
+        let sql = format!("SELECT count(*) FROM {table}");
+        match self {
+            TestStorage::Folder(folder) => {
+                let connection = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
+                connection.query_row(&sql, [], |row| row.get(0)).expect("a number")
+            }
+            TestStorage::Schema(url) => Postgres::shared().run_sql(url, &sql).trim().parse().expect("a number"),
+        }
+    }
 }
 
 /// Runs a test with each kind of storage, on a runtime of its own.

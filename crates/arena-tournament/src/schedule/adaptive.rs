@@ -31,7 +31,7 @@ pub const ADAPTIVE: FormatInfo = FormatInfo {
     usual_rounds: |agents| 10 * agents,
     meetings: |_| Some(1),
     check,
-    start: |_, order| Box::new(Adaptive { order, wave: 0 }),
+    start: Some(|_, order| Box::new(Adaptive { order, wave: 0 })),
 };
 
 fn check(shape: &Shape) -> Result<(), ShapeError> {

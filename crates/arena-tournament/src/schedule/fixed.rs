@@ -13,14 +13,16 @@ pub const ROUND_ROBIN: FormatInfo = FormatInfo {
     usual_rounds: |_| 1,
     meetings: |shape| choose(shape.agents as u64, shape.seats as u64),
     check: |_| Ok(()),
-    start: |shape, order| Box::new(Fixed(if shape.seats == 2 { circle(&order) } else { subsets(&order, shape.seats) })),
+    start: Some(|shape, order| {
+        Box::new(Fixed(if shape.seats == 2 { circle(&order) } else { subsets(&order, shape.seats) }))
+    }),
 };
 
 pub const GAUNTLET: FormatInfo = FormatInfo {
     name: "gauntlet",
     help: "The first agent plays every other agent",
     meetings: |shape| choose((shape.agents as u64).checked_sub(1)?, (shape.seats as u64).checked_sub(1)?),
-    start: |shape, order| {
+    start: Some(|shape, order| {
         let others: Vec<usize> = order.into_iter().filter(|agent| *agent != 0).collect();
         let mut sets = subsets(&others, shape.seats - 1);
         for (number, set) in sets.iter_mut().enumerate() {
@@ -30,7 +32,7 @@ pub const GAUNTLET: FormatInfo = FormatInfo {
             set.rotate_right(number % shape.seats);
         }
         Box::new(Fixed(sets))
-    },
+    }),
     ..ROUND_ROBIN
 };
 

@@ -19,9 +19,9 @@ pub const KNOCKOUT: FormatInfo = FormatInfo {
     usual_rounds: |_| 1,
     meetings: |shape| (shape.agents as u64).checked_sub(1),
     check: |_| Ok(()),
-    start: |_, order| {
+    start: Some(|_, order| {
         Box::new(Knockout { places: order.len().next_power_of_two(), field: order, round: 0, ties: Vec::new() })
-    },
+    }),
 };
 
 #[derive(Debug, Clone)]

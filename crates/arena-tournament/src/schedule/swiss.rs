@@ -17,7 +17,7 @@ pub const SWISS: FormatInfo = FormatInfo {
     usual_rounds: |agents| agents.max(2).next_power_of_two().trailing_zeros() as usize,
     meetings: |shape| Some(shape.agents as u64 / 2),
     check: |_| Ok(()),
-    start: |_, order| Box::new(Swiss { order, round: 0 }),
+    start: Some(|_, order| Box::new(Swiss { order, round: 0 })),
 };
 
 #[derive(Debug, Clone)]

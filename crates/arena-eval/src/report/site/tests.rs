@@ -21,7 +21,7 @@ const FILE: &str = r#"
     [[models]]
     name = "small <i>"
     model = "careful"
-    endpoint = "stand-in"
+    endpoint = "ollama"
     [[baselines]]
     agent = "house"
     [[challenges]]

@@ -6,9 +6,8 @@ use std::time::Duration;
 use arena_tournament::Pairing;
 
 use super::{Dispatcher, LastPresence};
-use crate::competition::Event;
+use crate::competition::{Competition, Event};
 use crate::executor::RunError;
-use crate::nats::competition::WorkerCompetition;
 
 /// The time after the start within which all running workers announce their presence.
 const INTRODUCTIONS: Duration = Duration::from_secs(3);
@@ -18,7 +17,7 @@ pub(super) fn is_checked(pairing: &Pairing, share: f64) -> bool {
     pairing.seed.rng(&format!("cross-check of game {}", pairing.number)).unit() < share
 }
 
-impl<C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'_, C, T> {
+impl<C: Competition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'_, C, T> {
     /// Gives a recorded match to a second worker, if there is one that can play it.
     pub(super) async fn ask_second_worker(&mut self, number: usize) -> Result<(), RunError<E>> {
         let Some(check) = self.checks.get(&number).filter(|check| check.asked.is_none()) else { return Ok(()) };

@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::{Dispatcher, LastPresence};
-use crate::competition::Event;
+use crate::competition::{Competition, Event};
 use crate::executor::RunError;
-use crate::nats::competition::WorkerCompetition;
 use crate::nats::names;
 use crate::nats::wire::WorkerPresence;
 
@@ -21,7 +20,7 @@ const QUIET: Duration = Duration::from_secs(20);
 /// The time to wait for results in transit after all workers have ended their matches.
 const LAST_RESULTS: Duration = Duration::from_millis(1500);
 
-impl<C: WorkerCompetition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'_, C, T> {
+impl<C: Competition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'_, C, T> {
     /// Detects lost workers and lost jobs, and gives matches to second workers.
     pub(super) async fn check_workers(&mut self, is_stopping: bool, is_lost: bool) -> Result<(), RunError<E>> {
         let gone: Vec<String> = (self.workers.iter())
