@@ -26,7 +26,8 @@ impl PricedPlayer {
 impl Player for PricedPlayer {
     fn answer<'a>(&'a mut self, heard: Heard<'a>) -> Answering<'a> {
         let Heard { session, seat, .. } = heard;
-        let new = session.messages()[self.heard..].iter().filter(|message| session.seat_of(&message.from) != Some(seat));
+        let new =
+            session.messages()[self.heard..].iter().filter(|message| session.seat_of(&message.from) != Some(seat));
         self.read_bytes += new.map(|message| message_for(session, message, seat).content.len()).sum::<usize>();
         self.heard = session.messages().len();
         Box::pin(async move {

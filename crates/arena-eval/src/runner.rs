@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use arena_llm::{ANSWER_SECONDS, Budget, Client, Endpoint, EndpointError, Key, Pacer, Prices, SeatRules, Timeouts, ToolUse};
+use arena_llm::{
+    ANSWER_SECONDS, Budget, Client, Endpoint, EndpointError, Key, Pacer, Prices, SeatRules, Timeouts, ToolUse,
+};
 use arena_model::{ChallengeType, Seed};
 use arena_players::{BotKind, BotPlayer, Halt, Player, ProgramAgent, ProgramPlayer};
 use parking_lot::Mutex;

@@ -241,8 +241,6 @@ pub struct DiffArgs {
     pub width: Option<u32>,
 }
 
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;

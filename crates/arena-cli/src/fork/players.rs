@@ -90,7 +90,7 @@ fn failure_of(halt: Halt) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use arena_house::Style;
+    use arena_house::{Strength, Style};
 
     use super::*;
 

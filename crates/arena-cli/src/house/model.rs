@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arena_players::http::HttpSeat;
 use arena_llm::{Amount, Budget, Caps, Reservation, Spent};
+use arena_players::http::HttpSeat;
 use arena_server::HouseSettings;
 
 use crate::args::{ModelArgs, base_url};

@@ -14,8 +14,8 @@ use arena_llm::{
     SeatPolicy, SeatRules, Spent, ToolCall, Turn,
 };
 use arena_model::Step;
-use parking_lot::Mutex;
 use arena_players::http::{ChannelKind, HttpSeat, Inbox, InboxMessage, Next, random_hex};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -393,7 +393,7 @@ impl Model {
     /// Ends the model's play at a limit.
     fn stop_at(
         &mut self,
-        seat: &PlayerSeat,
+        seat: &HttpSeat,
         inbox: &mut Inbox,
         limit: &'static str,
         deadline: Option<Instant>,

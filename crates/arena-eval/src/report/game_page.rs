@@ -10,8 +10,9 @@ use maud::{Markup, html};
 use super::breaches::{Leak, breaches, leaks};
 use super::html::grouped;
 use super::tables::dollars;
-use crate::record::{CallLine, CallRecord, GameEnd, GameRecord, Measured, TranscriptMessage};
+use crate::record::{CallLine, CallRecord, GameRecord, TranscriptMessage};
 use crate::{EvalRun, FolderError, PlannedChallenge};
+use crate::{GameEnd, Measured};
 
 /// The number of characters after which a text is cut.
 const LONGEST: usize = 20_000;

@@ -15,7 +15,8 @@ use maud::{Markup, html};
 use super::game_page::{GameView, counted, faults};
 use super::html::{Links, about, heading, main, section};
 use super::{Report, breaches, tables};
-use crate::record::{GameRecord, Measured, VoidRecord};
+use crate::Measured;
+use crate::record::{GameRecord, VoidRecord};
 use crate::{EvalRun, FolderError};
 
 /// The number of games on a page of a list.

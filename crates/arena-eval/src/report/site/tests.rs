@@ -9,9 +9,9 @@ use tempfile::TempDir;
 
 use super::{GAMES, ReportSite};
 use crate::record::{
-    CallLine, CallRecord, Cause, GameEnd, GameRecord, JournalLine, Measured, SeatRecord, Transcript, TranscriptMessage,
-    VoidRecord,
+    CallLine, CallRecord, GameRecord, JournalLine, SeatRecord, Transcript, TranscriptMessage, VoidRecord,
 };
+use crate::{Cause, GameEnd, Measured};
 use crate::{EvalFolder, EvalPlan, EvalRun, RunFile};
 
 const FILE: &str = r#"
