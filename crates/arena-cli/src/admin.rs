@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use arena_match::OutputFile;
-use arena_players::http::{Answer, Arena, CallError, ExportError, is_loopback};
+use arena_players::http::{Arena, CallError, ExportError, HttpAnswer, is_loopback};
 use arena_server::{AdminToken, Settings};
 use arena_store::{CopiedRows, CopyError, DatabaseUrl, StorePlace, copy_store};
 use arena_wire::{ImportReport, SkippedLine};
@@ -119,7 +119,7 @@ pub fn token(args: AdminArgs, url: &str) -> Result<String, Failure> {
 
 /// Prints an answer unchanged, or as formatted by `say`.
 fn print_result<T: DeserializeOwned>(
-    answer: Result<Answer, CallError>,
+    answer: Result<HttpAnswer, CallError>,
     style: Style,
     say: impl FnOnce(T) -> String,
 ) -> Result<(), Failure> {
@@ -182,7 +182,7 @@ impl From<ExportError> for Failure {
     }
 }
 
-fn import(arena: &Arena, file: &Path) -> Result<Result<Answer, CallError>, Failure> {
+fn import(arena: &Arena, file: &Path) -> Result<Result<HttpAnswer, CallError>, Failure> {
     let mut lines: Box<dyn Read> =
         if file == Path::new("-") {
             Box::new(std::io::stdin().lock())

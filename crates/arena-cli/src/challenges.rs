@@ -1,7 +1,7 @@
 //! `arena challenges …`: each command is one request. Answers are printed as tables for people, and unchanged for
 //! programs.
 
-use arena_players::http::{Answer, Arena, CallError, ChannelKind, Read};
+use arena_players::http::{Arena, CallError, ChannelKind, HttpAnswer, Read};
 
 use crate::answers;
 use crate::args::{ChallengesVerb, JoinArgs, SyncArgs};
@@ -49,7 +49,7 @@ pub fn run(verb: ChallengesVerb, arena: &Arena, style: Style) -> Result<(), Fail
 /// # Errors
 /// If the channel doesn't exist.
 pub fn print_messages(
-    answer: &Answer,
+    answer: &HttpAnswer,
     args: &SyncArgs,
     channel: &str,
     arena: &Arena,
@@ -64,7 +64,7 @@ pub fn print_messages(
     print_answer(answer, style, answers::messages)
 }
 
-fn is_empty(answer: &Answer, list: &str) -> bool {
+fn is_empty(answer: &HttpAnswer, list: &str) -> bool {
     let answer = answer.read::<serde_json::Value>().unwrap_or_default();
     answer[list].as_array().is_some_and(Vec::is_empty)
 }

@@ -2,7 +2,7 @@
 
 use arena_engine::Environment;
 use arena_model::InviteCode;
-use arena_players::http::{Answer, Arena, CallError, Identity, Read, SeatError};
+use arena_players::http::{Arena, CallError, HttpAnswer, Identity, Read, SeatError};
 
 use crate::args::{Global, JoinArgs, SyncArgs};
 use crate::exit::{Exit, Failure};
@@ -38,7 +38,7 @@ impl Global {
 ///
 /// # Errors
 /// If the key can't be read, or a signature is wanted and the invite is malformed.
-pub fn join(arena: &Arena, invite: &str, args: &JoinArgs) -> Result<Result<Answer, CallError>, Failure> {
+pub fn join(arena: &Arena, invite: &str, args: &JoinArgs) -> Result<Result<HttpAnswer, CallError>, Failure> {
     let Some(name) = &args.sign else { return Ok(arena.join(invite, Identity::Name(args.user_id.as_deref()))) };
     let pair = Keys::at_home()?.read(name.as_deref())?;
     match invite.parse::<InviteCode>() {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
-use arena_players::http::Answer;
+use arena_players::http::HttpAnswer;
 use arena_report::steers;
 pub use arena_report::{printable, utc};
 use serde_json::Value;
@@ -43,7 +43,11 @@ pub fn print_json(json: &str, style: Style) -> Result<(), Failure> {
 
 /// Prints a server's answer. On a terminal, prints the text that `tell` returns; elsewhere, or if `tell` returns
 /// `None`, prints JSON.
-pub fn print_answer(answer: &Answer, style: Style, tell: impl FnOnce(&Value) -> Option<String>) -> Result<(), Failure> {
+pub fn print_answer(
+    answer: &HttpAnswer,
+    style: Style,
+    tell: impl FnOnce(&Value) -> Option<String>,
+) -> Result<(), Failure> {
     let printed = match style {
         Style::Pretty => answer.read().ok().and_then(|answer| tell(&answer)),
         Style::Compact | Style::Json => None,

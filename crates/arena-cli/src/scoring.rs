@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use arena_players::http::{Answer, Arena};
+use arena_players::http::{Arena, HttpAnswer};
 use serde::Deserialize;
 
 use crate::exit::Failure;
@@ -40,7 +40,7 @@ pub fn run(request: &Request, arena: &Arena, style: Style) -> Result<(), Failure
     }
 }
 
-fn boards(answer: &Answer, of_type: bool, offset: u64) -> Result<String, Failure> {
+fn boards(answer: &HttpAnswer, of_type: bool, offset: u64) -> Result<String, Failure> {
     if !of_type {
         return Ok(board(&answer.read::<Vec<LeaderboardEntry>>()?, offset));
     }

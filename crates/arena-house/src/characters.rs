@@ -179,8 +179,8 @@ fn millionaire(character: &Character, heard: &Heard<'_>, _is_refused: bool) -> O
     if let Some(step) = character.say(heard, secret, "Tell me your wealth first. Then I tell you mine.") {
         return Some(step);
     }
-    let claims = words_of_others(heard).filter_map(|(_, text)| numbers_in(text).into_iter().next());
-    let claim = claims.filter(|claim| WEALTH.contains(claim)).next_back();
+    let mut claims = words_of_others(heard).filter_map(|(_, text)| numbers_in(text).into_iter().next());
+    let claim = claims.rfind(|claim| WEALTH.contains(claim));
     let most = *WEALTH.end();
     let guess = match claim {
         Some(claim) => (character.wealth)(own, claim),

@@ -143,7 +143,8 @@ fn play(
         print(&printable(&format!("{title}\nfolder: {}", folder.display())))?;
     }
     let before = league.league().games().len();
-    let mut watcher = Watcher { style, before, table_every: table_every.unwrap_or(TABLE_EVERY), held: Vec::new() };
+    let mut watcher =
+        LeagueWatcher { style, before, table_every: table_every.unwrap_or(TABLE_EVERY), held: Vec::new() };
     let played = execute(&mut league, pool, sign_key, |folder: &LeagueFolder, event| {
         watcher.print_event(folder.league(), event)
     });
@@ -160,7 +161,7 @@ fn play(
 }
 
 /// Prints the progress of a run.
-struct Watcher {
+struct LeagueWatcher {
     style: Style,
     /// The number of games before this run.
     before: usize,
@@ -169,7 +170,7 @@ struct Watcher {
     held: Vec<usize>,
 }
 
-impl Watcher {
+impl LeagueWatcher {
     fn print_event(&mut self, league: &League, event: Event) -> Result<(), Failure> {
         match (event, self.style) {
             (Event::Note(text), _) => note(&text),

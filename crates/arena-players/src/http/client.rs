@@ -99,12 +99,12 @@ pub enum Identity<'i> {
 
 /// A server's response: unchanged JSON text.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpAnswer {
     url: String,
     text: String,
 }
 
-impl Answer {
+impl HttpAnswer {
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -234,7 +234,7 @@ impl Arena {
     }
 
     /// Gets one challenge type or all.
-    pub fn metadata(&self, name: Option<&str>) -> Result<Answer, CallError> {
+    pub fn metadata(&self, name: Option<&str>) -> Result<HttpAnswer, CallError> {
         self.get(&path(&["api", "metadata"], name), &[], None)
     }
 
@@ -245,7 +245,7 @@ impl Arena {
         status: Option<&str>,
         limit: Option<u32>,
         offset: Option<u64>,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<HttpAnswer, CallError> {
         let query = [
             ("status", status.map(str::to_owned)),
             ("limit", limit.map(|limit| limit.to_string())),
@@ -254,37 +254,37 @@ impl Arena {
         self.get(&path(&["api", "challenges"], name), &query, None)
     }
 
-    pub fn create(&self, name: &str, options: Option<&Map<String, Value>>) -> Result<Answer, CallError> {
+    pub fn create(&self, name: &str, options: Option<&Map<String, Value>>) -> Result<HttpAnswer, CallError> {
         self.post(&path(&["api", "challenges"], Some(name)), json!({ "options": options }))
     }
 
     /// Creates a session of the challenge type `name` that no list shows.
-    pub fn create_unlisted(&self, name: &str, options: Option<&Map<String, Value>>) -> Result<Answer, CallError> {
+    pub fn create_unlisted(&self, name: &str, options: Option<&Map<String, Value>>) -> Result<HttpAnswer, CallError> {
         self.post(&path(&["api", "challenges"], Some(name)), json!({ "options": options, "unlisted": true }))
     }
 
     /// Gets the session of an unused invite.
-    pub fn find_invite(&self, invite: &str) -> Result<Answer, CallError> {
+    pub fn find_invite(&self, invite: &str) -> Result<HttpAnswer, CallError> {
         self.get(&path(&["api", "invites"], Some(invite)), &[], None)
     }
 
     /// Gets the session of a player.
-    pub fn find_player(&self, invite: &str) -> Result<Answer, CallError> {
+    pub fn find_player(&self, invite: &str) -> Result<HttpAnswer, CallError> {
         self.get(&path(&["api", "players"], Some(invite)), &[], None)
     }
 
     /// Waits for opponents in a challenge. House bots may step in after `house_after` seconds.
-    pub fn join_queue(&self, challenge: &str, house_after: Option<u64>) -> Result<Answer, CallError> {
+    pub fn join_queue(&self, challenge: &str, house_after: Option<u64>) -> Result<HttpAnswer, CallError> {
         self.post(&path(&["api", "queue"], Some(challenge)), json!({ "houseAfterS": house_after }))
     }
 
     /// Gets the state of a ticket, after waiting for a match for at most `wait` seconds.
-    pub fn poll_ticket(&self, challenge: &str, ticket: &str, wait: u8) -> Result<Answer, CallError> {
+    pub fn poll_ticket(&self, challenge: &str, ticket: &str, wait: u8) -> Result<HttpAnswer, CallError> {
         let query = [("wait", Some(wait.to_string()))];
         self.get(&ticket_path(challenge, ticket), &query, Some(wait))
     }
 
-    pub fn leave_queue(&self, challenge: &str, ticket: &str) -> Result<Answer, CallError> {
+    pub fn leave_queue(&self, challenge: &str, ticket: &str) -> Result<HttpAnswer, CallError> {
         let url = format!("{}{}", self.url, ticket_path(challenge, ticket));
         self.with_retries(&url, self.patience, true, || {
             read_answer(self.agent.delete(&url).config().timeout_global(Some(self.patience)).build().call()?)
@@ -292,7 +292,7 @@ impl Arena {
     }
 
     /// Takes the seat of `invite`. The answer contains a session key if the server requires keys.
-    pub fn join(&self, invite: &str, identity: Identity<'_>) -> Result<Answer, CallError> {
+    pub fn join(&self, invite: &str, identity: Identity<'_>) -> Result<HttpAnswer, CallError> {
         match identity {
             // The sender of a join is the invite itself.
             Identity::Name(user) => {
@@ -318,7 +318,7 @@ impl Arena {
         sort: Option<&str>,
         limit: Option<u32>,
         offset: Option<u64>,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<HttpAnswer, CallError> {
         let query = [
             ("sort", sort.map(str::to_owned)),
             ("limit", limit.map(|limit| limit.to_string())),
@@ -328,12 +328,12 @@ impl Arena {
     }
 
     /// Gets one profile or all.
-    pub fn users(&self, id: Option<&str>) -> Result<Answer, CallError> {
+    pub fn users(&self, id: Option<&str>) -> Result<HttpAnswer, CallError> {
         self.get(&path(&["api", "users"], id), &[], None)
     }
 
     /// Changes a profile.
-    pub fn update_user(&self, identity: Identity<'_>, update: ProfileUpdate<'_>) -> Result<Answer, CallError> {
+    pub fn update_user(&self, identity: Identity<'_>, update: ProfileUpdate<'_>) -> Result<HttpAnswer, CallError> {
         let ProfileUpdate { username, model } = &update;
         let body = match identity {
             Identity::Name(user) => json!({ "userId": user, "username": username, "model": model }),
@@ -348,18 +348,18 @@ impl Arena {
         self.post("/api/users", body)
     }
 
-    pub fn act(&self, session: &str, method: &str, content: &str) -> Result<Answer, CallError> {
+    pub fn act(&self, session: &str, method: &str, content: &str) -> Result<HttpAnswer, CallError> {
         let body = json!({ "challengeId": session, "messageType": method, "content": content });
         self.post("/api/arena/message", body)
     }
 
     /// Sends `text` to the chat of `session`, for all players or one.
-    pub fn say(&self, session: &str, text: &str, to: Option<&str>) -> Result<Answer, CallError> {
+    pub fn say(&self, session: &str, text: &str, to: Option<&str>) -> Result<HttpAnswer, CallError> {
         self.post("/api/chat/send", json!({ "channel": session, "content": text, "to": to }))
     }
 
     /// Gets the messages of a channel.
-    pub fn messages(&self, kind: ChannelKind, channel: &str, read: Read) -> Result<Answer, CallError> {
+    pub fn messages(&self, kind: ChannelKind, channel: &str, read: Read) -> Result<HttpAnswer, CallError> {
         let path = match kind {
             ChannelKind::Operator => "/api/arena/sync",
             ChannelKind::Chat => "/api/chat/sync",
@@ -383,7 +383,7 @@ impl Arena {
         self.key.is_none() && skill().is_some_and(|skill| skill["identity"] == "key")
     }
 
-    fn get(&self, path: &str, query: &[(&str, Option<String>)], wait: Option<u8>) -> Result<Answer, CallError> {
+    fn get(&self, path: &str, query: &[(&str, Option<String>)], wait: Option<u8>) -> Result<HttpAnswer, CallError> {
         let url = format!("{}{path}", self.url);
         let limit = self.patience + Duration::from_secs(wait.unwrap_or(0).into());
         self.with_retries(&url, limit, false, || {
@@ -425,13 +425,13 @@ impl Arena {
 
     /// Sends a write with the fields that aren't null. The request has an idempotency key, so that a retry after a lost
     /// response doesn't repeat the write.
-    fn post(&self, path: &str, fields: Value) -> Result<Answer, CallError> {
+    fn post(&self, path: &str, fields: Value) -> Result<HttpAnswer, CallError> {
         let mut fields: Map<String, Value> = serde_json::from_value(fields).unwrap_or_default();
         fields.retain(|_, value| !value.is_null());
         self.post_all(path, fields)
     }
 
-    fn post_all(&self, path: &str, mut body: Map<String, Value>) -> Result<Answer, CallError> {
+    fn post_all(&self, path: &str, mut body: Map<String, Value>) -> Result<HttpAnswer, CallError> {
         let url = format!("{}{path}", self.url);
         if let Some(from) = &self.from {
             body.insert("from".to_owned(), json!(from));
@@ -451,7 +451,7 @@ impl Arena {
         limit: Duration,
         write: bool,
         call: impl Fn() -> Result<RawAnswer, ureq::Error>,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<HttpAnswer, CallError> {
         let begun = Instant::now();
         let mut pauses = RETRIES.iter().copied();
         loop {
@@ -473,7 +473,7 @@ impl Arena {
 
     /// Converts the responses of an arena server into answers or errors. Other responses at this address become
     /// [`CallError::NotAnArena`].
-    fn judge(&self, url: &str, answer: RawAnswer) -> Result<Answer, CallError> {
+    fn judge(&self, url: &str, answer: RawAnswer) -> Result<HttpAnswer, CallError> {
         let RawAnswer { status, location, html, text, .. } = answer;
         let stranger = |what: String| CallError::NotAnArena { url: self.url.clone(), what };
         if let Some(location) = location {
@@ -489,7 +489,7 @@ impl Arena {
             }));
         }
         if (200..300).contains(&status) {
-            return Ok(Answer { url: url.to_owned(), text });
+            return Ok(HttpAnswer { url: url.to_owned(), text });
         }
         // A server's error is `{"error", "code"?}`; the client quotes other JSON as the message.
         let fields = serde_json::from_str::<Map<String, Value>>(&text).unwrap_or_default();

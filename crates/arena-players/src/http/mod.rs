@@ -15,7 +15,8 @@ use serde::Serialize;
 
 pub use bot::{Policy, play_bot, wait_for_start};
 pub use client::{
-    Answer, Arena, CallError, ExportError, Identity, Read, Stream, StreamEvent, is_loopback, random_bytes, random_hex,
+    Arena, CallError, ExportError, HttpAnswer, Identity, Read, Stream, StreamEvent, is_loopback, random_bytes,
+    random_hex,
 };
 pub use inbox::{Inbox, InboxEvent, InboxMessage, Next, SeatError};
 pub use seat::{HttpSeat, Refusal, way_back};

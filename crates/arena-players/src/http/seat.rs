@@ -10,7 +10,7 @@ use arena_wire::{Joined, Message, Messages, Session, SessionPage, SessionState};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::client::{Answer, Arena, CallError, Identity, Read};
+use super::client::{Arena, CallError, HttpAnswer, Identity, Read};
 use super::{ChannelKind, OUTAGE};
 
 /// The lists that are searched for a session on servers that don't know players: the status filter and the number of
@@ -256,7 +256,7 @@ pub fn way_back(invite: &str, key: Option<&str>) -> String {
 }
 
 /// Converts a refusal into a value.
-fn refusal(called: Result<Answer, CallError>) -> Result<Option<Refusal>, CallError> {
+fn refusal(called: Result<HttpAnswer, CallError>) -> Result<Option<Refusal>, CallError> {
     match called {
         Ok(_) => Ok(None),
         Err(CallError::Refused { status, error, code }) if status != 401 => Ok(Some(Refusal { code, error })),

@@ -15,7 +15,7 @@ const UNPAID: u32 = 3;
 const TRUNCATED_BELOW: u64 = 2000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fault {
+pub(super) enum EndpointFault {
     /// Status 429 with `Retry-After: 1`.
     Busy,
     /// Status 500.
@@ -43,24 +43,24 @@ pub(super) enum Fault {
 
 /// The faults with their names and their relative frequencies. A paused endpoint takes a second and an unpaid one needs
 /// the user, so these two are rarer.
-const TABLE: [(Fault, &str, u64); 12] = [
-    (Fault::Busy, "busy", 2),
-    (Fault::Failing, "failing", 10),
-    (Fault::Reset, "reset", 10),
-    (Fault::Slow, "slow", 10),
-    (Fault::Truncated, "truncated", 10),
-    (Fault::Refused, "refused", 10),
-    (Fault::HalfJson, "half-json", 10),
-    (Fault::Empty, "empty", 10),
-    (Fault::Html, "html", 10),
-    (Fault::UnknownTool, "unknown-tool", 10),
-    (Fault::BadArguments, "bad-arguments", 10),
-    (Fault::Unpaid, "unpaid", 1),
+const TABLE: [(EndpointFault, &str, u64); 12] = [
+    (EndpointFault::Busy, "busy", 2),
+    (EndpointFault::Failing, "failing", 10),
+    (EndpointFault::Reset, "reset", 10),
+    (EndpointFault::Slow, "slow", 10),
+    (EndpointFault::Truncated, "truncated", 10),
+    (EndpointFault::Refused, "refused", 10),
+    (EndpointFault::HalfJson, "half-json", 10),
+    (EndpointFault::Empty, "empty", 10),
+    (EndpointFault::Html, "html", 10),
+    (EndpointFault::UnknownTool, "unknown-tool", 10),
+    (EndpointFault::BadArguments, "bad-arguments", 10),
+    (EndpointFault::Unpaid, "unpaid", 1),
 ];
 
 /// Chooses faults, and remembers the conversations that had one. The next attempt of the same conversation succeeds.
 #[derive(Debug)]
-pub(super) struct Faults {
+pub(super) struct EndpointFaults {
     seed: u64,
     memory: Mutex<Memory>,
 }
@@ -73,21 +73,21 @@ struct Memory {
     unpaid: u32,
 }
 
-impl Fault {
+impl EndpointFault {
     /// Returns the name in statistics.
     pub fn name(self) -> &'static str {
         TABLE.iter().find(|(fault, ..)| *fault == self).map_or("unknown", |(_, name, _)| name)
     }
 
-    /// Replaces the regular answer. Faults of the connection leave it as it is.
+    /// Replaces the regular answer. EndpointFaults of the connection leave it as it is.
     pub fn replace(self, regular: ApiAnswer, scene: &Scene<'_>) -> ApiAnswer {
         let id = format!("{FAULTY}{:016x}", scene.number);
         let text = |text: &str, end| ApiAnswer { text: text.to_owned(), calls: Vec::new(), end };
         match self {
-            Fault::Truncated => text("Let me think about the players one by one. First,", AnswerEnd::Length),
-            Fault::Refused => text("I can't help with that.", AnswerEnd::Refused),
-            Fault::UnknownTool => call(scene, &id, UNKNOWN_TOOL, serde_json::json!({"to": "the end"})),
-            Fault::BadArguments => match regular.calls.first() {
+            EndpointFault::Truncated => text("Let me think about the players one by one. First,", AnswerEnd::Length),
+            EndpointFault::Refused => text("I can't help with that.", AnswerEnd::Refused),
+            EndpointFault::UnknownTool => call(scene, &id, UNKNOWN_TOOL, serde_json::json!({"to": "the end"})),
+            EndpointFault::BadArguments => match regular.calls.first() {
                 // Any arguments of `wait` are valid.
                 Some(first) if first.name != "wait" => {
                     let mut wrong = regular.clone();
@@ -97,16 +97,16 @@ impl Fault {
                     }
                     wrong
                 }
-                _ => Fault::UnknownTool.replace(regular, scene),
+                _ => EndpointFault::UnknownTool.replace(regular, scene),
             },
             _ => regular,
         }
     }
 }
 
-impl Faults {
-    pub fn new(seed: u64, share: f64) -> Faults {
-        Faults { seed, memory: Mutex::new(Memory { share, ..Memory::default() }) }
+impl EndpointFaults {
+    pub fn new(seed: u64, share: f64) -> EndpointFaults {
+        EndpointFaults { seed, memory: Mutex::new(Memory { share, ..Memory::default() }) }
     }
 
     pub fn set_share(&self, share: f64) {
@@ -114,7 +114,7 @@ impl Faults {
     }
 
     /// Returns the fault of this request, if it gets one.
-    pub fn of_request(&self, conversation: &Conversation, scene: &Scene<'_>) -> Option<Fault> {
+    pub fn of_request(&self, conversation: &Conversation, scene: &Scene<'_>) -> Option<EndpointFault> {
         let mut memory = self.memory.lock();
         // The model learns of its fault and answers again.
         if memory.share <= 0.0 || scene.is_after_fault {
@@ -128,19 +128,19 @@ impl Faults {
         let fault = pick(drawn("fault"));
         let is_roomy = conversation.limit.is_none_or(|limit| limit >= TRUNCATED_BELOW);
         match fault {
-            Fault::Unpaid if memory.unpaid == UNPAID => Some(Fault::Failing),
-            Fault::Unpaid => {
+            EndpointFault::Unpaid if memory.unpaid == UNPAID => Some(EndpointFault::Failing),
+            EndpointFault::Unpaid => {
                 memory.unpaid += 1;
-                Some(Fault::Unpaid)
+                Some(EndpointFault::Unpaid)
             }
-            Fault::Truncated if is_roomy => Some(Fault::HalfJson),
+            EndpointFault::Truncated if is_roomy => Some(EndpointFault::HalfJson),
             fault => Some(fault),
         }
     }
 }
 
 /// Chooses a fault by a number, according to the frequencies.
-fn pick(number: u64) -> Fault {
+fn pick(number: u64) -> EndpointFault {
     let total: u64 = TABLE.iter().map(|(_, _, weight)| weight).sum();
     let mut left = number % total;
     for (fault, _, weight) in TABLE {
@@ -149,5 +149,5 @@ fn pick(number: u64) -> Fault {
         }
         left -= weight;
     }
-    Fault::Failing
+    EndpointFault::Failing
 }

@@ -26,7 +26,7 @@ use tokio::sync::oneshot;
 use self::apis::Format;
 pub use self::apis::Tokens;
 use self::characters::{Character, Scene};
-use self::faults::{Fault, Faults};
+use self::faults::{EndpointFault, EndpointFaults};
 
 /// The maximum size of a request in bytes.
 const LARGEST: usize = 64 << 20;
@@ -58,7 +58,7 @@ pub struct StandIn {
 struct Server {
     seed: u64,
     delay: Duration,
-    faults: Faults,
+    faults: EndpointFaults,
     counts: Mutex<Counts>,
 }
 
@@ -86,7 +86,7 @@ impl StandIn {
         let server = Arc::new(Server {
             seed: spec.seed,
             delay: Duration::from_millis(spec.answer_ms),
-            faults: Faults::new(spec.seed, spec.faults),
+            faults: EndpointFaults::new(spec.seed, spec.faults),
             counts: Mutex::default(),
         });
         let (stop, stopped) = oneshot::channel();
@@ -173,31 +173,33 @@ impl Server {
         }
         tokio::time::sleep(self.delay).await;
         match fault {
-            Some(Fault::Busy) => {
+            Some(EndpointFault::Busy) => {
                 let mut response =
                     error(format, StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "too many requests");
                 response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
                 return response;
             }
-            Some(Fault::Failing) => {
+            Some(EndpointFault::Failing) => {
                 return error(format, StatusCode::INTERNAL_SERVER_ERROR, "api_error", "the server had an error");
             }
-            Some(Fault::Unpaid) => {
+            Some(EndpointFault::Unpaid) => {
                 return error(format, StatusCode::PAYMENT_REQUIRED, "billing_error", "the balance is too low");
             }
             // An error in a body ends the connection before the first byte.
-            Some(Fault::Reset) => {
+            Some(EndpointFault::Reset) => {
                 let broken = stream::iter([Err::<Bytes, io::Error>(io::Error::from(io::ErrorKind::ConnectionReset))]);
                 return Response::new(Body::from_stream(broken));
             }
-            Some(Fault::Html) => {
+            Some(EndpointFault::Html) => {
                 let mut response = Response::new(Body::from("<!doctype html><title>Please stand by</title>"));
                 let kind = header::HeaderValue::from_static("text/html; charset=utf-8");
                 response.headers_mut().insert(header::CONTENT_TYPE, kind);
                 return response;
             }
-            Some(Fault::Empty) => return json_response(StatusCode::OK, &format.write_empty(&conversation.model)),
-            Some(Fault::Slow) => tokio::time::sleep(SLOW).await,
+            Some(EndpointFault::Empty) => {
+                return json_response(StatusCode::OK, &format.write_empty(&conversation.model));
+            }
+            Some(EndpointFault::Slow) => tokio::time::sleep(SLOW).await,
             _ => {}
         }
         let regular = characters::answer(character, &scene);
@@ -208,7 +210,7 @@ impl Server {
         let tokens = Tokens::count(body.len(), &conversation, &answer);
         let id = format!("{:016x}", scene.number);
         let written = format.write(&conversation, &answer, tokens, &id).to_string();
-        if fault == Some(Fault::HalfJson) {
+        if fault == Some(EndpointFault::HalfJson) {
             return text_response(StatusCode::OK, written[..written.floor_char_boundary(written.len() / 2)].to_owned());
         }
         self.counts.lock().add(tokens);

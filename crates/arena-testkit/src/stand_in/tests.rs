@@ -166,10 +166,10 @@ fn models_without_tools_answer_with_json() {
 
 #[test]
 fn a_fifth_of_conversations_fails_once() {
-    let faults = Faults::new(3, 0.2);
+    let faults = EndpointFaults::new(3, 0.2);
     let conversations: Vec<Conversation> =
         (0..2000).map(|number| conversation("careful", &[&format!("@Your private set is: {{{number}}}.")])).collect();
-    let draw = |faults: &Faults| -> Vec<Option<Fault>> {
+    let draw = |faults: &EndpointFaults| -> Vec<Option<EndpointFault>> {
         let fault = |conversation| faults.of_request(conversation, &Scene::of(3, conversation));
         conversations.iter().map(fault).collect()
     };
@@ -177,11 +177,11 @@ fn a_fifth_of_conversations_fails_once() {
     let count = first.iter().flatten().count();
     assert!((340..460).contains(&count), "{count}");
     assert_eq!(draw(&faults).iter().flatten().count(), 0, "a second attempt failed");
-    assert_eq!(draw(&Faults::new(3, 0.2)), first, "the faults differ between processes");
-    assert!(first.iter().flatten().filter(|fault| **fault == Fault::Unpaid).count() <= 3);
-    let kinds: std::collections::BTreeSet<&Fault> = first.iter().flatten().collect();
+    assert_eq!(draw(&EndpointFaults::new(3, 0.2)), first, "the faults differ between processes");
+    assert!(first.iter().flatten().filter(|fault| **fault == EndpointFault::Unpaid).count() <= 3);
+    let kinds: std::collections::BTreeSet<&EndpointFault> = first.iter().flatten().collect();
     assert!(kinds.len() >= 11, "{kinds:?}");
-    let calm = Faults::new(3, 0.0);
+    let calm = EndpointFaults::new(3, 0.0);
     assert_eq!(draw(&calm).iter().flatten().count(), 0);
     // The conversations without faults don't count as seen.
     calm.set_share(0.2);

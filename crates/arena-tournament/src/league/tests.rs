@@ -1,3 +1,5 @@
+//! Tests of the games, agents and pairings of a league.
+
 use arena_model::{Dialect, MatchOutcome, SeatResult, Seed};
 
 use super::*;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use ureq::SendBody;
 
-use super::{Answer, Arena, CallError, Credential, RawAnswer, read_answer};
+use super::{Arena, CallError, Credential, HttpAnswer, RawAnswer, read_answer};
 
 /// Time limit of recomputations and imports. A server processes some tens of thousands of games a second.
 const LONG: Duration = Duration::from_secs(60 * 60);
@@ -29,7 +29,7 @@ impl Arena {
     }
 
     /// Sends a request to any route: a POST with these fields, or a GET.
-    pub fn call(&self, path: &str, fields: Option<Map<String, Value>>) -> Result<Answer, CallError> {
+    pub fn call(&self, path: &str, fields: Option<Map<String, Value>>) -> Result<HttpAnswer, CallError> {
         let arena = Arena { patience: LONG, ..self.clone() };
         match fields {
             Some(fields) => arena.post_all(path, fields),
@@ -68,7 +68,7 @@ impl Arena {
     }
 
     /// Imports `lines`. The client doesn't retry after a broken connection, but the caller may repeat the import.
-    pub fn import(&self, lines: &mut dyn Read) -> Result<Answer, CallError> {
+    pub fn import(&self, lines: &mut dyn Read) -> Result<HttpAnswer, CallError> {
         // The token is checked with a small request first. The server refuses a wrong token before it reads the body,
         // which would look like a broken connection.
         self.get("/api/admin/bans", &[], None)?;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Answer, Arena, CallError, Credential, path};
+use super::{Arena, CallError, Credential, HttpAnswer, path};
 
 impl Arena {
     pub fn created_by(self, key: &str) -> Arena {
@@ -10,16 +10,16 @@ impl Arena {
     }
 
     /// Removes a session that hasn't ended.
-    pub fn cancel(&self, session: &str) -> Result<Answer, CallError> {
+    pub fn cancel(&self, session: &str) -> Result<HttpAnswer, CallError> {
         self.post(&of(session, "cancel"), json!({}))
     }
 
     /// Takes a session that hasn't ended from all lists.
-    pub fn unlist(&self, session: &str) -> Result<Answer, CallError> {
+    pub fn unlist(&self, session: &str) -> Result<HttpAnswer, CallError> {
         self.post(&of(session, "unlist"), json!({}))
     }
 
-    pub fn free_invites(&self, session: &str) -> Result<Answer, CallError> {
+    pub fn free_invites(&self, session: &str) -> Result<HttpAnswer, CallError> {
         self.get(&of(session, "invites"), &[], None)
     }
 }
