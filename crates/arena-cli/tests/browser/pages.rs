@@ -144,7 +144,7 @@ impl SiteFixture {
         let text = format!(
             "name = \"quick\"\nseeds = 10\n{models}[[challenges]]\nname = \"psi\"\n[[challenges]]\nname = \"ultimatum\"\n"
         );
-        let quick = file(&data, "quick.toml", &text);
+        let quick = file(data, "quick.toml", &text);
         let out = data.join("evals/quick");
         let evaluated = run(&["eval", "run", &quick, "--out", out.to_str().unwrap()]);
         assert_eq!(evaluated.code, 0, "{evaluated:#?}");

@@ -107,7 +107,7 @@ impl Follower {
     fn read_stream(&mut self) -> Result<(), Stop> {
         let mut stream = self.arena.stream(&self.channel, self.after.as_deref())?;
         self.has_streamed = true;
-        while let Some(StreamEvent { id, data }) = stream.next()? {
+        while let Some(StreamEvent { id, data }) = stream.next_event()? {
             match data["type"].as_str() {
                 Some("initial") => self.pass_on_all(data["messages"].as_array().cloned().unwrap_or_default())?,
                 Some("new_message") => self.pass_on_all(vec![data["message"].clone()])?,

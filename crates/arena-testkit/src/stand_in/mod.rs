@@ -80,9 +80,9 @@ impl StandIn {
     /// # Panics
     /// If the port can't be opened.
     pub fn start(spec: StandInSpec) -> StandIn {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let base = format!("http://{}/v1", listener.local_addr().unwrap());
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        listener.set_nonblocking(true).expect("a socket that doesn't block");
+        let base = format!("http://{}/v1", listener.local_addr().expect("an address"));
         let server = Arc::new(Server {
             seed: spec.seed,
             delay: Duration::from_millis(spec.answer_ms),
@@ -92,8 +92,8 @@ impl StandIn {
         let (stop, stopped) = oneshot::channel();
         let serving = serve(listener, Arc::clone(&server), stopped);
         // The thread ends with the server, since the runtime runs nothing else.
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        thread::Builder::new().name("stand-in".to_owned()).spawn(move || runtime.block_on(serving)).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        thread::Builder::new().name("stand-in".to_owned()).spawn(move || runtime.block_on(serving)).expect("a thread");
         StandIn { base, server, _stop: stop }
     }
 

@@ -55,7 +55,7 @@ impl Stream {
     ///
     /// # Errors
     /// If the connection breaks or an event isn't JSON.
-    pub fn next(&mut self) -> Result<Option<StreamEvent>, CallError> {
+    pub fn next_event(&mut self) -> Result<Option<StreamEvent>, CallError> {
         let (mut id, mut data, mut line) = (None, String::new(), String::new());
         loop {
             line.clear();
