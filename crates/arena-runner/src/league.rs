@@ -382,3 +382,6 @@ fn margin_of(fit: &Fit, agent: AgentIndex) -> f64 {
     let (rating, interval) = (fit.rating(agent), fit.interval(agent));
     (rating - interval.low).max(interval.high - rating)
 }
+
+#[cfg(test)]
+mod tests;
