@@ -190,7 +190,7 @@ impl Watcher {
                     print(&tables::season_standings(&Season::of(league)))?;
                 }
             }
-            (Event::Workers { .. }, _) => {}
+            (Event::Begun(_) | Event::Workers { .. }, _) => {}
         }
         Ok(())
     }
