@@ -1,9 +1,10 @@
 //! A small HTTP client with the requests of players and their errors. The paths and field names of the API are defined
 //! here only, for the commands and the demo's bots. Callers interpret the responses. Administrators' requests are in
-//! `client/admin.rs`, those of creators in `client/creator.rs`, records and files of logs in `client/records.rs`, and
+//! `client/admin.rs`, uploads in `client/agents.rs`, those of creators in `client/creator.rs`, records and files of logs in `client/records.rs`, and
 //! streams in `client/stream.rs`.
 
 mod admin;
+mod agents;
 mod creator;
 mod records;
 mod stream;
@@ -81,6 +82,8 @@ enum Credential {
     Creator,
     /// The administrator's token.
     Administrator,
+    /// The key of an agent's owner, or the administrator's token.
+    Owner,
 }
 
 /// The range of messages to read from a channel, and the waiting time.
@@ -539,6 +542,7 @@ impl Arena {
                 Credential::Player => "; the key given with --auth doesn't belong to this session",
                 Credential::Creator => "; the key isn't that of this session's creator",
                 Credential::Administrator => "; the token isn't this server's administrator token",
+                Credential::Owner => "; give --key KEY, the administrator's token or the key of the replaced agent",
             },
             (_, Some("CHALLENGE_NOT_FOUND")) if self.credential != Credential::Player => {
                 "; no session has this id; `arena challenges list` lists the sessions"
