@@ -98,7 +98,7 @@ fn restore(data: &Path, store: &str) {
 }
 
 /// Returns the number of games of leagues in a store.
-fn league_games(data: &Path) -> u64 {
+fn league_games(data: &Path) -> i64 {
     let store = rusqlite::Connection::open(data.join("arena.sqlite3")).unwrap();
     store.query_row("SELECT count(*) FROM league_games", [], |row| row.get(0)).unwrap()
 }

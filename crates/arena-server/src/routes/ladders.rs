@@ -80,14 +80,14 @@ pub(crate) async fn find_ladder(State(arena): State<Arena>, request: Get) -> Api
     let season = request.query::<WantedSeason>()?.season;
     let text = tournaments_of(&arena)?.read(move |tournaments| {
         let view = tournaments.ladder(game, season)?;
-        let waiting = tournaments.waiting_for_ladder(game, view.as_deref());
+        let is_current = view.as_ref().is_none_or(|view| !view.season.is_closed);
+        let waiting = if is_current { tournaments.waiting_for_ladder(game, view.as_deref()) } else { Vec::new() };
         let mut json = match (&view, waiting.is_empty()) {
             (Some(view), _) => view.json.clone(),
             (None, false) => json!({ "game": game, "season": 1, "games_played": 0, "standings": [] }),
             (None, true) => return Err(TournamentRefusal::NoLadder(game)),
         };
         json["waiting"] = waiting.into();
-        let is_current = view.is_none_or(|view| !view.season.is_closed);
         let playing = tournaments.ladder_match(game).filter(|_| is_current);
         json["playing"] =
             playing.map(|LadderMatch { number, agents, .. }| json!({ "number": number, "agents": agents })).into();

@@ -10,7 +10,7 @@ mod play;
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ use super::shown::ShownReplay;
 use super::{LET_GO_WITHIN, ReplayReader, TournamentRefusal, Tournaments, agents};
 
 /// Number of seasons cached in memory.
-const VIEWS: usize = 16;
+const VIEWS: usize = 32;
 
 /// Name of the file that requests the end of a season from the node that plays the ladder. It has the season's number.
 const CLOSE: &str = "close-season";
@@ -41,10 +41,12 @@ const CLOSE: &str = "close-season";
 const CURVES: usize = 6;
 const POINTS: usize = 16;
 
+/// Seasons by game and number, each with the journal's size at the time of reading.
+type ViewCache = LruCache<(&'static str, Option<usize>), (u64, Arc<Ladder>)>;
+
 /// The views of ladders in memory.
 pub(super) struct Ladders {
-    /// The cached seasons, each with the journal's size at the time of reading.
-    views: Mutex<LruCache<(&'static str, Option<usize>), (u64, Arc<Ladder>)>>,
+    views: Mutex<ViewCache>,
     current: Mutex<Option<LadderMatch>>,
 }
 
@@ -71,6 +73,7 @@ pub(crate) struct Ladder {
     pub(crate) json: Value,
     /// The rows of `json`.
     pub(crate) rows: Vec<LadderRow>,
+    picture: OnceLock<Option<Picture>>,
 }
 
 /// A row of the standings.
@@ -135,7 +138,7 @@ impl Ladder {
                 value.insert("state".to_owned(), row.state().into());
             }
         }
-        Ladder { league, season, json, rows }
+        Ladder { league, season, json, rows, picture: OnceLock::new() }
     }
 
     /// True if the replay of a game may be shown: the games of a meeting share a seed.
@@ -154,7 +157,11 @@ impl Ladder {
     }
 
     /// Draws the ratings of the best agents over the games of the season, from each agent's first game on.
-    pub(crate) fn picture(&self) -> Option<Picture> {
+    pub(crate) fn picture(&self) -> Option<&Picture> {
+        self.picture.get_or_init(|| self.draw()).as_ref()
+    }
+
+    fn draw(&self) -> Option<Picture> {
         let season = self.league.season();
         let games = season.results().len();
         let step = games.div_ceil(POINTS).max(1);

@@ -2,7 +2,7 @@
 //! uploads a bot.
 
 use arena_report::season::cross;
-use arena_report::{Interval, Picture, WIDEST_CROSS_TABLE, number_of};
+use arena_report::{Interval, WIDEST_CROSS_TABLE, number_of};
 use axum::extract::State;
 use maud::{Markup, html};
 
@@ -65,7 +65,6 @@ fn table(tournaments: &Tournaments) -> Result<Markup, TournamentRefusal> {
 struct Shown {
     view: std::sync::Arc<Ladder>,
     games: Vec<MatchView>,
-    picture: Option<Picture>,
 }
 
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
@@ -76,8 +75,9 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let shown = tournaments.read(move |tournaments| {
         let Some(view) = tournaments.ladder(game, season)? else { return Ok(None) };
         let games = page_of_ladder(tournaments, game, &view, "", (offset, GAMES));
-        let picture = view.picture();
-        Ok::<_, TournamentRefusal>(Some(Shown { view, games, picture }))
+        // The picture is slow to draw. The view keeps it.
+        view.picture();
+        Ok::<_, TournamentRefusal>(Some(Shown { view, games }))
     });
     let shown = shown.await?;
     let view = shown.as_ref().map(|shown| &*shown.view);
@@ -89,10 +89,10 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let body = html! {
         div id="live" data-going-on=(is_current && view.is_some()) {
             (heading(game, view, playing.as_ref(), &waiting))
-            @if let Some(Shown { view, games, picture }) = &shown {
+            @if let Some(Shown { view, games }) = &shown {
                 (standings(tournaments, view))
                 (head_to_head(view))
-                @if let Some(picture) = picture { section.pictures { (figure(picture)) } }
+                @if let Some(picture) = view.picture() { section.pictures { (figure(picture)) } }
                 @if !games.is_empty() { (game_list(games)) }
                 (pager(&path, &visit.query, (offset, GAMES, total)))
                 (seasons(&path, &visit, view))

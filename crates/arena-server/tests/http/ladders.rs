@@ -22,8 +22,8 @@ fn upload(fixture: &TournamentFixture, name: &str, bot: &Bot) -> Answer {
 /// Uploads the next version of an agent with this key.
 fn replace(fixture: &TournamentFixture, (id, key): (&str, &str), bot: &Bot) -> Answer {
     let (path, bearer) = (format!("/api/agents?replaces={id}"), format!("Bearer {key}"));
-    let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
-    fixture.client.request("POST", &path, &headers, json!({ "url": bot.url }).to_string().as_bytes())
+    let body = json!({ "url": bot.url }).to_string();
+    fixture.client.request("POST", &path, &[("Authorization", &bearer)], body.as_bytes())
 }
 
 /// Waits until a row of the standings satisfies `is_such`. Returns the row.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use arena_match::{Agent, Channel, SandboxMode, cores, logs};
 use arena_model::GameType;
 use arena_runner::{
-    Competition, Event, Executor, JournalError, LeagueFolder, LocalExecutor, RunError, Until, causes, enter,
+    Competition, Event, Executor, Journal, JournalError, LeagueFolder, LocalExecutor, RunError, Until, causes, enter,
 };
 use arena_tournament::{Format, Membership, Shape, TournamentPlan};
 
@@ -77,6 +77,10 @@ impl Tournaments {
     /// Opens or creates the ladder of a game. Returns `None` if another node plays it.
     fn open_ladder(&self, game: &'static GameType) -> Result<Option<LeagueFolder>, JournalError> {
         let folder = self.ladder_folder(game.name);
+        // Opening a journal waits for its lock, which another node may hold for long.
+        if matches!(Journal::try_lock(&folder), Ok(None)) {
+            return Ok(None);
+        }
         let mut league = match LeagueFolder::open(&folder) {
             Ok(league) => league,
             Err(JournalError::Locked(_)) => return Ok(None),
@@ -294,7 +298,7 @@ fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
     names.find(|name| !is_taken(name)).expect("numbers don't end")
 }
 
-/// Suspends the agents that were disqualified in each of their last games.
+/// Suspends the agents that failed in each of their last games. A move against the rules isn't a failure.
 fn suspend_failing(league: &mut LeagueFolder) -> Result<(), JournalError> {
     let content = league.league();
     let failing = |agent: usize| {
@@ -304,7 +308,8 @@ fn suspend_failing(league: &mut LeagueFolder) -> Result<(), JournalError> {
         let faults: Vec<_> =
             own.take(FAILURES).map(|(game, seat)| (game.number, game.result.seats[seat].verdict)).collect();
         let (number, last) = *faults.first()?;
-        let is_failing = faults.len() == FAILURES && faults.iter().all(|(_, verdict)| verdict.is_some());
+        let is_failing = faults.len() == FAILURES
+            && faults.iter().all(|(_, verdict)| verdict.is_some_and(|verdict| !verdict.is_of_the_game()));
         let reason = format!(
             "it was disqualified in {FAILURES} games in a row, last in game {number}: {}; upload a new version",
             last?.in_words()
