@@ -14,6 +14,7 @@ use crate::answer::{json as answer, json_lines, to_text, with_kind};
 use crate::arena::Arena;
 use crate::authority::Authority;
 use crate::error::{ApiError, ApiResult};
+use crate::fields::Whole;
 use crate::identity::unauthenticated;
 use crate::openapi::Paging;
 use crate::request::{Get, Post};
@@ -60,7 +61,8 @@ pub(crate) async fn list_ladders(State(arena): State<Arena>, _request: Get) -> A
 #[into_params(parameter_in = Query)]
 struct WantedSeason {
     /// The number of the season, from 1. Default: the current one.
-    season: Option<usize>,
+    #[param(value_type = Option<u64>, minimum = 1, maximum = 1_000_000)]
+    season: Option<Whole<1, 1_000_000>>,
 }
 
 /// Returns the standings of a ladder.
@@ -77,7 +79,7 @@ struct WantedSeason {
         (status = 500, description = "`TOURNAMENT_DAMAGED`: the ladder's data can't be read.")))]
 pub(crate) async fn find_ladder(State(arena): State<Arena>, request: Get) -> ApiResult {
     let game = game_of(request.param("game"))?.name;
-    let season = request.query::<WantedSeason>()?.season;
+    let season = request.query::<WantedSeason>()?.season.map(|Whole(season)| season as usize);
     let text = tournaments_of(&arena)?.read(move |tournaments| {
         let view = tournaments.ladder(game, season)?;
         let is_current = view.as_ref().is_none_or(|view| !view.season.is_closed);
@@ -135,7 +137,7 @@ struct SeasonEnd {
         (status = 500, description = "`TOURNAMENT_DAMAGED`: the ladder's data can't be read.")))]
 pub(crate) async fn list_ladder_games(State(arena): State<Arena>, request: Get) -> ApiResult {
     let game = game_of(request.param("game"))?.name;
-    let season = request.query::<WantedSeason>()?.season;
+    let season = request.query::<WantedSeason>()?.season.map(|Whole(season)| season as usize);
     let (offset, limit) = request.query::<Paging>()?.page(50);
     let text = tournaments_of(&arena)?.read(move |tournaments| {
         let view = tournaments.ladder(game, season)?.ok_or(TournamentRefusal::NoLadder(game))?;
