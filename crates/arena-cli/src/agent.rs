@@ -1,6 +1,7 @@
-//! `arena agent`: faults of an agent, reported to its author.
+//! `arena agent`: faults of an agent, reported to its author; new agents; and uploads.
 
 mod new;
+mod upload;
 
 use std::fmt::Write;
 
@@ -8,7 +9,7 @@ use arena_match::{CheckPlan, CheckReport, Finding, Severity, check, private};
 use arena_model::{GameType, Seed};
 use arena_report::listed;
 
-use crate::args::{AgentVerb, CheckArgs};
+use crate::args::{AgentVerb, CheckArgs, Global};
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::matches::explain;
@@ -21,10 +22,11 @@ const INDENT: &str = "        ";
 /// The label of the line that the agent sent.
 const LINE: &str = "line from the agent";
 
-pub fn run(verb: AgentVerb, style: Style) -> Result<(), Failure> {
+pub fn run(verb: AgentVerb, global: &Global, style: Style) -> Result<(), Failure> {
     match verb {
         AgentVerb::Check(args) => check_agent(&args, style),
         AgentVerb::New(args) => new::run(&args, style),
+        AgentVerb::Upload(args) => upload::run(&args, global, style),
     }
 }
 

@@ -30,7 +30,7 @@ use crate::exit::{Exit, Failure, exit_codes};
 use crate::output::Style;
 
 pub use admin::{AdminArgs, AdminVerb, ApiMethod};
-pub use agent::{AgentVerb, CheckArgs, Language, NewAgentArgs};
+pub use agent::{AgentVerb, CheckArgs, Language, NewAgentArgs, UploadArgs};
 pub use challenge::{ChallengeVerb, CheckChallengeArgs, FairnessArgs, NewArgs, PlayChallengeArgs};
 pub use eval::{
     CallsArgs, DiffArgs, EvalVerb, GameEvalArgs, PlanEvalArgs, PlayEvalArgs, ReportEvalArgs, ResumeEvalArgs,
@@ -139,6 +139,7 @@ impl Cli {
                 | Verb::Admin { .. }
                 | Verb::Record { verb: RecordVerb::Get { .. }, .. }
                 | Verb::Log { .. }
+                | Verb::Agent { verb: AgentVerb::Upload(_) }
                 // These two prepare calls to a server.
                 | Verb::Identity { .. }
                 | Verb::Completions { .. }
@@ -281,12 +282,12 @@ progress to the queue and stops the worker at once. If a worker fails, other wor
     /// Rate results by Bradley–Terry and Elo.
     #[command(after_help = RATE_EXAMPLES)]
     Rate(RateArgs),
-    /// Create and check agents.
+    /// Create, check and upload agents.
     #[command(after_help = "\
 Examples:
   arena agent new snake bot
-  arena agent check ./bot
-  arena agent check ./bot --game snake")]
+  arena agent check ./bot --game snake
+  arena agent upload ./bot --game snake")]
     Agent {
         #[command(subcommand)]
         verb: AgentVerb,

@@ -106,7 +106,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Eval { verb } => eval::run(verb, style),
         Verb::Worker(args) => worker::run(args, style),
         Verb::Rate(args) => rate::run(&args, style),
-        Verb::Agent { verb } => agent::run(verb, style),
+        Verb::Agent { verb } => agent::run(verb, &cli.global, style),
         Verb::Replay { verb } => replay::run(verb, style),
         Verb::Verify(args) => verify::run(&args, &cli.global, style),
         Verb::Record { key, verb } => record::run(verb, &cli.global.with(key), style),

@@ -203,7 +203,10 @@ impl Tree<'_> {
     fn count(&mut self) -> Result<(), UnpackError> {
         self.entries += 1;
         if self.entries > MAX_ENTRIES {
-            let text = format!("the archive has more than {MAX_ENTRIES} entries, including the folders in their paths");
+            let text = format!(
+                "the archive has more than {MAX_ENTRIES} entries, including the folders in their \
+                         paths; leave out what the agent doesn't need, such as tests and caches"
+            );
             return Err(refused(text));
         }
         Ok(())
@@ -503,7 +506,7 @@ mod tests {
         );
         let root = tempfile::tempdir().unwrap();
         let refusal = unpack(&folders(&nested(200, 11)), root.path(), 1 << 30).unwrap_err();
-        expect!["the archive has more than 2000 entries, including the folders in their paths"]
+        expect!["the archive has more than 2000 entries, including the folders in their paths; leave out what the agent doesn't need, such as tests and caches"]
             .assert_eq(&refusal.to_string());
         let mut tar = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
         add(&mut tar, EntryType::GNULongName, "././@LongLink", 0o644, &vec![b'a'; 64 << 20]);
@@ -519,7 +522,7 @@ mod tests {
         check(
             &packed(&many),
             expect![[r#"
-                the archive has more than 2000 entries, including the folders in their paths
+                the archive has more than 2000 entries, including the folders in their paths; leave out what the agent doesn't need, such as tests and caches
             "#]],
         );
         let whole = packed(&[(FILE, "agent", 0o755, &[7; 5_000])]);

@@ -155,6 +155,8 @@ pub enum Next {
 
 #[derive(Debug)]
 pub enum Event {
+    /// The match with this number begins on this machine.
+    Begun(usize),
     /// The result of the match with this number was recorded.
     Played(usize),
     /// The files of the agent with this number have changed. It is excluded from play.

@@ -35,6 +35,8 @@ pub struct LeagueFolder {
     league: League,
     file: JournalFile,
     until: Until,
+    /// The agents whose turn it is, by number in the season; `None` for all.
+    turn: Option<Vec<usize>>,
     /// The last rating fit, with the numbers of games and agents that it uses.
     fit: Option<((usize, usize), Fit)>,
     /// The number of games that were started in this run and not given back.
@@ -106,7 +108,7 @@ impl LeagueFolder {
     }
 
     fn of(league: League, file: JournalFile) -> LeagueFolder {
-        LeagueFolder { league, file, until: Until::default(), fit: None, begun: 0 }
+        LeagueFolder { league, file, until: Until::default(), turn: None, fit: None, begun: 0 }
     }
 
     pub fn league(&self) -> &League {
@@ -137,6 +139,12 @@ impl LeagueFolder {
     /// Sets the limits of the next runs.
     pub fn set_limits(&mut self, until: Until) {
         self.until = until;
+    }
+
+    /// Sets the agents, by number in the season, of which each new meeting of the next runs has at least one. `None` for
+    /// all agents.
+    pub fn set_turn(&mut self, turn: Option<Vec<usize>>) {
+        self.turn = turn;
     }
 
     /// Describes an agent for this league, with the fingerprint of its current files and an absolute path.
@@ -245,7 +253,11 @@ impl LeagueFolder {
             Some((before, fit)) if before == used => fit,
             _ => season.fit(used.0)?,
         };
-        let is_wanted = |agent: AgentIndex| margin.is_none_or(|margin| margin_of(&fit, agent) > margin);
+        let turn = &self.turn;
+        let is_wanted = |agent: AgentIndex| {
+            turn.as_ref().is_none_or(|turn| turn.contains(&agent.0))
+                && margin.is_none_or(|margin| margin_of(&fit, agent) > margin)
+        };
         let is_meeting = season.meet(&fit, is_wanted);
         self.fit = Some((used, fit));
         Ok(is_meeting)

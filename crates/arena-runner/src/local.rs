@@ -131,6 +131,7 @@ where
             }
             match state.competition.next() {
                 Ok(Next::Play(pairing)) => {
+                    state.report(Event::Begun(pairing.number));
                     let played = MutexGuard::unlocked(&mut state, || self.play_match(&pairing, &engines));
                     state.take(&pairing, played);
                     self.ended.notify_all();
@@ -228,12 +229,16 @@ where
                 Err(error)
             }
         };
-        let reported = events.and_then(|events| {
-            let mut each = events.into_iter();
-            each.try_for_each(|event| (self.on_event)(self.competition, event)).map_err(RunError::Caller)
-        });
-        if let Err(error) = reported {
-            self.fail(error);
+        match events {
+            Ok(events) => events.into_iter().for_each(|event| self.report(event)),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// Passes an event to the caller, whose error ends the run.
+    fn report(&mut self, event: Event) {
+        if let Err(error) = (self.on_event)(self.competition, event) {
+            self.fail(RunError::Caller(error));
         }
     }
 

@@ -13,6 +13,7 @@ mod games;
 mod health;
 mod invites;
 mod join;
+mod ladders;
 mod list;
 mod log;
 mod metadata;
@@ -57,6 +58,7 @@ use crate::request_id::{REQUEST_ID, RequestId};
 use crate::tournaments::TournamentRefusal;
 use crate::web;
 pub(crate) use agents::{AgentView, id_of as id_of_agent};
+pub(crate) use ladders::{game_of as game_of_ladder, page as page_of_ladder};
 pub(crate) use queue::{enqueue, poll_ticket};
 pub(crate) use rows::TOTAL;
 pub(crate) use scoring::orders;
@@ -130,6 +132,12 @@ fn list(arena: &Arena) -> Vec<Route> {
             routes!(tournaments::matches::find_match),
             routes!(tournaments::matches::show_replay),
             routes!(tournaments::matches::show_log),
+            routes!(ladders::list_ladders),
+            routes!(ladders::find_ladder),
+            routes!(ladders::close_season),
+            routes!(ladders::list_ladder_games),
+            routes!(ladders::show_ladder_replay),
+            routes!(ladders::show_ladder_log),
         ]);
     }
     routes.extend(admin::list(arena));
@@ -270,7 +278,7 @@ fn behind_tools(arena: Arena) -> Router {
 }
 
 /// First path segments, after `/api`, of the routes that exist only if tournaments are enabled.
-const OF_TOURNAMENTS: [&str; 3] = ["games", "agents", "tournaments"];
+const OF_TOURNAMENTS: [&str; 4] = ["games", "agents", "ladders", "tournaments"];
 
 async fn not_found(State(arena): State<Arena>, request: Request) -> Response {
     let error = nothing_there(&arena, &request);

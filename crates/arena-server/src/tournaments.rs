@@ -7,6 +7,7 @@ mod agents;
 mod facts;
 mod folder;
 mod id;
+mod ladders;
 mod outcome;
 mod plan;
 mod redact;
@@ -24,6 +25,7 @@ use std::io::{self, BufRead, BufReader};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -37,6 +39,7 @@ use arena_runner::{Journal, JournalError, REPLAYS};
 use arena_tournament::Record;
 use facts::OnceFacts;
 use hashlink::LruCache;
+use ladders::Ladders;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use runner::Current;
 use shared::Shared;
@@ -47,8 +50,9 @@ use turns::Turns;
 use crate::ledger::Ledger;
 
 pub(crate) use agents::{AgentSource, is_text_control};
-pub(crate) use facts::{AgentFacts, Ending, Home, TournamentFacts};
+pub(crate) use facts::{AgentFacts, Ending, Home, LadderEntry, TournamentFacts};
 pub(crate) use id::{AgentId, TournamentId};
+pub(crate) use ladders::{Ladder, LadderMatch, LadderRow, find_game};
 pub(crate) use outcome::TournamentOutcome;
 pub(crate) use plan::NewTournament;
 pub(crate) use refusal::TournamentRefusal;
@@ -59,6 +63,7 @@ pub(crate) use shown::ShownReplay;
 /// Names of folders in the data folder.
 const AGENTS: &str = "agents";
 const TOURNAMENTS: &str = "tournaments";
+const LADDERS: &str = "ladders";
 const SHOWN: &str = "replays-shown";
 
 /// Number of tournament records cached in memory, for repeated requests.
@@ -98,6 +103,8 @@ struct TournamentsState {
     agents: PathBuf,
     /// Absolute path of the tournaments' folder.
     tournaments: PathBuf,
+    /// Absolute path of the ladders' folder.
+    ladders: PathBuf,
     /// The lock that is held while an agent or tournament is created or removed. Without it, concurrent requests could
     /// exceed a limit or create the same thing twice.
     making: Mutex<()>,
@@ -106,6 +113,11 @@ struct TournamentsState {
     state: Mutex<State>,
     /// Notified when the queue or the running tournament changes, or the server stops.
     changed: Condvar,
+    ladder_views: Ladders,
+    /// True to end matches of ladders and checks of uploads, because the server stops.
+    called_off: AtomicBool,
+    /// The lock that is held while an upload is checked. More checks at once would slow down matches.
+    checking: Mutex<()>,
     /// Replays prepared for pages.
     replay_cache: ReplayCache,
     reading: Semaphore,
@@ -150,6 +162,13 @@ pub(crate) struct TournamentSnapshot {
     pub(crate) is_running: bool,
     /// Games per second since the tournament's start or resumption.
     pub(crate) rate: Option<f64>,
+}
+
+impl TournamentSnapshot {
+    /// True if no more games will be played.
+    pub(crate) fn is_over(&self) -> bool {
+        self.entry.facts.ended.is_some()
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -205,6 +224,7 @@ impl Tournaments {
             prepared.map_err(refuse)
         };
         let ((agents, kept_agents), (tournaments, kept)) = (open(AGENTS)?, open(TOURNAMENTS)?);
+        let (ladders, _) = open(LADDERS)?;
         let unusable = |source| TournamentsError::Folder { folder: root.display().to_string(), source };
         let shared = is_shared.then(|| Shared::open(root)).transpose().map_err(unusable)?;
         let replay_cache = ReplayCache::open(data.join(SHOWN))
@@ -252,10 +272,14 @@ impl Tournaments {
             sign_key,
             agents,
             tournaments,
+            ladders,
             making: Mutex::new(()),
             shared,
             state: Mutex::new(state),
             changed: Condvar::new(),
+            ladder_views: Ladders::default(),
+            called_off: AtomicBool::new(false),
+            checking: Mutex::new(()),
             replay_cache,
             reading: Semaphore::new(AT_ONCE),
             uploading: Arc::new(Semaphore::new(AT_ONCE)),
@@ -347,7 +371,7 @@ impl Tournaments {
     // Agents.
 
     /// Adds an agent. A repeated request returns the agent that the first request added. `maker` is the network whose
-    /// limit the agent counts against.
+    /// limit the agent counts against. An agent that joins a ladder is checked first.
     ///
     /// # Errors
     /// If the source is invalid or not allowed, a limit is reached, or the files can't be written.
@@ -355,6 +379,7 @@ impl Tournaments {
         &self,
         source: &AgentSource<'_>,
         name: Option<&str>,
+        ladder: Option<LadderEntry>,
         once: Option<Once>,
         maker: Option<IpAddr>,
     ) -> Result<Arc<AgentFacts>, TournamentRefusal> {
@@ -372,7 +397,11 @@ impl Tournaments {
         let made = (shared.engine.now(), once);
         // Unpacking is slow, so it happens before the lock is taken. The second lookup below finds the agent of a
         // concurrent request with the same key.
-        let (draft, facts) = agents::draft(&shared.agents, id, source, name, made, shared.settings.unpacked_bytes)?;
+        let max_bytes = shared.settings.unpacked_bytes;
+        let (draft, facts) = agents::draft(&shared.agents, id, source, name, ladder, made, max_bytes)?;
+        if let Some(entry) = &facts.ladder {
+            self.check_plays(&facts, draft.path(), &entry.game, maker)?;
+        }
         let _lock = self.lock_creation()?;
         if let Some(facts) = self.agent_before(facts.once.as_ref(), maker)? {
             return Ok(facts);
@@ -381,7 +410,10 @@ impl Tournaments {
         tracing::info!(agent = %id, "added agent {id}");
         let mut state = self.state();
         state.makers.extend(maker.map(|maker| (CreatedId::Agent(id), maker)));
-        Ok(state.add_agent(facts))
+        let facts = state.add_agent(facts);
+        drop(state);
+        shared.changed.notify_all();
+        Ok(facts)
     }
 
     /// Finds the agent that an earlier request with the same key added. If there is none, checks that a new agent is
@@ -446,6 +478,9 @@ impl Tournaments {
         let mut state = self.state();
         state.agents.remove(&id);
         state.forget_created(CreatedId::Agent(id));
+        drop(state);
+        // The agent's ladder goes on without it.
+        self.0.changed.notify_all();
         Ok(())
     }
 
@@ -693,7 +728,7 @@ impl Tournaments {
         Ok((snapshot, record))
     }
 
-    /// Opens the replay of a match, if it was kept.
+    /// Opens the replay of a tournament's match, if it was kept.
     ///
     /// # Errors
     /// If the tournament is unknown or not over, or the file can't be read. The games of a pairing share a seed, so
@@ -707,7 +742,12 @@ impl Tournaments {
         if snapshot.entry.facts.ended.is_none() {
             return Err(TournamentRefusal::NotOver);
         }
-        match File::open(self.replay_path(id, number)) {
+        self.open_replay_at(&self.replay_path(id, number))
+    }
+
+    /// Opens a replay, if it was kept.
+    fn open_replay_at(&self, path: &Path) -> Result<Option<ReplayReader>, TournamentRefusal> {
+        match File::open(path) {
             Ok(file) => Ok(Some(ReplayReader {
                 lines: BufReader::new(file),
                 repair: ChainRepair::default(),
@@ -722,9 +762,9 @@ impl Tournaments {
         self.folder_of(id).join(REPLAYS).join(format!("{number}.jsonl"))
     }
 
-    /// Reads the log of an agent's stderr and protocol violations in a match; `None` if there is no log.
-    pub(crate) fn read_log(&self, id: TournamentId, number: usize, seat: usize) -> Option<String> {
-        let bytes = std::fs::read(logs::path(&self.replay_path(id, number), seat)).ok()?;
+    /// Reads the log of an agent's stderr and protocol violations in the match of a replay; `None` if there is no log.
+    pub(crate) fn read_log(&self, replay: &Path, seat: usize) -> Option<String> {
+        let bytes = std::fs::read(logs::path(replay, seat)).ok()?;
         Some(self.redacted(&String::from_utf8_lossy(&bytes)).into_owned())
     }
 }

@@ -17,6 +17,7 @@ mod events;
 mod form;
 mod history;
 mod home;
+mod ladders;
 mod layout;
 mod leaderboards;
 mod log;
@@ -84,6 +85,12 @@ pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
         ("/tournaments/{id}/matches/{number}/replay.index", get(replays::index)),
         ("/tournaments/{id}/matches/{number}/replay.json", get(replays::summary)),
         ("/tournaments/{id}/standings.svg", get(plots::tournament)),
+        ("/ladders", get(ladders::list)),
+        ("/ladders/{game}", get(ladders::show).post(ladders::join)),
+        ("/ladders/{game}/games/{number}/replay", get(replays::show)),
+        ("/ladders/{game}/games/{number}/replay.jsonl", get(replays::file)),
+        ("/ladders/{game}/games/{number}/replay.index", get(replays::index)),
+        ("/ladders/{game}/games/{number}/replay.json", get(replays::summary)),
         ("/agents", get(agents::list)),
         ("/agents/{id}", get(agents::show)),
         ("/agents/{id}/rating.svg", get(plots::agent)),

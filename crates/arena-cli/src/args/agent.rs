@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::SandboxArgs;
+use super::{SandboxArgs, header_text};
 
 /// Subcommands of `arena agent`.
 #[derive(Debug, Subcommand)]
@@ -32,6 +32,16 @@ Examples:
 Samples in Python: {}
 Samples in JavaScript: {}", samples("py"), samples("js")))]
     New(NewAgentArgs),
+    /// Upload an agent to a server, for a ladder or for tournaments.
+    #[command(after_help = "\
+Examples:
+  arena agent upload ./bot --game snake                    the ladder of snake on this machine's server
+  arena --url https://arena.example agent upload bot.py --game snake --name ada
+  arena agent upload ./bot --replaces ID --key o_…         the next version of a bot on a ladder
+
+The answer has the agent's id and its owner's key. Keep the key: with it you upload the next version, remove the agent \
+(`DELETE /api/agents/ID`) and read its logs.")]
+    Upload(UploadArgs),
 }
 
 /// Lists the games with a sample in the language of this file extension.
@@ -65,6 +75,26 @@ pub enum Language {
     /// JavaScript, for Node.js
     #[value(name = "javascript", alias = "js")]
     JavaScript,
+}
+
+/// Options of `arena agent upload`.
+#[derive(Debug, Args)]
+pub struct UploadArgs {
+    /// Agent: a file or a folder
+    #[arg(value_name = "PATH")]
+    pub path: PathBuf,
+    /// Game whose ladder the agent joins [default: none]
+    #[arg(long, value_name = "GAME")]
+    pub game: Option<String>,
+    /// Name [default: from the manifest, or the name of the file or folder]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Agent on a ladder that this one replaces; needs --key
+    #[arg(long, value_name = "ID", requires = "key")]
+    pub replaces: Option<String>,
+    /// Owner's key of the replaced agent, or the administrator's token
+    #[arg(long, env = "ARENA_OWNER_KEY", hide_env_values = true, value_name = "KEY", value_parser = header_text)]
+    pub key: Option<String>,
 }
 
 /// Options of `arena agent check`.

@@ -191,7 +191,7 @@ impl LeagueWatcher {
                     print(&tables::season_standings(&Season::of(league)))?;
                 }
             }
-            (Event::Workers { .. }, _) => {}
+            (Event::Begun(_) | Event::Workers { .. }, _) => {}
         }
         Ok(())
     }

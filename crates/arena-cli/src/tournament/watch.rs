@@ -75,7 +75,7 @@ impl Watcher {
             Event::Note(text) => self.bar.suspend(|| output::note(&text)),
             Event::Workers { workers, playing } => self.show_workers(workers, playing),
             // The executor's error reports the change.
-            Event::Changed(_) => {}
+            Event::Begun(_) | Event::Changed(_) => {}
         }
         Ok(())
     }

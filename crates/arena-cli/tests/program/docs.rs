@@ -68,7 +68,7 @@ const COMMANDS: [&str; 26] = [
 ];
 
 /// All pages of the documentation, with or without commands.
-const PAGES: [&str; 29] = [
+const PAGES: [&str; 30] = [
     "README.md",
     "clients/python/README.md",
     "docs/README.md",
@@ -82,6 +82,7 @@ const PAGES: [&str; 29] = [
     "docs/command-line-agents.md",
     "docs/environments.md",
     "docs/evaluations.md",
+    "docs/ladders.md",
     "docs/models.md",
     "docs/one-arena.md",
     "docs/operations.md",

@@ -284,6 +284,85 @@ fn a_server_that_was_killed_or_stopped_gets_the_same_standings() {
 }
 
 #[test]
+fn a_ladder_loses_and_repeats_no_game_when_the_server_is_killed() {
+    let data = folder();
+    let start = || TournamentServerFixture::start_with(data.path(), "ladder_share = 1.0\n", &[]);
+    let mut fixture = start();
+    for salt in [1, 2] {
+        fixture.upload(&format!("game=snake&filename=bot{salt}.py"), bot(salt).as_bytes());
+    }
+    /// Returns the games so far, the first one first, when there are at least `least`.
+    fn games(fixture: &TournamentServerFixture, least: usize) -> Vec<Value> {
+        let until = Instant::now() + TIMEOUT;
+        loop {
+            let answer = fixture.client.get("/api/ladders/snake/games?limit=100");
+            let page = if answer.status == 200 { answer.json() } else { json!({ "matches": [] }) };
+            let mut games = page["matches"].as_array().unwrap().clone();
+            if games.len() >= least {
+                games.reverse();
+                games.iter_mut().for_each(|game| drop(game.as_object_mut().unwrap().remove("replay")));
+                games.iter_mut().for_each(|game| drop(game.as_object_mut().unwrap().remove("seed")));
+                return games;
+            }
+            assert!(Instant::now() < until, "timeout with {} games", games.len());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+    let mut before = Vec::new();
+    for _ in 0..2 {
+        let acknowledged = games(&fixture, before.len() + 5);
+        fixture.server.signal(Signal::KILL);
+        fixture.server.ended();
+        nothing_is_left(&data.path().join("store/agents"));
+        fixture = start();
+        before = games(&fixture, acknowledged.len());
+        assert!(before.starts_with(&acknowledged), "{before:?}");
+    }
+    let all = games(&fixture, before.len() + 3);
+    let numbers: Vec<u64> = all.iter().map(|game| game["number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=all.len() as u64).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_upload_that_is_no_bot_gets_its_repair() {
+    let data = folder();
+    let fixture = TournamentServerFixture::start_with(data.path(), "upload_bytes = 200000\n", &[]);
+    let refuse = |name: &str, body: &[u8], status: u16, part: &str| {
+        let path = format!("/api/agents?game=snake&filename={name}");
+        let answer = fixture.post(&path, "application/octet-stream", body);
+        assert_eq!(answer.status, status, "{}", answer.text());
+        assert!(answer.text().contains(part), "no {part}: {}", answer.text());
+        assert!(!answer.text().contains(data.path().to_str().unwrap()), "{}", answer.text());
+    };
+    refuse("bot.zip", b"PK\x03\x04\x14\0", 400, "make a tar.gz");
+    refuse("agent", b"#!/usr/bin/env python3\r\nprint(1)\r\n", 400, "save it with line ends LF");
+    refuse("agent", b"#!/no/such/interpreter\n", 400, "needs the interpreter /no/such/interpreter");
+    refuse("agent.py", b"print('hello')\n", 400, "stdout");
+    refuse("agent.py", &[b'#'; 300_000], 413, "upload_bytes");
+    let source = data.path().join("many");
+    fs::create_dir(&source).unwrap();
+    file(&source, "agent.py", &bot(1));
+    for number in 0..3_000 {
+        file(&source, &format!("{number}.txt"), "");
+    }
+    let packed = Command::new("tar").args(["czf", "-", "-C", source.to_str().unwrap(), "."]).output().unwrap();
+    refuse("many.tgz", &packed.stdout, 400, "2000 entries");
+    let folder = source.to_str().unwrap();
+    let by_program = run(&["--url", &fixture.server.url, "agent", "upload", folder, "--game", "snake"]);
+    assert_ne!(by_program.code, 0);
+    assert!(by_program.stderr.contains("2000 files"), "{}", by_program.stderr);
+
+    let bot = file(data.path(), "bot.py", &bot(1));
+    let token = known_admin_token();
+    let args = ["--url", &fixture.server.url, "agent", "upload", &bot, "--game", "snake", "--key", token.reveal()];
+    let uploaded = run(&args);
+    assert_eq!(uploaded.code, 0, "{}", uploaded.stderr);
+    for part in ["bot joins the ladder of snake", "key   o_", "/ladders/snake"] {
+        assert!(uploaded.stdout.contains(part), "no {part}: {}", uploaded.stdout);
+    }
+}
+
+#[test]
 fn old_tournaments_are_removed_by_their_age() {
     let data = folder();
     let more = "[retention]\nremove_tournaments_after_days = 2\n";

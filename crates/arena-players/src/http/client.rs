@@ -3,6 +3,7 @@
 //! `client/creator.rs`, records and files of logs in `client/records.rs`, and streams in `client/stream.rs`.
 
 mod admin;
+mod agents;
 mod creator;
 mod records;
 mod stream;
@@ -77,6 +78,8 @@ enum Credential {
     Creator,
     /// The administrator's token.
     Administrator,
+    /// The key of an agent's owner, or the administrator's token.
+    Owner,
 }
 
 /// The range of messages to read from a channel, and the waiting time.
@@ -516,6 +519,7 @@ impl Arena {
             (_, Some("AUTHENTICATION_REQUIRED")) => match self.credential {
                 Credential::Player => "; the key given with --auth doesn't belong to this session",
                 Credential::Creator => "; the key isn't that of this session's creator",
+                Credential::Owner => "; give --key KEY, the administrator's token or the key of the replaced agent",
                 Credential::Administrator => "; the token isn't this server's administrator token",
             },
             (_, Some("CHALLENGE_NOT_FOUND")) if self.credential != Credential::Player => {

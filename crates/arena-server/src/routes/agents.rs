@@ -14,7 +14,9 @@ use crate::fields::{FieldSettings, Filled, Input};
 use crate::identity::unauthenticated;
 use crate::openapi::{CreationKey, Paging};
 use crate::request::{Get, Upload, invalid_json, parse_object};
-use crate::tournaments::{AgentFacts, AgentId, AgentSource, Creators, Home, TournamentRefusal, Tournaments, Uploaders};
+use crate::tournaments::{
+    AgentFacts, AgentId, AgentSource, Creators, Home, LadderEntry, TournamentRefusal, Tournaments, Uploaders, find_game,
+};
 
 /// An agent for tournaments.
 #[derive(Serialize, ToSchema)]
@@ -38,6 +40,10 @@ pub(crate) struct AgentView {
     /// Number of the agent's files.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<usize>,
+    /// The game on whose ladder the agent plays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "snake")]
+    pub(crate) ladder: Option<String>,
     /// Time of creation, in milliseconds since 1970.
     pub(crate) created_at: i64,
 }
@@ -67,6 +73,7 @@ impl AgentView {
             sha256: sha256.cloned(),
             bytes,
             files,
+            ladder: facts.ladder.as_ref().map(|entry| entry.game.clone()),
             created_at: facts.created_at,
         }
     }
@@ -119,21 +126,53 @@ struct Names {
     /// The name of a single uploaded file. The extension selects the interpreter.
     #[param(example = "agent.py")]
     filename: Option<String>,
+    /// The game whose ladder the agent joins. The agent is checked first; the answer may take some seconds.
+    #[param(example = "snake")]
+    game: Option<String>,
+    /// The id of an agent on a ladder, of which this agent is the next version. Needs the owner's key of that agent.
+    #[param(value_type = Option<String>)]
+    replaces: Option<String>,
+}
+
+impl Names {
+    /// Returns the ladder that the agent joins, if any. `replaced` is the agent that it replaces.
+    fn ladder(&self, replaced: Option<&AgentFacts>) -> ApiResult<Option<LadderEntry>> {
+        let game = self.game.as_deref().map(|name| find_game(name).map(|game| game.name.to_owned())).transpose()?;
+        let Some(replaced) = replaced else { return Ok(game.map(|game| LadderEntry { game, replaces: None })) };
+        match (&replaced.ladder, game) {
+            (Some(entry), game) if game.as_ref().is_none_or(|game| *game == entry.game) => {
+                Ok(Some(LadderEntry { game: entry.game.clone(), replaces: Some(replaced.id) }))
+            }
+            (Some(entry), _) => Err(ApiError::bad_request(
+                "INVALID_FIELD",
+                format!("replaces names an agent on the ladder of {}; leave game out", entry.game),
+            )),
+            (None, _) => Err(ApiError::bad_request(
+                "INVALID_FIELD",
+                format!("replaces: the agent {} is on no ladder; give game instead", replaced.name),
+            )),
+        }
+    }
 }
 
 /// Adds an agent for tournaments.
 ///
 /// The body is a tar.gz of a folder with a file `agent`, `agent.py` or `agent.js`, or a single file with the name
 /// `filename`, or JSON with the URL of a remote agent. Uploaded agents run only in a sandbox without network.
-#[utoipa::path(post, path = "/api/agents", tag = "tournaments", security((), ("administratorToken" = [])),
+///
+/// With `game`, the agent joins the ladder of the game, after a check that it plays. It stays until it is removed.
+#[utoipa::path(post, path = "/api/agents", tag = "tournaments", security((), ("administratorToken" = []), ("ownerKey" = [])),
     params(Names, CreationKey),
     request_body(content((ByUrl = "application/json"), (String = "application/octet-stream"))),
     responses((status = 201, body = Added, description = "The agent with its owner's key."),
         (status = 400, description = "
-            `INVALID_AGENT`: the upload is not an agent, or the name is invalid.
+            `INVALID_AGENT`: the upload is not an agent, doesn't play the game of the ladder, or the name is invalid.
+            `AGENT_NOT_FOUND`: the agent to replace doesn't exist.
+            `UNKNOWN_GAME`: the game doesn't exist.
             `INVALID_URL`: the URL is invalid or not allowed on this server."),
         (status = 401, description = "`AUTHENTICATION_REQUIRED`: this server requires the administrator's token here."),
         (status = 403, description = "
+            `LADDERS_OFF`: ladders are disabled on this server.
             `UPLOADS_OFF`: uploads are disabled on this server.
             `URLS_OFF`: remote agents are disabled on this server."),
         (status = 409, description = "
@@ -156,15 +195,31 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
         (false, Uploaders::Nobody) => return Err(TournamentRefusal::UploadsOff.into()),
         (false, uploaders) => uploaders == Uploaders::Anyone,
     };
-    let by = Authority::of(&arena, &request.headers, request.address, |_| false)?;
-    if by == Authority::Anonymous && !may_anyone {
+    let names = request.query::<Names>()?;
+    let replaced = match &names.replaces {
+        None => None,
+        Some(text) => {
+            let unknown = || ApiError::bad_request("AGENT_NOT_FOUND", format!("replaces: agent {text} not found"));
+            let id = text.parse().map_err(|_| unknown())?;
+            Some(tournaments.find_agent(id).ok_or_else(unknown)?)
+        }
+    };
+    let owns = |key: &str| replaced.as_ref().is_some_and(|facts| tournaments.owns_agent(key, facts.id));
+    let by = Authority::of(&arena, &request.headers, request.address, owns)?;
+    // An owner may upload the next version on every server that has uploads.
+    if by == Authority::Anonymous && (!may_anyone || replaced.is_some()) {
         return Err(unauthenticated());
     }
-    if by == Authority::Anonymous {
+    let is_administrator = matches!(by, Authority::Administrator(_));
+    if !is_administrator {
         request.check_unguessable()?;
     }
+    let ladder = names.ladder(replaced.as_deref())?;
+    if ladder.is_some() && !tournaments.has_ladders() {
+        return Err(TournamentRefusal::LaddersOff.into());
+    }
     arena.admit_new(request.address, None).await?;
-    let Names { name, filename: file_name } = request.query()?;
+    let Names { name, filename: file_name, .. } = names;
     let limits = &arena.settings.limits;
     let (limit, limited_by) = match is_url {
         true => (limits.body_bytes, "limits.body_bytes"),
@@ -172,8 +227,9 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     };
     let place = tournaments.upload_place()?;
     let address = request.address;
-    let maker = arena.ledger.limited(address).filter(|_| by == Authority::Anonymous);
-    let scope = by.scope(address);
+    let maker = arena.ledger.limited(address).filter(|_| !is_administrator);
+    // The keys of owners are those of their addresses, since an agent's next version gets another key.
+    let scope = if is_administrator { by } else { Authority::Anonymous }.scope(address);
     let (body, once) = request.read(limit, limited_by, limits, &scope).await?;
     if is_url {
         arena.rates.admit_body(address, body.len())?;
@@ -201,7 +257,7 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
             Some(url) => AgentSource::Url(url),
             None => AgentSource::Files { body: &body, file_name: file_name.as_deref() },
         };
-        tournaments.add_agent(&source, name.as_deref(), once, maker)
+        tournaments.add_agent(&source, name.as_deref(), ladder, once, maker)
     });
     let facts = added.await?;
     let owner_key = tournaments.key_of_agent(facts.id);
@@ -240,7 +296,7 @@ impl Removal {
     pub(super) const TRUE: Removal = Removal { removed: true };
 }
 
-/// Removes an agent with its files.
+/// Removes an agent with its files. It leaves its ladder.
 #[utoipa::path(delete, path = "/api/agents/{id}", tag = "tournaments", security(("administratorToken" = []), ("ownerKey" = [])),
     params(("id" = String, Path, description = "The agent's id.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
     responses((status = 200, body = Removal, description = "The agent was removed."),

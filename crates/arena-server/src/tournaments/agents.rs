@@ -9,7 +9,7 @@ use arena_tournament::Entrant;
 use axum::http::Uri;
 use sha2::{Digest, Sha256};
 
-use super::facts::{AgentFacts, Home, OnceFacts};
+use super::facts::{AgentFacts, Home, LadderEntry, OnceFacts};
 use super::folder::{Draft, write_facts};
 use super::id::AgentId;
 use super::refusal::TournamentRefusal;
@@ -86,6 +86,7 @@ pub(super) fn draft(
     id: AgentId,
     source: &AgentSource<'_>,
     name: Option<&str>,
+    ladder: Option<LadderEntry>,
     made: (Timestamp, Option<OnceFacts>),
     max_bytes: u64,
 ) -> Result<(Draft, AgentFacts), TournamentRefusal> {
@@ -122,7 +123,7 @@ pub(super) fn draft(
         return Err(TournamentRefusal::Agent(text));
     }
     let (Timestamp(created_at), once) = made;
-    let facts = AgentFacts { id, name, version, created_at, home, once };
+    let facts = AgentFacts { id, name, version, created_at, home, ladder, once };
     write_facts(draft.path(), &facts)?;
     draft.settle()?;
     Ok((draft, facts))
@@ -145,17 +146,29 @@ fn find(files: &Path, path: &Path) -> Result<Agent, TournamentRefusal> {
     }
 }
 
+fn missing(facts: &AgentFacts) -> TournamentRefusal {
+    TournamentRefusal::Agent(format!("the files of agent {} are missing", facts.id))
+}
+
+/// Returns the agent with its files in `folder`, the agent's folder.
+///
+/// # Errors
+/// If the agent's files are missing.
+pub(super) fn agent_of(facts: &AgentFacts, folder: &Path) -> Result<Agent, TournamentRefusal> {
+    match &facts.home {
+        Home::Url(url) => Agent::find(url, "").map_err(|error| TournamentRefusal::Agent(error.to_string())),
+        // The files were valid at the upload, so an error means that they are missing now.
+        Home::Files { agent, .. } => find(&folder.join(FILES), agent).map_err(|_| missing(facts)),
+    }
+}
+
 /// Builds the tournament entrant of an agent under the name `name`. `folder` is the agent's folder.
 ///
 /// # Errors
 /// If the agent's files are missing.
 pub(super) fn enter(facts: &AgentFacts, folder: &Path, name: &str) -> Result<Entrant, TournamentRefusal> {
-    let gone = || TournamentRefusal::Agent(format!("the files of agent {} are missing", facts.id));
-    let mut agent = match &facts.home {
-        Home::Url(url) => Agent::find(url, "").map_err(|error| TournamentRefusal::Agent(error.to_string()))?,
-        // The files were valid at the upload, so an error means that they are missing now.
-        Home::Files { agent, .. } => find(&folder.join(FILES), agent).map_err(|_| gone())?,
-    };
+    let gone = || missing(facts);
+    let mut agent = agent_of(facts, folder)?;
     name.clone_into(&mut agent.name);
     let mut entrant = arena_runner::enter(&agent, &PathBuf::new()).map_err(|_| gone())?;
     // Results show the id instead of the path.
@@ -183,7 +196,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let id: AgentId = "018f6b2e-0000-7000-8000-00000000abcd".parse().unwrap();
         let home = Home::Files { agent: "bot".into(), sha256: String::new(), bytes: 1, files: 1 };
-        let facts = AgentFacts { id, name: "ada".to_owned(), version: None, created_at: 0, home, once: None };
+        let facts =
+            AgentFacts { id, name: "ada".to_owned(), version: None, created_at: 0, home, ladder: None, once: None };
         let refusal = enter(&facts, folder.path(), "ada").unwrap_err();
         assert_eq!(refusal.to_string(), format!("the files of agent {id} are missing"));
     }

@@ -21,7 +21,19 @@ pub(crate) struct AgentFacts {
     /// Time of creation, in milliseconds since 1970.
     pub(crate) created_at: i64,
     pub(crate) home: Home,
+    /// The ladder that the agent joins. The ladder's journal has the agent once the ladder's player has read this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ladder: Option<LadderEntry>,
     pub(super) once: Option<OnceFacts>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LadderEntry {
+    /// The name of the game.
+    pub(crate) game: String,
+    /// The agent of which this one is the next version.
+    pub(crate) replaces: Option<AgentId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,7 +18,7 @@ const REASON: &str = "its host isn't known, or isn't at a public address";
 impl Tournaments {
     pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut text = if self.0.settings.private_urls { Cow::Borrowed(text) } else { without_names(text) };
-        for folder in [&self.0.agents, &self.0.tournaments] {
+        for folder in [&self.0.agents, &self.0.tournaments, &self.0.ladders] {
             let (folder, name) = (folder.to_string_lossy(), folder.file_name().unwrap_or_default().to_string_lossy());
             if text.contains(&*folder) {
                 text = text.replace(&*folder, &name).into();

@@ -16,6 +16,12 @@ pub(crate) enum TournamentRefusal {
     NoTournament(String),
     #[error("unknown game `{0}`; available: {known}", known = arena_games::games().map(|game| game.name).collect::<Vec<_>>().join(", "))]
     NoGame(String),
+    #[error("there is no ladder of {0} yet; upload a bot with game={0}")]
+    NoLadder(&'static str),
+    #[error("the ladder of {game} has no season {season}")]
+    NoSeason { game: &'static str, season: usize },
+    #[error("ladders are disabled on this server (tournaments.ladder_share is 0, or workers play its tournaments)")]
+    LaddersOff,
     #[error("{0}")]
     Plan(String),
     #[error("{0}")]
@@ -72,6 +78,9 @@ impl From<TournamentRefusal> for ApiError {
             TournamentRefusal::NoAgent(_) => ApiError::not_found("AGENT_NOT_FOUND", text),
             TournamentRefusal::NoTournament(_) => ApiError::not_found("TOURNAMENT_NOT_FOUND", text),
             TournamentRefusal::NoGame(_) => ApiError::bad_request("UNKNOWN_GAME", text),
+            TournamentRefusal::NoLadder(_) => ApiError::not_found("LADDER_NOT_FOUND", text),
+            TournamentRefusal::NoSeason { .. } => ApiError::not_found("SEASON_NOT_FOUND", text),
+            TournamentRefusal::LaddersOff => forbidden("LADDERS_OFF"),
             TournamentRefusal::Plan(_) => ApiError::bad_request("INVALID_TOURNAMENT", text),
             TournamentRefusal::Agent(_) => ApiError::bad_request("INVALID_AGENT", text),
             TournamentRefusal::Url(_) => ApiError::bad_request("INVALID_URL", text),

@@ -61,17 +61,24 @@ impl Signals {
     }
 }
 
-/// The runner of tournaments. Dropping the runner stops its thread and waits for the thread's end.
+/// The runner of tournaments and ladders. Dropping the runner stops its threads and waits for their end.
 pub(crate) struct Runner {
     tournaments: Tournaments,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Runner {
     pub(super) fn start(tournaments: Tournaments) -> io::Result<Runner> {
-        let worker = tournaments.clone();
-        let thread = thread::Builder::new().name("tournaments".to_owned()).spawn(move || worker.work())?;
-        Ok(Runner { tournaments, thread: Some(thread) })
+        let mut runner = Runner { tournaments, threads: Vec::new() };
+        let worker = runner.tournaments.clone();
+        runner.threads.push(thread::Builder::new().name("tournaments".to_owned()).spawn(move || worker.work())?);
+        if runner.tournaments.has_ladders() {
+            let worker = runner.tournaments.clone();
+            runner
+                .threads
+                .push(thread::Builder::new().name("ladders".to_owned()).spawn(move || worker.play_ladders())?);
+        }
+        Ok(runner)
     }
 
     /// Cancels running matches and waits until their processes have ended. The next start plays these matches again.
@@ -80,16 +87,18 @@ impl Runner {
     }
 
     fn end(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
         let mut state = self.tournaments.state();
         state.is_stopping = true;
         if let Some(current) = &state.current {
             current.signals.end.store(true, Ordering::Relaxed);
         }
         drop(state);
+        self.tournaments.0.called_off.store(true, Ordering::Relaxed);
         self.tournaments.0.changed.notify_all();
-        // An error means a panic, which is already logged.
-        let _ = thread.join();
+        for thread in self.threads.drain(..) {
+            // An error means a panic, which is already logged.
+            let _ = thread.join();
+        }
     }
 }
 

@@ -49,6 +49,9 @@ pub struct TournamentSettings {
     pub tournaments: usize,
     /// Number of concurrent matches on this server.
     pub concurrency: NonZeroU16,
+    /// The share of the time in which a ladder game is being played, from 0 to 1. 0 disables ladders.
+    #[serde(deserialize_with = "read_share")]
+    pub ladder_share: f64,
     /// The NATS server whose workers play the matches. Default: this server plays them.
     #[serde(deserialize_with = "read_url")]
     pub nats_url: Option<NatsUrl>,
@@ -114,6 +117,7 @@ impl Default for TournamentSettings {
             max_tournaments_per_address: 5,
             tournaments: 1_000,
             concurrency: const { NonZeroU16::new(1).expect("not 0") },
+            ladder_share: 0.5,
             nats_url: None,
             cross_check: CROSS_CHECK,
             upload_bytes: 8 * 1024 * 1024,
@@ -131,7 +135,7 @@ fn read_share<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     let share = f64::deserialize(from)?;
     match (0.0..=1.0).contains(&share) {
         true => Ok(share),
-        false => Err(D::Error::custom("cross_check must be a share from 0 to 1")),
+        false => Err(D::Error::custom("this setting must be a share from 0 to 1")),
     }
 }
 

@@ -181,11 +181,14 @@ impl Tournaments {
         self.0.shared.is_some()
     }
 
-    /// Reads the changes of other nodes for the runner, which goes on without them if it can't.
-    pub(super) fn try_read_changes(&self) {
-        if let Err(error) = self.read_changes() {
+    /// Reads the changes of other nodes for the runner, which goes on without them if it can't. Returns true if they
+    /// were read.
+    pub(super) fn try_read_changes(&self) -> bool {
+        let read = self.read_changes();
+        if let Err(error) = &read {
             tracing::warn!(%error, "cannot read the folder of tournaments: {error}");
         }
+        read.is_ok()
     }
 
     /// Locks the journal of a tournament. Returns `None` if another node plays the tournament.

@@ -20,8 +20,8 @@ const READY: usize = 32;
 /// The cache of prepared replays. Its folder is emptied at each start.
 pub(super) struct ReplayCache {
     folder: PathBuf,
-    /// The prepared replays. The lock is held while a replay is prepared, so that each is prepared only once.
-    ready: Mutex<LruCache<(TournamentId, usize), Arc<ShownReplay>>>,
+    /// The prepared replays, by name. The lock is held while a replay is prepared, so that each is prepared only once.
+    ready: Mutex<LruCache<String, Arc<ShownReplay>>>,
 }
 
 /// A replay prepared for the viewer.
@@ -58,7 +58,8 @@ impl ReplayCache {
     }
 
     pub(super) fn forget(&self, id: TournamentId) {
-        self.ready.lock().retain(|(tournament, _), _| *tournament != id);
+        let of_tournament = format!("{id}-");
+        self.ready.lock().retain(|name, _| !name.starts_with(&of_tournament));
     }
 }
 
@@ -77,16 +78,19 @@ impl Tournaments {
         if self.open_replay(id, number)?.is_none() {
             return Ok(None);
         }
+        self.prepare_replay(&self.replay_path(id, number), format!("{id}-{number}")).map(Some)
+    }
+
+    /// Prepares the replay in the file `kept`, unless the cache has it. `name` is the replay's unique name there.
+    pub(super) fn prepare_replay(&self, kept: &Path, name: String) -> Result<Arc<ShownReplay>, TournamentRefusal> {
         let replay_cache = &self.0.replay_cache;
         let mut ready = replay_cache.ready.lock();
-        if let Some(shown) = ready.get(&(id, number)) {
-            return Ok(Some(Arc::clone(shown)));
+        if let Some(shown) = ready.get(&name) {
+            return Ok(Arc::clone(shown));
         }
-        let shown = Arc::new(
-            self.make_ready(&self.replay_path(id, number), &replay_cache.folder.join(format!("{id}-{number}")))?,
-        );
-        ready.insert((id, number), Arc::clone(&shown));
-        Ok(Some(shown))
+        let shown = Arc::new(self.make_ready(kept, &replay_cache.folder.join(&name))?);
+        ready.insert(name, Arc::clone(&shown));
+        Ok(shown)
     }
 
     fn make_ready(&self, kept: &Path, place: &Path) -> Result<ShownReplay, TournamentRefusal> {

@@ -145,7 +145,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let met = history.head_to_head();
     let body = html! {
         div.intro {
-            p.row { a.small href="/agents" { "All agents" } @if let Some(version) = &agent.version { span.chip { "version " (cut(version, 40)) } } }
+            p.row { a.small href="/agents" { "All agents" } @if let Some(version) = &agent.version { span.chip { "version " (cut(version, 40)) } } @if let Some(game) = &agent.ladder { a.small href={ "/ladders/" (game) } { "Ladder of " (game) } } }
             h1 { (cut(&agent.name, 64)) }
             p.lead { (history.sentence(&met)) }
         }

@@ -1,5 +1,5 @@
-//! `/tournaments/{id}/matches/{number}/replay`: a match's replay in the viewer of `arena-web`; and the files that the
-//! viewer reads: ranges of the replay and its index, and the summary.
+//! `/tournaments/{id}/matches/{number}/replay` and `/ladders/{game}/games/{number}/replay`: a match's replay in the viewer
+//! of `arena-web`; and the files that the viewer reads: ranges of the replay and its index, and the summary.
 
 use std::io;
 use std::path::Path;
@@ -19,24 +19,49 @@ use super::layout::{NavEntry, Page, cut};
 use super::{GUARDS, PageError, PageResult, Visit, answer};
 use crate::arena::Arena;
 use crate::error::ApiError;
-use crate::routes::{MatchView, id_of_tournament};
-use crate::tournaments::{ShownReplay, TournamentId, TournamentRefusal};
+use crate::routes::{MatchView, game_of_ladder, id_of_tournament};
+use crate::tournaments::{ShownReplay, TournamentId, TournamentRefusal, Tournaments};
 
-/// `GET /tournaments/{id}/matches/{number}/replay`.
+/// The tournament or the ladder of a match.
+#[derive(Clone, Copy)]
+enum Home {
+    Tournament(TournamentId),
+    Ladder(&'static str),
+}
+
+impl Home {
+    /// Returns the path of the page.
+    fn path(self) -> String {
+        match self {
+            Home::Tournament(id) => format!("/tournaments/{id}"),
+            Home::Ladder(game) => format!("/ladders/{game}"),
+        }
+    }
+
+    /// Returns the result of a match whose replay is shown.
+    fn result(self, tournaments: &Tournaments, number: usize) -> Result<Option<MatchView>, TournamentRefusal> {
+        let view = |game| MatchView::of(tournaments, true, game);
+        match self {
+            Home::Tournament(id) => Ok(tournaments.record(id)?.1.game(number).map(view)),
+            Home::Ladder(game) => {
+                let ladder = tournaments.ladder_game(game, number)?;
+                Ok(ladder.as_ref().and_then(|ladder| ladder.league.game(number)).map(view))
+            }
+        }
+    }
+}
+
+/// `GET …/replay`.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
-    let (id, number, replay) = find(&arena, &visit).await?;
-    let tournaments = arena.tournaments.as_ref().ok_or_else(|| TournamentRefusal::NoTournament(id.to_string()))?;
-    let game = tournaments.read(move |tournaments| {
-        let (snapshot, record) = tournaments.record(id)?;
-        Ok::<_, TournamentRefusal>(record.game(number).map(|game| MatchView::of(tournaments, &snapshot, game)))
-    });
-    let game = game.await?;
+    let (home, number, replay) = find(&arena, &visit).await?;
+    let tournaments = tournaments_of(&arena)?;
+    let game = tournaments.read(move |tournaments| home.result(tournaments, number)).await?;
     // The agents' names in the tournament, which may differ from those that the agents report.
     let names: Vec<&str> = match &game {
         Some(game) => game.agents.iter().map(String::as_str).collect(),
         None => replay.header.agents.iter().map(|agent| agent.name.as_str()).collect(),
     };
-    let path = format!("/tournaments/{id}/matches/{number}/replay");
+    let path = visit.uri.path().trim_end_matches('/');
     let at = |extension: &str| format!("{path}.{extension}");
     let (file, index, summary) = (at("jsonl"), at("index"), at("json"));
     let urls = ViewerUrls { assets: "/web/", replay: &file, index: &index, summary: &summary, list: None };
@@ -44,8 +69,10 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         div.card.verdict {
             div {
                 p.small.soft {
-                    a href={ "/tournaments/" (id) } { "Tournament" }
-                    @if let Some(game) = &game { ", round " (game.round) }
+                    @match home {
+                        Home::Tournament(_) => { a href=(home.path()) { "Tournament" } @if let Some(game) = &game { ", round " (game.round) } }
+                        Home::Ladder(name) => { a href=(home.path()) { "Ladder of " (name) } @if let Some(game) = &game { ", season " (game.round) } }
+                    }
                     " · Match " (number) ": " @for (seat, name) in names.iter().enumerate() { @if seat > 0 { " – " } (cut(name, 40)) }
                 }
                 h1 { @match &game { Some(game) => (result(&names, game)), None => { "Match " (number) } } }
@@ -80,16 +107,25 @@ fn result(names: &[&str], game: &MatchView) -> Markup {
     }
 }
 
-/// Finds the replay that the path names, with the tournament's id and the match's number.
-async fn find(arena: &Arena, visit: &Visit) -> PageResult<(TournamentId, usize, Arc<ShownReplay>)> {
-    let id = id_of_tournament(visit.param("id"))?;
-    let Some(tournaments) = &arena.tournaments else {
-        return Err(TournamentRefusal::NoTournament(id.to_string()).into());
+fn tournaments_of(arena: &Arena) -> PageResult<&Tournaments> {
+    let none = || ApiError::not_found("NOT_FOUND", "tournaments are disabled on this server");
+    Ok(arena.tournaments.as_ref().ok_or_else(none)?)
+}
+
+/// Finds the replay that the path names, with its tournament or ladder and the match's number.
+async fn find(arena: &Arena, visit: &Visit) -> PageResult<(Home, usize, Arc<ShownReplay>)> {
+    let home = match visit.param("game") {
+        "" => Home::Tournament(id_of_tournament(visit.param("id"))?),
+        game => Home::Ladder(game_of_ladder(game)?.name),
     };
+    let tournaments = tournaments_of(arena)?;
     let none = || ApiError::not_found("REPLAY_NOT_FOUND", "match not found, or its replay was not kept");
     let number: usize = visit.param("number").parse().map_err(|_| none())?;
-    let shown = tournaments.read(move |tournaments| tournaments.shown_replay(id, number)).await?;
-    Ok((id, number, shown.ok_or_else(none)?))
+    let shown = tournaments.read(move |tournaments| match home {
+        Home::Tournament(id) => tournaments.shown_replay(id, number),
+        Home::Ladder(game) => tournaments.shown_ladder_replay(game, number),
+    });
+    Ok((home, number, shown.await?.ok_or_else(none)?))
 }
 
 /// `GET …/replay.jsonl`, or a range of it.

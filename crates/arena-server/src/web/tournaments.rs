@@ -62,7 +62,7 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
                     } }
                 }
                 (pager("/tournaments", &visit.query, (offset, LISTED, total as u64)))
-                p.more { a href="/agents" { "All agents" } }
+                p.more { a href="/agents" { "All agents" } " · " a href="/ladders" { "Ladders" } }
             }
         }
     };
@@ -92,7 +92,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         let pair = query.get("pair").and_then(|text| parse_pair(text, record.plan.agents.len()));
         let is_listed = |game: &&GameLine| pair.is_none_or(|pair| is_between(&record, game, pair));
         let games = record.games().filter(is_listed).skip(passed).take(MATCHES);
-        let matches: Vec<MatchView> = games.map(|game| MatchView::of(tournaments, &snapshot, game)).collect();
+        let matches: Vec<MatchView> = games.map(|game| MatchView::of(tournaments, snapshot.is_over(), game)).collect();
         let path = format!("/tournaments/{id}");
         let is_going_on = !view.is_over();
         let total = record.games().filter(is_listed).count() as u64;
@@ -347,7 +347,7 @@ fn is_between(record: &Record, game: &GameLine, pair: [usize; 2]) -> bool {
     pairing.is_some_and(|pairing| pair.iter().all(|agent| pairing.agents.contains(agent)))
 }
 
-fn figure(picture: &Picture) -> Markup {
+pub(super) fn figure(picture: &Picture) -> Markup {
     html! { figure { h3 { (picture.title) } div.scroll tabindex="0" { (PreEscaped(picture.to_element())) } } }
 }
 
@@ -376,13 +376,13 @@ fn list_matches(view: &TournamentView, matches: &[MatchView], pair: Option<[&str
 }
 
 /// Returns the seat of the winner: the only agent on the first rank.
-fn winner(game: &MatchView) -> Option<usize> {
+pub(super) fn winner(game: &MatchView) -> Option<usize> {
     let mut first = (0..game.ranks.len()).filter(|seat| game.ranks[*seat] == 1 && !game.is_void);
     first.next().filter(|_| first.next().is_none())
 }
 
 /// Renders a match's winner or draw, with its termination cause and disqualifications.
-fn cause(game: &MatchView) -> Markup {
+pub(super) fn cause(game: &MatchView) -> Markup {
     let out = || game.verdicts.iter().enumerate().filter_map(|(seat, verdict)| Some((seat, (*verdict)?)));
     html! {
         @match winner(game) {

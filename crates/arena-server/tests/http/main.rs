@@ -7,6 +7,7 @@ mod auth;
 mod creator;
 mod evals;
 mod games;
+mod ladders;
 mod mcp;
 mod once;
 mod openapi;

@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,28 +16,31 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 /// Time limit of each wait.
-const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A remote agent that always moves straight ahead, in as many matches as the test allows.
-struct Bot {
-    url: String,
+pub(crate) struct Bot {
+    pub(crate) url: String,
     /// Number of matches that the agent may begin.
     gate: Arc<(Mutex<usize>, Condvar)>,
+    /// True to close connections without an answer.
+    pub(crate) is_broken: Arc<AtomicBool>,
 }
 
 impl Bot {
-    fn start(matches: usize) -> Bot {
+    pub(crate) fn start(matches: usize) -> Bot {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}/secret-path", listener.local_addr().expect("an address"));
         let gate = Arc::new((Mutex::new(matches), Condvar::new()));
-        let open = Arc::clone(&gate);
+        let is_broken = Arc::<AtomicBool>::default();
+        let (open, broken) = (Arc::clone(&gate), Arc::clone(&is_broken));
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let open = Arc::clone(&open);
-                thread::spawn(move || converse(&stream, &open));
+                let (open, broken) = (Arc::clone(&open), Arc::clone(&broken));
+                thread::spawn(move || converse(&stream, &open, &broken));
             }
         });
-        Bot { url, gate }
+        Bot { url, gate, is_broken }
     }
 
     fn let_all_begin(&self) {
@@ -46,10 +50,10 @@ impl Bot {
 }
 
 /// Serves one connection until it is closed.
-fn converse(mut stream: &TcpStream, gate: &(Mutex<usize>, Condvar)) {
+fn converse(mut stream: &TcpStream, gate: &(Mutex<usize>, Condvar), is_broken: &AtomicBool) {
     let mut reader = BufReader::new(stream);
     let mut me = Value::Null;
-    while let Some(message) = request(&mut reader) {
+    while let Some(message) = request(&mut reader).filter(|_| !is_broken.load(Ordering::Relaxed)) {
         if message.get("ping").is_some() {
             let mut begun = gate
                 .1
@@ -87,9 +91,9 @@ fn request(reader: &mut BufReader<&TcpStream>) -> Option<Value> {
     serde_json::from_slice(&body).ok()
 }
 
-struct TournamentFixture {
+pub(crate) struct TournamentFixture {
     host: Host,
-    client: Client,
+    pub(crate) client: Client,
 }
 
 impl TournamentFixture {
@@ -98,7 +102,7 @@ impl TournamentFixture {
         TournamentFixture::with(|_| {})
     }
 
-    fn with(change: impl FnOnce(&mut Settings)) -> TournamentFixture {
+    pub(crate) fn with(change: impl FnOnce(&mut Settings)) -> TournamentFixture {
         let host = Host::start_with(|settings| {
             settings.admin_token = Some(known_admin_token());
             let tournaments = &mut settings.tournaments;
@@ -142,7 +146,7 @@ impl TournamentFixture {
         }
     }
 
-    fn ask(&self, method: &str, path: &str, key: &str) -> Answer {
+    pub(crate) fn ask(&self, method: &str, path: &str, key: &str) -> Answer {
         let bearer = format!("Bearer {key}");
         self.client.request(method, path, &[("Authorization", &bearer)], b"")
     }
@@ -161,7 +165,7 @@ fn order(agents: &[&String], more: Value) -> Value {
 }
 
 #[track_caller]
-fn made(answer: &Answer) -> (String, String) {
+pub(crate) fn made(answer: &Answer) -> (String, String) {
     assert_eq!(answer.status, 201, "{}", answer.text());
     let view = answer.json();
     let text = |name: &str| view[name].as_str().expect("a text").to_owned();

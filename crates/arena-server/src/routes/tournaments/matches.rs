@@ -25,7 +25,7 @@ use crate::tournaments::{ReplayReader, TournamentRefusal, TournamentSnapshot, To
 pub(crate) struct MatchView {
     /// The match's number in the order of play, from 1.
     pub(crate) number: usize,
-    /// The round, from 1.
+    /// The round, or the season of a ladder, from 1.
     pub(crate) round: usize,
     /// The agents' names.
     pub(crate) agents: Vec<String>,
@@ -57,11 +57,18 @@ pub(crate) struct MatchView {
     /// The match's random seed, in hexadecimal digits; present once the tournament is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<String>,
+    /// The numbers of the agents' versions; present for a game of a ladder.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub(crate) generations: Vec<u32>,
+    /// The path of the replay; present for a game of a ladder whose replay may be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) replay: Option<String>,
 }
 
 impl MatchView {
-    pub(crate) fn of(tournaments: &Tournaments, snapshot: &TournamentSnapshot, game: &GameLine) -> MatchView {
-        let is_over = snapshot.entry.facts.ended.is_some();
+    /// Makes the view of a match. Its seed is shown if the tournament is over.
+    pub(crate) fn of(tournaments: &Tournaments, is_over: bool, game: &GameLine) -> MatchView {
         let MatchResult { seats, outcome, seed, epochs, took_ms, .. } = &game.result;
         let detail = |seat: &SeatResult| seat.detail.as_ref().map(|text| tournaments.redacted(text).into_owned());
         MatchView {
@@ -80,21 +87,23 @@ impl MatchView {
             waited_ms: seats.iter().map(|seat| seat.waited_ms).collect(),
             longest_step_ms: seats.iter().map(|seat| seat.longest_step_ms).collect(),
             seed: is_over.then(|| seed.reveal()),
+            generations: game.generations.clone(),
+            replay: None,
         }
     }
 }
 
 /// A page of matches.
 #[derive(Serialize, ToSchema)]
-struct MatchPage {
-    matches: Vec<MatchView>,
+pub(crate) struct MatchPage {
+    pub(crate) matches: Vec<MatchView>,
     /// Number of matches on all pages.
-    total: usize,
+    pub(crate) total: usize,
     /// Maximum number of matches per page.
     #[schema(minimum = 1, maximum = 100)]
-    limit: usize,
+    pub(crate) limit: usize,
     /// Number of matches skipped.
-    offset: u64,
+    pub(crate) offset: u64,
 }
 
 /// Lists the finished matches of a tournament by number.
@@ -110,7 +119,7 @@ pub(crate) async fn list_matches(State(arena): State<Arena>, request: Get) -> Ap
         let (snapshot, record) = tournaments.record(id)?;
         let passed = usize::try_from(offset).unwrap_or(usize::MAX);
         let games = record.games().skip(passed).take(limit);
-        let matches = games.map(|game| MatchView::of(tournaments, &snapshot, game)).collect();
+        let matches = games.map(|game| MatchView::of(tournaments, snapshot.is_over(), game)).collect();
         Ok::<_, TournamentRefusal>(to_text(&MatchPage { matches, total: record.games().count(), limit, offset }))
     });
     Ok(json(page.await?))
@@ -130,7 +139,7 @@ pub(crate) async fn find_match(State(arena): State<Arena>, request: Get) -> ApiR
     let text = tournaments_of(&arena)?.read(move |tournaments| {
         let (snapshot, record) = tournaments.record(id)?;
         let game = number.and_then(|number| record.game(number));
-        Ok::<_, TournamentRefusal>(game.map(|game| to_text(&MatchView::of(tournaments, &snapshot, game))))
+        Ok::<_, TournamentRefusal>(game.map(|game| to_text(&MatchView::of(tournaments, snapshot.is_over(), game))))
     });
     Ok(json(text.await?.ok_or_else(no_match)?))
 }
@@ -165,7 +174,7 @@ pub(crate) async fn show_replay(State(arena): State<Arena>, request: Get) -> Api
 }
 
 /// Reads the next lines of a replay; `None` after the last.
-async fn next_piece(mut replay: ReplayReader) -> std::io::Result<Option<(String, ReplayReader)>> {
+pub(crate) async fn next_piece(mut replay: ReplayReader) -> std::io::Result<Option<(String, ReplayReader)>> {
     let read = tokio::task::spawn_blocking(move || (replay.next_lines(), replay)).await;
     let (lines, replay) = read.map_err(std::io::Error::other)?;
     Ok(lines?.map(|lines| (lines, replay)))
@@ -208,7 +217,8 @@ pub(crate) async fn show_log(State(arena): State<Arena>, request: Get) -> ApiRes
     Authority::of(&arena, &request.headers, request.address, owns)?.require_credentials()?;
     let id = id?;
     let (_, number, seat) = agent?.ok_or_else(no_match)?;
-    let text = tournaments.read(move |tournaments| tournaments.read_log(id, number, seat)).await;
+    let text =
+        tournaments.read(move |tournaments| tournaments.read_log(&tournaments.replay_path(id, number), seat)).await;
     let text = text.ok_or_else(|| ApiError::not_found("LOG_NOT_FOUND", "the log was not kept"))?;
     // A browser must not run an agent's output: `nosniff` on all responses keeps it plain text.
     Ok(with_kind("text/plain; charset=utf-8", text))
@@ -225,10 +235,10 @@ fn agent_at(
     snapshot.entry.facts.agents.iter().find(|agent| agent.name == *name).map(|agent| agent.id)
 }
 
-fn number_of(text: &str) -> Option<usize> {
+pub(crate) fn number_of(text: &str) -> Option<usize> {
     text.parse().ok().filter(|number| *number > 0)
 }
 
-fn no_match() -> ApiError {
+pub(crate) fn no_match() -> ApiError {
     ApiError::not_found("MATCH_NOT_FOUND", "match not found, or not finished")
 }
