@@ -93,7 +93,7 @@ pub(crate) async fn find_ladder(State(arena): State<Arena>, request: Get) -> Api
         let playing = tournaments.ladder_match(game).filter(|_| is_current);
         json["playing"] =
             playing.map(|LadderMatch { number, agents, .. }| json!({ "number": number, "agents": agents })).into();
-        Ok::<_, TournamentRefusal>(json.to_string())
+        Ok::<_, TournamentRefusal>(tournaments.redacted(&json.to_string()).into_owned())
     });
     Ok(answer(text.await?))
 }

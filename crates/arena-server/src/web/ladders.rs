@@ -1,7 +1,7 @@
 //! `/ladders`: the ladders of all games; `/ladders/{game}`: one ladder with its standings and games, and a form that
 //! uploads a bot.
 
-use arena_report::season::cross;
+use arena_report::season::{cross, remarks};
 use arena_report::{Interval, WIDEST_CROSS_TABLE, number_of};
 use axum::extract::State;
 use maud::{Markup, html};
@@ -170,6 +170,7 @@ fn standings(tournaments: &Tournaments, view: &Ladder) -> Markup {
                 } } }
             } }
             p.more { "Ranks are ranges: bots whose 95 % rating intervals overlap share ranks. Each version of a bot has a rating of its own." }
+            @for remark in remarks(&view.season) { p.more { (shown(&tournaments.redacted(&remark))) @if !remark.ends_with('.') { "." } } }
         }
     }
 }

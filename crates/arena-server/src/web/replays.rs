@@ -22,19 +22,19 @@ use crate::error::ApiError;
 use crate::routes::{MatchView, game_of_ladder, id_of_tournament};
 use crate::tournaments::{ShownReplay, TournamentId, TournamentRefusal, Tournaments};
 
-/// The tournament or the ladder of a match.
+/// The tournament or the ladder that a match belongs to.
 #[derive(Clone, Copy)]
-enum Home {
+enum MatchSource {
     Tournament(TournamentId),
     Ladder(&'static str),
 }
 
-impl Home {
+impl MatchSource {
     /// Returns the path of the page.
     fn path(self) -> String {
         match self {
-            Home::Tournament(id) => format!("/tournaments/{id}"),
-            Home::Ladder(game) => format!("/ladders/{game}"),
+            MatchSource::Tournament(id) => format!("/tournaments/{id}"),
+            MatchSource::Ladder(game) => format!("/ladders/{game}"),
         }
     }
 
@@ -42,8 +42,8 @@ impl Home {
     fn result(self, tournaments: &Tournaments, number: usize) -> Result<Option<MatchView>, TournamentRefusal> {
         let view = |game| MatchView::of(tournaments, true, game);
         match self {
-            Home::Tournament(id) => Ok(tournaments.record(id)?.1.game(number).map(view)),
-            Home::Ladder(game) => {
+            MatchSource::Tournament(id) => Ok(tournaments.record(id)?.1.game(number).map(view)),
+            MatchSource::Ladder(game) => {
                 let ladder = tournaments.ladder_game(game, number)?;
                 Ok(ladder.as_ref().and_then(|ladder| ladder.league.game(number)).map(view))
             }
@@ -53,9 +53,9 @@ impl Home {
 
 /// `GET …/replay`.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
-    let (home, number, replay) = find(&arena, &visit).await?;
+    let (source, number, replay) = find(&arena, &visit).await?;
     let tournaments = tournaments_of(&arena)?;
-    let game = tournaments.read(move |tournaments| home.result(tournaments, number)).await?;
+    let game = tournaments.read(move |tournaments| source.result(tournaments, number)).await?;
     // The agents' names in the tournament, which may differ from those that the agents report.
     let names: Vec<&str> = match &game {
         Some(game) => game.agents.iter().map(String::as_str).collect(),
@@ -69,9 +69,9 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         div.card.verdict {
             div {
                 p.small.soft {
-                    @match home {
-                        Home::Tournament(_) => { a href=(home.path()) { "Tournament" } @if let Some(game) = &game { ", round " (game.round) } }
-                        Home::Ladder(name) => { a href=(home.path()) { "Ladder of " (name) } @if let Some(game) = &game { ", season " (game.round) } }
+                    @match source {
+                        MatchSource::Tournament(_) => { a href=(source.path()) { "Tournament" } @if let Some(game) = &game { ", round " (game.round) } }
+                        MatchSource::Ladder(name) => { a href=(source.path()) { "Ladder of " (name) } @if let Some(game) = &game { ", season " (game.round) } }
                     }
                     " · Match " (number) ": " @for (seat, name) in names.iter().enumerate() { @if seat > 0 { " – " } (cut(name, 40)) }
                 }
@@ -113,19 +113,19 @@ fn tournaments_of(arena: &Arena) -> PageResult<&Tournaments> {
 }
 
 /// Finds the replay that the path names, with its tournament or ladder and the match's number.
-async fn find(arena: &Arena, visit: &Visit) -> PageResult<(Home, usize, Arc<ShownReplay>)> {
-    let home = match visit.param("game") {
-        "" => Home::Tournament(id_of_tournament(visit.param("id"))?),
-        game => Home::Ladder(game_of_ladder(game)?.name),
+async fn find(arena: &Arena, visit: &Visit) -> PageResult<(MatchSource, usize, Arc<ShownReplay>)> {
+    let source = match visit.param("game") {
+        "" => MatchSource::Tournament(id_of_tournament(visit.param("id"))?),
+        game => MatchSource::Ladder(game_of_ladder(game)?.name),
     };
     let tournaments = tournaments_of(arena)?;
     let none = || ApiError::not_found("REPLAY_NOT_FOUND", "match not found, or its replay was not kept");
     let number: usize = visit.param("number").parse().map_err(|_| none())?;
-    let shown = tournaments.read(move |tournaments| match home {
-        Home::Tournament(id) => tournaments.shown_replay(id, number),
-        Home::Ladder(game) => tournaments.shown_ladder_replay(game, number),
+    let shown = tournaments.read(move |tournaments| match source {
+        MatchSource::Tournament(id) => tournaments.shown_replay(id, number),
+        MatchSource::Ladder(game) => tournaments.shown_ladder_replay(game, number),
     });
-    Ok((home, number, shown.await?.ok_or_else(none)?))
+    Ok((source, number, shown.await?.ok_or_else(none)?))
 }
 
 /// `GET …/replay.jsonl`, or a range of it.

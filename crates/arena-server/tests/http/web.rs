@@ -143,6 +143,7 @@ fn errors_are_pages() {
         ("/leaderboard.svg?challenge=golf", 404, "Challenge not found"),
         ("/agents/x", 404, "agent x not found"),
         ("/tournaments/x/matches/1/replay", 404, "tournament x not found"),
+        ("/ladders/golf", 404, "unknown game"),
         ("/web/none.js", 404, "file not found"),
         ("/queue/golf/x", 404, "Challenge not found"),
         ("/queue/psi/x", 404, "You are not in this queue"),

@@ -260,7 +260,7 @@ impl LadderPlayer<'_> {
     }
 
     /// Chooses the ladder of the next meeting, and the agents of which one takes part: agents of one address that need
-    /// games. `None` if all agents have enough games.
+    /// games, and built-in bots without a game. `None` if all agents have enough games.
     fn choose(&mut self) -> Option<(&'static str, Vec<usize>)> {
         struct Needy {
             maker: Option<IpAddr>,
@@ -268,7 +268,7 @@ impl LadderPlayer<'_> {
             games: usize,
             agent: usize,
         }
-        let mut needy: Vec<Needy> = Vec::new();
+        let (mut needy, mut new_bots): (Vec<Needy>, Vec<(&str, usize)>) = (Vec::new(), Vec::new());
         let state = self.tournaments.state();
         for (game, league) in &self.open {
             let season = league.league().season();
@@ -277,9 +277,13 @@ impl LadderPlayer<'_> {
                 games[seat.agent.0] += 1;
             }
             for agent in season.ready().filter(|agent| games[*agent] < ENOUGH) {
-                if let Some(id) = id_in(league.league().member(agent)) {
-                    let maker = state.makers.get(&CreatedId::Agent(id)).copied();
-                    needy.push(Needy { maker, game, games: games[agent], agent });
+                match id_in(league.league().member(agent)) {
+                    Some(id) => {
+                        let maker = state.makers.get(&CreatedId::Agent(id)).copied();
+                        needy.push(Needy { maker, game, games: games[agent], agent });
+                    }
+                    None if games[agent] == 0 => new_bots.push((game, agent)),
+                    None => {}
                 }
             }
         }
@@ -287,7 +291,8 @@ impl LadderPlayer<'_> {
         let maker = makers[self.turns.give(&makers)?];
         needy.retain(|one| one.maker == maker);
         let game = needy.iter().min_by_key(|one| one.games)?.game;
-        Some((game, needy.iter().filter(|one| one.game == game).map(|one| one.agent).collect()))
+        let new_bots = new_bots.into_iter().filter(|(of, _)| *of == game).map(|(_, agent)| agent);
+        Some((game, needy.iter().filter(|one| one.game == game).map(|one| one.agent).chain(new_bots).collect()))
     }
 }
 
