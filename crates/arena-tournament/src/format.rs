@@ -29,8 +29,10 @@ pub struct FormatInfo {
     pub(crate) check: fn(&Shape) -> Result<(), ShapeError>,
     /// The constructor of the scheduler. Its second argument is the agents in the random order of the draw. `None` for
     /// an open-ended format, which has a [`crate::League`] instead of a schedule.
-    pub(crate) start: Option<fn(&Shape, Vec<usize>) -> Box<dyn Scheduler>>,
+    pub(crate) start: Option<Start>,
 }
+
+type Start = fn(&Shape, Vec<usize>) -> Box<dyn Scheduler>;
 
 macro_rules! formats {
     ($($(#[doc = $doc:literal])* $format:ident = $info:path,)*) => {

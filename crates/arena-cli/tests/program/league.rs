@@ -34,7 +34,7 @@ impl LeagueFixture {
         (1..=count).map(|salt| self.agents.bot(&format!("bot{salt}"), salt, pause)).collect()
     }
 
-    fn first_run<'a>(&self, agents: &[String], more: &[&'a str]) -> Vec<String> {
+    fn first_run(&self, agents: &[String], more: &[&str]) -> Vec<String> {
         self.agents.begin(agents, "ladder", &[&["--format", "league"], more].concat())
     }
 
