@@ -24,11 +24,8 @@ impl Arena {
                     request = request.query(*name, *value);
                 }
             }
-            if let Some(key) = &self.key {
-                request = request.header("authorization", format!("Bearer {key}"));
-            }
             let request = request.header("idempotency-key", &once).header("content-type", "application/octet-stream");
-            self.read_answer(self.to_node(request).send(body)?)
+            self.read_answer(self.authorized(request).send(body)?)
         })
     }
 }
