@@ -98,7 +98,7 @@ pub const EXITS: [(Exit, &str, &str); 21] = [
     (
         Exit::ModelStopped,
         "model stopped early",
-        "A language model stopped early: it reached a limit or refused to play.",
+        "A language model stopped early: it reached a limit, refused to play, or gave unusable answers.",
     ),
     (
         Exit::OverBudget,

@@ -76,6 +76,7 @@ fn every_verb_has_help_with_examples() {
         man
         agent check
         agent new
+        agent upload
         match run
         match games
         replay show
