@@ -118,8 +118,9 @@ impl Operator for ScriptlikeOperator {
         self.0.start(table)
     }
 
-    fn message(&mut self, table: &mut Table<'_>, seat: Seat, method: &str, content: &str) -> Result<(), Rejection> {
-        self.0.message(table, seat, method, content)
+    fn message(&mut self, table: &mut Table<'_>, seat: Seat, _method: &str, _content: &str) -> Result<(), Rejection> {
+        table.send(seat, "Your guess is noted.");
+        Ok(())
     }
 
     fn serialize(&self) -> String {

@@ -94,6 +94,10 @@ impl serde::de::Error for FieldError {
         FieldError::Invalid(if what.starts_with("is ") { what } else { format!("must be {what}") })
     }
 
+    fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> FieldError {
+        FieldError::custom(expected)
+    }
+
     fn unknown_variant(_: &str, known: &'static [&'static str]) -> FieldError {
         FieldError::custom(format_args!("one of {}", known.join(", ")))
     }

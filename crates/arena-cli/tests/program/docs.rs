@@ -570,6 +570,7 @@ pages! {
     command_line_agents: "docs/command-line-agents.md",
     environments: "docs/environments.md",
     evaluations: "docs/evaluations.md",
+    ladders: "docs/ladders.md",
     models: "docs/models.md",
     one_arena: "docs/one-arena.md",
     operations: "docs/operations.md",

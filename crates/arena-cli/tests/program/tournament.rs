@@ -181,9 +181,13 @@ fn ctrl_c_finishes_running_games_and_a_second_one_drops_them() {
         let patient = ["--rounds", "20", "--startup-ms", "60000", "--step-ms", "20000", "--bank-ms", "60000"];
         let child = start(&agent_folder.begin(&agents, out, &patient));
         wait_for_lines(&agent_folder.journal(out), 1 + games);
-        // The game has started when both agents run. The runner's arguments also contain the agents' paths.
+        // The game has started when both agents run. A launcher has the agent's path in its arguments until it starts it.
         let until = Instant::now() + Duration::from_secs(60);
-        while crate::matches::processes_with(&agent_folder.text("slow")).len() < 3 {
+        let are_running = || {
+            let processes = crate::matches::processes_with(&agent_folder.text("slow"));
+            processes.iter().filter(|line| !line.contains("launch-agent")).count() == 2
+        };
+        while !are_running() {
             let journal = || fs::read_to_string(agent_folder.journal(out));
             assert!(Instant::now() < until, "timeout while waiting for the next game: {:?}", journal());
             thread::sleep(Duration::from_millis(2));
@@ -661,7 +665,7 @@ fn a_damaged_journal_is_refused_with_the_line() {
         &[plan, &one.replace(r#""epochs""#, r#""epoch""#), ""],
         13,
         expect![[r#"
-            error: OUT/tournament.jsonl, line 2: the line isn't the result of a match: unknown field `epoch`, expected one of `fixture`, `round`, `agents`, `ranks`, `scores`, `verdicts`, `details`, `faults`, `refused`, `seed`, `epochs`, `outcome`, `challenge_scores`, `moves`, `time`, `worker`
+            error: OUT/tournament.jsonl, line 2: the line isn't the result of a match: unknown field `epoch`, expected one of `fixture`, `round`, `agents`, `generations`, `ranks`, `scores`, `verdicts`, `details`, `faults`, `refused`, `seed`, `epochs`, `outcome`, `challenge_scores`, `moves`, `time`, `worker`
         "#]],
     );
     check(

@@ -73,6 +73,7 @@ struct WantedSeason {
 #[utoipa::path(get, path = "/api/ladders/{game}", tag = "tournaments",
     params(("game" = String, Path, description = "The game.", example = "snake"), WantedSeason),
     responses((status = 200, body = Object, description = "The standings."),
+        (status = 400, description = "`INVALID_FIELD`: `season` isn't a whole number from 1."),
         (status = 404, description = "
             `LADDER_NOT_FOUND`: the game doesn't exist, or no agent has joined its ladder.
             `SEASON_NOT_FOUND`: the season doesn't exist."),
@@ -131,6 +132,7 @@ struct SeasonEnd {
 #[utoipa::path(get, path = "/api/ladders/{game}/games", tag = "tournaments",
     params(("game" = String, Path, description = "The game.", example = "snake"), WantedSeason, Paging),
     responses((status = 200, body = MatchPage, description = "A page, of 50 by default."),
+        (status = 400, description = "`INVALID_FIELD`: `season` isn't a whole number from 1."),
         (status = 404, description = "
             `LADDER_NOT_FOUND`: the game doesn't exist, or no agent has joined its ladder.
             `SEASON_NOT_FOUND`: the season doesn't exist."),

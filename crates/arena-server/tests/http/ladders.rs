@@ -174,5 +174,8 @@ fn the_administrator_ends_a_season() {
     let games = fixture.client.get(&format!("{LADDER}/games?season=1&limit=1")).ok();
     assert!(games["matches"][0]["replay"].is_string(), "{games}");
     assert_eq!(fixture.client.get(&format!("{LADDER}?season=9")).refusal(), (404, "SEASON_NOT_FOUND".to_owned()));
+    let refused = fixture.client.get(&format!("{LADDER}?season=last"));
+    assert_eq!(refused.refusal(), (400, "INVALID_FIELD".to_owned()));
+    assert!(refused.text().contains("season must be a whole number from 1 to 1000000"), "{}", refused.text());
     assert!(fixture.client.get("/ladders/snake?season=1").text().contains("Season 1, ended"));
 }
