@@ -116,6 +116,7 @@ fn details(plan: &EvalPlan) -> String {
 fn sentence(estimate: &Estimate, budget: &BudgetSpec) -> String {
     let usd = match estimate.usd {
         Some(usd) => format!("{} USD", of_cap(dollars(usd), budget.usd.map(dollars))),
+        None if estimate.calls == 0 => "no cost".to_owned(),
         None => "unknown cost, since the run file has no prices".to_owned(),
     };
     let used = estimate.input_tokens + estimate.output_tokens;
@@ -202,14 +203,19 @@ mod tests {
             basis: "8 games of 1 earlier run".to_owned(),
         };
         let free = Estimate { usd: None, ..estimate.clone() };
+        let bots = Estimate { calls: 0, input_tokens: 0, output_tokens: 0, ..free.clone() };
         let budget = BudgetSpec { usd: Some(50.0), tokens: Some(100_000_000), ..BudgetSpec::default() };
+        let unlimited = BudgetSpec::default();
+        let cases = [(&estimate, &budget), (&free, &unlimited), (&bots, &unlimited)];
+        let sentences = cases.map(|(estimate, budget)| sentence(estimate, budget));
         expect![[r#"
             Estimate: 1,200 games, 15,000 calls, 42.5 million of 100.0 million tokens (40.0 million input, 2,500,000 output), 62.50 of 50.00 USD, 1 h 30 min
             Basis: 8 games of 1 earlier run
             The estimate is above the cap `usd`: the run would stop early.
             Estimate: 1,200 games, 15,000 calls, 42.5 million tokens (40.0 million input, 2,500,000 output), unknown cost, since the run file has no prices, 1 h 30 min
             Basis: 8 games of 1 earlier run
-        "#]]
-        .assert_eq(&format!("{}\n{}\n", sentence(&estimate, &budget), sentence(&free, &BudgetSpec::default())));
+            Estimate: 1,200 games, 0 calls, 0 tokens (0 input, 0 output), no cost, 1 h 30 min
+            Basis: 8 games of 1 earlier run"#]]
+        .assert_eq(&sentences.join("\n"));
     }
 }

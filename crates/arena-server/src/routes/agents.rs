@@ -129,7 +129,8 @@ struct Names {
     /// The game whose ladder the agent joins. The agent is checked first; the answer may take some seconds.
     #[param(example = "snake")]
     game: Option<String>,
-    /// The id of an agent on a ladder, of which this agent is the next version. Needs the owner's key of that agent.
+    /// The id of an agent on a ladder, of which this agent is the next version, with the same name. Needs the owner's key
+    /// of that agent.
     #[param(value_type = Option<String>)]
     replaces: Option<String>,
 }
@@ -249,6 +250,7 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
         }
         false => (None, name),
     };
+    let name = replaced.as_ref().map(|facts| facts.name.clone()).or(name);
     by.record_audit(&arena, "add agent", json!({ "name": name, "bytes": body.len() })).await?;
     let added = tournaments.run_blocking(move |tournaments| {
         // The permit is held until the work is done, even if the caller disconnects.

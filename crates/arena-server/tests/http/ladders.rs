@@ -129,7 +129,9 @@ fn an_owner_replaces_and_removes_a_bot() {
     let (_, stranger) = made(&upload(&fixture, "eve", &bot));
     wait(&fixture, has_played("ada", 1, 2));
     assert_eq!(replace(&fixture, (&id, &stranger), &bot).status, 401);
-    let (next, next_key) = made(&replace(&fixture, (&id, &key), &bot));
+    let replaced = replace(&fixture, (&id, &key), &bot);
+    assert_eq!(replaced.json()["name"], "ada");
+    let (next, next_key) = made(&replaced);
     let row = wait(&fixture, has_played("ada", 2, 2));
     assert_eq!((&row["agent_id"], &row["state"]), (&json!(next), &json!("playing")));
     let before = wait(&fixture, has_played("ada", 1, 2));
