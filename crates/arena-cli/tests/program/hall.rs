@@ -338,6 +338,9 @@ fn an_upload_that_is_no_bot_gets_its_repair() {
     refuse("agent", b"#!/usr/bin/env python3\r\nprint(1)\r\n", 400, "save it with line ends LF");
     refuse("agent", b"#!/no/such/interpreter\n", 400, "needs the interpreter /no/such/interpreter");
     refuse("agent.py", b"print('hello')\n", 400, "stdout");
+    let anonymous = "import sys\nfor line in sys.stdin:\n    print('{\"pong\": 1, \"actions\": []}', flush=True)\n";
+    let found = "its check found a fault: the reply lacks `agent_id`; put the id";
+    refuse("agent.py", anonymous.as_bytes(), 400, found);
     refuse("agent.py", &[b'#'; 300_000], 413, "upload_bytes");
     let source = data.path().join("many");
     fs::create_dir(&source).unwrap();

@@ -385,7 +385,7 @@ impl Tournaments {
             None => Ok(()),
             Some(finding) => {
                 let log = finding.log.as_ref().map(|log| format!("; its stderr ends: {log}")).unwrap_or_default();
-                refuse(format!("it {}; {}{log}", finding.what, finding.advice))
+                refuse(format!("its check found a fault: {}; {}{log}", finding.what, finding.advice))
             }
         }
     }

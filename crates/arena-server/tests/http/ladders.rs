@@ -107,7 +107,11 @@ fn what_cannot_join_is_refused_with_a_sentence() {
     bot.is_broken.store(true, Ordering::Relaxed);
     let refused = upload(&fixture, "ada", &bot);
     assert_eq!(refused.refusal(), (400, "INVALID_AGENT".to_owned()));
-    assert!(refused.text().contains("the bot can't join the ladder of snake: it "), "{}", refused.text());
+    assert!(
+        refused.text().contains("the bot can't join the ladder of snake: its check found a fault: "),
+        "{}",
+        refused.text()
+    );
     assert_eq!(fixture.client.get("/api/agents").ok()["total"], 0);
     bot.is_broken.store(false, Ordering::Relaxed);
     let post = |query: &str| fixture.client.post(&format!("/api/agents?{query}"), &json!({ "url": bot.url })).refusal();
