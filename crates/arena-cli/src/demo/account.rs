@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use arena_house::psi::PsiBot;
 use arena_model::Score;
 use arena_players::http::{
-    Arena, CallError, ChannelKind, HttpSeat, Identity, Inbox, Next, Policy, Read, play_bot, random_bytes,
+    Arena, BotPolicy, CallError, ChannelKind, HttpSeat, Identity, Inbox, Next, Read, play_bot, random_bytes,
 };
 use arena_wire::{Message, Messages, Session, SessionState};
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ impl Account<'_> {
     /// Plays a bot's seat to the end of the game; the end of the demo doesn't interrupt the game.
     fn seat(&self, bot: &'static PsiBot, invite: &str, is_over: &AtomicBool) -> Result<(), CallError> {
         let seat = HttpSeat::take(&self.arena.own_connection(), invite, Identity::Name(Some(bot.name)))?;
-        let policy = Policy { pace: Duration::ZERO, patience: PATIENCE, poll: Some(POLL), stop: &[is_over] };
+        let policy = BotPolicy { pace: Duration::ZERO, patience: PATIENCE, poll: Some(POLL), stop: &[is_over] };
         let random = u64::from_be_bytes(random_bytes()?);
         play_bot(&seat, bot.player_with_bots(random).as_mut(), policy).map(drop)
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arena_games::Exhibit;
 use arena_games::bots::HouseBot;
 use arena_house::board_bot;
-use arena_players::http::{Arena, CallError, HttpSeat, Identity, Policy, play_bot};
+use arena_players::http::{Arena, BotPolicy, CallError, HttpSeat, Identity, play_bot};
 use arena_wire::Session;
 use serde_json::{Map, Value};
 
@@ -82,7 +82,7 @@ impl Shown {
         let options: Option<Map<String, Value>> = (self.exhibit.options)().as_object().cloned();
         let session: Session = arena.create(self.challenge, options.as_ref())?.read()?;
         // Bots of board games wait for no player but the one to move.
-        let policy = Policy { pace: self.exhibit.pace, patience: Duration::MAX, poll: None, stop: &[stop] };
+        let policy = BotPolicy { pace: self.exhibit.pace, patience: Duration::MAX, poll: None, stop: &[stop] };
         thread::scope(|scope| {
             let seats: Vec<_> = (session.invites.iter().zip(players))
                 .map(|(invite, player)| {

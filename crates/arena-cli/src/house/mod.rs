@@ -16,7 +16,7 @@ use arena_engine::Environment;
 use arena_house::{Bot, FormBot, Heard, Step};
 use arena_identity::{KeyPair, ProfileUpdate};
 use arena_model::MethodForm;
-use arena_players::http::{Arena, CallError, HttpSeat, Identity, Policy, play_bot, random_bytes, wait_for_start};
+use arena_players::http::{Arena, BotPolicy, CallError, HttpSeat, Identity, play_bot, random_bytes, wait_for_start};
 use arena_server::{House, HouseSeat, HouseSettings, Server, Strength};
 use arena_wire::Message;
 
@@ -79,7 +79,7 @@ impl Opponent {
             }
         };
         let mut bot = SeatedBot { bot: bot.as_mut(), seat: of_house };
-        play_bot(seat, &mut bot, Policy { pace, patience, poll: None, stop: &stop }).map(drop)
+        play_bot(seat, &mut bot, BotPolicy { pace, patience, poll: None, stop: &stop }).map(drop)
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arena_house::Bot;
 use arena_match::BuiltIn;
-use arena_players::http::{Arena, CallError, HttpSeat, Policy, SeatError, play_bot, random_bytes};
+use arena_players::http::{Arena, BotPolicy, CallError, HttpSeat, SeatError, play_bot, random_bytes};
 use arena_wire::{Session, SessionState};
 
 use crate::exit::{Exit, Failure};
@@ -50,7 +50,7 @@ impl BuiltInPlayer {
     /// If the agent can't play the challenge, the server fails, or the play was interrupted.
     pub fn play(&self, seat: &HttpSeat, called_off: &AtomicBool) -> Result<Option<SessionState>, Failure> {
         let mut bot = self.bot(&seat.challenge, u64::from_be_bytes(random_bytes()?))?;
-        let policy = Policy { pace: Duration::ZERO, patience: PATIENCE, poll: None, stop: &[called_off] };
+        let policy = BotPolicy { pace: Duration::ZERO, patience: PATIENCE, poll: None, stop: &[called_off] };
         match play_bot(seat, bot.as_mut(), policy)? {
             Some(ending) => {
                 let listed = seat.state().ok().flatten().filter(|state| state.status == "ended");

@@ -22,9 +22,9 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 /// The maximum pause before another try after a refusal.
 const RETRY_PACE: Duration = Duration::from_millis(200);
 
-/// The settings of the loop.
+/// The settings of a house bot on a seat.
 #[derive(Debug, Clone, Copy)]
-pub struct Policy<'p> {
+pub struct BotPolicy<'p> {
     /// The pause before a step, so that people can follow.
     pub pace: Duration,
     /// The time without news after which the bot is late. It doubles each time until there is news.
@@ -66,7 +66,7 @@ impl BotInbox {
 ///
 /// # Errors
 /// If a request fails.
-pub fn play_bot(seat: &HttpSeat, bot: &mut dyn Bot, policy: Policy<'_>) -> Result<Option<SessionState>, CallError> {
+pub fn play_bot(seat: &HttpSeat, bot: &mut dyn Bot, policy: BotPolicy<'_>) -> Result<Option<SessionState>, CallError> {
     let has_chat = !bot.needs_news_only();
     let mut operator = BotInbox::new(ChannelKind::Operator, !has_chat);
     let mut chat = BotInbox::new(ChannelKind::Chat, false);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use bot::{Policy, play_bot, wait_for_start};
+pub use bot::{BotPolicy, play_bot, wait_for_start};
 pub use client::{
     Arena, CallError, ExportError, HttpAnswer, Identity, Read, Stream, StreamEvent, is_loopback, random_bytes,
     random_hex,

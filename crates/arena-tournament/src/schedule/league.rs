@@ -136,6 +136,11 @@ impl Season {
         self.is_ready.len()
     }
 
+    /// Returns the number of rated games of an agent.
+    pub fn games_of(&self, agent: usize) -> usize {
+        self.connections.games[agent]
+    }
+
     /// Adds an agent that can play, and returns its number.
     pub(crate) fn add_agent(&mut self) -> usize {
         self.is_ready.push(true);

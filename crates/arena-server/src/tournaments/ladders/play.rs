@@ -262,37 +262,33 @@ impl LadderPlayer<'_> {
     /// Chooses the ladder of the next meeting, and the agents of which one takes part: agents of one address that need
     /// games, and built-in bots without a game. `None` if all agents have enough games.
     fn choose(&mut self) -> Option<(&'static str, Vec<usize>)> {
-        struct Needy {
-            maker: Option<IpAddr>,
+        struct Candidate {
+            id: AgentId,
             game: &'static str,
             games: usize,
             agent: usize,
         }
-        let (mut needy, mut new_bots): (Vec<Needy>, Vec<(&str, usize)>) = (Vec::new(), Vec::new());
-        let state = self.tournaments.state();
+        let (mut candidates, mut new_bots): (Vec<Candidate>, Vec<(&str, usize)>) = (Vec::new(), Vec::new());
         for (game, league) in &self.open {
             let season = league.league().season();
-            let mut games = vec![0; season.agents()];
-            for seat in season.results().games().flat_map(|game| game.seats) {
-                games[seat.agent.0] += 1;
-            }
-            for agent in season.ready().filter(|agent| games[*agent] < ENOUGH) {
+            for agent in season.ready() {
+                let games = season.games_of(agent);
                 match id_in(league.league().member(agent)) {
-                    Some(id) => {
-                        let maker = state.makers.get(&CreatedId::Agent(id)).copied();
-                        needy.push(Needy { maker, game, games: games[agent], agent });
-                    }
-                    None if games[agent] == 0 => new_bots.push((game, agent)),
-                    None => {}
+                    Some(id) if games < ENOUGH => candidates.push(Candidate { id, game, games, agent }),
+                    None if games == 0 => new_bots.push((game, agent)),
+                    Some(_) | None => {}
                 }
             }
         }
-        let makers: Vec<Option<IpAddr>> = needy.iter().map(|one| one.maker).collect();
+        let makers: Vec<Option<IpAddr>> = {
+            let state = self.tournaments.state();
+            candidates.iter().map(|one| state.makers.get(&CreatedId::Agent(one.id)).copied()).collect()
+        };
         let maker = makers[self.turns.give(&makers)?];
-        needy.retain(|one| one.maker == maker);
-        let game = needy.iter().min_by_key(|one| one.games)?.game;
+        let of_maker = || candidates.iter().zip(&makers).filter(|(_, of)| **of == maker).map(|(one, _)| one);
+        let game = of_maker().min_by_key(|one| one.games)?.game;
         let new_bots = new_bots.into_iter().filter(|(of, _)| *of == game).map(|(_, agent)| agent);
-        Some((game, needy.iter().filter(|one| one.game == game).map(|one| one.agent).chain(new_bots).collect()))
+        Some((game, of_maker().filter(|one| one.game == game).map(|one| one.agent).chain(new_bots).collect()))
     }
 }
 
