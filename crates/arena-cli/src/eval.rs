@@ -21,6 +21,7 @@ use arena_eval::{
     EvalFolder, EvalPlan, EvalRun, FolderError, GameRecord, PausedModel, PlanError, Progress, RunEnd, RunError,
     RunFile, RunOptions,
 };
+use arena_match::line_file::LineFileError;
 use arena_report::shell_word;
 use arena_wire::removed::{self, Kind};
 use parking_lot::Mutex;
@@ -283,7 +284,7 @@ fn unplayable(error: &PlanError) -> Failure {
 fn refused(error: FolderError) -> Failure {
     let exit = match &error {
         FolderError::RunFile(_) | FolderError::Plan(_) => Exit::Usage,
-        FolderError::Write { .. } => Exit::CannotWrite,
+        FolderError::File(LineFileError::Write { .. }) => Exit::CannotWrite,
         _ => Exit::BadTournament,
     };
     Failure::caused(exit, &error)

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use arena_engine::Environment;
+use arena_match::line_file::LineFileError;
 use arena_match::{MatchError, ReplayError, cores};
 use arena_model::{ChallengeType, GameType};
 use arena_record::RecordKey;
@@ -448,7 +449,7 @@ fn unplayable(error: &PlanError) -> Failure {
 fn refused(error: &JournalError) -> Failure {
     match error {
         JournalError::Plan(error) => unplayable(error),
-        JournalError::Write { .. } => Failure::new(Exit::CannotWrite, error),
+        JournalError::File(LineFileError::Write { .. }) => Failure::new(Exit::CannotWrite, error),
         _ => Failure::new(Exit::BadTournament, error),
     }
 }

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arena_llm::{Bound, Spent, Usage};
+use arena_match::line_file::{LineFile, SyncPolicy, scan, to_line};
 use arena_model::hex;
 use parking_lot::Mutex;
 use serde::Deserialize;
 
-use crate::folder::FolderError;
-use crate::journal::{LineFile, SyncPolicy, scan, to_line};
+use crate::folder::{FolderError, cannot_read, cannot_write};
 use crate::plan::sha256;
 use crate::record::CallLine;
 use crate::requests::{REQUESTS, RequestLine, Requests};
@@ -185,7 +185,7 @@ fn read_at(file: &File, path: &Path, place: Place) -> Result<CallLine, FolderErr
     let mut line = vec![0; place.length as usize];
     let read = file.read_exact_at(&mut line, place.offset);
     let line = read.and_then(|()| serde_json::from_slice(&line).map_err(std::io::Error::from));
-    line.map_err(|source| FolderError::Read { path: path.to_owned(), source })
+    line.map_err(|source| cannot_read(path, source))
 }
 
 /// The calls of a run, for the players of all games at the same time.
@@ -254,7 +254,7 @@ impl CallStore {
             let disk = Arc::clone(&self.requests_disk);
             let synced = tokio::task::spawn_blocking(move || disk.sync_data()).await;
             let synced = synced.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-            synced.map_err(|source| FolderError::Write { path: self.path.with_file_name(REQUESTS), source })?;
+            synced.map_err(|source| cannot_write(&self.path.with_file_name(REQUESTS), source))?;
         }
         Ok(())
     }
@@ -328,7 +328,7 @@ impl CallStore {
     /// If the disk fails.
     pub fn sync(&self) -> Result<(), FolderError> {
         // A sync through any handle covers all lines of the file.
-        self.reader.sync_data().map_err(|source| FolderError::Write { path: self.path.clone(), source })
+        self.reader.sync_data().map_err(|source| cannot_write(&self.path, source))
     }
 
     /// Stores a text once, and returns its SHA-256 in hexadecimal.

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arena_llm::Spent;
+use arena_match::line_file::{LineFile, LineFileError, SyncPolicy, lock, scan, to_line};
 use parking_lot::Mutex;
 use serde::Deserialize;
 
 use crate::calls::{CALLS, CallIndex, CallStore};
-use crate::journal::{self, JOURNAL, JournalContent, LineFile, SyncPolicy, lock, now, scan, to_line, write_whole};
+use crate::journal::{self, JOURNAL, JournalContent, now};
 use crate::plan::{EvalPlan, PlanError, SEED_KEY};
 use crate::record::{CallLine, ChangeRecord, GameRecord, JournalLine, Transcript, VERSION, VoidRecord};
 use crate::run_file::{ChallengeSpec, HarnessSpec, RunFile, RunFileError};
@@ -45,22 +46,11 @@ pub enum FolderError {
     RunFile(#[from] RunFileError),
     #[error(transparent)]
     Plan(#[from] PlanError),
-    #[error("{}, line {line}: {what}", path.display())]
-    Line {
-        path: PathBuf,
-        /// The number of the line, from 1.
-        line: usize,
-        what: String,
-    },
+    #[error(transparent)]
+    File(#[from] LineFileError),
     /// An invalid record, which was not written.
     #[error("an invalid record for {}: {what}", path.display())]
     Record { path: PathBuf, what: String },
-    #[error("{} was removed during the run", .0.display())]
-    Removed(PathBuf),
-    #[error("{} cannot be read: {source}", path.display())]
-    Read { path: PathBuf, source: io::Error },
-    #[error("{} cannot be written: {source}", path.display())]
-    Write { path: PathBuf, source: io::Error },
 }
 
 /// The folder of a run, which this process has locked.
@@ -86,8 +76,8 @@ impl EvalFolder {
     /// a prompt, parameter, option or version of the rules has changed and `accept_changed` is false; budgets, prices and
     /// concurrency may always change.
     pub fn create_or_open(dir: &Path, plan: EvalPlan, accept_changed: bool) -> Result<EvalFolder, FolderError> {
-        fs::create_dir_all(dir).map_err(|source| FolderError::Write { path: dir.to_owned(), source })?;
-        let lock = lock(dir)?;
+        fs::create_dir_all(dir).map_err(|source| cannot_write(dir, source))?;
+        let lock = lock_folder(dir)?;
         if dir.join(JOURNAL).exists() {
             return EvalFolder::open(dir, plan, accept_changed, lock);
         }
@@ -105,7 +95,7 @@ impl EvalFolder {
     /// If there is no run, and as for [`EvalFolder::create_or_open`].
     pub fn resume(dir: &Path, accept_changed: bool) -> Result<EvalFolder, FolderError> {
         check_journal(dir)?;
-        let lock = lock(dir)?;
+        let lock = lock_folder(dir)?;
         // The journal is checked first: a newer program may have written the run file.
         let content = journal::read(dir)?;
         let plan = EvalPlan::of(RunFile::read(&dir.join(RUN_FILE))?, dir)?;
@@ -114,14 +104,14 @@ impl EvalFolder {
 
     fn create(dir: &Path, plan: EvalPlan, lock: File) -> Result<EvalFolder, FolderError> {
         write_files(dir, &plan)?;
-        write_whole(&dir.join(RUN_FILE), &plan.file.to_toml()?)?;
+        write_whole(&dir.join(RUN_FILE), plan.file.to_toml()?.as_bytes())?;
         let (time, identities) = (now(), plan.identities());
         let start = JournalLine::Start { arena_eval: VERSION, time, file: Box::new(plan.file.clone()), identities };
         let path = dir.join(JOURNAL);
         let line = to_line(&start, &path)?;
         // The journal appears with its first line, so a folder with a journal is always a run.
-        write_whole(&path, &String::from_utf8_lossy(&line))?;
-        lock.sync_all().map_err(|source| FolderError::Write { path: dir.to_owned(), source })?;
+        write_whole(&path, &line)?;
+        lock.sync_all().map_err(|source| cannot_write(dir, source))?;
         let content = journal::read(dir)?;
         EvalFolder::assemble(dir, plan, lock, content)
     }
@@ -160,7 +150,7 @@ impl EvalFolder {
         folder.journal.append(&lines)?;
         let run_file = dir.join(RUN_FILE);
         if is_changed || !run_file.exists() {
-            write_whole(&run_file, &folder.plan.file.to_toml()?)?;
+            write_whole(&run_file, folder.plan.file.to_toml()?.as_bytes())?;
         }
         Ok(folder)
     }
@@ -173,7 +163,7 @@ impl EvalFolder {
         let transcripts = dir.join(TRANSCRIPTS);
         let transcripts = LineFile::open(&transcripts, scan(&transcripts, |_, _| Ok(()))?, SyncPolicy::EachSecond)?;
         // The names of new files must survive a power cut too.
-        lock.sync_all().map_err(|source| FolderError::Write { path: dir.to_owned(), source })?;
+        lock.sync_all().map_err(|source| cannot_write(dir, source))?;
         Ok(EvalFolder {
             dir: dir.to_owned(),
             plan,
@@ -254,9 +244,32 @@ impl EvalFolder {
     }
 }
 
+pub(crate) fn cannot_read(path: &Path, source: io::Error) -> FolderError {
+    LineFileError::Read { path: path.to_owned(), source }.into()
+}
+
+pub(crate) fn cannot_write(path: &Path, source: io::Error) -> FolderError {
+    LineFileError::Write { path: path.to_owned(), source }.into()
+}
+
+/// Locks the folder of a run for this process.
+fn lock_folder(dir: &Path) -> Result<File, FolderError> {
+    let file = File::open(dir).map_err(|source| cannot_read(dir, source))?;
+    match lock(&file).map_err(|source| cannot_read(dir, source))? {
+        true => Ok(file),
+        false => Err(FolderError::Locked(dir.to_owned())),
+    }
+}
+
+/// Writes a file that is never incomplete, and its folder.
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), FolderError> {
+    let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
+    folder.and_then(|()| arena_match::write(path, bytes)).map_err(|source| cannot_write(path, source))
+}
+
 /// Checks that a folder without a journal may become the folder of a run.
 fn check_empty(dir: &Path) -> Result<(), FolderError> {
-    let cannot = |source| FolderError::Read { path: dir.to_owned(), source };
+    let cannot = |source| cannot_read(dir, source);
     for entry in fs::read_dir(dir).map_err(cannot)? {
         let name = entry.map_err(cannot)?.file_name();
         if BEFORE_JOURNAL.iter().all(|known| name != *known) {
@@ -274,7 +287,7 @@ fn write_files(dir: &Path, plan: &EvalPlan) -> Result<(), FolderError> {
     for file in &plan.files {
         let path = dir.join(&file.path);
         if fs::read_to_string(&path).ok().as_ref() != Some(&file.text) {
-            write_whole(&path, &file.text)?;
+            write_whole(&path, file.text.as_bytes())?;
         }
     }
     Ok(())
@@ -448,7 +461,7 @@ impl EvalRun {
         let mut line = vec![0; *length];
         let read = file.read_exact_at(&mut line, *offset);
         let transcript = read.and_then(|()| serde_json::from_slice(&line).map_err(io::Error::from));
-        transcript.map(Some).map_err(|source| FolderError::Read { path: transcripts.path.clone(), source })
+        transcript.map(Some).map_err(|source| cannot_read(&transcripts.path, source))
     }
 
     /// Returns the calls of a game in the order of their answers.
@@ -534,7 +547,7 @@ fn open_if_there(path: &Path) -> Result<Option<File>, FolderError> {
     match File::open(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(FolderError::Read { path: path.to_owned(), source }),
+        Err(source) => Err(cannot_read(path, source)),
     }
 }
 

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use arena_llm::{Bound, Spent, Usage};
+use arena_match::line_file::scan;
 use serde::{Deserialize, Serialize};
 
 use crate::folder::FolderError;
-use crate::journal::{now, scan};
+use crate::journal::now;
 
 pub(crate) const REQUESTS: &str = "requests.jsonl";
 

@@ -14,6 +14,7 @@ pub mod fingerprint;
 mod http;
 mod kinds;
 pub mod launcher;
+pub mod line_file;
 mod link;
 pub mod logs;
 mod match_plan;

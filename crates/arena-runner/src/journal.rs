@@ -1,12 +1,10 @@
 //! The journal file of a tournament. Each appended line is durable, and a lock lets only one process append.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
 
+use arena_match::line_file::{LineFile, LineFileError, SyncPolicy, lock, to_line};
 use arena_match::{Agent, ExposedOutput, JOURNAL as FILE, OutputPath, ReplayError, export_pgn, own_apart, private};
 use arena_model::{GameType, MatchResult};
 use arena_tournament::{
@@ -37,11 +35,12 @@ pub struct Journal {
 #[derive(Debug)]
 pub(crate) struct JournalFile {
     folder: PathBuf,
-    file: File,
-    /// The length of the file, in bytes.
-    length: u64,
+    file: LineFile,
     /// The number of complete lines in the file.
     lines: usize,
+    /// The lock is held until the journal is closed or the process ends. The file is locked and not the folder, because
+    /// not all shared file systems can lock folders.
+    _lock: File,
 }
 
 /// An error for a journal that can't be used. The text is shown to the user.
@@ -55,19 +54,8 @@ pub enum JournalError {
     Locked(PathBuf),
     #[error(transparent)]
     Plan(#[from] PlanError),
-    #[error("{}, line {line}: {what}", path.display())]
-    Line {
-        path: PathBuf,
-        /// The number of the line, from 1.
-        line: usize,
-        what: String,
-    },
-    #[error("{} cannot be read: {source}", path.display())]
-    Read { path: PathBuf, source: io::Error },
-    #[error("the tournament's folder {} was removed during the run", .0.display())]
-    Removed(PathBuf),
-    #[error("{} cannot be written: {source}", path.display())]
-    Write { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    File(#[from] LineFileError),
 }
 
 impl Journal {
@@ -89,12 +77,13 @@ impl Journal {
     /// [`JournalError`] if there is no journal, another process has locked it, or it is invalid. Also if games are left
     /// and the journal's version of the rules, or its texts, aren't this program's.
     pub fn open(folder: &Path) -> Result<Journal, JournalError> {
-        let mut file = JournalFile::open(folder)?;
-        let record = read(folder, Record::read)?;
-        if !record.schedule.is_complete() {
-            record.plan.check_rules()?;
-        }
-        file.cut(record.cut_off)?;
+        let (file, record) = JournalFile::open(folder, |text| {
+            let record = parse(folder, text, Record::read)?;
+            if !record.schedule.is_complete() {
+                record.plan.check_rules()?;
+            }
+            Ok(record)
+        })?;
         Ok(Journal { record, file, begun: 0 })
     }
 
@@ -188,8 +177,8 @@ impl JournalFile {
     /// Creates the journal of a plan in a folder, and the folder if it doesn't exist.
     pub(crate) fn create(folder: &Path, plan: &TournamentPlan) -> Result<JournalFile, JournalError> {
         let path = folder.join(FILE);
-        let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
-        fs::create_dir_all(folder).map_err(|source| JournalError::Write { path: folder.to_owned(), source })?;
+        let cannot = |source: io::Error| cannot_write(&path, source);
+        fs::create_dir_all(folder).map_err(|source| cannot_write(folder, source))?;
         // Some shared file systems can't lock a folder. There, two programs must not create the same journal at once.
         let creating = File::open(folder).map_err(cannot)?;
         if matches!(creating.try_lock(), Err(TryLockError::WouldBlock)) {
@@ -200,43 +189,32 @@ impl JournalFile {
             let refuse = if is_running { JournalError::Locked } else { JournalError::Exists };
             return Err(refuse(folder.to_owned()));
         }
-        let mut first = serde_json::to_vec(plan).map_err(|error| cannot(error.into()))?;
-        first.push(b'\n');
-        // The plan is written to a draft and renamed, so that a journal never has a partial plan.
-        let draft = folder.join(format!("{FILE}.new"));
-        // In append mode, a write after the removal of an incomplete line starts at the new end of the file.
-        let _ = fs::remove_file(&draft);
-        let mut file = OpenOptions::new().append(true).create_new(true).open(&draft).map_err(cannot)?;
-        lock(&file, folder)?;
-        file.write_all(&first).and_then(|()| file.sync_all()).map_err(cannot)?;
-        fs::rename(&draft, &path).and_then(|()| creating.sync_all()).map_err(cannot)?;
-        Ok(JournalFile { folder: folder.to_owned(), file, length: first.len() as u64, lines: 1 })
+        // A journal never has a partial plan.
+        arena_match::write(&path, &to_line(plan, &path)?).map_err(cannot)?;
+        Ok(JournalFile::open(folder, |_| Ok(()))?.0)
     }
 
-    /// Opens and locks the journal in a folder. The caller reads it, and then removes an incomplete last line by
-    /// [`JournalFile::cut`].
-    pub(crate) fn open(folder: &Path) -> Result<JournalFile, JournalError> {
+    /// Opens, locks and reads the journal in a folder, and removes an incomplete last line if `read` accepts the text.
+    pub(crate) fn open<R>(
+        folder: &Path,
+        read: impl FnOnce(&[u8]) -> Result<R, JournalError>,
+    ) -> Result<(JournalFile, R), JournalError> {
         let path = folder.join(FILE);
         if !path.exists() {
             return Err(JournalError::Absent(folder.to_owned()));
         }
-        let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
+        let cannot = |source: io::Error| cannot_write(&path, source);
         let file = OpenOptions::new().append(true).open(&path).map_err(cannot)?;
-        lock(&file, folder)?;
-        let text = fs::read(&path).map_err(|source| JournalError::Read { path: path.clone(), source })?;
-        let lines = text.iter().filter(|byte| **byte == b'\n').count();
-        Ok(JournalFile { folder: folder.to_owned(), file, length: text.len() as u64, lines })
-    }
-
-    /// Removes the incomplete last line of this length, in bytes.
-    pub(crate) fn cut(&mut self, bytes: usize) -> Result<(), JournalError> {
-        if bytes > 0 {
-            self.length -= bytes as u64;
-            let path = self.folder.join(FILE);
-            let cut = self.file.set_len(self.length).and_then(|()| self.file.sync_all());
-            cut.map_err(|source| JournalError::Write { path, source })?;
+        if !lock(&file).map_err(cannot)? {
+            return Err(JournalError::Locked(folder.to_owned()));
         }
-        Ok(())
+        let text = fs::read(&path).map_err(|source| LineFileError::Read { path: path.clone(), source })?;
+        let content = read(&text)?;
+        let lines = text.iter().filter(|byte| **byte == b'\n').count();
+        let length = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at as u64 + 1);
+        let lock = file;
+        let file = LineFile::open(&path, length, SyncPolicy::Always)?;
+        Ok((JournalFile { folder: folder.to_owned(), file, lines, _lock: lock }, content))
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -245,41 +223,42 @@ impl JournalFile {
 
     /// Returns the error for a line that contradicts the journal.
     pub(crate) fn contradiction(&self, what: String) -> JournalError {
-        JournalError::Line { path: self.folder.join(FILE), line: self.lines + 1, what }
+        LineFileError::Line { path: self.folder.join(FILE), line: self.lines + 1, what }.into()
     }
 
     /// Appends a line durably. After an error, the file is unchanged.
     pub(crate) fn write(&mut self, line: &JournalLine) -> Result<(), JournalError> {
-        let path = self.folder.join(FILE);
-        let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
-        let mut bytes = serde_json::to_vec(line).map_err(|error| cannot(error.into()))?;
-        bytes.push(b'\n');
-        // A write to a deleted file succeeds, but is lost.
-        if self.file.metadata().map_err(cannot)?.nlink() == 0 {
-            return Err(JournalError::Removed(self.folder.clone()));
-        }
-        if let Err(error) = self.file.write_all(&bytes).and_then(|()| self.file.sync_data()) {
-            // Removes the incomplete line. If that fails too, the next `open` removes it.
-            let _ = self.file.set_len(self.length);
-            return Err(cannot(error));
-        }
-        self.length += bytes.len() as u64;
+        self.file.append_value(line)?;
         self.lines += 1;
         Ok(())
     }
 }
 
+fn cannot_write(path: &Path, source: io::Error) -> JournalError {
+    LineFileError::Write { path: path.to_owned(), source }.into()
+}
+
 /// Reads the journal in a folder.
-pub(crate) fn read<R>(folder: &Path, parse: impl FnOnce(&[u8]) -> Result<R, InvalidLine>) -> Result<R, JournalError> {
+pub(crate) fn read<R>(folder: &Path, reader: impl FnOnce(&[u8]) -> Result<R, InvalidLine>) -> Result<R, JournalError> {
     let path = folder.join(FILE);
     let text = match fs::read(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(JournalError::Absent(folder.to_owned()));
         }
-        Err(source) => return Err(JournalError::Read { path, source }),
+        Err(source) => return Err(LineFileError::Read { path, source }.into()),
     };
-    parse(&text).map_err(|InvalidLine { line, what }| JournalError::Line { path, line, what })
+    parse(folder, &text, reader)
+}
+
+/// Parses the text of the journal in a folder.
+pub(crate) fn parse<R>(
+    folder: &Path,
+    text: &[u8],
+    reader: impl FnOnce(&[u8]) -> Result<R, InvalidLine>,
+) -> Result<R, JournalError> {
+    let line = |InvalidLine { line, what }| LineFileError::Line { path: folder.join(FILE), line, what };
+    Ok(reader(text).map_err(line)?)
 }
 
 /// Returns the format of the tournament in a folder.
@@ -404,23 +383,6 @@ pub fn read_pgn(replay: &Path) -> Result<Option<String>, ReplayError> {
     Ok(Some(String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// A child process that is starting an agent inherits the lock, and may hold it briefly after the runner has ended.
-const WAIT_FOR_LOCK: Duration = Duration::from_secs(1);
-
-/// Locks the file of a journal for this process, until the file is closed or the process ends. The lock is of the file
-/// and not of the folder, because not all shared file systems can lock folders.
-fn lock(file: &File, folder: &Path) -> Result<(), JournalError> {
-    let until = Instant::now() + WAIT_FOR_LOCK;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(Duration::from_millis(10)),
-            Err(TryLockError::WouldBlock) => return Err(JournalError::Locked(folder.to_owned())),
-            Err(TryLockError::Error(source)) => return Err(JournalError::Write { path: folder.join(FILE), source }),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use arena_model::{Dialect, Seed};
@@ -492,19 +454,6 @@ mod tests {
     }
 
     #[test]
-    fn a_line_after_a_truncated_one_starts_at_the_right_offset() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::create(folder.path(), plan("snake")).unwrap();
-        // Simulates a partial write to a full disk, and the removal of the partial line.
-        journal.file.file.write_all(b"{\"half").unwrap();
-        journal.file.file.set_len(journal.file.length).unwrap();
-        journal.append(changed("b")).unwrap();
-        drop(journal);
-        let record = Journal::load_record(folder.path()).unwrap();
-        assert_eq!((record.changes, record.cut_off), (vec![ChangedLine { agent: "b".to_owned(), sha256: None }], 0));
-    }
-
-    #[test]
     fn a_contradicting_line_is_reported_with_its_number() {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::create(folder.path(), plan("snake")).unwrap();
@@ -513,7 +462,7 @@ mod tests {
         let mut journal = Journal::open(folder.path()).unwrap();
         journal.append(changed("a")).unwrap();
         let error = journal.append(changed("nobody")).unwrap_err();
-        assert!(matches!(error, JournalError::Line { line: 4, .. }), "{error}");
+        assert!(matches!(error, JournalError::File(LineFileError::Line { line: 4, .. })), "{error}");
     }
 
     #[test]
@@ -535,6 +484,8 @@ mod tests {
         let mut journal = Journal::create(folder.path(), plan("snake")).unwrap();
         fs::remove_dir_all(folder.path()).unwrap();
         let error = journal.append(changed("b")).unwrap_err();
-        assert!(matches!(error, JournalError::Removed(removed) if removed == folder.path()));
+        assert!(
+            matches!(error, JournalError::File(LineFileError::Removed(removed)) if removed == folder.path().join(FILE))
+        );
     }
 }

@@ -19,7 +19,7 @@ use arena_tournament::{
 use crate::competition::{Competition, Next};
 use crate::entrants::{EntrantError, FilesChanged, enter, fingerprint_of};
 use crate::executor::RunError;
-use crate::journal::{JournalError, JournalFile, read};
+use crate::journal::{JournalError, JournalFile, parse, read};
 use crate::nats::{PrepareError, Prepared, prepare_agents};
 
 /// The number of jobs per slot of the workers that may be on the queue or being played. With more, meetings would be
@@ -92,9 +92,7 @@ impl LeagueFolder {
     /// # Errors
     /// [`JournalError`] if there is no journal, another process has locked it, or it is invalid.
     pub fn open(folder: &Path) -> Result<LeagueFolder, JournalError> {
-        let mut file = JournalFile::open(folder)?;
-        let league = LeagueFolder::load(folder, None)?;
-        file.cut(league.cut_off)?;
+        let (file, league) = JournalFile::open(folder, |text| parse(folder, text, |text| League::read(text, None)))?;
         Ok(LeagueFolder::of(league, file))
     }
 

@@ -98,7 +98,7 @@ fn agents_come_and_go_between_runs() {
     drop(league);
 
     let mut league = LeagueFolder::open(&ladder).unwrap();
-    assert!(matches!(JournalFile::open(&ladder), Err(JournalError::Locked(_))));
+    assert!(matches!(JournalFile::open(&ladder, |_| Ok(())), Err(JournalError::Locked(_))));
     let (_, suspended) = league.league().find("c").unwrap();
     assert_eq!(suspended.membership, Membership::Suspended("it crashed ten times".to_owned()));
     assert_eq!(league.league().games().len(), 12);

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arena_match::line_file::LineFileError;
 use arena_match::{Agent, Channel, SandboxMode, cores, logs};
 use arena_model::GameType;
 use arena_runner::{
@@ -232,7 +233,7 @@ impl LadderPlayer<'_> {
             if number.parse() == Ok(league.league().season().number()) {
                 league.close_season()?;
             }
-            fs::remove_file(&request).map_err(|source| JournalError::Write { path: request, source })?;
+            fs::remove_file(&request).map_err(|source| LineFileError::Write { path: request, source })?;
         }
         Ok(())
     }
