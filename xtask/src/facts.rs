@@ -77,9 +77,9 @@ fn print_duplicates(files: &[(String, String)]) {
     }
 }
 
-/// Prints the number of files that each guide of CONTRIBUTING.md states.
+/// Prints the number of files that each guide of docs/extending.md states.
 fn print_guides(root: &Path) -> anyhow::Result<()> {
-    let text = fs::read_to_string(root.join("CONTRIBUTING.md")).context("cannot read CONTRIBUTING.md")?;
+    let text = fs::read_to_string(root.join("docs/extending.md")).context("cannot read docs/extending.md")?;
     for (guide, needs) in guides(&text) {
         say(&format!("         how to add {guide}: {}", needs.unwrap_or_else(|| "no number".to_owned())));
     }

@@ -68,7 +68,7 @@ const COMMANDS: [&str; 26] = [
 ];
 
 /// All pages of the documentation, with or without commands.
-const PAGES: [&str; 30] = [
+const PAGES: [&str; 32] = [
     "README.md",
     "clients/python/README.md",
     "docs/README.md",
@@ -82,6 +82,7 @@ const PAGES: [&str; 30] = [
     "docs/command-line-agents.md",
     "docs/environments.md",
     "docs/evaluations.md",
+    "docs/extending.md",
     "docs/ladders.md",
     "docs/models.md",
     "docs/one-arena.md",
@@ -93,6 +94,7 @@ const PAGES: [&str; 30] = [
     "docs/scores.md",
     "docs/server-tournaments.md",
     "docs/settings.md",
+    "docs/testing.md",
     "docs/tournaments.md",
     "docs/writing-challenges.md",
     "examples/agents/README.md",
