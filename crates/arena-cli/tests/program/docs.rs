@@ -68,7 +68,7 @@ const COMMANDS: [&str; 26] = [
 ];
 
 /// All pages of the documentation, with or without commands.
-const PAGES: [&str; 32] = [
+const PAGES: [&str; 33] = [
     "README.md",
     "clients/python/README.md",
     "docs/README.md",
@@ -83,6 +83,7 @@ const PAGES: [&str; 32] = [
     "docs/environments.md",
     "docs/evaluations.md",
     "docs/extending.md",
+    "docs/first-win.md",
     "docs/ladders.md",
     "docs/models.md",
     "docs/one-arena.md",
@@ -572,6 +573,7 @@ pages! {
     command_line_agents: "docs/command-line-agents.md",
     environments: "docs/environments.md",
     evaluations: "docs/evaluations.md",
+    first_win: "docs/first-win.md",
     ladders: "docs/ladders.md",
     models: "docs/models.md",
     one_arena: "docs/one-arena.md",
