@@ -272,7 +272,8 @@ impl CallStore {
             self.refused.lock().insert(key.to_owned(), why.to_owned());
         }
         let line = RequestLine::ended(key, why.map(str::to_owned));
-        self.requests.lock().append_value(&line).map(|_| ())
+        self.requests.lock().append_value(&line)?;
+        Ok(())
     }
 
     /// Returns the reason if the request with this key would fail again.

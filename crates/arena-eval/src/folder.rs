@@ -230,7 +230,8 @@ impl EvalFolder {
     /// # Errors
     /// If the file can't be written. The file is then unchanged.
     pub fn add_transcript(&mut self, transcript: &Transcript) -> Result<(), FolderError> {
-        self.transcripts.append_value(transcript).map(|_| ())
+        self.transcripts.append_value(transcript)?;
+        Ok(())
     }
 
     /// Waits until the calls and transcripts are on the disk. Call it before a game's result is recorded: a game that
@@ -240,7 +241,7 @@ impl EvalFolder {
     /// If the disk fails.
     pub fn sync(&mut self) -> Result<(), FolderError> {
         self.calls.sync()?;
-        self.transcripts.sync()
+        Ok(self.transcripts.sync()?)
     }
 }
 
