@@ -317,7 +317,7 @@ fn changed_files_are_another_version_and_missing_agents_wait() {
     let rated = run(&["rate", &fixture.folder, "--json"]).json();
     let names: BTreeSet<&str> =
         rated["standings"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
-    assert_eq!(names, BTreeSet::from(["a", "a (version 2)", "b", "c"]));
+    assert_eq!(names, BTreeSet::from(["a", "a (version 2)", "b", "b (version 2)", "c"]));
     assert_eq!(rated["games"], last["games_played"]);
     assert_eq!(fixture.ask("remove", &["c"]).code, 0);
     fixture.check(

@@ -149,6 +149,7 @@ fn an_owner_replaces_and_removes_a_bot() {
 #[test]
 fn earlier_versions_of_a_bot_do_not_count() {
     let fixture = TournamentFixture::with(|settings| {
+        settings.limits.limit_loopback = true;
         settings.tournaments.ladder_share = 1.0;
         settings.tournaments.agents = 2;
         settings.tournaments.agents_per_address = 1;
