@@ -108,7 +108,7 @@ impl SharedModel {
     pub(crate) fn check(&self) -> Result<(), Halt> {
         match self.paused.lock().as_ref() {
             None => Ok(()),
-            Some(Pause { class: None, .. }) => Err(Halt::Capped),
+            Some(Pause { class: None, .. }) => Err(Halt::Stopped),
             Some(Pause { class: Some(class), why }) => {
                 Err(Halt::Suspended { agent: self.name.clone(), class: class.clone(), why: why.clone() })
             }
@@ -253,7 +253,7 @@ impl StoredCalls {
                 Err(Exceeded::Run(cap)) => return Err(Halt::Budget(cap)),
                 Err(Exceeded::Model(cap)) => {
                     model.pause(Pause { class: None, why: format!("its cap of {cap} US dollars is reached") });
-                    return Err(Halt::Capped);
+                    return Err(Halt::Stopped);
                 }
             };
             self.check()?;
@@ -662,7 +662,8 @@ mod tests {
         let run = Setting { budget: BudgetSpec { usd: Some(1e-6), ..BudgetSpec::default() }, ..Setting::default() };
         let tokens = Setting { budget: BudgetSpec { tokens: Some(10), ..BudgetSpec::default() }, ..Setting::default() };
         let model = Setting { usd: Some(1e-6), ..Setting::default() };
-        for (setting, expected) in [(run, Halt::Budget("usd")), (tokens, Halt::Budget("tokens")), (model, Halt::Capped)]
+        for (setting, expected) in
+            [(run, Halt::Budget("usd")), (tokens, Halt::Budget("tokens")), (model, Halt::Stopped)]
         {
             let dir = tempfile::tempdir().unwrap();
             let script = Script::of([guess()]);

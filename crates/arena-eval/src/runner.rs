@@ -373,7 +373,7 @@ impl Runner {
                 self.given_up.push((game, GivenUp { agent: None, class: HOST.to_owned(), why }));
                 Ok(None)
             }
-            Err(Halt::Capped | Halt::Stopped) => Ok(None),
+            Err(Halt::Stopped) => Ok(None),
             Err(Halt::Budget(cap)) => Ok(Some(RunEnd::Budget(cap))),
             Err(Halt::Broken(why)) => Err(RunError::Failed(why)),
         }

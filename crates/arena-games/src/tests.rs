@@ -3,30 +3,26 @@
 use std::fmt::Write as _;
 
 use arena_model::{
-    ActError, After, AnyGame, Attribution, EndedGame, Events, InviteCode, Knowledge, Party, Phase, Said, Scene, Score,
-    Seat, Seed, Session, SessionFacts, SessionId, SessionPolicy, Setup, Timestamp, Transition, act, join, open, wake,
+    ActError, AnyGame, Attribution, ChatMessage, EndedGame, Events, InviteCode, Knowledge, MemorySession, Party, Said,
+    Scene, Score, Seat, Seed, Session, SessionFacts, SessionId, Setup, Timestamp,
 };
 use expect_test::{Expect, expect};
 use serde_json::{Map, Number, Value, json};
 
 use super::*;
 
-/// A session of a challenge and its messages.
 struct Table {
-    challenge: Arc<dyn ChallengeType>,
-    session: Session,
-    log: Vec<(Option<Seat>, Option<Seat>, String)>,
+    memory: MemorySession,
+    /// The number of messages in the transcripts so far.
     reported: usize,
-    now: Timestamp,
 }
 
 impl Table {
-    /// Creates a session with these options and lets all players join. The log contains the messages from then on.
+    /// Creates a session with these options and lets all players join. Transcripts contain the messages from then on.
     fn new(id: &str, options: Value, seed: u64) -> Table {
         let challenge = challenge(id, options.as_object().unwrap()).unwrap().unwrap();
         let code = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
-        let invites: Vec<InviteCode> =
-            (1..=challenge.metadata().players).map(|number| format!("inv_{}", code(number)).parse().unwrap()).collect();
+        let invite = |number| format!("inv_{}", code(number)).parse::<InviteCode>().unwrap();
         let facts = SessionFacts {
             id: code(0).parse::<SessionId>().unwrap(),
             challenge: id.to_owned(),
@@ -36,41 +32,26 @@ impl Table {
             created_at: Timestamp(0),
             seed: Some(Seed::from_number(seed)),
             options: challenge.resolve(&Map::new()).unwrap(),
-            invites: invites.clone(),
+            invites: (1..=challenge.metadata().players).map(invite).collect(),
         };
-        let session = open(facts, &*challenge, SessionPolicy::UNBOUNDED.inactivity).unwrap();
-        let mut table = Table { challenge, session, log: Vec::new(), reported: 0, now: Timestamp(0) };
-        for invite in invites {
-            let joined =
-                join(&table.session, &*table.challenge, &SessionPolicy::UNBOUNDED, invite, None, table.now).unwrap();
-            table.take(joined);
-        }
-        table.reported = table.log.len();
-        table
+        let memory = MemorySession::seated(challenge, facts).unwrap();
+        Table { reported: memory.messages().len(), memory }
     }
 
-    fn seat(&self, party: Option<&Party>) -> Option<Seat> {
-        let Some(Party::Player(invite)) = party else { return None };
-        self.session.seat_of(*invite)
+    fn session(&self) -> &Session {
+        self.memory.session()
     }
 
-    fn take(&mut self, transition: Transition) {
-        if let After::Changed(after) = transition.after {
-            let restored = self.challenge.restore(&after.facts, &after.state).unwrap();
-            assert_eq!(restored.serialize(), after.state, "the serialized state is complete");
-            self.session = *after;
-        }
-        for draft in transition.drafts.into_iter().filter(|draft| !draft.channel.is_inputs()) {
-            let (from, to) = (self.seat(Some(&draft.from)), self.seat(draft.to.as_ref()));
-            self.log.push((from, to, draft.content));
-        }
+    fn check_state(&self) {
+        let session = self.session();
+        let restored = self.memory.challenge().restore(&session.facts, &session.state).unwrap();
+        assert_eq!(restored.serialize(), session.state, "the serialized state is complete");
     }
 
     fn act(&mut self, seat: usize, method: &str, content: &str) -> Result<(), String> {
-        let from = self.session.facts.invites[seat];
-        match act(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, from, Some(method), content, self.now) {
-            Ok(transition) => {
-                self.take(transition);
+        match self.memory.act(Seat(seat), method, content) {
+            Ok(()) => {
+                self.check_state();
                 Ok(())
             }
             Err(ActError::Rejected(rejection)) => Err(format!("{}: {rejection}", rejection.code)),
@@ -79,27 +60,30 @@ impl Table {
     }
 
     fn wait(&mut self) {
-        self.now = self.session.deadline.unwrap();
-        let woken = wake(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, self.now, self.now).unwrap();
-        self.take(woken);
+        assert!(self.memory.advance().unwrap(), "there is a deadline");
+        self.check_state();
     }
 
     /// Returns the seat's last state, or `None` if `asked` in that state doesn't contain the seat's id.
     fn state(&self, seat: usize) -> Option<Value> {
-        let seen = self.log.iter().rev().filter(|(_, to, _)| to.is_none_or(|to| to == Seat(seat)));
-        let shown = seen.filter_map(|(_, _, content)| serde_json::from_str::<Value>(content).ok());
+        let is_seen =
+            |message: &&ChatMessage| message.to.as_ref().is_none_or(|to| self.memory.seat_of(to) == Some(Seat(seat)));
+        let seen = self.memory.messages().iter().rev().filter(|message| !message.channel.is_inputs()).filter(is_seen);
+        let shown = seen.filter_map(|message| serde_json::from_str::<Value>(&message.content).ok());
         let shown: Vec<Value> = shown.filter(|shown| shown.get("asked").is_some()).collect();
-        let own = self.session.facts.invites[seat].to_string();
-        let is_asked = shown.first()?["asked"].as_array().unwrap().contains(&own.into());
+        let own = &self.memory.names()[seat];
+        let is_asked = shown.first()?["asked"].as_array().unwrap().contains(&own.as_str().into());
         shown.iter().find_map(|shown| shown.get("world_state")).filter(|_| is_asked).cloned()
     }
 
     /// Returns the messages since the last call, without states, and the scores.
     fn transcript(&mut self) -> String {
         let mut text = String::new();
-        let name = |seat: &Option<Seat>, other: &str| seat.map_or(other.to_owned(), |seat| seat.number().to_string());
-        for (from, to, content) in &self.log[self.reported..] {
-            let mut content = content.replace("inv_00000000-0000-7000-8000-00000000000", "player ");
+        let name = |seat: Option<Seat>, other: &str| seat.map_or(other.to_owned(), |seat| seat.number().to_string());
+        let new = self.memory.messages()[self.reported..].iter().filter(|message| !message.channel.is_inputs());
+        for message in new {
+            let (from, to) = (self.seat(Some(&message.from)), self.seat(message.to.as_ref()));
+            let mut content = message.content.replace("inv_00000000-0000-7000-8000-00000000000", "player ");
             for key in ["world_state", "public_state"] {
                 if content.contains(&format!("{{\"{key}\"")) {
                     let value: Value = serde_json::from_str(&content).unwrap();
@@ -111,16 +95,16 @@ impl Table {
             let to = if from.is_some() { "operator".to_owned() } else { name(to, "all") };
             writeln!(text, "{} → {to}: {content}", name(from, "operator")).unwrap();
         }
-        self.reported = self.log.len();
-        for attribution in &self.session.attributions {
+        self.reported = self.memory.messages().len();
+        for attribution in &self.session().attributions {
             writeln!(text, "{} did {} to {}", attribution.from.number(), attribution.kind, attribution.to.number())
                 .unwrap();
         }
         text
     }
 
-    fn has_ended(&self) -> bool {
-        matches!(self.session.phase, Phase::Ended { .. })
+    fn seat(&self, party: Option<&Party>) -> Option<Seat> {
+        party.and_then(|party| self.memory.seat_of(party))
     }
 }
 
@@ -143,7 +127,7 @@ fn a_game_of_chess_in_a_session() {
     for (seat, content) in [(1, "f2f3"), (0, "{\"move\":\"e7e5\"}"), (1, "\"g2g4\""), (0, "d8h4")] {
         table.act(seat, "move", content).unwrap();
     }
-    assert!(table.has_ended());
+    assert!(table.memory.is_over());
     expect![[r#"
         2 → operator: (move) f2f3
         operator → 1: world_state 2 asks ["player 1"]
@@ -171,7 +155,7 @@ fn a_silent_player_loses_and_the_others_are_informed() {
     table.act(0, "move", "UP").unwrap();
     table.act(2, "actions", r#"[{"action":"move","move":"DOWN"},{"action":"move","move":"UP"}]"#).unwrap();
     assert!(table.act(2, "move", "UP").unwrap_err().starts_with("ALREADY_ANSWERED"));
-    assert_eq!(table.session.deadline, Some(Timestamp(5000)));
+    assert_eq!(table.session().deadline, Some(Timestamp(5000)));
     table.wait();
     assert!(table.act(1, "move", "UP").unwrap_err().starts_with("OUT_OF_THE_GAME"));
     table.act(2, "resign", "no time").unwrap();
@@ -197,11 +181,11 @@ fn a_silent_player_loses_and_the_others_are_informed() {
 #[test]
 fn an_answer_as_another_agent_is_cheating() {
     let mut table = Table::new("snake", json!({}), 1);
-    let me = table.session.facts.invites[0].to_string();
+    let me = table.session().facts.invites[0].to_string();
     table.act(0, "actions", &json!({"agent_id": me, "actions": []}).to_string()).unwrap();
     table.act(1, "actions", &json!({"actions": []}).to_string()).unwrap();
     table.act(1, "actions", &json!({"agent_id": me, "actions": []}).to_string()).unwrap();
-    assert!(table.has_ended());
+    assert!(table.memory.is_over());
     let transcript = table.transcript().replace('\\', "");
     expect![[r#"
         1 → operator: (actions) {"actions":[],"agent_id":"player 1"}
@@ -240,7 +224,7 @@ fn answers_are_read_as_they_were_when_they_were_sealed() {
 fn a_running_game_is_stored_in_one_form() {
     let mut table = Table::new("snake", json!({}), 1);
     table.act(1, "move", "UP").unwrap();
-    let stored = &table.session.state;
+    let stored = &table.session().state;
     let places =
         ["{\"options\":", ",\"game\":", ",\"epochs\":", ",\"agents\":", ",\"seats\":"].map(|key| stored.find(key));
     assert!(places.is_sorted() && places[0] == Some(0), "{stored}");
@@ -254,13 +238,13 @@ fn a_running_game_is_stored_in_one_form() {
 fn another_agents_id_counts_only_in_a_requested_answer() {
     let mut table = Table::new("chess", json!({}), 1);
     let white = (0..2).find(|seat| table.state(*seat).is_some()).unwrap();
-    let [white_id, black_id] = [white, 1 - white].map(|seat| table.session.facts.invites[seat].to_string());
+    let [white_id, black_id] = [white, 1 - white].map(|seat| table.session().facts.invites[seat].to_string());
     let reply = |id: &str| json!({"agent_id": id, "actions": []}).to_string();
     assert!(table.act(1 - white, "actions", &reply(&white_id)).unwrap_err().starts_with("NOT_YOUR_TURN"));
     assert!(table.act(white, "actions", &reply("nobody")).unwrap_err().starts_with("INVALID_ACTION"));
     table.act(white, "actions", &reply(&black_id)).unwrap();
-    assert!(table.has_ended());
-    assert_eq!(table.session.scores[white].security, -1.0);
+    assert!(table.memory.is_over());
+    assert_eq!(table.session().scores[white].security, -1.0);
 }
 
 #[test]
@@ -299,14 +283,14 @@ fn a_game_in_a_session_is_the_game_of_a_match() {
     ] {
         for seed in 0..3 {
             let mut table = Table::new(id, options.clone(), seed);
-            let agents: Vec<String> = table.session.facts.invites.iter().map(ToString::to_string).collect();
+            let agents: Vec<String> = table.session().facts.invites.iter().map(ToString::to_string).collect();
             let setup = Setup {
                 seed: Seed::from_number(seed).derive("game"),
                 agents: agents.iter().map(|agent| agent.parse().unwrap()).collect(),
             };
             let mut match_game = game(id).unwrap().start(options.as_object().unwrap(), setup).unwrap();
             let (mut taken, mut events) = (Vec::new(), Events::default());
-            while !table.has_ended() {
+            while !table.memory.is_over() {
                 let mut replies = [None, None];
                 for seat in 0..2 {
                     let Some(mut state) = table.state(seat) else { continue };
@@ -694,14 +678,8 @@ fn the_published_bounds_of_options_are_enforced() {
 impl Table {
     /// Returns the result as a sentence, with these names by seat.
     fn sentence(&self, names: &[&str]) -> String {
-        assert!(self.has_ended());
-        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        self.challenge.tell(&EndedGame {
-            names: &names,
-            scores: &self.session.scores,
-            attributions: &self.session.attributions,
-            state: &self.session.state,
-        })
+        assert!(self.memory.is_over());
+        self.memory.tell(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
     }
 }
 
@@ -1054,11 +1032,11 @@ fn an_ended_game_is_drawn_from_its_final_state() {
         let names = ["Ada", "Bob"].map(str::to_owned);
         let ended = EndedGame {
             names: &names,
-            scores: &table.session.scores,
-            attributions: &table.session.attributions,
-            state: &table.session.state,
+            scores: &table.session().scores,
+            attributions: &table.session().attributions,
+            state: &table.session().state,
         };
         let scene = Scene { names: &names, players: &names, options: &json!({}), ended: Some(ended), texts: &[] };
-        assert!(table.challenge.draw(&scene).is_some_and(|picture| picture.ends_with("</svg>")), "{id}");
+        assert!(table.memory.challenge().draw(&scene).is_some_and(|picture| picture.ends_with("</svg>")), "{id}");
     }
 }

@@ -1,11 +1,8 @@
 //! Whole sessions between bots in memory, driven by the same transitions as on a server.
 
-use std::sync::Arc;
-
 use arena_model::{
-    After, ChallengeMetadata, ChallengeType, Channel, ContentTemplate, Draft, Ending, FieldValues, FormField,
-    InviteCode, Method, MethodForm, Party, Phase, Score, Seed, Session, SessionFacts, SessionId, SessionPolicy,
-    Timestamp, Transition, Viewer, act, chat, join, open, redact, wake,
+    ChallengeMetadata, Channel, ContentTemplate, Ending, FieldValues, FormField, InviteCode, MemorySession, Method,
+    MethodForm, Phase, Score, Seat, Seed, Session, SessionFacts, SessionId, Timestamp, Viewer, redact,
 };
 use arena_wire::Message;
 use serde_json::{Map, Value, json};
@@ -20,11 +17,11 @@ const MAX_REFUSED: usize = 20;
 
 /// A session, and the messages of each seat as its player may read them.
 struct TestSession {
-    challenge: Arc<dyn ChallengeType>,
-    session: Session,
-    now: Timestamp,
+    memory: MemorySession,
     operator: Vec<Vec<Message>>,
     chat: Vec<Vec<Message>>,
+    /// The number of messages in these lists.
+    delivered: usize,
     refused: usize,
 }
 
@@ -48,69 +45,60 @@ impl TestSession {
                 .collect(),
             options,
         };
-        let seats = facts.invites.len();
-        let session = open(facts, &*challenge, SessionPolicy::UNBOUNDED.inactivity).expect("the rules don't fail");
-        let messages = vec![Vec::new(); seats];
-        TestSession { challenge, session, now: Timestamp(0), operator: messages.clone(), chat: messages, refused: 0 }
+        let messages = vec![Vec::new(); facts.invites.len()];
+        let memory = MemorySession::open(challenge, facts).expect("the rules don't fail");
+        TestSession { memory, operator: messages.clone(), chat: messages, delivered: 0, refused: 0 }
+    }
+
+    fn session(&self) -> &Session {
+        self.memory.session()
     }
 
     fn join(&mut self) {
-        let invite = self.session.facts.invites[self.session.seats.len()];
-        let joined = join(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, invite, None, self.now);
-        self.take(joined.expect("the seat is free"));
+        let invite = self.session().facts.invites[self.session().seats.len()];
+        self.memory.join(invite, None).expect("the seat is free");
+        self.deliver();
     }
 
-    fn take(&mut self, transition: Transition) {
-        if let After::Changed(after) = transition.after {
-            self.session = *after;
+    /// Adds the new messages to the messages of all seats, redacted for each.
+    fn deliver(&mut self) {
+        for message in &self.memory.messages()[self.delivered..] {
+            let channel = match message.channel {
+                Channel::Inputs(_) => continue,
+                Channel::Chat(_) => &mut self.chat,
+                Channel::Operator(_) | Channel::Invites => &mut self.operator,
+            };
+            for (seen, invite) in channel.iter_mut().zip(&self.memory.session().facts.invites) {
+                let view = redact(message, Viewer::Player(*invite), false, false);
+                seen.push(serde_json::from_value(serde_json::to_value(view).expect("JSON")).expect("a message"));
+            }
         }
-        for draft in transition.drafts.into_iter().filter(|draft| !draft.channel.is_inputs()) {
-            self.publish(draft);
-        }
-    }
-
-    /// Adds a message to the messages of all seats, redacted for each.
-    fn publish(&mut self, draft: Draft) {
-        let invites = self.session.facts.invites.clone();
-        let channel = if matches!(draft.channel, Channel::Chat(_)) { &mut self.chat } else { &mut self.operator };
-        let message = draft.at(channel[0].len() as u64 + 1, self.now);
-        for (seen, invite) in channel.iter_mut().zip(invites) {
-            let view = redact(&message, Viewer::Player(invite), false, false);
-            seen.push(serde_json::from_value(serde_json::to_value(view).expect("JSON")).expect("a message"));
-        }
+        self.delivered = self.memory.messages().len();
     }
 
     /// Performs a step of a seat. Returns the sentence of a refusal.
     fn perform(&mut self, seat: usize, step: &Step) -> Result<(), String> {
-        let from = self.session.facts.invites[seat];
-        let performed = match step {
+        match step {
             Step::Say { content, to } => {
-                let to = to.as_deref().map(Party::from_wire);
-                chat(&self.session, false, Party::Player(from), to, content).map_err(|error| error.to_string())
+                self.memory.say(Seat(seat), content, to.as_deref()).map_err(|error| error.to_string())?;
             }
             Step::Act { method, content } => {
-                let policy = SessionPolicy::UNBOUNDED;
-                act(&self.session, &*self.challenge, &policy, from, Some(method), content, self.now)
-                    .map_err(|error| error.to_string())
+                self.memory.act(Seat(seat), method, content).map_err(|error| error.to_string())?;
             }
-        };
-        self.take(performed?);
+        }
+        self.deliver();
         Ok(())
-    }
-
-    fn has_ended(&self) -> bool {
-        matches!(self.session.phase, Phase::Ended { .. })
     }
 
     /// Lets the joined players take one step each. Returns false if none has taken one.
     fn round(&mut self, bots: &mut [Box<dyn Bot>], is_late: bool) -> bool {
         let mut has_stepped = false;
-        for (seat, bot) in bots.iter_mut().enumerate().take(self.session.seats.len()) {
-            let me = self.session.facts.invites[seat].to_string();
+        for (seat, bot) in bots.iter_mut().enumerate().take(self.session().seats.len()) {
+            let me = self.memory.names()[seat].clone();
             for _ in 0..MAX_REFUSED {
                 let (operator, chat) = (&self.operator[seat], &self.chat[seat]);
                 let Some(step) = bot.next(&Heard { me: &me, operator, chat, is_late }) else { break };
-                if self.has_ended() {
+                if self.memory.is_over() {
                     break;
                 }
                 match self.perform(seat, &step) {
@@ -130,31 +118,29 @@ impl TestSession {
 
     /// Plays to the end. If no bot takes a step, all are late; if they take none even then, the next deadline passes.
     fn play(&mut self, bots: &mut [Box<dyn Bot>]) {
-        while self.session.seats.len() < self.session.facts.invites.len() {
+        while self.session().seats.len() < self.session().facts.invites.len() {
             // A bot must not be confused by a session that waits for players.
             self.join();
             self.round(bots, false);
         }
         for _ in 0..MAX_ROUNDS {
-            if self.has_ended() {
+            if self.memory.is_over() {
                 return;
             }
-            self.now = self.now.plus_ms(1);
             if self.round(bots, false) || self.round(bots, true) {
                 continue;
             }
-            let deadline =
-                self.session.deadline.expect("without a deadline and a step, the session would last forever");
-            self.now = deadline.max(self.now);
-            let woken = wake(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, self.now, self.now);
-            self.take(woken.expect("the state is readable"));
+            let is_advanced = self.memory.advance().expect("the state is readable");
+            assert!(is_advanced, "without a deadline and a step, the session would last forever");
+            self.deliver();
         }
     }
 
     #[track_caller]
     fn check_end(&self, name: &str) {
-        let is_completed = matches!(self.session.phase, Phase::Ended { ending: Ending::Completed, .. });
-        assert!(is_completed, "{name}: {:?} after {:?}", self.session.phase, self.operator[0].last());
+        let phase = &self.session().phase;
+        let is_completed = matches!(phase, Phase::Ended { ending: Ending::Completed, .. });
+        assert!(is_completed, "{name}: {phase:?} after {:?}", self.operator[0].last());
     }
 
     fn transcript(&self) -> String {
@@ -178,7 +164,7 @@ fn short(challenge: &str) -> Value {
 /// Plays a session of a challenge, in which the bot of each seat is created from its number.
 fn played(challenge: &str, seed: u64, bot: impl Fn(usize) -> Box<dyn Bot>) -> TestSession {
     let mut session = TestSession::new(challenge, &short(challenge), seed);
-    let mut bots: Vec<Box<dyn Bot>> = (0..session.session.facts.invites.len()).map(bot).collect();
+    let mut bots: Vec<Box<dyn Bot>> = (0..session.session().facts.invites.len()).map(bot).collect();
     session.play(&mut bots);
     session
 }
@@ -224,7 +210,7 @@ fn only_leaky_loses_its_secret() {
     let find = |name| Style::from_name(name).expect("a character");
     for (names, security) in [(["leaky", "greedy"], [-1.0, 1.0]), (["careful", "greedy"], [1.0, 1.0])] {
         let session = played("psi", 3, |seat| bot("psi", find(names[seat]), 0).expect("a bot"));
-        let kept: Vec<f64> = session.session.scores.iter().map(|score: &Score| score.security).collect();
+        let kept: Vec<f64> = session.session().scores.iter().map(|score: &Score| score.security).collect();
         assert_eq!(kept, security, "{names:?}");
     }
 }
@@ -277,7 +263,7 @@ fn equal_numbers_give_equal_sessions() {
 }
 
 fn utilities(session: &TestSession) -> Vec<f64> {
-    session.session.scores.iter().map(|score: &Score| score.utility).collect()
+    session.session().scores.iter().map(|score: &Score| score.utility).collect()
 }
 
 #[test]
@@ -286,7 +272,7 @@ fn the_protocol_of_the_coins_is_always_right() {
         let create = |seat: usize| bot("dining-cryptographers", Strength::Normal, seed * 5 + seat as u64 * 3);
         let session = played("dining-cryptographers", seed, |seat| create(seat).expect("a bot"));
         assert_eq!(utilities(&session), [1.0; 3], "{seed}");
-        assert!(session.session.attributions.is_empty(), "{seed}");
+        assert!(session.session().attributions.is_empty(), "{seed}");
     }
 }
 
@@ -302,7 +288,7 @@ fn bots_of_psi_get_what_their_strategies_promise() {
     ] {
         let session = played("psi", 3, |seat| find(pair[seat]).player_with_bots(seat as u64));
         session.check_end(pair[0]);
-        let scores = &session.session.scores;
+        let scores = &session.session().scores;
         // A shot in the dark of the last pair may name a wrong number.
         let found: Vec<f64> = scores.iter().map(|score| score.utility.max(0.0)).collect();
         let kept: Vec<f64> = scores.iter().map(|score| score.security).collect();

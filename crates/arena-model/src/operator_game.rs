@@ -166,15 +166,9 @@ impl ChallengeGame {
             options,
             invites: (0..seats).map(|_| InviteCode(draw_id(&mut names))).collect(),
         };
-        let invites = facts.invites.clone();
-        let failed = |error: &dyn std::error::Error| OptionsError(error.to_string());
-        let mut session = MemorySession::open(challenge, facts).map_err(|error| failed(&error))?;
-        for invite in invites {
-            session.join(invite, None).map_err(|error| failed(&error))?;
-        }
         Ok(ChallengeGame {
             game_type,
-            session,
+            session: MemorySession::seated(challenge, facts).map_err(|error| OptionsError(error.to_string()))?,
             shown: 0,
             refused: vec![Vec::new(); seats],
             is_out: vec![false; seats],

@@ -122,10 +122,9 @@ pub enum Halt {
         class: String,
         why: String,
     },
-    /// A model may not be called any more, because its cap is reached.
-    Capped,
     /// A cap of the run is reached, by its key in the run file.
     Budget(&'static str),
+    /// The run ends, or a model may not be called any more because its cap is reached.
     Stopped,
     /// The rules or the arena failed.
     Failed(String),

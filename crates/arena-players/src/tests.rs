@@ -24,7 +24,7 @@ fn seated_in(challenge: Arc<dyn ChallengeType>, seed: u64) -> MemorySession {
     let options = challenge.resolve(&Map::new()).expect("the defaults are valid");
     let seed = Seed::from_number(seed);
     let player = |seat: usize| InviteCode(seed.derive_uuid(&format!("player/{seat}")));
-    let invites: Vec<InviteCode> = (0..challenge.seats(&options)).map(player).collect();
+    let invites = (0..challenge.seats(&options)).map(player).collect();
     let facts = SessionFacts {
         id: SessionId(seed.derive_uuid("session")),
         challenge: challenge.id().to_owned(),
@@ -34,13 +34,9 @@ fn seated_in(challenge: Arc<dyn ChallengeType>, seed: u64) -> MemorySession {
         options,
         rated: None,
         is_unlisted: false,
-        invites: invites.clone(),
+        invites,
     };
-    let mut session = MemorySession::open(challenge, facts).expect("the rules don't fail");
-    for invite in invites {
-        session.join(invite, None).expect("the seat is free");
-    }
-    session
+    MemorySession::seated(challenge, facts).expect("the rules don't fail")
 }
 
 fn awaited(session: &MemorySession) -> Vec<bool> {

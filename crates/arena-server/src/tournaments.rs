@@ -385,7 +385,8 @@ impl Tournaments {
     ) -> Result<Arc<AgentFacts>, TournamentRefusal> {
         let shared = &*self.0;
         let once = once.as_ref().map(OnceFacts::of);
-        if let Some(facts) = self.agent_before(once.as_ref(), maker)? {
+        let replaces = ladder.as_ref().and_then(|entry| entry.replaces);
+        if let Some(facts) = self.agent_before(once.as_ref(), replaces, maker)? {
             return Ok(facts);
         }
         match source {
@@ -403,7 +404,7 @@ impl Tournaments {
             self.check_plays(&facts, draft.path(), &entry.game, maker)?;
         }
         let _lock = self.lock_creation()?;
-        if let Some(facts) = self.agent_before(facts.once.as_ref(), maker)? {
+        if let Some(facts) = self.agent_before(facts.once.as_ref(), replaces, maker)? {
             return Ok(facts);
         }
         draft.finish()?;
@@ -417,13 +418,15 @@ impl Tournaments {
     }
 
     /// Finds the agent that an earlier request with the same key added. If there is none, checks that a new agent is
-    /// allowed.
+    /// allowed. Agents that have a next version don't count: they are removed soon. `replaces` is the agent of which the
+    /// new one is the next version.
     ///
     /// # Errors
     /// If the earlier request was different, its agent was removed, or a new agent would exceed the limit.
     fn agent_before(
         &self,
         once: Option<&OnceFacts>,
+        replaces: Option<AgentId>,
         maker: Option<IpAddr>,
     ) -> Result<Option<Arc<AgentFacts>>, TournamentRefusal> {
         if let Some(CreatedId::Agent(id)) = self.created_before(once)? {
@@ -431,8 +434,12 @@ impl Tournaments {
         }
         let settings = &self.0.settings;
         let state = self.state();
-        let own = maker.map_or(0, |maker| state.count_made(maker, |id| matches!(id, CreatedId::Agent(_))));
-        if state.agents.len() >= settings.agents {
+        let entries = state.agents.values().filter_map(|facts| facts.ladder.as_ref());
+        let replaced: BTreeSet<AgentId> = entries.filter_map(|entry| entry.replaces).chain(replaces).collect();
+        let counts = |id| matches!(id, CreatedId::Agent(id) if !replaced.contains(&id));
+        let own = maker.map_or(0, |maker| state.count_made(maker, counts));
+        let all = state.agents.keys().filter(|id| !replaced.contains(id)).count();
+        if all >= settings.agents {
             return Err(TournamentRefusal::TooManyAgents(settings.agents));
         }
         if settings.agents_per_address > 0 && own >= settings.agents_per_address {

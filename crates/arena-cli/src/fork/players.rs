@@ -83,7 +83,7 @@ fn failure_of(halt: Halt) -> Failure {
         }
         Halt::Failed(why) => (Exit::FaultyChallenge, why),
         Halt::Broken(why) => (Exit::Internal, why),
-        Halt::Capped | Halt::Budget(_) | Halt::Stopped => (Exit::Internal, "it was stopped".to_owned()),
+        Halt::Budget(_) | Halt::Stopped => (Exit::Internal, "it was stopped".to_owned()),
     };
     Failure::new(exit, format_args!("the fork cannot go on: {why}"))
 }

@@ -1,6 +1,6 @@
-//! A bot that speaks the Colosseum protocol, on a seat of a session. In a game, the bot receives states as in a match;
-//! in other challenges, it receives messages and calls methods. The rules for faults are those of a match: a
-//! disqualified bot loses the seat, and the program reports the reason to the user.
+//! A bot that speaks the Colosseum protocol, on a seat of a session. [`ProgramTalk`] is the conversation with it. The
+//! rules for faults are those of a match: a disqualified bot loses the seat, and the program reports the reason to the
+//! user.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,12 +8,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use arena_match::{Agent, Confinement, OutputFile, OutputPath, OwnerLog, Solo, private};
-use arena_model::{AgentId, ChallengeAction, ChallengeState, MAX_ACTIONS, RefusedAction, SeenMessage, TimeLimits};
-use arena_players::http::{ChannelKind, HttpSeat, Inbox, InboxMessage, Refusal};
-use serde_json::{Map, Value, json};
+use arena_model::{AgentId, SeenMessage, TimeLimits};
+use arena_players::http::{HttpSeat, Inbox, InboxMessage};
+use arena_players::{GameMessage, ProgramState, ProgramTalk};
 
 use super::PlayEnd;
-use super::game::{GameState, Said};
 use crate::args::BotArgs;
 use crate::exit::{Exit, Failure};
 use crate::matches::{cannot_write, explain, settings};
@@ -27,9 +26,6 @@ const SEND_MARGIN: Duration = Duration::from_millis(100);
 /// The maximum number of consecutive states that contain refused actions but no new messages.
 const MAX_REFUSAL_STATES: u32 = 10;
 
-/// The error codes of answers that are valid but come too late.
-const LATE_CODES: [&str; 3] = ["NOT_YOUR_TURN", "ALREADY_ANSWERED", "OUT_OF_THE_GAME"];
-
 /// The number of log lines shown for a failed bot.
 const LOG_LINES: usize = 10;
 
@@ -39,12 +35,6 @@ pub struct BotPlayer {
     confinement: Confinement,
     limits: TimeLimits,
     log: Option<(PathBuf, OutputFile)>,
-}
-
-enum Course {
-    Over,
-    /// The server refused an answer or disqualified the bot.
-    Lost(String),
 }
 
 impl BotPlayer {
@@ -91,14 +81,14 @@ impl BotPlayer {
         let game = arena_games::game(&seat.challenge);
         let mut solo =
             Solo::start(&self.agent, game, id, &self.confinement, self.limits, called_off).map_err(explain)?;
-        let course = self.follow(&mut solo, seat, inbox);
+        let lost = self.follow(&mut solo, seat, inbox);
         let name = solo.name().to_owned();
         let log = solo.finish();
         self.keep(&log)?;
-        let why = match (&log.verdict, course?) {
+        let why = match (&log.verdict, lost?) {
             (Some((verdict, detail)), _) => format!("{verdict}: {detail}"),
-            (None, Course::Lost(why)) => why,
-            (None, Course::Over) => return Ok(PlayEnd::ToTheEnd),
+            (None, Some(why)) => why,
+            (None, None) => return Ok(PlayEnd::ToTheEnd),
         };
         // A failed bot resigns, so that the other players needn't wait for it. The resignation doesn't quote the bot's
         // log, which is for its owner only.
@@ -112,63 +102,45 @@ impl BotPlayer {
         Err(Failure::new(Exit::FaultyAgent, format_args!("the agent {name} is out{resigned}: {why}{last}")))
     }
 
-    fn follow(&self, solo: &mut Solo<'_>, seat: &mut HttpSeat, inbox: &mut Inbox) -> Result<Course, Failure> {
-        // A challenge with the method `actions` is a game of the Colosseum protocol.
-        match seat.has_method("actions") {
-            true => follow_game(solo, seat, inbox),
-            false => self.follow_challenge(solo, seat, inbox),
-        }
-    }
-
-    /// Plays a challenge that isn't a game of the protocol: the bot receives all messages.
-    fn follow_challenge(&self, solo: &mut Solo<'_>, seat: &mut HttpSeat, inbox: &mut Inbox) -> Result<Course, Failure> {
-        let mut config = Map::from_iter([
-            ("challenge".to_owned(), json!(seat.challenge)),
-            ("players".to_owned(), json!(seat.metadata.players)),
-        ]);
-        let limits = json!(self.limits);
-        config.extend(limits.as_object().cloned().unwrap_or_default());
-        solo.introduce(&config).map_err(explain)?;
-        let (mut fresh, mut rejected) = (Vec::<SeenMessage>::new(), Vec::<RefusedAction>::new());
-        let (mut epoch, mut refusal_states) = (0, 0);
+    /// Plays until the session is over or the bot is out. Returns the reason if the server refused an answer or
+    /// disqualified the bot.
+    fn follow(&self, solo: &mut Solo<'_>, seat: &mut HttpSeat, inbox: &mut Inbox) -> Result<Option<String>, Failure> {
+        let mut talk = ProgramTalk::new(&seat.challenge, seat.metadata.clone(), self.limits);
+        let mut messages: Vec<InboxMessage> = Vec::new();
         while solo.out().is_none() {
-            // The next state reports refused actions at once, together with the messages that have arrived.
-            let teaches = !rejected.is_empty() && refusal_states < MAX_REFUSAL_STATES;
-            let (messages, goes_on) = inbox.gather(teaches.then(Instant::now))?;
-            // The bot's own messages don't start a request to the bot.
-            let is_news = messages.iter().any(|message| message.from != seat.you);
-            fresh.extend(messages.into_iter().map(SeenMessage::from));
-            if !goes_on {
-                return Ok(Course::Over);
-            }
-            if !is_news && !teaches {
-                continue;
-            }
-            refusal_states = if is_news { 0 } else { refusal_states + 1 };
-            epoch += 1;
+            let (came, sent) = (Instant::now(), messages.iter().map(|message| message.timestamp).max());
             seat.look_for_others()?;
-            let players = seat.players();
-            let ids: Vec<&str> = players.iter().flatten().map(String::as_str).collect();
-            let mut members = json!({"epoch": epoch, "agent_ids": ids});
-            let state = ChallengeState {
-                challenge: seat.challenge.clone(),
-                prompt: seat.metadata.prompt.clone(),
-                methods: seat.metadata.methods.clone(),
-                you: seat.you.clone(),
-                messages: std::mem::take(&mut fresh),
-                rejected: std::mem::take(&mut rejected),
-                players,
-            };
-            let (Value::Object(mut state), Some(members)) = (json!(state), members.as_object_mut()) else {
-                unreachable!("both are objects")
-            };
-            state.append(members);
-            let answer = solo.show(&state, None).map_err(explain)?;
-            if let Some(actions) = answer {
-                rejected = act(seat, &actions)?;
+            let news = messages.into_iter().map(SeenMessage::from).collect();
+            let next = talk.hear(&seat.you, seat.players(), news, false, MAX_REFUSAL_STATES);
+            if let Some(config) = talk.take_config() {
+                solo.introduce(&config).map_err(explain)?;
             }
+            if let Some(ProgramState { state, deadline }) = next.filter(|_| solo.out().is_none()) {
+                // The deadline and the times of messages are by the server's clock.
+                let left_ms =
+                    deadline.zip(sent).map(|(deadline, sent)| deadline.saturating_sub(sent).max(0).unsigned_abs());
+                let by = left_ms.and_then(|ms| (came + Duration::from_millis(ms)).checked_sub(SEND_MARGIN));
+                let actions = solo.show(&state, by).map_err(explain)?;
+                if solo.out().is_some() {
+                    break;
+                }
+                // An invalid answer counts as an answer without actions.
+                let steps = talk.take(actions.as_deref().unwrap_or("[]"));
+                let perform = |step| Ok(seat.perform(step)?.map_or(Ok(()), |refusal| Err(refusal.to_string())));
+                let results = steps.iter().map(perform).collect::<Result<Vec<_>, Failure>>()?;
+                if let Some(refusal) = talk.learn(&results) {
+                    return Ok(Some(format!("the arena refused its actions: {refusal}")));
+                }
+            }
+            // The next state reports refused actions at once, together with the messages that have arrived.
+            let (new, goes_on) = inbox.gather(talk.is_teaching(MAX_REFUSAL_STATES).then(Instant::now))?;
+            let lost = new.iter().find_map(|message| disqualification(message, &seat.you));
+            if lost.is_some() || !goes_on {
+                return Ok(lost);
+            }
+            messages = new;
         }
-        Ok(Course::Over)
+        Ok(None)
     }
 
     /// Writes the log file, if the user requested one.
@@ -182,94 +154,12 @@ impl BotPlayer {
     }
 }
 
-/// Plays a game: the bot receives the same states as in a match.
-fn follow_game(solo: &mut Solo<'_>, seat: &mut HttpSeat, inbox: &mut Inbox) -> Result<Course, Failure> {
-    let mut answered = 0;
-    loop {
-        let (messages, goes_on) = inbox.gather(None)?;
-        let came = Instant::now();
-        // Of several pending states only the last is current.
-        let mut last: Option<(GameState, &InboxMessage)> = None;
-        for message in &messages {
-            match Said::read(message) {
-                Some(Said::Start { config, .. }) => solo.introduce(&config).map_err(explain)?,
-                Some(Said::State(state)) => last = Some((state, message)),
-                // A later public state says that this bot isn't to move any more.
-                Some(Said::Public { public_state, asked }) if !asked.contains(&seat.you) => {
-                    last = last.filter(|(state, _)| state.world_state.get("epoch") == public_state.get("epoch"));
-                }
-                // A later action of this seat has answered the state. Another program with the same invite may have
-                // sent it.
-                None if message.channel == ChannelKind::Operator && message.from == seat.you => last = None,
-                Some(Said::Disqualified { disqualified, reason, detail }) if disqualified == seat.you => {
-                    return Ok(Course::Lost(format!("the server disqualified it, {reason}: {detail}")));
-                }
-                _ => {}
-            }
+/// Returns the reason if the server disqualifies the player `you` with this message.
+fn disqualification(message: &InboxMessage, you: &str) -> Option<String> {
+    match message.game_message()? {
+        GameMessage::Disqualified { disqualified, reason, detail } if disqualified == you => {
+            Some(format!("the server disqualified it, {reason}: {detail}"))
         }
-        if !goes_on || solo.out().is_some() {
-            return Ok(Course::Over);
-        }
-        let Some((mut state, message)) = last.filter(|(state, _)| state.asks(&seat.you)) else { continue };
-        let epoch = state.world_state["epoch"].as_u64().unwrap_or(0);
-        // After a return to the seat, the channel begins with past states.
-        if epoch <= answered {
-            continue;
-        }
-        answered = epoch;
-        let by = state.until(message, came).and_then(|by| by.checked_sub(SEND_MARGIN));
-        // `Solo` adds this member from the time bank that it counts itself.
-        state.world_state.remove("remaining_overage_ms");
-        let actions = match solo.show(&state.world_state, by).map_err(explain)? {
-            Some(actions) => actions,
-            None if solo.out().is_some() => return Ok(Course::Over),
-            // An invalid answer counts as an answer without actions.
-            None => "[]".to_owned(),
-        };
-        match seat.act("actions", &actions)? {
-            // The answer was late or repeated: the game continues without it.
-            Some(Refusal { code: Some(code), .. }) if LATE_CODES.contains(&code.as_str()) => {}
-            Some(refusal) => return Ok(Course::Lost(format!("the arena refused its actions: {refusal}"))),
-            None => {}
-        }
+        _ => None,
     }
-}
-
-/// Performs a bot's actions in order. Returns those that failed.
-fn act(seat: &HttpSeat, actions: &str) -> Result<Vec<RefusedAction>, Failure> {
-    let list: Vec<Value> = match serde_json::from_str(actions) {
-        Ok(Value::Array(list)) => list,
-        Ok(other) => return Ok(vec![invalid(other, "`actions` isn't a list")]),
-        // `Solo` accepts only JSON, so the only possible error is a number out of range.
-        Err(error) => return Ok(vec![invalid(Value::Null, &error.to_string())]),
-    };
-    let mut refused = Vec::new();
-    for (number, wanted) in list.into_iter().enumerate() {
-        if number >= MAX_ACTIONS {
-            refused.push(invalid(wanted, &format!("more than {MAX_ACTIONS} actions at once")));
-            break;
-        }
-        let action = match serde_json::from_value::<ChallengeAction>(wanted.clone()) {
-            Ok(action) => action,
-            Err(error) => {
-                refused.push(invalid(wanted, &error.to_string()));
-                continue;
-            }
-        };
-        let refusal = match action.action.as_str() {
-            "chat" if !seat.has_method("chat") => seat.say(&action.content, action.to.as_deref())?,
-            method => seat.act(method, &action.content)?,
-        };
-        if let Some(Refusal { code, error }) = refusal {
-            refused.push(RefusedAction { action, code: code.unwrap_or_else(|| "REFUSED".to_owned()), error });
-        }
-    }
-    Ok(refused)
-}
-
-/// Returns the report about an invalid action.
-fn invalid(wanted: Value, why: &str) -> RefusedAction {
-    let name = wanted["action"].as_str().unwrap_or_default().to_owned();
-    let action = ChallengeAction { action: name, content: wanted.to_string(), to: None };
-    RefusedAction { action, code: "INVALID_ACTION".to_owned(), error: why.to_owned() }
 }

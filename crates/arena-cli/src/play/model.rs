@@ -14,13 +14,13 @@ use arena_llm::{
     SeatPolicy, SeatRules, Spent, ToolCall, Turn,
 };
 use arena_model::Step;
+use arena_players::GameMessage;
 use arena_players::http::{ChannelKind, HttpSeat, Inbox, InboxMessage, Next, random_hex};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use super::PlayEnd;
-use super::game::Said;
 use crate::args::ModelArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::note;
@@ -472,7 +472,7 @@ impl Model {
             self.own.remove(place);
             return false;
         }
-        !matches!(Said::read(message), Some(Said::Public { .. }))
+        !matches!(message.game_message(), Some(GameMessage::Public { .. }))
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::{BufRead, IsTerminal};
 use std::sync::mpsc::Sender;
 use std::thread;
 
+use arena_players::GameMessage;
 use arena_players::http::{HttpSeat, Inbox, InboxEvent, InboxMessage, Next, Refusal};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::error::ReadlineError;
@@ -11,7 +12,7 @@ use rustyline::{DefaultEditor, ExternalPrinter};
 use serde_json::{Map, Value, json};
 
 use super::PlayEnd;
-use super::game::{Said, out_sentence};
+use super::game::{out_sentence, outcome_sentence};
 use super::typed::Typed;
 use crate::boards::{AgentEntry, picture};
 use crate::exit::{Exit, Failure};
@@ -118,27 +119,27 @@ pub(super) struct GameSetup {
 
 impl GameSetup {
     /// Formats a message of the game's operator for people.
-    fn describe(&mut self, seat: &HttpSeat, said: Said) -> String {
+    fn describe(&mut self, seat: &HttpSeat, said: GameMessage) -> String {
         match said {
-            Said::Start { config, side, .. } => {
+            GameMessage::Start { config, side, .. } => {
                 let side_text = side.as_ref().map(|side| format!("the game begins; you play {side}"));
                 (self.config, self.side) = (config, side);
                 side_text.unwrap_or_else(|| "the game begins".to_owned())
             }
-            Said::State(state) => {
+            GameMessage::State(state) => {
                 let until = state.deadline.map(|ms| format!(", until {}", utc(ms))).unwrap_or_default();
                 let turn = if state.asks(&seat.you) { format!(", your move{until}") } else { String::new() };
                 self.draw(seat, state.world_state, &turn)
             }
-            Said::Public { public_state, .. } => self.draw(seat, public_state, ""),
-            Said::Rejected { epoch, rejected } => {
+            GameMessage::Public { public_state, .. } => self.draw(seat, public_state, ""),
+            GameMessage::Rejected { epoch, rejected } => {
                 let list: Vec<String> = rejected.into_iter().map(|part| part.reason).collect();
                 format!("epoch {epoch}: rejected: {}", list.join("; "))
             }
-            Said::Disqualified { disqualified, reason, detail } => {
+            GameMessage::Disqualified { disqualified, reason, detail } => {
                 printable(&out_sentence(&seat.name_of(&disqualified), &reason, &detail)).into_owned()
             }
-            Said::Result { result } => printable(&result.sentence(|id| seat.name_of(id))).into_owned(),
+            GameMessage::Result { result } => printable(&outcome_sentence(&result, |id| seat.name_of(id))).into_owned(),
         }
     }
 
@@ -238,8 +239,8 @@ impl Voice {
         if let Voice::Json = self {
             return print(&json!(message).to_string());
         }
-        let said = Said::read(message);
-        if let Some(Said::Public { asked, .. }) = &said
+        let said = message.game_message();
+        if let Some(GameMessage::Public { asked, .. }) = &said
             && asked.contains(&seat.you)
         {
             // The public state isn't shown, since the player's own view includes it.

@@ -1,15 +1,17 @@
 //! The sources of results. This module searches folders, detects file types from their content, and reports every
 //! omission.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufRead, BufReader};
+use std::iter;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use arena_match::JOURNAL;
 use arena_runner::REPLAYS;
-use arena_tournament::Record;
+use arena_tournament::{Entrant, GameLine, InvalidLine, League, Record, TournamentPlan};
 
 use super::games::{Games, PlayedGame, is_seed};
 use super::lines::{self, About, LineError, LineKind, Sides, next_line};
@@ -306,51 +308,67 @@ impl Sources {
         Ok(if found { FileKind::Results } else { FileKind::Nothing })
     }
 
-    /// Reads the journal of a tournament with the tournament's own parser, so that both count the same games.
+    /// Reads the journal of a tournament with the tournament's own parser, so that both count the same games. Of a
+    /// league, the current season counts.
     fn journal(&mut self, path: &Path) -> Result<FileKind, Failure> {
         let text = fs::read(path).map_err(|error| unreadable(path, &error))?;
-        let record =
-            Record::read(&text).map_err(|error| wrong(path, &format!("line {}: {}", error.line, error.what)))?;
+        let invalid = |error: InvalidLine| wrong(path, &format!("line {}: {}", error.line, error.what));
+        if TournamentPlan::read(&text).map_err(invalid)?.format.is_open_ended() {
+            let league = League::read(&text, None).map_err(invalid)?;
+            drop(text);
+            let agents = league.members().map(|agent| (&agent.entrant, Some(agent.generation)));
+            return self.journal_games(path, &league.plan, league.cut_off, agents, league.games().iter());
+        }
+        let record = Record::read(&text).map_err(invalid)?;
         drop(text);
-        if record.cut_off > 0 {
-            self.remark(path, "ends in the middle of a line; the lines before it count");
-        }
-        let plan = &record.plan;
-        if self.only.is_some_and(|only| only != plan.rules_version) {
-            self.other_rules += record.schedule.played().count() as u64;
-            self.files.journals += 1;
-            return Ok(FileKind::Results);
-        }
         for changed in &record.changes {
             self.remark(path, &format!("records that the files of {} changed during the tournament", changed.agent));
         }
-        for agent in &plan.agents {
-            self.fingerprint(&agent.name, agent.sha256.as_deref(), path);
+        let agents = record.plan.agents.iter().map(|agent| (agent, None));
+        self.journal_games(path, &record.plan, record.cut_off, agents, record.games())
+    }
+
+    /// Adds the games of a journal. `agents` have the number of their version in a league.
+    fn journal_games<'j>(
+        &mut self,
+        path: &Path,
+        plan: &TournamentPlan,
+        cut_off: usize,
+        agents: impl Iterator<Item = (&'j Entrant, Option<u32>)>,
+        games: impl Iterator<Item = &'j GameLine>,
+    ) -> Result<FileKind, Failure> {
+        if cut_off > 0 {
+            self.remark(path, "ends in the middle of a line; the lines before it count");
         }
-        let mut names = Vec::new();
-        for (fixture, ranks) in record.schedule.played() {
-            let ranks: Vec<u32> = ranks.iter().map(|rank| u32::try_from(*rank).unwrap_or(u32::MAX)).collect();
-            let game = record.game(fixture.number);
-            let outcome = game.map(|game| &game.result.outcome);
-            let result = outcome.and_then(|outcome| outcome.result.as_deref());
-            let seed = fixture.seed.reveal();
-            let first = self.sides.first(&plan.game, &plan.options, &seed, &ranks, result);
-            names.clear();
-            names.extend(fixture.agents.iter().map(|agent| record.name(*agent)));
-            let moves = game.and_then(|game| game.result.moves.as_ref());
-            lines::add(&mut names, ranks, first, &seed, moves, &mut self.games)
-                .map_err(|what| wrong(path, &format!("game {}: {what}", fixture.number)))?;
-            let is_tainted = outcome.is_some_and(|outcome| outcome.tainted_reason.is_some());
-            self.tainted += u64::from(is_tainted);
+        self.files.journals += 1;
+        let (void, games): (Vec<&GameLine>, Vec<&GameLine>) = games.partition(|game| game.result.outcome.is_void());
+        if self.only.is_some_and(|only| only != plan.rules_version) {
+            self.other_rules += games.len() as u64;
+            return Ok(FileKind::Results);
         }
-        if names.is_empty() {
+        for (agent, version) in agents {
+            self.fingerprint(&version_name(&agent.name, version), agent.sha256.as_deref(), path);
+        }
+        for game in &games {
+            let (result, outcome) = (&game.result, &game.result.outcome);
+            let ranks: Vec<u32> = result.ranks().iter().map(|rank| u32::try_from(*rank).unwrap_or(u32::MAX)).collect();
+            let seed = result.seed.reveal();
+            let first = self.sides.first(&plan.game, &plan.options, &seed, &ranks, outcome.result.as_deref());
+            let versions = game.generations.iter().copied().map(Some).chain(iter::repeat(None));
+            let names: Vec<Cow<'_, str>> =
+                result.names().into_iter().zip(versions).map(|(name, version)| version_name(name, version)).collect();
+            let mut names: Vec<&str> = names.iter().map(Cow::as_ref).collect();
+            lines::add(&mut names, ranks, first, &seed, result.moves.as_ref(), &mut self.games)
+                .map_err(|what| wrong(path, &format!("game {}: {what}", game.number)))?;
+            self.tainted += u64::from(outcome.tainted_reason.is_some());
+        }
+        if games.is_empty() {
             self.remark(path, "belongs to a tournament without games");
         } else {
             self.played.insert(plan.game.clone());
             self.note_rules(&plan.game, plan.rules_version, path);
         }
-        self.games.void += record.schedule.void() as u64;
-        self.files.journals += 1;
+        self.games.void += void.len() as u64;
         Ok(FileKind::Results)
     }
 
@@ -417,6 +435,14 @@ impl Sources {
 
     fn remark(&mut self, path: &Path, what: &str) {
         self.remarks.push(format!("{} {what}", path.display()));
+    }
+}
+
+/// Returns the name of a version of an agent. In a league, each version has a rating of its own.
+fn version_name(name: &str, version: Option<u32>) -> Cow<'_, str> {
+    match version {
+        Some(version @ 2..) => format!("{name} (version {version})").into(),
+        _ => name.into(),
     }
 }
 

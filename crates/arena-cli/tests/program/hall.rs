@@ -38,6 +38,9 @@ for line in sys.stdin:
     print(json.dumps(reply), flush=True)
 "#;
 
+/// The example of a bot in one file.
+const ONE_FILE: &str = include_str!("../../../../examples/agents/python/one_file.py");
+
 /// A server that runs tournaments for holders of its token.
 struct TournamentServerFixture {
     server: Running,
@@ -90,6 +93,27 @@ impl TournamentServerFixture {
 
     fn find(&self, id: &str) -> Value {
         self.client.get(&format!("/api/tournaments/{id}")).ok()
+    }
+
+    /// Returns the games of the ladder of snake so far, the first one first, when there are at least `least`.
+    #[track_caller]
+    fn ladder_games(&self, least: usize) -> Vec<Value> {
+        let until = Instant::now() + TIMEOUT;
+        loop {
+            let answer = self.client.get("/api/ladders/snake/games?limit=100");
+            let page = if answer.status == 200 { answer.json() } else { json!({ "matches": [] }) };
+            let mut games = page["matches"].as_array().unwrap().clone();
+            if games.len() >= least {
+                games.reverse();
+                for game in games.iter_mut().filter_map(Value::as_object_mut) {
+                    game.remove("replay");
+                    game.remove("seed");
+                }
+                return games;
+            }
+            assert!(Instant::now() < until, "timeout with {} games", games.len());
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     #[track_caller]
@@ -291,36 +315,48 @@ fn a_ladder_loses_and_repeats_no_game_when_the_server_is_killed() {
     for salt in [1, 2] {
         fixture.upload(&format!("game=snake&filename=bot{salt}.py"), bot(salt).as_bytes());
     }
-    /// Returns the games so far, the first one first, when there are at least `least`.
-    fn games(fixture: &TournamentServerFixture, least: usize) -> Vec<Value> {
-        let until = Instant::now() + TIMEOUT;
-        loop {
-            let answer = fixture.client.get("/api/ladders/snake/games?limit=100");
-            let page = if answer.status == 200 { answer.json() } else { json!({ "matches": [] }) };
-            let mut games = page["matches"].as_array().unwrap().clone();
-            if games.len() >= least {
-                games.reverse();
-                games.iter_mut().for_each(|game| drop(game.as_object_mut().unwrap().remove("replay")));
-                games.iter_mut().for_each(|game| drop(game.as_object_mut().unwrap().remove("seed")));
-                return games;
-            }
-            assert!(Instant::now() < until, "timeout with {} games", games.len());
-            thread::sleep(Duration::from_millis(5));
-        }
-    }
     let mut before = Vec::new();
     for _ in 0..2 {
-        let acknowledged = games(&fixture, before.len() + 5);
+        let acknowledged = fixture.ladder_games(before.len() + 5);
         fixture.server.signal(Signal::KILL);
         fixture.server.ended();
         nothing_is_left(&data.path().join("store/agents"));
         fixture = start();
-        before = games(&fixture, acknowledged.len());
+        before = fixture.ladder_games(acknowledged.len());
         assert!(before.starts_with(&acknowledged), "{before:?}");
     }
-    let all = games(&fixture, before.len() + 3);
-    let numbers: Vec<u64> = all.iter().map(|game| game["number"].as_u64().unwrap()).collect();
-    assert_eq!(numbers, (1..=all.len() as u64).collect::<Vec<_>>());
+    check_numbers(&fixture.ladder_games(before.len() + 3));
+}
+
+/// Checks that each game of a ladder was played once.
+#[track_caller]
+fn check_numbers(games: &[Value]) {
+    let numbers: Vec<u64> = games.iter().map(|game| game["number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=games.len() as u64).collect::<Vec<_>>());
+}
+
+#[test]
+fn one_node_at_a_time_plays_a_ladder() {
+    let (shared, data, url) = (folder(), [folder(), folder()], Postgres::shared().schema());
+    let more = format!("ladder_share = 0.3\nfolder = \"{}\"\n", shared.path().display());
+    let environment = [("DATABASE_URL", url.as_str())];
+    let start = |node: usize| TournamentServerFixture::start_with(data[node].path(), &more, &environment);
+    let mut nodes = [start(0), start(1)];
+    for salt in [1, 2] {
+        nodes[1].upload(&format!("game=snake&filename=bot{salt}.py"), bot(salt).as_bytes());
+    }
+    let mut seen = Vec::new();
+    // One of the two kills hits the node that plays.
+    for killed in [0, 1] {
+        let acknowledged = nodes[1 - killed].ladder_games(seen.len() + 4);
+        nodes[killed].server.signal(Signal::KILL);
+        nodes[killed].server.ended();
+        seen = nodes[1 - killed].ladder_games(acknowledged.len() + 3);
+        assert!(seen.starts_with(&acknowledged), "{seen:?}");
+        nodes[killed] = start(killed);
+        seen = nodes[killed].ladder_games(seen.len());
+    }
+    check_numbers(&seen);
 }
 
 #[test]
@@ -338,6 +374,7 @@ fn an_upload_that_is_no_bot_gets_its_repair() {
     refuse("agent", b"#!/usr/bin/env python3\r\nprint(1)\r\n", 400, "save it with line ends LF");
     refuse("agent", b"#!/no/such/interpreter\n", 400, "needs the interpreter /no/such/interpreter");
     refuse("agent.py", b"print('hello')\n", 400, "stdout");
+    refuse("agent.py", b"import colosseum\n", 400, "upload its folder with `arena agent upload`");
     let anonymous = "import sys\nfor line in sys.stdin:\n    print('{\"pong\": 1, \"actions\": []}', flush=True)\n";
     let found = "its check found a fault: the reply lacks `agent_id`; put the id";
     refuse("agent.py", anonymous.as_bytes(), 400, found);
@@ -354,6 +391,11 @@ fn an_upload_that_is_no_bot_gets_its_repair() {
     let by_program = run(&["--url", &fixture.server.url, "agent", "upload", folder, "--game", "snake"]);
     assert_ne!(by_program.code, 0);
     assert!(by_program.stderr.contains("2000 files"), "{}", by_program.stderr);
+
+    // The page's form shows this bot.
+    for game in ["chess", "food_catcher"] {
+        fixture.upload(&format!("game={game}&filename=agent.py"), ONE_FILE.as_bytes());
+    }
 
     let bot = file(data.path(), "bot.py", &bot(1));
     let token = known_admin_token();

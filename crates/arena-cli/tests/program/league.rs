@@ -313,6 +313,12 @@ fn changed_files_are_another_version_and_missing_agents_wait() {
     expect![[r#"{"a #1", "a #2", "b #1", "b 2.0", "c"}"#]].assert_eq(&format!("{labels:?}"));
     assert!(line(&last, "a #1") >= line(&first, "a"));
     assert!(line(&last, "a #2") >= Some(2));
+    // `arena rate` rates them apart, too.
+    let rated = run(&["rate", &fixture.folder, "--json"]).json();
+    let names: BTreeSet<&str> =
+        rated["standings"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, BTreeSet::from(["a", "a (version 2)", "b", "b (version 2)", "c"]));
+    assert_eq!(rated["games"], last["games_played"]);
     assert_eq!(fixture.ask("remove", &["c"]).code, 0);
     fixture.check(
         "add",

@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::ChannelKind;
 use super::client::{Arena, CallError};
 use super::follow::follow;
+use crate::GameMessage;
 
 /// The interval at which a wait checks for an interruption.
 const LOOK: Duration = Duration::from_millis(200);
@@ -51,6 +52,12 @@ impl InboxMessage {
             && self.from == "operator"
             && self.to.is_none()
             && self.content.starts_with("Game ended.")
+    }
+
+    /// Returns the message of a game's operator; `None` for other messages.
+    pub fn game_message(&self) -> Option<GameMessage> {
+        let is_of_the_game = self.channel == ChannelKind::Operator && self.from == "operator";
+        if is_of_the_game { GameMessage::parse(&self.content) } else { None }
     }
 }
 

@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::facts::AgentFacts;
+use super::facts::{AgentFacts, Home};
 use super::id::AgentId;
 use super::shown::ShownReplay;
 use super::{LET_GO_WITHIN, ReplayReader, TournamentRefusal, Tournaments, agents};
@@ -36,6 +36,9 @@ const VIEWS: usize = 32;
 
 /// Name of the file that requests the end of a season from the node that plays the ladder. It has the season's number.
 const CLOSE: &str = "close-season";
+
+/// Errors of Python and Node about a missing file.
+const MISSING_MODULE: [&str; 2] = ["ModuleNotFoundError", "Cannot find module"];
 
 /// Number of curves in the plot of ratings over time, and of the points on each.
 const CURVES: usize = 6;
@@ -384,8 +387,16 @@ impl Tournaments {
         match wrong.filter(|_| !report.is_fine) {
             None => Ok(()),
             Some(finding) => {
-                let log = finding.log.as_ref().map(|log| format!("; its stderr ends: {log}")).unwrap_or_default();
-                refuse(format!("its check found a fault: {}; {}{log}", finding.what, finding.advice))
+                let log = finding.log.as_deref().unwrap_or_default();
+                let is_alone = matches!(facts.home, Home::Files { files: 1, .. });
+                let advice = match is_alone && MISSING_MODULE.iter().any(|error| log.contains(error)) {
+                    true => {
+                        "it needs another file: upload its folder with `arena agent upload`, or put all into one file"
+                    }
+                    false => &finding.advice,
+                };
+                let log = if log.is_empty() { String::new() } else { format!("; its stderr ends: {log}") };
+                refuse(format!("its check found a fault: {}; {advice}{log}", finding.what))
             }
         }
     }

@@ -22,6 +22,9 @@ use crate::tournaments::{
 /// Number of games per page.
 const GAMES: usize = 30;
 
+/// The bot in the form of the page.
+const BOT: &str = include_str!("../../../../examples/agents/python/one_file.py");
+
 pub(super) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResult {
     let body = match &arena.tournaments {
         None => none(),
@@ -248,10 +251,11 @@ fn join_section(tournaments: &Tournaments, base: &str, game: &str) -> Markup {
                 @else {
                     details {
                         summary { "Paste a single file" }
+                        p { "The program below is complete: fill in its function " code { "decide" } ". A bot of several files, as " code { "arena agent new" } " writes it, is uploaded by the command above." }
                         form.card.pad method="post" action={ "/ladders/" (game) } {
                             label for="name" { "Name" } input id="name" name="name" required maxlength="64" {}
                             label for="filename" { "File name" } input id="filename" name="filename" value="agent.py" required maxlength="128" {}
-                            label for="source" { "Program" } textarea id="source" name="source" rows="12" required spellcheck="false" {}
+                            label for="source" { "Program" } textarea id="source" name="source" rows="12" required spellcheck="false" { (BOT) }
                             button.btn.primary type="submit" { "Upload" }
                         }
                     }

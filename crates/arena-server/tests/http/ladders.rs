@@ -147,6 +147,31 @@ fn an_owner_replaces_and_removes_a_bot() {
 }
 
 #[test]
+fn earlier_versions_of_a_bot_do_not_count() {
+    let fixture = TournamentFixture::with(|settings| {
+        settings.limits.limit_loopback = true;
+        settings.tournaments.ladder_share = 1.0;
+        settings.tournaments.agents = 2;
+        settings.tournaments.agents_per_address = 1;
+    });
+    let bot = Bot::start(usize::MAX);
+    let (mut id, mut key) = made(&upload(&fixture, "ada", &bot));
+    assert_eq!(upload(&fixture, "eve", &bot).refusal(), (429, "TOO_MANY_OWN_AGENTS".to_owned()));
+    for _ in 0..3 {
+        (id, key) = made(&replace(&fixture, (&id, &key), &bot));
+    }
+    wait(&fixture, has_played("ada", 4, 1));
+    assert_eq!(upload(&fixture, "eve", &bot).refusal(), (429, "TOO_MANY_OWN_AGENTS".to_owned()));
+    let until = Instant::now() + TIMEOUT;
+    while fixture.client.get("/api/agents").ok()["total"] != 1 {
+        assert!(Instant::now() < until, "the earlier versions stay");
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(fixture.client.get(&format!("/api/agents/{id}")).status, 200);
+    wait(&fixture, |row| row["name"] == "ada" && row["generation"] == 1 && row["state"] == "gone");
+}
+
+#[test]
 fn a_bot_that_fails_ten_times_in_a_row_is_suspended() {
     let fixture = open();
     let bot = Bot::start(usize::MAX);

@@ -17,7 +17,7 @@ use arena_model::GameType;
 use arena_runner::{
     Competition, Event, Executor, Journal, JournalError, LeagueFolder, LocalExecutor, RunError, Until, causes, enter,
 };
-use arena_tournament::{Format, Membership, Shape, TournamentPlan};
+use arena_tournament::{Format, LeagueAgent, Membership, Shape, TournamentPlan};
 
 use super::{AgentFacts, CLOSE, LadderMatch, Tournaments, agents, id_in, seat_of};
 use crate::tournaments::turns::Turns;
@@ -203,7 +203,7 @@ impl LadderPlayer<'_> {
         };
         for facts in agents {
             let known = league.league().agents();
-            let is_of = |id: AgentId| move |agent: &&arena_tournament::LeagueAgent| id_in(agent) == Some(id);
+            let is_of = |id: AgentId| move |agent: &&LeagueAgent| id_in(agent) == Some(id);
             if known.iter().any(|agent| is_of(facts.id)(&agent)) {
                 continue;
             }
@@ -217,6 +217,16 @@ impl LadderPlayer<'_> {
             let Ok(entrant) = agents::enter(facts, &folder, &name) else { continue };
             league.add_agent(entrant)?;
             tracing::info!(agent = %facts.id, "{name} joined the ladder of {}", game.name);
+        }
+        // The files of earlier versions aren't needed any more, unless an unfinished tournament needs them.
+        for facts in agents {
+            let is_earlier =
+                |agent: &LeagueAgent| id_in(agent) == Some(facts.id) && agent.membership == Membership::Gone;
+            if league.league().agents().iter().any(is_earlier)
+                && let Err(error) = self.tournaments.remove_agent(facts.id)
+            {
+                tracing::debug!(agent = %facts.id, %error, "kept the earlier version of an agent: {error}");
+            }
         }
         let is_gone = |id: AgentId| !agents.iter().any(|facts| facts.id == id);
         let gone: Vec<String> = (league.league().agents().iter())
