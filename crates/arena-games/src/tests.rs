@@ -24,20 +24,8 @@ impl Table {
     /// Creates a session with these options and lets all players join. The log contains the messages from then on.
     fn new(id: &str, options: Value, seed: u64) -> Table {
         let challenge = challenge(id, options.as_object().unwrap()).unwrap().unwrap();
-        let code = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
-        let invites: Vec<InviteCode> =
-            (1..=challenge.metadata().players).map(|number| format!("inv_{}", code(number)).parse().unwrap()).collect();
-        let facts = SessionFacts {
-            id: code(0).parse::<SessionId>().unwrap(),
-            challenge: id.to_owned(),
-            script: None,
-            rated: None,
-            is_unlisted: false,
-            created_at: Timestamp(0),
-            seed: Some(Seed::from_number(seed)),
-            options: challenge.resolve(&Map::new()).unwrap(),
-            invites: invites.clone(),
-        };
+        let facts = SessionFacts::numbered(&*challenge, Seed::from_number(seed), 0).unwrap();
+        let invites = facts.invites.clone();
         let session = open(facts, &*challenge, SessionPolicy::UNBOUNDED.inactivity).unwrap();
         let mut table = Table { challenge, session, log: Vec::new(), reported: 0, now: Timestamp(0) };
         for invite in invites {

@@ -33,6 +33,19 @@ impl MemorySession {
         Ok(MemorySession::resume(challenge, session, Vec::new()))
     }
 
+    /// Opens a session in which all players have joined.
+    ///
+    /// # Errors
+    /// If the rules fail.
+    pub fn seated(challenge: Arc<dyn ChallengeType>, facts: SessionFacts) -> Result<MemorySession, JoinError> {
+        let invites = facts.invites.clone();
+        let mut session = MemorySession::open(challenge, facts)?;
+        for invite in invites {
+            session.join(invite, None)?;
+        }
+        Ok(session)
+    }
+
     /// Continues a session after these messages, which include its inputs and are in commit order.
     pub fn resume(challenge: Arc<dyn ChallengeType>, session: Session, messages: Vec<ChatMessage>) -> MemorySession {
         let now = messages.iter().map(|message| message.at).max().unwrap_or(session.facts.created_at);

@@ -7,14 +7,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::operator::Post;
 use crate::{
-    Attribution, BoardTerms, ChallengeType, Channel, ContentHash, Draft, GameCategory, InviteCode, Operator, Party,
-    Rejection, RestoreError, Score, ScriptVersion, Seat, SeatUsage, Seed, SessionId, Table, Timestamp, UsageReport,
-    UserId,
+    Attribution, BoardTerms, ChallengeType, Channel, ContentHash, Draft, GameCategory, InviteCode, Operator,
+    OptionsError, Party, Rejection, RestoreError, Score, Script, ScriptVersion, Seat, SeatUsage, Seed, SessionId,
+    Table, Timestamp, UsageReport, UserId,
 };
 
 /// The facts of a session that never change.
@@ -40,6 +40,28 @@ pub struct SessionFacts {
 }
 
 impl SessionFacts {
+    /// Returns the facts of an unrated session with the challenge's own options, for checks and tests. The session's id
+    /// ends with the number `first`, and the invites end with the numbers after it.
+    ///
+    /// # Errors
+    /// If the options are invalid.
+    pub fn numbered(challenge: &dyn ChallengeType, seed: Seed, first: usize) -> Result<SessionFacts, OptionsError> {
+        let id = |n: usize| format!("00000000-0000-7000-8000-{:012}", first + n);
+        let options = challenge.resolve(&Map::new())?;
+        let invites = (1..=challenge.seats(&options)).map(|n| format!("inv_{}", id(n)).parse().expect("an invite"));
+        Ok(SessionFacts {
+            id: id(0).parse().expect("a UUID"),
+            challenge: challenge.id().to_owned(),
+            script: challenge.script().map(Script::version),
+            created_at: Timestamp(0),
+            seed: Some(seed),
+            invites: invites.collect(),
+            options,
+            rated: None,
+            is_unlisted: false,
+        })
+    }
+
     /// Returns the seed of a session of this arena.
     ///
     /// # Panics
