@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use arena_model::ChallengeType;
 use arena_script::{Limits, find_folders};
+use expect_test::expect;
 
 use crate::table::{METADATA, folder, load, script};
 
