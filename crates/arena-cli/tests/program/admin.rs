@@ -45,10 +45,7 @@ impl AdminCommandFixture {
     /// Plays a game that both users lose. Returns the session's id.
     fn play(&self, users: [&str; 2]) -> String {
         let client = self.client();
-        let (session, invites) = client.create("psi");
-        for (invite, user) in invites.iter().zip(users) {
-            client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
-        }
+        let (session, invites) = client.seated_as("psi", users);
         client.chat(&session, &invites[0], "good luck").ok();
         for invite in &invites {
             client.act(&session, invite, "guess", "1").ok();

@@ -36,10 +36,7 @@ impl RecordFixture {
     /// Plays a game of psi with a public and a private chat message. Returns the session's id and its invites.
     pub fn play(&self) -> (String, Vec<String>) {
         let client = self.server.client();
-        let (session, invites) = client.create("psi");
-        for (invite, user) in invites.iter().zip(["ada", "bob"]) {
-            client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
-        }
+        let (session, invites) = client.seated_as("psi", ["ada", "bob"]);
         client.chat(&session, &invites[0], "good luck").ok();
         let private = json!({ "channel": session, "from": invites[0], "to": invites[1], "content": "between us" });
         client.post("/api/chat/send", &private).ok();

@@ -77,11 +77,7 @@ impl AdminFixture {
 
     /// Creates a session with two users; returns its id and invites.
     pub(super) fn begin(&self, users: [&str; 2]) -> (String, Vec<String>) {
-        let (session, invites) = self.client.create("psi");
-        for (invite, user) in invites.iter().zip(users) {
-            self.client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
-        }
-        (session, invites)
+        self.client.seated_as("psi", users)
     }
 
     /// Plays a game with chat to its end. The player at seat `errs` guesses wrong and loses.

@@ -60,10 +60,7 @@ fn a_refused_write_may_be_tried_again_under_its_key() {
 fn the_same_key_of_another_player_is_another_key() {
     let host = Host::start();
     let client = host.client();
-    let (session, invites) = client.create("psi");
-    for invite in &invites {
-        client.join(invite).ok();
-    }
+    let (session, invites) = client.seated("psi");
     let say = |seat: usize| {
         client.post_once("/api/chat/send", "1", &json!({ "channel": session, "from": invites[seat], "content": "hi" }))
     };
