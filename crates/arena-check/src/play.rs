@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use arena_model::{
-    ActError, ChallengeType, ChatMessage, InviteCode, MemorySession, Score, Script, Seat, Seed, Session, SessionFacts,
-    SessionId, Timestamp,
+    ActError, ChallengeType, ChatMessage, MemorySession, Score, Seat, Seed, Session, SessionFacts, Timestamp,
 };
-use serde_json::Map;
 
 use crate::Fault;
 

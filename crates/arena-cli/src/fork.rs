@@ -313,7 +313,6 @@ pub fn find_challenge(parsed: &Parsed, folders: &[PathBuf]) -> Result<Arc<dyn Ch
 #[cfg(test)]
 mod tests {
     use arena_house::{Step, Strength};
-    use arena_model::{InviteCode, Timestamp};
     use arena_players::{Answer, Answering, BotKind, Heard, Player, SeatEnd, StepResult};
     use arena_record::EndKind;
     use serde_json::Map;

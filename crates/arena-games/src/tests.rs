@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use arena_model::{
-    ActError, After, AnyGame, Attribution, EndedGame, Events, InviteCode, Knowledge, Party, Phase, Said, Scene, Score,
-    Seat, Seed, Session, SessionFacts, SessionId, SessionPolicy, Setup, Timestamp, Transition, act, join, open, wake,
+    ActError, After, AnyGame, Attribution, EndedGame, Events, Knowledge, Party, Phase, Said, Scene, Score, Seat, Seed,
+    Session, SessionFacts, SessionPolicy, Setup, Timestamp, Transition, act, join, open, wake,
 };
 use expect_test::{Expect, expect};
 use serde_json::{Map, Number, Value, json};

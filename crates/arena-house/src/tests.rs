@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arena_model::{
-    After, ChallengeMetadata, ChallengeType, Channel, ContentTemplate, Draft, Ending, FieldValues, FormField,
-    InviteCode, Method, MethodForm, Party, Phase, Score, Seed, Session, SessionFacts, SessionId, SessionPolicy,
-    Timestamp, Transition, Viewer, act, chat, join, open, redact, wake,
+    After, ChallengeMetadata, ChallengeType, Channel, ContentTemplate, Draft, Ending, FieldValues, FormField, Method,
+    MethodForm, Party, Phase, Score, Seed, Session, SessionFacts, SessionPolicy, Timestamp, Transition, Viewer, act,
+    chat, join, open, redact, wake,
 };
 use arena_wire::Message;
 use serde_json::{Map, Value, json};

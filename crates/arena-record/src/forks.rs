@@ -162,8 +162,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use arena_model::{
-        After, ChallengeType, InactivityLimits, InviteCode, Phase, SessionPolicy, Timestamp, Transition, join, open,
-        wake,
+        After, ChallengeType, InactivityLimits, Phase, SessionPolicy, Timestamp, Transition, join, open, wake,
     };
     use serde_json::Map;
 

@@ -7,33 +7,12 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::transcript;
+use arena_testkit::{snake_bot, transcript};
 use expect_test::{Expect, expect};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::program::{Run, arena, run};
-
-/// A deterministic snake agent, whose moves depend on a salt.
-const BOT: &str = r#"
-import json, sys, time
-salt, pause = SALT, PAUSE
-for line in sys.stdin:
-    message = json.loads(line)
-    if "ping" in message:
-        reply = {"pong": "pong"}
-    elif "set_agent_id" in message:
-        me = message["set_agent_id"]
-        reply = {"agent_id": me}
-    elif "world_state" in message:
-        time.sleep(pause)
-        moves = ["UP", "RIGHT", "DOWN", "LEFT"]
-        turn = (message["world_state"]["epoch"] // salt + salt) % 4
-        reply = {"agent_id": me, "actions": [{"action": "move", "move": moves[turn]}]}
-    else:
-        break
-    print(json.dumps(reply), flush=True)
-"#;
 
 pub struct AgentFolder(pub tempfile::TempDir);
 
@@ -52,8 +31,7 @@ impl AgentFolder {
 
     /// Creates a deterministic agent, and returns its path. The agent takes `pause` seconds for a step.
     pub fn bot(&self, name: &str, salt: u32, pause: f64) -> String {
-        let text = BOT.replace("SALT", &salt.to_string()).replace("PAUSE", &pause.to_string());
-        fs::write(self.path(&format!("{name}.py")), text).unwrap();
+        fs::write(self.path(&format!("{name}.py")), snake_bot("", salt, pause)).unwrap();
         self.text(&format!("{name}.py"))
     }
 

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use arena_model::{
-    ActError, After, ChallengeType, Draft, InviteCode, Party, Phase, Seed, Session, SessionFacts, SessionId,
-    SessionPolicy, Timestamp, Transition, act, join, open,
+    ActError, After, ChallengeType, Draft, Party, Phase, Seed, Session, SessionFacts, SessionPolicy, Timestamp,
+    Transition, act, join, open,
 };
 use serde_json::{Map, Value};
 
