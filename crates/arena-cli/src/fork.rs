@@ -313,6 +313,7 @@ pub fn find_challenge(parsed: &Parsed, folders: &[PathBuf]) -> Result<Arc<dyn Ch
 #[cfg(test)]
 mod tests {
     use arena_house::{Step, Strength};
+    use arena_model::{InviteCode, Timestamp};
     use arena_players::{Answer, Answering, BotKind, Heard, Player, SeatEnd, StepResult};
     use arena_record::EndKind;
     use serde_json::Map;
@@ -322,8 +323,26 @@ mod tests {
     /// Opens a session with all players.
     fn seated(challenge: &str) -> MemorySession {
         let challenge = arena_games::challenge(challenge, &Map::new()).unwrap().unwrap();
-        let facts = SessionFacts::numbered(&*challenge, Seed::from_number(7), 0).unwrap();
-        MemorySession::seated(challenge, facts).unwrap()
+        let options = challenge.resolve(&Map::new()).unwrap();
+        let code = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
+        let invites: Vec<InviteCode> =
+            (1..=challenge.seats(&options)).map(|number| format!("inv_{}", code(number)).parse().unwrap()).collect();
+        let facts = SessionFacts {
+            id: code(0).parse().unwrap(),
+            challenge: challenge.id().to_owned(),
+            script: None,
+            created_at: Timestamp(0),
+            seed: Some(Seed::from_number(7)),
+            options,
+            rated: None,
+            is_unlisted: false,
+            invites: invites.clone(),
+        };
+        let mut session = MemorySession::open(challenge, facts).unwrap();
+        for invite in invites {
+            session.join(invite, None).unwrap();
+        }
+        session
     }
 
     /// Plays a session between copies of an agent.

@@ -39,6 +39,7 @@ pub(crate) fn open(
     seed: &Seed,
 ) -> Result<MemorySession, Halt> {
     let player = |seat| InviteCode(seed.derive_uuid(&format!("eval/player/{seat}")));
+    let invites: Vec<InviteCode> = (0..seats).map(player).collect();
     let facts = SessionFacts {
         id: SessionId(seed.derive_uuid("eval/session")),
         challenge: challenge.id().to_owned(),
@@ -48,11 +49,15 @@ pub(crate) fn open(
         options: options.clone(),
         rated: None,
         is_unlisted: false,
-        invites: (0..seats).map(player).collect(),
+        invites: invites.clone(),
     };
+    let failed = |error: &dyn std::fmt::Display| Halt::Failed(format!("the session can't start: {error}"));
     run_rules(&**challenge, || {
-        MemorySession::seated(Arc::clone(challenge), facts)
-            .map_err(|error| Halt::Failed(format!("the session can't start: {error}")))
+        let mut session = MemorySession::open(Arc::clone(challenge), facts).map_err(|error| failed(&error))?;
+        for invite in invites {
+            session.join(invite, None).map_err(|error| failed(&error))?;
+        }
+        Ok(session)
     })
 }
 

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use arena_model::{
-    ActError, After, AnyGame, Attribution, EndedGame, Events, Knowledge, Party, Phase, Said, Scene, Score, Seat, Seed,
-    Session, SessionFacts, SessionPolicy, Setup, Timestamp, Transition, act, join, open, wake,
+    ActError, After, AnyGame, Attribution, EndedGame, Events, InviteCode, Knowledge, Party, Phase, Said, Scene, Score,
+    Seat, Seed, Session, SessionFacts, SessionId, SessionPolicy, Setup, Timestamp, Transition, act, join, open, wake,
 };
 use expect_test::{Expect, expect};
 use serde_json::{Map, Number, Value, json};
@@ -24,8 +24,20 @@ impl Table {
     /// Creates a session with these options and lets all players join. The log contains the messages from then on.
     fn new(id: &str, options: Value, seed: u64) -> Table {
         let challenge = challenge(id, options.as_object().unwrap()).unwrap().unwrap();
-        let facts = SessionFacts::numbered(&*challenge, Seed::from_number(seed), 0).unwrap();
-        let invites = facts.invites.clone();
+        let code = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
+        let invites: Vec<InviteCode> =
+            (1..=challenge.metadata().players).map(|number| format!("inv_{}", code(number)).parse().unwrap()).collect();
+        let facts = SessionFacts {
+            id: code(0).parse::<SessionId>().unwrap(),
+            challenge: id.to_owned(),
+            script: None,
+            rated: None,
+            is_unlisted: false,
+            created_at: Timestamp(0),
+            seed: Some(Seed::from_number(seed)),
+            options: challenge.resolve(&Map::new()).unwrap(),
+            invites: invites.clone(),
+        };
         let session = open(facts, &*challenge, SessionPolicy::UNBOUNDED.inactivity).unwrap();
         let mut table = Table { challenge, session, log: Vec::new(), reported: 0, now: Timestamp(0) };
         for invite in invites {

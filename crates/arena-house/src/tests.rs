@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arena_model::{
-    After, ChallengeMetadata, ChallengeType, Channel, ContentTemplate, Draft, Ending, FieldValues, FormField, Method,
-    MethodForm, Party, Phase, Score, Seed, Session, SessionFacts, SessionPolicy, Timestamp, Transition, Viewer, act,
-    chat, join, open, redact, wake,
+    After, ChallengeMetadata, ChallengeType, Channel, ContentTemplate, Draft, Ending, FieldValues, FormField,
+    InviteCode, Method, MethodForm, Party, Phase, Score, Seed, Session, SessionFacts, SessionId, SessionPolicy,
+    Timestamp, Transition, Viewer, act, chat, join, open, redact, wake,
 };
 use arena_wire::Message;
 use serde_json::{Map, Value, json};
@@ -33,7 +33,21 @@ impl TestSession {
     fn new(id: &str, options: &Value, seed: u64) -> TestSession {
         let options: Map<String, Value> = options.as_object().cloned().unwrap_or_default();
         let challenge = arena_games::challenge(id, &options).expect("it is built in").expect("the options are valid");
-        let facts = SessionFacts::numbered(&*challenge, Seed::from_number(seed), 0).expect("there are no overrides");
+        let options = challenge.resolve(&Map::new()).expect("there are no overrides");
+        let code = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
+        let facts = SessionFacts {
+            id: code(0).parse::<SessionId>().expect("a UUID"),
+            challenge: id.to_owned(),
+            script: None,
+            rated: None,
+            is_unlisted: false,
+            created_at: Timestamp(0),
+            seed: Some(Seed::from_number(seed)),
+            invites: (1..=challenge.seats(&options))
+                .map(|number| format!("inv_{}", code(number)).parse::<InviteCode>().expect("an invite"))
+                .collect(),
+            options,
+        };
         let seats = facts.invites.len();
         let session = open(facts, &*challenge, SessionPolicy::UNBOUNDED.inactivity).expect("the rules don't fail");
         let messages = vec![Vec::new(); seats];

@@ -33,7 +33,7 @@ impl MemorySession {
         Ok(MemorySession::resume(challenge, session, Vec::new()))
     }
 
-    /// Opens a session in which all players have joined.
+    /// Opens a session and seats all its players, in the order of their invites.
     ///
     /// # Errors
     /// If the rules fail.

@@ -166,7 +166,12 @@ impl ChallengeGame {
             options,
             invites: (0..seats).map(|_| InviteCode(draw_id(&mut names))).collect(),
         };
-        let session = MemorySession::seated(challenge, facts).map_err(|error| OptionsError(error.to_string()))?;
+        let invites = facts.invites.clone();
+        let failed = |error: &dyn std::error::Error| OptionsError(error.to_string());
+        let mut session = MemorySession::open(challenge, facts).map_err(|error| failed(&error))?;
+        for invite in invites {
+            session.join(invite, None).map_err(|error| failed(&error))?;
+        }
         Ok(ChallengeGame {
             game_type,
             session,

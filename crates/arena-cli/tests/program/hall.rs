@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::{Answer, Client, NatsServer, Postgres, known_admin_token, snake_bot};
+use arena_testkit::{Answer, Client, NatsServer, Postgres, known_admin_token};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -17,6 +17,26 @@ use crate::program::{Running, file, folder, run, run_with};
 
 /// The time limit for any step.
 const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A deterministic snake agent, whose moves depend on a salt. It writes a secret line to its log.
+const BOT: &str = r#"
+import json, sys, time
+sys.stderr.write("a secret: SALT\n")
+for line in sys.stdin:
+    message = json.loads(line)
+    if "ping" in message:
+        reply = {"pong": "pong"}
+    elif "set_agent_id" in message:
+        me = message["set_agent_id"]
+        reply = {"agent_id": me}
+    elif "world_state" in message:
+        time.sleep(0.005)
+        turn = (message["world_state"]["epoch"] // SALT + SALT) % 4
+        reply = {"agent_id": me, "actions": [{"action": "move", "move": ["UP", "RIGHT", "DOWN", "LEFT"][turn]}]}
+    else:
+        break
+    print(json.dumps(reply), flush=True)
+"#;
 
 /// A server that runs tournaments for holders of its token.
 struct TournamentServerFixture {
@@ -117,9 +137,8 @@ fn created(answer: &Answer) -> Value {
     answer.json()
 }
 
-/// Returns a deterministic snake agent, which writes a secret line to its log.
 fn bot(salt: u32) -> String {
-    snake_bot(&format!("sys.stderr.write(\"a secret: {salt}\\n\")"), salt, 0.005)
+    BOT.replace("SALT", &salt.to_string())
 }
 
 fn order(agents: &[Value], more: Value) -> Value {
