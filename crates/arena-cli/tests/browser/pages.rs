@@ -136,10 +136,10 @@ impl SiteFixture {
             }
         }
 
-        let bots = ["leaky", "careful", "greedy"].map(|name| format!("[[baselines]]\nagent = \"house:{name}\"\n"));
-        let bots = bots.concat();
+        let baselines = ["leaky", "careful", "greedy"].map(|name| format!("[[baselines]]\nagent = \"house:{name}\"\n"));
+        let baselines = baselines.concat();
         let text = format!(
-            "name = \"quick\"\nseeds = 10\n{bots}[[challenges]]\nname = \"psi\"\n[[challenges]]\nname = \"ultimatum\"\n"
+            "name = \"quick\"\nseeds = 10\n{baselines}[[challenges]]\nname = \"psi\"\n[[challenges]]\nname = \"ultimatum\"\n"
         );
         let quick = file(data, "quick.toml", &text);
         let out = data.join("evals/quick");
