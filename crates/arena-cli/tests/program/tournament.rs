@@ -290,7 +290,9 @@ fn a_folder_belongs_to_one_tournament_and_one_process() {
 #[test]
 fn invalid_tournaments_are_refused() {
     let agent_folder = AgentFolder::new();
-    [("a", 1), ("b", 2), ("c", 3)].map(|(name, salt)| agent_folder.bot(name, salt, 0.0));
+    for (name, salt) in [("a", 1), ("b", 2), ("c", 3)] {
+        agent_folder.bot(name, salt, 0.0);
+    }
     let root = agent_folder.0.path().to_str().unwrap().to_owned();
     // An input has the agents' names, then options.
     let cases = expect![[r#"
