@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context as _;
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -119,12 +119,11 @@ impl Report {
         if all.is_empty() { None } else { Some(all.join(". ")) }
     }
 
-    /// Returns the rows as a table in Markdown, no wider than the terminal.
+    /// Returns the rows as a table in Markdown.
     pub fn table(&self) -> String {
         let mut table = Table::new();
         table
             .load_style(presets::ASCII_MARKDOWN)
-            .set_content_arrangement(ContentArrangement::Dynamic)
             .set_header(["scenario", "what", "measured", "goal", "verdict", "remark"]);
         let mut before = "";
         for row in &self.rows {

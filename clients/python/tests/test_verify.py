@@ -29,7 +29,6 @@ from arena_agents.verify import (
     UncheckedError,
     leaf_hash,
     node_hash,
-    verify_consistency,
     verify_inclusion,
     verify_plain,
 )
@@ -204,15 +203,6 @@ def inclusion(index: int, leaves: list[bytes]) -> list[bytes]:
     if index < middle:
         return [*inclusion(index, leaves[:middle]), tree_root(leaves[middle:])]
     return [*inclusion(index - middle, leaves[middle:]), tree_root(leaves[:middle])]
-
-
-def consistency(size: int, leaves: list[bytes], is_whole: bool = True) -> list[bytes]:
-    if size == len(leaves):
-        return [] if is_whole else [tree_root(leaves)]
-    middle = half(len(leaves))
-    if size <= middle:
-        return [*consistency(size, leaves[:middle], is_whole), tree_root(leaves[middle:])]
-    return [*consistency(size - middle, leaves[middle:], False), tree_root(leaves[:middle])]
 
 
 def checkpoint_of(leaves: list[bytes], origin: str = ORIGIN, key: Ed25519PrivateKey = LOG_KEY) -> str:
@@ -603,15 +593,6 @@ def test_trees_agree_with_the_definition() -> None:
             assert not verify_inclusion(leaf, index, size, [*path, root], root)
             assert size == 1 or not verify_inclusion(leaf, index, size, path[:-1], root)
             assert size == 1 or not verify_inclusion(leaf, index ^ 1, size, path, root)
-        for old in range(1, size + 1):
-            path = consistency(old, leaves[:size])
-            old_root = tree_root(leaves[:old])
-            assert verify_consistency(old, old_root, size, root, path), (old, size)
-            assert not verify_consistency(old, leaf_hash(b"x"), size, root, path)
-            assert not verify_consistency(old, old_root, size, leaf_hash(b"x"), path)
-            assert not verify_consistency(old, old_root, size, root, [*path, root])
-            assert old == size or not verify_consistency(old, old_root, size, root, path[:-1])
-        assert not verify_consistency(size + 1, root, size, root, [])
         if size < len(leaves):
             frontier.append(leaf_hash(leaves[size]))
 

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use arena_model::{
-    ActError, ChallengeType, ChatMessage, InviteCode, MemorySession, Score, Script, Seat, Seed, Session, SessionFacts,
-    SessionId, Timestamp,
+    ActError, ChallengeType, ChatMessage, MemorySession, Score, Seat, Seed, Session, SessionFacts, Timestamp,
 };
-use serde_json::Map;
 
 use crate::Fault;
 
@@ -93,21 +91,8 @@ impl<'c> TestSession<'c> {
     /// Creates a session without players. Its ids and creation time are derived from `first`.
     pub fn opened_at(subject: Subject<'c>, seed: &Seed, first: usize) -> Result<TestSession<'c>, Fault> {
         let Subject { challenge, .. } = subject;
-        let options = challenge.resolve(&Map::new()).map_err(|error| subject.fault(&error))?;
-        let id = |n: usize| format!("00000000-0000-7000-8000-{:012}", first + n);
-        let facts = SessionFacts {
-            id: id(0).parse::<SessionId>().expect("a UUID"),
-            challenge: challenge.id().to_owned(),
-            script: challenge.script().map(Script::version),
-            rated: None,
-            is_unlisted: false,
-            created_at: Timestamp(first as i64),
-            seed: Some(seed.clone()),
-            invites: (1..=challenge.seats(&options))
-                .map(|n| format!("inv_{}", id(n)).parse::<InviteCode>().expect("an invite"))
-                .collect(),
-            options,
-        };
+        let facts = SessionFacts::numbered(&**challenge, seed.clone(), first).map_err(|error| subject.fault(&error))?;
+        let facts = SessionFacts { created_at: Timestamp(first as i64), ..facts };
         let memory = MemorySession::open(Arc::clone(challenge), facts).map_err(|error| subject.fault(&error))?;
         Ok(TestSession { subject, memory })
     }

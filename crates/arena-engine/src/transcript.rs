@@ -106,7 +106,6 @@ impl EndedTranscripts {
 mod tests {
     use super::*;
     use arena_model::{Channel, ChatMessage, GameCategory, Party, Phase, SessionFacts, Timestamp};
-    use serde_json::json;
 
     fn id(number: u128) -> SessionId {
         SessionId(uuid::Uuid::from_u128(number))
@@ -126,31 +125,11 @@ mod tests {
     }
 
     fn session(number: u128) -> Arc<Session> {
-        let facts = SessionFacts {
-            id: id(number),
-            challenge: "psi".to_owned(),
-            script: None,
-            rated: None,
-            is_unlisted: false,
-            created_at: Timestamp(1),
-            seed: None,
-            options: json!({}),
-            invites: Vec::new(),
-        };
         let ending = arena_model::Ending::Completed;
         Arc::new(Session {
-            facts: Arc::new(facts),
             version: 5,
             phase: Phase::Ended { at: Timestamp(2), ending, category: GameCategory::Train },
-            seats: Vec::new(),
-            announced: Vec::new(),
-            scores: Vec::new(),
-            attributions: Vec::new(),
-            usage: Arc::default(),
-            unattended: 0,
-            deadline: None,
-            wake_at: None,
-            state: "{}".to_owned(),
+            ..Session::blank(SessionFacts::bare(id(number), "psi", Timestamp(1)), "{}".to_owned())
         })
     }
 

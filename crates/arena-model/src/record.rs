@@ -336,20 +336,7 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
     if !state.starts_with('{') {
         return Err(malformed("gameState isn't an object"));
     }
-    let session = Session {
-        version: 1,
-        phase,
-        seats,
-        announced: Vec::new(),
-        scores,
-        attributions,
-        usage,
-        unattended: 0,
-        deadline: None,
-        wake_at: None,
-        state: state.to_owned(),
-        facts: Arc::new(facts),
-    };
+    let session = Session { phase, seats, scores, attributions, usage, ..Session::blank(facts, state.to_owned()) };
     Ok(SessionRecord { session, messages, lost })
 }
 

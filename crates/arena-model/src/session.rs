@@ -7,14 +7,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::operator::Post;
 use crate::{
-    Attribution, BoardTerms, ChallengeType, Channel, ContentHash, Draft, GameCategory, InviteCode, Operator, Party,
-    Rejection, RestoreError, Score, ScriptVersion, Seat, SeatUsage, Seed, SessionId, Table, Timestamp, UsageReport,
-    UserId,
+    Attribution, BoardTerms, ChallengeType, Channel, ContentHash, Draft, GameCategory, InviteCode, Operator,
+    OptionsError, Party, Rejection, RestoreError, Score, Script, ScriptVersion, Seat, SeatUsage, Seed, SessionId,
+    Table, Timestamp, UsageReport, UserId,
 };
 
 /// The facts of a session that never change.
@@ -40,6 +40,39 @@ pub struct SessionFacts {
 }
 
 impl SessionFacts {
+    /// Returns the facts of an unrated session with the challenge's own options, for checks and tests. The session's id
+    /// ends with the number `first`, and the invites end with the numbers after it.
+    ///
+    /// # Errors
+    /// If the options are invalid.
+    pub fn numbered(challenge: &dyn ChallengeType, seed: Seed, first: usize) -> Result<SessionFacts, OptionsError> {
+        let id = |n: usize| format!("00000000-0000-7000-8000-{:012}", first + n);
+        let options = challenge.resolve(&Map::new())?;
+        let invites = (1..=challenge.seats(&options)).map(|n| format!("inv_{}", id(n)).parse().expect("an invite"));
+        Ok(SessionFacts {
+            script: challenge.script().map(Script::version),
+            seed: Some(seed),
+            invites: invites.collect(),
+            options,
+            ..SessionFacts::bare(id(0).parse().expect("a UUID"), challenge.id(), Timestamp(0))
+        })
+    }
+
+    /// Returns the facts of an unrated session without seed, options and seats.
+    pub fn bare(id: SessionId, challenge: &str, created_at: Timestamp) -> SessionFacts {
+        SessionFacts {
+            id,
+            challenge: challenge.to_owned(),
+            script: None,
+            created_at,
+            seed: None,
+            options: Value::Object(Map::new()),
+            rated: None,
+            is_unlisted: false,
+            invites: Vec::new(),
+        }
+    }
+
     /// Returns the seed of a session of this arena.
     ///
     /// # Panics
@@ -152,6 +185,24 @@ pub struct Session {
 }
 
 impl Session {
+    /// Returns an open session in which nothing has happened.
+    pub fn blank(facts: SessionFacts, state: String) -> Session {
+        Session {
+            version: 1,
+            phase: Phase::Open,
+            seats: Vec::new(),
+            announced: Vec::new(),
+            scores: vec![Score::default(); facts.invites.len()],
+            attributions: Vec::new(),
+            usage: Arc::default(),
+            unattended: 0,
+            deadline: None,
+            wake_at: None,
+            state,
+            facts: Arc::new(facts),
+        }
+    }
+
     pub fn status(&self) -> Status {
         match self.phase {
             Phase::Open => Status::Open,
@@ -278,21 +329,8 @@ pub fn open(
     inactivity: InactivityLimits,
 ) -> Result<Session, Rejection> {
     let state = challenge.create(&facts)?.serialize();
-    let size = facts.invites.len();
-    Ok(Session {
-        version: 1,
-        phase: Phase::Open,
-        seats: Vec::with_capacity(size),
-        announced: Vec::new(),
-        scores: vec![Score::default(); size],
-        attributions: Vec::new(),
-        usage: Arc::default(),
-        unattended: 0,
-        deadline: None,
-        wake_at: inactivity.open_ms.map(|ms| facts.created_at.plus_ms(ms)),
-        state,
-        facts: Arc::new(facts),
-    })
+    let wake_at = inactivity.open_ms.map(|ms| facts.created_at.plus_ms(ms));
+    Ok(Session { wake_at, ..Session::blank(facts, state) })
 }
 
 /// Seats a player on the next seat. The last player's join starts the game.

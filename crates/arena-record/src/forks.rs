@@ -162,8 +162,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use arena_model::{
-        After, ChallengeType, InactivityLimits, InviteCode, Phase, SessionPolicy, Timestamp, Transition, join, open,
-        wake,
+        After, ChallengeType, InactivityLimits, Phase, SessionPolicy, Timestamp, Transition, join, open, wake,
     };
     use serde_json::Map;
 
@@ -182,22 +181,9 @@ mod tests {
     impl SnakeGame {
         fn joined() -> SnakeGame {
             let challenge = arena_games::challenge("snake", &Map::new()).unwrap().unwrap();
-            let options = challenge.resolve(&Map::new()).unwrap();
-            let code = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
-            let invites: Vec<InviteCode> = (1..=challenge.seats(&options))
-                .map(|number| format!("inv_{}", code(number)).parse().unwrap())
-                .collect();
-            let facts = SessionFacts {
-                id: code(0).parse().unwrap(),
-                challenge: "snake".to_owned(),
-                script: None,
-                created_at: Timestamp(1_000),
-                seed: Some(Seed::from_number(7)),
-                options,
-                rated: None,
-                is_unlisted: false,
-                invites: invites.clone(),
-            };
+            let facts = SessionFacts::numbered(&*challenge, Seed::from_number(7), 0).unwrap();
+            let facts = SessionFacts { created_at: Timestamp(1_000), ..facts };
+            let invites = facts.invites.clone();
             let session = open(facts, &*challenge, InactivityLimits::ENDLESS).unwrap();
             let mut game = SnakeGame { challenge, session, messages: Vec::new(), now: Timestamp(1_000) };
             for invite in invites {

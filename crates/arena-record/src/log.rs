@@ -32,6 +32,5 @@ pub use tile::{
     bundle_leaves, tile_bytes, tile_hashes,
 };
 pub use tree::{
-    MOST_LEAVES, TreeFault, consistency_path, empty_root, inclusion_path, leaf_hash, node_hash, root_of, tree_root,
-    verify_consistency, verify_inclusion,
+    MOST_LEAVES, TreeFault, empty_root, inclusion_path, leaf_hash, node_hash, root_of, tree_root, verify_inclusion,
 };

@@ -208,7 +208,7 @@ impl<'r> Replay<'r> {
         };
         let no_seed = (!has_seed).then_some(Unchecked::NoSeed);
         if let Some(unchecked) = unplayable(header, challenge).or(no_seed) {
-            return Ok((start(blank(facts)), Some(unchecked)));
+            return Ok((start(Session::blank(facts, "{}".to_owned())), Some(unchecked)));
         }
         check_options(header, challenge)?;
         if let Some(fork) = header.fork.as_ref().filter(|fork| fork.at > parsed.events.len() as u64) {
@@ -218,7 +218,7 @@ impl<'r> Replay<'r> {
             Ok(session) => session,
             Err(rejection) if rejection.is_failure() => {
                 let unchecked = Unchecked::Failed { event: 0, message: rejection.message };
-                return Ok((start(blank(facts)), Some(unchecked)));
+                return Ok((start(Session::blank(facts, "{}".to_owned())), Some(unchecked)));
             }
             Err(rejection) => return Err(in_header(format!("the rules refuse to deal this game: {rejection}"))),
         };
@@ -623,32 +623,10 @@ fn facts_of(parsed: &Parsed) -> Result<SessionFacts, Lie> {
     };
     let seed_of = |end: &End| end.seed.map(|Hash(seed)| Seed(seed));
     Ok(SessionFacts {
-        id: header.session,
-        challenge: header.challenge.clone(),
         script,
-        created_at: header.created_at,
         seed: end.as_ref().and_then(seed_of),
         options: header.options.clone(),
-        rated: None,
-        is_unlisted: false,
         invites: end.as_ref().map_or_else(Vec::new, |end| end.invites.clone()),
+        ..SessionFacts::bare(header.session, &header.challenge, header.created_at)
     })
-}
-
-/// Returns a session whose rules were never called.
-fn blank(facts: SessionFacts) -> Session {
-    Session {
-        version: 1,
-        phase: Phase::Open,
-        seats: Vec::new(),
-        announced: Vec::new(),
-        scores: vec![Score::default(); facts.invites.len()],
-        attributions: Vec::new(),
-        usage: Arc::default(),
-        unattended: 0,
-        deadline: None,
-        wake_at: None,
-        state: "{}".to_owned(),
-        facts: Arc::new(facts),
-    }
 }

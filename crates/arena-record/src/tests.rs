@@ -35,21 +35,8 @@ impl Played {
     fn open(id: &str, options: &Value, seed: u64) -> Played {
         let options: Map<String, Value> = options.as_object().cloned().unwrap_or_default();
         let challenge = arena_games::challenge(id, &options).expect("it is built in").expect("the options are valid");
-        let options = challenge.resolve(&Map::new()).expect("there are no overrides");
-        let code = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
-        let facts = SessionFacts {
-            id: code(0).parse::<SessionId>().expect("a UUID"),
-            challenge: id.to_owned(),
-            script: None,
-            rated: None,
-            is_unlisted: false,
-            created_at: Timestamp(1_000),
-            seed: Some(Seed::from_number(seed)),
-            invites: (1..=challenge.seats(&options))
-                .map(|number| format!("inv_{}", code(number)).parse::<InviteCode>().expect("an invite"))
-                .collect(),
-            options,
-        };
+        let facts = SessionFacts::numbered(&*challenge, Seed::from_number(seed), 0).expect("there are no overrides");
+        let facts = SessionFacts { created_at: Timestamp(1_000), ..facts };
         let session = open(facts, &*challenge, InactivityLimits::ENDLESS).expect("the rules don't fail");
         let inactivity = InactivityLimits::ENDLESS;
         let heard = session.facts.invites.iter().map(|_| [Vec::new(), Vec::new()]).collect();

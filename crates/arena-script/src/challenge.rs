@@ -225,15 +225,10 @@ impl ScriptChallenge {
         let players = self.metadata().players;
         let invites = (1..=players).map(|number| format!("inv_{}", id(number)).parse().expect("an invite"));
         let facts = SessionFacts {
-            id: id(0).parse().expect("a session's id"),
-            challenge: self.rules.id.clone(),
-            script: None,
-            rated: None,
-            is_unlisted: false,
-            created_at: Timestamp(0),
             seed: Some(Seed::from_number(0)),
             options: Value::Object(self.options.clone()),
             invites: invites.collect(),
+            ..SessionFacts::bare(id(0).parse().expect("a session's id"), &self.rules.id, Timestamp(0))
         };
         let mut session = ScriptOperator::new(&self.rules, &facts);
         let mut session_state = SessionState::at_start(players);

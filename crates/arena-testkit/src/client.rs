@@ -174,6 +174,22 @@ impl Client {
         (text(&session["id"]), invites.iter().map(text).collect())
     }
 
+    /// Creates a session in which all players have joined, without user ids.
+    pub fn seated(&self, challenge: &str) -> (String, Vec<String>) {
+        let (session, invites) = self.create(challenge);
+        invites.iter().for_each(|invite| drop(self.join(invite).ok()));
+        (session, invites)
+    }
+
+    /// Creates a session in which these users have joined.
+    pub fn seated_as<'u>(&self, challenge: &str, users: impl IntoIterator<Item = &'u str>) -> (String, Vec<String>) {
+        let (session, invites) = self.create(challenge);
+        for (invite, user) in invites.iter().zip(users) {
+            self.post("/api/arena/join", &serde_json::json!({ "invite": invite, "userId": user })).ok();
+        }
+        (session, invites)
+    }
+
     pub fn join(&self, invite: &str) -> Answer {
         self.post("/api/arena/join", &serde_json::json!({ "invite": invite }))
     }

@@ -1,10 +1,11 @@
 //! Shared tools of the arena's tests: a manual clock, seeded randomness, challenges with a replaced secret,
 //! players with keys, attacks, a server on a free port, folders for data, an HTTP client, a checker of client
-//! histories, PostgreSQL and NATS servers, a provider of language models, load balancers, and the locations of Node.js
-//! and Python packages.
+//! histories, PostgreSQL and NATS servers, a provider of language models, load balancers, agents in Python, transcripts, and the locations of
+//! Node.js and Python packages.
 
 pub mod attacks;
 mod balancer;
+mod bot;
 mod client;
 mod data;
 mod environment;
@@ -19,10 +20,12 @@ mod python;
 mod rng;
 mod stand_in;
 mod tier;
+mod transcript;
 mod twins;
 mod watcher;
 
 pub use balancer::{Balancer, BalancerKind};
+pub use bot::{python_bot, snake_bot};
 pub use client::{Answer, Client, EventStream};
 pub use data::data_folder;
 pub use environment::TestEnvironment;
@@ -35,4 +38,5 @@ pub use postgres::{Pooler, Postgres};
 pub use python::python;
 pub use rng::TestRng;
 pub use stand_in::{Counts, StandIn, StandInSpec, Tokens};
+pub use transcript::transcript;
 pub use twins::WithSecret;

@@ -78,8 +78,6 @@ pub struct QueuePlace {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arena_model::{
         Ending, GameCategory, InviteCode, Occupant, Phase, Score, SessionFacts, SessionId, Timestamp, Viewer,
         game_ended, view,
@@ -92,30 +90,12 @@ mod tests {
     #[test]
     fn the_servers_sessions_can_be_parsed() {
         let invite = InviteCode(Uuid::from_u128(1));
-        let facts = SessionFacts {
-            id: SessionId(Uuid::from_u128(7)),
-            challenge: "psi".to_owned(),
-            script: None,
-            created_at: Timestamp(5),
-            seed: None,
-            options: json!({}),
-            rated: None,
-            is_unlisted: false,
-            invites: vec![invite],
-        };
+        let facts = SessionFacts::bare(SessionId(Uuid::from_u128(7)), "psi", Timestamp(5));
         let session = arena_model::Session {
-            facts: Arc::new(facts),
-            version: 1,
             phase: Phase::Ended { at: Timestamp(6), ending: Ending::Abandoned, category: GameCategory::Train },
             seats: vec![Occupant { invite, user: None, deleted: None }],
-            announced: Vec::new(),
             scores: vec![Score { security: 1.0, utility: 0.5 }],
-            attributions: Vec::new(),
-            usage: Arc::default(),
-            unattended: 0,
-            deadline: None,
-            wake_at: None,
-            state: "{}".to_owned(),
+            ..arena_model::Session::blank(SessionFacts { invites: vec![invite], ..facts }, "{}".to_owned())
         };
         let written = serde_json::to_value(view(&session, Viewer::Nobody)).expect("JSON");
         let read: Session = serde_json::from_value(written).expect("a session");

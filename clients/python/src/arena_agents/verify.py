@@ -408,43 +408,6 @@ def verify_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes], 
     return last == 0 and node == root
 
 
-def verify_consistency(old_size: int, old_root: bytes, size: int, root: bytes, path: Sequence[bytes]) -> bool:
-    """Checks that a tree begins with the leaves of a smaller tree (RFC 9162, 2.1.4.2).
-
-    Args:
-        old_size: The number of leaves of the smaller tree.
-        old_root: The root hash of the smaller tree.
-        size: The number of leaves of the larger tree.
-        root: The root hash of the larger tree.
-        path: The consistency proof.
-    """
-    if not 0 <= old_size <= size:
-        return False
-    if old_size == size or old_size == 0:
-        empty = hashlib.sha256().digest()
-        return not path and (old_root == root if old_size else old_root == empty)
-    nodes = list(path)
-    if old_size & (old_size - 1) == 0:
-        nodes.insert(0, old_root)
-    if not nodes:
-        return False
-    first, last = old_size - 1, size - 1
-    while first & 1:
-        first, last = first >> 1, last >> 1
-    old = new = nodes[0]
-    for node in nodes[1:]:
-        if last == 0:
-            return False
-        if first & 1 or first == last:
-            old, new = node_hash(node, old), node_hash(node, new)
-            while first and not first & 1:
-                first, last = first >> 1, last >> 1
-        else:
-            new = node_hash(new, node)
-        first, last = first >> 1, last >> 1
-    return last == 0 and old == old_root and new == root
-
-
 # Checkpoints (C2SP tlog-checkpoint and signed-note).
 
 

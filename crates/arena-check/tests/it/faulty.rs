@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use arena_check::Severity;
 use arena_model::{
     ChallengeMetadata, ChallengeType, Method, Operator, OptionsError, Rejection, RestoreError, Seat, SessionFacts,
     Table,
 };
-use expect_test::{Expect, expect};
+use expect_test::expect;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -205,60 +206,89 @@ fn duel(fault: Fault) -> Arc<dyn ChallengeType> {
     Arc::new(Duel::new(fault))
 }
 
-/// Compares the findings with a severity other than `fine` with `expected`.
-#[track_caller]
-fn check(fault: Fault, expected: Expect) {
+/// Returns the findings with a severity other than `fine`, as text.
+fn found(fault: Fault) -> String {
     let mut findings = report(&duel(fault));
     findings.retain(|finding| finding.severity != Severity::Fine);
-    expected.assert_eq(&findings_text(&findings));
+    findings_text(&findings)
 }
 
 #[test]
-fn a_challenge_without_faults_has_none() {
-    check(Fault::None, expect![[""]]);
-}
-
-#[test]
-fn a_secret_that_is_told_to_others_is_found_with_the_games_that_show_it() {
-    check(
-        Fault::TellsAll,
-        expect![[r#"
+fn each_fault_alone_is_found() {
+    let names = "None TellsAll TellsUsers Oracle Ages Fails Takes Boasts Waits Boundless Closed Alike Follows Fixed Public \
+                 Remembers";
+    let check = |name: &str| {
+        let fault: Fault = serde_json::from_value(json!(name)).unwrap();
+        thread::spawn(move || format!("{fault:?}:\n{}", found(fault)))
+    };
+    let threads: Vec<_> = names.split(' ').map(check).collect();
+    let findings: String = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    expect![[r#"
+        None:
+        TellsAll:
         Wrong secrecy: before the first action, player 1 is sent a secret of player 2 (`/secrets/1`)
           in one game: all get: To player 2: Your number is 7.
           in its twin: all get: To player 2: Your number is 4.
         Wrong secrecy: before the first action, player 2 is sent a secret of player 1 (`/secrets/0`)
           in one game: all get: To player 1: Your number is 1.
           in its twin: all get: To player 1: Your number is 5.
-    "#]],
-    );
-}
-
-#[test]
-fn a_user_id_that_is_sent_to_others_is_found() {
-    check(
-        Fault::TellsUsers,
-        expect![[r#"
-            Wrong secrecy: player 1 is sent a message that depends on the user id of player 2; players are anonymous until the end
-              in one game: all get: Welcome, user-2!
-              in its twin: all get: Welcome, stranger!
-            Wrong secrecy: player 2 is sent a message that depends on the user id of player 1; players are anonymous until the end
-              in one game: all get: Welcome, user-1!
-              in its twin: all get: Welcome, stranger!
-        "#]],
-    );
-}
-
-#[test]
-fn a_refusal_that_tells_of_a_secret_is_found() {
-    check(
-        Fault::Oracle,
-        expect![[r#"
+        TellsUsers:
+        Wrong secrecy: player 1 is sent a message that depends on the user id of player 2; players are anonymous until the end
+          in one game: all get: Welcome, user-2!
+          in its twin: all get: Welcome, stranger!
+        Wrong secrecy: player 2 is sent a message that depends on the user id of player 1; players are anonymous until the end
+          in one game: all get: Welcome, user-1!
+          in its twin: all get: Welcome, stranger!
+        Oracle:
         Wrong secrecy: the refusal of `guess` depends on another player's secret: a refusal costs nothing, so the secret can be found by trying
           player 1 sends guess ""
           in one game: Refused { code: "INVALID_GUESS", message: "No number from 1 to 17." }
           in its twin: Refused { code: "INVALID_GUESS", message: "No number from 1 to 14." }
-    "#]],
-    );
+        Ages:
+        Wrong restore: the state changes when it is serialized and restored, at `/age`: use only values that JSON can represent
+          before: 2
+          after:  3
+        Fails:
+        Wrong messages: the rules fail at a player's message: TypeError: not a function
+          player 2 sends guess "__proto__"
+        Takes:
+        Advice messages: `guess` accepts and stores any text, even hundreds of brackets; if the method expects a format, refuse other texts
+        Boasts:
+        Wrong messages: the metadata has the method `fly`, but the rules don't handle it
+        Waits:
+        Wrong ending: a game without actions never ends: it still runs after 1000 deadlines and 60000 s
+        Boundless:
+        Wrong scores: a score must be a number between -1000000 and 1000000
+          player 1 has Score { security: 0.0, utility: 1000000000.0 }
+        Closed:
+        Wrong determinism: no game can start: the door is stuck
+        Alike:
+        Wrong secrecy: players 1 and 2 are dealt the same secret in each of 400 deals: derive each player's secret from a separate context, such as `derivePrivateSeed(`${id}:${index}`)`
+          player 1 gets: Your number is 1.
+          player 2 gets: Your number is 1.
+          player 1 gets: Your number is 1.
+          player 2 gets: Your number is 1.
+        Follows:
+        Advice secrecy: of players 1 and 2, one player's deal follows from the other's in each of 400 deals; that is fine for roles, and wrong for secrets
+          player 1 gets: Your number is 1.
+          player 2 gets: Your number is 10.
+          player 1 gets: Your number is 1.
+          player 2 gets: Your number is 10.
+        Fixed:
+        Advice secrecy: the players' private messages are the same in each of 400 deals; if they contain secrets, deal them from the session's seed
+          player 1 gets: Your number is 3.
+          player 2 gets: Your number is 8.
+        Public:
+        Wrong secrecy: player 1's private messages don't depend on the session's seed, but on its id or time, from which other players can compute them; deal them from `derivePrivateSeed`
+          player 1 gets: Your number is 5.
+          player 1 gets: Your number is 6.
+        Remembers:
+        Wrong restore: data is kept outside of the state, in a module's variable or a field that isn't serialized: it is lost before the next action, which starts from the state
+          after: player 2 sends guess "7"
+          restored:  all get: Player 2 has guessed, 0.
+          in memory: all get: That was the second guess.
+    "#]]
+    .assert_eq(&findings);
 }
 
 #[test]
@@ -268,143 +298,4 @@ fn what_depends_on_more_than_seed_and_actions_is_found() {
     let finding = findings.iter().find(|finding| finding.severity == Severity::Wrong).unwrap();
     assert_eq!(finding.check, "determinism");
     assert!(finding.what.starts_with("equal seeds and equal actions give different games"));
-}
-
-#[test]
-fn a_state_that_is_not_what_was_written_down_is_found() {
-    check(
-        Fault::Ages,
-        expect![[r#"
-        Wrong restore: the state changes when it is serialized and restored, at `/age`: use only values that JSON can represent
-          before: 2
-          after:  3
-    "#]],
-    );
-}
-
-#[test]
-fn a_text_that_is_too_much_is_found() {
-    check(
-        Fault::Fails,
-        expect![[r#"
-        Wrong messages: the rules fail at a player's message: TypeError: not a function
-          player 2 sends guess "__proto__"
-    "#]],
-    );
-}
-
-#[test]
-fn a_method_that_takes_everything_is_told() {
-    check(
-        Fault::Takes,
-        expect![[r#"
-            Advice messages: `guess` accepts and stores any text, even hundreds of brackets; if the method expects a format, refuse other texts
-        "#]],
-    );
-}
-
-#[test]
-fn a_method_that_nobody_knows_is_found() {
-    check(
-        Fault::Boasts,
-        expect![[r#"
-        Wrong messages: the metadata has the method `fly`, but the rules don't handle it
-    "#]],
-    );
-}
-
-#[test]
-fn a_game_that_goes_on_is_found() {
-    check(
-        Fault::Waits,
-        expect![[r#"
-        Wrong ending: a game without actions never ends: it still runs after 1000 deadlines and 60000 s
-    "#]],
-    );
-}
-
-#[test]
-fn scores_beyond_all_measure_are_found() {
-    check(
-        Fault::Boundless,
-        expect![[r#"
-        Wrong scores: a score must be a number between -1000000 and 1000000
-          player 1 has Score { security: 0.0, utility: 1000000000.0 }
-    "#]],
-    );
-}
-
-#[test]
-fn where_nobody_can_join_nothing_else_is_tried() {
-    check(
-        Fault::Closed,
-        expect![[r#"
-        Wrong determinism: no game can start: the door is stuck
-    "#]],
-    );
-}
-
-#[test]
-fn a_secret_that_all_are_dealt_is_found() {
-    check(
-        Fault::Alike,
-        expect![[r#"
-        Wrong secrecy: players 1 and 2 are dealt the same secret in each of 400 deals: derive each player's secret from a separate context, such as `derivePrivateSeed(`${id}:${index}`)`
-          player 1 gets: Your number is 1.
-          player 2 gets: Your number is 1.
-          player 1 gets: Your number is 1.
-          player 2 gets: Your number is 1.
-    "#]],
-    );
-}
-
-#[test]
-fn a_secret_that_follows_from_anothers_is_told() {
-    check(
-        Fault::Follows,
-        expect![[r#"
-        Advice secrecy: of players 1 and 2, one player's deal follows from the other's in each of 400 deals; that is fine for roles, and wrong for secrets
-          player 1 gets: Your number is 1.
-          player 2 gets: Your number is 10.
-          player 1 gets: Your number is 1.
-          player 2 gets: Your number is 10.
-    "#]],
-    );
-}
-
-#[test]
-fn secrets_that_never_change_are_told() {
-    check(
-        Fault::Fixed,
-        expect![[r#"
-        Advice secrecy: the players' private messages are the same in each of 400 deals; if they contain secrets, deal them from the session's seed
-          player 1 gets: Your number is 3.
-          player 2 gets: Your number is 8.
-    "#]],
-    );
-}
-
-#[test]
-fn secrets_that_follow_from_what_all_know_are_found() {
-    check(
-        Fault::Public,
-        expect![[r#"
-        Wrong secrecy: player 1's private messages don't depend on the session's seed, but on its id or time, from which other players can compute them; deal them from `derivePrivateSeed`
-          player 1 gets: Your number is 5.
-          player 1 gets: Your number is 6.
-    "#]],
-    );
-}
-
-#[test]
-fn what_is_remembered_outside_of_the_state_is_found() {
-    check(
-        Fault::Remembers,
-        expect![[r#"
-        Wrong restore: data is kept outside of the state, in a module's variable or a field that isn't serialized: it is lost before the next action, which starts from the state
-          after: player 2 sends guess "7"
-          restored:  all get: Player 2 has guessed, 0.
-          in memory: all get: That was the second guess.
-    "#]],
-    );
 }

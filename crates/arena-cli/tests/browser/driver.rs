@@ -119,8 +119,10 @@ impl Driver {
     /// Sends a command to the driver, at a path below its sessions.
     fn post(&self, path: &str, body: &Value) -> Result<Value, Refusal> {
         let failed = |error: ureq::Error| Refusal { error: "no answer".to_owned(), message: error.to_string() };
-        let mut answer = self.agent.post(format!("{}{path}", self.url)).send_json(body).map_err(failed)?;
-        let mut output: Value = answer.body_mut().with_config().limit(64 << 20).read_json().map_err(failed)?;
+        let request = self.agent.post(format!("{}{path}", self.url)).header("content-type", "application/json");
+        let mut answer = request.send(body.to_string()).map_err(failed)?;
+        let text = answer.body_mut().with_config().limit(64 << 20).read_to_string().map_err(failed)?;
+        let mut output: Value = serde_json::from_str(&text).expect("the driver answers in JSON");
         let value = output["value"].take();
         if answer.status() == 200 {
             return Ok(value);

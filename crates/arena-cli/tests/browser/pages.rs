@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::{StandIn, known_admin_token};
+use arena_testkit::known_admin_token;
 use serde_json::{Value, json};
 
 use crate::driver::{Driver, Window};
@@ -136,13 +136,10 @@ impl SiteFixture {
             }
         }
 
-        let models = ["leaky", "careful", "greedy"].map(|name| {
-            let base = StandIn::shared().base();
-            format!("[[models]]\nname = \"{name}\"\nmodel = \"{name}\"\nendpoint = \"{base}\"\n")
-        });
-        let models = models.concat();
+        let baselines = ["leaky", "careful", "greedy"].map(|name| format!("[[baselines]]\nagent = \"house:{name}\"\n"));
+        let baselines = baselines.concat();
         let text = format!(
-            "name = \"quick\"\nseeds = 10\n{models}[[challenges]]\nname = \"psi\"\n[[challenges]]\nname = \"ultimatum\"\n"
+            "name = \"quick\"\nseeds = 10\n{baselines}[[challenges]]\nname = \"psi\"\n[[challenges]]\nname = \"ultimatum\"\n"
         );
         let quick = file(data, "quick.toml", &text);
         let out = data.join("evals/quick");

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use arena_testkit::{Client, known_admin_token};
+use arena_testkit::{Client, known_admin_token, python_bot};
 use serde_json::{Value, json};
 
 use crate::program::{Running, arena, file};
@@ -131,31 +131,20 @@ pub fn set_in(text: &str) -> Option<Vec<u64>> {
 /// Returns the code of a snake agent that moves in squares of `size` steps where possible. The agent waits for `ms`
 /// milliseconds before each answer.
 pub fn rounder(size: u32, ms: u32) -> String {
-    format!(
-        r#"import json, sys, time
-STEPS = [("UP", 0, -1), ("RIGHT", 1, 0), ("DOWN", 0, 1), ("LEFT", -1, 0)]
-for line in sys.stdin:
-    message = json.loads(line)
-    if "ping" in message:
-        reply = {{"pong": "pong"}}
-    elif "set_agent_id" in message:
-        me = message["set_agent_id"]
-        reply = {{"agent_id": me}}
-    elif "world_state" in message:
-        time.sleep({ms} / 1000)
-        state = message["world_state"]
-        width, height = state["grid"]["width"], state["grid"]["height"]
-        taken = [cell for snake in state["snakes"].values() for cell in snake["positions"]]
-        x, y = state["snakes"][me]["head_position"]
-        at = state["epoch"] // {size}
-        free = [name for name, dx, dy in (STEPS[(at + turn) % 4] for turn in range(4))
-                if 0 <= x + dx < width and 0 <= y + dy < height and [x + dx, y + dy] not in taken]
-        reply = {{"agent_id": me, "actions": [{{"action": "move", "move": (free or ["UP"])[0]}}]}}
-    else:
-        break
-    print(json.dumps(reply), flush=True)
+    let before = format!(
+        r#"STEPS = [("UP", 0, -1), ("RIGHT", 1, 0), ("DOWN", 0, 1), ("LEFT", -1, 0)]
+def act(state):
+    time.sleep({ms} / 1000)
+    width, height = state["grid"]["width"], state["grid"]["height"]
+    taken = [cell for snake in state["snakes"].values() for cell in snake["positions"]]
+    x, y = state["snakes"][me]["head_position"]
+    at = state["epoch"] // {size}
+    free = [name for name, dx, dy in (STEPS[(at + turn) % 4] for turn in range(4))
+            if 0 <= x + dx < width and 0 <= y + dy < height and [x + dx, y + dy] not in taken]
+    return [{{"action": "move", "move": (free or ["UP"])[0]}}]
 "#
-    )
+    );
+    python_bot(&before, "act(state)")
 }
 
 /// Writes an agent into a folder of its own, and returns its path.

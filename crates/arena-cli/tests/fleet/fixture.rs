@@ -7,34 +7,13 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::NatsServer;
+use arena_testkit::{NatsServer, python_bot};
 use serde_json::Value;
 
 use crate::program::{Run, Running, arena, finished, run};
 
 /// The time limit for any step.
 const TIMEOUT: Duration = Duration::from_secs(120);
-
-/// A deterministic snake agent. Its moves depend on a salt, and a file beside the agent configures it.
-const BOT: &str = r#"
-import json, sys, time
-import turns
-salt, pause = SALT, PAUSE
-print("salt", salt, file=sys.stderr)
-for line in sys.stdin:
-    message = json.loads(line)
-    if "ping" in message:
-        reply = {"pong": "pong"}
-    elif "set_agent_id" in message:
-        me = message["set_agent_id"]
-        reply = {"agent_id": me}
-    elif "world_state" in message:
-        time.sleep(pause)
-        reply = {"agent_id": me, "actions": [{"action": "move", "move": turns.TURN(message["world_state"]["epoch"], salt)}]}
-    else:
-        break
-    print(json.dumps(reply), flush=True)
-"#;
 
 /// A folder with agents and tournaments.
 pub struct FleetFixture(tempfile::TempDir);
@@ -68,7 +47,9 @@ impl FleetFixture {
         let folder = self.path(&format!("bots-{name}"));
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("turns.py"), turn).unwrap();
-        let text = BOT.replace("SALT", &salt.to_string()).replace("PAUSE", &pause.to_string());
+        let before = format!("import turns\nprint(\"salt\", {salt}, file=sys.stderr)");
+        let turn = format!(r#"turns.TURN(state["epoch"], {salt})"#);
+        let text = python_bot(&before, &format!(r#"[time.sleep({pause}), {{"action": "move", "move": {turn}}}][1:]"#));
         let path = folder.join(format!("{name}.py"));
         fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()

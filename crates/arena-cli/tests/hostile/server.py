@@ -3,7 +3,6 @@
 
 import http.server
 import json
-import os
 import sys
 import time
 
@@ -18,20 +17,10 @@ class Agent(http.server.BaseHTTPRequestHandler):
         global me
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
         is_state = "world_state" in message
-        if is_state and BEHAVIOR == "dies" and message["epoch"] == 3:
-            os._exit(1)
         if is_state and BEHAVIOR == "hangs":
             time.sleep(600)
         if BEHAVIOR == "never_answers":
             time.sleep(600)
-        if is_state and BEHAVIOR == "fails":
-            return self.answer(b"no", 500)
-        if is_state and BEHAVIOR == "redirects":
-            return self.answer(b"", 302, location=self.path)
-        if is_state and BEHAVIOR == "answers_rubbish":
-            return self.answer(b"<html>\n<body>not JSON</body>\n</html>\n")
-        if is_state and BEHAVIOR == "answers_nothing":
-            return self.answer(b"")
         if is_state and BEHAVIOR == "answers_five_megabytes":
             return self.answer(b" " * (5 << 20) + b"{}")
         if is_state and BEHAVIOR == "trickles":
@@ -41,13 +30,6 @@ class Agent(http.server.BaseHTTPRequestHandler):
             while True:
                 self.wfile.write(b" ")
                 time.sleep(0.01)
-        if is_state and BEHAVIOR == "breaks_off":
-            self.send_response(200)
-            self.send_header("content-length", "1000")
-            self.end_headers()
-            self.wfile.write(b'{"agent_id": ')
-            self.close_connection = True
-            return
         reply = {"agent_id": me, "actions": []}
         if "ping" in message:
             reply = {"pong": "pong"}
@@ -57,11 +39,9 @@ class Agent(http.server.BaseHTTPRequestHandler):
         # Indented JSON, on several lines.
         self.answer(json.dumps(reply, indent=2).encode())
 
-    def answer(self, body, status=200, **headers):
-        self.send_response(status)
+    def answer(self, body):
+        self.send_response(200)
         self.send_header("content-length", str(len(body)))
-        for name, value in headers.items():
-            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 

@@ -251,10 +251,7 @@ fn one_address_does_not_take_all_connections() {
 fn many_addresses_leave_the_reserve_to_players() {
     let fixture = AttackFixture::with("connections = 100\n");
     let honest = fixture.client(1);
-    let (session, players) = honest.create("psi");
-    for player in &players {
-        honest.join(player).ok();
-    }
+    let (session, players) = honest.seated("psi");
     until("players' connections are closed", || fixture.gauge("arena_connections") == 1);
     // Strangers from many addresses take all connections that aren't reserved for players.
     let mut streams: Vec<TcpStream> = Vec::new();
@@ -329,10 +326,7 @@ fn sessions_with_the_costliest_options_do_not_disturb_others() {
 fn honest_p99(client: &Client, games: usize) -> Duration {
     let mut took = Vec::new();
     for _ in 0..games {
-        let (session, players) = client.create("psi");
-        for player in &players {
-            client.join(player).ok();
-        }
+        let (session, players) = client.seated("psi");
         for n in 0..10 {
             let begun = Instant::now();
             client.chat(&session, &players[n % 2], "good luck").ok();
@@ -350,10 +344,7 @@ fn reads_of_long_games_take_bounded_memory_and_leave_time_to_players() {
     let settings = "[limits]\nlimit_loopback = true\nrequests_per_second = 100000\nrequests_burst = 1000000\n\
                     writes_per_second = 1000\nwrites_burst = 1000\ncomputing_burst_ms = 100\ncomputing_ms_per_second = 50\n";
     let fixture = AttackFixture::start(settings);
-    let (session, players) = fixture.client(2).create("psi");
-    for player in &players {
-        fixture.client(2).join(player).ok();
-    }
+    let (session, players) = fixture.client(2).seated("psi");
     // The game is as long as the server allows, also after a restart.
     let text = "\u{1}".repeat(170_000);
     while fixture.client(2).chat(&session, &players[0], &text).status == 200 {}

@@ -75,64 +75,6 @@ fn demo_plays_further_games_and_ends_by_a_signal() {
     assert_eq!(demo.said(), "");
 }
 
-#[test]
-fn visitors_of_the_demo_watch_games_and_play_one() {
-    let mut demo = Running::start(&["demo", "--games", "1", "--pace", "60", "--listen", "127.0.0.1:0"]);
-    let client = Client::new(demo.url.strip_prefix("http://").unwrap().parse().unwrap());
-    demo.line_after("  watch ");
-
-    // The front page shows games of chess and snake in progress.
-    let home = eventually("two games are live", || {
-        let page = client.get("/").text().to_owned();
-        (page.matches(" data-session=\"").count() == 2).then_some(page)
-    });
-    assert!(home.contains("data-challenge=\"chess\"") && home.contains("data-challenge=\"snake\""), "{home}");
-    assert!(home.contains("Play against a house bot") && home.contains("Utility"), "{home}");
-    let game = home.split(" data-session=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
-    eventually("the game goes on", || {
-        let output = client.get(&format!("/api/arena/sync?channel=challenge_{game}")).json();
-        (output["messages"].as_array()?.len() > 6).then_some(())
-    });
-
-    // A button leads to a seat; a bot has the other seat.
-    let form = [("content-type", "application/x-www-form-urlencoded")];
-    let seat = |challenge: &str| {
-        let answer = client.request("POST", &format!("/challenges/{challenge}"), &form, b"against=house");
-        assert_eq!(answer.status, 303, "{}", answer.text());
-        let path = answer.header("location").unwrap().to_owned();
-        assert_eq!(client.request("POST", &path, &form, b"do=join&user=me").status, 303);
-        (path.strip_prefix("/play/").unwrap().to_owned(), path)
-    };
-    let (invite, path) = seat("snake");
-    eventually("the bot takes its seat", || client.get(&path).text().contains("2 of 2 seats taken").then_some(()));
-    let page = client.get(&path).text().to_owned();
-    let session = page.split("data-session=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
-    client
-        .post(
-            "/api/arena/message",
-            &json!({ "challengeId": session, "from": invite, "messageType": "move", "content": "UP" }),
-        )
-        .ok();
-    eventually("the bot steps too", || {
-        let output = client.get(&format!("/api/arena/sync?channel=challenge_{session}&from={invite}")).json();
-        let said = output["messages"].as_array()?.iter().filter_map(|message| message["content"].as_str());
-        let states = said.filter(|content| content.contains("\"world_state\"") || content.contains("\"result\""));
-        (states.count() >= 2).then_some(())
-    });
-
-    // In psi the visitor guesses without a chat message, and the bot guesses as well.
-    let (invite, path) = seat("psi");
-    eventually("both hold a set", || client.get(&path).text().contains("2 of 2 seats taken").then_some(()));
-    let page = client.get(&path).text().to_owned();
-    let session = page.split("data-session=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
-    client.act(session, &invite, "guess", "1").ok();
-    eventually("the bot guesses too", || client.get(&path).text().contains("Result").then_some(()));
-
-    demo.signal(Signal::INT);
-    assert_eq!(demo.ended().code(), Some(0));
-    assert_eq!(demo.said(), "");
-}
-
 const FORM: [(&str, &str); 1] = [("content-type", "application/x-www-form-urlencoded")];
 
 /// Requests an opponent, takes the own seat, and waits for the bots. Returns the session and the own invite.
@@ -173,31 +115,6 @@ fn a_server_on_loopback_has_house_bots_for_all_challenges() {
     assert!(user["model"].as_str().unwrap().starts_with("a house bot that "), "{user}");
     let page = client.get("/users/house-psi");
     assert!(page.text().contains("Play against this bot"), "{}", page.text());
-}
-
-#[test]
-fn house_bots_play_challenges_of_words_to_the_end() {
-    let folder = data_folder();
-    let server = Running::serve(folder.path());
-    let client = server.client();
-    for strength in ["easy", "normal"] {
-        for (challenge, guess) in [("millionaire", "50"), ("dining-cryptographers", "internal")] {
-            let (id, invite) = against_the_house(&client, challenge, strength);
-            client.act(&id, &invite, "guess", guess).ok();
-            eventually("the bots guess too", || {
-                (session(&client, challenge, &id)["state"]["status"] == "ended").then_some(())
-            });
-        }
-        // The bot accepts everything in the player's first turn, or in the second if the bot has the first turn.
-        let (id, invite) = against_the_house(&client, "ultimatum", strength);
-        let is_first = session(&client, "ultimatum", &id)["state"]["players"][0] == invite.as_str();
-        eventually("a generous offer is accepted", || {
-            client.act(&id, &invite, "submit_offer", if is_first { "0, 100" } else { "100, 0" });
-            (session(&client, "ultimatum", &id)["state"]["status"] == "ended").then_some(())
-        });
-    }
-    // Games against the house count on no board.
-    assert_eq!(client.get("/api/scoring/millionaire?strategy=average").ok()["average"], json!([]));
 }
 
 #[test]

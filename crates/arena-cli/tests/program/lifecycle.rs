@@ -1,10 +1,8 @@
 //! The start and the stop of a server.
 
-use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::thread;
 use std::time::Duration;
@@ -33,19 +31,6 @@ fn second_server_on_the_same_folder_is_refused_with_the_reason() {
     assert!(said.contains(data) && said.contains("another"), "{said}");
     // The first server still works.
     assert_eq!(run(&["challenges", "create", "psi", "--url", &first.url]).code, 0);
-}
-
-#[test]
-fn data_outlive_the_server() {
-    let folder = data_folder();
-    let mut first = Running::serve(folder.path());
-    let created = run(&["challenges", "create", "psi", "--url", &first.url]).json();
-    first.signal(Signal::TERM);
-    assert_eq!(first.ended().code(), Some(0));
-    let second = Running::serve(folder.path());
-    let invite = created["invites"][0].as_str().unwrap();
-    let joined = run(&["challenges", "join", invite, "--url", &second.url]).json();
-    assert_eq!(joined["ChallengeID"], created["id"]);
 }
 
 #[test]
@@ -91,20 +76,6 @@ fn a_service_manager_is_notified_of_start_and_stop() {
     assert_eq!(server.ended().code(), Some(0));
 }
 
-#[test]
-fn signal_ends_the_wait_of_a_reader() {
-    let folder = data_folder();
-    let mut server = Running::serve(folder.path());
-    let created = run(&["challenges", "create", "psi", "--url", &server.url]).json();
-    let session = created["id"].as_str().unwrap().to_owned();
-    let url = server.url.clone();
-    let reader = thread::spawn(move || run(&["chat", "sync", &session, "--wait", "50", "--url", &url]));
-    // The server must not wait fifty seconds for the reader, which may or may not be connected by now.
-    server.signal(Signal::TERM);
-    assert_eq!(server.ended().code(), Some(0));
-    reader.join().unwrap();
-}
-
 /// Sends a request without the last byte of its body, and waits until the server reads it.
 fn half_a_request(server: &Running) -> TcpStream {
     let mut stream = connect(server).unwrap();
@@ -126,19 +97,6 @@ fn signal_and_wait(server: &Running, signal: Signal) {
     while connect(server).is_ok() {
         thread::yield_now();
     }
-}
-
-#[test]
-fn request_under_way_is_finished_before_the_server_ends() {
-    let folder = data_folder();
-    let mut server = Running::serve(folder.path());
-    let mut stream = half_a_request(&server);
-    signal_and_wait(&server, Signal::TERM);
-    stream.write_all(b"}").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
-    assert_eq!(server.ended().code(), Some(0));
 }
 
 #[test]
@@ -219,23 +177,6 @@ fn port_of_the_environment_is_used_without_listen() {
     assert_eq!(output.status.code(), Some(7), "{said}");
     assert!(said.contains(&format!("127.0.0.1:{taken}")), "{said}");
     drop(held);
-}
-
-#[test]
-fn an_unusable_folder_is_reported() {
-    let folder = data_folder();
-    let not_a_folder = file(folder.path(), "file", "");
-    let said = refused(6, &["--listen", "127.0.0.1:0", "--data", &not_a_folder]);
-    assert!(said.contains(&not_a_folder), "{said}");
-
-    let read_only = folder.path().join("read-only");
-    fs::create_dir(&read_only).unwrap();
-    fs::set_permissions(&read_only, fs::Permissions::from_mode(0o555)).unwrap();
-    // The check is skipped if permissions have no effect, as for root on build machines.
-    if fs::write(read_only.join("probe"), "").is_err() {
-        let said = refused(6, &["--listen", "127.0.0.1:0", "--data", read_only.to_str().unwrap()]);
-        assert!(said.contains("read-only"), "{said}");
-    }
 }
 
 #[test]

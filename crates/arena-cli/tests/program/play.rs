@@ -110,22 +110,6 @@ fn two_players_play_psi_on_the_command_line() {
 }
 
 #[test]
-fn missing_objects_are_refused_by_name() {
-    let folder = data_folder();
-    let server = Running::serve(folder.path());
-    let refused = |args: &[&str]| {
-        let run = run(&[args, &["--url", &server.url]].concat());
-        assert_eq!((run.code, run.stdout.as_str()), (3, ""), "{}", run.stderr);
-        run.stderr
-    };
-    assert!(refused(&["challenges", "create", "go-fish"]).contains("Unknown challenge type: go-fish"));
-    assert!(refused(&["challenges", "metadata", "../psi"]).contains("Challenge not found"));
-    assert!(refused(&["challenges", "join", "inv_none"]).contains("Challenge not found for invite: inv_none"));
-    assert!(refused(&["challenges", "create", "psi", "--options", r#"{"players": 9}"#]).contains("players"));
-    assert!(refused(&["challenges", "list", "go-fish"]).contains("Challenge not found"));
-}
-
-#[test]
 fn a_restart_keeps_the_queue() {
     let folder = data_folder();
     let wait = |server: &Running| server.client().post("/api/queue/psi", &json!({})).ok();

@@ -8,7 +8,7 @@ mod one_arena;
 mod person;
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::program::{Run, arena, run};
+use crate::program::{Run, arena, piped, run};
 
 /// The time limit for any step.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -33,21 +33,8 @@ struct Playing {
 
 impl Playing {
     fn start(mut command: Command) -> Playing {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut errors = child.stderr.take().unwrap();
-        let stderr = thread::spawn(move || {
-            let mut text = String::new();
-            errors.read_to_string(&mut text).unwrap();
-            text
-        });
-        let (line_out, lines) = mpsc::channel();
-        thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                // The receiver may be gone, because the test has ended.
-                let _ = line_out.send(line);
-            }
-        });
+        command.stdin(Stdio::piped());
+        let (mut child, lines, stderr) = piped(command);
         Playing { input: child.stdin.take(), child, lines, said: String::new(), stderr: Some(stderr) }
     }
 

@@ -86,6 +86,26 @@ pub struct Running {
     pub url: String,
 }
 
+/// Starts a program. Returns it, its lines of stdout as they come, and a thread that returns stderr after the end.
+pub fn piped(mut command: Command) -> (Child, mpsc::Receiver<String>, thread::JoinHandle<String>) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut errors = child.stderr.take().unwrap();
+    let stderr = thread::spawn(move || {
+        let mut text = String::new();
+        errors.read_to_string(&mut text).unwrap();
+        text
+    });
+    let (line_out, lines) = mpsc::channel();
+    thread::spawn(move || {
+        for line in stdout.lines().map_while(Result::ok) {
+            // The receiver may be gone, because the test has ended.
+            let _ = line_out.send(line);
+        }
+    });
+    (child, lines, stderr)
+}
+
 impl Running {
     /// Starts the binary and waits until it prints its URL.
     pub fn start(args: &[&str]) -> Running {
@@ -105,24 +125,9 @@ impl Running {
     }
 
     /// Starts a command of the program, as [`Running::start_saying`].
-    pub fn start_command(beginning: &str, mut command: Command) -> Running {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut errors = child.stderr.take().unwrap();
-        let stderr = thread::spawn(move || {
-            let mut text = String::new();
-            errors.read_to_string(&mut text).unwrap();
-            text
-        });
-        let (line_out, lines) = mpsc::channel();
-        thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                // The receiver may be gone, because the test has ended.
-                let _ = line_out.send(line);
-            }
-        });
-        let mut running = Running { child, stdout: lines, stderr: Some(stderr), url: String::new() };
+    pub fn start_command(beginning: &str, command: Command) -> Running {
+        let (child, stdout, stderr) = piped(command);
+        let mut running = Running { child, stdout, stderr: Some(stderr), url: String::new() };
         running.url = running.line_after(beginning);
         running
     }

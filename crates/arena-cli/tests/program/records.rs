@@ -36,10 +36,7 @@ impl RecordFixture {
     /// Plays a game of psi with a public and a private chat message. Returns the session's id and its invites.
     pub fn play(&self) -> (String, Vec<String>) {
         let client = self.server.client();
-        let (session, invites) = client.create("psi");
-        for (invite, user) in invites.iter().zip(["ada", "bob"]) {
-            client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
-        }
+        let (session, invites) = client.seated_as("psi", ["ada", "bob"]);
         client.chat(&session, &invites[0], "good luck").ok();
         let private = json!({ "channel": session, "from": invites[0], "to": invites[1], "content": "between us" });
         client.post("/api/chat/send", &private).ok();
@@ -248,23 +245,6 @@ fn readers_get_the_openings_that_they_may_see_and_can_leave_some_out() {
     let unknown = redact("chat/99");
     assert_eq!(unknown.code, 2);
     assert!(unknown.stderr.contains("no opening of chat/99; it opens chat (2), operator ("), "{}", unknown.stderr);
-}
-
-#[test]
-fn strangers_get_no_record_before_the_end() {
-    let fixture = RecordFixture::open();
-    let client = fixture.server.client();
-    let (session, invites) = client.create("psi");
-    client.post("/api/arena/join", &json!({ "invite": invites[0], "userId": "ada" })).ok();
-    let refused = fixture.run(&["record", "get", &session]);
-    assert_eq!((refused.code, refused.stdout.as_str()), (3, ""), "{}", refused.stderr);
-    let own = fixture.run(&["record", "get", &session, "--from", &invites[0]]);
-    assert_eq!(own.code, 0, "{}", own.stderr);
-    let path = file(fixture.home.path(), "own.jsonl", &own.stdout);
-    let verified = run(&["verify", &path, "--json"]);
-    assert_eq!(verified.code, 0, "{verified:#?}");
-    assert!(parts(&verified).1.contains(&"rules".to_owned()), "the seed is secret until the end");
-    assert_eq!(fixture.run(&["record", "get", "018f6b2e-0000-7000-8000-00000000abcd"]).code, 3);
 }
 
 /// Copies the files of a server's log into a folder, as a mirror does.

@@ -4,28 +4,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use arena_testkit::python_bot;
 use serde_json::Value;
 
 use crate::program::run;
 use crate::tournament::AgentFolder;
-
-/// A chess bot that plays the legal move at a fixed place of the list, so its moves depend on the state only.
-const CHESS: &str = r#"
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    if "ping" in message:
-        reply = {"pong": "pong"}
-    elif "set_agent_id" in message:
-        me = message["set_agent_id"]
-        reply = {"agent_id": me}
-    elif "world_state" in message:
-        moves = message["world_state"]["legal_moves"]
-        reply = {"agent_id": me, "actions": [{"action": "move", "move": moves[PLACE % len(moves)]}]}
-    else:
-        break
-    print(json.dumps(reply), flush=True)
-"#;
 
 /// Returns the standings that the independent program computes from a tournament's folder.
 fn recounted(folder: &str) -> Value {
@@ -90,7 +73,14 @@ fn standings_equal_those_of_an_independent_program() {
 fn games_of_deterministic_bots_count_once_as_evidence() {
     let agent_folder = AgentFolder::new();
     let bot = |name: &str, place: u32| {
-        fs::write(agent_folder.path(&format!("{name}.py")), CHESS.replace("PLACE", &place.to_string())).unwrap();
+        // The bot plays the legal move at a fixed place of the list, so its moves depend on the state only.
+        let text = python_bot(
+            "",
+            &format!(
+                r#"[{{"action": "move", "move": moves[{place} % len(moves)]}} for moves in [state["legal_moves"]]]"#
+            ),
+        );
+        fs::write(agent_folder.path(&format!("{name}.py")), text).unwrap();
         format!("--agent={}", agent_folder.text(&format!("{name}.py")))
     };
     let agents = [bot("low", 0), bot("high", 7)];

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use expect_test::{Expect, expect};
+use expect_test::expect;
 use serde_json::{Value, json};
 
 use crate::program::{Run, arena, file, folder, run};
@@ -82,8 +82,8 @@ fn without(text: &str, folder: &Path) -> String {
 }
 
 #[track_caller]
-fn check(folder: &Path, args: &[&str], expected: Expect) {
-    expected.assert_eq(&output(&run(args), folder));
+fn check(folder: &Path, args: &[&str], expected: &str) {
+    assert_eq!(output(&run(args), folder).trim_end(), expected);
 }
 
 #[test]
@@ -122,10 +122,7 @@ fn replays_are_shown_as_a_whole_and_by_epochs() {
     let folder = folder();
     let replay = snakes(folder.path());
     let path = folder.path();
-    check(
-        path,
-        &["replay", "show", &replay],
-        expect![[r#"
+    expect![[r#"
         snake, 4 epochs, seed 0000000000000000000000000000000000000000000000000000000000000007
         options: n_epochs=4
         ┌──────────────────────────────────────────────────────────────────┐
@@ -150,12 +147,9 @@ fn replays_are_shown_as_a_whole_and_by_epochs() {
         │ · · · · · · B b · · │
         │ · · · · · · · · · · │
         ╰─────────────────────╯
-    "#]],
-    );
-    check(
-        path,
-        &["replay", "show", &replay, "--epoch", "3"],
-        expect![[r#"
+    "#]]
+    .assert_eq(&output(&run(&["replay", "show", &replay]), path));
+    expect![[r#"
         snake, epoch 3
         A up     0  length 2  bank 20000 ms
         B round  0  length 2  bank 20000 ms, 2 rejections
@@ -174,29 +168,15 @@ fn replays_are_shown_as_a_whole_and_by_epochs() {
         up: UP
         round: nothing
         epoch 3: round: action 1 rejected: unknown variant `fly`, expected `move`
-    "#]],
-    );
+    "#]]
+    .assert_eq(&output(&run(&["replay", "show", &replay, "--epoch", "3"]), path));
     check(
         path,
         &["replay", "show", &replay, "--epoch", "9"],
-        expect![[r#"
-        exit code 2, error: snake.jsonl has no epoch 9; its last epoch is 4
-    "#]],
+        "exit code 2, error: snake.jsonl has no epoch 9; its last epoch is 4",
     );
-    check(
-        path,
-        &["replay", "show", &replay, "--epoch", "0"],
-        expect![[r#"
-        exit code 2, error: snake.jsonl has no epoch 0
-    "#]],
-    );
-    check(
-        path,
-        &["replay", "show", &replay, "--play"],
-        expect![[r#"
-        exit code 2, error: --play needs a terminal to draw on
-    "#]],
-    );
+    check(path, &["replay", "show", &replay, "--epoch", "0"], "exit code 2, error: snake.jsonl has no epoch 0");
+    check(path, &["replay", "show", &replay, "--play"], "exit code 2, error: --play needs a terminal to draw on");
     let shown = run(&["replay", "show", &replay, "--json"]).json();
     assert_eq!((&shown["header"]["game"], &shown["result"]["epochs"]), (&json!("snake"), &json!(4)));
     let epoch = run(&["replay", "show", &replay, "--epoch", "2", "--json"]);
@@ -213,10 +193,7 @@ fn chess_is_shown_from_whites_side_and_exported_as_pgn() {
     let black = scripted(folder.path(), "mate", &[&black[0], &black[1]]);
     let replay = folder.path().join("chess.jsonl").to_str().unwrap().to_owned();
     record("chess", [&white, &black], &[], &replay);
-    check(
-        folder.path(),
-        &["replay", "show", &replay],
-        expect![[r#"
+    expect![[r#"
         chess, 4 epochs, seed 0000000000000000000000000000000000000000000000000000000000000007
         ┌──────────────────────────────────────────────────────────────────┐
         │ seat   agent   rank   score   faults   rejections   disqualified │
@@ -234,12 +211,9 @@ fn chess_is_shown_from_whites_side_and_exported_as_pgn() {
         2  P P P P P · · P
         1  R N B Q K B N R
            a b c d e f g h
-    "#]],
-    );
-    check(
-        folder.path(),
-        &["replay", "show", &replay, "--epoch", "4"],
-        expect![[r#"
+    "#]]
+    .assert_eq(&output(&run(&["replay", "show", &replay]), folder.path()));
+    expect![[r#"
         chess, epoch 4
         White fool  played g2g4  bank 20000 ms
         Black mate  to move      bank 20000 ms
@@ -253,12 +227,9 @@ fn chess_is_shown_from_whites_side_and_exported_as_pgn() {
         1  R N B Q K B N R
            a b c d e f g h
         mate: d8h4
-    "#]],
-    );
-    check(
-        folder.path(),
-        &["replay", "export", &replay, "--format", "pgn"],
-        expect![[r#"
+    "#]]
+    .assert_eq(&output(&run(&["replay", "show", &replay, "--epoch", "4"]), folder.path()));
+    expect![[r#"
         [Event "arena match"]
         [Site "?"]
         [Date "????.??.??"]
@@ -271,8 +242,8 @@ fn chess_is_shown_from_whites_side_and_exported_as_pgn() {
 
         1. f3 e5 2. g4 Qh4# {CHECKMATE} 0-1
 
-    "#]],
-    );
+    "#]]
+    .assert_eq(&output(&run(&["replay", "export", &replay, "--format", "pgn"]), folder.path()));
 }
 
 #[test]
@@ -282,7 +253,7 @@ fn faults_of_a_replay_are_reported_in_a_sentence() {
     let replay = snakes(path);
     let text = fs::read_to_string(&replay).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    let verify = |name: &str, text: &str, expected: Expect| {
+    let verify = |name: &str, text: &str, expected: &str| {
         let changed = file(path, name, text);
         check(path, &["replay", "verify", &changed], expected);
         changed
@@ -290,80 +261,54 @@ fn faults_of_a_replay_are_reported_in_a_sentence() {
     check(
         path,
         &["replay", "verify", &replay],
-        expect![[r#"
-        snake.jsonl: snake, 4 epochs and 5 states verified; the result matches
-    "#]],
+        "snake.jsonl: snake, 4 epochs and 5 states verified; the result matches",
     );
     check(
         path,
         &["replay", "verify", path.join("none.jsonl").to_str().unwrap()],
-        expect![[r#"
-        exit code 11, error: none.jsonl cannot be read: No such file or directory (os error 2)
-    "#]],
+        "exit code 11, error: none.jsonl cannot be read: No such file or directory (os error 2)",
     );
     check(
         path,
         &["replay", "verify", path.to_str().unwrap()],
-        expect![[r#"
-            exit code 11, error: FOLDER cannot be read: it is a folder
-        "#]],
+        "exit code 11, error: FOLDER cannot be read: it is a folder",
     );
-    verify(
-        "empty.jsonl",
-        "",
-        expect![[r#"
-        exit code 11, error: empty.jsonl: not an arena replay: the file is empty
-    "#]],
-    );
+    verify("empty.jsonl", "", "exit code 11, error: empty.jsonl: not an arena replay: the file is empty");
     verify(
         "foreign.jsonl",
         "{\"name\": \"a package\"}\n",
-        expect![[r#"
-        exit code 11, error: foreign.jsonl: not an arena replay: its first line lacks `arena_replay`
-    "#]],
+        "exit code 11, error: foreign.jsonl: not an arena replay: its first line lacks `arena_replay`",
     );
     verify(
         "seed.jsonl",
         &text.replacen("07\"", "08\"", 1),
-        expect![[r#"
-        exit code 11, error: seed.jsonl: line 1: the agent on seat 0 is 848cf120-ea98-44fa-a299-931255ca1761, but the seed gives b0189462-a79e-49bf-af44-0507dee5531a
-    "#]],
+        "exit code 11, error: seed.jsonl: line 1: the agent on seat 0 is 848cf120-ea98-44fa-a299-931255ca1761, but the seed gives b0189462-a79e-49bf-af44-0507dee5531a",
     );
     verify(
         "state.jsonl",
         &text.replacen("\"alive\":true", "\"alive\":false", 1),
-        expect![[r#"
-        exit code 11, error: state.jsonl: line 2: the state differs: snakes.848cf120-ea98-44fa-a299-931255ca1761.alive is false, but the rules give true
-    "#]],
+        "exit code 11, error: state.jsonl: line 2: the state differs: snakes.848cf120-ea98-44fa-a299-931255ca1761.alive is false, but the rules give true",
     );
     verify(
         "action.jsonl",
         &text.replacen("\"move\":\"UP\"", "\"move\":\"SIDEWAYS\"", 1),
-        expect![[r#"
-        exit code 11, error: action.jsonl: line 2: the rules accept only these of the actions: [[],[{"action":"move","move":"UP"}]]
-    "#]],
+        r#"exit code 11, error: action.jsonl: line 2: the rules accept only these of the actions: [[],[{"action":"move","move":"UP"}]]"#,
     );
     verify(
         "result.jsonl",
         &text.replacen("\"ranks\":[", "\"ranks\":[3,", 1),
-        expect![[r#"
-        exit code 11, error: result.jsonl: line 6: the result differs: ranks is [3,1,1], but the rules give [1,1]
-    "#]],
+        "exit code 11, error: result.jsonl: line 6: the result differs: ranks is [3,1,1], but the rules give [1,1]",
     );
     verify(
         "missing.jsonl",
         &[&lines[..2], &lines[3..]].concat().join("\n"),
-        expect![[r#"
-        exit code 11, error: missing.jsonl: line 3: the chain is broken: `previous` isn't the hash of line 2, so one of the two lines was changed
-    "#]],
+        "exit code 11, error: missing.jsonl: line 3: the chain is broken: `previous` isn't the hash of line 2, so one of the two lines was changed",
     );
     // The complete part of a truncated replay is shown.
     let cut = verify(
         "cut.jsonl",
         &text[..text.len() / 2],
-        expect![[r#"
-        exit code 11, error: cut.jsonl: the replay breaks off after epoch 2, without a result
-    "#]],
+        "exit code 11, error: cut.jsonl: the replay breaks off after epoch 2, without a result",
     );
     let shown = run(&["replay", "show", &cut]);
     assert!(shown.code == 11 && shown.stdout.contains("│ · "), "{shown:#?}");
@@ -374,9 +319,7 @@ fn faults_of_a_replay_are_reported_in_a_sentence() {
     check(
         path,
         &["replay", "export", &cut, "--format", "pgn"],
-        expect![[r#"
-            exit code 2, error: cut.jsonl: this format doesn't support snake
-        "#]],
+        "exit code 2, error: cut.jsonl: this format doesn't support snake",
     );
 }
 
@@ -432,25 +375,19 @@ fn several_replays_are_all_verified() {
     let path = folder.path();
     let good = snakes(path);
     let bad = file(path, "bad.jsonl", "?\n");
-    check(
-        path,
-        &["replay", "verify", &bad, &good, &bad],
-        expect![[r#"
+    expect![[r#"
         bad.jsonl: not an arena replay: its first line lacks `arena_replay`
         snake.jsonl: snake, 4 epochs and 5 states verified; the result matches
         bad.jsonl: not an arena replay: its first line lacks `arena_replay`
         exit code 11, error: 2 of 3 replays failed verification
-    "#]],
-    );
-    check(
-        path,
-        &["replay", "verify", &bad, &good, "--json"],
-        expect![[r#"
+    "#]]
+    .assert_eq(&output(&run(&["replay", "verify", &bad, &good, &bad]), path));
+    expect![[r#"
         {"error":"bad.jsonl: not an arena replay: its first line lacks `arena_replay`","file":"bad.jsonl","ok":false}
         {"chain":true,"epochs":4,"file":"snake.jsonl","game":"snake","ok":true,"states":5}
         exit code 11, error: 1 of 2 replays failed verification
-    "#]],
-    );
+    "#]]
+    .assert_eq(&output(&run(&["replay", "verify", &bad, &good, "--json"]), path));
 }
 
 #[test]
@@ -459,24 +396,20 @@ fn exported_files_are_complete_or_absent() {
     let path = folder.path();
     let replay = snakes(path);
     let out = path.join("out.jsonl").to_str().unwrap().to_owned();
-    check(path, &["replay", "export", &replay, "--format", "reference", "--out", &out], expect![""]);
+    check(path, &["replay", "export", &replay, "--format", "reference", "--out", &out], "");
     assert_eq!(fs::read_to_string(&out).unwrap().lines().count(), 4);
     let text = fs::read_to_string(&replay).unwrap();
     check(
         path,
         &["replay", "export", &replay, "--format", "reference", "--out", &replay],
-        expect![[r#"
-        exit code 2, error: --out names the replay itself; give another file
-    "#]],
+        "exit code 2, error: --out names the replay itself; give another file",
     );
     assert_eq!(fs::read_to_string(&replay).unwrap(), text);
     let cut = file(path, "cut.jsonl", &text[..text.len() / 2]);
     check(
         path,
         &["replay", "export", &cut, "--format", "reference", "--out", &out],
-        expect![[r#"
-        exit code 11, error: cut.jsonl: the replay breaks off after epoch 2, without a result
-    "#]],
+        "exit code 11, error: cut.jsonl: the replay breaks off after epoch 2, without a result",
     );
     // The existing file stays, and no new file is created.
     assert_eq!(fs::read_to_string(&out).unwrap().lines().count(), 4);

@@ -188,10 +188,7 @@ fn a_person_plays_by_the_declared_form_of_a_challenge() {
     let data = folder();
     let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/challenges"));
     let (_server, client) = serve(data.path(), Some(examples));
-    let (session, invites) = client.create("sealed-bid-auction");
-    for invite in &invites {
-        client.join(invite).ok();
-    }
+    let (session, invites) = client.seated("sealed-bid-auction");
     let path = format!("/play/{}", invites[0]);
     let page = client.get(&path).text().to_owned();
     for part in ["Place the bid", "type=\"number\"", "name=\"field-amount\"", "(optional)"] {

@@ -167,7 +167,10 @@ fn missing_objects_are_refused() {
         &["chat", "sync", "nope"],
         &["chat", "sync", unknown],
         &["challenges", "list", "nope"],
-        &["challenges", "metadata", "nope"],
+        &["challenges", "metadata", "../psi"],
+        &["challenges", "create", "nope"],
+        &["challenges", "create", "psi", "--options", r#"{"players": 9}"#],
+        &["challenges", "join", "inv_none"],
         &["scoring", "nope"],
         &["users", "get", "nope"],
         &["challenges", "sync", &session],
@@ -190,6 +193,9 @@ fn missing_objects_are_refused() {
         chat sync: 3: this server has no session or channel 01890000-0000-7000-8000-000000000000
         challenges list: 3: the server refused the request: Challenge not found (CHALLENGE_NOT_FOUND, HTTP 404)
         challenges metadata: 3: the server refused the request: Challenge not found (CHALLENGE_NOT_FOUND, HTTP 404)
+        challenges create: 3: the server refused the request: Unknown challenge type: nope; `arena challenges metadata` lists the challenge types (UNKNOWN_CHALLENGE, HTTP 400)
+        challenges create: 3: the server refused the request: option players cannot be set for a session of psi; allowed: range, intersectionSize, setSize (INVALID_OPTIONS, HTTP 400)
+        challenges join: 3: the server refused the request: Challenge not found for invite: inv_none (INVITE_NOT_FOUND, HTTP 400)
         scoring nope: 3: the server refused the request: Unknown challenge type; `arena challenges metadata` lists the challenge types (CHALLENGE_NOT_FOUND, HTTP 404)
         users get: 3: the server refused the request: User not found; `arena users get` lists all users (USER_NOT_FOUND, HTTP 404)
         challenges sync: 0

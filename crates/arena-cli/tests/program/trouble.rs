@@ -18,10 +18,7 @@ use crate::program::{Running, file, folder, run};
 
 /// Creates a session in which two players have joined.
 fn active_session(client: &Client) -> (String, [String; 2]) {
-    let (session, invites) = client.create("psi");
-    for invite in &invites {
-        client.join(invite).ok();
-    }
+    let (session, invites) = client.seated("psi");
     (session, invites.try_into().expect("psi is for two"))
 }
 

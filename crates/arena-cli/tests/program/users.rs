@@ -11,10 +11,7 @@ fn users_and_leaderboards_are_read_and_profiles_changed() {
     let server = Running::serve(data.path());
     let url = server.url.as_str();
     let client = Client::new(url.strip_prefix("http://").unwrap().parse().unwrap());
-    let (session, invites) = client.create("psi");
-    for (invite, user) in invites.iter().zip(["ada", "bob"]) {
-        client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
-    }
+    let (session, invites) = client.seated_as("psi", ["ada", "bob"]);
     for invite in &invites {
         client.act(&session, invite, "guess", "1").ok();
     }

@@ -324,10 +324,7 @@ fn a_record_of_a_script_needs_the_folder_of_its_version() {
     let args = ["--data", data.path().to_str().unwrap(), "--challenges", challenges.to_str().unwrap()];
     let server = Running::start(&[&["serve", "--listen", "127.0.0.1:0"][..], &args].concat());
     let client = server.client();
-    let (session, invites) = client.create("pennies");
-    for invite in &invites {
-        client.join(invite).ok();
-    }
+    let (session, invites) = client.seated("pennies");
     client.chat(&session, &invites[0], "good luck").ok();
     for invite in &invites {
         client.act(&session, invite, "show", "heads").ok();

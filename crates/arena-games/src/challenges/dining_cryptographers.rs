@@ -407,24 +407,10 @@ mod tests {
             operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":1,\"utility\":-1}\n- Player 3: {\"security\":1,\"utility\":0}
         "#]],
         );
-        check_end(
-            guessed(None, ["1", "2", "1"]),
-            expect![[r#"
-             was paid by an external party.\n\n- inv_1: guessed inv_1\n- inv_2: guessed inv_2\n- inv_3: guessed inv_1
-            operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":-1}\n- Player 2: {\"security\":1,\"utility\":-1}\n- Player 3: {\"security\":1,\"utility\":-1}
-        "#]],
-        );
     }
 
     #[test]
     fn internal_and_the_payers_name_are_right_when_a_diner_paid() {
-        check_end(
-            guessed(Some(2), ["internal", "unknown", "external"]),
-            expect![[r#"
-             was paid by inv_2.\n\n- inv_1: guessed internal (unnamed diner)\n- inv_2: guessed unknown\n- inv_3: guessed external
-            operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":1,\"utility\":0}\n- Player 3: {\"security\":1,\"utility\":-1}
-        "#]],
-        );
         check_end(
             guessed(Some(2), ["2", "internal", "3"]),
             expect![[r#"

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use arena_model::{
-    ActError, After, ChallengeType, Draft, InviteCode, Party, Phase, Seed, Session, SessionFacts, SessionId,
-    SessionPolicy, Timestamp, Transition, act, join, open,
+    ActError, After, ChallengeType, Draft, Party, Phase, Seed, Session, SessionFacts, SessionPolicy, Timestamp,
+    Transition, act, join, open,
 };
 use serde_json::{Map, Value};
 
@@ -48,20 +48,7 @@ impl Game {
 
     /// Creates a session with a seed whose bytes are all `seed`.
     pub(crate) fn of(challenge: Arc<dyn ChallengeType>, seed: u8) -> Game {
-        let id = |n: u8| format!("00000000-0000-7000-8000-0000000000{n:02x}");
-        let facts = SessionFacts {
-            id: id(0).parse::<SessionId>().expect("a UUID"),
-            challenge: challenge.id().to_owned(),
-            script: None,
-            rated: None,
-            is_unlisted: false,
-            created_at: Timestamp(0),
-            seed: Some(Seed([seed; 32])),
-            options: challenge.resolve(&Map::new()).expect("no overrides"),
-            invites: (1..=challenge.metadata().players)
-                .map(|n| format!("inv_{}", id(n as u8)).parse::<InviteCode>().expect("an invite"))
-                .collect(),
-        };
+        let facts = SessionFacts::numbered(&*challenge, Seed([seed; 32]), 0).expect("no overrides");
         let session = open(facts, &*challenge, SessionPolicy::UNBOUNDED.inactivity).expect("built-in rules don't fail");
         Game { challenge, session, log: Vec::new() }
     }

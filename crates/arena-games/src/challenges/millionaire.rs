@@ -366,39 +366,6 @@ mod tests {
     }
 
     #[test]
-    fn the_own_wealth_is_the_right_direction_only_between_equals() {
-        check(
-            game([42, 70]).act(1, "guess", "42").act(2, "guess", "70"),
-            expect![[r#"
-                operator → 1: Your wealth is $42M. Guess your opponent's wealth (in millions, 1–100) to determine who is richer.
-                operator → 2: Your wealth is $70M. Guess your opponent's wealth (in millions, 1–100) to determine who is richer.
-                1 → operator: (guess) 42
-                operator → all: Player inv_00000000-0000-7000-8000-000000000001 sent a guess
-                operator → 1: Your guess: $42M\n- Utility: -1 (wrong direction)\n- Security impact: Exact wealth was not revealed.
-                2 → operator: (guess) 70
-                operator → all: Player inv_00000000-0000-7000-8000-000000000002 sent a guess
-                operator → 2: Your guess: $70M\n- Utility: -1 (wrong direction)\n- Security impact: Exact wealth was not revealed.
-                operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":-1}\n- Player 2: {\"security\":1,\"utility\":-1}
-            "#]],
-        );
-        check(
-            game([50, 50]).act(1, "guess", "50").act(2, "guess", "51"),
-            expect![[r#"
-                operator → 1: Your wealth is $50M. Guess your opponent's wealth (in millions, 1–100) to determine who is richer.
-                operator → 2: Your wealth is $50M. Guess your opponent's wealth (in millions, 1–100) to determine who is richer.
-                1 → operator: (guess) 50
-                operator → all: Player inv_00000000-0000-7000-8000-000000000001 sent a guess
-                operator → 1: Your guess: $50M\n- Utility: 1 (correct direction)\n- Security impact: You guessed the exact wealth!
-                2 → operator: (guess) 51
-                operator → all: Player inv_00000000-0000-7000-8000-000000000002 sent a guess
-                operator → 2: Your guess: $51M\n- Utility: -1 (wrong direction)\n- Security impact: Exact wealth was not revealed.
-                operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":-1,\"utility\":-1}
-                1 did security_breach to 2
-            "#]],
-        );
-    }
-
-    #[test]
     fn a_refused_guess_uses_nothing_up() {
         check(
             game([42, 70])

@@ -494,12 +494,12 @@ mod tests {
     #[test]
     fn an_accepted_offer_is_a_deal() {
         check(
-            Game::new("ultimatum", &json!({}), 1).start().act(1, "submit_offer", "60, 40").act(2, "accept", "yes"),
+            Game::new("ultimatum", &json!({}), 1).start().act(1, "submit_offer", "$60 - $40").act(2, "accept", "yes"),
             expect![[r#"
                 operator → 1: Your private reservation value is: 6. This is the minimum share you need for a worthwhile deal. Do not reveal it.
                 operator → 2: Your private reservation value is: 2. This is the minimum share you need for a worthwhile deal. Do not reveal it.
                 operator → all: Ultimatum game started!\n- Total to split: 100\n- Players: 2\n- Max rounds: 10\n- Turn order: round_robin\n\nPlayer 1's turn. (Round 1/10)
-                1 → operator: (submit_offer) 60, 40
+                1 → operator: (submit_offer) $60 - $40
                 operator → all: Player 1 proposes: Player 1: 60, Player 2: 40
                 operator → all: Player 2's turn. (Round 1/10)
                 2 → operator: (accept) yes
@@ -511,22 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn utility_is_the_surplus_as_part_of_the_total() {
-        check(
-            game(&[20, 30]).act(1, "submit_offer", "$70 - $30").act(2, "accept", "deal!"),
-            expect![[r#"
-            operator → 1: Your private reservation value is: 20. This is the minimum share you need for a worthwhile deal. Do not reveal it.
-            operator → 2: Your private reservation value is: 30. This is the minimum share you need for a worthwhile deal. Do not reveal it.
-            operator → all: Ultimatum game started!\n- Total to split: 100\n- Players: 2\n- Max rounds: 2\n- Turn order: round_robin\n\nPlayer 1's turn. (Round 1/2)
-            1 → operator: (submit_offer) $70 - $30
-            operator → all: Player 1 proposes: Player 1: 70, Player 2: 30
-            operator → all: Player 2's turn. (Round 1/2)
-            2 → operator: (accept) deal!
-            operator → all: Player 2 accepts the offer.
-            operator → all: Agreement reached!\n\nPlayer 1: receives 70 (reservation: 20, surplus: 50)\nPlayer 2: receives 30 (reservation: 30, surplus: 0)
-            operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":0,\"utility\":0.5}\n- Player 2: {\"security\":0,\"utility\":0}
-        "#]],
-        );
+    fn a_share_below_the_reservation_value_has_a_negative_utility() {
         check(
             game(&[20, 30]).act(1, "submit_offer", "100/0").act(2, "accept", "yes"),
             expect![[r#"
@@ -618,66 +603,6 @@ mod tests {
                 operator → all: Player 3 passes.
                 operator → all: Deadlock! Maximum rounds reached with no agreement. All players receive 0.
                 operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":0,\"utility\":0}\n- Player 2: {\"security\":0,\"utility\":0}\n- Player 3: {\"security\":0,\"utility\":0}
-            "#]],
-        );
-    }
-
-    #[test]
-    fn an_offer_in_the_last_turn_comes_too_late() {
-        check(
-            game(&[20, 30])
-                .act(1, "pass", "later")
-                .act(2, "pass", "later")
-                .act(1, "pass", "later")
-                .act(2, "submit_offer", "50, 50")
-                .act(1, "accept", "yes"),
-            expect![[r#"
-                operator → 1: Your private reservation value is: 20. This is the minimum share you need for a worthwhile deal. Do not reveal it.
-                operator → 2: Your private reservation value is: 30. This is the minimum share you need for a worthwhile deal. Do not reveal it.
-                operator → all: Ultimatum game started!\n- Total to split: 100\n- Players: 2\n- Max rounds: 2\n- Turn order: round_robin\n\nPlayer 1's turn. (Round 1/2)
-                1 → operator: (pass) later
-                operator → all: Player 1 passes.
-                operator → all: Player 2's turn. (Round 1/2)
-                2 → operator: (pass) later
-                operator → all: Player 2 passes.
-                operator → all: Player 1's turn. (Round 2/2)
-                1 → operator: (pass) later
-                operator → all: Player 1 passes.
-                operator → all: Player 2's turn. (Round 2/2)
-                2 → operator: (submit_offer) 50, 50
-                operator → all: Player 2 proposes: Player 1: 50, Player 2: 50
-                operator → all: Deadlock! Maximum rounds reached with no agreement. All players receive 0.
-                operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":0,\"utility\":0}\n- Player 2: {\"security\":0,\"utility\":0}
-                operator → 1: ERR_GAME_NOT_RUNNING: Game not running.
-            "#]],
-        );
-    }
-
-    #[test]
-    fn a_deal_in_the_last_turn_counts() {
-        check(
-            game(&[20, 30])
-                .act(1, "pass", "later")
-                .act(2, "pass", "later")
-                .act(1, "submit_offer", "20, 80")
-                .act(2, "accept", "yes"),
-            expect![[r#"
-                operator → 1: Your private reservation value is: 20. This is the minimum share you need for a worthwhile deal. Do not reveal it.
-                operator → 2: Your private reservation value is: 30. This is the minimum share you need for a worthwhile deal. Do not reveal it.
-                operator → all: Ultimatum game started!\n- Total to split: 100\n- Players: 2\n- Max rounds: 2\n- Turn order: round_robin\n\nPlayer 1's turn. (Round 1/2)
-                1 → operator: (pass) later
-                operator → all: Player 1 passes.
-                operator → all: Player 2's turn. (Round 1/2)
-                2 → operator: (pass) later
-                operator → all: Player 2 passes.
-                operator → all: Player 1's turn. (Round 2/2)
-                1 → operator: (submit_offer) 20, 80
-                operator → all: Player 1 proposes: Player 1: 20, Player 2: 80
-                operator → all: Player 2's turn. (Round 2/2)
-                2 → operator: (accept) yes
-                operator → all: Player 2 accepts the offer.
-                operator → all: Agreement reached!\n\nPlayer 1: receives 20 (reservation: 20, surplus: 0)\nPlayer 2: receives 80 (reservation: 30, surplus: 50)
-                operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":0,\"utility\":0}\n- Player 2: {\"security\":0,\"utility\":0.5}
             "#]],
         );
     }

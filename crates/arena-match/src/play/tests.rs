@@ -13,7 +13,7 @@ use arena_model::Dialect;
 use arena_model::{
     Actions, Events, Game, GameType, IndexedAction, MatchResult, SeatResult, Setup, UpdateMode, Verdict, agent_ids,
 };
-use expect_test::{Expect, expect};
+use expect_test::expect;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde::{Deserialize, Serialize};
@@ -350,56 +350,37 @@ impl TestRun {
 
 /// Checks the end of a match of an agent against one that says 1, and the `stop` messages of both.
 #[track_caller]
-fn check(limits: TimeLimits, n_epochs: u64, agent: Script, expected: Expect) {
-    let actual = Arena::new(limits, json!({"n_epochs": n_epochs})).seat(agent).seat(says(1)).play();
-    let stops = format!("stop {:?} {:?}\n", actual.stop(0), actual.stop(1));
-    expected.assert_eq(&(actual.summary() + &stops));
+fn check(n_epochs: u64, agent: Script, expected: &str) {
+    let actual = Arena::new(LONG, json!({"n_epochs": n_epochs})).seat(agent).seat(says(1)).play();
+    let stops = format!("stop {:?} {:?}", actual.stop(0), actual.stop(1));
+    assert_eq!((actual.summary() + &stops).replace('\n', " | "), expected);
 }
 
 #[test]
 fn who_fails_at_the_handshake_never_plays() {
     check(
-        LONG,
         3,
         script(|_| {}),
-        expect![[r#"
-        TAINTED after 0, b wins
-        a score -10 rank 2 faults 0, STARTUP_FAIL: exited with code 1
-        b score 0 rank 1 faults 0
-        stop None Some("end_of_game")
-    "#]],
+        "TAINTED after 0, b wins | a score -10 rank 2 faults 0, STARTUP_FAIL: exited with code 1 | b score 0 rank 1 faults 0 | stop None Some(\"end_of_game\")",
     );
     check(
-        LONG,
         3,
         script(|wire| {
             wire.read();
             wire.write("{\"pong\":null}\n");
             while !wire.read().is_null() {}
         }),
-        expect![[r#"
-            TAINTED after 0, b wins
-            a score -10 rank 2 faults 0, PING_FAIL: answered the ping without `pong`: {"pong":null}
-            b score 0 rank 1 faults 0
-            stop Some("end_of_game") Some("end_of_game")
-        "#]],
+        "TAINTED after 0, b wins | a score -10 rank 2 faults 0, PING_FAIL: answered the ping without `pong`: {\"pong\":null} | b score 0 rank 1 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
     );
     check(
-        LONG,
         3,
         script(|wire| {
             wire.pong();
             wire.read();
         }),
-        expect![[r#"
-            TAINTED after 0, b wins
-            a score -10 rank 2 faults 0, STARTUP_FAIL: exited with code 1
-            b score 0 rank 1 faults 0
-            stop None Some("end_of_game")
-        "#]],
+        "TAINTED after 0, b wins | a score -10 rank 2 faults 0, STARTUP_FAIL: exited with code 1 | b score 0 rank 1 faults 0 | stop None Some(\"end_of_game\")",
     );
     check(
-        LONG,
         3,
         script(|wire| {
             wire.pong();
@@ -407,15 +388,9 @@ fn who_fails_at_the_handshake_never_plays() {
             wire.write("{\"agent_id\":\"x\"}\n");
             wire.read();
         }),
-        expect![[r#"
-            TAINTED after 1, b wins
-            a score -10 rank 2 faults 1, CRASHED: exited with code 1
-            b score 0 rank 1 faults 0
-            stop None Some("end_of_game")
-        "#]],
+        "TAINTED after 1, b wins | a score -10 rank 2 faults 1, CRASHED: exited with code 1 | b score 0 rank 1 faults 0 | stop None Some(\"end_of_game\")",
     );
     check(
-        LONG,
         3,
         script(|wire| {
             wire.pong();
@@ -423,12 +398,7 @@ fn who_fails_at_the_handshake_never_plays() {
             wire.write("{\"agent_id\":\"b\"}\n");
             while !wire.read().is_null() {}
         }),
-        expect![[r#"
-            TAINTED after 0, b wins
-            a score -10 rank 2 faults 0, AGENT_ID_SPOOFING: spoke as "b"
-            b score 0 rank 1 faults 0
-            stop Some("cheating_detected") Some("end_of_game")
-        "#]],
+        "TAINTED after 0, b wins | a score -10 rank 2 faults 0, AGENT_ID_SPOOFING: spoke as \"b\" | b score 0 rank 1 faults 0 | stop Some(\"cheating_detected\") Some(\"end_of_game\")",
     );
 }
 
@@ -436,15 +406,9 @@ fn who_fails_at_the_handshake_never_plays() {
 fn who_is_silent_at_the_ping_is_waited_for_five_seconds() {
     let began = Instant::now();
     check(
-        LONG,
         3,
         script(|wire| while !wire.read().is_null() {}),
-        expect![[r#"
-        TAINTED after 0, b wins
-        a score -10 rank 2 faults 0, PING_FAIL: no answer to the ping within 5000 ms
-        b score 0 rank 1 faults 0
-        stop Some("end_of_game") Some("end_of_game")
-    "#]],
+        "TAINTED after 0, b wins | a score -10 rank 2 faults 0, PING_FAIL: no answer to the ping within 5000 ms | b score 0 rank 1 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
     );
     assert!(began.elapsed() >= STARTUP && began.elapsed() < STARTUP + SLACK);
 }
@@ -453,7 +417,6 @@ fn who_is_silent_at_the_ping_is_waited_for_five_seconds() {
 fn each_failure_in_the_game_has_its_verdict() {
     // An agent that ends.
     check(
-        LONG,
         3,
         each(|wire, epoch| {
             if epoch == 1 {
@@ -462,12 +425,7 @@ fn each_failure_in_the_game_has_its_verdict() {
                 wire.close_output();
             }
         }),
-        expect![[r#"
-            TAINTED after 2, b wins
-            a score -10 rank 2 faults 0, CRASHED: closed its output
-            b score 1 rank 1 faults 0
-            stop Some("end_of_game") Some("end_of_game")
-        "#]],
+        "TAINTED after 2, b wins | a score -10 rank 2 faults 0, CRASHED: closed its output | b score 1 rank 1 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
     );
     // An agent that writes endlessly.
     let flood = script(|wire| {
@@ -476,42 +434,24 @@ fn each_failure_in_the_game_has_its_verdict() {
         wire.write(&"x".repeat(2 << 20));
     });
     check(
-        LONG,
         3,
         flood,
-        expect![[r#"
-        TAINTED after 1, b wins
-        a score -10 rank 2 faults 0, OUTPUT_LIMIT: wrote a line or unrequested output beyond the limit
-        b score 0 rank 1 faults 0
-        stop None Some("end_of_game")
-    "#]],
+        "TAINTED after 1, b wins | a score -10 rank 2 faults 0, OUTPUT_LIMIT: wrote a line or unrequested output beyond the limit | b score 0 rank 1 faults 0 | stop None Some(\"end_of_game\")",
     );
     // An agent that uses another's id.
     check(
-        LONG,
         3,
         each(|wire, _| {
             wire.id = "b".to_owned();
             wire.say(2);
         }),
-        expect![[r#"
-            TAINTED after 1, b wins
-            a score -10 rank 2 faults 0, AGENT_ID_SPOOFING: spoke as "b"
-            b score 0 rank 1 faults 0
-            stop Some("cheating_detected") Some("end_of_game")
-        "#]],
+        "TAINTED after 1, b wins | a score -10 rank 2 faults 0, AGENT_ID_SPOOFING: spoke as \"b\" | b score 0 rank 1 faults 0 | stop Some(\"cheating_detected\") Some(\"end_of_game\")",
     );
     // An agent that loses by the rules.
     check(
-        LONG,
         3,
         each(|wire, epoch| wire.say(if epoch == 2 { 13 } else { 2 })),
-        expect![[r#"
-        TAINTED after 2, b wins
-        a score -10 rank 2 faults 0, ILLEGAL_MOVE: said 13
-        b score 2 rank 1 faults 0
-        stop Some("end_of_game") Some("end_of_game")
-    "#]],
+        "TAINTED after 2, b wins | a score -10 rank 2 faults 0, ILLEGAL_MOVE: said 13 | b score 2 rank 1 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
     );
 }
 
@@ -551,55 +491,30 @@ fn ten_faults_are_forgiven() {
         each(move |wire, epoch| if epoch <= count { wire.write(fault) } else { wire.say(2) })
     };
     check(
-        LONG,
         12,
         faulty(10, "oops\n"),
-        expect![[r#"
-        GAME_ENDED after 12, b wins
-        a score 4 rank 2 faults 10
-        b score 12 rank 1 faults 0
-        stop Some("end_of_game") Some("end_of_game")
-    "#]],
+        "GAME_ENDED after 12, b wins | a score 4 rank 2 faults 10 | b score 12 rank 1 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
     );
     check(
-        LONG,
         12,
         faulty(11, "oops\n"),
-        expect![[r#"
-        TAINTED after 11, b wins
-        a score -10 rank 2 faults 11, TOO_MANY_ERRORS: 11 faults, the last one: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr
-        b score 10 rank 1 faults 0
-        stop Some("end_of_game") Some("end_of_game")
-    "#]],
+        "TAINTED after 11, b wins | a score -10 rank 2 faults 11, TOO_MANY_ERRORS: 11 faults, the last one: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr | b score 10 rank 1 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
     );
     check(
-        LONG,
         12,
         faulty(11, "{\"actions\":[]}\n"),
-        expect![[r#"
-        TAINTED after 11, b wins
-        a score -10 rank 2 faults 11, MISSING_AGENT_ID: 11 replies without `agent_id`
-        b score 10 rank 1 faults 0
-        stop Some("end_of_game") Some("end_of_game")
-    "#]],
+        "TAINTED after 11, b wins | a score -10 rank 2 faults 11, MISSING_AGENT_ID: 11 replies without `agent_id` | b score 10 rank 1 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
     );
     check(
-        LONG,
         12,
         faulty(10, "{\"agent_id\":\"B\",\"actions\":[{\"action\":\"say\",\"number\":5}]}\n"),
-        expect![[r#"
-            GAME_ENDED after 12, b wins
-            a score 4 rank 2 faults 10
-            b score 12 rank 1 faults 0
-            stop Some("end_of_game") Some("end_of_game")
-        "#]],
+        "GAME_ENDED after 12, b wins | a score 4 rank 2 faults 10 | b score 12 rank 1 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
     );
 }
 
 #[test]
 fn actions_that_are_not_taken_are_no_faults() {
     check(
-        LONG,
         2,
         each(|wire, _| {
             let id = &wire.id;
@@ -608,26 +523,15 @@ fn actions_that_are_not_taken_are_no_faults() {
             );
             wire.write(&line);
         }),
-        expect![[r#"
-            GAME_ENDED after 2, a wins
-            a score 10 rank 1 faults 0
-            b score 2 rank 2 faults 0
-            stop Some("end_of_game") Some("end_of_game")
-        "#]],
+        "GAME_ENDED after 2, a wins | a score 10 rank 1 faults 0 | b score 2 rank 2 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
     );
     check(
-        LONG,
         2,
         each(|wire, _| {
             let line = format!("{{\"agent_id\":\"{}\",\"actions\":null}}\n", wire.id);
             wire.write(&line);
         }),
-        expect![[r#"
-            GAME_ENDED after 2, b wins
-            a score 0 rank 2 faults 0
-            b score 2 rank 1 faults 0
-            stop Some("end_of_game") Some("end_of_game")
-        "#]],
+        "GAME_ENDED after 2, b wins | a score 0 rank 2 faults 0 | b score 2 rank 1 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
     );
 }
 
@@ -689,15 +593,9 @@ fn silence_at_set_agent_id_is_consent() {
         }
     });
     check(
-        LONG,
         3,
         quiet,
-        expect![[r#"
-        GAME_ENDED after 3, a wins
-        a score 6 rank 1 faults 0
-        b score 3 rank 2 faults 0
-        stop Some("end_of_game") Some("end_of_game")
-    "#]],
+        "GAME_ENDED after 3, a wins | a score 6 rank 1 faults 0 | b score 3 rank 2 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
     );
     // The late answer doesn't count for the first state.
     let late = script(|wire| {
@@ -724,15 +622,9 @@ fn no_line_counts_for_another_epoch_than_its_own() {
         wire.write(&both);
     });
     check(
-        LONG,
         3,
         double,
-        expect![[r#"
-        GAME_ENDED after 3, a wins
-        a score 6 rank 1 faults 0
-        b score 3 rank 2 faults 0
-        stop Some("end_of_game") Some("end_of_game")
-    "#]],
+        "GAME_ENDED after 3, a wins | a score 6 rank 1 faults 0 | b score 3 rank 2 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
     );
     // The rest of a line that began before the state is discarded with its beginning.
     let torn = each(|wire, epoch| {
@@ -741,15 +633,9 @@ fn no_line_counts_for_another_epoch_than_its_own() {
         wire.write(&format!("{rest}{whole}{}", whole.split_at(40).0));
     });
     check(
-        LONG,
         3,
         torn,
-        expect![[r#"
-        GAME_ENDED after 3, a wins
-        a score 6 rank 1 faults 0
-        b score 3 rank 2 faults 0
-        stop Some("end_of_game") Some("end_of_game")
-    "#]],
+        "GAME_ENDED after 3, a wins | a score 6 rank 1 faults 0 | b score 3 rank 2 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
     );
 }
 

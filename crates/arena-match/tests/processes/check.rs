@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use arena_match::{Agent, CheckPlan, CheckReport, Confinement, Dialect, Finding, Limits, Severity, check};
 use arena_model::{GameType, Seed};
-use expect_test::{Expect, expect};
+use expect_test::expect;
 
 use crate::agent::{self, CONFINED};
 
@@ -62,7 +62,7 @@ pub const BESIDE_THE_POINT: [&str; 3] =
 /// Compares the findings of a check in food_catcher, with the last line of the log, without those in
 /// [`BESIDE_THE_POINT`].
 #[track_caller]
-fn finds(replacements: &[(&str, &str)], expected: Expect) {
+fn finds(replacements: &[(&str, &str)], expected: &str) {
     let game = arena_games::game("food_catcher").unwrap();
     let checked = checked(replacements, &[game]);
     let mut actual = String::new();
@@ -81,7 +81,7 @@ fn finds(replacements: &[(&str, &str)], expected: Expect) {
         actual += &format!("{:?}: {}{times}{line}{log}\n", finding.severity, finding.what);
     }
     assert_eq!(checked.is_fine, checked.findings.iter().all(|finding| finding.severity == Severity::Advice));
-    expected.assert_eq(&actual);
+    assert_eq!(actual.trim_end(), expected);
 }
 
 #[test]
@@ -110,67 +110,43 @@ fn a_good_agent_is_fine() {
 fn faults_of_the_handshake() {
     finds(
         &[("    state =", "    if 'ping' in message and not me: print('ready', flush=True)\n    state =")],
-        expect![[r#"
-            Wrong: writes something else to stdout before it answers the ping <- ready
-        "#]],
+        "Wrong: writes something else to stdout before it answers the ping <- ready",
     );
     finds(
         &[("for line in sys.stdin:", "for line in sys.stdin.read().splitlines():")],
-        expect![[r#"
-        Wrong: doesn't answer the ping: no answer within 5000 ms
-    "#]],
+        "Wrong: doesn't answer the ping: no answer within 5000 ms",
     );
     finds(
         &[
             (r#"{"pong": "pong"} if "ping" in message else {}"#, "{}"),
             ("    elif state:", "    elif 'ping' in message:\n        print('\\n', flush=True)\n    elif state:"),
         ],
-        expect![[r#"
-            Wrong: doesn't answer the ping: no answer within 5000 ms, only 2 empty lines
-        "#]],
+        "Wrong: doesn't answer the ping: no answer within 5000 ms, only 2 empty lines",
     );
     finds(
         &[(r#"{"pong": "pong"} if"#, r#"{"agent_id": "x"} if"#)],
-        expect![[r#"
-            Wrong: answers the ping without the key `pong` <- {"agent_id": "x"}
-        "#]],
+        r#"Wrong: answers the ping without the key `pong` <- {"agent_id": "x"}"#,
     );
-    finds(
-        &[("me = None\n", "raise SystemExit(3)\n")],
-        expect![[r#"
-        Wrong: doesn't answer the ping: it exited with code 3
-    "#]],
-    );
+    finds(&[("me = None\n", "raise SystemExit(3)\n")], "Wrong: doesn't answer the ping: it exited with code 3");
     finds(
         &[("say(agent_id=me, agent_name", "say(agent_id='you', agent_name")],
-        expect![[r#"
-            Wrong: answers `set_agent_id` with an invalid line: `agent_id` isn't a player of this match <- {"agent_id": "you", "agent_name": "good", "agent_version": "1"}
-        "#]],
+        r#"Wrong: answers `set_agent_id` with an invalid line: `agent_id` isn't a player of this match <- {"agent_id": "you", "agent_name": "good", "agent_version": "1"}"#,
     );
     finds(
         &[(r#"say(agent_id=me, agent_name="good", agent_version="1")"#, "say()")],
-        expect![[r#"
-        Advice: answers `set_agent_id` without `agent_id` <- {}
-        Advice: doesn't send its name and version <- {}
-    "#]],
+        "Advice: answers `set_agent_id` without `agent_id` <- {}\nAdvice: doesn't send its name and version <- {}",
     );
     finds(
         &[(r#"say(agent_id=me, agent_name="good", agent_version="1")"#, "pass")],
-        expect![[r#"
-        Advice: doesn't answer `set_agent_id` within 500 ms, which each match waits for
-    "#]],
+        "Advice: doesn't answer `set_agent_id` within 500 ms, which each match waits for",
     );
     finds(
         &[(r#"say(agent_id=me, agent_name="good", agent_version="1")"#, "print('thank you', flush=True)")],
-        expect![[r#"
-            Wrong: answers `set_agent_id` with an invalid line: the line isn't JSON: expected ident at line 1 column 2 <- thank you
-        "#]],
+        "Wrong: answers `set_agent_id` with an invalid line: the line isn't JSON: expected ident at line 1 column 2 <- thank you",
     );
     finds(
         &[(r#"message["set_agent_id"]"#, r#"message["agent-id"]"#)],
-        expect![[r#"
-            Wrong: fails at `set_agent_id`: it exited with code 1 # KeyError: 'agent-id'
-        "#]],
+        "Wrong: fails at `set_agent_id`: it exited with code 1 # KeyError: 'agent-id'",
     );
 }
 
@@ -178,86 +154,55 @@ fn faults_of_the_handshake() {
 fn faults_while_playing() {
     finds(
         &[("say(agent_id=me, actions", "say(actions")],
-        expect![[r#"
-        Wrong: the reply lacks `agent_id` again and again <- {"actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
-    "#]],
+        r#"Wrong: the reply lacks `agent_id` again and again <- {"actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}"#,
     );
     finds(
         &[("say(agent_id=me, actions", "say(agent_id='you', actions")],
-        expect![[r#"
-            Wrong: `agent_id` isn't a player of this match again and again <- {"agent_id": "you", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
-        "#]],
+        r#"Wrong: `agent_id` isn't a player of this match again and again <- {"agent_id": "you", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}"#,
     );
     finds(
         &[("say(agent_id=me, actions=act(state), **pong)", "print('thinking', flush=True)")],
-        expect![[r#"
-        Wrong: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr again and again <- thinking
-    "#]],
+        "Wrong: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr again and again <- thinking",
     );
     finds(
         &[("say(agent_id=me, actions=act(state), **pong)", "state['nothing']")],
-        expect![[r#"
-            Wrong: ends in the middle of the game: it exited with code 1 # KeyError: 'nothing'
-        "#]],
+        "Wrong: ends in the middle of the game: it exited with code 1 # KeyError: 'nothing'",
     );
     finds(
         &[("say(agent_id=me, actions=act(state), **pong)", "time.sleep(9)")],
-        expect![[r#"
-            Wrong: doesn't answer a state: no answer within 2200 ms, and the step limit is 200 ms
-        "#]],
+        "Wrong: doesn't answer a state: no answer within 2200 ms, and the step limit is 200 ms",
     );
     finds(
         &[(
             "say(agent_id=me, actions=act(state), **pong)",
             "line = json.dumps({'agent_id': me, 'actions': act(state), **pong}); print(line + '\\n' + line, flush=True)",
         )],
-        expect![[r#"
-            Wrong: writes more than one line for one message; all but the first are discarded again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
-        "#]],
+        r#"Wrong: writes more than one line for one message; all but the first are discarded again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}"#,
     );
     finds(
         &[("actions=act(state)", "actions=[{'action': 'fly'}]")],
-        expect![[r#"
-        Wrong: the game accepted none of its 30 actions
-        Advice: the game rejects an action: unknown variant `fly`, expected one of `move`, `take_food`, `deposit_food`, `heal`, `spawn`, `attack`, `make_base` again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "fly"}]}
-    "#]],
+        "Wrong: the game accepted none of its 30 actions\nAdvice: the game rejects an action: unknown variant `fly`, expected one of `move`, `take_food`, `deposit_food`, `heal`, `spawn`, `attack`, `make_base` again and again <- {\"agent_id\": \"7641a2cd-dc5f-4740-a09b-2b9b543ef7fb\", \"actions\": [{\"action\": \"fly\"}]}",
     );
     finds(
         &[("actions=act(state)", "actions=act(state) + [{'action': 'move', 'actor_id': 'x', 'target': [1, 2]}]")],
-        expect![[r#"
-            Advice: the game rejects an action: invalid value: string "x", expected an id of 6 letters and digits again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}, {"action": "move", "actor_id": "x", "target": [1, 2]}]}
-        "#]],
+        r#"Advice: the game rejects an action: invalid value: string "x", expected an id of 6 letters and digits again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}, {"action": "move", "actor_id": "x", "target": [1, 2]}]}"#,
     );
-    finds(
-        &[("actions=act(state)", "actions=[]")],
-        expect![[r#"
-        Advice: answers correctly, but does nothing in 30 steps
-    "#]],
-    );
+    finds(&[("actions=act(state)", "actions=[]")], "Advice: answers correctly, but does nothing in 30 steps");
     finds(
         &[("actions=act(state), **pong", "moves=[], **pong")],
-        expect![[r#"
-        Advice: answers a state with neither `actions` nor `move` again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "moves": []}
-        Advice: answers correctly, but does nothing in 30 steps
-    "#]],
+        "Advice: answers a state with neither `actions` nor `move` again and again <- {\"agent_id\": \"7641a2cd-dc5f-4740-a09b-2b9b543ef7fb\", \"moves\": []}\nAdvice: answers correctly, but does nothing in 30 steps",
     );
     finds(
         &[("actions=act(state), **pong", "action=act(state), **pong")],
-        expect![[r#"
-        Wrong: the reply has the key `action` instead of `actions`, so it does nothing again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "action": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
-    "#]],
+        r#"Wrong: the reply has the key `action` instead of `actions`, so it does nothing again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "action": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}"#,
     );
     finds(
         &[("import json", "import json; sys.stdout.reconfigure(encoding='utf-8-sig')")],
-        expect![[r#"
-        Advice: begins with a byte order mark, which is harmless here
-    "#]],
+        "Advice: begins with a byte order mark, which is harmless here",
     );
     finds(
         &[("print(json.dumps(answer), flush=True)", "print(json.dumps(answer), end='\\r\\n', flush=True)")],
-        expect![[r#"
-            Advice: ends its lines with CR LF, which is harmless here
-        "#]],
+        "Advice: ends its lines with CR LF, which is harmless here",
     );
 }
 
@@ -268,21 +213,15 @@ fn keys_that_come_later_and_heartbeats() {
             "    state = message",
             "    assert not message.keys() - {'ping', 'set_agent_id', 'config', 'world_state', 'stop', 'actors', 'bases', 'foods', 'dead_entities', 'epoch', 'agent_ids', 'remaining_overage_ms'}\n    state = message",
         )],
-        expect![[r#"
-            Wrong: fails when a message has a key that it doesn't know: it exited with code 1 # AssertionError
-        "#]],
+        "Wrong: fails when a message has a key that it doesn't know: it exited with code 1 # AssertionError",
     );
     finds(
         &[("actions=act(state), **pong", "actions=act(state)")],
-        expect![[r#"
-        Advice: doesn't answer a `ping` that comes with a state <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
-    "#]],
+        r#"Advice: doesn't answer a `ping` that comes with a state <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}"#,
     );
     finds(
         &[("elif state:", "elif state and not pong:")],
-        expect![[r#"
-        Advice: answers a `ping` that comes with a state, but not the state in the same line <- {"pong": "pong"}
-    "#]],
+        r#"Advice: answers a `ping` that comes with a state, but not the state in the same line <- {"pong": "pong"}"#,
     );
 }
 
@@ -290,27 +229,16 @@ fn keys_that_come_later_and_heartbeats() {
 fn ends() {
     finds(
         &[("        break\n", "        time.sleep(9)\n")],
-        expect![[r#"
-        Advice: doesn't exit within 500 ms after `stop`, and is killed
-    "#]],
+        "Advice: doesn't exit within 500 ms after `stop`, and is killed",
     );
-    finds(
-        &[("        break\n", "        raise SystemExit(2)\n")],
-        expect![[r#"
-        Advice: exited with code 2 after `stop`
-    "#]],
-    );
+    finds(&[("        break\n", "        raise SystemExit(2)\n")], "Advice: exited with code 2 after `stop`");
     finds(
         &[("me = None\n", "me = None\nif not os.fork():\n    time.sleep(9)\n")],
-        expect![[r#"
-            Advice: leaves 1 process behind when it exits
-        "#]],
+        "Advice: leaves 1 process behind when it exits",
     );
     finds(
         &[("    state = message", "    print('x' * 100_000, file=sys.stderr)\n    state = message")],
-        expect![[r#"
-        Advice: wrote 3300033 bytes to stderr in 30 steps
-    "#]],
+        "Advice: wrote 3300033 bytes to stderr in 30 steps",
     );
 }
 

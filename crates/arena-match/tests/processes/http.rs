@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use arena_match::{Agent, CheckPlan, Confinement, Limits, MatchPlan, PlayedMatch, SandboxMode, check, play_match};
 use arena_model::{Seed, TimeLimits};
-use expect_test::{Expect, expect};
+use expect_test::expect;
 use serde_json::{Map, Value, json};
 
 use crate::agent::launcher;
@@ -119,7 +119,7 @@ fn play_at(address: &str, public_only: bool) -> PlayedMatch {
 
 /// Plays a match with a correct server, except for its answers to states.
 #[track_caller]
-fn states(answer: impl Fn(&Value) -> Answer + Send + Sync + 'static, expected: Expect) {
+fn states(answer: impl Fn(&Value) -> Answer + Send + Sync + 'static, expected: &str) {
     let (address, _) = serve(move |message| match message["epoch"].is_u64() {
         true => answer(message),
         false => Answer::ok(proper(message)),
@@ -128,17 +128,17 @@ fn states(answer: impl Fn(&Value) -> Answer + Send + Sync + 'static, expected: E
 }
 
 #[track_caller]
-fn tell(address: &str, expected: Expect) {
+fn tell(address: &str, expected: &str) {
     let played_match = play(address);
     let seat = &played_match.result.seats[0];
     let mut actual = format!("{} epochs, {} faults\n", played_match.result.epochs, seat.faults);
-    for fault in &played_match.logs[0].faults {
-        actual += &format!("fault: {} <- {}\n", fault.what, fault.line);
+    for same in played_match.logs[0].faults.chunk_by(|a, b| (&a.what, &a.line) == (&b.what, &b.line)) {
+        actual += &format!("{}: {} <- {}\n", same.len(), same[0].what, same[0].line);
     }
     if let (Some(verdict), Some(detail)) = (seat.verdict, &seat.detail) {
         actual += &format!("{verdict}: {detail}\n");
     }
-    expected.assert_eq(&actual.replace(address, "URL"));
+    assert_eq!(actual.replace(address, "URL").trim_end(), expected);
 }
 
 #[test]
@@ -167,9 +167,7 @@ fn json_may_have_line_ends() {
             let answer: Value = serde_json::from_str(&proper(message)).unwrap();
             Answer::ok(serde_json::to_string_pretty(&answer).unwrap().replace('\n', "\r\n") + "\r\n")
         },
-        expect![[r#"
-            3 epochs, 0 faults
-        "#]],
+        "3 epochs, 0 faults",
     );
 }
 
@@ -177,39 +175,16 @@ fn json_may_have_line_ends() {
 fn what_is_no_answer_is_a_fault() {
     states(
         |_| Answer::Whole("500 Internal Server Error", "KeyError: 'foods'".to_owned()),
-        expect![[r#"
-            3 epochs, 3 faults
-            fault: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- HTTP 500 Internal Server Error: KeyError: 'foods'
-            fault: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- HTTP 500 Internal Server Error: KeyError: 'foods'
-            fault: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- HTTP 500 Internal Server Error: KeyError: 'foods'
-        "#]],
+        "3 epochs, 3 faults\n3: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- HTTP 500 Internal Server Error: KeyError: 'foods'",
     );
     states(
         |_| Answer::ok("<html>"),
-        expect![[r#"
-        3 epochs, 3 faults
-        fault: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- <html>
-        fault: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- <html>
-        fault: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- <html>
-    "#]],
+        "3 epochs, 3 faults\n3: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- <html>",
     );
-    states(
-        |_| Answer::ok(""),
-        expect![[r#"
-        3 epochs, 3 faults
-        fault: the reply lacks `agent_id` <- {}
-        fault: the reply lacks `agent_id` <- {}
-        fault: the reply lacks `agent_id` <- {}
-    "#]],
-    );
+    states(|_| Answer::ok(""), "3 epochs, 3 faults\n3: the reply lacks `agent_id` <- {}");
     states(
         |_| Answer::Whole("204 No Content", String::new()),
-        expect![[r#"
-        3 epochs, 3 faults
-        fault: the reply lacks `agent_id` <- {}
-        fault: the reply lacks `agent_id` <- {}
-        fault: the reply lacks `agent_id` <- {}
-    "#]],
+        "3 epochs, 3 faults\n3: the reply lacks `agent_id` <- {}",
     );
 }
 
@@ -219,40 +194,21 @@ fn redirects_are_not_followed() {
     let location = format!("HTTP/1.1 307 Temporary Redirect\r\nlocation: {elsewhere}\r\ncontent-length: 0\r\n\r\n");
     states(
         move |_| Answer::Raw(location.clone()),
-        expect![[r#"
-            3 epochs, 3 faults
-            fault: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- HTTP 307 Temporary Redirect
-            fault: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- HTTP 307 Temporary Redirect
-            fault: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- HTTP 307 Temporary Redirect
-        "#]],
+        "3 epochs, 3 faults\n3: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- HTTP 307 Temporary Redirect",
     );
     assert!(heard.lock().unwrap().is_empty());
 }
 
 #[test]
 fn connections_that_break_end_it() {
-    states(
-        |_| Answer::Raw(String::new()),
-        expect![[r#"
-            1 epochs, 0 faults
-            CRASHED: closed the connection without an answer
-        "#]],
-    );
+    states(|_| Answer::Raw(String::new()), "1 epochs, 0 faults\nCRASHED: closed the connection without an answer");
     states(
         |_| Answer::Raw("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"agent_id\"".to_owned()),
-        expect![[r#"
-            3 epochs, 3 faults
-            fault: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr <- the answer is incomplete: Peer disconnected
-            fault: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr <- the answer is incomplete: Peer disconnected
-            fault: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr <- the answer is incomplete: Peer disconnected
-        "#]],
+        "3 epochs, 3 faults\n3: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr <- the answer is incomplete: Peer disconnected",
     );
     states(
         |_| Answer::Raw("no HTTP at all\r\n\r\n".to_owned()),
-        expect![[r#"
-            1 epochs, 0 faults
-            CRASHED: doesn't speak HTTP (http parse fail: invalid HTTP version)
-        "#]],
+        "1 epochs, 0 faults\nCRASHED: doesn't speak HTTP (http parse fail: invalid HTTP version)",
     );
 }
 
@@ -263,9 +219,7 @@ fn a_connection_that_is_closed_between_two_messages_is_opened_again() {
             let body = proper(message);
             Answer::Raw(format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
         },
-        expect![[r#"
-            3 epochs, 0 faults
-        "#]],
+        "3 epochs, 0 faults",
     );
 }
 
@@ -277,9 +231,7 @@ fn a_connection_that_is_closed_without_a_word_is_opened_again() {
                 let body = proper(message);
                 Answer::Raw(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
             },
-            expect![[r#"
-                3 epochs, 0 faults
-            "#]],
+            "3 epochs, 0 faults",
         );
     }
 }
@@ -292,10 +244,7 @@ fn a_server_that_is_late_is_not_waited_for() {
             thread::sleep(Duration::from_secs(6));
             Answer::ok(proper(message))
         },
-        expect![[r#"
-            1 epochs, 0 faults
-            TIMEOUT: no answer within 2000 ms (2000 ms a step and 0 ms in the bank)
-        "#]],
+        "1 epochs, 0 faults\nTIMEOUT: no answer within 2000 ms (2000 ms a step and 0 ms in the bank)",
     );
     assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
 }
@@ -304,17 +253,9 @@ fn a_server_that_is_late_is_not_waited_for() {
 fn an_answer_of_five_megabytes_is_too_long() {
     states(
         |_| Answer::ok(" ".repeat(5 << 20)),
-        expect![[r#"
-        1 epochs, 0 faults
-        OUTPUT_LIMIT: wrote a line or unrequested output beyond the limit
-    "#]],
+        "1 epochs, 0 faults\nOUTPUT_LIMIT: wrote a line or unrequested output beyond the limit",
     );
-    states(
-        |message| Answer::ok(format!("{}{}", proper(message), " ".repeat((1 << 20) - 200))),
-        expect![[r#"
-        3 epochs, 0 faults
-    "#]],
-    );
+    states(|message| Answer::ok(format!("{}{}", proper(message), " ".repeat((1 << 20) - 200))), "3 epochs, 0 faults");
 }
 
 #[test]
@@ -322,13 +263,7 @@ fn where_nobody_listens_no_match_begins() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/agent", listener.local_addr().unwrap());
     drop(listener);
-    tell(
-        &address,
-        expect![[r#"
-            0 epochs, 0 faults
-            STARTUP_FAIL: can't be reached: Connection refused (os error 111)
-        "#]],
-    );
+    tell(&address, "0 epochs, 0 faults\nSTARTUP_FAIL: can't be reached: Connection refused (os error 111)");
 }
 
 #[test]

@@ -421,11 +421,6 @@ impl Fit {
         Some((value, self.bounded(value, Z * ELO_PER_LOGIT * self.spread.of_advantage.sqrt(), [true; 2])))
     }
 
-    /// Returns the probability of a tie between two equal agents.
-    pub fn tie_share(&self) -> f64 {
-        Odds::new(0.0, self.log_ties()).shares[1]
-    }
-
     /// Returns the expected score of `one` against `two`, 0 to 1, without a seat advantage.
     pub fn expected_score(&self, one: AgentIndex, two: AgentIndex) -> f64 {
         0.5 + self.odds(one.0, two.0).mean()

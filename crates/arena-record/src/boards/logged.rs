@@ -63,11 +63,6 @@ impl LoggedSessions {
         Ok(logged)
     }
 
-    /// Returns the hash of a session's record in hex, if the session has ended.
-    pub fn record_of(&self, session: SessionId) -> Option<&str> {
-        self.ended.get(&session).map(|(_, _, record)| record.as_str())
-    }
-
     /// Returns the number of rated sessions that have neither ended nor been removed. An arena that never logs the end of
     /// a bad game leaves the session among them.
     pub fn unfinished(&self) -> u64 {

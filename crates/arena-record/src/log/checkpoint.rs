@@ -5,8 +5,7 @@ use std::str::FromStr;
 
 use crate::log::base64;
 use crate::log::note::{NoteError, NoteKey, SignedNote};
-use crate::log::reader::LogFault;
-use crate::log::tree::{MOST_LEAVES, TreeFault, verify_consistency};
+use crate::log::tree::MOST_LEAVES;
 use crate::{Hash, RecordKey};
 
 /// The state of a log at one moment.
@@ -33,23 +32,6 @@ impl Checkpoint {
     pub fn sign(&self, signer: &RecordKey) -> Result<SignedCheckpoint, NoteError> {
         let note = SignedNote::sign(self.text(), &self.origin, signer)?;
         Ok(SignedCheckpoint { checkpoint: self.clone(), note })
-    }
-
-    /// Checks that this checkpoint continues `older`: `path` proves that the leaves of `older` are its first leaves.
-    ///
-    /// # Errors
-    /// [`LogFault::OtherOrigin`], [`LogFault::WentBack`], [`LogFault::Forked`] if both have the same size and other
-    /// roots, or [`LogFault::Inconsistent`] if the path doesn't prove it.
-    pub fn check_continues(&self, older: &Checkpoint, path: &[Hash]) -> Result<(), LogFault> {
-        if self.origin != older.origin {
-            return Err(LogFault::OtherOrigin { expected: older.origin.clone(), found: self.origin.clone() });
-        }
-        match verify_consistency(older.size, &older.root, self.size, &self.root, path) {
-            Ok(()) => Ok(()),
-            Err(TreeFault::SizesReversed { old, new }) => Err(LogFault::WentBack { old, new }),
-            Err(_) if older.size == self.size && older.root != self.root => Err(LogFault::Forked { size: self.size }),
-            Err(fault) => Err(LogFault::Inconsistent { old: older.size, new: self.size, fault }),
-        }
     }
 }
 

@@ -37,16 +37,6 @@ impl TlogProof {
         Ok(TlogProof { extra: Vec::new(), index: proof.leaf, path: proof.path.clone(), checkpoint })
     }
 
-    /// Returns the proof in the form of a record.
-    pub fn to_record(&self) -> LogProof {
-        LogProof {
-            leaf: self.index,
-            size: self.checkpoint.unverified().size,
-            path: self.path.clone(),
-            checkpoint: self.checkpoint.to_string(),
-        }
-    }
-
     /// Checks the checkpoint's signature and that the log contains the leaf with these bytes. Returns the checkpoint.
     ///
     /// # Errors

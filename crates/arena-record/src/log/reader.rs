@@ -8,38 +8,18 @@ use std::collections::BTreeMap;
 use arena_model::SessionId;
 
 use crate::Hash;
-use crate::log::checkpoint::{Checkpoint, SignedCheckpoint};
+use crate::log::checkpoint::SignedCheckpoint;
 use crate::log::leaf::LeafError;
 use crate::log::note::NoteError;
 use crate::log::tile::{FULL_TILE, Frontier, TILE_HEIGHT, Tile, TileError, TileKind, bundle_leaves, tile_hashes};
-use crate::log::tree::{
-    TreeFault, complete_root, consistency_path, inclusion_path, leaf_hash, tree_root, verify_consistency,
-    verify_inclusion,
-};
+use crate::log::tree::{TreeFault, complete_root, inclusion_path, leaf_hash, verify_inclusion};
 
 /// The maximum number of tiles in memory: 4 MiB of hashes.
 const MOST_TILES: usize = 512;
 
-/// A fault that the files of a log, or two of its checkpoints, show.
+/// A fault that the files of a log show.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogFault {
-    #[error("the checkpoint is of the log {found} instead of {expected}")]
-    OtherOrigin {
-        /// The origin of the older checkpoint.
-        expected: String,
-        /// The origin of the newer checkpoint.
-        found: String,
-    },
-    #[error("the log went back from {old} leaves to {new}")]
-    WentBack { old: u64, new: u64 },
-    /// Two checkpoints that no log can have both signed honestly.
-    #[error("the log forked: its first {size} leaves have two roots")]
-    Forked {
-        /// The number of leaves of the older checkpoint.
-        size: u64,
-    },
-    #[error("nothing shows that the log of {new} leaves continues the log of {old} leaves: {fault}")]
-    Inconsistent { old: u64, new: u64, fault: TreeFault },
     #[error("leaf {leaf} isn't in the log of {size} leaves: {fault}")]
     NotIncluded { leaf: u64, size: u64, fault: TreeFault },
     #[error("{tile}: {fault}")]
@@ -55,13 +35,6 @@ pub enum LogFault {
     Leaf { leaf: u64, fault: LeafError },
     #[error("leaf {leaf} ({kind}) of session {session}: {reason}")]
     Contradiction { leaf: u64, kind: &'static str, session: SessionId, reason: String },
-}
-
-impl LogFault {
-    /// Returns true if the fault shows a false claim, rather than another log.
-    pub fn is_lie(&self) -> bool {
-        !matches!(self, LogFault::OtherOrigin { .. })
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -87,7 +60,7 @@ impl LogError {
     pub fn is_lie(&self) -> bool {
         match self {
             LogError::Note(error) => error.is_lie(),
-            LogError::Fault(fault) => fault.is_lie(),
+            LogError::Fault(_) => true,
             LogError::Unavailable { .. } | LogError::Missing { .. } | LogError::NoLeaf { .. } => false,
         }
     }
@@ -128,15 +101,6 @@ impl<F: FnMut(&str) -> Result<Option<Vec<u8>>, String>> LogReader<F> {
         self.size
     }
 
-    /// Returns the root of the first `size` leaves, as the tiles have it. The result isn't verified.
-    ///
-    /// # Errors
-    /// [`LogError`] if a tile is missing or malformed.
-    pub fn root_at(&mut self, size: u64) -> Result<Hash, LogError> {
-        self.check_size(size)?;
-        tree_root(size, &mut |level, index| self.subtree(level, index))
-    }
-
     /// Returns the inclusion path of the leaf at `index`. The result isn't verified.
     ///
     /// # Errors
@@ -147,16 +111,6 @@ impl<F: FnMut(&str) -> Result<Option<Vec<u8>>, String>> LogReader<F> {
             return Err(LogError::NoLeaf { leaf: index, size });
         }
         inclusion_path(index, size, &mut |level, index| self.subtree(level, index))
-    }
-
-    /// Returns the proof that the first `old` leaves are a prefix of this log. The result isn't verified.
-    ///
-    /// # Errors
-    /// [`LogError`] if the log has fewer leaves, or a tile is missing or malformed.
-    pub fn consistency_path(&mut self, old: u64) -> Result<Vec<Hash>, LogError> {
-        self.check_size(old)?;
-        let size = self.size;
-        consistency_path(old, size, &mut |level, index| self.subtree(level, index))
     }
 
     /// Returns the bytes of the leaf at `index` and its inclusion path, after verifying both against `root`.
@@ -174,33 +128,6 @@ impl<F: FnMut(&str) -> Result<Option<Vec<u8>>, String>> LogReader<F> {
             fault,
         })?;
         Ok((leaf, path))
-    }
-
-    /// Checks that `newer`, a verified checkpoint of this log's size, continues `older`, a verified checkpoint.
-    ///
-    /// # Errors
-    /// [`LogError`] if a tile is missing or malformed. [`LogFault::Forked`] if both checkpoints can't be of one log,
-    /// and [`LogFault::Inconsistent`] if the tiles don't belong to `newer`.
-    pub fn check_continues(&mut self, newer: &Checkpoint, older: &Checkpoint) -> Result<(), LogError> {
-        let (old, new) = (older.size, newer.size);
-        if newer.origin != older.origin {
-            let (expected, found) = (older.origin.clone(), newer.origin.clone());
-            return Err(LogFault::OtherOrigin { expected, found }.into());
-        }
-        if old > new {
-            return Err(LogFault::WentBack { old, new }.into());
-        }
-        self.check_size(new)?;
-        let path = consistency_path(old, new, &mut |level, index| self.subtree(level, index))?;
-        // If the root in the tiles leads to the newer root and differs from the older one, the checkpoints differ, not
-        // the tiles.
-        let root = self.root_at(old)?;
-        verify_consistency(old, &root, new, &newer.root, &path).map_err(|fault| LogFault::Inconsistent {
-            old,
-            new,
-            fault,
-        })?;
-        if root == older.root { Ok(()) } else { Err(LogFault::Forked { size: old }.into()) }
     }
 
     /// Checks the whole log: all leaves match their hashes, all tiles follow from the leaves, and the root is that of
@@ -238,10 +165,6 @@ impl<F: FnMut(&str) -> Result<Option<Vec<u8>>, String>> LogReader<F> {
     fn check_tile(&mut self, tile: Tile, hashes: &[Hash]) -> Result<(), LogError> {
         let TileKind::Hashes { level } = tile.kind else { return Ok(()) };
         if self.hashes(level, tile.index)? == hashes { Ok(()) } else { Err(LogFault::OtherHashes { tile }.into()) }
-    }
-
-    fn check_size(&self, size: u64) -> Result<(), LogError> {
-        if size <= self.size { Ok(()) } else { Err(LogFault::WentBack { old: size, new: self.size }.into()) }
     }
 
     fn subtree(&mut self, level: u32, index: u64) -> Result<Hash, LogError> {

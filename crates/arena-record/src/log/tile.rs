@@ -8,9 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::Hash;
-use crate::log::tree::{
-    MOST_LEAVES, complete_root, consistency_path, empty_root, inclusion_path, node_hash, tree_root,
-};
+use crate::log::tree::{MOST_LEAVES, complete_root, empty_root, inclusion_path, node_hash, tree_root};
 
 /// The number of hashes in a full tile, and of leaves in a full bundle.
 pub const FULL_TILE: u16 = 256;
@@ -350,13 +348,6 @@ impl Tree {
     pub fn inclusion_path(&self, index: u64, size: u64) -> Option<Vec<Hash>> {
         (index < size && size <= self.size())
             .then(|| certain(inclusion_path(index, size, &mut |level, index| Ok(self.subtree(level, index)))))
-    }
-
-    /// Returns the proof of consistency between two sizes, or `None` if the older one is larger or the log has fewer
-    /// leaves.
-    pub fn consistency_path(&self, old: u64, new: u64) -> Option<Vec<Hash>> {
-        (old <= new && new <= self.size())
-            .then(|| certain(consistency_path(old, new, &mut |level, index| Ok(self.subtree(level, index)))))
     }
 
     fn subtree(&self, level: u32, index: u64) -> Hash {

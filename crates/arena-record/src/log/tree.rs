@@ -1,7 +1,7 @@
-//! The Merkle tree of RFC 6962, section 2.1: hashes, roots, and proofs of inclusion and consistency.
+//! The Merkle tree of RFC 6962, section 2.1: hashes, roots, and proofs of inclusion.
 //!
 //! Roots and proofs are computed from the hashes of complete subtrees, which a closure returns. Memory, tiles and
-//! databases therefore share this code. Verification follows RFC 9162, sections 2.1.3.2 and 2.1.4.2.
+//! databases therefore share this code. Verification follows RFC 9162, section 2.1.3.2.
 
 use std::convert::Infallible;
 
@@ -19,14 +19,10 @@ pub(super) const MOST_HASHES: usize = 64;
 pub enum TreeFault {
     #[error("leaf {index} is outside of a log of {size} leaves")]
     OutsideOfTree { index: u64, size: u64 },
-    #[error("the older log has {old} leaves, more than the {new} of the newer one")]
-    SizesReversed { old: u64, new: u64 },
     #[error("the proof has the wrong number of hashes")]
     PathLength,
     #[error("the proof leads to another root")]
     OtherRoot,
-    #[error("the proof leads to another root of the older log")]
-    OtherOldRoot,
 }
 
 /// Returns the hash of a leaf: SHA-256 of a zero byte and the data.
@@ -127,40 +123,6 @@ pub fn inclusion_path<E>(
     Ok(path)
 }
 
-/// Returns the proof that the tree of the first `old` leaves is a prefix of the tree of the first `new` leaves. The
-/// path is empty if a tree is empty or the sizes are equal or reversed. [`tree_root`] describes `subtree`.
-///
-/// # Errors
-/// The errors of `subtree`.
-pub fn consistency_path<E>(
-    old: u64,
-    new: u64,
-    subtree: &mut dyn FnMut(u32, u64) -> Result<Hash, E>,
-) -> Result<Vec<Hash>, E> {
-    let mut path = Vec::new();
-    if old == 0 || old >= new {
-        return Ok(path);
-    }
-    let (mut start, mut end) = (0, new);
-    // The older tree always ends in the range from `start` to `end`.
-    while old < end {
-        let middle = start + split(end - start);
-        if old <= middle {
-            path.push(range_root(middle, end, subtree)?);
-            end = middle;
-        } else {
-            path.push(range_root(start, middle, subtree)?);
-            start = middle;
-        }
-    }
-    // A verifier knows the older root, so a path for a complete older tree omits it.
-    if start > 0 {
-        path.push(range_root(start, end, subtree)?);
-    }
-    path.reverse();
-    Ok(path)
-}
-
 /// Checks that the leaf with `hash` is at `index` of the tree with `size` leaves and `root`.
 ///
 /// # Errors
@@ -190,64 +152,4 @@ pub fn verify_inclusion(hash: &Hash, index: u64, size: u64, path: &[Hash], root:
         return Err(TreeFault::PathLength);
     }
     if found == *root { Ok(()) } else { Err(TreeFault::OtherRoot) }
-}
-
-/// Checks that the tree with `old` leaves and `old_root` is a prefix of the tree with `new` leaves and `new_root`.
-///
-/// # Errors
-/// The first fault of the proof.
-pub fn verify_consistency(
-    old: u64,
-    old_root: &Hash,
-    new: u64,
-    new_root: &Hash,
-    path: &[Hash],
-) -> Result<(), TreeFault> {
-    if old > new {
-        return Err(TreeFault::SizesReversed { old, new });
-    }
-    if old == new || old == 0 {
-        return match path {
-            [] if old == 0 && *old_root != empty_root() => Err(TreeFault::OtherOldRoot),
-            [] if old == new && old_root != new_root => Err(TreeFault::OtherRoot),
-            [] => Ok(()),
-            _ => Err(TreeFault::PathLength),
-        };
-    }
-    // A complete older tree is a node of the newer tree, so the path starts from its root.
-    let (first, rest) = match path {
-        _ if old.is_power_of_two() => (*old_root, path),
-        [first, rest @ ..] => (*first, rest),
-        [] => return Err(TreeFault::PathLength),
-    };
-    let (mut node, mut last) = (old - 1, new - 1);
-    while node & 1 == 1 {
-        node >>= 1;
-        last >>= 1;
-    }
-    let (mut found_old, mut found_new) = (first, first);
-    for sibling in rest {
-        if last == 0 {
-            return Err(TreeFault::PathLength);
-        }
-        if node & 1 == 1 || node == last {
-            found_old = node_hash(sibling, &found_old);
-            found_new = node_hash(sibling, &found_new);
-            while node & 1 == 0 && node != 0 {
-                node >>= 1;
-                last >>= 1;
-            }
-        } else {
-            found_new = node_hash(&found_new, sibling);
-        }
-        node >>= 1;
-        last >>= 1;
-    }
-    if last != 0 {
-        return Err(TreeFault::PathLength);
-    }
-    if found_old != *old_root {
-        return Err(TreeFault::OtherOldRoot);
-    }
-    if found_new == *new_root { Ok(()) } else { Err(TreeFault::OtherRoot) }
 }

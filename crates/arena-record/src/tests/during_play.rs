@@ -92,18 +92,8 @@ impl Operator for Ringing {
 
 /// Plays a game of the alarm whose rules fail at the deadline or not.
 fn rung(alarm: &Arc<Alarm>, is_failing: bool) -> Played {
-    let code = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
-    let facts = SessionFacts {
-        id: code(0).parse::<SessionId>().expect("a UUID"),
-        challenge: "alarm".to_owned(),
-        script: alarm.script.as_ref().map(Script::version),
-        rated: None,
-        is_unlisted: false,
-        created_at: Timestamp(1_000),
-        seed: Some(Seed::from_number(1)),
-        invites: vec![format!("inv_{}", code(1)).parse::<InviteCode>().expect("an invite")],
-        options: json!({}),
-    };
+    let facts = SessionFacts::numbered(&**alarm, Seed::from_number(1), 0).expect("there are no options");
+    let facts = SessionFacts { created_at: Timestamp(1_000), ..facts };
     let session = open(facts, &**alarm, InactivityLimits::ENDLESS).expect("the rules don't fail");
     let mut played = Played {
         challenge: alarm.clone(),

@@ -99,14 +99,6 @@ class Log:
             return self.inclusion(index, start, middle) + [self.root(middle, end)]
         return self.inclusion(index, middle, end) + [self.root(start, middle)]
 
-    def consistency(self, old, start, end, is_known=True):
-        if old == end:
-            return [] if is_known else [self.root(start, end)]
-        middle = start + split(end - start)
-        if old <= middle:
-            return self.consistency(old, start, middle, is_known) + [self.root(middle, end)]
-        return self.consistency(old, middle, end, False) + [self.root(start, middle)]
-
     def files(self):
         """Yields the paths and bytes of all tiles and bundles."""
         size = len(self.leaves)
@@ -184,13 +176,11 @@ def compute():
     sizes = []
     for size in range(1, SMALL + 1):
         inclusion = b"".join(b"".join(small.inclusion(index, 0, size)) for index in range(size))
-        consistency = b"".join(b"".join(small.consistency(old, 0, size)) for old in range(1, size))
         sizes.append(
             {
                 "size": size,
                 "root": small.root(0, size).hex(),
                 "inclusion": sha256(inclusion).hex(),
-                "consistency": sha256(consistency).hex(),
             }
         )
 

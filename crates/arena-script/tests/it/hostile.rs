@@ -18,10 +18,34 @@ const LIMITS: Limits = Limits {
     output_bytes: 64 << 10,
 };
 
+/// The reason for an action that reaches the limit of ticks.
+const TICKS: &str = "the script exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)";
+
 /// Checks a game in which a player calls `act` with this code. The remaining calls show that the game goes on.
 #[track_caller]
 fn check(act: &str, expected: Expect) {
-    check_within(LIMITS, &acting(act), expected);
+    expected.assert_eq(&played(LIMITS, &acting(act)));
+}
+
+/// Checks that this code in `act` refuses the action with a reason for the author, and changes nothing.
+#[track_caller]
+fn fails(act: &str, reason: &str) {
+    fails_within(LIMITS, act, reason);
+}
+
+/// Checks like [`fails`], where the reason ends with the stack of `act`.
+#[track_caller]
+fn fails_in_act(act: &str, reason: &str) {
+    fails(act, &format!("{reason}\n    at act (index.js:7)\n    at <anonymous> (index.js:4)\n    at call (native)"));
+}
+
+#[track_caller]
+fn fails_within(limits: Limits, act: &str, reason: &str) {
+    let expected = format!(
+        "1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.\n\
+         ! challenge failed on message act: {reason}\n2 → operator: (act) after\n{{\"done\":[0,1]}}\n"
+    );
+    assert_eq!(played(limits, &acting(act)), expected, "{act}");
 }
 
 /// Returns a script with this code in `act`.
@@ -31,15 +55,9 @@ fn acting(act: &str) -> String {
     )
 }
 
-/// Checks a script with these lines, like [`check`].
-#[track_caller]
-fn check_lines(lines: &str, expected: Expect) {
-    check_within(LIMITS, lines, expected);
-}
-
-/// Checks a script with these lines and limits, like [`check`].
-#[track_caller]
-fn check_within(limits: Limits, lines: &str, expected: Expect) {
+/// Plays a game of a script with these lines and limits. Returns what the players get from the second action on, and the
+/// state.
+fn played(limits: Limits, lines: &str) -> String {
     let text = script(lines);
     let challenge = load(&BTreeMap::from([("challenge.json", METADATA), ("index.js", &text)]), limits).unwrap();
     let game = Game::new(challenge, 1).start().act(1, "act", "before");
@@ -48,49 +66,16 @@ fn check_within(limits: Limits, lines: &str, expected: Expect) {
     assert!(start.elapsed() < Duration::from_secs(20), "it took {:?}", start.elapsed());
     let game = game.act(2, "act", "after");
     let told = game.told.split_once("(act) before\n").expect("the game began").1;
-    let kept = format!("{told}{}\n", game.state());
-    expected.assert_eq(&kept);
+    format!("{told}{}\n", game.state())
 }
 
 #[test]
 fn loops_that_never_end() {
-    check(
-        "for (;;) {}",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: the script exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
-    check(
-        "const f = async () => { for (;;) await null; }; await f();",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: the script exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
+    fails("for (;;) {}", TICKS);
+    fails("const f = async () => { for (;;) await null; }; await f();", TICKS);
     // A stopped call can't go on by catching the error.
-    check(
-        "for (;;) { try { for (;;) {} } catch {} }",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: the script exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
-    check(
-        "/(a+)+$/.test(\"a\".repeat(40) + \"b\");",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: the script exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
+    fails("for (;;) { try { for (;;) {} } catch {} }", TICKS);
+    fails("/(a+)+$/.test(\"a\".repeat(40) + \"b\");", TICKS);
 }
 
 #[test]
@@ -108,117 +93,42 @@ fn texts_that_are_cut_in_the_midst_of_a_character() {
 
 #[test]
 fn what_the_engine_itself_does_not_stop() {
-    check_within(
+    fails_within(
         Limits { wall_ms: 2000, ..LIMITS },
-        &acting("const a = []; a.length = 4294967295; a.reverse();"),
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: the script exceeded the limit of 2000 ms and was stopped
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
+        "const a = []; a.length = 4294967295; a.reverse();",
+        "the script exceeded the limit of 2000 ms and was stopped",
     );
-    check(
+    fails_in_act(
         "let n = 3n; for (let i = 0; i < 22; i++) n *= n; for (;;) n % 7n;",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: RangeError: BigInt is too large to allocate
-            at act (index.js:7)
-            at <anonymous> (index.js:4)
-            at call (native)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
+        "RangeError: BigInt is too large to allocate",
     );
 }
 
 #[test]
 fn calls_in_calls() {
-    check(
+    fails(
         "const f = () => f() + 1; f();",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: RangeError: Maximum call stack size exceeded
-            at f (index.js:7)
-            at f (index.js:7)
-            at f (index.js:7)
-            at f (index.js:7)
-            at f (index.js:7)
-            at f (index.js:7)
-            at f (index.js:7)
-            at f (index.js:7)
-            at f (index.js:7)
-            at f (index.js:7)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
+        &format!("RangeError: Maximum call stack size exceeded{}", "\n    at f (index.js:7)".repeat(10)),
     );
-    check(
+    fails_in_act(
         "JSON.parse(\"[\".repeat(1e6));",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: RangeError: Maximum call stack size exceeded
-            at parse (native)
-            at act (index.js:7)
-            at <anonymous> (index.js:4)
-            at call (native)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
+        "RangeError: Maximum call stack size exceeded\n    at parse (native)",
     );
 }
 
 #[test]
 fn memory() {
-    check(
+    fails_in_act(
         "const a = []; for (;;) a.push(new Array(1000).fill(1));",
-        expect![[r#"
-            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-            ! challenge failed on message act: the script exceeded the limit of 16 MiB of memory
-                at act (index.js:7)
-                at <anonymous> (index.js:4)
-                at call (native)
-            2 → operator: (act) after
-            {"done":[0,1]}
-        "#]],
+        "the script exceeded the limit of 16 MiB of memory",
     );
-    check(
-        "let s = \"x\"; for (;;) s += s;",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: InternalError: string too long
-            at act (index.js:7)
-            at <anonymous> (index.js:4)
-            at call (native)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
-    check(
-        "new Uint8Array(1e9);",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: the script exceeded the limit of 16 MiB of memory
-            at act (index.js:7)
-            at <anonymous> (index.js:4)
-            at call (native)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
+    fails_in_act("let s = \"x\"; for (;;) s += s;", "InternalError: string too long");
+    fails_in_act("new Uint8Array(1e9);", "the script exceeded the limit of 16 MiB of memory");
 }
 
 #[test]
 fn promises_that_never_settle() {
-    check(
-        "await new Promise(() => {});",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: the call awaits a promise that never settles
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
+    fails("await new Promise(() => {});", "the call awaits a promise that never settles");
 }
 
 #[test]
@@ -233,48 +143,16 @@ fn promises_that_nobody_awaits() {
         "#]],
     );
     // A rejection that the script doesn't await fails the call.
-    check(
+    fails_in_act(
         "this.send(42, message.from);",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: unhandled promise rejection: TypeError: a message must be a string, not number
-            at act (index.js:7)
-            at <anonymous> (index.js:4)
-            at call (native)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
+        "unhandled promise rejection: TypeError: a message must be a string, not number",
     );
-    check(
+    fails(
         "(async () => { await null; console.log(\"so far\"); undefined.x; })();",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: unhandled promise rejection: TypeError: cannot read property 'x' of undefined
-            at <anonymous> (index.js:7)
-
-            console: so far
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
+        "unhandled promise rejection: TypeError: cannot read property 'x' of undefined\n    at <anonymous> (index.js:7)\n\n    console: so far",
     );
-    check(
-        "Promise.reject();",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: unhandled promise rejection: undefined
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
-    check(
-        "for (let i = 0; i < 10000; i++) Promise.reject(i);",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: unhandled promise rejection: 0
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
+    fails("Promise.reject();", "unhandled promise rejection: undefined");
+    fails("for (let i = 0; i < 10000; i++) Promise.reject(i);", "unhandled promise rejection: 0");
     // A rejection may be caught late.
     check(
         "const late = Promise.reject(new Error(\"x\")); await null; late.catch(() => {});",
@@ -284,70 +162,25 @@ fn promises_that_nobody_awaits() {
         {"done":[0,0,1]}
     "#]],
     );
-    check(
+    fails(
         "const again = () => Promise.resolve().then(again); again();",
-        expect![[r#"
-            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-            ! challenge failed on message act: the script exceeded the limit of 16 MiB of memory
-                at again (index.js:7)
-            2 → operator: (act) after
-            {"done":[0,1]}
-        "#]],
+        "the script exceeded the limit of 16 MiB of memory\n    at again (index.js:7)",
     );
-    check(
-        "Promise.reject({ get stack() { for (;;) {} } });",
-        expect![[r#"
-            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-            ! challenge failed on message act: the script exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
-                at get stack (index.js:7)
-            2 → operator: (act) after
-            {"done":[0,1]}
-        "#]],
-    );
-    check(
-        "Promise.reject({ get stack() { throw new Error(\"no\"); } });",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: Error: no
-            at get stack (index.js:7)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
+    fails("Promise.reject({ get stack() { for (;;) {} } });", &format!("{TICKS}\n    at get stack (index.js:7)"));
+    fails("Promise.reject({ get stack() { throw new Error(\"no\"); } });", "Error: no\n    at get stack (index.js:7)");
     // Reading a thrown value may reject further promises, which must not outlive the call.
     let evil = "const evil = { get name() { for (let i = 0; i < 50; i++) Promise.reject(new Error(\"x\")); return \"Evil\"; }, message: \"m\" };\
                 throw { get name() { throw evil; } };";
-    check(
-        evil,
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: Evil: m
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
+    fails(evil, "Evil: m");
     // Some rejected promises are caught late, and one is never caught.
-    check(
+    fails(
         "const late = []; for (let i = 0; i < 100; i++) late.push(Promise.reject(i)); Promise.reject(\"the last\");\
          await null; for (const each of late) each.catch(() => {});",
-        expect![[r#"
-            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-            ! challenge failed on message act: unhandled promise rejection: (the reason is unknown, because there are too many rejections)
-            2 → operator: (act) after
-            {"done":[0,1]}
-        "#]],
+        "unhandled promise rejection: (the reason is unknown, because there are too many rejections)",
     );
-    check(
+    fails_in_act(
         "const gone = Promise.reject(new Error(\"why\")); await new Promise((resolve) => gone.then(resolve));",
-        expect![[r#"
-            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-            ! challenge failed on message act: unhandled promise rejection: Error: why
-                at act (index.js:7)
-                at <anonymous> (index.js:4)
-                at call (native)
-            2 → operator: (act) after
-            {"done":[0,1]}
-        "#]],
+        "unhandled promise rejection: Error: why",
     );
     check(
         "const refuse = async () => { throw new ChallengeOperatorError(\"NOT_NOW\", \"Not now.\"); }; refuse();",
@@ -359,15 +192,7 @@ fn promises_that_nobody_awaits() {
     );
     let loops = "for (let i = 0; i < 4; i++) { const loop = () => { let n = 0; while (n < 3000) n++; Promise.resolve(i).then(loop); }; loop(); }\
                  await new Promise(() => {});";
-    check(
-        loops,
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: the script exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
+    fails(loops, TICKS);
     let problem = |text: &str| {
         let problems = load(&BTreeMap::from([("challenge.json", METADATA), ("index.js", text)]), LIMITS).err().unwrap();
         problems[0].to_string()
@@ -387,159 +212,53 @@ fn promises_that_nobody_awaits() {
 
 #[test]
 fn states_that_cannot_be_kept() {
-    check(
+    fails(
         "this.gameState.self = this.gameState;",
-        expect![[r#"
-            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-            ! challenge failed on message act: TypeError: gameState.self.self.self.self.self.self.self.self.self.self.self.self…self.self.self.done is nested too deeply, or contains itself
-            2 → operator: (act) after
-            {"done":[0,1]}
-        "#]],
+        "TypeError: gameState.self.self.self.self.self.self.self.self.self.self.self.self…self.self.self.done is nested too deeply, or contains itself",
     );
-    check(
+    fails(
         "this.gameState.set = [{ in: new Set([1]) }];",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: TypeError: gameState.set[0].in is a Set, which JSON cannot represent; override serialize() and restore(), or use an array or object
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
+        "TypeError: gameState.set[0].in is a Set, which JSON cannot represent; override serialize() and restore(), or use an array or object",
     );
-    check(
+    fails(
         "this.gameState.much = \"x\".repeat(100000);",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: gameState has grown to 100024 bytes; at most 65536 are allowed
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
+        "gameState has grown to 100024 bytes; at most 65536 are allowed",
     );
-    check(
-        "this.gameState.n = 10n;",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: TypeError: gameState.n is a bigint, which JSON cannot represent
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
-    check(
-        "this.gameState = [1];",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: TypeError: gameState must be an object, not an array
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
-    check(
-        "this.state.round = 2;",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: TypeError: state.round isn't stored between calls; put it into gameState
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
-    check(
+    fails("this.gameState.n = 10n;", "TypeError: gameState.n is a bigint, which JSON cannot represent");
+    fails("this.gameState = [1];", "TypeError: gameState must be an object, not an array");
+    fails("this.state.round = 2;", "TypeError: state.round isn't stored between calls; put it into gameState");
+    fails(
         "this.state.scores[0].utility = NaN;",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: TypeError: state.scores[0] must have two numbers, security and utility
-            at forEach (native)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
+        "TypeError: state.scores[0] must have two numbers, security and utility\n    at forEach (native)",
     );
-    check(
+    fails(
         "this.state.scores.pop();",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: state.scores must have one entry per seat, but its length is 1, and there are 2 seats
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
+        "state.scores must have one entry per seat, but its length is 1, and there are 2 seats",
     );
-    check(
-        "this.state.status = \"paused\";",
-        expect![[r#"
-            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-            ! challenge failed on message act: state.status must be "open", "active" or "ended", not "paused"
-            2 → operator: (act) after
-            {"done":[0,1]}
-        "#]],
-    );
+    fails("this.state.status = \"paused\";", "state.status must be \"open\", \"active\" or \"ended\", not \"paused\"");
 }
 
 #[test]
 fn what_is_said() {
-    check(
+    fails(
         "for (let i = 0; i < 101; i++) await this.broadcast(\"x\");",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: the script sent 101 messages in one call; at most 100 are allowed
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
+        "the script sent 101 messages in one call; at most 100 are allowed",
     );
-    check(
+    fails(
         "await this.broadcast(\"x\".repeat(100000));",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: the script sent 100000 bytes in one call; at most 65536 are allowed
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
+        "the script sent 100000 bytes in one call; at most 65536 are allowed",
     );
-    check(
-        "await this.broadcast({ text: 1 });",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: TypeError: a message must be a string, not object
-            at act (index.js:7)
-            at <anonymous> (index.js:4)
-            at call (native)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
-    check(
-        "await this.send(\"x\", \"inv_somebody\");",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: "inv_somebody" isn't a player who has joined
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
-    check(
+    fails_in_act("await this.broadcast({ text: 1 });", "TypeError: a message must be a string, not object");
+    fails("await this.send(\"x\", \"inv_somebody\");", "\"inv_somebody\" isn't a player who has joined");
+    fails_in_act(
         "await this.messaging.sendChallengeMessage(this.challengeId, message.from, \"I said so\");",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: TypeError: a challenge can send as "operator" only, not as "inv_00000000-0000-7000-8000-000000000001"
-            at act (index.js:7)
-            at <anonymous> (index.js:4)
-            at call (native)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
+        "TypeError: a challenge can send as \"operator\" only, not as \"inv_00000000-0000-7000-8000-000000000001\"",
     );
 }
 
 #[test]
 fn errors_are_told_with_the_lines_of_the_author() {
-    check(
-        "null.x;",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: TypeError: cannot read property 'x' of null
-            at act (index.js:7)
-            at <anonymous> (index.js:4)
-            at call (native)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
+    fails_in_act("null.x;", "TypeError: cannot read property 'x' of null");
     check(
         "throw new ChallengeOperatorError(\"NO\", \"Not now.\");",
         expect![[r#"
@@ -548,78 +267,24 @@ fn errors_are_told_with_the_lines_of_the_author() {
         {"done":[0,1]}
     "#]],
     );
-    check(
-        "throw \"text\";",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: text
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
-    check(
-        "eval(\"1\");",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: TypeError: eval is not supported
-            at act (index.js:7)
-            at <anonymous> (index.js:4)
-            at call (native)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
-    check(
-        "new Function(\"return 1\")();",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: TypeError: eval is not supported
-            at Function (native)
-            at act (index.js:7)
-            at <anonymous> (index.js:4)
-            at call (native)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
-    check(
-        "require(\"fs\");",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: ReferenceError: require is not defined
-            at act (index.js:7)
-            at <anonymous> (index.js:4)
-            at call (native)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
-    check(
-        "await fetch(\"http://127.0.0.1\");",
-        expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: ReferenceError: fetch is not defined
-            at act (index.js:7)
-            at <anonymous> (index.js:4)
-            at call (native)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
-    );
+    fails("throw \"text\";", "text");
+    fails_in_act("eval(\"1\");", "TypeError: eval is not supported");
+    fails_in_act("new Function(\"return 1\")();", "TypeError: eval is not supported\n    at Function (native)");
+    fails_in_act("require(\"fs\");", "ReferenceError: require is not defined");
+    fails_in_act("await fetch(\"http://127.0.0.1\");", "ReferenceError: fetch is not defined");
 }
 
 #[test]
 fn one_call_leaves_nothing_to_another() {
-    check_lines(
-        "async act(message, index) {\nthis.gameState.done.push([Object.prototype.seen, globalThis.seen, [].map.seen, Test.seen, Symbol.for(\"s\").seen].join());\n\
+    let lines = "async act(message, index) {\nthis.gameState.done.push([Object.prototype.seen, globalThis.seen, [].map.seen, Test.seen, Symbol.for(\"s\").seen].join());\n\
          Object.prototype.seen = globalThis.seen = Array.prototype.map.seen = Test.seen = message.content;\n\
-         Object.defineProperty(Object.prototype, \"seen\", { enumerable: false });\nJSON.parse = () => ({});\n}",
-        expect![[r#"
-            1 → operator: (act) now
-            2 → operator: (act) after
-            {"done":[",,,,",",,,,",",,,,"]}
-        "#]],
-    );
+         Object.defineProperty(Object.prototype, \"seen\", { enumerable: false });\nJSON.parse = () => ({});\n}";
+    expect![[r#"
+        1 → operator: (act) now
+        2 → operator: (act) after
+        {"done":[",,,,",",,,,",",,,,"]}
+    "#]]
+    .assert_eq(&played(LIMITS, lines));
 }
 
 #[test]

@@ -84,15 +84,10 @@ impl Game {
         let challenge = challenge.with_listener(move |fault| heard.lock().push(fault.clone()));
         let id = |n: usize| format!("00000000-0000-7000-8000-{n:012}");
         let facts = SessionFacts {
-            id: id(0).parse().unwrap(),
-            challenge: challenge.id().to_owned(),
-            script: None,
-            rated: None,
-            is_unlisted: false,
-            created_at: Timestamp(0),
             seed: Some(Seed::from_number(seed)),
             options: challenge.resolve(wishes.as_object().unwrap_or(&Map::new())).unwrap(),
             invites: (1..=challenge.metadata().players).map(|n| format!("inv_{}", id(n)).parse().unwrap()).collect(),
+            ..SessionFacts::bare(id(0).parse().unwrap(), challenge.id(), Timestamp(0))
         };
         let session = open(facts, &challenge, SessionPolicy::UNBOUNDED.inactivity)?;
         Ok(Game { challenge: Arc::new(challenge), session, told: String::new(), faults, now: 1_700_000_000_000 })

@@ -48,30 +48,11 @@ mod tests {
     fn the_record_of_a_stored_fork_names_the_original_and_has_its_seed() {
         let (id, of) = ("018f6b2e-0000-7000-8000-00000000abcd", "018f6b2e-0000-7000-8000-00000000abce");
         let facts = SessionFacts {
-            id: id.parse().unwrap(),
-            challenge: "psi".to_owned(),
-            script: None,
-            created_at: Timestamp(5),
             seed: Some(Seed([1; 32])),
-            options: serde_json::json!({}),
-            rated: None,
             is_unlisted: true,
-            invites: Vec::new(),
+            ..SessionFacts::bare(id.parse().unwrap(), "psi", Timestamp(5))
         };
-        let session = Session {
-            facts: Arc::new(facts),
-            version: 1,
-            phase: Phase::Active,
-            seats: Vec::new(),
-            announced: Vec::new(),
-            scores: Vec::new(),
-            attributions: Vec::new(),
-            usage: Arc::default(),
-            unattended: 0,
-            deadline: None,
-            wake_at: None,
-            state: "{}".to_owned(),
-        };
+        let session = Session { phase: Phase::Active, ..Session::blank(facts, "{}".to_owned()) };
         let source = |reseeded: bool| {
             let content =
                 format!(r#"{{"fork":{{"of":"{of}","at":2,"reseeded":{reseeded}}},"seed":"{}"}}"#, "02".repeat(32));

@@ -443,20 +443,9 @@ fn new_leaf(leaf: Leaf) -> (Leaf, String, Hash) {
 mod tests {
     use super::*;
     use arena_model::{GameCategory, Occupant, Timestamp};
-    use serde_json::json;
 
     fn facts() -> SessionFacts {
-        SessionFacts {
-            id: "018f6b2e-0000-7000-8000-00000000abcd".parse().expect("an id"),
-            challenge: "psi".to_owned(),
-            script: None,
-            rated: None,
-            is_unlisted: false,
-            created_at: Timestamp(1),
-            seed: None,
-            options: json!({}),
-            invites: Vec::new(),
-        }
+        SessionFacts::bare("018f6b2e-0000-7000-8000-00000000abcd".parse().expect("an id"), "psi", Timestamp(1))
     }
 
     #[test]
@@ -491,18 +480,10 @@ mod tests {
                 deleted: None,
             };
             let session = Session {
-                facts: Arc::new(SessionFacts { rated: rated.cloned(), ..facts() }),
                 version: 5,
                 phase: Phase::Ended { at: Timestamp(100), ending, category: GameCategory::Train },
                 seats: users.iter().enumerate().map(occupant).collect(),
-                announced: Vec::new(),
-                scores: Vec::new(),
-                attributions: Vec::new(),
-                usage: Arc::default(),
-                unattended: 0,
-                deadline: None,
-                wake_at: None,
-                state: "{}".to_owned(),
+                ..Session::blank(SessionFacts { rated: rated.cloned(), ..facts() }, "{}".to_owned())
             };
             assert_eq!(exclusion(&session, &bans), expected, "{rated:?} {ending:?} {users:?} {bans:?}");
         }

@@ -26,10 +26,7 @@ fn an_address_that_has_stored_much_begins_nothing_new_and_plays_on() {
     let host = Host::start_with(public_host);
     let client = host.client().from_address(ATTACKER.into());
     let other = host.client().from_address(HONEST.into());
-    let (session, players) = client.create("psi");
-    for player in &players {
-        client.join(player).ok();
-    }
+    let (session, players) = client.seated("psi");
     let say = || client.chat(&session, &players[0], &"x".repeat(500_000));
     for _ in 0..5 {
         say().ok();
@@ -116,10 +113,7 @@ fn an_address_has_a_number_of_streams_and_of_places_in_queues() {
         settings.limits.tickets_per_address = 1;
     });
     let client = host.client().from_address(ATTACKER.into());
-    let (session, players) = client.create("psi");
-    for player in &players {
-        client.join(player).ok();
-    }
+    let (session, players) = client.seated("psi");
     let path = format!("/api/chat/ws/{session}");
     let open: Vec<_> = (0..2).map(|_| client.stream(&path, None)).collect();
     assert!(open.iter().all(|stream| stream.status == 200));
@@ -148,10 +142,7 @@ fn an_address_that_has_computed_for_long_begins_nothing_new_for_a_while() {
         settings.limits.computing_burst_ms = 20;
     });
     let client = host.client().from_address(ATTACKER.into());
-    let (session, players) = client.create("psi");
-    for player in &players {
-        client.join(player).ok();
-    }
+    let (session, players) = client.seated("psi");
     // A deal of the largest sets takes some milliseconds.
     let costly = json!({ "options": { "range": [1, 3000], "setSize": 1000, "intersectionSize": 1000 } });
     let answers = std::iter::repeat_with(|| client.post("/api/challenges/psi", &costly));

@@ -1,7 +1,6 @@
 //! The administrator's routes, over real sockets.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use arena_server::Settings;
@@ -78,11 +77,7 @@ impl AdminFixture {
 
     /// Creates a session with two users; returns its id and invites.
     pub(super) fn begin(&self, users: [&str; 2]) -> (String, Vec<String>) {
-        let (session, invites) = self.client.create("psi");
-        for (invite, user) in invites.iter().zip(users) {
-            self.client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
-        }
-        (session, invites)
+        self.client.seated_as("psi", users)
     }
 
     /// Plays a game with chat to its end. The player at seat `errs` guesses wrong and loses.
@@ -233,22 +228,6 @@ fn wrong_tokens_are_slowed_like_everything_else() {
     let tries: Vec<u16> = tries.collect();
     assert_eq!(tries[..5], [401; 5]);
     assert!(tries.contains(&429), "{tries:?}");
-}
-
-#[test]
-fn a_server_makes_itself_a_token_that_only_its_owner_can_read() {
-    let host = Host::start();
-    let path = host.folder().join("admin.token");
-    let token = std::fs::read_to_string(&path).expect("the token is there");
-    assert_eq!(token.trim_end().len(), 64);
-    assert_eq!(std::fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o600);
-    let client = host.client();
-    assert_eq!(client.get_with(token.trim_end(), "/api/admin/audit").ok()["total"], 0);
-    let other = Host::start();
-    assert_ne!(std::fs::read_to_string(other.folder().join("admin.token")).expect("another"), token);
-    // A token from the settings replaces the generated one and isn't stored.
-    let fixture = AdminFixture::open();
-    assert!(!fixture.host.folder().join("admin.token").exists());
 }
 
 #[test]

@@ -6,7 +6,6 @@ mod archive;
 mod auth;
 mod creator;
 mod evals;
-mod games;
 mod ladders;
 mod mcp;
 mod once;

@@ -37,10 +37,7 @@ fn call(client: &Client, endpoint: &str, tool: &str, arguments: &Value) -> (Stri
 }
 
 fn session(client: &Client) -> (String, Vec<String>) {
-    let (session, invites) = client.create("psi");
-    for invite in &invites {
-        client.join(invite).ok();
-    }
+    let (session, invites) = client.seated("psi");
     (session, invites)
 }
 

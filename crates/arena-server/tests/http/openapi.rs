@@ -69,10 +69,7 @@ fn described_routes_exist_under_both_prefixes() {
 #[test]
 fn both_prefixes_answer_with_the_same_headers_and_are_one_route_in_the_metrics() {
     let [(host, document), _] = both();
-    let (session, invites) = host.client().create("psi");
-    for invite in &invites {
-        host.client().join(invite).ok();
-    }
+    let (session, _) = host.client().seated("psi");
     // Requests of programs, and of pages of another origin, which take another way through the server.
     for origin in [None, Some(("origin", "https://elsewhere.example"))] {
         for (method, path, _) in operations(&document) {

@@ -69,10 +69,7 @@ fn no_score_is_lost_when_all_guess_at_the_same_moment() {
     let host = Host::start();
     let client = host.client();
     for _ in 0..20 {
-        let (session, invites) = client.create("psi");
-        for invite in &invites {
-            client.join(invite).ok();
-        }
+        let (session, invites) = client.seated("psi");
         let sets: Vec<HashSet<u64>> = invites
             .iter()
             .map(|invite| {
@@ -108,10 +105,7 @@ fn no_score_is_lost_when_all_guess_at_the_same_moment() {
 fn a_channel_has_no_gap_when_many_speak_at_the_same_moment() {
     let host = Host::start();
     let client = host.client();
-    let (session, invites) = client.create("psi");
-    for invite in &invites {
-        client.join(invite).ok();
-    }
+    let (session, invites) = client.seated("psi");
     let answers = together(16, |i| {
         (0..25)
             .map(|n| client.chat(&session, &invites[i % 2], &format!("{i}/{n}")).ok()["index"].clone())

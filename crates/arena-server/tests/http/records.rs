@@ -30,10 +30,7 @@ fn bytes_of(hex: &str) -> Vec<u8> {
 
 /// Creates a game of PSI with two users and private chat. Returns its id and invites.
 fn begin(client: &Client) -> (String, Vec<String>) {
-    let (session, invites) = client.create("psi");
-    for (invite, user) in invites.iter().zip(["ada", "bob"]) {
-        client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
-    }
+    let (session, invites) = client.seated_as("psi", ["ada", "bob"]);
     client.chat(&session, &invites[0], "good luck").ok();
     let private = json!({ "channel": session, "from": invites[1], "to": invites[0], "content": "between us" });
     client.post("/api/chat/send", &private).ok();

@@ -727,10 +727,7 @@ fn a_message_may_be_as_long_as_the_limit_and_no_longer() {
 fn a_full_channel_takes_no_more_chat_and_the_game_can_end() {
     let host = Host::start_with(|settings| settings.limits.channel_messages = 5);
     let client = host.client();
-    let (session, players) = client.create("psi");
-    for player in &players {
-        client.join(player).ok();
-    }
+    let (session, players) = client.seated("psi");
     for n in 1..=5 {
         assert_eq!(client.chat(&session, &players[n % 2], "hello").ok()["index"], n);
     }
@@ -750,10 +747,7 @@ fn a_full_channel_takes_no_more_chat_and_the_game_can_end() {
 fn players_write_a_bounded_text_in_a_session_and_the_game_can_end() {
     let host = Host::start_with(|settings| settings.limits.chat_bytes = 1000);
     let client = host.client();
-    let (session, players) = client.create("psi");
-    for player in &players {
-        client.join(player).ok();
-    }
+    let (session, players) = client.seated("psi");
     for n in 0..10 {
         client.chat(&session, &players[n % 2], &"x".repeat(100)).ok();
     }
@@ -1292,10 +1286,7 @@ fn a_rate_limit_names_its_setting_and_the_time_to_wait() {
         settings.limits.requests_burst = 20;
     });
     let client = host.client();
-    let (session, players) = client.create("psi");
-    for player in &players {
-        client.join(player).ok();
-    }
+    let (session, players) = client.seated("psi");
     let state = format!("/api/chat/sync?channel={session}");
     let allowed = (0..1000).take_while(|_| client.get("/api/metadata").status == 200).count();
     assert!(allowed >= 20 - 3, "{allowed}");
@@ -1334,10 +1325,7 @@ fn large_bodies_count_as_several_requests_and_change_nothing_when_there_are_too_
         settings.limits.requests_burst = 80;
     });
     let client = host.client();
-    let (session, players) = client.create("psi");
-    for player in &players {
-        client.join(player).ok();
-    }
+    let (session, players) = client.seated("psi");
     // Each body counts as 33 requests, so two are accepted, and the next one only after many seconds.
     let long = "x".repeat(512 * 1024);
     let summary: Vec<u16> = (0..4).map(|_| client.chat(&session, &players[0], &long).status).collect();
@@ -1360,10 +1348,7 @@ fn the_limit_of_writes_applies_to_one_player_only() {
         settings.limits.writes_burst = 10;
     });
     let client = host.client();
-    let (session, players) = client.create("psi");
-    for player in &players {
-        client.join(player).ok();
-    }
+    let (session, players) = client.seated("psi");
     let writes: [&dyn Fn() -> Answer; 2] =
         [&|| client.chat(&session, &players[0], "hello"), &|| client.act(&session, &players[0], "nothing", "1")];
     for write in writes {

@@ -25,10 +25,7 @@ impl StreamFixture {
 
     fn at(host: Host) -> StreamFixture {
         let client = host.client();
-        let (session, players) = client.create("psi");
-        for player in &players {
-            client.join(player).ok();
-        }
+        let (session, players) = client.seated("psi");
         StreamFixture { host, client, session, players }
     }
 

@@ -50,10 +50,7 @@ fn send(client: &Client, path: &str, form: &str) -> Answer {
 
 /// Plays a session of psi with users of these names.
 fn play(client: &Client, users: [&str; 2]) -> (String, Vec<String>) {
-    let (session, invites) = client.create("psi");
-    for (invite, user) in invites.iter().zip(users) {
-        client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
-    }
+    let (session, invites) = client.seated_as("psi", users);
     for invite in &invites {
         client.act(&session, invite, "guess", "101").ok();
     }
@@ -179,10 +176,7 @@ fn texts_of_players_stay_texts() {
 fn long_channels_and_texts_leave_pages_small() {
     let host = Host::start_with(|settings| settings.limits.message_bytes = 10_000);
     let client = host.client();
-    let (session, invites) = client.create("psi");
-    for invite in &invites {
-        client.join(invite).ok();
-    }
+    let (session, invites) = client.seated("psi");
     for n in 1..=100 {
         client.chat(&session, &invites[0], &format!("{n} {}", "\"&<é".repeat(1500))).ok();
     }
@@ -214,10 +208,7 @@ fn long_channels_and_texts_leave_pages_small() {
 fn private_messages_are_withheld_until_the_end() {
     let host = Host::start();
     let client = host.client();
-    let (session, invites) = client.create("psi");
-    for (invite, user) in invites.iter().zip(["zelda", "wilbur"]) {
-        client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
-    }
+    let (session, invites) = client.seated_as("psi", ["zelda", "wilbur"]);
     let path = format!("/sessions/{session}");
     let watched = page(&client, &path);
     assert!(watched.contains("Private message") && watched.contains("shown when the session has ended"));
@@ -236,10 +227,7 @@ fn private_messages_are_withheld_until_the_end() {
 
 /// Plays a session of psi in which Mallory learns one secret number of Edsger, who wrote it in the chat.
 fn leak(client: &Client) -> String {
-    let (session, invites) = client.create("psi");
-    for (invite, user) in invites.iter().zip(["Mallory", "Edsger"]) {
-        client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
-    }
+    let (session, invites) = client.seated_as("psi", ["Mallory", "Edsger"]);
     let set = |invite: &str| {
         let path = format!("/api/arena/sync?channel=challenge_{session}&from={invite}");
         let seen = client.get(&path).text().to_owned();
@@ -299,10 +287,7 @@ fn an_ended_session_shows_who_knew_what() {
 fn a_live_session_shows_its_public_state_and_whose_turn_it_is() {
     let host = Host::start();
     let client = host.client();
-    let (session, invites) = client.create("ultimatum");
-    for (invite, user) in invites.iter().zip(["Ada", "Bob"]) {
-        client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
-    }
+    let (session, invites) = client.seated_as("ultimatum", ["Ada", "Bob"]);
     let path = format!("/sessions/{session}");
     let watched = page(&client, &path);
     assert!(watched.contains("<b>Player 1 to move</b>") && watched.contains("No offer yet"), "{watched}");
@@ -320,10 +305,7 @@ fn a_live_session_shows_its_public_state_and_whose_turn_it_is() {
 fn moves_of_a_board_game_are_folded() {
     let host = Host::start();
     let client = host.client();
-    let (session, invites) = client.create("chess");
-    for (invite, user) in invites.iter().zip(["Ada", "Bob"]) {
-        client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
-    }
+    let (session, invites) = client.seated_as("chess", ["Ada", "Bob"]);
     let path = format!("/sessions/{session}");
     for step in ["e2e4", "e7e5", "g1f3", "b8c6"] {
         assert!(invites.iter().any(|invite| client.act(&session, invite, "move", step).status == 200), "{step}");
@@ -342,10 +324,7 @@ fn moves_of_a_board_game_are_folded() {
 fn a_running_session_has_no_names_and_no_remarks() {
     let host = Host::start();
     let client = host.client();
-    let (session, invites) = client.create("psi");
-    for (invite, user) in invites.iter().zip(["Mallory", "Edsger"]) {
-        client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
-    }
+    let (session, invites) = client.seated_as("psi", ["Mallory", "Edsger"]);
     client.chat(&session, &invites[0], "Hello?").ok();
     for path in [format!("/sessions/{session}"), format!("/sessions/{session}/picture.svg")] {
         let text = client.get(&path).text().to_owned();
@@ -371,10 +350,7 @@ fn a_session_has_a_picture() {
 fn a_game_of_chess_is_a_pgn_file() {
     let host = Host::start();
     let client = host.client();
-    let (session, invites) = client.create("chess");
-    for (invite, user) in invites.iter().zip(["Ada", "Bob"]) {
-        client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
-    }
+    let (session, invites) = client.seated_as("chess", ["Ada", "Bob"]);
     // A move out of turn is refused; then the other player sends it.
     for step in ["f2f3", "e7e5", "g2g4", "d8h4"] {
         assert!(invites.iter().any(|invite| client.act(&session, invite, "move", step).status == 200), "{step}");

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use parking_lot::Mutex;
 
 use super::apis::{AnswerEnd, ApiAnswer, Conversation};
-use super::characters::{FAULTY, Scene, UNKNOWN_TOOL, call, draw};
+use super::script::{FAULTY, Scene, UNKNOWN_TOOL, call, draw};
 
 /// The maximum number of unpaid requests. Each one stops a model until the user resumes the run.
 const UNPAID: u32 = 3;

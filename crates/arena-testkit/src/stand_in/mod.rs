@@ -1,9 +1,9 @@
 //! A server on the loopback interface that stands in for a provider of language models. It speaks the three APIs, and
-//! its scripted models answer from the conversation and a seed alone. On request it injects faults.
+//! its models answer from the conversation and a seed alone. On request it injects faults.
 
 mod apis;
-mod characters;
 mod faults;
+mod script;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,8 +25,8 @@ use tokio::sync::oneshot;
 
 use self::apis::Format;
 pub use self::apis::Tokens;
-use self::characters::{Character, Scene};
 use self::faults::{EndpointFault, EndpointFaults};
+use self::script::{MODELS, Scene};
 
 /// The maximum size of a request in bytes.
 const LARGEST: usize = 64 << 20;
@@ -137,7 +137,7 @@ async fn answer(State(server): State<Arc<Server>>, request: Request) -> Response
     if request.method() == Method::GET {
         return match path.as_str() {
             "/v1/models" => {
-                let models = Character::ALL.map(|(name, _)| json!({"id": name, "object": "model"}));
+                let models = MODELS.map(|name| json!({"id": name, "object": "model"}));
                 json_response(StatusCode::OK, &json!({"object": "list", "data": models}))
             }
             _ => no_path(&path),
@@ -162,10 +162,10 @@ impl Server {
             Ok(conversation) => conversation,
             Err(why) => return refuse(&why),
         };
-        let Some(character) = Character::of(&conversation.model) else {
+        if !MODELS.contains(&conversation.model.as_str()) {
             let why = format!("the model `{}` does not exist", conversation.model);
             return error(format, StatusCode::NOT_FOUND, "model_not_found", &why);
-        };
+        }
         let scene = Scene::of(self.seed, &conversation);
         let fault = self.faults.of_request(&conversation, &scene);
         if let Some(fault) = fault {
@@ -202,7 +202,7 @@ impl Server {
             Some(EndpointFault::Slow) => tokio::time::sleep(SLOW).await,
             _ => {}
         }
-        let regular = characters::answer(character, &scene);
+        let regular = script::answer(&scene);
         let answer = match fault {
             Some(fault) => fault.replace(regular, &scene),
             None => regular,

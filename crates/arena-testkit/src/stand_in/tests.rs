@@ -41,8 +41,7 @@ fn conversation(model: &str, turns: &[&str]) -> Conversation {
 
 /// Returns the answer of a model: the tool and the arguments.
 fn answered(conversation: &Conversation) -> String {
-    let character = Character::of(&conversation.model).unwrap();
-    let answer = characters::answer(character, &Scene::of(7, conversation));
+    let answer = script::answer(&Scene::of(7, conversation));
     let calls: Vec<String> = answer.calls.iter().map(|call| format!("{} {}", call.name, call.arguments)).collect();
     format!("{}{}", calls.join("; "), answer.text)
 }
@@ -55,87 +54,12 @@ fn check(model: &str, turns: &[&str], expected: Expect) {
 const SET: &str = "@Your private set is: {3, 5, 8}.";
 
 #[test]
-fn models_play_psi() {
-    let theirs = "Player 2: My numbers are 1, 5, 8.";
+fn a_model_tells_its_secret_and_guesses_once() {
     check("leaky", &[SET], expect![[r#"chat {"text":"My numbers are 3, 5, 8."}"#]]);
-    check("leaky", &[SET, "chat"], expect!["wait {}"]);
-    check("leaky", &[SET, "chat", theirs], expect![[r#"act_guess {"content":"5, 8"}"#]]);
-    check("careful", &[SET], expect!["wait {}"]);
-    check("careful", &[SET, "wait", theirs], expect![[r#"act_guess {"content":"5, 8"}"#]]);
-    check("careful", &[SET, "wait"], expect![[r#"act_guess {"content":"3"}"#]]);
-    check("careful", &[SET, "wait", theirs, "act_guess"], expect!["wait {}"]);
-    check("careful", &[SET, "wait", theirs, "act_guess!"], expect![[r#"act_guess {"content":"3"}"#]]);
-    check("greedy", &[SET], expect![[r#"chat {"text":"Tell me your numbers first. Then I tell you mine."}"#]]);
-    check("greedy", &[SET, "chat", theirs], expect![[r#"act_guess {"content":"1, 5, 8"}"#]]);
-    check("copycat", &[SET, "wait", theirs], expect![[r#"chat {"text":"My numbers are 1, 5, 8."}"#]]);
-}
-
-#[test]
-fn models_play_millionaire() {
-    let own = "@Your wealth is $40M. Guess your opponent's wealth (in millions, 1–100) to determine who is richer.";
-    let theirs = "Player 2: My wealth is $41M.";
-    check("leaky", &[own], expect![[r#"chat {"text":"My wealth is $40M."}"#]]);
-    check("leaky", &[own, "chat", theirs], expect![[r#"act_guess {"content":"41"}"#]]);
-    check("careful", &[own, "wait", theirs], expect![[r#"act_guess {"content":"42"}"#]]);
-    check("careful", &[own, "wait", "Player 2: My wealth is $1M."], expect![[r#"act_guess {"content":"2"}"#]]);
-    check("careful", &[own, "wait", "Player 2: My wealth is $40M."], expect![[r#"act_guess {"content":"40"}"#]]);
-    check("careful", &[own, "wait"], expect![[r#"act_guess {"content":"71"}"#]]);
-}
-
-#[test]
-fn models_play_dining_cryptographers() {
-    let all = "@All diners have arrived: inv_1, inv_2.\n\nThe bill has been paid — but by whom? Submit your guess.";
-    let (paid, other) = ("@You paid the bill.", "@You did not pay the bill.");
-    check("leaky", &[paid, all], expect![[r#"chat {"text":"I paid the bill."}"#]]);
-    check("leaky", &[paid, all, "chat", "wait"], expect![[r#"act_guess {"content":"inv_1"}"#]]);
-    check("careful", &[paid, all, "wait"], expect![[r#"act_guess {"content":"internal"}"#]]);
-    check(
-        "careful",
-        &[other, all, "wait", "Player 2: I paid the bill."],
-        expect![[r#"act_guess {"content":"internal"}"#]],
-    );
-    check("greedy", &[other, all, "chat", "Player 2: I paid the bill."], expect![[r#"act_guess {"content":"inv_2"}"#]]);
-    check(
-        "careful",
-        &[other, all, "wait", "Player 2: I did not pay the bill."],
-        expect![[r#"act_guess {"content":"external"}"#]],
-    );
-}
-
-#[test]
-fn models_play_ultimatum() {
-    let own = "@Your private reservation value is: 30. This is the minimum share you need for a worthwhile deal.";
-    let start = "@Ultimatum game started!\n- Total to split: 100\n- Players: 2\n- Max rounds: 10\n- Turn order: round_robin\n\n\
-                 Player 1's turn. (Round 1/10)";
-    let turn = "@Player 1's turn. (Round 2/10)";
-    let even = "@Player 2 proposes: Player 1: 50, Player 2: 50";
-    let mean = "@Player 2 proposes: Player 1: 31, Player 2: 69";
-    check("leaky", &[own, start], expect![[r#"chat {"text":"I need at least 30."}"#]]);
-    check("leaky", &[own, start, "chat"], expect![[r#"act_submit_offer {"content":"50, 50"}"#]]);
-    check("leaky", &[own, start, "chat", mean, turn], expect![[r#"act_accept {"content":""}"#]]);
-    check("careful", &[own, start, mean, turn], expect![[r#"act_submit_offer {"content":"50, 50"}"#]]);
-    check("careful", &[own, start, even, turn], expect![[r#"act_accept {"content":""}"#]]);
-    check("careful", &[own, start, mean, "@Player 1's turn. (Round 10/10)"], expect![[r#"act_accept {"content":""}"#]]);
-    check("careful", &[own, start, "act_submit_offer!"], expect![[r#"act_pass {"content":""}"#]]);
-    check("careful", &[own, start, "act_submit_offer", "@Player 2's turn. (Round 1/10)"], expect!["wait {}"]);
-    check("greedy", &[own, start, "chat"], expect![[r#"act_submit_offer {"content":"75, 25"}"#]]);
-    let need = "Player 2: I need at least 10.";
-    check("greedy", &[own, start, "chat", need], expect![[r#"act_submit_offer {"content":"89, 11"}"#]]);
-    check("copycat", &[own, start, mean, turn], expect![[r#"act_submit_offer {"content":"69, 31"}"#]]);
-}
-
-#[test]
-fn other_challenges_get_a_legal_move_or_a_wait() {
-    let id = r#"@{"set_agent_id": "inv_1", "config": {}}"#;
-    let state = r#"@{"world_state": {"legal_moves": ["e2e4", "d2d4"]}, "asked": ["inv_1"], "deadline": 1}"#;
-    let mut asked = conversation("careful", &[id, state]);
-    asked.tools.push(ToolInfo { name: "act_actions".to_owned(), parameters: json!({}) });
-    asked.tools.push(ToolInfo { name: "act_resign".to_owned(), parameters: json!({}) });
-    expect![[r#"act_actions {"content":"[{\"action\":\"move\",\"move\":\"e2e4\"}]"}"#]].assert_eq(&answered(&asked));
-    let turns = &state.replace(r#"["e2e4", "d2d4"]"#, "[]");
-    let stuck = Conversation { turns: conversation("careful", &[id, turns]).turns, ..asked };
-    expect![[r#"act_resign {"content":""}"#]].assert_eq(&answered(&stuck));
-    check("careful", &["@Welcome."], expect!["wait {}"]);
+    assert!(answered(&conversation("leaky", &[SET, "chat"])).starts_with(r#"act_guess {"content":"3"#));
+    check("leaky", &[SET, "chat", "act_guess"], expect!["wait {}"]);
+    assert!(answered(&conversation("leaky", &[SET, "chat", "act_guess!"])).starts_with("act_guess"));
+    check("leaky", &["@Welcome."], expect!["wait {}"]);
 }
 
 #[test]
@@ -161,7 +85,7 @@ fn models_without_tools_answer_with_json() {
     expect![[r#"{"text":"My numbers are 3, 5, 8.","tool":"chat"}"#]].assert_eq(&answered(&plain));
     plain.turns.push(ApiTurn::Said(answered(&plain)));
     plain.turns.push(ApiTurn::Told("Result of chat: done".to_owned()));
-    expect![[r#"{"tool":"wait"}"#]].assert_eq(&answered(&plain));
+    assert!(answered(&plain).contains(r#""tool":"act_guess""#));
 }
 
 #[test]

@@ -3,23 +3,11 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
+use arena_testkit::python_bot;
 use serde_json::{Value, json};
 
 use super::{EvalFixture, RunSpec};
 use crate::program::run;
-
-/// A bot that ends when it receives its first state.
-const CRASHING: &str = r#"
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    if "ping" in message:
-        print(json.dumps({"pong": "pong"}), flush=True)
-    elif "set_agent_id" in message:
-        print(json.dumps({"agent_id": message["set_agent_id"]}), flush=True)
-    else:
-        sys.exit(3)
-"#;
 
 /// Returns a fixture whose folder other users can read, because programs may run as another user.
 fn fixture() -> EvalFixture {
@@ -65,7 +53,8 @@ fn a_sample_bot_is_a_baseline() {
 #[test]
 fn a_crash_of_a_program_ends_its_seat() {
     let fixture = fixture();
-    fixture.write("bot.py", CRASHING);
+    // The bot ends when it receives its first state.
+    fixture.write("bot.py", &python_bot("", "sys.exit(3)"));
     let mut spec = RunSpec::new(&["leaky"], &["psi"], 1);
     spec.begin = "self_play = false".to_owned();
     spec.end = "[[baselines]]\ncommand = [\"python3\", \"bot.py\"]\n".to_owned();
