@@ -25,7 +25,6 @@ use crate::feed::{Posted, Tail};
 use crate::following::Following;
 use crate::freshness::Freshness;
 use crate::live::{LiveRef, LiveSessions};
-use crate::peers::Peers;
 use crate::records::{CommitContent, created_input};
 use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, Respond, Written};
 use crate::transcript::{EndedTranscripts, Transcript};
@@ -60,7 +59,6 @@ pub(crate) struct Inner {
     pub(crate) public: PublicChannel,
     /// The progress of reading other nodes' commits from the shared store.
     pub(crate) following: Following,
-    pub(crate) peers: Peers,
     /// The time of the next query for due sessions, in milliseconds since the epoch.
     pub(crate) next_look: AtomicI64,
     /// A notification that a session becomes due before `next_look`.
@@ -143,7 +141,6 @@ impl Engine {
             live,
             public,
             following: Following::default(),
-            peers: Peers::default(),
             next_look: AtomicI64::new(i64::MAX),
             rescheduled: Notify::new(),
             matching: tokio::sync::Mutex::new(()),
@@ -411,7 +408,7 @@ impl Inner {
         let is_counted = request.is_rated && !request.is_unlisted;
         let rated = self.catalogue.terms_of(&request.challenge, &options).filter(|_| is_counted);
         let facts = SessionFacts {
-            id: self.draw_session_id(now),
+            id: SessionId(self.environment.uuid(now)),
             challenge: request.challenge,
             script: challenge.script().map(Script::version),
             created_at: now,
@@ -419,7 +416,7 @@ impl Inner {
             rated,
             is_unlisted: request.is_unlisted,
             options,
-            invites: (0..seats).map(|_| self.draw_invite(now)).collect(),
+            invites: (0..seats).map(|_| InviteCode(self.environment.uuid(now))).collect(),
         };
         let inactivity = self.limits.inactivity;
         let place = self.place_to_compute(challenge, payer).await;

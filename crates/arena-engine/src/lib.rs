@@ -20,7 +20,6 @@ mod following;
 mod freshness;
 mod import;
 mod live;
-mod peers;
 mod queue;
 mod records;
 mod request;

@@ -52,7 +52,6 @@ use crate::mcp::{self, Endpoint, ToolSet};
 use crate::metrics::GaugeGuard;
 use crate::openapi::Description;
 use crate::origin::{check_host, check_origin};
-use crate::passing::{KeptRequest, pass_on};
 use crate::request::{accepts, address_of};
 use crate::request_id::{REQUEST_ID, RequestId};
 use crate::tournaments::TournamentRefusal;
@@ -198,7 +197,7 @@ pub(crate) struct DirectRoute {
 }
 
 /// The response headers that pages of other origins may read, beside those that they may always read.
-const EXPOSED: HeaderValue = HeaderValue::from_static("retry-after, link, arena-node, x-request-id");
+const EXPOSED: HeaderValue = HeaderValue::from_static("retry-after, link, x-request-id");
 
 /// The routes of play, which clients call most. [`list`] has them too, for other requests to them.
 static DIRECT: [DirectRoute; 5] = [
@@ -237,22 +236,8 @@ impl DirectRoute {
         found.filter(|_| !request.headers().contains_key(header::ORIGIN))
     }
 
-    /// Answers a request to this route, here or at the session's preferred node.
-    pub(crate) async fn answer(&'static self, request: Request, arena: Arena) -> Response {
-        if arena.passing.is_none() {
-            return self.answer_here(request, arena).await;
-        }
-        match Box::pin(pass_on(&arena, request)).await {
-            Ok(response) => response,
-            Err(KeptRequest { request, is_preferred }) => {
-                let response = self.answer_here(request, arena.clone()).await;
-                if is_preferred { arena.name_node(response) } else { response }
-            }
-        }
-    }
-
-    /// Answers a request to this route at this node.
-    pub(crate) fn answer_here(&'static self, request: Request, arena: Arena) -> BoxFuture<'static, Response> {
+    /// Answers a request to this route.
+    pub(crate) fn answer(&'static self, request: Request, arena: Arena) -> BoxFuture<'static, Response> {
         Box::pin(async move {
             let handler = |request| (self.handler)(request, arena.clone());
             let mut response = answer_at(&arena, self.path, request, handler).await;
@@ -475,7 +460,7 @@ mod tests {
             let join = Join { invite, user: None };
             engine.join(join, None, Respond::new(|_| String::new())).await.expect("a seat");
             let records = Records::start(&settings.records, folder.path(), None).expect("keys");
-            let arena = Arena::new(engine, settings, None, None, records, None, None);
+            let arena = Arena::new(engine, settings, None, None, records, None);
             Stage { app: app(arena.clone()), arena, session, player: Party::Player(invite), _folder: folder }
         }
 

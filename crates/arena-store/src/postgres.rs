@@ -16,7 +16,6 @@ mod url;
 mod writer;
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::ops::{Deref, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -26,14 +25,13 @@ use arena_model::{Channel, ChatMessage, Scoring, Session, Status};
 use deadpool_postgres::Object;
 use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Row};
+use tokio_postgres::Client;
 
 pub(crate) use self::connection::Sharing;
 use self::connection::{Holder, arena_id, read_counts, read_counts_and_position, read_numbers};
 pub use self::journal::Changes;
 pub(crate) use self::journal::{JournalEntry, take_turn};
-use self::journal::{JournalPosition, JournalRead, NOW_MS, select_entries, select_from_entry};
+use self::journal::{JournalPosition, JournalRead, select_entries, select_from_entry};
 pub(crate) use self::reading::PostgresReaders;
 pub use self::url::{DatabaseUrl, DatabaseUrlError};
 pub(crate) use self::writer::PostgresWriter;
@@ -48,10 +46,6 @@ use crate::standings::{Career, follow_scoring, read_career};
 use crate::tables::{Messages, Sessions, channel_number, read_message, read_session};
 use crate::value::{Columns, Value, count};
 use crate::{SessionFilter, SessionNo, StoreError};
-
-/// The age of a sign of life above which a peer counts as lost, and the age at which it is deleted.
-const PEERS_LIVE_MS: i64 = 5_000;
-const FORGET_PEERS_MS: i64 = 60 * 60 * 1000;
 
 /// A schema of a database. Either one process uses it exclusively, or several nodes share it.
 pub struct PostgresStore {
@@ -249,38 +243,6 @@ impl PostgresStore {
                 return Ok(std::mem::take(&mut followed.unreported));
             }
         }
-    }
-
-    /// Writes a sign of life of this node, and returns the addresses of the other nodes with recent ones.
-    pub(crate) async fn announce(&self, own: SocketAddr) -> Result<Vec<SocketAddr>, StoreError> {
-        let sql = format!(
-            "WITH announced AS (INSERT INTO peers (address, at) VALUES ($1, {NOW_MS})
-                 ON CONFLICT (address) DO UPDATE SET at = excluded.at),
-             removed AS (DELETE FROM peers WHERE address <> $1 AND at < {NOW_MS} - {FORGET_PEERS_MS})
-             SELECT address FROM peers WHERE address <> $1 AND at > {NOW_MS} - {PEERS_LIVE_MS} ORDER BY address"
-        );
-        let rows = self.write_aside(&sql, &[&own.to_string()]).await?;
-        let read = |row: &Row| {
-            let address = row.text(0)?;
-            address.parse().map_err(|_| StoreError::damaged("the table peers", format!("address {address}")))
-        };
-        rows.iter().map(read).collect()
-    }
-
-    /// Removes this node's sign of life.
-    pub(crate) async fn withdraw(&self, own: SocketAddr) -> Result<(), StoreError> {
-        self.write_aside("DELETE FROM peers WHERE address = $1", &[&own.to_string()]).await.map(drop)
-    }
-
-    /// Executes a statement that writes data of this node alone, without the writer.
-    async fn write_aside(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
-        // A connection that is dropped within its transaction doesn't return to the pool.
-        let mut connection = PooledConnection(Some(self.readers.connection().await?));
-        connection.batch_execute("BEGIN READ WRITE").await?;
-        let rows = connection.query(sql, values).await?;
-        connection.batch_execute("COMMIT").await?;
-        drop(connection.0.take());
-        Ok(rows)
     }
 
     /// Returns true if the mirror may contain commits that the database has lost.

@@ -3,7 +3,6 @@
 //! Statements that both databases understand run with [`Store::list`], [`Store::aside`] and [`Store::write`], here and
 //! in the other modules. Methods that match on the backend have separate statements for the two databases.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -147,29 +146,6 @@ impl Store {
         match self {
             Store::Sqlite(_) => None,
             Store::Postgres(store) => store.nodes(),
-        }
-    }
-
-    /// Writes a sign of life of this node, which the others reach at `own`. Returns the addresses of the other
-    /// nodes that gave one in the last seconds; none if the store isn't shared.
-    ///
-    /// # Errors
-    /// If the database can't be reached.
-    pub async fn announce(&self, own: SocketAddr) -> Result<Vec<SocketAddr>, StoreError> {
-        match self {
-            Store::Sqlite(_) => Ok(Vec::new()),
-            Store::Postgres(store) => store.announce(own).await,
-        }
-    }
-
-    /// Removes this node's sign of life.
-    ///
-    /// # Errors
-    /// If the database can't be reached.
-    pub async fn withdraw(&self, own: SocketAddr) -> Result<(), StoreError> {
-        match self {
-            Store::Sqlite(_) => Ok(()),
-            Store::Postgres(store) => store.withdraw(own).await,
         }
     }
 
