@@ -350,13 +350,13 @@ impl Collector for SessionCollector {
         )?;
         bytes.encode(described)?;
         let Some(node_metrics) = self.0.node_metrics() else { return Ok(()) };
-        let NodeMetrics { looks, conflicts, clock_behind_ms, events } = node_metrics;
+        let NodeMetrics { checks, conflicts, clock_behind_ms, events } = node_metrics;
         let behind = ConstGauge::new(clock_behind_ms as f64 / 1000.0);
         let help = "Delay of this machine's clock behind the database's, in seconds";
         let described = encoder.encode_descriptor("clock_behind_seconds", help, None, behind.metric_type())?;
         behind.encode(described)?;
         let mut counts = vec![
-            ("journal_looks", "Reads of other nodes' commits", looks),
+            ("row_checks", "Queries for rows that other nodes may have changed", checks),
             ("conflicts", "Transitions retried because another node committed first", conflicts),
         ];
         if let Some(EventCounts { connected, sent, received }) = events {

@@ -319,11 +319,10 @@ fn is_of_administration(route: &str) -> bool {
 /// The target of the log's lines about requests: `--log info,access=debug` turns them on.
 const ACCESS_LOG: &str = "access";
 
-/// Routes that don't read other nodes' changes first. `/health` and `/metrics` are about this process only, and
-/// `/ready` reads the changes itself.
+/// Routes that show nothing of the store, or check it themselves.
 const OF_THIS_PROCESS: [&str; 3] = [OPEN_TO_ALL, "/metrics", "/ready"];
 
-/// The middleware of all routes: reads other nodes' changes, refuses banned addresses and foreign origins, sets common
+/// The middleware of all routes: drops lost data from memory, refuses banned addresses and foreign origins, sets common
 /// headers, and counts responses by route.
 async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
@@ -332,7 +331,7 @@ async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Res
     answer_at(&arena, route, request, |request| next.run(request)).await
 }
 
-/// Reads the changes of other nodes that the route may show.
+/// Drops data that the store has lost, and reads the changes of shared tournaments that the route may show.
 async fn catch_up(arena: &Arena, route: &str) -> ApiResult<()> {
     arena.engine.catch_up().await?;
     let place = route.strip_prefix("/api").unwrap_or(route);

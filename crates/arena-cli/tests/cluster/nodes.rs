@@ -390,12 +390,6 @@ impl Cluster {
         *self.postgres = Some(standby);
     }
 
-    /// Removes all but the newest entries of the change feed, as nodes do after a while.
-    pub fn forget_changes(&self) {
-        let last = "DELETE FROM journal WHERE n < (SELECT max(n) FROM journal)";
-        self.postgres.as_ref().unwrap().run_sql(&self.url, last);
-    }
-
     pub fn nats(&mut self) -> &mut NatsServer {
         self.nats.as_mut().unwrap()
     }

@@ -28,8 +28,8 @@ const WAIT: Duration = Duration::from_secs(5);
 /// it, the connection is lost.
 const READ_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// The time limit for a read of the journal. Every request waits for such a read, which takes about a millisecond.
-const JOURNAL_READ_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time limit for a read of marks. Most requests wait for such a read, which takes about a millisecond.
+const MARKS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Creates a pool, which connects on demand.
 fn pool_of(server: &DatabaseServer, connections: usize) -> Result<Pool, StoreError> {
@@ -67,9 +67,9 @@ impl PostgresReaders {
         PostgresReaders::with(database, reach, CONNECTIONS, READ_TIMEOUT)
     }
 
-    /// With one connection of their own, reads of the journal never wait for long reads.
-    pub(crate) fn for_journal(database: &DatabaseUrl, reach: &Reach) -> Result<PostgresReaders, StoreError> {
-        PostgresReaders::with(database, reach, 1, JOURNAL_READ_TIMEOUT)
+    /// With one connection of their own, reads of marks never wait for long reads.
+    pub(crate) fn for_marks(database: &DatabaseUrl, reach: &Reach) -> Result<PostgresReaders, StoreError> {
+        PostgresReaders::with(database, reach, 1, MARKS_TIMEOUT)
     }
 
     fn with(
