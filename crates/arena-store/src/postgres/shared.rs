@@ -239,7 +239,7 @@ impl PostgresStore {
         let is_whole = counted.recounts < recounts || counted.losses != losses;
         let after = if is_whole { -1 } else { counted.counts };
         let sql = "SELECT block, type, status, n, changed FROM session_counts WHERE changed > $1";
-        let rows = shared.reader.query(sql, &[&after]).await?;
+        let rows = self.readers.query(sql, &[&after]).await?;
         let mut last = after;
         let mut counts = self.mirror.counts.write();
         if is_whole {
