@@ -29,7 +29,7 @@ use crate::plan::{BatchItem, Done, Numbers};
 use crate::queue::JobQueue;
 use crate::standings::Counting;
 use crate::writer_health::Verdict;
-use crate::{CommitError, StoreError};
+use crate::{CommitError, SessionChange, StoreError};
 
 /// The maximum size of a batch: the number of transitions, and the bytes of text. These limits bound the wait of the
 /// first transition and the size of statements.
@@ -244,11 +244,7 @@ impl PostgresWriterState {
                 self.away = false;
                 tracing::info!("the database is reachable again");
                 self.link = Some(Arc::clone(&holder));
-                match self.nodes {
-                    None => Ok(holder),
-                    // The waiting transitions were decided on data that the database may have lost.
-                    Some(_) => Err(StoreError::Database("the connection was lost before the write".to_owned())),
-                }
+                Ok(holder)
             }
             Err(error) => {
                 if !self.away {
@@ -356,8 +352,18 @@ impl PostgresWriterState {
 
     /// After an error, no part of the batch is stored, except possibly after [`Failure::Unsure`].
     async fn try_batch(&mut self, batch: &[Queued]) -> Result<Vec<Result<Done, CommitError>>, Failure> {
+        let is_connected = self.link.as_ref().is_some_and(|holder| !holder.client.is_closed());
         let holder = self.hold().await.map_err(Failure::Failed)?;
-        let transitions: Vec<BatchItem<'_>> = batch.iter().map(Queued::transition).collect();
+        // Waiting transitions of sessions were decided on data that the database may have lost. The nodes decide again.
+        let is_outdated = |transition: &BatchItem<'_>| match transition {
+            BatchItem::Commit(commit) => {
+                !is_connected && self.nodes.is_some() && !matches!(commit.change, SessionChange::Create(_))
+            }
+            BatchItem::Import(_) | BatchItem::Ended(..) => false,
+        };
+        let outdated: Vec<bool> = batch.iter().map(|queued| is_outdated(&queued.transition())).collect();
+        let transitions: Vec<BatchItem<'_>> =
+            batch.iter().map(Queued::transition).filter(|one| !is_outdated(one)).collect();
         let ranked = if self.nodes.is_some() { Vec::new() } else { self.mirror.rankings.in_use() };
         let scoring = Arc::clone(&self.mirror.scoring);
         let counting = Counting { scoring: &scoring, ranked: &ranked };
@@ -366,7 +372,9 @@ impl PostgresWriterState {
         let written = tokio::time::timeout(BATCH_TIMEOUT, written).await.unwrap_or(Err(Failure::Unsure))?;
         self.numbers = written.numbers;
         self.show(&written.effects);
-        Ok(written.done)
+        let mut done = written.done.into_iter();
+        let next = |is_outdated| if is_outdated { None } else { done.next() };
+        Ok(outdated.into_iter().map(next).map(|done| done.unwrap_or(Err(CommitError::Conflict))).collect())
     }
 
     /// Updates the mirror. In a shared database, readers do it instead.
