@@ -217,14 +217,14 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         }
     };
     compare("the only node on Postgres, of SQLite's games/s", only, sqlite, None);
-    compare("one shared node, of the only node's games/s", one, only, Some(90.0));
-    compare("two nodes each game at one, of one's games/s", two, one, Some(95.0));
-    compare("two nodes in turn, of one's games/s", two_in_turn, one, Some(85.0));
-    compare("three nodes each game at one, of one's games/s", three, one, Some(95.0));
-    compare("three nodes in turn, of one's games/s", three_in_turn, one, Some(80.0));
+    compare("one shared node, of the only node's games/s", one, only, Some(85.0));
+    compare("two nodes, each game at one, of the only node's games/s", two, only, Some(80.0));
+    compare("two nodes in turn, of the only node's games/s", two_in_turn, only, Some(50.0));
+    compare("three nodes, each game at one, of the only node's games/s", three, only, None);
+    compare("three nodes in turn, of the only node's games/s", three_in_turn, only, Some(45.0));
     if let [small_one, kept, in_turn] = small_settings {
-        compare("four small nodes each game at one, of one's games/s", kept, small_one, Some(340.0));
-        compare("four small nodes in turn, of one's games/s", in_turn, small_one, Some(230.0));
+        compare("four small nodes, each game at one, of one's games/s", kept, small_one, Some(300.0));
+        compare("four small nodes in turn, of one's games/s", in_turn, small_one, Some(180.0));
     }
     let database_us = settings[2..].iter().map(|setting| median(setting.database_us.iter().copied()));
     report
