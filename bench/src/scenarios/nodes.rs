@@ -67,17 +67,13 @@ pub fn environment(database_url: &str, nats_url: &str) -> [(&'static str, String
     ]
 }
 
-/// The time until new nodes know each other.
-const GREETING: Duration = Duration::from_millis(2_500);
-
 const SMALL_NODES: usize = 4;
 
 /// The way in which the requests of a game reach the nodes.
 #[derive(Debug, Clone, Copy)]
 enum Way {
-    /// All requests of a game go to one node. Sessions prefer the node that creates them, so this is the load of clients
-    /// that name the preferred node to a balancer.
-    Named,
+    /// All requests of a game go to one node.
+    Kept,
     /// The requests of each game go to all nodes in turn.
     InTurn,
 }
@@ -104,9 +100,6 @@ impl Setting {
             quotas.extend(self.quota.map(|percent| CpuQuota::limit(server.pid(), percent)).transpose()?);
             servers.push(server);
         }
-        if servers.len() > 1 {
-            thread::sleep(GREETING);
-        }
         Ok(RunningNodes { servers, _quotas: quotas })
     }
 
@@ -121,7 +114,7 @@ impl Setting {
         let nodes = self.start()?;
         let servers: Vec<&Server> = nodes.servers.iter().collect();
         let tables = match self.way {
-            Way::Named => servers.iter().map(|node| vec![*node]).collect(),
+            Way::Kept => servers.iter().map(|node| vec![*node]).collect(),
             Way::InTurn => vec![[&servers[..], &servers[..]].concat()],
         };
         player_pool.play_at(&tables, ServerKind::Arena, Until::Elapsed(length / 4))?;
@@ -166,27 +159,25 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let NodesOptions { nodes_connections, nodes_rate, nodes_seconds, nodes_quota } = arguments.nodes;
     let (postgres, nats) = (Postgres::start(), NatsServer::start());
     let shared = || environment(&postgres.schema(), &nats.url()).to_vec();
-    let passing = || [shared(), vec![("NODE_LISTEN", "127.0.0.1:0".to_owned())]].concat();
     let setting = |what, nodes: usize, environment: Vec<(&'static str, String)>, quota, way| {
         let folder = |_| ArenaFolder::new(&arguments.arena(), &arguments.work(), None);
         let folders = (0..nodes).map(folder).collect::<anyhow::Result<Vec<_>>>()?;
         anyhow::Ok(Setting { what, folders, environment, quota, way, rounds: Vec::new(), database_us: Vec::new() })
     };
     let mut settings = vec![
-        setting("SQLite", 1, Vec::new(), None, Way::Named)?,
-        setting("Postgres, the only node", 1, vec![("DATABASE_URL", postgres.schema())], None, Way::Named)?,
-        setting("one shared node", 1, passing(), None, Way::Named)?,
-        setting("two nodes, by name", 2, passing(), None, Way::Named)?,
-        setting("two nodes in turn", 2, passing(), None, Way::InTurn)?,
-        setting("two nodes in turn, without passing on", 2, shared(), None, Way::InTurn)?,
-        setting("three nodes, by name", 3, passing(), None, Way::Named)?,
-        setting("three nodes in turn", 3, passing(), None, Way::InTurn)?,
+        setting("SQLite", 1, Vec::new(), None, Way::Kept)?,
+        setting("Postgres, the only node", 1, vec![("DATABASE_URL", postgres.schema())], None, Way::Kept)?,
+        setting("one shared node", 1, shared(), None, Way::Kept)?,
+        setting("two nodes, each game at one", 2, shared(), None, Way::Kept)?,
+        setting("two nodes in turn", 2, shared(), None, Way::InTurn)?,
+        setting("three nodes, each game at one", 3, shared(), None, Way::Kept)?,
+        setting("three nodes in turn", 3, shared(), None, Way::InTurn)?,
     ];
     if nodes_quota > 0 {
         settings.extend([
-            setting("one small node", 1, passing(), Some(nodes_quota), Way::Named)?,
-            setting("four small nodes, by name", SMALL_NODES, passing(), Some(nodes_quota), Way::Named)?,
-            setting("four small nodes in turn", SMALL_NODES, passing(), Some(nodes_quota), Way::InTurn)?,
+            setting("one small node", 1, shared(), Some(nodes_quota), Way::Kept)?,
+            setting("four small nodes, each game at one", SMALL_NODES, shared(), Some(nodes_quota), Way::Kept)?,
+            setting("four small nodes in turn", SMALL_NODES, shared(), Some(nodes_quota), Way::InTurn)?,
         ]);
     }
 
@@ -212,10 +203,8 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         let rounds: Vec<_> = setting.rounds.iter().map(round_json).collect();
         report.detail(NAME, setting.what, json!({ "rounds": rounds, "database_us_per_game": setting.database_us }));
     }
-    let [sqlite, only, one, two, two_in_turn, two_plain, three_by_name, three_in_turn, small_settings @ ..] =
-        &settings[..]
-    else {
-        unreachable!("the list above has at least eight settings")
+    let [sqlite, only, one, two, two_in_turn, three, three_in_turn, small_settings @ ..] = &settings[..] else {
+        unreachable!("the list above has at least seven settings")
     };
     report
         .row(NAME, "the only node on Postgres: games/s", only.games_per_second(), "")
@@ -228,15 +217,14 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         }
     };
     compare("the only node on Postgres, of SQLite's games/s", only, sqlite, None);
-    compare("one shared node, of the only node's games/s", one, only, Some(90.0));
-    compare("two nodes by name, of one's games/s", two, one, Some(95.0));
-    compare("two nodes in turn, of one's games/s", two_in_turn, one, Some(85.0));
-    compare("two nodes in turn without passing on, of one's games/s", two_plain, one, None);
-    compare("three nodes by name, of one's games/s", three_by_name, one, Some(95.0));
-    compare("three nodes in turn, of one's games/s", three_in_turn, one, Some(80.0));
-    if let [small_one, by_name, in_turn] = small_settings {
-        compare("four small nodes by name, of one's games/s", by_name, small_one, Some(340.0));
-        compare("four small nodes in turn, of one's games/s", in_turn, small_one, Some(230.0));
+    compare("one shared node, of the only node's games/s", one, only, Some(85.0));
+    compare("two nodes, each game at one, of the only node's games/s", two, only, Some(80.0));
+    compare("two nodes in turn, of the only node's games/s", two_in_turn, only, Some(50.0));
+    compare("three nodes, each game at one, of the only node's games/s", three, only, None);
+    compare("three nodes in turn, of the only node's games/s", three_in_turn, only, Some(45.0));
+    if let [small_one, kept, in_turn] = small_settings {
+        compare("four small nodes, each game at one, of one's games/s", kept, small_one, Some(300.0));
+        compare("four small nodes in turn, of one's games/s", in_turn, small_one, Some(180.0));
     }
     let database_us = settings[2..].iter().map(|setting| median(setting.database_us.iter().copied()));
     report

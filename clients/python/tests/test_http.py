@@ -349,16 +349,6 @@ def test_answers_of_others_are_errors_of_ours(answer: bytes, error: str) -> None
         assert f"{type(raised.value).__name__}: {raised.value}" == error
 
 
-def test_the_node_of_an_answer_is_named_in_the_next_requests() -> None:
-    heard: list[bytes] = []
-    answer = http("200 OK", "{}").replace(b"\r\n", b"\r\nArena-Node: node2\r\n", 1)
-    listener, url = answering(answer, heard)
-    with listener, Arena(url) as arena:
-        arena.metadata()
-        arena.acting_as(from_="somebody").metadata()
-    assert [b"arena-node: node2" in request.lower() for request in heard] == [False, True]
-
-
 def test_addresses_and_keys_that_cannot_be_meant_are_refused() -> None:
     for url in ("127.0.0.1:3001", "ftp://arena", "", "http://"):
         with pytest.raises(ValueError, match="isn't the address of an arena"):

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use arena_engine::NatsUrl;
 use arena_identity::ServerSecret;
-use arena_server::{AdminToken, NodeName, Server, Settings, StartError};
+use arena_server::{AdminToken, Server, Settings, StartError};
 use arena_store::DatabaseUrl;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -44,9 +44,6 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         output::print(&format!("arena listens on {}://{}", server.scheme(), server.address()))?;
         if let Some(address) = server.private_address() {
             output::print(&format!("Administration and metrics are at http://{address}"))?;
-        }
-        if let Some(address) = server.node_address() {
-            output::print(&format!("Other nodes pass requests on to {address}"))?;
         }
         if let Some((signs, settings, model)) = house {
             house::open(&mut server, signs, &settings, model).await?;
@@ -86,21 +83,6 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
     if let Some(url) = args.nats_url.as_ref().filter(|url| !url.is_empty()) {
         let refuse = |error| Failure::new(Exit::Usage, format_args!("invalid --nats-url (NATS_URL): {error}"));
         settings.nodes.nats = Some(url.parse::<NatsUrl>().map_err(refuse)?);
-    }
-    if let Some(address) = args.node_listen.as_ref().filter(|address| !address.is_empty()) {
-        let refuse = |_| {
-            Failure::new(
-                Exit::Usage,
-                format_args!(
-                    "invalid --node-listen (NODE_LISTEN): `{address}` is not an IP address with a port, such as 10.0.0.5:3100"
-                ),
-            )
-        };
-        settings.nodes.listen = Some(address.parse().map_err(refuse)?);
-    }
-    if let Some(name) = args.node_name.as_ref().filter(|name| !name.is_empty()) {
-        let refuse = |error| Failure::new(Exit::Usage, format_args!("invalid --node-name (NODE_NAME): {error}"));
-        settings.nodes.name = Some(NodeName::try_from(name.clone()).map_err(refuse)?);
     }
     settings.trust_network |= args.listen.trust_network;
     settings.auth.enabled |= args.auth;
@@ -161,9 +143,7 @@ pub async fn start(settings: Settings) -> Result<Server, Failure> {
 fn explain(error: &StartError) -> Failure {
     let exit = match error {
         StartError::UntrustedNetwork(_) | StartError::Settings(_) | StartError::Tls(_) => Exit::Usage,
-        StartError::Listen { .. } | StartError::ListenPrivately { .. } | StartError::ListenToNodes { .. } => {
-            Exit::CannotListen
-        }
+        StartError::Listen { .. } | StartError::ListenPrivately { .. } => Exit::CannotListen,
         StartError::Threads(_) => Exit::Internal,
         StartError::Store(_)
         | StartError::Auth(_)

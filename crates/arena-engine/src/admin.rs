@@ -129,7 +129,7 @@ impl Engine {
                     inner.benchmarks.write().remove(&user);
                     inner.ended.clear();
                     for id in &sessions {
-                        inner.live.mark(*id, false);
+                        inner.live.mark(*id);
                     }
                     Ok(sessions.len())
                 }

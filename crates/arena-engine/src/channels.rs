@@ -1,6 +1,7 @@
 //! Reads of channels, and subscriptions to channels.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arena_model::Channel;
 use parking_lot::RwLockReadGuard;
@@ -8,7 +9,6 @@ use tokio::sync::watch;
 
 use crate::engine::Engine;
 use crate::feed::{Posted, Snapshot, Tail};
-use crate::following::SubscriptionSign;
 use crate::live::{Committed, LiveRef};
 use crate::request::EngineError;
 
@@ -22,7 +22,6 @@ pub struct Subscription {
     /// The channel's session; `None` for the public channel.
     live: Option<LiveRef>,
     changed: watch::Receiver<u64>,
-    _sign: SubscriptionSign,
 }
 
 impl Engine {
@@ -48,7 +47,10 @@ impl Engine {
         most_bytes: usize,
     ) -> Result<Snapshot, EngineError> {
         match channel {
-            Channel::Invites => self.read_from(None, channel, from, limit, most_bytes).await,
+            Channel::Invites => {
+                self.inner.refresh_public().await?;
+                self.read_from(None, channel, from, limit, most_bytes).await
+            }
             Channel::Chat(id) | Channel::Operator(id) => match self.current(id).await? {
                 Some(live) => self.read_from(Some(&live), channel, from, limit, most_bytes).await,
                 None => Ok(Snapshot { messages: Vec::new(), len: 0, session: None, removed: true }),
@@ -63,7 +65,11 @@ impl Engine {
     /// If the store can't be read.
     pub async fn subscribe(&self, channel: Channel) -> Result<Option<Subscription>, EngineError> {
         let (live, changed) = match channel {
-            Channel::Invites => (None, self.inner.public.changed.subscribe()),
+            Channel::Invites => {
+                let changed = self.inner.public.changed.subscribe();
+                self.inner.refresh_public().await?;
+                (None, changed)
+            }
             Channel::Chat(id) | Channel::Operator(id) => {
                 let Some(live) = self.current(id).await? else { return Ok(None) };
                 let changed = live.changed.subscribe();
@@ -71,8 +77,7 @@ impl Engine {
             }
             Channel::Inputs(_) => return Ok(None),
         };
-        let sign = SubscriptionSign::new(&self.inner);
-        Ok(Some(Subscription { engine: self.clone(), channel, live, changed, _sign: sign }))
+        Ok(Some(Subscription { engine: self.clone(), channel, live, changed }))
     }
 
     async fn read_from(
@@ -85,7 +90,8 @@ impl Engine {
     ) -> Result<Snapshot, EngineError> {
         match live {
             Some(live) => live.refresh(&self.inner.store).await?,
-            None => self.inner.refresh_public().await?,
+            None if self.inner.public.stale.load(Ordering::SeqCst) => self.inner.refresh_public().await?,
+            None => {}
         }
         let (found, snapshot) = match live {
             Some(live) => read_committed(live.committed.read(), channel, from, limit),

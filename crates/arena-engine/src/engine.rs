@@ -1,7 +1,7 @@
 //! The engine: each write is load → decide → commit → publish, and each read returns committed data.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,8 @@ use arena_model::{
     SessionId, Timestamp, Transition, UserId,
 };
 use arena_store::{
-    Commit, CommitError, NewAnswer, Page, SessionChange, SessionFilter, Store, StoreError, StoredAnswer, StoredSession,
+    Commit, CommitError, Marks, NewAnswer, Page, SessionChange, SessionFilter, Store, StoreError, StoredAnswer,
+    StoredSession,
 };
 use parking_lot::RwLock;
 use tokio::runtime::Handle;
@@ -22,10 +23,8 @@ use crate::catalogue::{Catalogue, Hosted, Revive, decide_by, workers};
 use crate::completion::Completion;
 use crate::environment::Environment;
 use crate::feed::{Posted, Tail};
-use crate::following::Following;
-use crate::freshness::Freshness;
 use crate::live::{LiveRef, LiveSessions};
-use crate::peers::Peers;
+use crate::nodes::NodeState;
 use crate::records::{CommitContent, created_input};
 use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, Respond, Written};
 use crate::transcript::{EndedTranscripts, Transcript};
@@ -58,9 +57,8 @@ pub(crate) struct Inner {
     pub(crate) environment: Environment,
     pub(crate) live: LiveSessions,
     pub(crate) public: PublicChannel,
-    /// The progress of reading other nodes' commits from the shared store.
-    pub(crate) following: Following,
-    pub(crate) peers: Peers,
+    /// The state of following other nodes of a shared store.
+    pub(crate) nodes: NodeState,
     /// The time of the next query for due sessions, in milliseconds since the epoch.
     pub(crate) next_look: AtomicI64,
     /// A notification that a session becomes due before `next_look`.
@@ -84,8 +82,29 @@ pub(crate) struct PublicChannel {
     pub(crate) tail: RwLock<Tail>,
     /// The time of the last message.
     pub(crate) last_at: AtomicI64,
-    pub(crate) freshness: Freshness,
+    /// True if the channel must be read again.
+    pub(crate) stale: AtomicBool,
+    /// The number of hidden messages that memory shows as such.
+    pub(crate) edits: AtomicI64,
     pub(crate) changed: watch::Sender<u64>,
+}
+
+impl PublicChannel {
+    pub(crate) fn mark_stale(&self) {
+        self.stale.store(true, Ordering::SeqCst);
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.changed.receiver_count() > 0
+    }
+
+    /// Returns true if the channel in memory is older than `marks`, or must be read again.
+    pub(crate) fn is_outdated(&self, marks: &Marks) -> bool {
+        self.stale.load(Ordering::SeqCst)
+            || self.tail.read().len() < marks.public_len
+            || self.edits.load(Ordering::SeqCst) < marks.public_edits()
+    }
 }
 
 impl Engine {
@@ -122,7 +141,9 @@ impl Engine {
             posting: tokio::sync::Mutex::new(()),
             tail: RwLock::new(Tail::of_len(public_len, live.tails().clone())),
             last_at: AtomicI64::new(last.last().map_or(0, |last| last.at.0)),
-            freshness: Freshness::default(),
+            // The first look compares it.
+            stale: AtomicBool::new(false),
+            edits: AtomicI64::new(0),
             changed: watch::Sender::new(0),
         };
         match store.forget_scripts().await {
@@ -142,8 +163,7 @@ impl Engine {
             environment,
             live,
             public,
-            following: Following::default(),
-            peers: Peers::default(),
+            nodes: NodeState::default(),
             next_look: AtomicI64::new(i64::MAX),
             rescheduled: Notify::new(),
             matching: tokio::sync::Mutex::new(()),
@@ -363,20 +383,25 @@ impl Engine {
     /// # Errors
     /// If the store can't be read or written.
     pub async fn check(&self) -> Result<(), EngineError> {
+        self.inner.store.marks(&[]).await?;
         self.inner.store.find_next_due().await?;
         self.inner.store.check_writing().await.map_err(unwritten)
     }
 
     /// Returns the session from memory or the store, up to date with the store.
     pub(crate) async fn current(&self, id: SessionId) -> Result<Option<LiveRef>, EngineError> {
-        let Some(live) = self.inner.live.find(id, &self.inner.store).await? else { return Ok(None) };
-        live.refresh(&self.inner.store).await?;
-        let removed = live.committed.read().removed;
-        if removed {
+        let Inner { live, store, .. } = &*self.inner;
+        loop {
+            let Some((found, is_new)) = live.find_or_load(id, store).await? else { return Ok(None) };
+            if !is_new {
+                self.inner.refresh(&found, id).await?;
+            }
+            if !found.committed.read().removed {
+                return Ok(Some(found));
+            }
             // A later session, such as an imported one, may have the same id.
-            self.inner.live.evict(id);
+            live.evict(id);
         }
-        Ok((!removed).then_some(live))
     }
 }
 
@@ -411,7 +436,7 @@ impl Inner {
         let is_counted = request.is_rated && !request.is_unlisted;
         let rated = self.catalogue.terms_of(&request.challenge, &options).filter(|_| is_counted);
         let facts = SessionFacts {
-            id: self.draw_session_id(now),
+            id: SessionId(self.environment.uuid(now)),
             challenge: request.challenge,
             script: challenge.script().map(Script::version),
             created_at: now,
@@ -419,7 +444,7 @@ impl Inner {
             rated,
             is_unlisted: request.is_unlisted,
             options,
-            invites: (0..seats).map(|_| self.draw_invite(now)).collect(),
+            invites: (0..seats).map(|_| InviteCode(self.environment.uuid(now))).collect(),
         };
         let inactivity = self.limits.inactivity;
         let place = self.place_to_compute(challenge, payer).await;
@@ -446,7 +471,7 @@ impl Inner {
                     unreachable!("the store returns the same commit")
                 };
                 let session = *session;
-                let stored = StoredSession { no, session, chat_len: 0, operator_len: 0, last_activity: now };
+                let stored = StoredSession { no, session, chat_len: 0, operator_len: 0, last_activity: now, edits: 0 };
                 let transcript = self.ended.begin();
                 let mut created = commit.messages.into_iter().map(|message| Arc::new(Posted::new(message)));
                 let transcript = transcript.and_then(|transcript| created.try_fold(transcript, Transcript::with));
@@ -486,8 +511,17 @@ impl Inner {
 
     /// Reloads the public channel's length and the messages for subscribers. The caller holds `posting`.
     pub(crate) async fn reload_public(&self) -> Result<(), StoreError> {
-        let PublicChannel { tail, last_at, freshness, changed, .. } = &self.public;
-        let snapshot = freshness.snapshot();
+        let was_stale = self.public.stale.swap(false, Ordering::SeqCst);
+        let read = self.read_public(was_stale).await;
+        if read.is_err() {
+            self.public.stale.store(true, Ordering::SeqCst);
+        }
+        read
+    }
+
+    async fn read_public(&self, was_stale: bool) -> Result<(), StoreError> {
+        let PublicChannel { tail, last_at, edits, changed, .. } = &self.public;
+        let stored_edits = self.store.marks(&[]).await?.public_edits();
         let len = self.store.public_len().await?;
         let known = tail.read().len();
         let is_wanted = changed.receiver_count() > 0 && (1..=MAX_PUBLIC_MESSAGES).contains(&len.saturating_sub(known));
@@ -497,8 +531,8 @@ impl Inner {
         if let Some(last) = news.last() {
             last_at.fetch_max(last.at.0, Ordering::SeqCst);
         }
-        tail.write().follow(len, news, snapshot.hidden);
-        freshness.clear(snapshot);
+        let hidden = was_stale || edits.swap(stored_edits, Ordering::SeqCst) != stored_edits;
+        tail.write().follow(len, news, hidden);
         changed.send_modify(|count| *count += 1);
         Ok(())
     }

@@ -1,16 +1,16 @@
 //! The sessions in memory. Each session has at most one copy, which is evicted soon after its last use.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use arena_model::{Channel, ChatMessage, InviteCode, Session, SessionId, Status, Timestamp};
-use arena_store::{Commit, SessionChange, SessionNo, Store, StoreError, StoredSession};
+use arena_store::{Commit, SessionChange, SessionMark, SessionNo, Store, StoreError, StoredSession};
 use hashlink::LruCache;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{OnceCell, watch};
 
 use crate::feed::{Posted, Tail, TailBytes};
-use crate::freshness::{Freshness, MarkSnapshot};
 use crate::transcript::Transcript;
 use crate::transitions::Queue;
 
@@ -45,11 +45,13 @@ pub(crate) struct Committed {
     /// The size of the chat, in bytes; `None` if only the store knows it.
     pub(crate) chat_bytes: Option<u64>,
     pub(crate) removed: bool,
+    /// The number of the stored session's changes that leave its version.
+    pub(crate) edits: u64,
 }
 
 impl Committed {
     fn of(stored: StoredSession, tails: &TailBytes) -> (SessionNo, Committed) {
-        let StoredSession { no, session, chat_len, operator_len, last_activity } = stored;
+        let StoredSession { no, session, chat_len, operator_len, last_activity, edits } = stored;
         let committed = Committed {
             session: Arc::new(session),
             chat: Tail::of_len(chat_len, tails.clone()),
@@ -58,6 +60,7 @@ impl Committed {
             last_activity,
             chat_bytes: (chat_len == 0).then_some(0),
             removed: false,
+            edits,
         };
         (no, committed)
     }
@@ -159,11 +162,13 @@ impl Live {
         self.changed.receiver_count() > 0
     }
 
-    /// Reloads the session from the store, together with the new messages if the session has subscribers.
-    async fn load(&self, store: &Store, marks: MarkSnapshot) -> Result<(), StoreError> {
+    /// Reloads the session from the store, together with the new messages if the session has subscribers. `was_stale` is
+    /// true if messages in memory may differ from the stored ones.
+    async fn load(&self, store: &Store, was_stale: bool) -> Result<(), StoreError> {
         let id = self.committed.read().session.facts.id;
-        let found = store.find_session(id).await?;
-        let Some(StoredSession { session, chat_len, operator_len, last_activity, .. }) = found else {
+        // A session that was imported after a removal may have the same id.
+        let found = store.find_session(id).await?.filter(|stored| stored.no == self.no);
+        let Some(StoredSession { session, chat_len, operator_len, last_activity, edits, .. }) = found else {
             self.committed.write().removed = true;
             return Ok(());
         };
@@ -175,8 +180,10 @@ impl Live {
         committed.chat_bytes = None;
         committed.last_activity = last_activity;
         committed.removed = false;
-        committed.chat.follow(chat_len, chat, marks.hidden);
-        committed.operator.follow(operator_len, operator, marks.hidden);
+        let hidden = was_stale || committed.edits != edits;
+        committed.edits = edits;
+        committed.chat.follow(chat_len, chat, hidden);
+        committed.operator.follow(operator_len, operator, hidden);
         Ok(())
     }
 
@@ -195,7 +202,10 @@ impl Live {
 /// A slot for a session in memory, which may still be loading.
 struct Slot {
     live: OnceCell<Live>,
-    freshness: Freshness,
+    /// The number of times that the session was marked as stale, and the number that its last reload has followed. A mark
+    /// during a reload stays for the next one.
+    marks: AtomicU64,
+    followed: AtomicU64,
 }
 
 pub(crate) struct LiveSessions {
@@ -228,20 +238,37 @@ impl std::ops::Deref for LiveRef {
 
 impl LiveRef {
     pub(crate) fn is_stale(&self) -> bool {
-        self.0.freshness.is_stale()
+        self.0.marks.load(Ordering::SeqCst) != self.0.followed.load(Ordering::SeqCst)
     }
 
     pub(crate) fn mark_stale(&self) {
-        self.0.freshness.mark();
+        self.0.marks.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Reloads the session from the store. The caller holds `deciding`.
     pub(crate) async fn reload(&self, store: &Store) -> Result<(), StoreError> {
-        let marks = self.0.freshness.snapshot();
-        self.load(store, marks).await?;
-        self.0.freshness.clear(marks);
+        let marks = self.0.marks.load(Ordering::SeqCst);
+        self.load(store, self.is_stale()).await?;
+        self.0.followed.store(marks, Ordering::SeqCst);
         self.wake();
         Ok(())
+    }
+
+    /// Returns true if the session in memory is older than its stored state `mark`, or must be read again. `mark` is `None`
+    /// if the session was removed.
+    pub(crate) fn is_outdated(&self, mark: Option<&SessionMark>) -> bool {
+        let committed = self.committed.read();
+        let is_older = match mark {
+            Some(mark) if mark.no == self.no => {
+                committed.removed
+                    || committed.session.version < mark.version
+                    || committed.edits < mark.edits
+                    || committed.chat.len() < mark.chat_len
+                    || committed.operator.len() < mark.operator_len
+            }
+            _ => !committed.removed,
+        };
+        is_older || self.is_stale()
     }
 
     pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
@@ -279,13 +306,24 @@ impl LiveSessions {
     }
 
     pub(crate) async fn find(&self, id: SessionId, store: &Store) -> Result<Option<LiveRef>, StoreError> {
+        Ok(self.find_or_load(id, store).await?.map(|(live, _)| live))
+    }
+
+    /// Returns a session, and true if it was read from the store after the call.
+    pub(crate) async fn find_or_load(
+        &self,
+        id: SessionId,
+        store: &Store,
+    ) -> Result<Option<(LiveRef, bool)>, StoreError> {
         let slot = self.shard(id).lock().slot(id);
+        let mut is_new = false;
         let loaded = slot.live.get_or_try_init(|| async {
+            is_new = true;
             let stored = store.find_session(id).await.map_err(Some)?;
             stored.map(|stored| Live::new(stored, &self.tails)).ok_or(None)
         });
         match loaded.await {
-            Ok(_) => Ok(Some(LiveRef(slot))),
+            Ok(_) => Ok(Some((LiveRef(slot), is_new))),
             Err(error) => {
                 self.forget(id);
                 error.map_or(Ok(None), Err)
@@ -302,8 +340,7 @@ impl LiveSessions {
         }
     }
 
-    /// Reserves a slot for a session before its creation, for the lifetime of the result. The slot receives stale marks
-    /// for changes that other nodes make right after the creation.
+    /// Reserves a slot for a session before its creation, for the lifetime of the result.
     pub(crate) fn reserve(&self, id: SessionId) -> Reserved {
         Reserved { _slot: self.shard(id).lock().slot(id) }
     }
@@ -323,20 +360,30 @@ impl LiveSessions {
         let _ = slot.live.set(live);
     }
 
-    /// Marks a session as stale if it is in memory or loading, and wakes its subscribers. `hidden` is true if a message
-    /// may have lost its content.
-    pub(crate) fn mark(&self, id: SessionId, hidden: bool) {
+    /// Marks a session as stale if it is in memory or loading, and wakes its subscribers.
+    pub(crate) fn mark(&self, id: SessionId) {
         let held = self.shard(id).lock().all.get(&id).and_then(Weak::upgrade);
         if let Some(slot) = held {
-            slot.mark(hidden);
+            slot.mark();
         }
+    }
+
+    /// Returns the sessions with subscribers.
+    pub(crate) fn subscribed(&self) -> Vec<(SessionId, LiveRef)> {
+        let mut found = Vec::new();
+        for shard in &self.shards {
+            let held: Vec<_> =
+                shard.lock().all.iter().filter_map(|(id, slot)| Some((*id, LiveRef(slot.upgrade()?)))).collect();
+            found.extend(held.into_iter().filter(|(_, live)| live.0.live.get().is_some_and(Live::is_watched)));
+        }
+        found
     }
 
     pub(crate) fn mark_all(&self) {
         for shard in &self.shards {
             let held: Vec<Arc<Slot>> = shard.lock().all.values().filter_map(Weak::upgrade).collect();
             for slot in held {
-                slot.mark(true);
+                slot.mark();
             }
         }
     }
@@ -377,12 +424,8 @@ pub(crate) struct Reserved {
 }
 
 impl Slot {
-    fn mark(&self, hidden: bool) {
-        if hidden {
-            self.freshness.mark_hidden();
-        } else {
-            self.freshness.mark();
-        }
+    fn mark(&self) {
+        self.marks.fetch_add(1, Ordering::SeqCst);
         if let Some(live) = self.live.get().filter(|live| live.is_watched()) {
             live.wake();
         }
@@ -398,7 +441,7 @@ impl Shard {
             if self.all.len() >= self.sweep_at {
                 self.sweep();
             }
-            let slot = Arc::new(Slot { live: OnceCell::new(), freshness: Freshness::default() });
+            let slot = Arc::new(Slot { live: OnceCell::new(), marks: AtomicU64::new(0), followed: AtomicU64::new(0) });
             self.all.insert(id, Arc::downgrade(&slot));
             slot
         });

@@ -120,9 +120,6 @@ impl Engine {
     /// # Errors
     /// If there is no such session, the store can't be read, or the session's messages are too long.
     pub async fn record_source(&self, id: SessionId) -> Result<RecordSource, EngineError> {
-        // The task of the log is no request, so nothing else has read the commits of other nodes. Without them, the log
-        // would get the hash of an unfinished record.
-        self.catch_up().await?;
         let live = self.current(id).await?.ok_or(EngineError::UnknownSession)?;
         let (session, chat_len, operator_len) = {
             let committed = live.committed.read();
@@ -159,24 +156,21 @@ impl Engine {
     }
 
     /// Lets [`Engine::take_ended`] find short sessions that are created from now on. An arena without a log shouldn't
-    /// call this, because the sessions would only take memory.
+    /// call this, because the sessions would only take memory. With other nodes, sessions in memory may lack messages, so
+    /// none are kept.
     pub fn keep_ended(&self) {
-        self.inner.ended.keep();
+        if !self.is_shared() {
+            self.inner.ended.keep();
+        }
     }
 
     /// Returns the data for the record of an ended session, as [`Engine::record_source`] does, if it is in memory. It has
-    /// no messages after the end. It is returned once. The caller must not show it without redaction. With several nodes,
-    /// [`Engine::catch_up`] must have been called since the session ended.
+    /// no messages after the end. It is returned once. The caller must not show it without redaction.
     pub fn take_ended(&self, id: SessionId) -> Option<RecordSource> {
         let EndedTranscript { session, messages } = self.inner.ended.take(id)?;
         let messages = messages.iter().map(|posted| posted.message().clone()).collect();
         let messages = without_falling_times(messages, true);
         Some(RecordSource { session, messages, commitments: BTreeMap::new() })
-    }
-
-    /// Returns true if [`Engine::take_ended`] finds an ended session.
-    pub fn has_ended(&self, id: SessionId) -> bool {
-        self.inner.ended.has(id)
     }
 
     /// Returns the number of leaves in the arena's log.

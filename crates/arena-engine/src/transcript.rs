@@ -90,10 +90,6 @@ impl EndedTranscripts {
         Some(ended)
     }
 
-    pub(crate) fn has(&self, id: SessionId) -> bool {
-        self.waiting.lock().sessions.contains_key(&id)
-    }
-
     /// Drops all sessions, because the database may have lost some of their commits.
     pub(crate) fn clear(&self) {
         let mut waiting = self.waiting.lock();

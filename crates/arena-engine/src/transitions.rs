@@ -124,6 +124,10 @@ impl Group<'_> {
         self.after.is_none() && !self.removed && self.messages.is_empty() && self.answers.is_empty()
     }
 
+    fn has_refusals(&self) -> bool {
+        self.decided.iter().any(|(_, outcome)| matches!(outcome, Ok(Err(_))))
+    }
+
     /// Returns true if another transition must wait for the next commit.
     fn is_full(&self, limit: usize, begun: Instant) -> bool {
         self.removed || self.posting.is_some() || self.decided.len() >= limit || begun.elapsed() >= MAX_DECIDING
@@ -170,12 +174,25 @@ impl Inner {
     async fn execute(&self, live: &LiveRef, mut requests: VecDeque<Request>) {
         let _deciding = live.deciding.lock().await;
         let (mut attempt, mut begun, mut limit) = (0, Instant::now(), MAX_GROUP);
+        // True if the session in memory is at least as new as the store was when the requests arrived.
+        let mut is_current = self.store.nodes().is_none();
         while !requests.is_empty() {
             let group = match self.decide(live, &mut requests, limit).await {
                 Ok(group) => group,
                 // Without the session's state, no request can be decided.
                 Err(error) => return fail(requests.drain(..), &error),
             };
+            // A commit checks the guess that the session in memory is current. A refusal and an answer without a commit
+            // need another check.
+            if !is_current && (group.is_empty() || group.has_refusals()) {
+                group.decided.into_iter().rev().for_each(|(request, _)| requests.push_front(request));
+                drop(group.posting);
+                if let Err(error) = self.validate(live).await {
+                    return fail(requests.drain(..), &error);
+                }
+                is_current = true;
+                continue;
+            }
             let is_empty = group.is_empty();
             let Group { before, after, removed, messages, answers, mut decided, posting, .. } = group;
             if is_empty {
@@ -194,12 +211,7 @@ impl Inner {
                         self.publish_public(&commit.messages);
                     }
                     if let Some((session, transcript)) = live.publish(*commit) {
-                        let id = session.facts.id;
                         self.ended.add(session, transcript);
-                        // Another node has written to the session before, so the transcript lacks a message.
-                        if live.is_stale() {
-                            self.ended.take(id);
-                        }
                     }
                     self.reschedule(wake_at);
                     decided.into_iter().for_each(|(request, outcome)| request.finish(outcome));
@@ -220,7 +232,7 @@ impl Inner {
                         // The next request has its own time, and is decided on the other node's data.
                         live.mark_stale();
                         if is_public {
-                            self.public.freshness.mark();
+                            self.public.mark_stale();
                         }
                         (attempt, begun) = (0, Instant::now());
                         continue;
@@ -230,18 +242,27 @@ impl Inner {
                     if let Err(error) = self.follow_conflict(live, is_public, attempt).await {
                         return fail(requests.drain(..), &error);
                     }
+                    is_current = true;
                     attempt += 1;
                 }
                 Err(CommitError::Unavailable(error)) => {
                     // After a store failure the commit's fate is unknown: reload before the next decision.
                     live.mark_stale();
                     if posting.is_some() {
-                        self.public.freshness.mark();
+                        self.public.mark_stale();
                     }
                     fail(decided.into_iter().map(|(request, _)| request), &error);
                 }
             }
         }
+    }
+
+    /// Compares the session in memory with its row, and reads it if it is older. The caller holds `deciding`.
+    async fn validate(&self, live: &LiveRef) -> Result<(), StoreError> {
+        let id = live.committed.read().session.facts.id;
+        let marks = self.store.marks(&[id]).await?;
+        self.catch_up().await?;
+        if live.is_outdated(marks.sessions.get(&id)) { live.reload(&self.store).await } else { Ok(()) }
     }
 
     /// Waits for the commit of another node and reads its data.
@@ -261,6 +282,7 @@ impl Inner {
         requests: &mut VecDeque<Request>,
         limit: usize,
     ) -> Result<Group<'_>, StoreError> {
+        self.catch_up().await?;
         if live.is_stale() {
             live.reload(&self.store).await?;
         }
@@ -292,7 +314,7 @@ impl Inner {
                 break;
             }
             match self.answered(request.once).await {
-                Ok(None) if is_removed => request.finish(Ok(Err(EngineError::UnknownSession))),
+                Ok(None) if is_removed => group.decided.push((request, Ok(Err(EngineError::UnknownSession)))),
                 Ok(None) => {
                     if let Some(request) = self.decide_one(live, &mut group, request).await {
                         requests.push_front(request);
@@ -345,7 +367,7 @@ impl Inner {
         }
         if is_public {
             let posting = self.public.posting.lock().await;
-            if self.public.freshness.is_stale()
+            if self.public.stale.load(Ordering::SeqCst)
                 && let Err(error) = self.reload_public().await
             {
                 return self.refuse(group, request, error.into()).await;
@@ -469,7 +491,7 @@ async fn run(inner: Arc<Inner>, live: LiveRef) {
         if AssertUnwindSafe(inner.execute(&live, requests)).catch_unwind().await.is_err() {
             // The callers get the error of a dropped request. The commit's fate is unknown.
             live.mark_stale();
-            inner.public.freshness.mark();
+            inner.public.mark_stale();
             tracing::error!("the transitions of a session panicked; the session will be reloaded from the store");
         }
     }

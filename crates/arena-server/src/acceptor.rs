@@ -33,7 +33,6 @@ use crate::lanes::Lanes;
 use crate::ledger::Ledger;
 use crate::memory;
 use crate::metrics::GaugeGuard;
-use crate::passing::{self, NODE};
 use crate::proxies::{ClientHeader, client_of};
 use crate::proxy_protocol::read_client;
 use crate::request::ClientAddress;
@@ -65,8 +64,6 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 pub(crate) struct Listeners {
     pub(crate) public: TcpListener,
     pub(crate) private: Option<TcpListener>,
-    /// The listener for requests from other nodes.
-    pub(crate) nodes: Option<TcpListener>,
     /// The listener for house bots, on loopback. It has neither TLS nor headers of balancers.
     pub(crate) house: Option<TcpListener>,
     pub(crate) tls: Option<Arc<Tls>>,
@@ -89,7 +86,6 @@ const MAX_UNNAMED: usize = 1024;
 enum ListenerKind {
     Public,
     Private,
-    Nodes,
     House,
 }
 
@@ -106,7 +102,6 @@ impl Acceptor {
             let (accepted, by) = tokio::select! {
                 accepted = self.listeners.public.accept() => (accepted, ListenerKind::Public),
                 accepted = accept_if_any(self.listeners.private.as_ref()) => (accepted, ListenerKind::Private),
-                accepted = accept_if_any(self.listeners.nodes.as_ref()) => (accepted, ListenerKind::Nodes),
                 accepted = accept_if_any(self.listeners.house.as_ref()) => (accepted, ListenerKind::House),
                 Some(named) = unnamed.next() => {
                     self.take_named(named);
@@ -169,9 +164,6 @@ impl Acceptor {
 
     fn take(&self, stream: TcpStream, peer: SocketAddr, by: ListenerKind) {
         let tls = self.listeners.tls.as_ref().filter(|_| by == ListenerKind::Public);
-        if by == ListenerKind::Nodes {
-            return self.serve(stream, peer, None, Answering::Node(self.arena.clone()), None);
-        }
         // A handshake takes much more CPU time than accepting a connection, so it counts as a request.
         let is_proxy = self.arena.settings.network.trusted_proxies.contain(peer.ip());
         if tls.is_some() && !is_proxy && self.arena.rates.admit(peer.ip()).is_err() {
@@ -184,7 +176,7 @@ impl Acceptor {
                 let request_connection = RequestConnection::new(&guard.connection, has_administration);
                 let (app, arena, shared) = (self.app.clone(), self.arena.clone(), Handle::current());
                 let answering = ClientAnswering { app, arena, peer: peer.ip(), request_connection, shared };
-                self.serve(stream, peer, Some(guard), Answering::Client(Box::new(answering)), tls.cloned());
+                self.serve(stream, peer, guard, answering, tls.cloned());
             }
             Err(full) => {
                 self.count_refused(peer);
@@ -203,13 +195,13 @@ impl Acceptor {
         self.arena.ledger.count_refusal(peer.ip());
     }
 
-    /// Serves a connection on one of the threads. `guard` is `None` for connections of other nodes, which have no limits.
+    /// Serves a connection on one of the threads.
     fn serve(
         &self,
         stream: TcpStream,
         peer: SocketAddr,
-        guard: Option<ConnectionGuard>,
-        answering: Answering,
+        guard: ConnectionGuard,
+        answering: ClientAnswering,
         tls: Option<Arc<Tls>>,
     ) {
         let arena = self.arena.clone();
@@ -224,15 +216,10 @@ impl Acceptor {
                 Ok(stream) => stream,
                 Err(error) => return tracing::warn!(%peer, %error, "cannot serve a connection: {error}"),
             };
-            let _open = guard.as_ref().map(|_| GaugeGuard::by(&arena.metrics.connections));
+            let _open = GaugeGuard::by(&arena.metrics.connections);
             let closing = async {
                 tokio::select! {
-                    () = async {
-                        match &guard {
-                            Some(guard) => guard.connection.closing().await,
-                            None => std::future::pending().await,
-                        }
-                    } => {}
+                    () = guard.connection.closing() => {}
                     // An error means that the sender was dropped, so the server has ended.
                     _ = ending.wait_for(|ending| *ending) => {}
                 }
@@ -240,7 +227,7 @@ impl Acceptor {
             let mut closing = std::pin::pin!(closing);
             let socket = tokio::select! {
                 biased;
-                socket = socket_of(stream, tls.as_deref(), answering.limits().heads_within) => socket,
+                socket = socket_of(stream, tls.as_deref(), answering.heads_within()) => socket,
                 () = closing.as_mut() => return,
             };
             let socket = match socket {
@@ -319,38 +306,6 @@ async fn socket_of(stream: TcpStream, tls: Option<&Tls>, heads_within: Duration)
 
 type App = Cors<Router>;
 
-enum Answering {
-    Client(Box<ClientAnswering>),
-    Node(Arena),
-}
-
-impl Answering {
-    async fn answer(&self, request: Request<Incoming>) -> Response {
-        match self {
-            Answering::Client(client) => client.answer(request).await,
-            Answering::Node(arena) => passing::answer(arena.clone(), request).await,
-        }
-    }
-
-    fn limits(&self) -> ConnectionLimits {
-        let (heads_within, arena) = match self {
-            Answering::Client(client) => {
-                let is_reserve = client.request_connection.connection.is_reserve();
-                (if is_reserve { HURRIED_HEADERS_WITHIN } else { HEADERS_WITHIN }, &client.arena)
-            }
-            Answering::Node(arena) => (HEADERS_WITHIN, arena),
-        };
-        ConnectionLimits { heads_within, stalled: Duration::from_millis(arena.settings.limits.stalled_ms) }
-    }
-}
-
-struct ConnectionLimits {
-    /// The limit for the head of a request and for an idle connection.
-    heads_within: Duration,
-    /// The time for which the other side may read nothing.
-    stalled: Duration,
-}
-
 /// The part of a client's connection that answers requests.
 struct ClientAnswering {
     app: App,
@@ -362,6 +317,12 @@ struct ClientAnswering {
 }
 
 impl ClientAnswering {
+    /// Returns the limit for the head of a request and for an idle connection.
+    fn heads_within(&self) -> Duration {
+        let is_reserve = self.request_connection.connection.is_reserve();
+        if is_reserve { HURRIED_HEADERS_WITHIN } else { HEADERS_WITHIN }
+    }
+
     async fn answer(&self, mut request: Request<Incoming>) -> Response {
         let ClientAnswering { app, arena, peer, request_connection, shared } = self;
         routes::remove_version(request.uri_mut());
@@ -414,12 +375,13 @@ impl ClientAnswering {
 
 fn connection(
     socket: Socket,
-    answering: Answering,
+    answering: ClientAnswering,
 ) -> http1::Connection<
     TokioIo<TimedStream>,
     impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + use<>,
 > {
-    let ConnectionLimits { heads_within, stalled } = answering.limits();
+    let heads_within = answering.heads_within();
+    let stalled = Duration::from_millis(answering.arena.settings.limits.stalled_ms);
     let is_tls = socket.is_tls();
     let answering = Arc::new(answering);
     let service = service_fn(move |mut request: Request<Incoming>| {
@@ -478,12 +440,11 @@ fn cors() -> CorsLayer {
             header::AUTHORIZATION,
             HeaderName::from_static("idempotency-key"),
             HeaderName::from_static("last-event-id"),
-            NODE,
             // Headers of MCP clients.
             HeaderName::from_static("mcp-protocol-version"),
             HeaderName::from_static("mcp-method"),
             HeaderName::from_static("mcp-name"),
         ])
-        .expose_headers([header::RETRY_AFTER, header::LINK, routes::TOTAL, NODE, REQUEST_ID])
+        .expose_headers([header::RETRY_AFTER, header::LINK, routes::TOTAL, REQUEST_ID])
         .max_age(Duration::from_secs(24 * 60 * 60))
 }

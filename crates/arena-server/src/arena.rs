@@ -12,7 +12,6 @@ use crate::house::House;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::openapi::{Description, Mode};
-use crate::passing::Passing;
 use crate::rates::Rates;
 use crate::records::{Records, half_of_processors};
 use crate::settings::Settings;
@@ -39,8 +38,6 @@ pub(crate) struct ArenaState {
     pub(crate) transcript_places: Arc<Semaphore>,
     pub(crate) rates: Rates,
     pub(crate) connections: Arc<Connections>,
-    /// The way to other nodes; `None` if requests aren't passed on.
-    pub(crate) passing: Option<Passing>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) metrics: Metrics,
     /// The OpenAPI description, built on first use.
@@ -68,7 +65,6 @@ impl Arena {
         auth: Option<Auth>,
         tournaments: Option<Tournaments>,
         records: Records,
-        passing: Option<Passing>,
         certificates: Option<Arc<Certificates>>,
     ) -> Arena {
         let records = Arc::new(records);
@@ -93,7 +89,6 @@ impl Arena {
             transcript_places: Arc::new(Semaphore::new(half_of_processors())),
             rates,
             connections,
-            passing,
             ledger,
             metrics,
             description: OnceLock::new(),

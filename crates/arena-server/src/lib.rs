@@ -22,7 +22,6 @@ mod memory;
 mod metrics;
 mod openapi;
 mod origin;
-mod passing;
 mod proxies;
 mod proxy_protocol;
 mod rates;
@@ -52,8 +51,8 @@ pub use retention::RetentionSettings;
 pub use secret::SecretFileError;
 pub use server::{Server, StartError};
 pub use settings::{
-    AuthSettings, ChallengeSettings, EvalSettings, HouseSettings, LimitSettings, NetworkSettings, NodeName,
-    NodeSettings, RecordSettings, ScoringSettings, SessionSettings, Settings, SettingsError,
+    AuthSettings, ChallengeSettings, EvalSettings, HouseSettings, LimitSettings, NetworkSettings, NodeSettings,
+    RecordSettings, ScoringSettings, SessionSettings, Settings, SettingsError,
 };
 pub use tls::{TlsError, TlsFiles};
 pub use tournaments::{Creators, TournamentSettings, TournamentsError, Uploaders};

@@ -375,7 +375,7 @@ mod tests {
         let store = Store::open(folder.path(), arena_model::Scoring::default()).expect("a store");
         let engine = Engine::new(store, Vec::new(), limits, Environment::system()).await.expect("an engine");
         let records = Records::start(&settings.records, folder.path(), None).expect("keys");
-        (Endpoint::new(tools, Arena::new(engine, settings, None, None, records, None, None), rest), folder)
+        (Endpoint::new(tools, Arena::new(engine, settings, None, None, records, None), rest), folder)
     }
 
     /// Builds a tool call as a client sends it. If `handshake` is true, its protocol revision is one with a handshake.

@@ -68,10 +68,6 @@ pub(crate) struct Metrics {
     refusals: Family<CodeLabels, Counter<u64, AtomicU64>>,
     /// Number of requests in progress, including long polls.
     pub(crate) in_flight: Gauge,
-    /// Number of requests that other nodes have answered for this one.
-    pub(crate) passed_on: Counter<u64, AtomicU64>,
-    /// Number of requests that other nodes should have answered and didn't.
-    pub(crate) failed_passes: Counter<u64, AtomicU64>,
     /// Number of the log's leaves that the checkpoint covers.
     pub(crate) log_leaves: Gauge,
     /// Number of sessions that this node has archived.
@@ -135,14 +131,6 @@ impl Metrics {
         registry.register("http_in_flight", "Requests in progress", in_flight.clone());
         let refused = "Connections refused because of the limit";
         registry.register("refused_connections", refused, refused_connections.clone());
-        let (passed_on, failed_passes) = (Counter::default(), Counter::default());
-        registry.register(
-            "requests_passed_on",
-            "Requests that other nodes have answered for this one",
-            passed_on.clone(),
-        );
-        let failed = "Requests that other nodes should have answered and didn't";
-        registry.register("failed_passes", failed, failed_passes.clone());
         let log_leaves = Gauge::default();
         registry.register("log_leaves", "Entries of the log that its checkpoint covers", log_leaves.clone());
         let archived_sessions = Counter::default();
@@ -171,8 +159,6 @@ impl Metrics {
             refused_connections,
             refusals,
             in_flight,
-            passed_on,
-            failed_passes,
             log_leaves,
             archived_sessions,
         }
@@ -364,13 +350,13 @@ impl Collector for SessionCollector {
         )?;
         bytes.encode(described)?;
         let Some(node_metrics) = self.0.node_metrics() else { return Ok(()) };
-        let NodeMetrics { looks, conflicts, clock_behind_ms, events } = node_metrics;
+        let NodeMetrics { checks, conflicts, clock_behind_ms, events } = node_metrics;
         let behind = ConstGauge::new(clock_behind_ms as f64 / 1000.0);
         let help = "Delay of this machine's clock behind the database's, in seconds";
         let described = encoder.encode_descriptor("clock_behind_seconds", help, None, behind.metric_type())?;
         behind.encode(described)?;
         let mut counts = vec![
-            ("journal_looks", "Reads of other nodes' commits", looks),
+            ("row_checks", "Queries for rows that other nodes may have changed", checks),
             ("conflicts", "Transitions retried because another node committed first", conflicts),
         ];
         if let Some(EventCounts { connected, sent, received }) = events {

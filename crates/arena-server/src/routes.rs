@@ -52,7 +52,6 @@ use crate::mcp::{self, Endpoint, ToolSet};
 use crate::metrics::GaugeGuard;
 use crate::openapi::Description;
 use crate::origin::{check_host, check_origin};
-use crate::passing::{KeptRequest, pass_on};
 use crate::request::{accepts, address_of};
 use crate::request_id::{REQUEST_ID, RequestId};
 use crate::tournaments::TournamentRefusal;
@@ -198,7 +197,7 @@ pub(crate) struct DirectRoute {
 }
 
 /// The response headers that pages of other origins may read, beside those that they may always read.
-const EXPOSED: HeaderValue = HeaderValue::from_static("retry-after, link, arena-node, x-request-id");
+const EXPOSED: HeaderValue = HeaderValue::from_static("retry-after, link, x-request-id");
 
 /// The routes of play, which clients call most. [`list`] has them too, for other requests to them.
 static DIRECT: [DirectRoute; 5] = [
@@ -237,22 +236,8 @@ impl DirectRoute {
         found.filter(|_| !request.headers().contains_key(header::ORIGIN))
     }
 
-    /// Answers a request to this route, here or at the session's preferred node.
-    pub(crate) async fn answer(&'static self, request: Request, arena: Arena) -> Response {
-        if arena.passing.is_none() {
-            return self.answer_here(request, arena).await;
-        }
-        match Box::pin(pass_on(&arena, request)).await {
-            Ok(response) => response,
-            Err(KeptRequest { request, is_preferred }) => {
-                let response = self.answer_here(request, arena.clone()).await;
-                if is_preferred { arena.name_node(response) } else { response }
-            }
-        }
-    }
-
-    /// Answers a request to this route at this node.
-    pub(crate) fn answer_here(&'static self, request: Request, arena: Arena) -> BoxFuture<'static, Response> {
+    /// Answers a request to this route.
+    pub(crate) fn answer(&'static self, request: Request, arena: Arena) -> BoxFuture<'static, Response> {
         Box::pin(async move {
             let handler = |request| (self.handler)(request, arena.clone());
             let mut response = answer_at(&arena, self.path, request, handler).await;
@@ -334,11 +319,10 @@ fn is_of_administration(route: &str) -> bool {
 /// The target of the log's lines about requests: `--log info,access=debug` turns them on.
 const ACCESS_LOG: &str = "access";
 
-/// Routes that don't read other nodes' changes first. `/health` and `/metrics` are about this process only, and
-/// `/ready` reads the changes itself.
+/// Routes that show nothing of the store, or check it themselves.
 const OF_THIS_PROCESS: [&str; 3] = [OPEN_TO_ALL, "/metrics", "/ready"];
 
-/// The middleware of all routes: reads other nodes' changes, refuses banned addresses and foreign origins, sets common
+/// The middleware of all routes: drops lost data from memory, refuses banned addresses and foreign origins, sets common
 /// headers, and counts responses by route.
 async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
@@ -347,7 +331,7 @@ async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Res
     answer_at(&arena, route, request, |request| next.run(request)).await
 }
 
-/// Reads the changes of other nodes that the route may show.
+/// Drops data that the store has lost, and reads the changes of shared tournaments that the route may show.
 async fn catch_up(arena: &Arena, route: &str) -> ApiResult<()> {
     arena.engine.catch_up().await?;
     let place = route.strip_prefix("/api").unwrap_or(route);
@@ -475,7 +459,7 @@ mod tests {
             let join = Join { invite, user: None };
             engine.join(join, None, Respond::new(|_| String::new())).await.expect("a seat");
             let records = Records::start(&settings.records, folder.path(), None).expect("keys");
-            let arena = Arena::new(engine, settings, None, None, records, None, None);
+            let arena = Arena::new(engine, settings, None, None, records, None);
             Stage { app: app(arena.clone()), arena, session, player: Party::Player(invite), _folder: folder }
         }
 

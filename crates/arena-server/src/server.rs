@@ -24,16 +24,12 @@ use crate::auth::{Auth, AuthError, secret};
 use crate::house::House;
 use crate::lanes::Lanes;
 use crate::ledger::Ledger;
-use crate::passing::Passing;
 use crate::records::{Records, RecordsError};
 use crate::scripts::{self, Scripts};
 use crate::settings::{LimitSettings, RecordSettings, Settings, SettingsError};
 use crate::supervision::keep_running;
 use crate::tls::{Tls, TlsError};
 use crate::tournaments::{Runner, Tournaments, TournamentsError};
-
-/// Time limit for telling the other nodes that this one stops.
-const LEAVE_WITHIN: Duration = Duration::from_millis(500);
 
 /// Number of connections that suffices without a warning if `limits.connections` has its default.
 const ENOUGH_CONNECTIONS: usize = 2_000;
@@ -62,12 +58,6 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
-    #[error("cannot listen on {address} (--node-listen)")]
-    ListenToNodes {
-        address: SocketAddr,
-        #[source]
-        source: io::Error,
-    },
     #[error("cannot start the threads that serve connections")]
     Threads(#[source] io::Error),
     #[error(transparent)]
@@ -91,7 +81,6 @@ pub struct Server {
     listeners: Listeners,
     address: SocketAddr,
     private_address: Option<SocketAddr>,
-    node_address: Option<SocketAddr>,
     arena: Arena,
     runner: Option<Runner>,
     /// The watcher of the challenge folders, if the settings name any.
@@ -150,15 +139,7 @@ impl Server {
             None => None,
         }
         .unzip();
-        let (nodes, node_address) = match settings.node_listen()? {
-            Some(address) => {
-                let refuse = |source| StartError::ListenToNodes { address, source };
-                Some(listen(address).await.map_err(refuse)?)
-            }
-            None => None,
-        }
-        .unzip();
-        let listeners = Listeners { public, private, nodes, house: None, tls };
+        let listeners = Listeners { public, private, house: None, tls };
         let scoring = settings.scoring()?;
         let archive = settings.archive()?;
         let is_shared = settings.is_shared()?;
@@ -209,27 +190,15 @@ impl Server {
         let sign_key = records.replay_key();
         let (tournaments, runner) = start_tournaments(&settings, &engine, sign_key, shared)?.unzip();
         // These settings have the real port instead of port 0, and the loaded token instead of an unset one.
-        let passing = node_address.and_then(|_| Passing::new(&admin_token, settings.nodes.name.as_ref()));
         let settings = Settings { listen: address, admin_token: Some(admin_token), ..settings };
         let settings = {
             let connections = room_for_connections(settings.limits.connections);
             Settings { limits: LimitSettings { connections, ..settings.limits }, ..settings }
         };
         let certificates = listeners.tls.as_ref().map(|tls| tls.certificates());
-        let arena = Arena::new(engine, settings, auth, tournaments, records, passing, certificates);
+        let arena = Arena::new(engine, settings, auth, tournaments, records, certificates);
         let lanes = Lanes::start().map_err(StartError::Threads)?;
-        Ok(Server {
-            listeners,
-            address,
-            private_address,
-            node_address,
-            arena,
-            runner,
-            scripts,
-            new_admin_token,
-            folder,
-            lanes,
-        })
+        Ok(Server { listeners, address, private_address, arena, runner, scripts, new_admin_token, folder, lanes })
     }
 
     /// Returns the administrator's token, if this start has generated it.
@@ -264,14 +233,9 @@ impl Server {
         self.private_address
     }
 
-    /// Returns the address for requests from other nodes, with the real port.
-    pub fn node_address(&self) -> Option<SocketAddr> {
-        self.node_address
-    }
-
     /// After `shutdown`, the server accepts no new connections, finishes running requests and returns.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) {
-        let Server { listeners, address, node_address, arena, runner, scripts, folder: _folder, lanes, .. } = self;
+        let Server { listeners, address, arena, runner, scripts, folder: _folder, lanes, .. } = self;
         match &arena.settings.database {
             Some(database) => {
                 tracing::info!(%address, %database, "listening on {address}, with the database {database}")
@@ -320,13 +284,6 @@ impl Server {
             })
         };
 
-        let keep_peers = node_address.map(|own| {
-            let arena = arena.clone();
-            tokio::spawn(async move {
-                keep_running(&arena.restarting, "finds other nodes", || arena.engine.keep_peers(own)).await;
-            })
-        });
-
         let keep_log = arena.settings.records.log.then(|| {
             arena.engine.keep_ended();
             let arena = arena.clone();
@@ -347,11 +304,6 @@ impl Server {
         let acceptor = Acceptor::new(listeners, arena.clone(), lanes);
         let told_to_stop = async {
             shutdown.await;
-            if let Some(keep_peers) = keep_peers {
-                keep_peers.abort();
-                // The other nodes notice within a second. A database that doesn't answer must not delay the stop.
-                let _ = tokio::time::timeout(LEAVE_WITHIN, arena.engine.leave_peers()).await;
-            }
             let drain_ms = arena.settings.limits.drain_ms;
             if drain_ms > 0 {
                 arena.draining.store(true, Ordering::SeqCst);

@@ -14,7 +14,6 @@ use arena_model::{ChallengeType, InactivityLimits, Scoring, ScoringError};
 use arena_script::find_folders;
 use arena_store::{DatabaseUrl, DatabaseUrlError};
 use arena_wire::removed;
-use axum::http::HeaderValue;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -106,7 +105,7 @@ fn default_challenges() -> Vec<ChallengeSettings> {
     hosted.collect()
 }
 
-/// Nodes on a shared database: `shared`, `nats_url`, `node_listen` and `node_name` in `arena.toml`.
+/// Nodes on a shared database: `shared` and `nats_url` in `arena.toml`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NodeSettings {
     /// True if several nodes share the database; each node must set this key. If false, the server locks the database.
@@ -114,39 +113,6 @@ pub struct NodeSettings {
     /// The NATS server over which nodes announce changes; implies `shared`. Without a NATS server, nodes poll the
     /// database four times per second.
     pub nats: Option<NatsUrl>,
-    /// The address at which this node accepts requests from the other nodes, which they can reach. Without it, this node
-    /// neither accepts such requests nor passes requests on.
-    pub listen: Option<SocketAddr>,
-    /// The name by which answers and clients refer to this node, so that a balancer can send requests to it.
-    pub name: Option<NodeName>,
-}
-
-/// The name of a node: at most 63 letters, digits, dots, hyphens and underscores.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub struct NodeName(HeaderValue);
-
-impl NodeName {
-    /// Returns the name as the value of a header.
-    pub(crate) fn to_header(&self) -> HeaderValue {
-        self.0.clone()
-    }
-}
-
-/// The error of an invalid [`NodeName`].
-#[derive(Debug, thiserror::Error)]
-#[error("`{0}` isn't a name of a node: expected at most 63 letters, digits, `.`, `-` and `_`")]
-pub struct InvalidNodeName(String);
-
-impl TryFrom<String> for NodeName {
-    type Error = InvalidNodeName;
-
-    fn try_from(name: String) -> Result<NodeName, InvalidNodeName> {
-        let is_allowed = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
-        let is_valid = (1..=63).contains(&name.len()) && name.chars().all(is_allowed);
-        let value = HeaderValue::from_str(&name).ok().filter(|_| is_valid);
-        value.map(NodeName).ok_or(InvalidNodeName(name))
-    }
 }
 
 /// Other origins, proxies in front of the server, and a private address: `[network]` in `arena.toml`.
@@ -495,15 +461,6 @@ pub enum SettingsError {
     /// `shared` without a database.
     #[error("--shared and --nats-url require --database-url")]
     NothingToShare,
-    /// `node_listen` without a shared database.
-    #[error("--node-listen requires --shared or --nats-url: it is for nodes that share a database")]
-    NothingToPassOn,
-    /// `node_name` without `node_listen`.
-    #[error("--node-name requires --node-listen: without it, no session belongs to a node")]
-    NothingToName,
-    /// `node_listen` is an address of all interfaces, at which other nodes can't reach this one.
-    #[error("--node-listen {0}: give the address at which the other nodes reach this one")]
-    Unreachable(SocketAddr),
     /// Tournaments in a folder that the other nodes couldn't read.
     #[error(
         "tournaments.folder is missing: nodes that share a database need one folder for tournaments, which all of them can reach"
@@ -547,8 +504,6 @@ struct SettingsFile {
     database_url: Option<String>,
     shared: Option<bool>,
     nats_url: Option<String>,
-    node_listen: Option<SocketAddr>,
-    node_name: Option<NodeName>,
     trust_network: Option<bool>,
     network: Option<NetworkSettings>,
     site: Option<SiteSettings>,
@@ -610,8 +565,6 @@ impl Settings {
             nodes: NodeSettings {
                 shared: parsed.shared.unwrap_or_default(),
                 nats: parsed.nats_url.map(|url| url.parse()).transpose()?,
-                listen: parsed.node_listen,
-                name: parsed.node_name,
             },
             trust_network: parsed.trust_network.unwrap_or(defaults.trust_network),
             network: parsed.network.unwrap_or_default(),
@@ -642,19 +595,6 @@ impl Settings {
                 Err(SettingsError::TournamentsOfNodes)
             }
             shared => Ok(shared),
-        }
-    }
-
-    /// Returns the address for requests from other nodes, if there is one.
-    ///
-    /// # Errors
-    /// If the database isn't shared, if other nodes can't reach the address, or if the node has only a name.
-    pub(crate) fn node_listen(&self) -> Result<Option<SocketAddr>, SettingsError> {
-        match self.nodes.listen {
-            Some(address) if address.ip().is_unspecified() => Err(SettingsError::Unreachable(address)),
-            Some(_) if !self.is_shared()? => Err(SettingsError::NothingToPassOn),
-            None if self.nodes.name.is_some() => Err(SettingsError::NothingToName),
-            address => Ok(address),
         }
     }
 

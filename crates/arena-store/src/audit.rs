@@ -4,6 +4,7 @@ use arena_model::Timestamp;
 use serde_json::Value as Json;
 
 use crate::job::{WriteError, Writing};
+use crate::postgres::AUDIT;
 use crate::tables::to_json;
 use crate::value::{Columns, Value, count};
 use crate::{CommitError, Page, Store, StoreError};
@@ -24,7 +25,7 @@ pub struct AuditNo(pub u64);
 
 /// Callers add it last in a transaction, because other nodes can't number their entries until the commit.
 pub(crate) async fn record(writing: &mut Writing, entry: &AuditEntry) -> Result<AuditNo, WriteError> {
-    writing.take_turn().await?;
+    writing.lock_number(AUDIT).await?;
     let sql = "INSERT INTO audit (no, at, address, action, detail)
          SELECT coalesce(max(no), 0) + 1, CAST($1 AS bigint), CAST($2 AS text), CAST($3 AS text), CAST($4 AS text) FROM audit
          RETURNING no";

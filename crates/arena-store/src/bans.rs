@@ -7,6 +7,7 @@ use std::str::FromStr;
 use arena_model::{Timestamp, UserId};
 
 use crate::audit::record;
+use crate::postgres::ADMINISTRATION;
 use crate::value::{Columns, Value};
 use crate::{AuditEntry, CommitError, Store, StoreError};
 
@@ -159,7 +160,7 @@ impl Store {
                      ON CONFLICT (subject) DO UPDATE SET reason = excluded.reason, at = excluded.at";
                 let subject = subject.to_string();
                 writing.db.execute(sql, &[Value::prose(subject), Value::prose(&**reason), at.0.into()]).await?;
-                writing.journal_entry.administration = true;
+                writing.changed.insert(ADMINISTRATION);
                 record(writing, audit).await.map(drop)
             })
         })
@@ -176,7 +177,7 @@ impl Store {
                 let sql = "DELETE FROM bans WHERE subject = $1";
                 let lifted = writing.db.execute(sql, &[Value::prose(subject.to_string())]).await? > 0;
                 if lifted {
-                    writing.journal_entry.administration = true;
+                    writing.changed.insert(ADMINISTRATION);
                     record(writing, audit).await?;
                 }
                 Ok(lifted)

@@ -96,7 +96,6 @@ fn is_right(row: &dyn Columns, played: &mut BTreeMap<BoardId, BoardRow>) -> bool
 /// boards since the sessions were read.
 pub(crate) async fn mend(writing: &mut Writing) -> Result<(), Failure> {
     let played = boards_played(&mut writing.db).await?;
-    writing.take_turn().await?;
     write_boards(&mut writing.db, played).await
 }
 

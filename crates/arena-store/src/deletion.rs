@@ -7,6 +7,7 @@ use crate::db::{Db, Failure};
 use crate::dialect::{Dialect, columns};
 use crate::hiding::{begin_to_erase, end_erasing};
 use crate::job::{WriteError, Writing};
+use crate::postgres::{ADMINISTRATION, STANDINGS};
 use crate::standings::{PARTICIPANTS, find_career};
 use crate::tables::{Sessions, players_text, read_session, to_json};
 use crate::value::Value;
@@ -111,10 +112,9 @@ async fn delete(writing: &mut Writing, deletion: &UserDeletion, found: &[i64]) -
         writing.db.execute("DELETE FROM careers WHERE user_no = $1", &[no.into()]).await?;
         let sql = "UPDATE users SET id = $1, username = NULL, model = NULL, benchmark = 0 WHERE no = $2";
         writing.db.execute(sql, &[Value::prose(placeholder.as_str()), no.into()]).await?;
-        writing.journal_entry.users.insert(no);
     }
     writing.effects.recounted = true;
-    writing.journal_entry.administration = true;
+    writing.changed.extend([ADMINISTRATION, STANDINGS]);
     Ok(DeletionOutcome::Deleted(ended.into_iter().map(|(_, session)| session.facts.id).collect()))
 }
 
@@ -137,6 +137,6 @@ async fn erase_from(
     let rated = if played_itself { ", rated = ''" } else { "" };
     let sql = format!("UPDATE sessions SET players = $1{rated} WHERE no = $2");
     writing.db.execute(&sql, &[players_text(&seats).into(), no.into()]).await?;
-    writing.journal_entry.add_session(id);
+    writing.count_edit(no).await?;
     Ok(())
 }

@@ -18,6 +18,7 @@ use crate::boards;
 use crate::db::{Db, Failure, each_of_sqlite};
 use crate::dialect::Dialect;
 use crate::job::{WriteError, Writing};
+use crate::postgres::{COUNTS, ENDINGS, RECOUNTS, STANDINGS};
 use crate::standings::{recount, write_career};
 use crate::users::{count_totals, missing_totals};
 use crate::value::{Columns, Value};
@@ -455,19 +456,18 @@ pub(crate) fn count_sessions_again(connection: &rusqlite::Connection) -> Result<
     Ok(())
 }
 
-/// Executes one step of a repair. A step for counts, endings or totals first blocks the commits of other nodes, so that
-/// all its statements see the same state. A step for boards blocks them only while it writes. A step for histories only
-/// locks the users of these histories.
+/// Executes one step of a repair. A step for counts, endings or totals first blocks such commits of other nodes, so
+/// that all its statements see the same state. A step for histories only locks the users of these histories.
 pub(crate) async fn mend(writing: &mut Writing, mend: &Mend) -> Result<(), WriteError> {
     if !matches!(mend, Mend::Histories(_)) {
         writing.db.read_whole_tables().await?;
     }
     if !matches!(mend, Mend::Histories(_) | Mend::Boards) {
-        writing.take_turn().await?;
+        writing.lock_number(COUNTS).await?;
     }
     match mend {
         Mend::Counts => {
-            writing.journal_entry.derived = true;
+            writing.changed.insert(RECOUNTS);
             match &mut writing.db {
                 Db::Sqlite(connection) => count_sessions_again(connection)?,
                 db => {
@@ -495,13 +495,14 @@ async fn mend_endings(writing: &mut Writing) -> Result<(), Failure> {
     // The numbers of deleted rows aren't reused.
     let mut last = writing.db.number(LAST_ENDING, &[]).await?.max(writing.numbers.ending);
     if writing.sharing.is_some() {
-        last = last.max(writing.db.number("SELECT last_value FROM ending_numbers", &[]).await?);
+        writing.lock_number(ENDINGS).await?;
+        last = writing.db.number("SELECT n FROM numbers WHERE kind = 'endings'", &[]).await?;
     }
     let added = writing.db.execute(ADD_ENDINGS, &[last.into()]).await?;
     writing.numbers.ending = last.saturating_add_unsigned(added);
     if writing.sharing.is_some() {
-        let next = writing.numbers.ending.saturating_add(1);
-        writing.db.number("SELECT setval('ending_numbers', $1, false)", &[next.into()]).await?;
+        let sql = "UPDATE numbers SET n = $1 WHERE kind = 'endings'";
+        writing.db.execute(sql, &[writing.numbers.ending.into()]).await?;
     }
     Ok(())
 }
@@ -535,7 +536,7 @@ async fn mend_histories(writing: &mut Writing, piece: &Piece) -> Result<(), Writ
         db.execute(&sql, &[no.into(), Value::List(sessions)]).await?;
         let career = recount(db, &writing.scoring, no).await?;
         write_career(db, no, &career).await?;
-        writing.journal_entry.users.insert(no);
+        writing.changed.insert(STANDINGS);
     }
     writing.effects.recounted = true;
     Ok(())

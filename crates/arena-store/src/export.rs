@@ -53,6 +53,7 @@ impl Store {
             "SELECT {} FROM sessions WHERE no BETWEEN $1 AND $2 AND status <> 'ended' ORDER BY no",
             columns::<Sessions>("")
         );
+        self.refresh_counts().await?;
         let mut next = after.map_or(1, |after| after.0 + 1);
         loop {
             // The loop continues with the next block if this one has none after `after`, or its count is too high.

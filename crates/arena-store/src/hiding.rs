@@ -5,6 +5,7 @@ use arena_model::{Channel, ContentHash};
 use crate::audit::record;
 use crate::db::Db;
 use crate::job::{WriteError, Writing};
+use crate::postgres::PUBLIC;
 use crate::tables::channel_number;
 use crate::value::{Value, count};
 use crate::{AuditEntry, CommitError, SessionNo, Store, StoreError};
@@ -28,6 +29,10 @@ impl Store {
         let place = [no.map_or(0, |no| no.0), channel_number(channel), count(index)];
         self.write((place, commit, audit), move |(place, commit, audit), writing| {
             Box::pin(async move {
+                match channel {
+                    Channel::Invites => drop(writing.changed.insert(PUBLIC)),
+                    _ => writing.count_edit(place[0]).await?,
+                }
                 let place = place.map(Value::from);
                 let sql = format!(
                     "SELECT content, hidden FROM messages WHERE session = $1 AND channel = $2 AND idx = $3{}",
@@ -53,7 +58,6 @@ impl Store {
                 let sql = "DELETE FROM reports WHERE channel = $1 AND idx = $2";
                 writing.db.execute(sql, &[channel.to_string().into(), index]).await?;
                 end_erasing(writing)?;
-                writing.journal_entry.add_hidden(channel);
                 let entry = audit(hash);
                 record(writing, &entry).await?;
                 Ok(Some(hash))

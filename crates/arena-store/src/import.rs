@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arena_model::{ChatMessage, Session, UserProfile};
 
 use crate::audit::AuditNo;
+use crate::postgres::ADMINISTRATION;
 use crate::users::{find_user, write_profile};
 use crate::{CommitError, Store};
 
@@ -51,7 +52,9 @@ impl Store {
                 write_profile(&mut writing.db, no, profile).await?;
                 let sql = "UPDATE users SET benchmark = $1 WHERE no = $2";
                 writing.db.execute(sql, &[i64::from(profile.is_benchmark).into(), no.into()]).await?;
-                writing.journal_entry.administration = profile.is_benchmark;
+                if profile.is_benchmark {
+                    writing.changed.insert(ADMINISTRATION);
+                }
                 Ok(ImportOutcome::New)
             })
         })

@@ -1,6 +1,7 @@
 //! The writer's work: transitions of sessions, which the writer decides in batches, and all other writes, which are
 //! rare.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arena_model::{ChatMessage, Scoring};
@@ -12,7 +13,7 @@ use crate::db::{Db, Failure};
 use crate::derived::Mend;
 use crate::import::{ImportOutcome, ImportedSession};
 use crate::plan::{BatchItem, Done, Numbers};
-use crate::postgres::{JournalEntry, Sharing, take_turn};
+use crate::postgres::Sharing;
 use crate::ranking::{Move, Ranked};
 use crate::value::Value;
 use crate::{Commit, CommitError, SessionNo, StoreError};
@@ -71,20 +72,30 @@ pub(crate) struct Writing {
     pub(crate) scoring: Arc<Scoring>,
     pub(crate) numbers: Numbers,
     pub(crate) effects: Effects,
-    /// The journal entry for other nodes. It is written only if the database is shared.
-    pub(crate) journal_entry: JournalEntry,
-    /// This node's id and additional statements, if the database is shared.
+    /// The kinds of rare changes in this transaction, for other nodes of a shared database.
+    pub(crate) changed: BTreeSet<&'static str>,
+    /// The additional statements, if the database is shared.
     pub(crate) sharing: Option<Arc<Sharing>>,
 }
 
 impl Writing {
-    /// Waits for this node's turn to commit, and keeps the turn until the commit. Callers take the turn last in a
-    /// transaction, because all other nodes wait for its end.
-    pub(crate) async fn take_turn(&mut self) -> Result<(), Failure> {
-        match (&self.sharing, &self.db) {
-            (Some(sharing), Db::Postgres(client)) => Ok(take_turn(client, sharing).await.map(drop)?),
-            _ => Ok(()),
+    /// Locks the last number of a kind of rows against other nodes until the commit, so that rows are numbered in the order
+    /// of commits. Transactions lock [`AUDIT`](crate::postgres::AUDIT), `REMOVED`, `COUNTS` and `ENDINGS` in this order, so
+    /// that nodes can't deadlock, and last, because other nodes wait.
+    pub(crate) async fn lock_number(&mut self, kind: &str) -> Result<(), Failure> {
+        if let (Some(sharing), Db::Postgres(client)) = (&self.sharing, &self.db) {
+            client.execute(&sharing.lock_number, &[&kind]).await?;
         }
+        Ok(())
+    }
+
+    /// Counts a change of a session that leaves its version, for other nodes. The caller changes the session's other rows
+    /// later, as removals do.
+    pub(crate) async fn count_edit(&mut self, no: i64) -> Result<(), Failure> {
+        if self.sharing.is_some() {
+            self.db.execute("UPDATE sessions SET edits = edits + 1 WHERE no = $1", &[no.into()]).await?;
+        }
+        Ok(())
     }
 
     /// Locks the careers and profiles of these users against other nodes until the commit.

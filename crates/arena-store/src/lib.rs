@@ -51,7 +51,7 @@ pub use export::EndingNo;
 pub use import::{ImportOutcome, ImportedSession};
 pub use log::{CreatedSession, EndedSession, LogCursor, NewLeaf, RemovedSession, StoredLeaf};
 pub use nodes::{NodeTerms, Nodes};
-pub use postgres::{Changes, DatabaseUrl, DatabaseUrlError, PostgresStore};
+pub use postgres::{DatabaseUrl, DatabaseUrlError, Marks, PostgresStore, SessionMark};
 pub use sqlite::{FolderLock, SqliteStore};
 pub use store::Store;
 pub use tickets::{QueueLimits, QueuedTicket, TicketRefusal};
@@ -126,6 +126,8 @@ pub struct StoredSession {
     pub operator_len: u64,
     /// The time of the last message in either channel. If there are no messages, the time of the session's creation.
     pub last_activity: Timestamp,
+    /// The number of changes that leave the session's version, in a shared database: hidden messages, deleted users.
+    pub edits: u64,
 }
 
 #[derive(Debug, Clone, Default)]

@@ -1,6 +1,6 @@
 //! The nodes of a shared database: their ids, their common clock, and a signal for each commit of this node.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use arena_model::Timestamp;
@@ -16,18 +16,24 @@ pub struct Nodes {
     arena: String,
     node: String,
     pub(crate) clock: DatabaseClock,
-    /// The time at which this node read the last entry of another node.
-    other_wrote: Mutex<Option<Instant>>,
+    /// The start of the database's server, as last read.
+    server_start: Mutex<String>,
+    /// True if this node writes the log.
+    pub(crate) leads: AtomicBool,
+    /// The number of queries for rows that other nodes may have changed.
+    pub(crate) checks: AtomicU64,
     pub(crate) committed: watch::Sender<u64>,
 }
 
 impl Nodes {
-    pub(crate) fn new(arena: String, node: String) -> Nodes {
+    pub(crate) fn new(arena: String, node: String, server_start: String) -> Nodes {
         Nodes {
             arena,
             node,
             clock: DatabaseClock::default(),
-            other_wrote: Mutex::new(None),
+            server_start: Mutex::new(server_start),
+            leads: AtomicBool::new(false),
+            checks: AtomicU64::new(0),
             committed: watch::Sender::new(0),
         }
     }
@@ -47,13 +53,20 @@ impl Nodes {
         self.clock.now()
     }
 
-    pub(crate) fn note_other_write(&self) {
-        *self.other_wrote.lock() = Some(Instant::now());
+    /// Notes the start of the database's server. Returns true if it differs from the last one, so that the database may
+    /// have lost commits.
+    pub(crate) fn is_new_server(&self, start: &str) -> bool {
+        let mut known = self.server_start.lock();
+        let is_new = *known != start;
+        if is_new {
+            start.clone_into(&mut known);
+        }
+        is_new
     }
 
-    /// Returns true if another node has committed within the last second or so.
-    pub(crate) fn others_write(&self) -> bool {
-        self.other_wrote.lock().is_some_and(|at| at.elapsed() < OTHERS_WRITE_FOR)
+    /// Returns the number of queries for rows that other nodes may have changed.
+    pub fn checks(&self) -> u64 {
+        self.checks.load(Ordering::Relaxed)
     }
 
     /// Returns a receiver for the number of this node's writes. The number changes after each write.
@@ -61,9 +74,6 @@ impl Nodes {
         self.committed.subscribe()
     }
 }
-
-/// The time after which another node that has committed nothing counts as idle.
-const OTHERS_WRITE_FOR: Duration = Duration::from_secs(1);
 
 /// The age at which a reading of the database's clock expires. Until then, only a reading with an equal or shorter
 /// query replaces it. After that, any [`QUICK`] reading does. Two clocks drift apart by some milliseconds in this time.

@@ -14,7 +14,6 @@ use arena_model::{
 use crate::boards::{self, BoardRow};
 use crate::import::{ImportOutcome, ImportedSession};
 use crate::job::Effects;
-use crate::postgres::JournalEntry;
 use crate::standings::{Career, Counting, PARTICIPANTS, games_of, players};
 use crate::tables::{CareerRow, SessionRow, channel_number};
 use crate::{
@@ -200,8 +199,6 @@ pub(crate) struct BatchPlan<'b> {
     pub(crate) endings: Vec<(i64, i64)>,
     /// Boards on which games have counted.
     pub(crate) boards: BTreeMap<BoardId, BoardRow>,
-    /// The journal entry for other nodes. It is written only if the database is shared.
-    pub(crate) journal_entry: JournalEntry,
 }
 
 impl<'b> BatchPlan<'b> {
@@ -220,7 +217,6 @@ impl<'b> BatchPlan<'b> {
             played: Vec::new(),
             endings: Vec::new(),
             boards: BTreeMap::new(),
-            journal_entry: JournalEntry::default(),
         }
     }
 
@@ -281,14 +277,7 @@ impl<'b> BatchPlan<'b> {
         };
         self.messages.extend(commit.messages.iter().map(|message| (no.0, message)));
         if let Some(shared) = &mut self.known.shared {
-            match &commit.change {
-                SessionChange::Update { session, .. } | SessionChange::Remove(_, session) => {
-                    self.journal_entry.add_session(session.facts.id)
-                }
-                SessionChange::Create(_) | SessionChange::Stays(_) => {}
-            }
             for message in grown(commit) {
-                self.journal_entry.add_channel(message.channel);
                 shared.lens.insert(channel_of(no.0, message.channel), message.index);
             }
         }
@@ -362,8 +351,8 @@ impl<'b> BatchPlan<'b> {
 
     /// Adds an ended session to its players' careers, the boards and the totals. Unlisted ones count nowhere.
     fn end(&mut self, no: SessionNo, session: &'b Session) {
-        // In a shared database, this number is provisional: the ending gets its final number during the node's turn to
-        // commit. All players already have numbers.
+        // In a shared database, this number is provisional: the database numbers the endings. All players already have
+        // numbers.
         self.numbers.ending += 1;
         self.endings.push((self.numbers.ending, no.0));
         if session.facts.is_unlisted {
@@ -381,7 +370,6 @@ impl<'b> BatchPlan<'b> {
                 KnownUser { no: self.numbers.user, career: Career::default(), last: 0, changed: true }
             });
             known.changed = true;
-            self.journal_entry.users.insert(known.no);
             // The last position in the history replaces the number in row 0, so that the next position is free even if
             // row 0 is wrong.
             if known.career.played != known.last {

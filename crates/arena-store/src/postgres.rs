@@ -4,54 +4,46 @@
 //! A transition locks the row of its session and compares the version; in addition, a unique index protects the indexes
 //! of messages. Counts and leaderboards are mirrored in memory. With exclusive use of the database, the mirrors stay
 //! correct because no other program writes. The lock belongs to the writing connection, and a new writing connection
-//! first checks if another arena has used the database in between. In a shared database, the store updates the mirrors
-//! from the change journal (`journal.rs`).
+//! first checks if another arena has used the database in between. In a shared database, readers first update the mirrors
+//! from the rows that have changed (`shared.rs`).
 
 mod batch;
 mod connection;
-mod journal;
 mod reading;
+mod shared;
 pub(crate) mod text;
 mod url;
 mod writer;
 
-use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::ops::{Deref, RangeInclusive};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use arena_model::{Channel, ChatMessage, Scoring, Session, Status};
+use arena_model::{Channel, ChatMessage, Scoring, Session, SessionId, Status};
 use deadpool_postgres::Object;
 use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Row};
+use tokio_postgres::Client;
 
 pub(crate) use self::connection::Sharing;
-use self::connection::{Holder, arena_id, read_counts, read_counts_and_position, read_numbers};
-pub use self::journal::Changes;
-pub(crate) use self::journal::{JournalEntry, take_turn};
-use self::journal::{JournalPosition, JournalRead, NOW_MS, select_entries, select_from_entry};
+use self::connection::{Holder, arena_id, read_counts, read_numbers, server_start};
 pub(crate) use self::reading::PostgresReaders;
+use self::shared::Shared;
+pub(crate) use self::shared::{ADMINISTRATION, AUDIT, COUNTS, ENDINGS, PUBLIC, RECOUNTS, REMOVED, STANDINGS};
+pub use self::shared::{Marks, SessionMark};
 pub use self::url::{DatabaseUrl, DatabaseUrlError};
 pub(crate) use self::writer::PostgresWriter;
-use crate::counts::PagePlan;
+use crate::counts::{Counts, PagePlan};
 use crate::db::{Db, Failure};
 use crate::derived::Suspicion;
 use crate::dialect::columns;
 use crate::mirror::Mirror;
 use crate::nodes::{NodeTerms, Nodes};
-use crate::ranking::{Ranked, Rankings};
-use crate::standings::{Career, follow_scoring, read_career};
+use crate::ranking::Rankings;
+use crate::standings::follow_scoring;
 use crate::tables::{Messages, Sessions, channel_number, read_message, read_session};
 use crate::value::{Columns, Value, count};
 use crate::{SessionFilter, SessionNo, StoreError};
-
-/// The age of a sign of life above which a peer counts as lost, and the age at which it is deleted.
-const PEERS_LIVE_MS: i64 = 5_000;
-const FORGET_PEERS_MS: i64 = 60 * 60 * 1000;
 
 /// A schema of a database. Either one process uses it exclusively, or several nodes share it.
 pub struct PostgresStore {
@@ -66,9 +58,8 @@ pub struct PostgresStore {
 /// The state of the connection to the database.
 #[derive(Clone, Default)]
 pub(crate) struct Reach {
-    /// True if the writer has reconnected to a database in exclusive use, and [`PostgresStore::follow`] hasn't reported
-    /// the reconnection yet.
-    pub(crate) reconnected: Arc<AtomicBool>,
+    /// The number of times that the database may have lost commits, which memory then still shows.
+    pub(crate) losses: Arc<AtomicU64>,
     /// The error that closed this store; `None` while the store is open.
     pub(crate) ended: Arc<RwLock<Option<StoreError>>>,
     /// The size of the store in bytes, as last measured.
@@ -81,22 +72,6 @@ impl Reach {
     fn of(holder: &Holder) -> Reach {
         Reach { server: Arc::new(holder.primary.server.into()), ..Reach::default() }
     }
-}
-
-/// The data for reading the commits of the other nodes of a shared database.
-struct Shared {
-    nodes: Arc<Nodes>,
-    /// The id of the group of nodes. While the database has this id, the journal contains all writes.
-    holder: String,
-    database: DatabaseUrl,
-    journal_reader: PostgresReaders,
-    followed: tokio::sync::Mutex<JournalProgress>,
-}
-
-struct JournalProgress {
-    position: JournalPosition,
-    /// Changes that were read, but not returned yet because a later read failed.
-    unreported: Changes,
 }
 
 /// With an open transaction. A connection that is dropped before its end doesn't return to the pool.
@@ -160,23 +135,15 @@ impl PostgresStore {
         let (holder, node) = Holder::join(&database, &scoring, terms).await?;
         let (suspicion, reach) = (Arc::<Suspicion>::default(), Reach::of(&holder));
         let readers = PostgresReaders::of(&database, &reach)?;
-        let mut connection = readers.connection().await?;
-        let (counts, position) = read_counts_and_position(&mut connection, &suspicion).await?;
-        drop(connection);
-        let mirror = Mirror::of(counts, scoring, Rankings::shared(), suspicion);
-        let nodes = Arc::new(Nodes::new(arena_id(&holder.client).await?, node));
+        let mirror = Mirror::of(Counts::default(), scoring, Rankings::shared(), suspicion);
+        let nodes = Arc::new(Nodes::new(arena_id(&holder.client).await?, node, server_start(&holder.client).await?));
         let numbers = read_numbers(&holder.client).await?;
-        let shared = Shared {
-            nodes: Arc::clone(&nodes),
-            holder: holder.name.clone(),
-            journal_reader: PostgresReaders::for_journal(&database, &reach)?,
-            database: database.clone(),
-            followed: tokio::sync::Mutex::new(JournalProgress { position, unreported: Changes::default() }),
-        };
+        let reader = PostgresReaders::for_marks(&database, &reach)?;
+        let shared = Shared::new(Arc::clone(&nodes), holder.name.clone(), database.clone(), reader);
         let writer = PostgresWriter::start(database, holder, numbers, mirror.clone(), reach.clone(), Some(nodes));
         let store = PostgresStore { readers, writer, mirror, reach, shared: Some(shared) };
-        // The first read of the journal also reads the database's clock.
-        store.follow().await?;
+        // This also reads the database's clock.
+        store.refresh_counts().await?;
         Ok(store)
     }
 
@@ -184,108 +151,16 @@ impl PostgresStore {
         self.shared.as_ref().map(|shared| &shared.nodes)
     }
 
-    /// Returns the changes of other nodes since the last call, and updates the mirrored counts and leaderboards.
-    pub(crate) async fn follow(&self) -> Result<Changes, StoreError> {
-        let Some(shared) = &self.shared else {
-            // After a lost connection, the database may have lost commits that the mirror contains.
-            let everything = self.reach.reconnected.swap(false, Ordering::SeqCst);
-            return Ok(Changes { everything, ..Changes::default() });
-        };
-        let mut followed = shared.followed.lock().await;
-        loop {
-            let mut sent = Instant::now();
-            let rows = shared.journal_reader.query(&select_from_entry(), &[&followed.position.n]).await?;
-            let journal_read = match JournalRead::read_after(&rows, &followed.position)? {
-                Some(journal_read) => journal_read,
-                None => {
-                    sent = Instant::now();
-                    JournalRead::read(&shared.journal_reader.query(&select_entries(), &[&followed.position.n]).await?)?
-                }
-            };
-            shared.nodes.clock.read(sent, Instant::now(), journal_read.now_ms);
-            if journal_read.holder.as_deref() != Some(&*shared.holder) {
-                let error = StoreError::Superseded { database: shared.database.to_string() };
-                *self.reach.ended.write() = Some(error.clone());
-                return Err(error);
-            }
-            let is_rewound = journal_read.is_rewound(&followed.position);
-            let is_recounted = journal_read.entries.iter().any(|entry| entry.content.derived);
-            if is_rewound || is_recounted || journal_read.is_forgotten(&followed.position) {
-                let mut connection = self.readers.connection().await?;
-                let (counts, position) = read_counts_and_position(&mut connection, &self.mirror.suspicion).await?;
-                if is_rewound {
-                    let (before, now) = (followed.position.n, position.n);
-                    tracing::error!(
-                        before,
-                        now,
-                        "the database has lost commits: entry {before} of its journal has changed, and the last entry is now {now}; \
-                         all data in memory is dropped and read again"
-                    );
-                }
-                followed.position = position;
-                *self.mirror.counts.write() = counts;
-                self.mirror.rankings.forget_all();
-                followed.unreported.everything = true;
-                return Ok(std::mem::take(&mut followed.unreported));
-            }
-            let JournalRead { entries, is_full, .. } = journal_read;
-            let moved = entries.iter().flat_map(|entry| entry.content.users.iter().copied()).collect();
-            let moved = self.read_moves(moved).await?;
-            // There is no await point from here to the next read, so that a canceled call has applied either all
-            // changes of a read or none.
-            self.mirror.rankings.place(&moved);
-            for entry in entries {
-                followed.position = JournalPosition { n: entry.n, mark: Some(entry.mark) };
-                if !self.mirror.counts.write().apply(&entry.delta) {
-                    self.mirror.suspicion.raise("a count of sessions");
-                }
-                // The node's memory already contains its own changes.
-                if entry.node != shared.nodes.node() {
-                    shared.nodes.note_other_write();
-                    followed.unreported.add(&entry.content);
-                }
-            }
-            if !is_full {
-                return Ok(std::mem::take(&mut followed.unreported));
-            }
+    /// Returns the state of rows that other nodes may have changed, at a time after the call.
+    pub(crate) async fn marks(&self, sessions: &[SessionId]) -> Result<Arc<Marks>, StoreError> {
+        match &self.shared {
+            Some(shared) => shared.marks(sessions, &self.reach).await,
+            None => Ok(Arc::default()),
         }
     }
 
-    /// Writes a sign of life of this node, and returns the addresses of the other nodes with recent ones.
-    pub(crate) async fn announce(&self, own: SocketAddr) -> Result<Vec<SocketAddr>, StoreError> {
-        let sql = format!(
-            "WITH announced AS (INSERT INTO peers (address, at) VALUES ($1, {NOW_MS})
-                 ON CONFLICT (address) DO UPDATE SET at = excluded.at),
-             removed AS (DELETE FROM peers WHERE address <> $1 AND at < {NOW_MS} - {FORGET_PEERS_MS})
-             SELECT address FROM peers WHERE address <> $1 AND at > {NOW_MS} - {PEERS_LIVE_MS} ORDER BY address"
-        );
-        let rows = self.write_aside(&sql, &[&own.to_string()]).await?;
-        let read = |row: &Row| {
-            let address = row.text(0)?;
-            address.parse().map_err(|_| StoreError::damaged("the table peers", format!("address {address}")))
-        };
-        rows.iter().map(read).collect()
-    }
-
-    /// Removes this node's sign of life.
-    pub(crate) async fn withdraw(&self, own: SocketAddr) -> Result<(), StoreError> {
-        self.write_aside("DELETE FROM peers WHERE address = $1", &[&own.to_string()]).await.map(drop)
-    }
-
-    /// Executes a statement that writes data of this node alone, without the writer.
-    async fn write_aside(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
-        // A connection that is dropped within its transaction doesn't return to the pool.
-        let mut connection = PooledConnection(Some(self.readers.connection().await?));
-        connection.batch_execute("BEGIN READ WRITE").await?;
-        let rows = connection.query(sql, values).await?;
-        connection.batch_execute("COMMIT").await?;
-        drop(connection.0.take());
-        Ok(rows)
-    }
-
-    /// Returns true if the mirror may contain commits that the database has lost.
-    pub(crate) fn is_behind(&self) -> bool {
-        self.reach.reconnected.load(Ordering::SeqCst)
+    pub(crate) fn losses(&self) -> u64 {
+        self.reach.losses.load(Ordering::SeqCst)
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -320,27 +195,6 @@ impl PostgresStore {
             drop(connection.take());
         }
         Ok(result)
-    }
-
-    /// Reads the sort keys of these users on the boards in memory.
-    async fn read_moves(&self, users: BTreeSet<i64>) -> Result<Vec<(Ranked, i64, Option<f64>)>, StoreError> {
-        let ranked = self.mirror.rankings.in_use();
-        if users.is_empty() || ranked.is_empty() {
-            return Ok(Vec::new());
-        }
-        let users = Value::List(users.into_iter().map(Value::from).collect());
-        let sql = "SELECT w.user_no, c.session, c.standings FROM unnest($1::int8[]) AS w (user_no)
-             LEFT JOIN careers c ON c.user_no = w.user_no AND c.n = 0";
-        let read = |row: &dyn Columns| {
-            let user = row.integer(0)?;
-            Ok((user, read_career(user, row, 1)))
-        };
-        let careers = self.list(sql, &[users], read).await?;
-        let key = |ranked: &Ranked, career: &Career| ranked.key(&self.mirror.scoring, &career.standings);
-        let moves = careers
-            .iter()
-            .flat_map(|(user, career)| ranked.iter().map(move |ranked| (ranked.clone(), *user, key(ranked, career))));
-        Ok(moves.collect())
     }
 
     pub(crate) async fn list_messages(

@@ -10,6 +10,7 @@ use crate::audit::record;
 use crate::db::Failure;
 use crate::hiding::{begin_to_erase, end_erasing};
 use crate::job::{WriteError, Writing};
+use crate::postgres::{REMOVED, STANDINGS};
 use crate::standings::{PARTICIPANTS, games_of, recount, write_career};
 use crate::tables::channel_number;
 use crate::value::{Value, count};
@@ -49,8 +50,7 @@ impl Store {
                 end_erasing(writing)?;
                 let archived = removed?;
                 record(writing, audit).await?;
-                // The node has its turn to commit since the audit entry, so the numbers of removals follow the order of
-                // commits.
+                writing.lock_number(REMOVED).await?;
                 let sql = "INSERT INTO removed_sessions (id, at, reason) VALUES ($1, $2, $3)";
                 let values = [session.facts.id.to_string().into(), audit.at.0.into(), reason.into()];
                 writing.db.execute(sql, &values).await?;
@@ -111,7 +111,6 @@ async fn unlist(
     writing.db.execute(sql, &values).await?;
     writing.effects.delta.add_session(no.0, &before.facts, before.status(), -1);
     writing.effects.delta.add_session(no.0, &after.facts, after.status(), 1);
-    writing.journal_entry.add_session(after.facts.id);
     Ok(())
 }
 
@@ -137,7 +136,6 @@ async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Resu
         writing.db.execute(&forget, &[invite.to_string().into()]).await?;
     }
     writing.effects.delta.add_session(no.0, &session.facts, session.status(), -1);
-    writing.journal_entry.add_session(session.facts.id);
     let Phase::Ended { ending, .. } = session.phase else { return Ok(archived) };
     writing.db.execute("UPDATE endings SET session = 0 WHERE session = $1", &key).await?;
     if session.facts.is_unlisted {
@@ -156,7 +154,7 @@ async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Resu
         let career = recount(&mut writing.db, &writing.scoring, user).await?;
         write_career(&mut writing.db, user, &career).await?;
         writing.effects.recounted = true;
-        writing.journal_entry.users.insert(user);
+        writing.changed.insert(STANDINGS);
         if career.played == 0 {
             writing.effects.delta.add_total(PARTICIPANTS, -1);
         }

@@ -3,9 +3,9 @@
 //! Statements that both databases understand run with [`Store::list`], [`Store::aside`] and [`Store::write`], here and
 //! in the other modules. Methods that match on the backend have separate statements for the two databases.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arena_model::{Channel, ChatMessage, ContentHash, InviteCode, Scoring, Session, SessionId, Timestamp};
 use futures_util::future::BoxFuture;
@@ -20,7 +20,7 @@ use crate::tables::{
 };
 use crate::value::{Columns, Value, count};
 use crate::{
-    Changes, Commit, CommitError, DatabaseUrl, Due, ImportOutcome, ImportedSession, NodeTerms, Nodes, Page,
+    Commit, CommitError, DatabaseUrl, Due, ImportOutcome, ImportedSession, Marks, NodeTerms, Nodes, Page,
     PostgresStore, SessionFilter, SessionNo, SqliteStore, StoreError, StoredAnswer, StoredSession,
 };
 
@@ -150,48 +150,40 @@ impl Store {
         }
     }
 
-    /// Writes a sign of life of this node, which the others reach at `own`. Returns the addresses of the other
-    /// nodes that gave one in the last seconds; none if the store isn't shared.
+    /// Returns the state of these sessions, and the numbers of other changes, at a time after the call. Calls at the same
+    /// time share a query. If the store isn't shared, no other node changes it, and the result is empty.
     ///
     /// # Errors
-    /// If the database can't be reached.
-    pub async fn announce(&self, own: SocketAddr) -> Result<Vec<SocketAddr>, StoreError> {
+    /// If the database can't be read.
+    pub async fn marks(&self, sessions: &[SessionId]) -> Result<Arc<Marks>, StoreError> {
         match self {
-            Store::Sqlite(_) => Ok(Vec::new()),
-            Store::Postgres(store) => store.announce(own).await,
+            Store::Sqlite(_) => Ok(Arc::default()),
+            Store::Postgres(store) => store.marks(sessions).await,
         }
     }
 
-    /// Removes this node's sign of life.
+    /// Returns the number of times that the database may have lost commits: after a failover, for example. Data in memory
+    /// from before must be read again.
+    pub fn losses(&self) -> u64 {
+        match self {
+            Store::Sqlite(_) => 0,
+            Store::Postgres(store) => store.losses(),
+        }
+    }
+
+    /// True if this process writes the log: the only one, or the one among the nodes of a shared database that does.
+    pub fn leads(&self) -> bool {
+        self.nodes().is_none_or(|nodes| nodes.leads.load(Ordering::Relaxed))
+    }
+
+    /// Reads the counts of sessions that other nodes have changed.
     ///
     /// # Errors
-    /// If the database can't be reached.
-    pub async fn withdraw(&self, own: SocketAddr) -> Result<(), StoreError> {
+    /// If the database can't be read.
+    pub async fn refresh_counts(&self) -> Result<(), StoreError> {
         match self {
             Store::Sqlite(_) => Ok(()),
-            Store::Postgres(store) => store.withdraw(own).await,
-        }
-    }
-
-    /// Returns true if [`Store::follow`] has changes to report although the store isn't shared: the database was
-    /// unreachable and may have lost its last commits.
-    pub fn is_behind(&self) -> bool {
-        match self {
-            Store::Sqlite(_) => false,
-            Store::Postgres(store) => store.is_behind(),
-        }
-    }
-
-    /// Returns the changes of other nodes since the last call, and updates the mirrored counts and leaderboards. The
-    /// changes include everything that was committed before the call. The cost depends on the number of changes. If the
-    /// store isn't shared, no other node changes it, and the result is empty unless [`Store::is_behind`] returns true.
-    ///
-    /// # Errors
-    /// If the store can't be read. The next call then returns the changes.
-    pub async fn follow(&self) -> Result<Changes, StoreError> {
-        match self {
-            Store::Sqlite(_) => Ok(Changes::default()),
-            Store::Postgres(store) => store.follow().await,
+            Store::Postgres(store) => store.refresh_counts().await,
         }
     }
 
@@ -272,22 +264,15 @@ impl Store {
     /// # Errors
     /// If the store can't be read, or the session's row is damaged.
     pub async fn find_session(&self, id: SessionId) -> Result<Option<StoredSession>, StoreError> {
-        // The query returns index and time of a channel's last message as one text, so that it looks up each channel
-        // once. If the store has none, the session may be archived.
-        let last = |channel: Channel, archived: &str| {
-            format!(
-                "coalesce((SELECT m.idx || ' ' || m.at FROM messages m WHERE m.session = s.no AND m.channel = {}
-                     ORDER BY m.idx DESC LIMIT 1),
-                 (SELECT a.{archived}_len || ' ' || a.{archived}_at FROM archives a
-                     WHERE a.session = s.no AND a.{archived}_len > 0))",
-                channel_number(channel)
-            )
+        let edits = match self.dialect() {
+            Dialect::Sqlite => "0",
+            Dialect::Postgres => "s.edits",
         };
         let sql = format!(
-            "SELECT {}, {}, {} FROM sessions s WHERE {}",
+            "SELECT {}, {}, {}, {edits} FROM sessions s WHERE {}",
             columns::<Sessions>("s."),
-            last(Channel::Chat(id), "chat"),
-            last(Channel::Operator(id), "operator"),
+            last_message(channel_number(Channel::Chat(id)), "chat"),
+            last_message(channel_number(Channel::Operator(id)), "operator"),
             self.dialect().by_id(),
         );
         self.find(&sql, &[id.to_string().into()], |row| {
@@ -302,7 +287,8 @@ impl Store {
                 Ok(len)
             };
             let (chat_len, operator_len) = (len(0)?, len(1)?);
-            Ok(StoredSession { no, session, chat_len, operator_len, last_activity })
+            let edits = row.integer(Sessions::COLUMNS.len() + 2)?.unsigned_abs();
+            Ok(StoredSession { no, session, chat_len, operator_len, last_activity, edits })
         })
         .await
     }
@@ -447,6 +433,7 @@ impl Store {
         offset: u64,
         limit: usize,
     ) -> Result<Page<Session>, StoreError> {
+        self.refresh_counts().await?;
         let plan = self.mirror().counts.read().find_page(filter, offset, limit);
         let items = match self {
             Store::Sqlite(store) => store.list_sessions(filter, &plan, limit).await?,
@@ -455,6 +442,7 @@ impl Store {
         Ok(Page { items, total: plan.total })
     }
 
+    /// Returns the number of sessions that match a filter, as of the last [`Store::refresh_counts`].
     pub fn count_sessions(&self, filter: &SessionFilter) -> u64 {
         self.mirror().counts.read().find_page(filter, 0, 0).total
     }
@@ -483,6 +471,17 @@ impl Store {
     pub fn scoring(&self) -> &Scoring {
         &self.mirror().scoring
     }
+}
+
+/// Returns the expression for index and time of the last message of a channel of the session `s`, as one text, so that a
+/// query looks up each channel once. If the store has none, the session may be archived.
+pub(crate) fn last_message(channel: i64, archived: &str) -> String {
+    format!(
+        "coalesce((SELECT m.idx || ' ' || m.at FROM messages m WHERE m.session = s.no AND m.channel = {channel}
+             ORDER BY m.idx DESC LIMIT 1),
+         (SELECT a.{archived}_len || ' ' || a.{archived}_at FROM archives a
+             WHERE a.session = s.no AND a.{archived}_len > 0))"
+    )
 }
 
 pub(crate) fn read_id(row: &dyn Columns, column: usize) -> Result<SessionId, StoreError> {

@@ -60,11 +60,12 @@ pub(crate) const POSTGRES: &[&str] = &[
     include_str!("../migrations/0015_archives.sql"),
     include_str!("../migrations/postgres/0016_leagues.sql"),
     include_str!("../migrations/0017_archive_files.sql"),
+    include_str!("../migrations/postgres/0018_versions.sql"),
 ];
 
 /// The schema version of Postgres after which migrations only add tables and columns that older programs don't need.
 /// While nodes of an older program run, a newer node may apply these.
-pub(crate) const COMPATIBLE: i64 = 12;
+pub(crate) const COMPATIBLE: i64 = 15;
 
 /// A session to insert or update.
 pub(crate) struct SessionRow<'r> {

@@ -12,6 +12,7 @@ use crate::db::{Db, Failure};
 use crate::dialect::{Dialect, Table, columns};
 use crate::job::Writing;
 use crate::mirror::Mirror;
+use crate::postgres::{ADMINISTRATION, STANDINGS};
 use crate::ranking::{Ranked, RankingPage};
 use crate::standings::{Career, PARTICIPANTS, find_career, games_of, read_career, recount, write_career};
 use crate::tables::{Answers, Sessions, read_answer, read_session};
@@ -189,7 +190,7 @@ impl Store {
                 let no = lock_user(writing, user).await?;
                 let sql = "UPDATE users SET benchmark = $1 WHERE no = $2";
                 writing.db.execute(sql, &[i64::from(benchmark).into(), no.into()]).await?;
-                writing.journal_entry.administration = true;
+                writing.changed.insert(ADMINISTRATION);
                 let found = find_user(&mut writing.db, user).await?;
                 record(writing, audit).await?;
                 Ok(found.map_or_else(|| UserProfile::of(user.clone()), |(_, profile)| profile))
@@ -281,6 +282,9 @@ impl Store {
     /// finds the board that the first reader has loaded.
     async fn find_page(&self, ranked: &Ranked, offset: u64, limit: usize) -> Result<RankingPage, StoreError> {
         let Mirror { rankings, loading, .. } = self.mirror();
+        if let Store::Postgres(store) = self {
+            store.refresh_rankings().await?;
+        }
         if let Some(page) = rankings.page(ranked, offset, limit) {
             return Ok(page);
         }
@@ -298,7 +302,7 @@ impl Store {
         let beginning = self.mirror().rankings.begin(ranked);
         if self.nodes().is_none() {
             // After this empty write, all later commits record their moves, and the read below includes all earlier
-            // commits. In a shared store this isn't necessary, because moves come from the journal, in its order.
+            // commits. In a shared store this isn't necessary, because moves come from the endings.
             let passed = self.write((), |(), writing| {
                 writing.effects.nothing = true;
                 Box::pin(async { Ok(()) })
@@ -420,7 +424,7 @@ impl Store {
                 let career = recount(&mut writing.db, &writing.scoring, user).await?;
                 write_career(&mut writing.db, user, &career).await?;
                 writing.effects.recounted = true;
-                writing.journal_entry.users.insert(user);
+                writing.changed.insert(STANDINGS);
                 match audit {
                     Some(audit) => record(writing, audit).await.map(drop),
                     None => Ok(()),

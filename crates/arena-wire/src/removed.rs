@@ -15,6 +15,10 @@ pub enum Kind {
 
 /// Kind, name, and the sentence that says what to use instead.
 const REMOVED: &[(Kind, &str, &str)] = &[
+    (Kind::Setting, "node_listen", NO_NODE),
+    (Kind::Setting, "node_name", NO_NODE),
+    (Kind::Option, "serve --node-listen", NO_NODE),
+    (Kind::Option, "serve --node-name", NO_NODE),
     (Kind::Setting, "retention.bucket", COPY_BUCKET),
     (Kind::Setting, "retention.endpoint", COPY_BUCKET),
     (Kind::Setting, "retention.region", COPY_BUCKET),
@@ -89,6 +93,9 @@ const REMOVED: &[(Kind, &str, &str)] = &[
     ),
     (Kind::Command, "uci", "Play against a chess program with `arena match run chess --agent uci:PATH --agent ...`."),
 ];
+
+const NO_NODE: &str = "Remove it: every node answers every request, behind any load balancer (`--shared` suffices). For a private address, \
+    set network.private_listen.";
 
 const COPY_BUCKET: &str = "The archive is a folder. Copy the objects of the bucket to a folder, with their names, or restore all games \
     with the version before (`arena admin restore --all`); then set retention.folder.";

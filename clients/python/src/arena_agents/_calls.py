@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
@@ -87,17 +87,6 @@ class Call(Generic[T]):
         if status != 200:
             raise refusal(status, content)
         return self.parse(_json(content), headers)
-
-
-#: The header with the name of the node that holds a session.
-NODE_HEADER = "Arena-Node"
-
-
-def follow_node(sent: MutableMapping[str, str], received: Mapping[str, str]) -> None:
-    """Names the node of the last answer in the next requests, so that a balancer can send them to that node."""
-    node = received.get(NODE_HEADER)
-    if node is not None:
-        sent[NODE_HEADER] = node
 
 
 def refusal(status: int, content: bytes) -> ApiError:

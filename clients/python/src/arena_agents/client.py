@@ -498,7 +498,6 @@ class Arena:
                     content=call.body,
                     timeout=self._options.timeout(call.wait_s),
                 )
-                _calls.follow_node(self._http.headers, response.headers)
                 return call.read(response.status_code, response.headers, response.content)
             except (httpx.TransportError, ApiError) as error:
                 wait_s = patience.wait_after(self._options.failure(error))

@@ -25,12 +25,6 @@ pub struct ServeArgs {
     /// Share the database, and notify other nodes at once through NATS: nats://user:password@host:port or tls://…
     #[arg(long, value_name = "URL", env = "NATS_URL", hide_env_values = true)]
     pub nats_url: Option<String>,
-    /// Address of this node, at which the other nodes pass requests on to it. Port 0 takes a free port
-    #[arg(long, value_name = "IP:PORT", env = "NODE_LISTEN")]
-    pub node_listen: Option<String>,
-    /// Name of this node, by which answers and clients refer to it, so that a balancer can send requests to it
-    #[arg(long, value_name = "NAME", env = "NODE_NAME")]
-    pub node_name: Option<String>,
     /// Require signed joins; a session key authenticates all later requests.
     #[arg(long)]
     pub auth: bool,

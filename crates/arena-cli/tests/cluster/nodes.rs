@@ -257,8 +257,7 @@ impl Cluster {
             ("AUTH_SECRET", "everybody knows this, too".to_owned()),
         ];
         if self.plan.sharing != Sharing::Exclusive {
-            args.extend(["--shared", "--node-listen", "127.0.0.1:0"].map(str::to_owned));
-            args.extend(["--node-name".to_owned(), format!("node{}", node + 1)]);
+            args.push("--shared".to_owned());
         }
         environment.extend(self.nats.as_ref().map(|nats| ("NATS_URL", nats.url())));
         if self.plan.auth {
@@ -389,12 +388,6 @@ impl Cluster {
         let standby = self.standby.take().unwrap();
         standby.promote();
         *self.postgres = Some(standby);
-    }
-
-    /// Removes all but the newest entries of the change feed, as nodes do after a while.
-    pub fn forget_changes(&self) {
-        let last = "DELETE FROM journal WHERE n < (SELECT max(n) FROM journal)";
-        self.postgres.as_ref().unwrap().run_sql(&self.url, last);
     }
 
     pub fn nats(&mut self) -> &mut NatsServer {

@@ -13,17 +13,15 @@ pub use stream::{Stream, StreamEvent};
 
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arena_identity::{KeyPair, ProfileUpdate};
 use arena_model::{Timestamp, hex};
-use parking_lot::Mutex;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::CertificateError;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
-use ureq::http::{HeaderValue, Response};
+use ureq::http::Response;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, RequestBuilder};
 
@@ -62,12 +60,7 @@ pub struct Arena {
     patience: Duration,
     /// Time for which a request is retried while the server is unreachable or limits the rate of requests.
     retry_for: Duration,
-    /// The name of the node that the last answer recommends. A balancer in front of several nodes chooses by it.
-    node: Arc<Mutex<Option<HeaderValue>>>,
 }
-
-/// The header with the name of a node.
-const NODE: &str = "arena-node";
 
 /// The kind of a client's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,7 +205,6 @@ impl Arena {
             credential: Credential::Player,
             patience: ANSWER,
             retry_for: Duration::ZERO,
-            node: Arc::default(),
         }
     }
 
@@ -233,7 +225,7 @@ impl Arena {
 
     /// Returns a client that shares no connections with this one, like the client of another program.
     pub fn own_connection(&self) -> Arena {
-        Arena { agent: self.agent.config().new_agent(), node: Arc::default(), ..self.clone() }
+        Arena { agent: self.agent.config().new_agent(), ..self.clone() }
     }
 
     /// Gets one challenge type or all.
@@ -396,34 +388,24 @@ impl Arena {
                     request = request.query(*name, value);
                 }
             }
-            self.read_answer(self.reading(request).call()?)
+            read_answer(self.reading(request).call()?)
         })
     }
 
-    /// Adds the client's key and the recommended node to a request.
+    /// Adds the client's key to a request.
     fn authorized<B>(&self, mut request: RequestBuilder<B>) -> RequestBuilder<B> {
         if let Some(key) = &self.key {
             request = request.header("authorization", format!("Bearer {key}"));
         }
-        match &*self.node.lock() {
-            Some(node) => request.header(NODE, node),
-            None => request,
-        }
+        request
     }
 
-    /// Adds the client's player, key and recommended node to a request that reads.
+    /// Adds the client's player and key to a request that reads.
     fn reading<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
         match &self.from {
             Some(from) => self.authorized(request.query("from", from)),
             None => self.authorized(request),
         }
-    }
-
-    fn read_answer(&self, response: Response<ureq::Body>) -> Result<RawAnswer, ureq::Error> {
-        if let Some(node) = response.headers().get(NODE) {
-            *self.node.lock() = Some(node.clone());
-        }
-        read_answer(response)
     }
 
     /// Sends a write with the fields that aren't null. The request has an idempotency key, so that a retry after a lost
@@ -444,7 +426,7 @@ impl Arena {
         self.with_retries(&url, self.patience, true, || {
             let request = self.agent.post(&url).config().timeout_global(Some(self.patience)).build();
             let request = request.header("idempotency-key", &once).header("content-type", "application/json");
-            self.read_answer(self.authorized(request).send(&body)?)
+            read_answer(self.authorized(request).send(&body)?)
         })
     }
 

@@ -2,9 +2,8 @@
 //! two seconds with several nodes.
 //!
 //! The store is the queue: the cursor of the log is stored with its leaves, so a restart loses and repeats nothing.
-//! Each node runs the task, and leaves the log to another node while that one appends, or while it would have to read
-//! most sessions from the store. If two nodes append at the same time, the store refuses one of them, which then reads
-//! the leaves of the other.
+//! One of several nodes appends, the others publish its leaves. Another one takes over when its connection to the database
+//! ends. If two nodes append at the same time, the store refuses one of them, which then reads the leaves of the other.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,9 +26,6 @@ const PERIOD: Duration = Duration::from_millis(500);
 
 /// The time for which a request for the log waits until the log is read.
 const OPEN_WITHIN: Duration = Duration::from_secs(1);
-
-/// The age of an ended session, in milliseconds, up to which a node leaves it to the node that has it in memory.
-const LEFT_TO_OTHERS_MS: i64 = 1_000;
 
 /// The maximum number of sessions of each kind in one append, so that an old store is logged in short transactions.
 const BATCH: usize = 200;
@@ -102,12 +98,10 @@ impl Records {
 
     /// Appends the leaves of new events and publishes the log. Returns true if there may be more events.
     async fn advance(self: &Arc<Records>, arena: &Arena) -> Result<bool, SequenceError> {
-        let before = self.published().size();
         self.publish(arena).await?;
         let log = self.published();
         let engine = &arena.engine;
-        // While another node appends, this one would read the ended sessions from the store only to be refused.
-        if log.size() > before && engine.node_metrics().is_some() {
+        if !engine.leads() {
             return Ok(false);
         }
         let cursor = engine.log_cursor().await?;
@@ -208,11 +202,6 @@ impl Records {
             }
         }
         let ended = engine.list_endings(cursor.ended, BATCH).await?;
-        // Drops the sessions from memory to which other nodes have written.
-        engine.catch_up().await?;
-        if is_of_others(engine, &ended) {
-            return Ok(NewEvents { leaves: Vec::new(), cursor, may_have_more: false });
-        }
         let created = engine.list_created(cursor.created, BATCH).await?;
         let may_have_more = [removed.len(), ended.len(), created.len()].contains(&BATCH);
         for CreatedSession { no, id, challenge, seed, at, is_rated, is_unlisted, is_imported } in created {
@@ -361,14 +350,6 @@ impl GrowingLog {
         self.index.push(hash);
         Ok(())
     }
-}
-
-/// True if this node should leave these sessions to another one, which probably has more of them in memory.
-fn is_of_others(engine: &Engine, ended: &[EndedSession]) -> bool {
-    let Some(first) = ended.first().filter(|_| engine.node_metrics().is_some()) else { return false };
-    let is_recent = engine.now().0 - first.at.0 < LEFT_TO_OTHERS_MS;
-    let own = ended.iter().filter(|session| engine.has_ended(session.id)).count();
-    is_recent && own * 2 < ended.len()
 }
 
 /// Returns the kind of the last leaf about a session that isn't an exclusion. `leaves` follow those of the log.

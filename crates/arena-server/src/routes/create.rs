@@ -57,6 +57,5 @@ pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) ->
         to_text(&view(written.session, Viewer::Creator).with_name(&written.challenge.metadata().name))
     });
     let answer = arena.engine.create(create, once, respond).await?;
-    // Nodes draw ids that prefer themselves.
-    Ok(arena.name_node(json(with_creator_key(&arena, answer)?)))
+    Ok(json(with_creator_key(&arena, answer)?))
 }

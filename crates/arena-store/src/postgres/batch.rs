@@ -1,14 +1,12 @@
 //! The statements that write a batch of transitions, one for each table.
 
-use std::time::Duration;
-
 use arena_model::{InviteCode, Session, SessionId, Status};
 use parking_lot::RwLock;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
 
 use super::connection::{Holder, Sharing, Statements};
-use super::journal;
+use super::shared::REMOVED;
 use crate::counts::{Counts, Delta};
 use crate::db::Failure;
 use crate::dialect::{Table, updated};
@@ -57,7 +55,7 @@ pub(crate) async fn add_delta(
     let Holder { client, statements, .. } = holder;
     let (counts, totals) = (CountRows::of(delta), TotalRows::of(delta));
     let (counts, totals) = tokio::join!(biased;
-        add_counts(client, statements, &counts, mirror),
+        add_counts(holder, &counts, mirror),
         add_totals(client, statements, &totals),
     );
     Ok(counts?.or(totals?))
@@ -66,15 +64,15 @@ pub(crate) async fn add_delta(
 /// Adds `rows` to the stored counts of sessions. Returns a description if a count goes out of its range, or if it
 /// differs from the count in `mirror`. `mirror` is `None` in a shared database.
 async fn add_counts(
-    client: &Client,
-    statements: &Statements,
+    holder: &Holder,
     rows: &CountRows<'_>,
     mirror: Option<&RwLock<Counts>>,
 ) -> Result<Option<&'static str>, Error> {
     if rows.block.is_empty() {
         return Ok(None);
     }
-    let added = client.query(&statements.add_counts, &[&rows.block, &rows.challenge, &rows.status, &rows.n]).await?;
+    let statement = holder.sharing.as_ref().map_or(&holder.statements.add_counts, |sharing| &sharing.add_counts);
+    let added = holder.client.query(statement, &[&rows.block, &rows.challenge, &rows.status, &rows.n]).await?;
     let mut suspect = None;
     for row in added {
         let (block, challenge, status, n): (i64, &str, &str, i64) =
@@ -113,8 +111,6 @@ pub(crate) struct DurableBatch {
     pub(crate) done: Vec<Result<Done, CommitError>>,
     pub(crate) numbers: Numbers,
     pub(crate) effects: Effects,
-    /// The time for which the batch waited for other nodes' commits.
-    pub(crate) waited: Duration,
 }
 
 /// Writes transitions in two round trips: one reads and locks the rows that the decisions need, and one writes all
@@ -145,9 +141,9 @@ pub(crate) async fn write_batch<'b>(
     let mut plan = BatchPlan::new(known, numbers, counting);
     let done: Vec<Result<Done, CommitError>> = batch.iter().map(|transition| plan.add(transition)).collect();
     match write_plan(holder, &plan, begun, mirror).await {
-        Ok((waited, suspect)) => {
+        Ok(suspect) => {
             plan.effects.suspect = plan.effects.suspect.or(suspect);
-            Ok(DurableBatch { done, numbers: plan.numbers, effects: plan.effects, waited })
+            Ok(DurableBatch { done, numbers: plan.numbers, effects: plan.effects })
         }
         Err(failure) => {
             // A COMMIT after an error has already rolled back; a ROLLBACK without a transaction does nothing.
@@ -332,17 +328,15 @@ impl<'p> Lists<'p> {
     }
 }
 
-/// Writes a plan and commits it. `begun` is true if the transaction has begun already. Returns the duration of the wait
-/// for other nodes' commits, and a description of a wrong value, if there is one.
+/// Writes a plan and commits it. `begun` is true if the transaction has begun already. Returns a description
+/// of a wrong value, if there is one.
 async fn write_plan(
     holder: &Holder,
     plan: &BatchPlan<'_>,
     begun: bool,
     mirror: Option<&RwLock<Counts>>,
-) -> Result<(Duration, Option<&'static str>), Failure> {
+) -> Result<Option<&'static str>, Failure> {
     let Holder { client, statements, sharing, .. } = holder;
-    // A commit that changes none of the data that other nodes mirror gets no journal entry.
-    let telling = sharing.as_ref().filter(|_| !plan.journal_entry.is_empty(&plan.effects.delta));
     let begin = async { if begun { Ok(()) } else { client.batch_execute("BEGIN").await } };
 
     let created = Lists::of::<Sessions>(&plan.created);
@@ -364,7 +358,7 @@ async fn write_plan(
     let careers: Vec<CareerRow<'_>> = plan.careers().collect();
     let careers = Lists::of::<Careers>(&careers);
     let endings = Lists::of::<Endings>(&plan.endings);
-    // Nodes assign the numbers of endings during their turn to commit.
+    // In a shared database, the database numbers the endings.
     let ended = Lists::one(plan.endings.iter().map(|(_, session)| Value::from(*session)));
     let boards: Vec<_> = plan.boards.iter().collect();
     let boards = Lists::of::<Boards>(&boards);
@@ -397,37 +391,28 @@ async fn write_plan(
         removed.execute(client, &statements.delete_sessions),
         removed.execute(client, &statements.delete_messages),
         removed_invites.execute(client, &statements.delete_invites),
-        // Below, the commits of all nodes run one after the other, so this part has as few statements as possible.
+        // In a shared database, the following statements wait for the commits of other nodes that number such rows.
         async {
-            match telling {
-                Some(sharing) => journal::take_turn(client, sharing).await,
-                None => Ok(Duration::ZERO),
+            match sharing {
+                Some(sharing) if !plan.removed.is_empty() => client.execute(&sharing.lock_number, &[&REMOVED]).await.map(drop),
+                _ => Ok(()),
             }
         },
-        async {
-            match telling {
-                Some(sharing) => ended.execute(client, &sharing.insert_numbered_endings).await,
-                None => Ok(()),
-            }
-        },
-        // The database numbers the removals, also during the turn.
         removals.execute(client, &statements.insert_removed),
-        add_counts(client, statements, &counts, mirror),
+        add_counts(holder, &counts, mirror),
         add_totals(client, statements, &totals),
         async {
-            match telling {
-                Some(sharing) => journal::write(client, sharing, &plan.journal_entry, &plan.effects.delta).await,
+            match sharing {
+                Some(sharing) => ended.execute(client, &sharing.insert_numbered_endings).await,
                 None => Ok(()),
             }
         },
         client.batch_execute("COMMIT"),
     );
-    let (r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, turn, r15, r16, counted, totaled, r19, commit) =
-        results;
+    let (r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, counted, totaled, r18, commit) = results;
     let mut suspect = None;
     let mut noted = |added: Result<Option<&'static str>, Error>| added.map(|found| suspect = suspect.or(found));
-    let (r17, r18) = (noted(counted), noted(totaled));
-    let (waited, r14) = turn.map_or_else(|error| (Duration::ZERO, Err(error)), |waited| (waited, Ok(())));
-    result_of([r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, r16, r17, r18, r19, commit])?;
-    Ok((waited, suspect))
+    let (r16, r17) = (noted(counted), noted(totaled));
+    result_of([r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, r16, r17, r18, commit])?;
+    Ok(suspect)
 }

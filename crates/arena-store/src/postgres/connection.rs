@@ -8,7 +8,6 @@ use arena_model::{Scoring, Status};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, SimpleQueryMessage, Statement};
 
-use super::journal::{JournalPosition, NOW_MS};
 use super::url::{DatabaseServer, DatabaseUrl};
 use crate::StoreError;
 use crate::counts::{Counts, Delta};
@@ -32,9 +31,15 @@ const START_LOCK: i32 = LOCK + 1;
 /// The lock that a node holds from the moment when it assigns numbers to users until its commit.
 pub(crate) const USERS_LOCK: i32 = LOCK + 2;
 
-/// The lock that a node holds during the last statements of a transaction until the commit, so that journal entries are
-/// committed in the order of their numbers.
-const TURN_LOCK: i32 = LOCK + 3;
+/// The lock of the node that writes the log, until its connection ends.
+const LEADER_LOCK: i32 = LOCK + 3;
+
+/// The SQL expression for the database's time, in milliseconds since the epoch.
+pub(crate) const NOW_MS: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/// The SQL expression for the start of the database's server. After a failover, a crash or the restoration of a backup, it
+/// differs.
+pub(crate) const SERVER_START: &str = "extract(epoch FROM pg_postmaster_start_time())::text";
 
 /// The time for which a starting arena waits for the lock of another arena, which may be stopping, or may have ended
 /// without a notice to the database.
@@ -47,8 +52,8 @@ pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) type Settings = [(&'static str, &'static str)];
 
 /// Settings of connections that read. They cancel slow statements and end abandoned transactions. They also make all
-/// queries use an index, even if the table was small when the statement was planned. With full scans, reads of the
-/// journal became slower with each commit.
+/// queries use an index, even if the table was small when the statement was planned. With full scans, reads
+/// became slower with each commit.
 pub(crate) const READING: &Settings = &[
     ("statement_timeout", "30s"),
     ("idle_in_transaction_session_timeout", "60s"),
@@ -251,7 +256,7 @@ async fn check_sessions(database: &DatabaseServer, client: &Client) -> Result<()
 pub(crate) struct Holder {
     pub(crate) client: Arc<Client>,
     pub(crate) statements: Statements,
-    /// This node's id and its additional statements, if the database is shared.
+    /// The additional statements, if the database is shared.
     pub(crate) sharing: Option<Arc<Sharing>>,
     /// The id of this start of the arena, as stored in the database. In a shared database, that of the first node.
     pub(crate) name: String,
@@ -268,10 +273,6 @@ enum Access {
 }
 
 impl Access {
-    fn of(node: Option<&str>) -> Access {
-        if node.is_some() { Access::Shared } else { Access::Alone }
-    }
-
     fn settings(self) -> Vec<(&'static str, &'static str)> {
         let besides = if self == Access::Shared { WRITING_BESIDE_OTHERS } else { &[] };
         [WRITING, besides].concat()
@@ -298,7 +299,7 @@ impl Holder {
             )
             .await?
             .try_get(0)?;
-        Holder::of(Arc::new(client), name, None, primary).await
+        Holder::of(Arc::new(client), name, Access::Alone, primary).await
     }
 
     /// Locks the database for shared use. The first node updates the schema and the scoring, and stores the `terms`.
@@ -346,11 +347,10 @@ impl Holder {
         let name = holder_of(&client).await?.unwrap_or_default();
         client.execute("SELECT pg_advisory_unlock($1, hashtext(current_schema()))", &[&START_LOCK]).await?;
         let node: String = client.query_one("SELECT gen_random_uuid()::text", &[]).await?.try_get(0)?;
-        Ok((Holder::of(client, name, Some(&node), primary).await?, node))
+        Ok((Holder::of(client, name, Access::Shared, primary).await?, node))
     }
 
-    /// Locks the database again after a lost connection. `node` is the node's id if the database is shared, and `last`
-    /// the primary of the lost connection.
+    /// Locks the database again after a lost connection. `last` is the primary of the lost connection.
     ///
     /// # Errors
     /// [`StoreError::Superseded`] if another arena has used the database in between, so that this process's memory is
@@ -358,10 +358,10 @@ impl Holder {
     pub(crate) async fn reconnect(
         database: &DatabaseUrl,
         name: &str,
-        node: Option<&str>,
+        is_shared: bool,
         last: Primary,
     ) -> Result<Holder, StoreError> {
-        let access = Access::of(node);
+        let access = if is_shared { Access::Shared } else { Access::Alone };
         let (client, database, primary) = connect_to_primary(database, &access.settings(), last).await?;
         let superseded = || StoreError::Superseded { database: database.to_string() };
         if holder_of(&client).await?.as_deref() != Some(name) {
@@ -372,28 +372,25 @@ impl Holder {
         if holder_of(&client).await?.as_deref() != Some(name) {
             return Err(superseded());
         }
-        Holder::of(Arc::new(client), name.to_owned(), node, primary).await
+        Holder::of(Arc::new(client), name.to_owned(), access, primary).await
     }
 
-    async fn of(client: Arc<Client>, name: String, node: Option<&str>, primary: Primary) -> Result<Holder, StoreError> {
+    async fn of(client: Arc<Client>, name: String, access: Access, primary: Primary) -> Result<Holder, StoreError> {
         let statements = Statements::prepare(&client).await?;
-        let sharing = match node {
-            Some(node) => {
-                let statements = SharedStatements::prepare(&client).await?;
-                Some(Arc::new(Sharing { node: node.to_owned(), statements }))
-            }
-            None => None,
+        let sharing = match access {
+            Access::Shared => Some(Arc::new(Sharing::prepare(&client).await?)),
+            Access::Alone => None,
         };
         Ok(Holder { client, statements, sharing, name, primary })
     }
 }
 
-/// The statements that the first node runs: mark the database as shared, and set its sequences.
+/// The statements that the first node runs: mark the database as shared, and set its numbers.
 const FIRST_OF_NODES: &str = "
     INSERT INTO notes (name, value) VALUES ('holder', 'shared ' || gen_random_uuid())
         ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE notes.value NOT LIKE 'shared %';
-    SELECT setval('session_numbers', (SELECT coalesce(max(no), 0) + 1 FROM sessions), false),
-           setval('ending_numbers', (SELECT coalesce(max(n), 0) + 1 FROM endings), false)";
+    UPDATE numbers SET n = (SELECT coalesce(max(n), 0) FROM endings) WHERE kind = 'endings';
+    SELECT setval('session_numbers', (SELECT coalesce(max(no), 0) + 1 FROM sessions), false)";
 
 /// Returns the id of the arena or group of nodes that used the database last.
 async fn holder_of(client: &Client) -> Result<Option<String>, StoreError> {
@@ -551,29 +548,6 @@ async fn migrate(client: &Client) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Reads the stored counts, and the number and identity of the last journal entry that they include. Raises the
-/// suspicion if some counts are invalid.
-pub(crate) async fn read_counts_and_position(
-    client: &mut Client,
-    suspicion: &Suspicion,
-) -> Result<(Counts, JournalPosition), StoreError> {
-    // Both reads must see the same state of the database.
-    let snapshot = client
-        .build_transaction()
-        .isolation_level(tokio_postgres::IsolationLevel::RepeatableRead)
-        .read_only(true)
-        .start()
-        .await?;
-    let last = snapshot.query_opt("SELECT n, mark FROM journal ORDER BY n DESC LIMIT 1", &[]).await?;
-    let position = match last {
-        Some(row) => JournalPosition { n: row.try_get(0)?, mark: Some(row.try_get(1)?) },
-        None => JournalPosition::default(),
-    };
-    let counts = read_counts(snapshot.client(), suspicion).await?;
-    snapshot.commit().await?;
-    Ok((counts, position))
-}
-
 /// Reads the stored counts, except invalid ones. Raises the suspicion if some counts are invalid.
 pub(crate) async fn read_counts(client: &Client, suspicion: &Suspicion) -> Result<Counts, StoreError> {
     let mut delta = Delta::default();
@@ -598,6 +572,11 @@ pub(crate) async fn measure(client: &Client) -> Result<u64, StoreError> {
     Ok(client.query_one(sql, &[]).await?.try_get::<_, i64>(0)?.unsigned_abs())
 }
 
+/// Returns the start of the database's server.
+pub(crate) async fn server_start(client: &Client) -> Result<String, StoreError> {
+    Ok(client.query_one(&format!("SELECT {SERVER_START}"), &[]).await?.try_get(0)?)
+}
+
 pub(crate) async fn read_numbers(client: &Client) -> Result<Numbers, StoreError> {
     let row = client.query_one(Numbers::LAST, &[]).await?;
     Ok(Numbers { session: row.try_get(0)?, user: row.try_get(1)?, ending: row.try_get(2)? })
@@ -620,23 +599,9 @@ macro_rules! statements {
     };
 }
 
-/// A node that shares a database: its id and its additional statements.
-pub(crate) struct Sharing {
-    pub(crate) node: String,
-    statements: SharedStatements,
-}
-
-impl std::ops::Deref for Sharing {
-    type Target = SharedStatements;
-
-    fn deref(&self) -> &SharedStatements {
-        &self.statements
-    }
-}
-
 statements! {
     /// The additional statements of batches in a shared database, prepared once for each connection.
-    SharedStatements:
+    Sharing:
     /// Reads and locks these sessions, except those that another node is changing. A decision about such a session is
     /// outdated anyway, and this node doesn't wait for a node that stalls.
     lock_free_sessions: "SELECT no, version, status, wake_at FROM sessions WHERE no = ANY($1) ORDER BY no
@@ -659,16 +624,22 @@ statements! {
          SELECT (SELECT coalesce(max(no), 0) FROM users) + row_number() OVER (ORDER BY w.place), w.id
          FROM unnest($1::text[]) WITH ORDINALITY AS w (id, place)
          WHERE NOT EXISTS (SELECT FROM users known WHERE known.id = w.id)";
-    /// Waits for the turn to commit, and returns the duration of the wait in microseconds. Postgres evaluates the
-    /// expressions of a row from left to right, so the time is read after the wait.
-    take_turn: format!("SELECT pg_advisory_xact_lock({TURN_LOCK}, hashtext(current_schema()))::text,
-         (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000)::bigint");
-    insert_numbered_endings: "INSERT INTO endings (n, session)
-         SELECT nextval('ending_numbers'), w.session FROM unnest($1::int8[]) WITH ORDINALITY AS w (session, place)
-         ORDER BY w.place";
-    insert_journal: format!("INSERT INTO journal (n, at, node, changed, hidden, users, counts, administration)
-         SELECT coalesce((SELECT max(n) FROM journal), 0) + 1, {NOW_MS}, $1::text, $2::text[], $3::text[], $4::int8[], $5::text,
-             $6::bool");
+    /// Locks a number until the end of the transaction.
+    lock_number: "SELECT n FROM numbers WHERE kind = $1 FOR UPDATE";
+    note_change: "UPDATE changes SET n = n + 1 WHERE kind = $1";
+    /// Adds to counts, with the number of this change. The number stays locked until the commit, so that a node that has
+    /// read a number has read all smaller ones.
+    add_counts: "WITH last AS (UPDATE numbers SET n = n + 1 WHERE kind = 'counts' RETURNING n)
+         INSERT INTO session_counts AS c (block, type, status, n, changed)
+         SELECT w.*, last.n FROM last CROSS JOIN unnest($1::int8[], $2::text[], $3::text[], $4::int8[]) AS w (block, type, status, n)
+         ON CONFLICT (block, type, status) DO UPDATE SET n = c.n + excluded.n, changed = excluded.changed
+         RETURNING block, type, status, n";
+    /// Numbers endings in the order of commits, without gaps.
+    insert_numbered_endings: "WITH last AS (UPDATE numbers SET n = n + cardinality($1::int8[]) WHERE kind = 'endings' RETURNING n)
+         INSERT INTO endings (n, session)
+         SELECT last.n - cardinality($1::int8[]) + w.place, w.session
+         FROM last CROSS JOIN unnest($1::int8[]) WITH ORDINALITY AS w (session, place)";
+    try_to_lead: format!("SELECT pg_try_advisory_lock({LEADER_LOCK}, hashtext(current_schema()))");
 }
 
 /// Finds each invite with the index, regardless of the planner's estimate of the table's size.

@@ -28,18 +28,19 @@ const WAIT: Duration = Duration::from_secs(5);
 /// it, the connection is lost.
 const READ_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// The time limit for a read of the journal. Every request waits for such a read, which takes about a millisecond.
-const JOURNAL_READ_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time limit for a read of marks. Most requests wait for such a read, which takes about a millisecond.
+const MARKS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Creates a pool, which connects on demand.
-fn pool_of(server: &DatabaseServer, connections: usize) -> Result<Pool, StoreError> {
+fn pool_of(server: &DatabaseServer, connections: usize, plans: &'static str) -> Result<Pool, StoreError> {
     let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = Manager::from_config(server.config(), server.tls()?, config);
     let set_by = server.clone();
     let settle = Hook::async_fn(move |client: &mut ClientWrapper, _| {
         let server = set_by.clone();
+        let settings = [READING, &[("plan_cache_mode", plans)]].concat();
         Box::pin(
-            async move { set(&server, client, READING).await.map_err(|error| HookError::message(error.to_string())) },
+            async move { set(&server, client, &settings).await.map_err(|error| HookError::message(error.to_string())) },
         )
     });
     Pool::builder(manager)
@@ -64,12 +65,13 @@ pub(crate) struct PostgresReaders {
 impl PostgresReaders {
     /// Creates the pools, which connect on demand.
     pub(crate) fn of(database: &DatabaseUrl, reach: &Reach) -> Result<PostgresReaders, StoreError> {
-        PostgresReaders::with(database, reach, CONNECTIONS, READ_TIMEOUT)
+        PostgresReaders::with(database, reach, CONNECTIONS, READ_TIMEOUT, "auto")
     }
 
-    /// With one connection of their own, reads of the journal never wait for long reads.
-    pub(crate) fn for_journal(database: &DatabaseUrl, reach: &Reach) -> Result<PostgresReaders, StoreError> {
-        PostgresReaders::with(database, reach, 1, JOURNAL_READ_TIMEOUT)
+    /// With one connection of their own, reads of marks never wait for long reads. Their plan is made once, because planning
+    /// would cost more than the read.
+    pub(crate) fn for_marks(database: &DatabaseUrl, reach: &Reach) -> Result<PostgresReaders, StoreError> {
+        PostgresReaders::with(database, reach, 1, MARKS_TIMEOUT, "force_generic_plan")
     }
 
     fn with(
@@ -77,8 +79,9 @@ impl PostgresReaders {
         reach: &Reach,
         connections: usize,
         timeout: Duration,
+        plans: &'static str,
     ) -> Result<PostgresReaders, StoreError> {
-        let pool = |server: &DatabaseServer| Ok((server.clone(), pool_of(server, connections)?));
+        let pool = |server: &DatabaseServer| Ok((server.clone(), pool_of(server, connections, plans)?));
         let pools = database.servers().iter().map(pool).collect::<Result<_, StoreError>>()?;
         Ok(PostgresReaders { pools, timeout, reach: reach.clone() })
     }

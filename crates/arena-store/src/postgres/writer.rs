@@ -5,6 +5,7 @@
 //! they share its round trips and its fsync. If the connection is lost, the commits in progress fail with
 //! [`StoreError::Unsure`], the next write reconnects, and the mirrored data is read again.
 
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,12 +14,10 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use parking_lot::RwLock;
 use tokio::sync::mpsc;
-use tokio_postgres::Error;
 
 use super::Reach;
 use super::batch::{add_delta, result_of, write_batch};
-use super::connection::{Holder, Primary, measure, read_counts, read_numbers};
-use super::journal::{self, JournalEntry, NOW_MS};
+use super::connection::{Holder, Primary, measure, read_counts, read_numbers, server_start};
 use super::url::DatabaseUrl;
 use crate::counts::Counts;
 use crate::db::{Db, Failure};
@@ -30,7 +29,7 @@ use crate::plan::{BatchItem, Done, Numbers};
 use crate::queue::JobQueue;
 use crate::standings::Counting;
 use crate::writer_health::Verdict;
-use crate::{CommitError, StoreError};
+use crate::{CommitError, SessionChange, StoreError};
 
 /// The maximum size of a batch: the number of transitions, and the bytes of text. These limits bound the wait of the
 /// first transition and the size of statements.
@@ -42,19 +41,8 @@ const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
 /// The interval between measurements of the store's size. Each measurement takes the database some milliseconds.
 const MEASURE_AGAIN: Duration = Duration::from_secs(60);
 
-/// The interval between removals of old journal entries. [`REMEMBER_MS`] is the age of removed entries: a node that
-/// hasn't read the journal for that long empties its caches.
-const FORGET_AGAIN: Duration = Duration::from_secs(60);
-const REMEMBER_MS: i64 = 10 * 60 * 1000;
-
-/// The longest time for which the writer gathers transitions before a batch. If several nodes write, their batches are
-/// smaller and more, and each costs the database almost a millisecond. Gathering makes batches larger and fewer. The
-/// gather time approaches half of the time of a batch, or three times the wait for other nodes' commits: at that value
-/// batches hardly wait. If no other node writes, the gather time is zero.
-const LONGEST_GATHER: Duration = Duration::from_millis(5);
-
-/// The minimum size of a batch for which longer gathering pays off.
-const FEW: usize = 4;
+/// The interval between attempts of a node to become the one that writes the log.
+const LEAD_AGAIN: Duration = Duration::from_secs(1);
 
 /// The time limit for a batch. It is longer than the database's own time limit for statements. If a connection exceeds
 /// it, the connection is lost.
@@ -93,9 +81,8 @@ impl PostgresWriter {
             reach,
             nodes,
             measured: None,
-            forgotten: None,
+            tried_to_lead: None,
             away: false,
-            gather: Duration::ZERO,
         };
         tokio::spawn(state.run(waiting));
         PostgresWriter { queue: JobQueue::Task(jobs), mirror: handle }
@@ -140,12 +127,10 @@ struct PostgresWriterState {
     nodes: Option<Arc<Nodes>>,
     /// The time of the last measurement of the store's size.
     measured: Option<Instant>,
-    /// The time of the last removal of old journal entries.
-    forgotten: Option<Instant>,
+    /// The time of the last attempt to write the log.
+    tried_to_lead: Option<Instant>,
     /// True if the last attempt to reach the database failed.
     away: bool,
-    /// The time for which transitions gather before a batch begins.
-    gather: Duration,
 }
 
 impl PostgresWriterState {
@@ -187,10 +172,6 @@ impl PostgresWriterState {
             self.mirror.health.begin();
             let mut batch = Vec::new();
             let mut bytes = 0;
-            // Timers have a resolution of 1 ms.
-            if self.gather >= Duration::from_millis(1) {
-                tokio::time::sleep(self.gather).await;
-            }
             let mut next = Some(first);
             while let Some(waits) = next {
                 match waits {
@@ -219,7 +200,7 @@ impl PostgresWriterState {
 
     async fn maintain(&mut self, holder: &Holder) {
         self.measure(holder).await;
-        self.forget_journal(holder).await;
+        self.try_to_lead(holder).await;
     }
 
     /// Measures the size of the store if the interval has passed.
@@ -234,18 +215,17 @@ impl PostgresWriterState {
         }
     }
 
-    /// Removes old journal entries if the interval has passed. The last entry is kept for its number.
-    async fn forget_journal(&mut self, holder: &Holder) {
-        if holder.sharing.is_none() || self.forgotten.is_some_and(|last| last.elapsed() < FORGET_AGAIN) {
+    /// Makes this node the one that writes the log if there is none. It stays so until its connection ends.
+    async fn try_to_lead(&mut self, holder: &Holder) {
+        let Some((nodes, sharing)) = self.nodes.as_ref().zip(holder.sharing.as_ref()) else { return };
+        let is_due = self.tried_to_lead.is_none_or(|last| last.elapsed() >= LEAD_AGAIN);
+        if !is_due || nodes.leads.load(Ordering::Relaxed) {
             return;
         }
-        self.forgotten = Some(Instant::now());
-        let forget = format!(
-            "DELETE FROM journal WHERE n < (SELECT max(n) FROM journal) AND n <= (SELECT max(n) FROM
-                 (SELECT n, at FROM journal ORDER BY n LIMIT 50000) oldest WHERE at < {NOW_MS} - {REMEMBER_MS})"
-        );
-        if let Err(error) = holder.client.batch_execute(&forget).await {
-            tracing::warn!(%error, "old journal entries cannot be removed: {error}");
+        self.tried_to_lead = Some(Instant::now());
+        match holder.client.query_one(&sharing.try_to_lead, &[]).await.and_then(|row| row.try_get(0)) {
+            Ok(leads) => nodes.leads.store(leads, Ordering::Relaxed),
+            Err(error) => tracing::warn!(%error, "cannot learn which node writes the log: {error}"),
         }
     }
 
@@ -278,22 +258,31 @@ impl PostgresWriterState {
     }
 
     async fn reconnect(&mut self) -> Result<Arc<Holder>, StoreError> {
-        let node = self.nodes.as_ref().map(|nodes| nodes.node());
-        let taken = Holder::reconnect(&self.database, &self.name, node, self.primary).await;
+        if let Some(nodes) = &self.nodes {
+            nodes.leads.store(false, Ordering::Relaxed);
+        }
+        let taken = Holder::reconnect(&self.database, &self.name, self.nodes.is_some(), self.primary).await;
         let holder = taken.inspect_err(|error| {
             if let StoreError::Superseded { .. } = error {
                 *self.reach.ended.write() = Some(error.clone());
             }
         })?;
         self.primary = holder.primary;
+        // It is unknown if the commit in progress was stored. In a shared database, versions show the result, unless the
+        // server has changed and lacks commits.
+        let has_lost = match &self.nodes {
+            Some(nodes) => nodes.is_new_server(&server_start(&holder.client).await?),
+            None => true,
+        };
+        if has_lost {
+            self.reach.losses.fetch_add(1, Ordering::SeqCst);
+        }
         self.reach.server.store(holder.primary.server, Ordering::SeqCst);
-        // It is unknown if the commit in progress was stored. In a shared database, the journal shows the result.
         if self.nodes.is_none() {
             self.numbers = read_numbers(&holder.client).await?;
             let counts = read_counts(&holder.client, &self.mirror.suspicion).await?;
             *self.mirror.counts.write() = counts;
             self.mirror.rankings.forget_all();
-            self.reach.reconnected.store(true, Ordering::SeqCst);
         }
         Ok(Arc::new(holder))
     }
@@ -363,28 +352,32 @@ impl PostgresWriterState {
 
     /// After an error, no part of the batch is stored, except possibly after [`Failure::Unsure`].
     async fn try_batch(&mut self, batch: &[Queued]) -> Result<Vec<Result<Done, CommitError>>, Failure> {
+        let is_connected = self.link.as_ref().is_some_and(|holder| !holder.client.is_closed());
         let holder = self.hold().await.map_err(Failure::Failed)?;
-        let transitions: Vec<BatchItem<'_>> = batch.iter().map(Queued::transition).collect();
+        // Waiting transitions of sessions were decided on data that the database may have lost. The nodes decide again.
+        let is_outdated = |transition: &BatchItem<'_>| match transition {
+            BatchItem::Commit(commit) => {
+                !is_connected && self.nodes.is_some() && !matches!(commit.change, SessionChange::Create(_))
+            }
+            BatchItem::Import(_) | BatchItem::Ended(..) => false,
+        };
+        let outdated: Vec<bool> = batch.iter().map(|queued| is_outdated(&queued.transition())).collect();
+        let transitions: Vec<BatchItem<'_>> =
+            batch.iter().map(Queued::transition).filter(|one| !is_outdated(one)).collect();
         let ranked = if self.nodes.is_some() { Vec::new() } else { self.mirror.rankings.in_use() };
         let scoring = Arc::clone(&self.mirror.scoring);
         let counting = Counting { scoring: &scoring, ranked: &ranked };
         let mirror = self.nodes.is_none().then_some(&*self.mirror.counts);
-        let begun = Instant::now();
         let written = write_batch(&holder, &transitions, &counting, self.numbers, mirror);
         let written = tokio::time::timeout(BATCH_TIMEOUT, written).await.unwrap_or(Err(Failure::Unsure))?;
         self.numbers = written.numbers;
-        // For small batches, a longer gather time doesn't pay off.
-        let others_write = self.nodes.as_ref().is_some_and(|nodes| nodes.others_write());
-        let worthwhile = match others_write && batch.len() >= FEW {
-            true => (begun.elapsed() / 2).max(3 * written.waited),
-            false => Duration::ZERO,
-        };
-        self.gather = ((self.gather + worthwhile) / 2).min(LONGEST_GATHER);
         self.show(&written.effects);
-        Ok(written.done)
+        let mut done = written.done.into_iter();
+        let next = |is_outdated| if is_outdated { None } else { done.next() };
+        Ok(outdated.into_iter().map(next).map(|done| done.unwrap_or(Err(CommitError::Conflict))).collect())
     }
 
-    /// Updates the mirror. In a shared database, the journal does it instead, in the journal's order.
+    /// Updates the mirror. In a shared database, readers do it instead.
     fn show(&self, effects: &Effects) {
         self.mirror.health.succeed(!effects.nothing);
         match &self.nodes {
@@ -410,7 +403,7 @@ impl PostgresWriterState {
             scoring: Arc::clone(&self.mirror.scoring),
             numbers: self.numbers,
             effects: Effects::default(),
-            journal_entry: JournalEntry::default(),
+            changed: BTreeSet::new(),
             sharing: holder.sharing.clone(),
         };
         let mirror = self.nodes.is_none().then_some(&*self.mirror.counts);
@@ -445,7 +438,14 @@ async fn write_other(
         for mend in writing.effects.mend.clone() {
             derived::mend(writing, &mend).await?;
         }
-        Ok(write_journal(holder, writing, mirror).await?)
+        let suspect = add_delta(holder, &writing.effects.delta, mirror).await?;
+        writing.effects.suspect = writing.effects.suspect.or(suspect);
+        if let Some(sharing) = &holder.sharing {
+            for kind in &writing.changed {
+                client.execute(&sharing.note_change, &[kind]).await?;
+            }
+        }
+        Ok(())
     };
     let written: Result<(), WriteError> = written.await;
     match written {
@@ -456,22 +456,4 @@ async fn write_other(
             Err(error)
         }
     }
-}
-
-/// Writes the changes of counts and totals, and the journal entry for other nodes.
-async fn write_journal(holder: &Holder, writing: &mut Writing, mirror: Option<&RwLock<Counts>>) -> Result<(), Error> {
-    let delta = &writing.effects.delta;
-    let Some(sharing) = &holder.sharing else {
-        let suspect = add_delta(holder, delta, mirror).await?;
-        writing.effects.suspect = writing.effects.suspect.or(suspect);
-        return Ok(());
-    };
-    if writing.journal_entry.is_empty(delta) && delta.totals.is_empty() {
-        return Ok(());
-    }
-    journal::take_turn(&holder.client, sharing).await?;
-    let suspect = add_delta(holder, delta, mirror).await?;
-    journal::write(&holder.client, sharing, &writing.journal_entry, delta).await?;
-    writing.effects.suspect = writing.effects.suspect.or(suspect);
-    Ok(())
 }

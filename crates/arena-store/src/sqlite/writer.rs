@@ -3,6 +3,7 @@
 //! Each caller waits for its own commit. Commits that arrive during an fsync are combined in the next transaction, so
 //! that they share the cost of one fsync.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +22,6 @@ use crate::derived;
 use crate::job::{Effects, Job, Waiting, WriteError, Writing};
 use crate::mirror::Mirror;
 use crate::plan::{BatchItem, Done, Numbers};
-use crate::postgres::JournalEntry;
 use crate::queue::JobQueue;
 use crate::standings::Counting;
 use crate::writer_health::Verdict;
@@ -57,7 +57,7 @@ impl SqliteWriter {
             scoring: Arc::clone(&mirror.scoring),
             numbers,
             effects: Effects::default(),
-            journal_entry: JournalEntry::default(),
+            changed: BTreeSet::new(),
             sharing: None,
         };
         let (mirror_of_state, statements) = (mirror.clone(), Statements::new());

@@ -73,11 +73,13 @@ fn make_older(storage: &TestStorage) {
              ALTER TABLE invites DROP CONSTRAINT invites_pkey; ALTER TABLE invites DROP COLUMN made;
              ALTER TABLE invites ADD PRIMARY KEY (code);
              ALTER TABLE sessions DROP COLUMN rated; DROP VIEW standings; DROP TABLE boards; CREATE VIEW standings AS SELECT 1;
-             ALTER TABLE journal DROP COLUMN mark;
+             DROP TABLE changes, numbers; ALTER TABLE sessions DROP COLUMN edits; DROP INDEX session_counts_changed;
+             ALTER TABLE session_counts DROP COLUMN changed; CREATE TABLE journal (n BIGINT PRIMARY KEY);
+             CREATE SEQUENCE ending_numbers;
              DROP TABLE archives; DROP TABLE archive_files; DROP TABLE reports; DROP TABLE queue; ALTER TABLE sessions DROP COLUMN unlisted;
              DROP TABLE log_leaves; DROP TABLE removed_sessions; ALTER TABLE messages DROP COLUMN commitment;
              ALTER TABLE messages DROP COLUMN no; DROP SEQUENCE message_numbers;
-             DROP TABLE peers; DROP TABLE leagues, league_seasons, league_agents, league_games, league_seats;
+             DROP TABLE leagues, league_seasons, league_agents, league_games, league_seats;
              UPDATE arena_schema SET version = 3"
         }
     });

@@ -46,6 +46,11 @@ async fn nodes<const N: usize>(environment: &TestEnvironment) -> [Engine; N] {
     nodes.try_into().unwrap_or_else(|_| unreachable!("N were made"))
 }
 
+/// Returns the number of sessions that match a filter, in a list that begins after the call.
+async fn count(engine: &Engine, filter: &SessionFilter) -> u64 {
+    engine.list_sessions(filter, 0, 1).await.expect("the store can be read").total
+}
+
 fn told_nothing() -> Respond {
     Respond::new(|_| String::new())
 }
@@ -55,19 +60,16 @@ async fn create(engine: &Engine, challenge: &str) -> (SessionId, Vec<InviteCode>
 }
 
 async fn take_seat(engine: &Engine, invite: InviteCode, user: Option<&str>) -> Result<String, EngineError> {
-    engine.catch_up().await.expect("the store can be read");
     let user = user.map(|user| user.parse().expect("an id"));
     engine.join(Join { invite, user }, None, told_nothing()).await
 }
 
 async fn say(engine: &Engine, session: SessionId, invite: InviteCode, text: &str) -> Result<String, EngineError> {
-    engine.catch_up().await.expect("the store can be read");
     let chat = Chat { session, from: Party::Player(invite), to: None, content: text.to_owned() };
     engine.chat(chat, None, told_nothing()).await
 }
 
 async fn guess(engine: &Engine, session: SessionId, invite: InviteCode, set: &str) -> Result<String, EngineError> {
-    engine.catch_up().await.expect("the store can be read");
     let act = Act { session, from: Party::Player(invite), method: Some("guess".to_owned()), content: set.to_owned() };
     engine.act(act, None, told_nothing()).await
 }
@@ -77,7 +79,6 @@ fn read_json(message: &Posted, viewer: Viewer) -> Value {
 }
 
 async fn texts(engine: &Engine, channel: Channel, viewer: Viewer) -> Vec<String> {
-    engine.catch_up().await.expect("the store can be read");
     let snapshot = engine.read(channel, 1, 9999).await.expect("the store can be read");
     let indexes: Vec<u64> = snapshot.messages.iter().map(|message| message.index()).collect();
     assert!(indexes.iter().copied().eq(1..=snapshot.len), "{indexes:?} of {}", snapshot.len);
@@ -94,7 +95,6 @@ async fn set_of(engine: &Engine, session: SessionId, invite: InviteCode) -> BTre
 }
 
 async fn status(engine: &Engine, id: SessionId) -> Option<Status> {
-    engine.catch_up().await.expect("the store can be read");
     engine.find_session(id).await.expect("the store can be read").map(|session| session.status())
 }
 
@@ -113,34 +113,7 @@ async fn play_at(engine: &Engine, between: impl AsyncFnOnce(SessionId, InviteCod
     guess(engine, id, invites[0], "1").await.expect("a guess");
     between(id, invites[1]).await;
     guess(engine, id, invites[1], "1").await.expect("a guess");
-    engine.catch_up().await.expect("the store can be read");
     id
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_ended_session_waits_for_the_log_in_memory_unless_another_node_has_written_to_it() {
-    let environment = TestEnvironment::new(33);
-    let [here, there] = nodes(&environment).await;
-    here.keep_ended();
-    let alone = play_at(&here, async |_, _| {}).await;
-    assert!(here.has_ended(alone));
-    let in_memory = here.take_ended(alone).expect("it is in memory");
-    let stored = here.record_source(alone).await.expect("the store can be read");
-    assert_eq!(in_memory.messages, stored.messages);
-
-    // A message of the other node before the end.
-    let shared =
-        play_at(&here, async |id, invite| drop(say(&there, id, invite, "over there").await.expect("a message")));
-    assert!(!here.has_ended(shared.await));
-
-    // A message after the end.
-    let late = play_at(&here, async |_, _| {}).await;
-    assert!(here.has_ended(late));
-    let invites =
-        here.find_session(late).await.expect("the store can be read").expect("the session").facts.invites.clone();
-    say(&there, late, invites[0], "good game").await.expect("a message");
-    here.catch_up().await.expect("the store can be read");
-    assert!(!here.has_ended(late));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -175,7 +148,7 @@ async fn every_transition_of_a_game_happens_once_though_two_nodes_are_asked_for_
         for node in [&here, &there, &third] {
             assert_eq!(status(node, id).await, Some(Status::Ended));
             let ended = SessionFilter { challenge: None, status: Some(Status::Ended) };
-            assert_eq!(node.count_sessions(&ended), round + 1);
+            assert_eq!(count(node, &ended).await, round + 1);
             let ada = "ada".parse().expect("an id");
             let played = node.list_played(&ada, 0, 9).await.expect("readable").expect("she has played");
             assert_eq!(played.total, round + 1);
@@ -197,7 +170,7 @@ async fn what_was_answered_at_one_node_is_known_at_the_others_at_once() {
     }
     let mut said = Vec::new();
     for round in 0..60 {
-        // Writer and reader vary. The reader gets the commit only because its request reads the journal first.
+        // Writer and reader vary. The reader gets the commit only because its request compares its memory with the store.
         let (writer, reader) = (&nodes[round % 3], &nodes[(round * 7 + 1) % 3]);
         said.push(format!("{round}"));
         say(writer, id, invites[round % 2], &said[round]).await.expect("it is said");
@@ -209,7 +182,7 @@ async fn what_was_answered_at_one_node_is_known_at_the_others_at_once() {
         node.announce(invites[0], None, told_nothing()).await.expect("it is offered");
         for reader in &nodes {
             assert_eq!(texts(reader, Channel::Invites, Viewer::Nobody).await.len(), round + 1);
-            assert_eq!(reader.count_sessions(&SessionFilter::default()), round as u64 + 2);
+            assert_eq!(count(reader, &SessionFilter::default()).await, round as u64 + 2);
         }
     }
     let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
@@ -319,7 +292,6 @@ async fn one_invite_seats_one_player_and_one_key_answers_once() {
             let (node, invite) = (nodes[n % 2].clone(), invites[1]);
             let asked = n.to_string();
             tokio::spawn(async move {
-                node.catch_up().await.expect("the store can be read");
                 let respond = Respond::new(move |written| format!("{asked} {}", written.session.seats.len()));
                 node.join(Join { invite, user: None }, Some(once), respond).await.expect("granted, or granted before")
             })
@@ -379,30 +351,146 @@ async fn many_talk_at_all_nodes_and_all_is_said_once() {
     assert_eq!(chat.into_iter().collect::<BTreeSet<_>>(), acknowledged);
 }
 
+/// Waits until a node knows something that another has changed. Rare changes take a second.
+async fn within_seconds(what: &str, is_known: impl AsyncFn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(10);
+    while !is_known().await {
+        assert!(Instant::now() < until, "{what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_ban_holds_at_all_nodes_from_its_answer_on() {
+async fn a_ban_soon_holds_at_all_nodes() {
     let environment = TestEnvironment::new(35);
     let [here, there] = nodes(&environment).await;
-    let (_, invites) = create(&here, "psi").await;
+    let following =
+        [here.clone(), there.clone()].map(|node| tokio::spawn(async move { node.follow_others(None).await }));
+    let (id, invites) = create(&here, "psi").await;
+    for (node, invite, user) in [(&here, invites[0], "ada"), (&there, invites[1], "bob")] {
+        take_seat(node, invite, Some(user)).await.expect("a seat");
+    }
     let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
     let ada = BanSubject::User("ada".parse().expect("an id"));
     let near = BanSubject::Addresses("192.0.2.0/24".parse().expect("a range"));
     let address = "192.0.2.7".parse().expect("an address");
-    for _ in 0..20 {
-        here.ban(by, ada.clone(), "cheats".to_owned()).await.expect("banned");
-        here.ban(by, near.clone(), "noise".to_owned()).await.expect("banned");
-        let refused = take_seat(&there, invites[0], Some("ada")).await.expect_err("she is banned");
-        assert_eq!(refused.to_string(), "banned from this arena: cheats");
-        assert!(there.admit_address(address).is_err());
-        there.lift_ban(by, near.clone()).await.expect("lifted");
-        there.lift_ban(by, ada.clone()).await.expect("lifted");
-        here.catch_up().await.expect("the store can be read");
-        assert!(here.admit_address(address).is_ok());
-    }
-    take_seat(&here, invites[0], Some("ada")).await.expect("she may again");
+    here.ban(by, ada.clone(), "cheats".to_owned()).await.expect("banned");
+    here.ban(by, near.clone(), "noise".to_owned()).await.expect("banned");
+    // She plays at the other node.
+    within_seconds("she is banned", async || {
+        let refused = say(&there, id, invites[0], "hello").await.map_err(|error| error.to_string());
+        refused == Err("banned from this arena: cheats".to_owned())
+    })
+    .await;
+    within_seconds("the addresses are banned", async || there.admit_address(address).is_err()).await;
+    there.lift_ban(by, near.clone()).await.expect("lifted");
+    there.lift_ban(by, ada.clone()).await.expect("lifted");
+    within_seconds("the addresses are admitted", async || here.admit_address(address).is_ok()).await;
+    within_seconds("she may again", async || say(&here, id, invites[0], "hello").await.is_ok()).await;
     let engine: arena_model::UserId = "engine-1".parse().expect("an id");
     here.set_benchmark(by, engine.clone(), true).await.expect("it is one");
     assert!(there.find_profiles(std::slice::from_ref(&engine)).await.expect("readable")[&engine].is_benchmark);
+    following.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_is_not_decided_on_old_memory() {
+    let environment = TestEnvironment::new(62);
+    let [here, there] = nodes(&environment).await;
+    for round in 0..10 {
+        let (id, invites) = create(&here, "psi").await;
+        assert_eq!(status(&there, id).await, Some(Status::Open));
+        for invite in &invites {
+            take_seat(&here, *invite, None).await.expect("a seat");
+        }
+        // In the other node's memory, all seats are free and nobody may act.
+        if round % 2 == 0 {
+            say(&there, id, invites[0], "hello").await.expect("a player may talk");
+        } else {
+            guess(&there, id, invites[1], "1").await.expect("a player may guess");
+        }
+        let unknown = say(&there, id, invites[1], "hello").await;
+        unknown.expect("both have seats");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn games_that_end_at_all_nodes_at_once_are_numbered_without_gaps_and_counted_once() {
+    let (environment, url) = (TestEnvironment::new(63), Postgres::shared().schema());
+    let nodes = [node(&url, &environment).await, node(&url, &environment).await, node(&url, &environment).await];
+    assert_eq!(board(&nodes[0]).await.len(), 0);
+    let names = ["ada", "bob", "cleo", "dora"];
+    let mut games = tokio::task::JoinSet::new();
+    for game in 0..36 {
+        let node = nodes[game % 3].clone();
+        games.spawn(async move { play(&node, [names[game % 4], names[(game + 1 + game / 9) % 4]]).await });
+    }
+    games.join_all().await;
+    let numbers = Postgres::shared().run_sql(&url, "SELECT string_agg(n::text, ' ' ORDER BY n) FROM endings");
+    let expected: Vec<String> = (1..=36).map(|n| n.to_string()).collect();
+    assert_eq!(numbers.trim(), expected.join(" "));
+    let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
+    assert_eq!(nodes[1].recount(by).await.expect("it counts").wrong, []);
+    let fresh = node(&url, &environment).await;
+    for node in &nodes {
+        assert_eq!(board(node).await, board(&fresh).await);
+        assert_eq!(count(node, &SessionFilter { challenge: None, status: Some(Status::Ended) }).await, 36);
+    }
+}
+
+/// The number of kinds of [`change_something`].
+const DEEDS: usize = 8;
+
+/// Changes something at a node: one of the kinds of transactions that lock rows which those of other nodes need.
+async fn change_something(node: &Engine, deed: usize, user: &str) -> Result<(), EngineError> {
+    let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
+    let (id, invites) = match deed {
+        0 | 1 => {
+            play(node, if deed == 0 { ["ada", "bob"] } else { ["bob", "ada"] }).await;
+            return Ok(());
+        }
+        2 => return node.set_benchmark(by, "ada".parse().expect("an id"), false).await.map(drop),
+        3 => {
+            let subject = BanSubject::User(user.parse().expect("an id"));
+            return node.ban(by, subject, "cheats".to_owned()).await.map(drop);
+        }
+        _ => create(node, "psi").await,
+    };
+    match deed {
+        4 => node.announce(invites[0], None, told_nothing()).await.map(drop),
+        5 => node.withdraw_session(by, id, Withdrawal::Unlist(arena_engine::Requester::Administrator)).await,
+        6 => {
+            take_seat(node, invites[0], Some("ada")).await?;
+            say(node, id, invites[0], "hello").await?;
+            node.hide_message(by, Channel::Chat(id), 1).await.map(drop)
+        }
+        _ => {
+            let played = play(node, ["ada", "bob"]).await;
+            node.withdraw_session(by, played, Withdrawal::Remove).await
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transactions_of_two_nodes_lock_rows_in_one_order() {
+    let (environment, mut postgres) = (TestEnvironment::new(64), Postgres::start());
+    let url = postgres.schema();
+    let [here, there] = [node(&url, &environment).await, node(&url, &environment).await];
+    for one in 0..DEEDS {
+        for other in one..DEEDS {
+            for _ in 0..3 {
+                let (one, other) =
+                    tokio::join!(change_something(&here, one, "eve"), change_something(&there, other, "mallory"));
+                one.expect("it is done");
+                other.expect("it is done");
+            }
+        }
+    }
+    let deadlocks = postgres.run_sql(&url, "SELECT sum(deadlocks) FROM pg_stat_database");
+    assert_eq!(deadlocks.trim(), "0");
+    let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
+    assert_eq!(here.recount(by).await.expect("it counts").wrong, []);
+    postgres.crash();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -440,7 +528,6 @@ async fn play(node: &Engine, names: [&str; 2]) -> SessionId {
 }
 
 async fn board(node: &Engine) -> Vec<String> {
-    node.catch_up().await.expect("the store can be read");
     let is_average = |board: &Board| matches!(board, Board::Of { strategy: "average", .. });
     let board = node.main_boards("psi").into_iter().find(is_average).expect("it is scored");
     let metric = node.scoring().metrics(&board).first().expect("it has metrics").key;
@@ -481,8 +568,7 @@ async fn derived_tables_that_are_wrong_are_made_again_for_all_nodes() {
     there.withdraw_session(by, id, Withdrawal::Remove).await.expect("it is removed");
     let until = Instant::now() + Duration::from_secs(60);
     let counted = async |node: &Engine| {
-        node.catch_up().await.expect("the store can be read");
-        (node.count_sessions(&SessionFilter::default()), node.read_totals().await.expect("readable").participants)
+        (count(node, &SessionFilter::default()).await, node.read_totals().await.expect("readable").participants)
     };
     while (counted(&here).await, counted(&there).await) != ((1, 2), (1, 2)) {
         assert!(Instant::now() < until, "{:?} {:?}", counted(&here).await, counted(&there).await);
@@ -519,7 +605,7 @@ async fn nodes_drop_what_a_database_has_lost() {
     postgres.start_again();
     for node in [&here, &there] {
         insist(async || node.check().await).await;
-        insist(async || node.catch_up().await).await;
+        insist(async || node.read_changes().await).await;
     }
     // The primary is lost with these writes: the standby that takes over doesn't have them.
     let lost = play(&here, ["ada", "cleo"]).await;
@@ -534,9 +620,9 @@ async fn nodes_drop_what_a_database_has_lost() {
     postgres.start_again();
     for node in [&here, &there] {
         insist(async || node.check().await).await;
-        insist(async || node.catch_up().await).await;
+        insist(async || node.read_changes().await).await;
     }
-    // One node continues to the same journal number, so that numbers alone don't show the loss.
+    // One node continues to the same versions and numbers, which alone don't show the loss.
     for _ in 0..3 {
         play(&here, ["dora", "emil"]).await;
     }
@@ -548,38 +634,11 @@ async fn nodes_drop_what_a_database_has_lost() {
         assert_eq!(status(node, lost).await, None, "it was never played");
         assert_eq!(status(node, open).await, Some(Status::Open), "one seat is free again");
         assert!(texts(node, Channel::Chat(open), Viewer::Nobody).await.is_empty());
-        assert_eq!(node.count_sessions(&SessionFilter::default()), fresh.count_sessions(&SessionFilter::default()));
+        assert_eq!(count(node, &SessionFilter::default()).await, count(&fresh, &SessionFilter::default()).await);
     }
     // Both nodes work as before: each sees the other's writes.
     take_seat(&there, invites[1], Some("eve")).await.expect("nobody is banned any more");
     assert_eq!(status(&here, open).await, Some(Status::Active));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_has_heard_nothing_for_long_reads_everything_anew() {
-    let (environment, url) = (TestEnvironment::new(39), Postgres::shared().schema());
-    let [here, there] = [node(&url, &environment).await, node(&url, &environment).await];
-    let (id, invites) = create(&here, "psi").await;
-    take_seat(&there, invites[0], None).await.expect("a seat");
-    say(&there, id, invites[0], "over").await.expect("it is said");
-    let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
-    assert_eq!(texts(&there, Channel::Chat(id), Viewer::Nobody).await, ["over"]);
-    board(&there).await;
-    // Only the last entry stays in the journal.
-    here.catch_up().await.expect("the store can be read");
-    here.hide_message(by, Channel::Chat(id), 1).await.expect("it is hidden");
-    here.announce(invites[1], None, told_nothing()).await.expect("it is offered");
-    here.ban(by, BanSubject::User("eve".parse().expect("an id")), "cheats".to_owned()).await.expect("banned");
-    take_seat(&here, invites[1], None).await.expect("a seat");
-    play(&here, ["ada", "bob"]).await;
-    Postgres::shared().run_sql(&url, "DELETE FROM journal WHERE n < (SELECT max(n) FROM journal)");
-    assert_eq!(status(&there, id).await, Some(Status::Active));
-    assert_eq!(texts(&there, Channel::Chat(id), Viewer::Nobody).await, [""]);
-    assert_eq!(texts(&there, Channel::Invites, Viewer::Nobody).await.len(), 1);
-    assert_eq!(there.count_sessions(&SessionFilter { challenge: None, status: Some(Status::Ended) }), 1);
-    assert_eq!(board(&there).await.len(), 2);
-    let (_, invites) = create(&there, "psi").await;
-    assert!(take_seat(&there, invites[0], Some("eve")).await.is_err());
 }
 
 /// Reads a chat to its end: `len` messages, in order.
@@ -611,7 +670,6 @@ async fn check_watching(nats: Option<&str>, len: usize, mut meanwhile: impl Asyn
         tokio::spawn(async move { node.follow_others(url.as_ref()).await })
     };
     let following = [follow(&here), follow(&there)];
-    there.catch_up().await.expect("the store can be read");
     let mut hearing = Vec::new();
     for channel in [Channel::Chat(id), Channel::Chat(id)] {
         let subscription = there.subscribe(channel).await.expect("readable").expect("it is there");
@@ -630,6 +688,27 @@ async fn check_watching(nats: Option<&str>, len: usize, mut meanwhile: impl Asyn
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_watches_at_one_node_is_told_in_order_what_is_said_at_another() {
     check_watching(None, 40, async |_| {}).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_is_hidden_under_a_stream_at_another_node() {
+    let environment = TestEnvironment::new(65);
+    let [here, there] = nodes(&environment).await;
+    let (id, invites) = create(&here, "psi").await;
+    take_seat(&here, invites[0], None).await.expect("a seat");
+    say(&here, id, invites[0], "a secret").await.expect("it is said");
+    let mut subscription = there.subscribe(Channel::Chat(id)).await.expect("readable").expect("it is there");
+    let node = there.clone();
+    let following = tokio::spawn(async move { node.follow_others(None).await });
+    let first = subscription.read(1, 9).await.expect("readable");
+    assert_eq!(read_json(&first.messages[0], Viewer::Nobody)["content"], "a secret");
+    let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
+    here.hide_message(by, Channel::Chat(id), 1).await.expect("it is hidden");
+    let changed = tokio::time::timeout(Duration::from_secs(20), subscription.changed());
+    changed.await.expect("the subscriber is woken");
+    let first = subscription.read(1, 9).await.expect("readable");
+    assert_ne!(read_json(&first.messages[0], Viewer::Nobody)["content"], "a secret");
+    following.abort();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -695,41 +774,6 @@ async fn a_database_is_shared_by_those_who_agree_or_one_has_it_alone() {
     join(&url, "another").await.expect("nobody is there to disagree");
 }
 
-#[tokio::test]
-async fn a_look_reads_what_is_new_and_not_the_whole_journal() {
-    let environment = TestEnvironment::new(12);
-    let (postgres, url) = (Postgres::shared(), Postgres::shared().schema());
-    let node = node(&url, &environment).await;
-    let grow = |by: u64| {
-        let sql = format!(
-            "INSERT INTO journal SELECT n, 0, 'nobody', '{{}}', '{{}}', '{{}}', '[]', false FROM generate_series(
-                 (SELECT coalesce(max(n), 0) + 1 FROM journal), (SELECT coalesce(max(n), 0) + {by} FROM journal)) n"
-        );
-        postgres.run_sql(&url, &sql);
-    };
-    // The database chooses the plan for the journal query by the table's size.
-    grow(100);
-    for _ in 0..20 {
-        node.catch_up().await.expect("the store can be read");
-    }
-    grow(20_000);
-    let scans = |how: &str| -> u64 {
-        let sql = format!(
-            "SELECT coalesce({how}, 0) FROM pg_stat_user_tables
-             WHERE relname = 'journal' AND schemaname = current_schema()"
-        );
-        postgres.run_sql(&url, &sql).trim().parse().expect("a number")
-    };
-    // Each connection reports its statistics once a second. The writers may have scanned the journal once or twice.
-    let began = Instant::now();
-    while scans("idx_scan") + scans("seq_scan") < 60 {
-        assert!(began.elapsed() < Duration::from_secs(60), "{} scans", scans("idx_scan"));
-        node.catch_up().await.expect("the store can be read");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert!(scans("seq_scan") < 10, "{} of {}", scans("seq_scan"), scans("idx_scan"));
-}
-
 /// Puts a caller into the queue, and repeats the request until it succeeds.
 async fn enqueue(engine: Engine, number: u8) -> Ticket {
     let once = Once { key: [number; 32], request: [number; 32] };
@@ -757,7 +801,6 @@ async fn a_ticket_of_a_queue_gets_one_seat_though_all_nodes_match() {
         let (mut sessions, mut invites) = (Vec::new(), BTreeSet::new());
         for (number, ticket) in tickets.iter().enumerate() {
             let node = &nodes[number % 3];
-            node.catch_up().await.expect("the store can be read");
             let state = insist(async || match node.poll_ticket("psi", ticket).await? {
                 Some(QueueState::Matched { session, invite }) => Ok((session, invite)),
                 state => panic!("six callers get seats: {state:?}"),
@@ -772,8 +815,7 @@ async fn a_ticket_of_a_queue_gets_one_seat_though_all_nodes_match() {
         sessions.dedup();
         assert_eq!(sessions.len(), 3);
         for node in &nodes {
-            node.catch_up().await.expect("the store can be read");
-            assert_eq!(node.count_sessions(&SessionFilter::default()), 3 * (u64::from(round) + 1));
+            assert_eq!(count(node, &SessionFilter::default()).await, 3 * (u64::from(round) + 1));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Arena, CallError, Credential, HttpAnswer, random_hex};
+use super::{Arena, CallError, Credential, HttpAnswer, random_hex, read_answer};
 
 /// Time limit of an upload. The server may play some moves with the agent before it answers.
 const UPLOAD: Duration = Duration::from_secs(180);
@@ -25,7 +25,7 @@ impl Arena {
                 }
             }
             let request = request.header("idempotency-key", &once).header("content-type", "application/octet-stream");
-            self.read_answer(self.authorized(request).send(body)?)
+            read_answer(self.authorized(request).send(body)?)
         })
     }
 }
