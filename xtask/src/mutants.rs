@@ -22,6 +22,9 @@ const VERSION: &str = "^27";
 /// The packages with the rules.
 const PACKAGES: [&str; 3] = ["arena-model", "arena-games", "arena-ratings"];
 
+/// The stages: tests of the package itself, of pure packages that depend on it, and of the others.
+const STAGES: usize = 3;
+
 /// The environment of builds and tests. Programs without debug information are linked faster.
 const VARIABLES: [(&str, &str); 2] = [(tiers::QUICK_ONLY, "1"), ("CARGO_PROFILE_DEV_DEBUG", "0")];
 
@@ -35,7 +38,6 @@ struct Mutant {
 #[derive(Default)]
 struct Count {
     caught: usize,
-    missed: usize,
     /// Mutants that don't compile.
     unviable: usize,
 }
@@ -56,20 +58,36 @@ pub fn mutants(root: &Path, options: &[&str]) -> anyhow::Result<()> {
     }
     let lab = Lab::open(root)?;
     let chosen = choose(lab.list()?, sample, seed);
-    let mut missed = Vec::new();
-    let mut counts = BTreeMap::new();
-    for package in PACKAGES {
-        let mut rest: Vec<&Mutant> = chosen.iter().filter(|mutant| mutant.package == package).collect();
-        let count: &mut Count = counts.entry(package).or_default();
-        for tests in groups(&lab.needs, package) {
-            rest = lab.try_all(package, &tests, rest, count)?;
+    let mut counts = BTreeMap::<_, Count>::new();
+    let mut missed: Vec<&Mutant> = chosen.iter().collect();
+    for stage in 0..STAGES {
+        let mut still_missed = Vec::new();
+        for package in PACKAGES {
+            let of_package = missed.iter().copied().filter(|mutant| mutant.package == package).collect();
+            let tests = &groups(&lab.needs, package)[stage];
+            let count = counts.entry(package).or_default();
+            still_missed.extend(lab.try_all(package, tests, of_package, count)?);
         }
-        count.missed = rest.len();
-        missed.extend(rest.into_iter().map(|mutant| mutant.name.as_str()));
+        missed = still_missed;
+        report(&lab, &counts, &missed, stage, seed)?;
     }
+    Ok(())
+}
+
+/// Prints the results after a stage, and writes the list of the missed mutants.
+fn report(
+    lab: &Lab,
+    counts: &BTreeMap<&str, Count>,
+    missed: &[&Mutant],
+    stage: usize,
+    seed: u64,
+) -> anyhow::Result<()> {
     let list = lab.folder.join("missed.txt");
-    fs::write(&list, missed.join("\n") + "\n").with_context(|| format!("cannot write {}", list.display()))?;
-    for (package, Count { caught, missed, unviable }) in &counts {
+    let names: Vec<&str> = missed.iter().map(|mutant| mutant.name.as_str()).collect();
+    fs::write(&list, names.join("\n") + "\n").with_context(|| format!("cannot write {}", list.display()))?;
+    say(&format!("\nAfter stage {} of {STAGES}:", stage + 1));
+    for (package, Count { caught, unviable }) in counts {
+        let missed = missed.iter().filter(|mutant| mutant.package == *package).count();
         say(&format!("{package}: {caught} caught, {missed} missed, {unviable} don't compile"));
     }
     let caught: usize = counts.values().map(|count| count.caught).sum();
@@ -98,7 +116,7 @@ fn choose(mutants: Vec<Mutant>, count: usize, seed: u64) -> Vec<Mutant> {
 
 /// Returns the groups of packages whose tests try a mutant of `package`: the package, the pure ones that depend on it,
 /// and the others. `needs` has the dependencies of each package in the workspace.
-fn groups(needs: &BTreeMap<String, Vec<String>>, package: &str) -> Vec<Vec<String>> {
+fn groups(needs: &BTreeMap<String, Vec<String>>, package: &str) -> [Vec<String>; STAGES] {
     let mut dependents = vec![package.to_owned()];
     while let Some((next, _)) = needs
         .iter()
@@ -107,7 +125,7 @@ fn groups(needs: &BTreeMap<String, Vec<String>>, package: &str) -> Vec<Vec<Strin
         dependents.push(next.clone());
     }
     let (pure, others) = dependents.split_off(1).into_iter().partition(|name| PURE.contains(&name.as_str()));
-    [dependents, pure, others].into_iter().filter(|group| !group.is_empty()).collect()
+    [dependents, pure, others]
 }
 
 /// A copy of the workspace in which mutants are tried.
@@ -172,7 +190,7 @@ impl Lab {
         mutants: Vec<&'m Mutant>,
         count: &mut Count,
     ) -> anyhow::Result<Vec<&'m Mutant>> {
-        if mutants.is_empty() {
+        if mutants.is_empty() || tests.is_empty() {
             return Ok(mutants);
         }
         say(&format!("\n== {} mutants of {package}, tests of {}", mutants.len(), tests.join(", ")));
@@ -286,8 +304,8 @@ mod tests {
         let owned = |name: &&str| (*name).to_owned();
         let needs = needs.iter().map(|(name, needs)| (owned(name), needs.iter().map(owned).collect())).collect();
         let cases = [
-            ("arena-model", &[&["arena-model"][..], &["arena-games"], &["arena-engine", "arena-server"]][..]),
-            ("arena-server", &[&["arena-server"]]),
+            ("arena-model", [&["arena-model"][..], &["arena-games"], &["arena-engine", "arena-server"]]),
+            ("arena-server", [&["arena-server"], &[], &[]]),
         ];
         for (package, expected) in cases {
             assert_eq!(groups(&needs, package), expected);
