@@ -35,6 +35,7 @@ mod scripts;
 mod secret;
 mod server;
 mod settings;
+mod shared_work;
 mod socket;
 mod supervision;
 mod tls;
