@@ -58,7 +58,7 @@ pub fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     match args.next() {
         Some(verb) if verb == LAUNCH => return arena_match::launch(args),
-        Some(verb) if verb == scripts::RUN => return arena_script::worker_main(),
+        Some(verb) if verb == arena_script::RUN => return arena_script::worker_main(),
         _ => {}
     }
     let matches = args::command().try_get_matches().unwrap_or_else(|error| {

@@ -1,22 +1,17 @@
 //! Scripted challenges in folders, for all commands that play them.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arena_model::{ChallengeType, GameType};
-use arena_script::{Folder, Limits, Problem, Sandbox, ScriptChallenge};
+use arena_script::{Folder, Limits, Problem, Sandbox, ScriptChallenge, WorkerProgram};
 
 use crate::exit::{Exit, Failure};
 
-/// The name of the hidden command that runs this program as a script worker.
-pub const RUN: &str = "run-scripts";
-
-/// Returns the program and arguments that run scripts: this program.
-pub fn worker() -> Result<(PathBuf, Vec<OsString>), Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot find this program's file: {error}")))?;
-    Ok((program, vec![RUN.into()]))
+/// Returns this program as the program of script workers.
+pub fn worker() -> Result<WorkerProgram, Failure> {
+    WorkerProgram::this_program()
+        .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot find this program's file: {error}")))
 }
 
 /// Loads the challenge in a folder, and tests its start.
@@ -28,8 +23,7 @@ pub fn load(path: &Path) -> Result<ScriptChallenge, Failure> {
 
 /// Loads the challenge in a folder without a test of its start.
 pub fn read(path: &Path) -> Result<ScriptChallenge, Failure> {
-    let (program, args) = worker()?;
-    let sandbox = Sandbox::new(program, args, Limits::default());
+    let sandbox = Sandbox::new(worker()?, Limits::default());
     let loaded = Folder::read(path).map_err(|problem| vec![problem]);
     loaded.and_then(|folder| ScriptChallenge::read(&folder, &sandbox)).map_err(|problems| unplayable(path, &problems))
 }

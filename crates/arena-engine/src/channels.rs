@@ -1,7 +1,6 @@
 //! Reads of channels, and subscriptions to channels.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use arena_model::Channel;
 use parking_lot::RwLockReadGuard;
@@ -90,7 +89,7 @@ impl Engine {
     ) -> Result<Snapshot, EngineError> {
         match live {
             Some(live) => live.refresh(&self.inner.store).await?,
-            None if self.inner.public.stale.load(Ordering::SeqCst) => self.inner.refresh_public().await?,
+            None if self.inner.public.stale.is_stale() => self.inner.refresh_public().await?,
             None => {}
         }
         let (found, snapshot) = match live {

@@ -1,7 +1,7 @@
 //! The engine: each write is load → decide → commit → publish, and each read returns committed data.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,7 @@ use crate::live::{LiveRef, LiveSessions};
 use crate::nodes::NodeState;
 use crate::records::{CommitContent, created_input};
 use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, Respond, Written};
+use crate::stale_marks::StaleMarks;
 use crate::transcript::{EndedTranscripts, Transcript};
 use crate::transitions::Moment;
 use crate::users::unwritten;
@@ -82,8 +83,7 @@ pub(crate) struct PublicChannel {
     pub(crate) tail: RwLock<Tail>,
     /// The time of the last message.
     pub(crate) last_at: AtomicI64,
-    /// True if the channel must be read again.
-    pub(crate) stale: AtomicBool,
+    pub(crate) stale: StaleMarks,
     /// The number of hidden messages that memory shows as such.
     pub(crate) edits: AtomicI64,
     pub(crate) changed: watch::Sender<u64>,
@@ -91,7 +91,7 @@ pub(crate) struct PublicChannel {
 
 impl PublicChannel {
     pub(crate) fn mark_stale(&self) {
-        self.stale.store(true, Ordering::SeqCst);
+        self.stale.set();
         self.changed.send_modify(|count| *count += 1);
     }
 
@@ -101,7 +101,7 @@ impl PublicChannel {
 
     /// Returns true if the channel in memory is older than `marks`, or must be read again.
     pub(crate) fn is_outdated(&self, marks: &Marks) -> bool {
-        self.stale.load(Ordering::SeqCst)
+        self.stale.is_stale()
             || self.tail.read().len() < marks.public_len
             || self.edits.load(Ordering::SeqCst) < marks.public_edits()
     }
@@ -141,8 +141,8 @@ impl Engine {
             posting: tokio::sync::Mutex::new(()),
             tail: RwLock::new(Tail::of_len(public_len, live.tails().clone())),
             last_at: AtomicI64::new(last.last().map_or(0, |last| last.at.0)),
-            // The first look compares it.
-            stale: AtomicBool::new(false),
+            stale: StaleMarks::default(),
+            // The first request compares this number with the store's.
             edits: AtomicI64::new(0),
             changed: watch::Sender::new(0),
         };
@@ -511,16 +511,8 @@ impl Inner {
 
     /// Reloads the public channel's length and the messages for subscribers. The caller holds `posting`.
     pub(crate) async fn reload_public(&self) -> Result<(), StoreError> {
-        let was_stale = self.public.stale.swap(false, Ordering::SeqCst);
-        let read = self.read_public(was_stale).await;
-        if read.is_err() {
-            self.public.stale.store(true, Ordering::SeqCst);
-        }
-        read
-    }
-
-    async fn read_public(&self, was_stale: bool) -> Result<(), StoreError> {
-        let PublicChannel { tail, last_at, edits, changed, .. } = &self.public;
+        let PublicChannel { tail, last_at, edits, stale, changed, .. } = &self.public;
+        let (marks, was_stale) = (stale.count(), stale.is_stale());
         let stored_edits = self.store.marks(&[]).await?.public_edits();
         let len = self.store.public_len().await?;
         let known = tail.read().len();
@@ -531,8 +523,9 @@ impl Inner {
         if let Some(last) = news.last() {
             last_at.fetch_max(last.at.0, Ordering::SeqCst);
         }
-        let hidden = was_stale || edits.swap(stored_edits, Ordering::SeqCst) != stored_edits;
-        tail.write().follow(len, news, hidden);
+        let has_edits = edits.swap(stored_edits, Ordering::SeqCst) != stored_edits;
+        tail.write().follow(len, news, was_stale || has_edits);
+        stale.clear(marks);
         changed.send_modify(|count| *count += 1);
         Ok(())
     }

@@ -1,6 +1,6 @@
-//! Events between nodes over NATS. After a commit, a node sends an event, and the other nodes read for their
-//! subscribers at once instead of at the next poll. An event is only a hint, which may be lost or forged. Events are therefore
-//! plain NATS messages without storage (docs/decisions/0027).
+//! Events between nodes over NATS. After a commit, a node sends an event, and the other nodes read for their subscribers
+//! at once instead of at the next poll. An event is only a hint, which may be lost or forged. Events are therefore plain
+//! NATS messages without storage (docs/decisions/0027).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;

@@ -22,6 +22,7 @@ mod nodes;
 mod queue;
 mod records;
 mod request;
+mod stale_marks;
 mod transcript;
 mod transitions;
 mod users;

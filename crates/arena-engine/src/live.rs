@@ -1,7 +1,6 @@
 //! The sessions in memory. Each session has at most one copy, which is evicted soon after its last use.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use arena_model::{Channel, ChatMessage, InviteCode, Session, SessionId, Status, Timestamp};
@@ -11,6 +10,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::{OnceCell, watch};
 
 use crate::feed::{Posted, Tail, TailBytes};
+use crate::stale_marks::StaleMarks;
 use crate::transcript::Transcript;
 use crate::transitions::Queue;
 
@@ -202,10 +202,7 @@ impl Live {
 /// A slot for a session in memory, which may still be loading.
 struct Slot {
     live: OnceCell<Live>,
-    /// The number of times that the session was marked as stale, and the number that its last reload has followed. A mark
-    /// during a reload stays for the next one.
-    marks: AtomicU64,
-    followed: AtomicU64,
+    stale: StaleMarks,
 }
 
 pub(crate) struct LiveSessions {
@@ -238,18 +235,18 @@ impl std::ops::Deref for LiveRef {
 
 impl LiveRef {
     pub(crate) fn is_stale(&self) -> bool {
-        self.0.marks.load(Ordering::SeqCst) != self.0.followed.load(Ordering::SeqCst)
+        self.0.stale.is_stale()
     }
 
     pub(crate) fn mark_stale(&self) {
-        self.0.marks.fetch_add(1, Ordering::SeqCst);
+        self.0.stale.set();
     }
 
     /// Reloads the session from the store. The caller holds `deciding`.
     pub(crate) async fn reload(&self, store: &Store) -> Result<(), StoreError> {
-        let marks = self.0.marks.load(Ordering::SeqCst);
+        let marks = self.0.stale.count();
         self.load(store, self.is_stale()).await?;
-        self.0.followed.store(marks, Ordering::SeqCst);
+        self.0.stale.clear(marks);
         self.wake();
         Ok(())
     }
@@ -425,7 +422,7 @@ pub(crate) struct Reserved {
 
 impl Slot {
     fn mark(&self) {
-        self.marks.fetch_add(1, Ordering::SeqCst);
+        self.stale.set();
         if let Some(live) = self.live.get().filter(|live| live.is_watched()) {
             live.wake();
         }
@@ -441,7 +438,7 @@ impl Shard {
             if self.all.len() >= self.sweep_at {
                 self.sweep();
             }
-            let slot = Arc::new(Slot { live: OnceCell::new(), marks: AtomicU64::new(0), followed: AtomicU64::new(0) });
+            let slot = Arc::new(Slot { live: OnceCell::new(), stale: StaleMarks::default() });
             self.all.insert(id, Arc::downgrade(&slot));
             slot
         });

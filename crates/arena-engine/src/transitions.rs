@@ -367,7 +367,7 @@ impl Inner {
         }
         if is_public {
             let posting = self.public.posting.lock().await;
-            if self.public.stale.load(Ordering::SeqCst)
+            if self.public.stale.is_stale()
                 && let Err(error) = self.reload_public().await
             {
                 return self.refuse(group, request, error.into()).await;

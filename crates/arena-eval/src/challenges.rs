@@ -1,19 +1,15 @@
 //! The challenges of a plan: built-in ones by name, and scripted ones from folders or from the folder of a run.
 
-use std::ffi::OsString;
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::{env, fs};
 
 use arena_model::{ChallengeType, Script};
-use arena_script::{Folder, Limits, Problem, Sandbox, ScriptChallenge};
+use arena_script::{Folder, Limits, Problem, Sandbox, ScriptChallenge, WorkerProgram};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::plan::StoredFile;
-
-/// The hidden command that runs the program `arena` as a script worker.
-const WORKER: &str = "run-scripts";
 
 const SCRIPTS: &str = "scripts";
 
@@ -92,8 +88,9 @@ impl<'b> ChallengeLoader<'b> {
         if let Some(sandbox) = &self.sandbox {
             return Ok(sandbox.clone());
         }
-        let program = env::current_exe().map_err(|error| format!("this program's file cannot be found: {error}"))?;
-        let sandbox = Sandbox::new(program, vec![OsString::from(WORKER)], Limits::default());
+        let program = WorkerProgram::this_program();
+        let program = program.map_err(|error| format!("this program's file cannot be found: {error}"))?;
+        let sandbox = Sandbox::new(program, Limits::default());
         self.sandbox = Some(sandbox.clone());
         Ok(sandbox)
     }

@@ -463,25 +463,3 @@ impl Link {
         Ok(Link::new(input, output))
     }
 }
-
-impl StartError {
-    /// Returns true if the agent is at fault, rather than the system.
-    pub(crate) fn is_agents_fault(&self) -> bool {
-        match self {
-            StartError::NotFound { .. }
-            | StartError::NotAFile { .. }
-            | StartError::NotExecutable { .. }
-            | StartError::NotReadable { .. }
-            | StartError::MissingInterpreter { .. }
-            | StartError::Format { .. }
-            | StartError::Script { .. }
-            | StartError::Refused { .. } => true,
-            StartError::Spec { .. }
-            | StartError::NoSandbox { .. }
-            | StartError::Setup { .. }
-            | StartError::Launcher { .. }
-            | StartError::Vanished
-            | StartError::TooSlow { .. } => false,
-        }
-    }
-}

@@ -9,9 +9,10 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use arena_sandbox::launcher::{AgentView, is_system, is_wide};
+
 use crate::agent::{Agent, Command};
-use crate::launcher::{AgentView, is_system, is_wide};
-use crate::process::{Limits, SandboxMode, order};
+use crate::process::{Limits, SandboxMode};
 
 /// Maximum number of entries in an agent's folder that are searched for output of the arena. A search of a
 /// million entries takes some seconds.
@@ -109,7 +110,7 @@ pub fn private(
     let (to_come, found) = hidden.split_at(count);
     for (agent, command) in commands {
         let spec = command.spec(expose, Vec::new(), mode, Limits::default());
-        let Some(view) = order(&spec).ok().and_then(|order| AgentView::of(&order)) else { continue };
+        let Some(view) = AgentView::of(&spec) else { continue };
         let in_place = to_come.iter().find_map(|path| Some((path, view.needed_in(path).next()?)));
         // An agent may read arena output that the user passes to it as an argument or exposes.
         let in_found =

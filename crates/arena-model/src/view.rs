@@ -19,7 +19,7 @@ use crate::{
     Timestamp, UsageReport, UsageTotal, UserId, UserProfile,
 };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Viewer {
     /// An anonymous viewer; also any name that isn't a player of the session.
     Nobody,

@@ -72,8 +72,8 @@ impl ProgramTalk {
     }
 
     /// Adds messages. Returns the next state for the program `me`, or `None` if the program has nothing to do.
-    /// `players` are the names by seat, if they are known. `refusals` is the largest number of consecutive states without news that
-    /// report refused actions.
+    /// `players` are the names by seat, if they are known. `refusals` is the largest number of consecutive states without
+    /// news that report refused actions.
     pub fn hear(
         &mut self,
         me: &str,
@@ -82,10 +82,31 @@ impl ProgramTalk {
         is_reminded: bool,
         refusals: u32,
     ) -> Option<ProgramState> {
-        match self.is_game {
-            true => self.hear_game(me, &news),
-            false => self.hear_challenge(me, players, news, is_reminded, refusals),
+        if self.is_game {
+            return self.hear_game(me, &news);
         }
+        // The program's own messages aren't news.
+        let is_news = news.iter().any(|message| message.from != me);
+        self.fresh.extend(news);
+        if !is_news && !self.is_teaching(refusals) && !is_reminded {
+            return None;
+        }
+        self.refusal_states = if is_news { 0 } else { self.refusal_states + 1 };
+        self.epoch += 1;
+        let names: Vec<String> = players.iter().flatten().cloned().collect();
+        let state = ChallengeState {
+            challenge: self.challenge.clone(),
+            prompt: self.metadata.prompt.clone(),
+            methods: self.metadata.methods.clone(),
+            you: me.to_owned(),
+            players,
+            messages: std::mem::take(&mut self.fresh),
+            rejected: std::mem::take(&mut self.rejected),
+        };
+        let Value::Object(mut state) = json!(state) else { return None };
+        state.insert("epoch".to_owned(), self.epoch.into());
+        state.insert("agent_ids".to_owned(), names.into());
+        Some(ProgramState { state, deadline: None })
     }
 
     /// Of several states of a game, only the last is current.
@@ -126,38 +147,6 @@ impl ProgramTalk {
     /// True if refused actions are reported at once, without other news.
     pub fn is_teaching(&self, refusals: u32) -> bool {
         !self.rejected.is_empty() && self.refusal_states < refusals
-    }
-
-    fn hear_challenge(
-        &mut self,
-        me: &str,
-        players: Vec<Option<String>>,
-        news: Vec<SeenMessage>,
-        is_reminded: bool,
-        refusals: u32,
-    ) -> Option<ProgramState> {
-        // The program's own messages aren't news.
-        let is_news = news.iter().any(|message| message.from != me);
-        self.fresh.extend(news);
-        if !is_news && !self.is_teaching(refusals) && !is_reminded {
-            return None;
-        }
-        self.refusal_states = if is_news { 0 } else { self.refusal_states + 1 };
-        self.epoch += 1;
-        let names: Vec<String> = players.iter().flatten().cloned().collect();
-        let state = ChallengeState {
-            challenge: self.challenge.clone(),
-            prompt: self.metadata.prompt.clone(),
-            methods: self.metadata.methods.clone(),
-            you: me.to_owned(),
-            players,
-            messages: std::mem::take(&mut self.fresh),
-            rejected: std::mem::take(&mut self.rejected),
-        };
-        let Value::Object(mut state) = json!(state) else { return None };
-        state.insert("epoch".to_owned(), self.epoch.into());
-        state.insert("agent_ids".to_owned(), names.into());
-        Some(ProgramState { state, deadline: None })
     }
 
     /// Returns the steps of an answer. The next state shows its invalid actions.

@@ -37,7 +37,7 @@ pub struct RecordInput<'r> {
 }
 
 /// The reader of a record, who determines its openings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RecordViewer {
     /// A reader of everything, such as the administrator.
     Everything,

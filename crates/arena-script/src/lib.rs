@@ -23,9 +23,9 @@ use serde::{Deserialize, Serialize};
 
 pub use challenge::{Fault, ScriptChallenge};
 pub use folder::{Folder, find_folders};
-pub use sandbox::{Limits, Sandbox};
+pub use sandbox::{Limits, RUN, Sandbox, WorkerProgram};
 
-/// Runs a worker until its input ends. This is the main function of the processes that [`Sandbox::new`] describes.
+/// Runs a worker until its input ends. This is the main function of the processes of a [`WorkerProgram`].
 pub fn worker_main() -> ExitCode {
     worker::main()
 }

@@ -2,25 +2,31 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::io::{self, BufReader, Read};
-use std::os::fd::AsFd;
+use std::io::{self, BufReader, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use arena_model::{Script, ScriptVersion};
+use arena_model::{SandboxMode, Script, ScriptVersion};
+use arena_sandbox::process::{self, ExitCause, Launcher, Process, Spec, StartError};
 use nix::time::clock_getcpuclockid;
 use nix::unistd::Pid;
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::Problem;
 use crate::wire::{Loaded, Reply, Request, read_frame, replace_lone_surrogates, write_frame};
+
+/// The hidden command that makes the program `arena` act as a worker.
+pub const RUN: &str = "run-scripts";
 
 /// Within the limits, a call has the same result on every machine; only `wall_ms` depends on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,17 +61,39 @@ impl Default for Limits {
     }
 }
 
+/// The program of the workers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerProgram {
+    pub program: PathBuf,
+    /// The arguments with which the program calls [`crate::worker_main`].
+    pub args: Vec<OsString>,
+    /// The launcher that starts the workers in their own namespaces.
+    pub launcher: Launcher,
+}
+
+impl WorkerProgram {
+    /// Returns the running program `arena`.
+    ///
+    /// # Errors
+    /// If its file can't be found.
+    pub fn this_program() -> io::Result<WorkerProgram> {
+        let (program, args) = (std::env::current_exe()?, vec![RUN.into()]);
+        Ok(WorkerProgram { program, args, launcher: Launcher::this_program(process::LAUNCH) })
+    }
+}
+
 /// A handle to a pool of workers, which are started when needed. Clones share the same pool.
 #[derive(Clone)]
 pub struct Sandbox(Arc<Shared>);
 
 struct Shared {
-    program: PathBuf,
-    args: Vec<OsString>,
+    program: WorkerProgram,
     limits: Limits,
     most: usize,
     workers: Mutex<Workers>,
     freed: Condvar,
+    /// True after the report that workers have no namespaces.
+    is_reported: AtomicBool,
 }
 
 #[derive(Default)]
@@ -76,16 +104,15 @@ struct Workers {
 }
 
 impl Sandbox {
-    /// Workers are processes of `program` with `args`. The program must then call [`crate::worker_main`].
-    pub fn new(program: PathBuf, args: impl IntoIterator<Item = OsString>, limits: Limits) -> Sandbox {
+    pub fn new(program: WorkerProgram, limits: Limits) -> Sandbox {
         let most = std::thread::available_parallelism().map_or(2, usize::from);
         Sandbox(Arc::new(Shared {
             program,
-            args: args.into_iter().collect(),
             limits,
             most,
             workers: Mutex::default(),
             freed: Condvar::new(),
+            is_reported: AtomicBool::new(false),
         }))
     }
 
@@ -164,13 +191,11 @@ impl Sandbox {
         loop {
             if let Some(mut worker) = workers.idle.pop() {
                 // A worker that died before its call isn't a failure of the call.
-                match worker.child.try_wait() {
-                    Ok(None) => return Ok(worker),
-                    Ok(Some(_)) | Err(_) => {
-                        workers.count -= 1;
-                        continue;
-                    }
+                if worker.process.is_running() {
+                    return Ok(worker);
                 }
+                workers.count -= 1;
+                continue;
             }
             if workers.count < self.0.most {
                 workers.count += 1;
@@ -226,30 +251,136 @@ impl Broken {
 /// The signals by which users and the system end a program.
 const KILLING: [Signal; 5] = [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT];
 
+/// The time in which the end of a process that has closed its pipes is known.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
+
+/// A worker's process. Dropping it ends the process, which can be killed in any state, because it holds no resources
+/// that need cleanup.
+enum WorkerProcess {
+    /// A process in namespaces of its own, as agents are.
+    Launched(Box<Process>),
+    /// A process on a system that allows no namespaces. The worker's own restrictions hold.
+    Bare(Child),
+}
+
 struct Worker {
-    child: Child,
-    to: ChildStdin,
-    from: ChildStdout,
+    process: WorkerProcess,
+    /// The process id, if it is known.
+    pid: Option<u32>,
+    to: OwnedFd,
+    from: OwnedFd,
     wall_ms: u64,
     scripts: BTreeSet<ScriptVersion>,
 }
 
+impl WorkerProcess {
+    fn is_running(&mut self) -> bool {
+        match self {
+            WorkerProcess::Launched(process) => process.is_running(),
+            WorkerProcess::Bare(child) => matches!(child.try_wait(), Ok(None)),
+        }
+    }
+
+    /// Ends the process, and returns the reason why it gave no answer. A process that has closed its pipes ends by itself.
+    fn end(&mut self, has_closed_pipes: bool) -> Broken {
+        let status = match self {
+            WorkerProcess::Launched(process) => {
+                let cause =
+                    has_closed_pipes.then(|| process.ended(ENDS_WITHIN).map(|ended| ended.cause.clone())).flatten();
+                process.kill();
+                match cause {
+                    Some(ExitCause::Exited(code)) => ExitStatus::from_raw(code << 8),
+                    Some(ExitCause::Signaled(signal)) => ExitStatus::from_raw(signal),
+                    // The launcher was killed, and the worker with it.
+                    _ => ExitStatus::from_raw(Signal::KILL.as_raw()),
+                }
+            }
+            WorkerProcess::Bare(child) => {
+                // A process that has closed its pipes already has its exit status, so the signal has no effect.
+                let _ = child.kill();
+                match child.wait() {
+                    Ok(status) => status,
+                    Err(error) => return Broken::ended(error),
+                }
+            }
+        };
+        let is_from_outside = |signal| KILLING.iter().any(|killing| killing.as_raw() == signal);
+        let was_killed = has_closed_pipes && status.signal().is_some_and(is_from_outside);
+        Broken::Ended { status: status.to_string(), was_killed }
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        if let WorkerProcess::Bare(child) = self {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
 impl Worker {
     fn start(shared: &Shared) -> io::Result<Worker> {
-        let mut child = Command::new(&shared.program)
-            .args(&shared.args)
+        let started = Worker::launch(shared).or_else(|error| {
+            if !shared.is_reported.swap(true, Ordering::Relaxed) {
+                tracing::warn!(
+                    "script workers have no namespaces of their own ({error}); a filter of system calls and the lack \
+                     of capabilities still restrict them"
+                );
+            }
+            Worker::spawn(shared)
+        });
+        let mut worker = started?;
+        // If the worker has already ended, its first request reports it with the reason.
+        let patience = Instant::now() + Duration::from_millis(shared.limits.wall_ms);
+        let _ = write_frame(Timed { pipe: worker.to.as_fd(), patience }, &Request::Limits(shared.limits));
+        worker.pid = worker.pid.filter(|_| worker.process.is_running());
+        Ok(worker)
+    }
+
+    /// Starts a worker as agents are started: without capabilities, as an unprivileged user, and in its own namespaces, in
+    /// which it sees no network, no other process, and no files but programs.
+    fn launch(shared: &Shared) -> Result<Worker, StartError> {
+        let WorkerProgram { program, args, launcher } = &shared.program;
+        let spec = Spec {
+            program: program.clone(),
+            args: args.clone(),
+            folder: PathBuf::from("/"),
+            env: Vec::new(),
+            expose: Vec::new(),
+            hidden: Vec::new(),
+            sandbox: SandboxMode::Required,
+            // The worker limits itself.
+            limits: arena_model::Limits::NONE,
+            setup: None,
+        };
+        let mut process = process::start(launcher, &spec)?;
+        process.in_force()?;
+        let pid = process.agent_pid();
+        let (Some(to), Ok(from)) = (process.stdin.take(), process.stdout.try_clone()) else {
+            return Err(StartError::Vanished);
+        };
+        Ok(Worker::new(WorkerProcess::Launched(Box::new(process)), pid, to, from, shared))
+    }
+
+    fn spawn(shared: &Shared) -> io::Result<Worker> {
+        let WorkerProgram { program, args, .. } = &shared.program;
+        let mut child = Command::new(program)
+            .args(args)
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;
-        let to = child.stdin.take().expect("stdin is a pipe");
-        let from = child.stdout.take().expect("stdout is a pipe");
-        let mut worker = Worker { child, to, from, wall_ms: shared.limits.wall_ms, scripts: BTreeSet::new() };
-        // If the worker has already ended, its first request reports it with the reason.
-        let _ = write_frame(&mut worker.to, &Request::Limits(shared.limits));
-        Ok(worker)
+        let to = child.stdin.take().expect("stdin is a pipe").into();
+        let from = child.stdout.take().expect("stdout is a pipe").into();
+        let pid = Some(child.id());
+        Ok(Worker::new(WorkerProcess::Bare(child), pid, to, from, shared))
+    }
+
+    fn new(process: WorkerProcess, pid: Option<u32>, to: OwnedFd, from: OwnedFd, shared: &Shared) -> Worker {
+        Worker { process, pid, to, from, wall_ms: shared.limits.wall_ms, scripts: BTreeSet::new() }
     }
 
     fn load(&mut self, request: &Request, patience: Instant) -> Result<Loaded, Broken> {
@@ -258,70 +389,69 @@ impl Worker {
     }
 
     fn ask(&mut self, request: &Request, patience: Instant) -> Result<Vec<u8>, Broken> {
-        // A process that has closed its pipes already has its exit status, so the second signal has no effect.
-        let ended = |child: &mut Child, has_closed_pipes: bool| {
-            let _ = child.kill();
-            match child.wait() {
-                Ok(status) => {
-                    let is_from_outside = |signal| KILLING.iter().any(|killing| killing.as_raw() == signal);
-                    let was_killed = has_closed_pipes && status.signal().is_some_and(is_from_outside);
-                    Broken::Ended { status: status.to_string(), was_killed }
-                }
-                Err(error) => Broken::ended(error),
-            }
-        };
         let began = self.cpu_ms();
-        if let Err(error) = write_frame(&mut self.to, request) {
-            return Err(ended(&mut self.child, error.kind() == io::ErrorKind::BrokenPipe));
-        }
+        let written = write_frame(Timed { pipe: self.to.as_fd(), patience }, request);
         // The worker sends only one answer per request, so dropping the buffer loses no data.
-        let timed = BufReader::new(Timed { from: &self.from, patience });
-        match read_frame(timed) {
+        let read = |()| read_frame(BufReader::new(Timed { pipe: self.from.as_fd(), patience }));
+        match written.and_then(read) {
             Ok(Some(frame)) => Ok(frame),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 let wall_ms = self.wall_ms;
                 let computed = self.cpu_ms().zip(began).map(|(now, began)| now.saturating_sub(began));
                 Err(Broken::Late { wall_ms, was_starved: computed.is_some_and(|ms| ms < wall_ms / 2) })
             }
-            Ok(None) => Err(ended(&mut self.child, true)),
-            Err(error) => Err(ended(&mut self.child, error.kind() == io::ErrorKind::UnexpectedEof)),
+            Ok(None) => Err(self.process.end(true)),
+            Err(error) => {
+                let closed = [io::ErrorKind::UnexpectedEof, io::ErrorKind::BrokenPipe];
+                Err(self.process.end(closed.contains(&error.kind())))
+            }
         }
     }
 
     /// Returns the CPU time of the process, in milliseconds.
     fn cpu_ms(&self) -> Option<u64> {
-        let clock = clock_getcpuclockid(Pid::from_raw(self.child.id().cast_signed())).ok()?;
+        let clock = clock_getcpuclockid(Pid::from_raw(self.pid?.cast_signed())).ok()?;
         let taken = clock.now().ok()?;
         Some(Duration::from(taken).as_millis() as u64)
     }
 }
 
-impl Drop for Worker {
-    fn drop(&mut self) {
-        // The worker can be killed in any state, because it holds no resources that need cleanup.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// A pipe with a deadline.
+struct Timed<'p> {
+    pipe: BorrowedFd<'p>,
+    patience: Instant,
 }
 
-/// A pipe with a deadline for reads.
-struct Timed<'p> {
-    from: &'p ChildStdout,
-    patience: Instant,
+impl Timed<'_> {
+    /// Waits until the pipe is ready.
+    fn wait(&self, flags: PollFlags) -> io::Result<()> {
+        loop {
+            let left = self.patience.saturating_duration_since(Instant::now());
+            let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+            match poll(&mut [PollFd::from_borrowed_fd(self.pipe, flags)], Some(&timeout)) {
+                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
 }
 
 impl Read for Timed<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.patience.saturating_duration_since(Instant::now());
-        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
-        let mut fds = [PollFd::from_borrowed_fd(self.from.as_fd(), PollFlags::IN)];
-        loop {
-            match poll(&mut fds, Some(&timeout)) {
-                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-                Ok(_) => return Ok(rustix::io::read(self.from, buffer)?),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        self.wait(PollFlags::IN)?;
+        Ok(rustix::io::read(self.pipe, buffer)?)
+    }
+}
+
+impl Write for Timed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.wait(PollFlags::OUT)?;
+        Ok(rustix::io::write(self.pipe, bytes)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -1,5 +1,5 @@
 //! The worker: the process in which scripts are loaded and run. It can only compute and answer: the kernel refuses it
-//! files, sockets, new processes and access to other processes. If a script breaks its worker, the arena ends the
+//! files, sockets, new processes and access to other processes, also where it has no namespaces of its own. If a script breaks its worker, the arena ends the
 //! worker and starts another.
 
 mod blank;
@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 use nix::libc;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use rustix::time::{ClockId, clock_gettime};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
@@ -122,6 +123,9 @@ fn confine(limits: &Limits) -> io::Result<()> {
     let bytes = OWN_BYTES + limits.memory_bytes as u64;
     setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    let none = CapabilitySet::empty();
+    // A container may refuse this call. The filter of system calls holds without it.
+    let _ = set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none });
     refuse_calls()
 }
 

@@ -34,6 +34,7 @@ mod scripts;
 mod secret;
 mod server;
 mod settings;
+mod shared_work;
 mod socket;
 mod supervision;
 mod tls;

@@ -9,9 +9,11 @@ mod index;
 mod keys;
 mod sequencer;
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use arena_engine::{ContentPlace, Engine, EngineError, RecordSource};
 use arena_identity::ServerSecret;
@@ -23,15 +25,17 @@ use arena_record::{
     Commitment, Hash, KeyHandover, LogProof, RecordError, RecordInput, RecordKey, RecordPublicKey, RecordViewer,
     SessionSalts, is_refusal, last_hash, record_hash, write_record,
 };
+use axum::http::StatusCode;
 use bytes::Bytes;
 use parking_lot::RwLock;
 use sha2::{Digest, Sha256};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, OwnedSemaphorePermit};
 
 use crate::error::{ApiError, ApiResult};
 use crate::memory::Reservation;
 use crate::secret::SecretFileError;
 use crate::settings::RecordSettings;
+use crate::shared_work::SharedWork;
 use index::{Block, TILE_WIDTH, TreeIndex};
 use keys::RecordKeys;
 
@@ -65,6 +69,21 @@ pub(crate) enum RecordFailure {
     /// The server has started and not read the log yet, so the key of a logged record is unknown.
     #[error("the server is still reading its log")]
     Starting,
+}
+
+impl RecordFailure {
+    /// Logs a failure of the program, and returns the response to the readers.
+    fn refusal(self, session: SessionId) -> ApiError {
+        match self {
+            RecordFailure::Refused(refusal) => refusal,
+            RecordFailure::Engine(error) => error.into(),
+            RecordFailure::Starting => starting(),
+            RecordFailure::Record(error) => {
+                tracing::error!(%error, %session, "cannot write a record: {error}");
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "cannot write the record")
+            }
+        }
+    }
 }
 
 /// The log up to its last checkpoint.
@@ -110,8 +129,33 @@ pub(crate) struct Records {
     growing: Mutex<GrowingLog>,
     /// True after an error of the sequencer, until it succeeds again. Each outage is logged once.
     is_stuck: AtomicBool,
-    /// The places for records that are written at the same time.
-    writing: Arc<Semaphore>,
+    writing: Arc<SharedWork<RecordRead, WrittenFor>>,
+}
+
+/// The readers that may share a record: those of one session with the same rights. `alone` has the address of a reader
+/// that shares with its own address only.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct RecordRead {
+    session: SessionId,
+    viewer: RecordViewer,
+    alone: Option<Option<IpAddr>>,
+}
+
+/// The result of writing a record for the readers that waited for it.
+#[derive(Clone)]
+struct WrittenFor {
+    /// The address whose limits applied; unknown only in tests.
+    address: Option<IpAddr>,
+    /// `None` if there is no such session.
+    record: ApiResult<Option<WrittenRecord>>,
+}
+
+/// A record, which its readers share.
+#[derive(Clone)]
+pub(crate) struct WrittenRecord {
+    pub(crate) lines: Bytes,
+    /// The size of the texts of its messages, in bytes.
+    pub(crate) text_bytes: usize,
 }
 
 /// Returns the maximum number of records that are written at the same time, and of pages of transcripts. Anyone may ask
@@ -143,7 +187,7 @@ impl Records {
         let note_key = NoteKey::new(&origin, keys.log.public_key())
             .map_err(|_| RecordsError::Origin { origin: origin.clone() })?;
         let (log, growing, is_stuck) = (RwLock::default(), Mutex::default(), AtomicBool::new(false));
-        let writing = Arc::new(Semaphore::new(half_of_processors()));
+        let writing = Arc::new(SharedWork::new(half_of_processors()));
         Ok(Records { keys, origin, note_key, keeps_log: settings.log, log, growing, is_stuck, writing })
     }
 
@@ -191,26 +235,58 @@ impl Records {
         engine.set_commitments(Arc::new(move |place, content| records.commit(place, content)));
     }
 
-    /// Writes the record of a session for a reader, with its proof if the log has the session's end. Returns `None` if
-    /// there is no such session. `admit` gets the size of its messages' texts, in bytes.
+    /// Returns the record of a session for a reader at `address`, with its proof if the log has the session's end. Readers
+    /// that wait at the same time share one. Returns `None` if there is no such session. `admit` applies the limits of
+    /// `address` to the size of the messages' texts, in bytes.
     ///
     /// # Errors
     /// If the session can't be read, or `admit` refuses.
-    pub(crate) async fn write(
+    pub(crate) async fn write<A>(
         self: &Arc<Records>,
+        engine: &Engine,
+        session: SessionId,
+        viewer: RecordViewer,
+        address: Option<IpAddr>,
+        admit: A,
+    ) -> ApiResult<Option<WrittenRecord>>
+    where
+        A: FnOnce(usize) -> ApiResult<Option<Reservation>> + Clone + Send + 'static,
+    {
+        let write = |alone| {
+            let (records, engine, admit) = (Arc::clone(self), engine.clone(), admit.clone());
+            let read = RecordRead { session, viewer, alone };
+            async move {
+                let writer = Arc::clone(&records);
+                let work = move |place: OwnedSemaphorePermit| async move {
+                    let record = writer.write_in(place, &engine, session, viewer, admit).await;
+                    WrittenFor { address, record: record.map_err(|failure| failure.refusal(session)) }
+                };
+                records.writing.run(&read, work).await
+            }
+        };
+        let written = write(None).await;
+        match written.record {
+            // The limits of another address must not keep this reader from the record.
+            Err(_) if written.address != address => write(Some(address)).await.record,
+            record => record,
+        }
+    }
+
+    async fn write_in(
+        self: &Arc<Records>,
+        place: OwnedSemaphorePermit,
         engine: &Engine,
         id: SessionId,
         viewer: RecordViewer,
         admit: impl FnOnce(usize) -> ApiResult<Option<Reservation>>,
-    ) -> Result<Option<String>, RecordFailure> {
-        let place = Arc::clone(&self.writing).acquire_owned().await;
+    ) -> Result<Option<WrittenRecord>, RecordFailure> {
         let Some(source) = find_source(engine, id).await? else { return Ok(None) };
-        let bytes: usize = source.messages.iter().map(|message| message.content.len()).sum();
-        let memory = admit(bytes).map_err(RecordFailure::Refused)?;
+        let text_bytes: usize = source.messages.iter().map(|message| message.content.len()).sum();
+        let memory = admit(text_bytes).map_err(RecordFailure::Refused)?;
         let logged = self.find_ended(engine, id).await?;
         let records = Arc::clone(self);
         let written = move || {
-            // The work continues if the client closes the connection, so it keeps the place until it is done.
+            // The work continues if the clients close their connections, so it keeps the place until it is done.
             let _held = (place, memory);
             records.write_with(&source, viewer, logged.map(|(_, hash, key)| (hash, key)))
         };
@@ -221,7 +297,7 @@ impl Records {
             record.push_str(&serde_json::to_string(&proof).expect("a proof is JSON"));
             record.push('\n');
         }
-        Ok(Some(record))
+        Ok(Some(WrittenRecord { lines: Bytes::from(record), text_bytes }))
     }
 
     /// `logged` are the record's hash and record key in the log. Returns true if the record has that hash.
@@ -398,6 +474,12 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
         // The server is stopping, and drops this task too.
         Err(_) => std::future::pending().await,
     }
+}
+
+/// Returns the response of a server that hasn't read its log since the start.
+pub(crate) fn starting() -> ApiError {
+    let text = "the server is still reading its log";
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "LOG_NOT_READY", text).retry_after(Duration::from_secs(1))
 }
 
 /// Returns the SHA-256 of a text as hexadecimal digits.

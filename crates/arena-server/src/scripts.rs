@@ -39,8 +39,7 @@ struct Known {
 
 /// Creates the sandbox of the arena's scripts; `None` without a worker program.
 pub(crate) fn sandbox(settings: &ScriptSettings) -> Option<Sandbox> {
-    let (program, args) = settings.worker.clone()?;
-    Some(Sandbox::new(program, args, settings.limits))
+    Some(Sandbox::new(settings.worker.clone()?, settings.limits))
 }
 
 /// Returns the function that the engine calls to recreate the rules of a session if they differ from the hosted rules.

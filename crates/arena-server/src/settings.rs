@@ -2,7 +2,6 @@
 //! and invalid values are errors.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use std::sync::Arc;
 use arena_engine::{NatsUrl, NatsUrlError};
 use arena_identity::ServerSecret;
 use arena_model::{ChallengeType, InactivityLimits, Scoring, ScoringError};
-use arena_script::find_folders;
+use arena_script::{WorkerProgram, find_folders};
 use arena_store::{DatabaseUrl, DatabaseUrlError};
 use arena_wire::removed;
 use serde::Deserialize;
@@ -314,7 +313,7 @@ pub struct ScriptSettings {
     /// The program that runs scripts, with its arguments. The settings file has no such key, since the program is the
     /// arena's own binary.
     #[serde(skip)]
-    pub worker: Option<(PathBuf, Vec<OsString>)>,
+    pub worker: Option<WorkerProgram>,
 }
 
 /// Scoring of ended games: `[scoring]` in `arena.toml`.

@@ -15,7 +15,7 @@ use crate::output::note;
 use crate::scripts;
 
 /// The hidden command that makes this program the launcher of an agent's process.
-pub const LAUNCH: &str = "launch-agent";
+pub use arena_match::process::LAUNCH;
 
 /// Finds the game named `name`, or loads the scripted challenge in the folder `name`.
 pub fn find_game(name: &str) -> Result<&'static GameType, Failure> {

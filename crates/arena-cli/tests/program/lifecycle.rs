@@ -34,6 +34,19 @@ fn second_server_on_the_same_folder_is_refused_with_the_reason() {
 }
 
 #[test]
+fn the_memory_of_a_server_has_no_huge_pages() {
+    let folder = data_folder();
+    let server = Running::serve(folder.path());
+    let maps = std::fs::read_to_string(format!("/proc/{}/smaps", server.pid())).unwrap();
+    let flags = |flag: &str| {
+        let lines = maps.lines().filter_map(|line| line.strip_prefix("VmFlags:"));
+        lines.filter(|flags| flags.split_ascii_whitespace().any(|other| other == flag)).count()
+    };
+    // The allocator asks for no huge pages in its areas, whatever the system's default is.
+    assert!(flags("nh") > 0 && flags("hg") == 0, "{} and {}", flags("nh"), flags("hg"));
+}
+
+#[test]
 fn signal_ends_the_server_gracefully() {
     for signal in [Signal::TERM, Signal::INT] {
         let folder = data_folder();

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    arena_match::launcher::main(std::env::args_os().skip(1))
+    arena_match::launch(std::env::args_os().skip(1))
 }

@@ -1,8 +1,12 @@
 //! Kinds of memory that could escape the memory limit.
 
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
 use arena_match::process::{ExitCause, KillReason, Limits, SandboxMode};
 
-use crate::agent::{Agent, CONFINED, MODES, Run};
+use crate::agent::{Agent, CONFINED, MODES, Run, read_line};
 
 /// Runs the agent with 100 MiB of memory until it has ended.
 #[track_caller]
@@ -64,6 +68,30 @@ print(os.read(zero, 2), mmap.mmap(zero, 4096, prot=mmap.PROT_READ)[:1])
         let is_alone = run.in_force.namespaces.iter().any(|kind| kind == "mount");
         let expected = "3 4096\nb'\\x00\\x00' b'\\x00'\n";
         assert!(run.stdout == expected || !is_alone, "{mode:?}: {run:?}");
+    }
+}
+
+#[test]
+fn an_agent_that_sleeps_near_its_limit_is_looked_at_rarely() {
+    for mode in MODES {
+        let text = "held = b'x' * (70 << 20)\nprint('ready', flush=True)\ntime.sleep(600)\n";
+        let limits = Limits { memory_bytes: Some(100 << 20), ..Limits::default() };
+        let agent = Agent::python(mode, text).limits(limits);
+        let process = agent.start();
+        assert_eq!(read_line(&process.stdout), "ready", "{mode:?}");
+        let number = |pid: u32, name: &str| -> u32 {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.unwrap().trim().parse().unwrap()
+        };
+        let watcher = number(process.agent_pid().unwrap(), "PPid");
+        let wakes = || number(watcher, "voluntary_ctxt_switches");
+        // The looks become rare while the agent sleeps: at last, there are 5 in a second.
+        thread::sleep(Duration::from_secs(2));
+        let before = wakes();
+        thread::sleep(Duration::from_secs(2));
+        let seen = wakes() - before;
+        assert!((1..=20).contains(&seen), "{mode:?}: the watching process has run {seen} times in 2 s");
     }
 }
 

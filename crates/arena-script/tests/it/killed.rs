@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
@@ -10,10 +9,10 @@ use arena_script::{Limits, Sandbox};
 use expect_test::expect;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::table::{Game, METADATA, load_into, script};
+use crate::table::{Game, METADATA, load_into, script, worker};
 
 /// Returns the processes that were started with this argument.
-fn workers(mark: &str) -> Vec<Pid> {
+pub fn workers(mark: &str) -> Vec<Pid> {
     let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let is_ours = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains(mark));
@@ -21,7 +20,7 @@ fn workers(mark: &str) -> Vec<Pid> {
 }
 
 fn marked(mark: &str, limits: Limits) -> Sandbox {
-    Sandbox::new(PathBuf::from(env!("CARGO_BIN_EXE_arena-script-worker")), [mark.into()], limits)
+    Sandbox::new(worker(&[mark]), limits)
 }
 
 #[test]

@@ -9,12 +9,20 @@ use arena_model::{
     After, ChallengeType, Draft, InviteCode, JoinError, Party, Phase, Rejection, Seed, Session, SessionFacts,
     SessionPolicy, Timestamp, Transition, act, join, open, wake,
 };
-use arena_script::{Fault, Folder, Limits, Problem, Sandbox, ScriptChallenge};
+use arena_sandbox::process::{LAUNCH, Launcher};
+use arena_script::{Fault, Folder, Limits, Problem, Sandbox, ScriptChallenge, WorkerProgram};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
+/// Returns the program of the tests' workers, which start with these arguments.
+pub fn worker(args: &[&str]) -> WorkerProgram {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_arena-script-worker"));
+    let launcher = Launcher { program: program.clone(), args: vec![LAUNCH.into()] };
+    WorkerProgram { program, args: args.iter().map(Into::into).collect(), launcher }
+}
+
 pub fn sandbox(limits: Limits) -> Sandbox {
-    Sandbox::new(PathBuf::from(env!("CARGO_BIN_EXE_arena-script-worker")), [], limits)
+    Sandbox::new(worker(&[]), limits)
 }
 
 /// Loads the challenge in the folder of this name beside the tests.

@@ -2,18 +2,17 @@
 //!
 //! The paths are those of tlog-tiles (C2SP). Tiles never change, so caches may keep them forever.
 
-use std::time::Duration;
-
 use arena_model::SessionId;
 use arena_record::log::Tile;
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use serde::Deserialize;
 
 use crate::answer::{json, to_text, with_kind};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
+use crate::records::starting;
 use crate::request::Get;
 
 /// The cache lifetime of a checkpoint: the sequencer makes at most two in a second.
@@ -33,12 +32,6 @@ struct ProofQuery {
 
 /// The kinds of leaves that belong to a session.
 const KINDS: [&str; 4] = ["created", "ended", "removed", "excluded"];
-
-/// Returns the refusal of a request that needs the log, while the server reads it.
-pub(super) fn starting() -> ApiError {
-    let text = "the server is still reading its log";
-    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "LOG_NOT_READY", text).retry_after(Duration::from_secs(1))
-}
 
 /// Reads the leaves of other nodes, and checks that the server has read the log. Until then, a missing tile or leaf may
 /// be in the log.

@@ -16,9 +16,9 @@ use utoipa::ToSchema;
 use crate::answer::{json, json_lines, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
-use crate::memory;
+use crate::memory::{self, AddressBudget};
 use crate::openapi::Sender;
-use crate::records::{RELEASE, RecordFailure};
+use crate::records::RELEASE;
 use crate::request::Get;
 
 /// The memory that a record takes while it is written, for each byte of its messages.
@@ -164,24 +164,18 @@ pub(crate) async fn find_record(State(arena): State<Arena>, request: Get) -> Api
         }
     };
     arena.records.follow_log(&arena).await;
-    let admit = |bytes: usize| {
-        arena.ledger.charge_read(request.address, bytes)?;
-        let budget = request.request_connection.as_ref().map(|request_connection| &request_connection.budget);
-        budget.map(|budget| budget.try_hold(bytes.saturating_mul(WRITING_WEIGHT)).ok_or_else(memory::busy)).transpose()
+    let (limits, address) = (arena.clone(), request.address);
+    let budget = request.request_connection.as_ref().map(|request_connection| request_connection.budget.clone());
+    let admit = move |bytes: usize| {
+        limits.ledger.admit_read(address)?;
+        let held =
+            |budget: &AddressBudget| budget.try_hold(bytes.saturating_mul(WRITING_WEIGHT)).ok_or_else(memory::busy);
+        budget.as_ref().map(held).transpose()
     };
-    arena.ledger.admit_read(request.address)?;
-    let record = match arena.records.write(&arena.engine, id, viewer, admit).await {
-        Ok(record) => record.ok_or_else(unknown)?,
-        Err(RecordFailure::Refused(refusal)) => return Err(refusal),
-        Err(RecordFailure::Engine(error)) => return Err(error.into()),
-        Err(RecordFailure::Starting) => return Err(super::log::starting()),
-        Err(RecordFailure::Record(error)) => {
-            tracing::error!(%error, session = %id, "cannot write a record: {error}");
-            let text = "cannot write the record";
-            return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", text));
-        }
-    };
-    let mut response = json_lines(&request.headers, Body::from(record));
+    arena.ledger.admit_read(address)?;
+    let record = arena.records.write(&arena.engine, id, viewer, address, admit).await?.ok_or_else(unknown)?;
+    arena.ledger.charge_read(address, record.text_bytes)?;
+    let mut response = json_lines(&request.headers, Body::from(record.lines));
     let name = HeaderValue::from_str(&format!("attachment; filename=\"{id}.record.jsonl\""));
     response.headers_mut().insert(header::CONTENT_DISPOSITION, name.expect("an id has header characters only"));
     Ok(response)

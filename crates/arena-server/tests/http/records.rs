@@ -170,6 +170,33 @@ fn strangers_get_a_record_after_the_end_and_players_their_own_view_before() {
 }
 
 #[test]
+fn readers_at_the_same_time_share_no_more_than_their_rights() {
+    let host = start(|_| {});
+    let client = host.client();
+    let (session, invites) = begin(&client);
+    for _ in 0..20 {
+        client.chat(&session, &invites[0], &"long ".repeat(2000)).ok();
+    }
+    end(&client, &session, &invites);
+    let path = record_path(&session);
+    let of_player = format!("{path}?from={}", invites[0]);
+    let read = |reader: usize| match reader % 3 {
+        0 => client.get(&path),
+        1 => client.get(&of_player),
+        _ => client.get_with(known_admin_token().reveal(), &path),
+    };
+    let answers: Vec<Answer> = std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..24).map(|reader| scope.spawn(move || read(reader))).collect();
+        readers.into_iter().map(|reader| reader.join().expect("an answer")).collect()
+    });
+    for (reader, answer) in answers.iter().enumerate() {
+        let has_private_chat = openings(answer).values().any(|text| text == "between us");
+        assert_eq!(has_private_chat, reader % 3 != 0, "reader {reader}");
+        assert_eq!(parse(answer).hash, parse(&answers[0]).hash);
+    }
+}
+
+#[test]
 fn private_chat_is_in_the_record_if_the_arena_reveals_it() {
     let host = start(|settings| settings.sessions.reveal_chat = true);
     let client = host.client();

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::program::{Head, find, look_up};
-use crate::process::StartError;
 use crate::process::wire::Order;
+use crate::process::{Spec, StartError, order};
 
 /// System folders that every agent sees. Top-level folders named `lib*` are added to them.
 const SYSTEM: [&str; 3] = ["/usr", "/bin", "/sbin"];
@@ -105,7 +105,7 @@ pub(super) fn choose(program: &Path, order: &Order, context: &SearchContext<'_>)
 
 /// The files that an agent will see, determined before its start.
 #[derive(Debug)]
-pub(crate) struct AgentView {
+pub struct AgentView {
     /// Files and folders that can't be hidden, because they start the agent or the user exposes them.
     needed: Vec<PathBuf>,
     /// Files and folders that the agent can see.
@@ -113,8 +113,9 @@ pub(crate) struct AgentView {
 }
 
 impl AgentView {
-    /// Returns the view of an agent that this order starts, or `None` if the order can't start an agent.
-    pub(crate) fn of(order: &Order) -> Option<AgentView> {
+    /// Returns the view of an agent with this specification, or `None` if it can't be started.
+    pub fn of(spec: &Spec) -> Option<AgentView> {
+        let order = &order(spec).ok()?;
         let program = find(&order.program, &order.search_path).ok()?;
         let context = SearchContext { home: order.home.clone(), search_path: &order.search_path };
         let chosen = choose(&program, order, &context).ok()?;
@@ -126,7 +127,7 @@ impl AgentView {
 
     /// Returns the files and folders in `folder` that the agent needs, if the agent can see `folder`. If there are any,
     /// `folder` can't be hidden.
-    pub(crate) fn needed_in(&self, folder: &Path) -> impl Iterator<Item = &PathBuf> {
+    pub fn needed_in(&self, folder: &Path) -> impl Iterator<Item = &PathBuf> {
         let is_shown = self.shown.iter().any(|shown| folder.starts_with(shown));
         self.needed.iter().filter(move |needed| is_shown && needed.starts_with(folder))
     }
@@ -259,7 +260,7 @@ fn canonical(path: &Path) -> PathBuf {
 }
 
 /// Returns true if all agents see this path.
-pub(crate) fn is_system(path: &Path) -> bool {
+pub fn is_system(path: &Path) -> bool {
     SYSTEM.iter().any(|folder| path.starts_with(folder)) || top_level_lib(path)
 }
 
@@ -275,7 +276,7 @@ fn is_ours(path: &Path) -> bool {
 }
 
 /// Returns true if a folder is too broad to be exposed because of one file in it.
-pub(crate) fn is_wide(folder: &Path, home: Option<&Path>) -> bool {
+pub fn is_wide(folder: &Path, home: Option<&Path>) -> bool {
     let is_a_home = folder.parent() == Some(Path::new("/home")) || folder.parent() == Some(Path::new("/Users"));
     WIDE.iter().any(|wide| folder == Path::new(wide)) || is_a_home || home.is_some_and(|home| home.starts_with(folder))
 }

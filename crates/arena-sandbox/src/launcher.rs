@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 use crate::process::wire::{self, Order, Report};
 use crate::process::{ActiveSandbox, FOLDER, LAUNCHER_ENV, Limits, SandboxMode, ScratchSetup, StartError};
 use exposure::Exposure;
-pub(crate) use exposure::{AgentView, is_system, is_wide};
+pub use exposure::{AgentView, is_system, is_wide};
 use watch::Members;
 
 /// The user and group id of agents if the arena runs as root. It is that of `nobody`, which owns no files.

@@ -28,6 +28,9 @@ const INTERVAL: Duration = Duration::from_millis(200);
 /// between two measurements.
 const SHORT_INTERVAL: Duration = Duration::from_millis(20);
 
+/// The interval for an agent without limits that doesn't run.
+const LONG_INTERVAL: Duration = Duration::from_secs(10);
+
 /// The number of sockets that the memory estimate ignores. Programs often use some sockets between their own
 /// processes.
 const FREE_SOCKETS: u64 = 64;
@@ -102,7 +105,7 @@ fn watch(
     }
     loop {
         let left = due.saturating_duration_since(Instant::now());
-        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(left.subsec_nanos()) };
+        let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) };
         let mut fds = [PollFd::new(control, PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -121,6 +124,7 @@ fn watch(
         }
         if Instant::now() >= due {
             if activity.is_idle() {
+                interval = idle_interval(interval, limits);
                 due = Instant::now() + interval;
                 continue;
             }
@@ -139,6 +143,13 @@ fn watch(
             due = Instant::now() + interval;
         }
     }
+}
+
+/// Returns the next interval for an agent that hasn't run in the last one. An agent with limits could exceed them during
+/// an interval that is longer than that of running agents.
+fn idle_interval(last: Duration, limits: &Limits) -> Duration {
+    let is_limited = limits.memory_bytes.is_some() || limits.processes.is_some();
+    (last * 2).min(if is_limited { INTERVAL } else { LONG_INTERVAL })
 }
 
 /// Reaps all children that have ended, including orphans. Returns the agent's termination cause if the agent
@@ -331,6 +342,17 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!activity.is_idle(), "a process that ended isn't idle");
+    }
+
+    #[test]
+    fn looks_at_idle_agents_become_rare() {
+        let mut intervals = [SHORT_INTERVAL; 2];
+        for (interval, limits) in intervals.iter_mut().zip([Limits::default(), Limits::NONE]) {
+            for _ in 0..10 {
+                *interval = idle_interval(*interval, &limits);
+            }
+        }
+        assert_eq!(intervals, [INTERVAL, LONG_INTERVAL]);
     }
 
     #[test]

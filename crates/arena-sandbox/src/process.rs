@@ -44,6 +44,9 @@ pub(crate) const LAUNCHER_ENV: [(&str, &str); 1] = [("MIMALLOC_ARENA_EAGER_COMMI
 /// folder that the user can't enter, such as another user's home folder.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
+/// The hidden command that makes the program `arena` act as the launcher.
+pub const LAUNCH: &str = "launch-agent";
+
 /// The program's `main` passes all arguments after `args` to [`crate::launcher::main`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launcher {
@@ -375,7 +378,7 @@ impl Drop for Process {
 }
 
 /// Waits up to `within` for input. Returns true if input is available or the other side is closed.
-pub(crate) fn wait_readable(fd: &impl AsFd, within: Duration) -> bool {
+pub fn wait_readable(fd: &impl AsFd, within: Duration) -> bool {
     let until = Instant::now() + within;
     loop {
         let left = until.saturating_duration_since(Instant::now());

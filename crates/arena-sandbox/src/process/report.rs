@@ -84,6 +84,28 @@ pub enum StartError {
     },
 }
 
+impl StartError {
+    /// Returns true if the agent is at fault, rather than the system.
+    pub fn is_agents_fault(&self) -> bool {
+        match self {
+            StartError::NotFound { .. }
+            | StartError::NotAFile { .. }
+            | StartError::NotExecutable { .. }
+            | StartError::NotReadable { .. }
+            | StartError::MissingInterpreter { .. }
+            | StartError::Format { .. }
+            | StartError::Script { .. }
+            | StartError::Refused { .. } => true,
+            StartError::Spec { .. }
+            | StartError::NoSandbox { .. }
+            | StartError::Setup { .. }
+            | StartError::Launcher { .. }
+            | StartError::Vanished
+            | StartError::TooSlow { .. } => false,
+        }
+    }
+}
+
 /// The termination cause of an agent and its resource usage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
