@@ -24,7 +24,10 @@ const NAME: &str = "attacks";
 /// A configuration in which the limits also apply to loopback addresses, without those of rates and of games. All players
 /// have one address.
 const CONFIG: &str = "[limits]\nlimit_loopback = true\nrequests_per_second = 0\nwrites_per_second = 0\n\
-    computing_ms_per_second = 0\nrunning_sessions_per_address = 0\nstreams_per_address = 0\n";
+    running_sessions_per_address = 0\nstreams_per_address = 0\n";
+
+/// The line for attacks that computing time doesn't limit.
+const NO_COMPUTING: &str = "computing_ms_per_second = 0\n";
 
 /// The number of connections of honest players.
 const PLAYERS: usize = 8;
@@ -35,7 +38,16 @@ const ATTACKERS: usize = 900;
 /// The time after which an attack closes its connections and opens new ones.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-const ATTACKS: [&str; 5] = ["unread syncs", "unread streams", "idle connections", "slow requests", "costly sessions"];
+/// The number of connections that read long games.
+const READERS: usize = 40;
+
+/// The pause after a read. All readers together have the default of `requests_per_second`.
+const BETWEEN_READS: Duration = Duration::from_millis(400);
+
+const READS: &str = "reads of long games";
+
+const ATTACKS: [&str; 6] =
+    ["unread syncs", "unread streams", "idle connections", "slow requests", "costly sessions", READS];
 
 /// Runs the scenario.
 ///
@@ -45,15 +57,19 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let player_pool = arguments.player_pool(PLAYERS);
     let length = arguments.round()?;
     for attack in ATTACKS {
-        let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), Some(CONFIG))?;
+        let config = format!("{CONFIG}{}", if attack == READS { "" } else { NO_COMPUTING });
+        let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), Some(&config))?;
         let arena = folder.start()?;
-        let session = long_chat(&arena);
+        let session = long_chat(&arena, attack == READS);
         let (mut quiet, mut attacked, mut most_kib) = (Vec::new(), Vec::new(), 0);
         for number in 1..=arguments.rounds() {
             eprintln!("{NAME}: {attack}, round {number} of {}", arguments.rounds());
             quiet.push(player_pool.play(&arena, ServerKind::Arena, Until::Elapsed(length))?);
             let stop = Arc::new(AtomicBool::new(false));
-            let attacking = start(attack, &arena, &session, stop.clone());
+            let attacking = match attack {
+                READS => read_all(&arena, &session, stop.clone()),
+                _ => start(attack, &arena, &session, stop.clone()),
+            };
             let played = player_pool.play(&arena, ServerKind::Arena, Until::Elapsed(length));
             most_kib = most_kib.max(arena.usage()?.rss_kib);
             stop.store(true, Ordering::Relaxed);
@@ -67,9 +83,11 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         let mid = |rounds: &[LatencySummary], value: fn(&LatencySummary) -> f64| median(rounds.iter().map(value));
         for (what, value) in [("p50", (|one| one.p50_us) as fn(&LatencySummary) -> f64), ("p99", |one| one.p99_us)] {
             let (calm, under) = (mid(&quiet, value), mid(&attacked, value));
-            report
-                .row(NAME, format!("{attack}: {what} of requests, to that without"), under / calm, "×")
-                .note(format!("{:.2} ms and {:.2} ms without", under / 1e3, calm / 1e3));
+            let row = report.row(NAME, format!("{attack}: {what} of requests, to that without"), under / calm, "×");
+            row.note(format!("{:.2} ms and {:.2} ms without", under / 1e3, calm / 1e3));
+            if what == "p99" {
+                row.goal(Goal::AtMost(3.0));
+            }
         }
         report
             .row(NAME, format!("{attack}: resident memory"), most_kib as f64 / 1024.0, "MiB")
@@ -86,15 +104,42 @@ fn stranger(arena: &Server) -> Client {
     Client::new(arena.address()).from_address(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)))
 }
 
-/// Creates a session with 14 MB of chat messages, and returns its id.
-fn long_chat(arena: &Server) -> String {
+/// Creates a session with 4 MB of chat messages, nearly the maximum, and returns its id.
+fn long_chat(arena: &Server, ends: bool) -> String {
     let client = stranger(arena);
-    let (session, invites) = client.create("psi");
-    client.join(&invites[0]).ok();
-    for _ in 0..14 {
-        client.chat(&session, &invites[0], &"x".repeat(1_000_000)).ok();
+    let (session, players) = client.seated("psi");
+    for _ in 0..4 {
+        client.chat(&session, &players[0], &"x".repeat(1_000_000)).ok();
+    }
+    for player in players.iter().filter(|_| ends) {
+        client.act(&session, player, "guess", "1").ok();
     }
     session
+}
+
+/// Reads pages and records of an ended session until `stop` is true.
+fn read_all(arena: &Server, session: &str, stop: Arc<AtomicBool>) -> thread::JoinHandle<()> {
+    let client = stranger(arena);
+    let paths = [
+        format!("/sessions/{session}"),
+        format!("/sessions/{session}/replay"),
+        format!("/api/sessions/{session}/record"),
+        format!("/api/chat/sync?channel={session}"),
+    ];
+    thread::spawn(move || {
+        thread::scope(|scope| {
+            for path in (0..READERS).map(|n| &paths[n % paths.len()]) {
+                let (client, stop) = (&client, &stop);
+                scope.spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        // An error means that the server was too busy with this address.
+                        drop(client.try_request("GET", path, &[], b""));
+                        thread::sleep(BETWEEN_READS);
+                    }
+                });
+            }
+        });
+    })
 }
 
 /// Attacks from one address until `stop` is true.

@@ -50,9 +50,6 @@ pub(crate) fn created_input(terms: &BoardTerms, facts: &SessionFacts) -> ChatMes
 /// times as long. A full game of food-catcher, the longest one, has more than half of it.
 pub(crate) const MOST_BYTES: u64 = 128 << 20;
 
-/// The maximum number of messages of which the size is not looked up, because each has at most 1 MiB.
-const FEW_MESSAGES: u64 = 64;
-
 /// The number of messages in the first read.
 const MESSAGES: usize = 500;
 
@@ -115,20 +112,27 @@ impl Engine {
         let _ = self.inner.commit.set(commit);
     }
 
+    /// Returns the size of the texts of a session's messages in the store, in bytes. Archived messages don't count.
+    ///
+    /// # Errors
+    /// As [`Engine::record_source`].
+    pub async fn record_bytes(&self, id: SessionId) -> Result<u64, EngineError> {
+        let live = self.current(id).await?.ok_or(EngineError::UnknownSession)?;
+        let bytes = self.inner.store.session_bytes(live.no).await?;
+        if bytes > MOST_BYTES { Err(EngineError::RecordTooLong { limit: MOST_BYTES }) } else { Ok(bytes) }
+    }
+
     /// Returns the data for a session's record, as of one moment. The caller must not show it without redaction.
     ///
     /// # Errors
     /// If there is no such session, the store can't be read, or the session's messages are too long.
     pub async fn record_source(&self, id: SessionId) -> Result<RecordSource, EngineError> {
+        self.record_bytes(id).await?;
         let live = self.current(id).await?.ok_or(EngineError::UnknownSession)?;
         let (session, chat_len, operator_len) = {
             let committed = live.committed.read();
             (Arc::clone(&committed.session), committed.chat.len(), committed.operator.len())
         };
-        let store = &self.inner.store;
-        if chat_len + operator_len > FEW_MESSAGES && store.session_bytes(live.no).await? > MOST_BYTES {
-            return Err(EngineError::RecordTooLong { limit: MOST_BYTES });
-        }
         // The store may have newer messages than the session in memory, which was read first.
         let is_known = |message: &ChatMessage| match message.channel {
             Channel::Chat(_) => message.index <= chat_len,

@@ -59,7 +59,7 @@ pub(crate) struct AddressBudget {
 #[derive(Debug)]
 pub(crate) struct Reservation {
     bytes: usize,
-    /// Number of bytes that the permits cover: `bytes` rounded up to whole units, at most the budget.
+    /// Number of bytes that the server's permits cover: `bytes` rounded up to whole units, at most all of them.
     counted: u64,
     _own: Option<OwnedSemaphorePermit>,
     _total: OwnedSemaphorePermit,
@@ -156,10 +156,10 @@ impl Memory {
 }
 
 impl AddressBudget {
-    /// Converts a number of bytes to units, at most the budget.
-    fn clamp(&self, bytes: usize) -> u32 {
-        let own = self.memory.share_units.filter(|_| self.own.is_some());
-        units(bytes).min(own.unwrap_or(self.memory.total_units))
+    /// Converts a number of bytes to units of the address's permits and of the server's, each at most all of them.
+    fn clamp(&self, bytes: usize) -> (u32, u32) {
+        let units = units(bytes);
+        (units.min(self.memory.share_units.unwrap_or(u32::MAX)), units.min(self.memory.total_units))
     }
 
     fn held(&self, bytes: usize, own: Option<OwnedSemaphorePermit>, total: OwnedSemaphorePermit) -> Reservation {
@@ -170,24 +170,24 @@ impl AddressBudget {
 
     /// Reserves memory if it is available at once.
     pub(crate) fn try_hold(&self, bytes: usize) -> Option<Reservation> {
-        let units = self.clamp(bytes);
+        let (own_units, total_units) = self.clamp(bytes);
         let own = match &self.own {
-            Some(own) => Some(Arc::clone(own).try_acquire_many_owned(units).ok()?),
+            Some(own) => Some(Arc::clone(own).try_acquire_many_owned(own_units).ok()?),
             None => None,
         };
-        let total = Arc::clone(&self.memory.total).try_acquire_many_owned(units).ok()?;
+        let total = Arc::clone(&self.memory.total).try_acquire_many_owned(total_units).ok()?;
         Some(self.held(bytes, own, total))
     }
 
     /// All callers acquire the permit of the address before that of the server, which prevents deadlocks.
     pub(crate) async fn hold(&self, bytes: usize) -> Reservation {
-        let units = self.clamp(bytes);
+        let (own_units, total_units) = self.clamp(bytes);
         let open = "semaphores of memory are never closed";
         let own = match &self.own {
-            Some(own) => Some(Arc::clone(own).acquire_many_owned(units).await.expect(open)),
+            Some(own) => Some(Arc::clone(own).acquire_many_owned(own_units).await.expect(open)),
             None => None,
         };
-        let total = Arc::clone(&self.memory.total).acquire_many_owned(units).await.expect(open);
+        let total = Arc::clone(&self.memory.total).acquire_many_owned(total_units).await.expect(open);
         self.held(bytes, own, total)
     }
 
@@ -360,10 +360,12 @@ mod tests {
         assert!(memory.common().try_hold(4 * MIB).is_none());
         drop(held);
         assert_eq!((memory.held(), memory.held_by_address()), (0, Vec::new()));
-        // A piece larger than the budget takes all of it instead of waiting forever.
-        let all = greedy.try_hold(100 * MIB).expect("there is room");
-        assert!(greedy.try_hold(1).is_none());
-        drop(all);
+        // A piece larger than a budget takes all of it instead of waiting forever.
+        let large = greedy.try_hold(3 * MIB).expect("there is room");
+        assert!(greedy.try_hold(1).is_none() && memory.held() == 3 * MIB as u64);
+        assert!(other.try_hold(MIB).is_some() && other.try_hold(2 * MIB).is_none());
+        drop(large);
+        drop(greedy.try_hold(100 * MIB).expect("there is room"));
         assert!(greedy.try_hold(1).is_some());
     }
 

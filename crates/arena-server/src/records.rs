@@ -250,7 +250,7 @@ impl Records {
         admit: A,
     ) -> ApiResult<Option<WrittenRecord>>
     where
-        A: FnOnce(usize) -> ApiResult<Option<Reservation>> + Clone + Send + 'static,
+        A: Fn(usize) -> ApiResult<Option<Reservation>> + Clone + Send + Sync + 'static,
     {
         let write = |alone| {
             let (records, engine, admit) = (Arc::clone(self), engine.clone(), admit.clone());
@@ -278,11 +278,21 @@ impl Records {
         engine: &Engine,
         id: SessionId,
         viewer: RecordViewer,
-        admit: impl FnOnce(usize) -> ApiResult<Option<Reservation>>,
+        admit: impl Fn(usize) -> ApiResult<Option<Reservation>> + Sync,
     ) -> Result<Option<WrittenRecord>, RecordFailure> {
+        let stored = match engine.record_bytes(id).await {
+            Ok(stored) => usize::try_from(stored).unwrap_or(usize::MAX),
+            Err(EngineError::UnknownSession) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let admit = |bytes| admit(bytes).map_err(RecordFailure::Refused);
+        let mut memory = if stored > 0 { admit(stored)? } else { None };
         let Some(source) = find_source(engine, id).await? else { return Ok(None) };
         let text_bytes: usize = source.messages.iter().map(|message| message.content.len()).sum();
-        let memory = admit(text_bytes).map_err(RecordFailure::Refused)?;
+        // The size of archived messages is only known after they are read.
+        if stored == 0 {
+            memory = admit(text_bytes)?;
+        }
         let logged = self.find_ended(engine, id).await?;
         let records = Arc::clone(self);
         let written = move || {
