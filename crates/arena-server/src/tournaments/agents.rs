@@ -190,7 +190,18 @@ mod tests {
         for name in ["a", "Ада 2.0", "שלום", "🐍"] {
             check_name(name).unwrap();
         }
-        for name in ["", " a", "a\n", "a\u{202e}b", "\u{2066}a", "a\u{2069}", "a\u{200b}", "a\u{e0041}", "e\u{301}", &"x".repeat(65)] {
+        for name in [
+            "",
+            " a",
+            "a\n",
+            "a\u{202e}b",
+            "\u{2066}a",
+            "a\u{2069}",
+            "a\u{200b}",
+            "a\u{e0041}",
+            "e\u{301}",
+            &"x".repeat(65),
+        ] {
             assert!(check_name(name).is_err(), "{name:?}");
         }
     }
