@@ -50,10 +50,11 @@ fn check_bounds<'s>(
 
 #[cfg(test)]
 mod tests {
-    use arena_model::{AnyGame, Events, Seat};
+    use arena_model::{AnyGame, Events, Hosted as _, Seat};
     use serde_json::{Value, json};
 
     use super::golden::{start, state, transcript};
+    use super::{cherry_picker, chess, food_catcher, snake};
 
     // The verification of a replay may play more epochs than the match had.
     #[test]
@@ -77,6 +78,25 @@ mod tests {
                 game.play(&[Some(&replies[0]), Some(&replies[1])], &mut taken, &mut events);
                 assert_eq!(see(&*game), before, "{}", game_type.name);
                 assert!(events.forfeits().is_empty(), "{}", game_type.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_manual_has_the_rules_that_players_get() {
+        let manual = include_str!("../../../docs/agents.md");
+        let joined = |text: &str| text.split_whitespace().collect::<Vec<&str>>().join(" ");
+        for (game, prompt) in [
+            ("snake", snake::Snake::PROMPT),
+            ("chess", chess::Chess::PROMPT),
+            ("food_catcher", food_catcher::FoodCatcher::PROMPT),
+            ("cherry_picker", cherry_picker::CherryPicker::PROMPT),
+        ] {
+            let section = manual.split("\n## ").find(|section| section.starts_with(game)).expect("a section");
+            // The manual describes the state in a table.
+            let rules = prompt.split("\n\n").filter(|paragraph| !paragraph.starts_with("The state:"));
+            for paragraph in rules {
+                assert!(joined(section).contains(&joined(paragraph)), "docs/agents.md, {game}, lacks: {paragraph}");
             }
         }
     }

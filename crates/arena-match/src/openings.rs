@@ -18,30 +18,18 @@ pub enum BookFormat {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opening {
-    /// The line or game in the book: see [`BookFormat::place`].
-    pub number: usize,
+    /// The line of the book, from 1, on which the position or the game begins.
+    pub line: usize,
     pub fen: String,
 }
 
 /// The error for an opening that can't be read, as shown to the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place} {number}: {what}")]
+#[error("line {line}: {what}")]
 pub struct OpeningError {
-    /// The unit that `number` counts.
-    place: &'static str,
-    /// The number of the line or game, from 1.
-    number: usize,
-    what: String,
-}
-
-impl BookFormat {
-    /// Returns the unit in which openings are numbered from 1.
-    pub fn place(self) -> &'static str {
-        match self {
-            BookFormat::Epd => "line",
-            BookFormat::Pgn => "game",
-        }
-    }
+    /// The line of the book, from 1.
+    pub line: usize,
+    pub what: String,
 }
 
 impl FromStr for BookFormat {
@@ -79,16 +67,16 @@ pub fn read_openings(text: &str, format: BookFormat, plies: usize) -> Result<Vec
 fn read_epd(text: &str) -> Result<Vec<Opening>, OpeningError> {
     let mut openings = Vec::new();
     let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim).zip(1..);
-    for (line, number) in lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#')) {
-        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    for (text, line) in lines.filter(|(text, _)| !text.is_empty() && !text.starts_with('#')) {
+        let fields: Vec<&str> = text.split_ascii_whitespace().collect();
         let is_number = |at: usize| fields.get(at).is_some_and(|field| field.parse::<u32>().is_ok());
         let fen = match fields.get(..4) {
             Some(first) if is_number(4) && is_number(5) => format!("{} {} {}", first.join(" "), fields[4], fields[5]),
-            Some(first) => format!("{} {}", first.join(" "), counters(line)),
-            None => line.to_owned(),
+            Some(first) => format!("{} {}", first.join(" "), counters(text)),
+            None => text.to_owned(),
         };
-        let board = board(&fen).map_err(|what| OpeningError { place: "line", number, what })?;
-        openings.push(Opening { number, fen: board.to_string() });
+        let board = board(&fen).map_err(|what| OpeningError { line, what })?;
+        openings.push(Opening { line, fen: board.to_string() });
     }
     Ok(openings)
 }
@@ -124,45 +112,44 @@ enum Token<'t> {
 
 fn read_pgn(text: &str, plies: usize) -> Result<Vec<Opening>, OpeningError> {
     let (mut openings, mut rest) = (Vec::new(), text);
-    // The board of the game, the number of moves so far, and the start of the game's tags.
-    let (mut board, mut played, mut is_open) = (Board::default(), 0, false);
+    // The board of the game, the number of moves so far, and the line on which the game has begun.
+    let (mut board, mut played, mut begun) = (Board::default(), 0, None);
+    // The line of the last token, and the number of bytes that were read.
+    let (mut line, mut seen) = (1, 0);
     loop {
-        // Each game gives an opening.
-        let number = openings.len() + 1;
-        let wrong = |what: String| OpeningError { place: "game", number, what };
-        let token = next_token(&mut rest).map_err(wrong)?;
+        let token = next_token(&mut rest);
+        let at = text.len() - rest.len();
+        line += text[seen..at].matches('\n').count();
+        seen = at;
+        let wrong = |what: String| OpeningError { line, what };
+        let token = token.map_err(wrong)?;
         // The tags of the next game also end a game without a result.
         let is_end = match &token {
             None | Some(Token::End) => true,
             Some(Token::Tag(..)) => played > 0,
             Some(Token::Word(_)) => false,
         };
-        if is_end && is_open {
-            openings.push(Opening { number, fen: board.to_string() });
-            (board, played, is_open) = (Board::default(), 0, false);
+        if is_end && let Some(begun) = begun.take() {
+            openings.push(Opening { line: begun, fen: board.to_string() });
+            (board, played) = (Board::default(), 0);
         }
         match token {
             None => return Ok(openings),
             Some(Token::End) => {}
             Some(Token::Tag(name, value)) => {
-                is_open = true;
-                let number = openings.len() + 1;
+                begun.get_or_insert(line);
                 if name == "Variant" && !is_standard(&value) {
-                    let what = format!("its variant is `{value}`, but only standard chess can be played");
-                    return Err(OpeningError { place: "game", number, what });
+                    return Err(wrong(format!("its variant is `{value}`, but only standard chess can be played")));
                 }
                 if name == "FEN" {
-                    board = self::board(&value).map_err(|what| OpeningError { place: "game", number, what })?;
+                    board = self::board(&value).map_err(wrong)?;
                 }
             }
             Some(Token::Word(san)) => {
-                is_open = true;
+                begun.get_or_insert(line);
                 if played < plies {
-                    let number = openings.len() + 1;
-                    let play = read_san(&board, san).ok_or_else(|| {
-                        let what = format!("`{san}` isn't a legal move in {board}");
-                        OpeningError { place: "game", number, what }
-                    })?;
+                    let play =
+                        read_san(&board, san).ok_or_else(|| wrong(format!("`{san}` isn't a legal move in {board}")))?;
                     board.play_unchecked(play);
                     played += 1;
                 }
@@ -395,7 +382,7 @@ mod tests {
             BookFormat::Pgn,
             8,
             expect![
-                "error: game 1: `Nf6` isn't a legal move in rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq e6 0 2"
+                "error: line 1: `Nf6` isn't a legal move in rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq e6 0 2"
             ],
         );
         check(
@@ -409,15 +396,26 @@ mod tests {
             BookFormat::Pgn,
             8,
             expect![
-                "error: game 1: `--` isn't a legal move in rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1"
+                "error: line 1: `--` isn't a legal move in rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1"
             ],
         );
+        check(
+            "[Event \"x\"]\n\n1. e4 *\n\n[Event \"y\"]\n\n1. e4 {two\nlines} e5\n2. Nf6 *\n",
+            BookFormat::Pgn,
+            8,
+            expect![
+                "error: line 9: `Nf6` isn't a legal move in rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq e6 0 2"
+            ],
+        );
+        check("1. e4 *\n\n1. e4\n{open", BookFormat::Pgn, 8, expect!["error: line 4: a comment isn't closed"]);
+        let games = read_openings(GAMES, BookFormat::Pgn, 6).expect("games");
+        assert_eq!(games.iter().map(|game| game.line).collect::<Vec<usize>>(), [2, 8, 13, 16]);
         let of_variant = |name: &str| format!("1. e4 *\n[Variant \"{name}\"]\n1. d4 *\n");
         check(
             &of_variant("Chess960"),
             BookFormat::Pgn,
             8,
-            expect!["error: game 2: its variant is `Chess960`, but only standard chess can be played"],
+            expect!["error: line 2: its variant is `Chess960`, but only standard chess can be played"],
         );
         check(
             &of_variant("Standard"),
@@ -427,15 +425,15 @@ mod tests {
                 rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1
                 rnbqkbnr/pppppppp/8/8/3P4/8/PPP1PPPP/RNBQKBNR b KQkq d3 0 1"#]],
         );
-        check("[Event \"x", BookFormat::Pgn, 8, expect![[r#"error: game 1: `[Event "x` isn't a tag"#]]);
-        check("1. e4 {open", BookFormat::Pgn, 8, expect!["error: game 1: a comment isn't closed"]);
-        check("1. e4 (e5", BookFormat::Pgn, 8, expect!["error: game 1: a variation isn't closed"]);
+        check("[Event \"x", BookFormat::Pgn, 8, expect![[r#"error: line 1: `[Event "x` isn't a tag"#]]);
+        check("1. e4 {open", BookFormat::Pgn, 8, expect!["error: line 1: a comment isn't closed"]);
+        check("1. e4 (e5", BookFormat::Pgn, 8, expect!["error: line 1: a variation isn't closed"]);
         check(
             ") ( ] }",
             BookFormat::Pgn,
             8,
             expect![
-                "error: game 1: `)` isn't a legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+                "error: line 1: `)` isn't a legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
             ],
         );
     }

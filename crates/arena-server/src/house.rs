@@ -1,6 +1,7 @@
 //! House bots: bots of the server's operator that take seats when a visitor of a page requests an opponent. The server
 //! sends them invites. They play over HTTP like other clients (docs/decisions/0060).
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,13 +15,12 @@ use arena_house::forms_of;
 use arena_model::MethodForm;
 use axum::http::StatusCode;
 use parking_lot::Mutex;
-use tokio::time::Instant;
 
 use crate::error::ApiError;
 use crate::settings::HouseSettings;
 
-/// The time for which a bot keeps its seat without a move of another player while others want the seat.
-const WAITS_FOR: Duration = Duration::from_secs(60);
+/// The time after which an address with its share of the seats may try again.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
 
 pub struct House {
     challenges: BTreeSet<String>,
@@ -40,8 +40,7 @@ pub struct House {
 struct Place {
     /// The network of the visitor who plays with the bot; `None` for a visitor without limits.
     address: Option<IpAddr>,
-    since: Instant,
-    /// True if another player has written something.
+    /// True if another player has made a move.
     has_begun: AtomicBool,
     /// True if the place belongs to others now, so the bot must leave.
     is_taken_back: AtomicBool,
@@ -54,7 +53,8 @@ struct OfferedModel {
     has_budget: Arc<AtomicBool>,
 }
 
-/// A session's seat for a house bot. It counts against the maximum number of concurrent seats until it is dropped.
+/// A session's seat for a house bot. After the first move of another player, it counts against the maximum number of
+/// concurrent seats until it is dropped. Before, it may be taken back.
 #[derive(Debug)]
 pub struct HouseSeat {
     pub challenge: String,
@@ -82,7 +82,7 @@ impl HouseSeat {
         format!("house-{}{strength}{number}", self.challenge)
     }
 
-    /// Notes that another player has written something. The bot may then keep its seat until the end of the game.
+    /// Notes that another player has made a move. The bot may then keep its seat until the end of the game.
     pub fn begin(&self) {
         self.place.has_begun.store(true, Ordering::Relaxed);
     }
@@ -162,12 +162,12 @@ impl House {
     }
 
     /// Reserves seats for this number of house bots, for a visitor of a network with limits. If too few are free, takes
-    /// back seats without a move of another player.
+    /// back seats without a move of another player: the oldest one of the network that has the most of them, so that
+    /// no network keeps others out.
     ///
     /// # Errors
-    /// 429 if the network has its share of the seats, 503 if fewer are free.
+    /// 429 if the network has its share of the seats, 503 if the games of others have the seats.
     pub(crate) fn reserve(&self, bots: usize, address: Option<IpAddr>) -> Result<Places, ApiError> {
-        let now = Instant::now();
         let mut places = self.places.lock();
         let mut taken: Vec<Arc<Place>> = places.iter().filter_map(Weak::upgrade).collect();
         taken.retain(|place| !place.is_taken_back.load(Ordering::Relaxed));
@@ -180,19 +180,24 @@ impl House {
                  ended (house.seats_per_address)"
             );
             return Err(
-                ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_HOUSE_SEATS", text).retry_after(WAITS_FOR)
+                ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_HOUSE_SEATS", text).retry_after(RETRY_AFTER)
             );
         }
         let missing = (taken.len() + bots).saturating_sub(self.most);
-        let waits = |place: &&Arc<Place>| !place.has_begun.load(Ordering::Relaxed) && now - place.since >= WAITS_FOR;
-        let waiting: Vec<&Arc<Place>> = taken.iter().filter(waits).take(missing).collect();
+        let mut waiting: Vec<&Arc<Place>> =
+            taken.iter().filter(|place| !place.has_begun.load(Ordering::Relaxed)).collect();
         if waiting.len() < missing {
             let text = "all house bots are busy; try again when a game has ended";
             return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "HOUSE_BUSY", text));
         }
-        waiting.iter().for_each(|place| place.is_taken_back.store(true, Ordering::Relaxed));
+        for _ in 0..missing {
+            let share = |place: &Place| waiting.iter().filter(|other| other.address == place.address).count();
+            let next = (0..waiting.len()).min_by_key(|at| Reverse(share(waiting[*at])));
+            let place = waiting.remove(next.expect("enough seats wait"));
+            place.is_taken_back.store(true, Ordering::Relaxed);
+        }
         let flag = || AtomicBool::new(false);
-        let place = || Place { address, since: now, has_begun: flag(), is_taken_back: flag() };
+        let place = || Place { address, has_begun: flag(), is_taken_back: flag() };
         let new: Vec<Arc<Place>> = (0..bots).map(|_| Arc::new(place())).collect();
         *places = taken.iter().chain(&new).map(Arc::downgrade).collect();
         Ok(Places(new))
@@ -250,20 +255,21 @@ mod tests {
         let (house, seats) = open(&["chess"], 2);
         assert!(house.plays("chess") && !house.plays("golf"));
         let places = house.reserve(2, None).expect("both are free");
-        assert!(house.reserve(1, None).is_err());
         house.send("chess", &["inv_1".to_owned(), "inv_2".to_owned()], Strength::Easy, places);
         let taken: Vec<HouseSeat> = seats.try_iter().collect();
         assert_eq!(taken.iter().map(|seat| seat.invite.as_str()).collect::<Vec<_>>(), ["inv_1", "inv_2"]);
+        taken.iter().for_each(HouseSeat::begin);
         assert!(house.reserve(1, None).is_err());
         drop(taken);
         assert!(house.reserve(2, None).is_ok());
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn an_address_gets_its_share_and_seats_without_a_move_are_taken_back() {
+    #[test]
+    fn an_address_gets_its_share_and_seats_without_a_move_are_taken_back() {
         let settings = HouseSettings { seats: 8, seats_per_address: 3, ..HouseSettings::default() };
         let (house, seats) = House::open(["chess".to_owned()], &settings);
-        let [ada, bob] = ["192.0.2.1", "192.0.2.2"].map(|address| Some(address.parse().expect("an address")));
+        let [ada, bob, eve] =
+            ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(|address| Some(address.parse().expect("an address")));
         let play = |bots: usize, address| -> Result<Vec<HouseSeat>, String> {
             let places = house.reserve(bots, address).map_err(|refusal| format!("{refusal:?}"))?;
             let invites: Vec<String> = (0..bots).map(|n| format!("inv_{n}")).collect();
@@ -274,26 +280,28 @@ mod tests {
             let refusal = played.expect_err("too many");
             assert!(refusal.contains(code), "{refusal}");
         };
+        let taken_back = |seats: &[HouseSeat]| -> Vec<bool> {
+            seats.iter().map(|seat| seat.taken_back().load(Ordering::Relaxed)).collect()
+        };
         let of_ada: Vec<HouseSeat> = (0..3).flat_map(|_| play(1, ada).expect("a seat")).collect();
         is_refused(play(1, ada), "TOO_MANY_HOUSE_SEATS");
         // One game may be larger than the share, up to half of all seats.
         is_refused(play(5, bob), "TOO_MANY_HOUSE_SEATS");
         let of_bob = play(4, bob).expect("half of the seats");
         let local = play(1, None).expect("a seat");
-        is_refused(play(1, None), "HOUSE_BUSY");
-        tokio::time::advance(WAITS_FOR).await;
+        // All seats are taken and wait. Those who have the most lose one, and the oldest first.
+        let of_eve = play(2, eve).expect("two seats of bob");
+        assert_eq!((taken_back(&of_ada), taken_back(&of_bob)), (vec![false; 3], vec![true, true, false, false]));
         of_ada[0].begin();
-        of_bob.iter().for_each(HouseSeat::begin);
-        let taken_back = |seats: &[HouseSeat]| -> Vec<bool> {
-            seats.iter().map(|seat| seat.taken_back().load(Ordering::Relaxed)).collect()
-        };
-        let _second = play(1, None).expect("a seat that waits");
-        assert_eq!((taken_back(&of_ada), taken_back(&local)), (vec![false, true, false], vec![false]));
-        is_refused(play(3, None), "HOUSE_BUSY");
-        let _third = play(2, None).expect("both seats that wait");
-        assert_eq!((taken_back(&of_ada), taken_back(&local)), (vec![false, true, true], vec![true]));
-        is_refused(play(1, None), "HOUSE_BUSY");
-        assert!(taken_back(&of_bob).iter().all(|is_taken_back| !is_taken_back));
+        of_bob[2].begin();
+        let _second = play(2, None).expect("a seat of ada, and one of eve");
+        assert_eq!((taken_back(&of_ada), taken_back(&of_eve)), (vec![false, true, false], vec![true, false]));
+        assert_eq!((taken_back(&of_bob), taken_back(&local)), (vec![true, true, false, false], vec![false]));
+        // A game that needs more seats than wait takes none.
+        is_refused(play(7, None), "HOUSE_BUSY");
+        let _third = play(6, None).expect("all seats that wait");
+        assert_eq!((taken_back(&of_ada), taken_back(&of_eve)), (vec![false, true, true], vec![true, true]));
+        assert_eq!((taken_back(&of_bob), taken_back(&local)), (vec![true, true, false, true], vec![true]));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! unless a session key proves their seat in the session of the request.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use arena_engine::Engine;
 use arena_identity::SessionKey;
@@ -60,7 +61,7 @@ impl<'r> Caller<'r> {
         match Party::from_wire(name) {
             Party::Operator => Err(ApiError::bad_request("FORBIDDEN_SENDER", "from cannot be operator")),
             Party::Other(name) => match name.parse::<UserId>() {
-                Ok(user) => check_visible("from", &user).map(|()| Party::Other(name)),
+                Ok(user) => check_visible("from", user.as_str()).map(|()| Party::Other(name)),
                 Err(error) => Err(ApiError::bad_request("INVALID_FIELD", format!("from is {error}"))),
             },
             player => Ok(player),
@@ -82,20 +83,48 @@ impl<'r> Caller<'r> {
 ///
 /// # Errors
 /// 400 with the character, or with the right form.
-pub(crate) fn check_visible(field: &str, user: &UserId) -> ApiResult<()> {
+pub(crate) fn check_visible(field: &str, name: &str) -> ApiResult<()> {
     let refuse = |why: String| Err(ApiError::bad_request("INVALID_FIELD", format!("{field} {why}")));
-    if let Some(char) = user.as_str().chars().find(|char| is_ignorable(*char)) {
-        return refuse(format!("contains the invisible character U+{:04X}; leave it out", u32::from(char)));
+    find_invisible(name).map_or(Ok(()), refuse)
+}
+
+/// Returns the fault of a name that [`check_visible`] refuses, as the end of a sentence.
+pub(crate) fn find_invisible(name: &str) -> Option<String> {
+    if let Some(char) = name.chars().find(|char| is_ignorable(*char)) {
+        return Some(format!("contains the invisible character U+{:04X}; leave it out", u32::from(char)));
     }
-    if !is_nfc(user.as_str()) {
-        let right: String = user.as_str().nfc().collect();
-        return refuse(format!("isn't in Unicode's normal form C; write it as {right}"));
+    let right = || name.nfc().collect::<String>();
+    (!is_nfc(name)).then(|| format!("isn't in Unicode's normal form C; write it as {}", right()))
+}
+
+/// Letters that look like ASCII letters in most fonts, and those letters: Cyrillic, Greek, Armenian, and Latin. The
+/// compatibility forms of letters, such as full-width letters, aren't listed.
+const LOOK_ALIKES: [(&str, &str); 4] = [
+    ("аАВсСԁеЕһНіІјЈКӏӀМоОрРԛѕЅТуѵѴԝԜхХ", "aABcCdeEhHiIjJKlIMoOpPqsSTyvVwWxX"),
+    ("αΑΒΕΖΗιΙΚΜνΝοΟρΡΤυΥΧϲϹ", "aABEZHiIKMvNoOpPTuYXcC"),
+    ("հոսՍօՕցԼ", "hnuUoOgL"),
+    ("ɑɡıʟ", "agiL"),
+];
+
+/// Returns the Latin text that a name looks like, though it has other letters; `None` for other names. A name with
+/// further letters of its own script doesn't look like a Latin name.
+pub(crate) fn find_look_alike(name: &str) -> Option<String> {
+    let pairs = LOOK_ALIKES.iter().flat_map(|(letters, plain)| letters.chars().zip(plain.chars()));
+    let pairs: BTreeMap<char, char> = pairs.collect();
+    let mut plain = String::new();
+    for char in name.chars() {
+        match pairs.get(&char) {
+            Some(letter) => plain.push(*letter),
+            None if char.is_alphabetic() => plain.extend(char.nfkc()),
+            None => plain.push(char),
+        }
     }
-    Ok(())
+    let is_latin = |char: char| !char.is_alphabetic() || char < '\u{250}';
+    (plain != name && plain.chars().all(is_latin)).then_some(plain)
 }
 
 /// True for the characters with Unicode's property `Default_Ignorable_Code_Point`, which have no form of their own.
-fn is_ignorable(char: char) -> bool {
+pub(crate) fn is_ignorable(char: char) -> bool {
     matches!(char,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
         | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
@@ -211,6 +240,23 @@ mod tests {
             Err(error) => format!("{error:?}").split('"').nth(1).expect("a code").to_owned(),
         };
         expected.assert_eq(&format!("key {}, session {}", show(claim.key()), show(claim.session())));
+    }
+
+    #[test]
+    fn names_of_letters_that_look_latin_are_found() {
+        for (name, plain) in [
+            ("\u{430}d\u{430}", Some("ada")),
+            ("\u{410}d\u{430} M\u{fc}ller \u{1f40d}", Some("Ada M\u{fc}ller \u{1f40d}")),
+            ("\u{ff41}d\u{1d41a}", Some("ada")),
+            ("ada", None),
+            ("Ev\u{e9} 2\u{bd}\u{2122}", None),
+            ("\u{410}\u{434}\u{430}", None),
+            ("\u{7530}", None),
+        ] {
+            assert_eq!(find_look_alike(name).as_deref(), plain, "{name}");
+        }
+        assert!(LOOK_ALIKES.iter().all(|(letters, plain)| letters.chars().count() == plain.len()));
+        assert!(LOOK_ALIKES.iter().all(|(letters, _)| !letters.contains(|letter: char| letter.is_ascii())));
     }
 
     #[test]

@@ -49,8 +49,8 @@ const UNKNOWN_RELEASE: &str = "unknown";
 pub enum RecordsError {
     #[error(transparent)]
     File(#[from] SecretFileError),
-    #[error("invalid key in {file}: expected 64 lower-case hexadecimal digits")]
-    Key { file: String },
+    #[error("invalid key in {file}: {reason}")]
+    Key { file: String, reason: String },
     #[error("invalid handovers in {file}: {reason}")]
     Handovers { file: String, reason: String },
     #[error("records.origin {origin:?} must be a name without spaces and `+`, such as arena.example/log")]

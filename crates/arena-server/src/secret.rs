@@ -49,6 +49,15 @@ impl SecretFile {
     /// # Errors
     /// If the file can't be read or written, or is accessible to other users.
     pub(crate) fn load_or_make(&self, folder: &Path) -> Result<Loaded, SecretFileError> {
+        self.load_or_make_as(folder, ServerSecret::text_from_random)
+    }
+
+    /// Like [`SecretFile::load_or_make`], with the text that `text_of` returns for 32 random bytes.
+    pub(crate) fn load_or_make_as(
+        &self,
+        folder: &Path,
+        text_of: fn([u8; 32]) -> String,
+    ) -> Result<Loaded, SecretFileError> {
         let path = folder.join(self.file);
         let file = path.display().to_string();
         let refuse = |source| SecretFileError::File { file: file.clone(), source };
@@ -63,7 +72,7 @@ impl SecretFile {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let mut bytes = [0; 32];
                 getrandom::fill(&mut bytes).map_err(SecretFileError::Random)?;
-                let text = ServerSecret::text_from_random(bytes);
+                let text = text_of(bytes).trim_end().to_owned();
                 self.write(folder, &text).map_err(refuse)?;
                 let what = self.what;
                 tracing::info!("generated {file}, {what}: keep it secret, and back it up with the data");

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -20,6 +21,7 @@ use serde::Deserialize;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use x509_cert::der::Decode as _;
@@ -28,6 +30,9 @@ use crate::socket::last_response;
 
 /// The pause between two reads of the files.
 const READ_EVERY: Duration = Duration::from_secs(5);
+
+/// The time after which the log reports a read that doesn't return.
+const HANGS_AFTER: Duration = Duration::from_secs(10);
 
 /// The maximum number of encrypted bytes that a connection keeps until the client reads them.
 const UNSENT_BYTES: usize = 16 * 1024;
@@ -153,8 +158,17 @@ impl Certificates {
                 let _ = read.send(());
             };
             match thread::Builder::new().name("certificate".to_owned()).spawn(refresh) {
-                // An error means that the thread has panicked.
-                Ok(_) => drop(is_read.await),
+                Ok(_) => {
+                    let mut is_read = pin!(is_read);
+                    if timeout(HANGS_AFTER, &mut is_read).await.is_err() {
+                        let file = self.files.certificate.display();
+                        tracing::warn!(
+                            "the certificate {file} or its key can't be read: the file system doesn't answer"
+                        );
+                        // An error means that the thread has panicked.
+                        drop(is_read.await);
+                    }
+                }
                 Err(error) => tracing::warn!(%error, "cannot start a thread that reads the certificate: {error}"),
             }
         }
@@ -215,11 +229,41 @@ impl FileContent {
 #[cfg(test)]
 mod tests {
     use std::process::Command;
+    use std::sync::atomic::AtomicUsize;
+
+    use tracing::span;
 
     use super::*;
 
+    /// Counts the warnings of a thread.
+    struct WarningCounter(Arc<AtomicUsize>);
+
+    impl tracing::Subscriber for WarningCounter {
+        fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+            *metadata.level() == tracing::Level::WARN
+        }
+
+        fn event(&self, _: &tracing::Event<'_>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+            span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+        fn enter(&self, _: &span::Id) {}
+
+        fn exit(&self, _: &span::Id) {}
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn a_file_that_cannot_be_read_now_stops_nothing_else() {
+    async fn a_file_that_cannot_be_read_now_stops_nothing_else_and_is_reported_once() {
+        let warnings = Arc::new(AtomicUsize::new(0));
+        let _guard = tracing::subscriber::set_default(WarningCounter(Arc::clone(&warnings)));
         let folder = tempfile::tempdir().expect("a folder");
         let pems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../arena-cli/tests/tls");
         let certificate = folder.path().join("server.pem");
@@ -232,8 +276,11 @@ mod tests {
         assert!(Command::new("mkfifo").arg(&certificate).status().expect("mkfifo runs").success());
         let certificates = tls.certificates();
         let keeping = tokio::spawn(async move { certificates.keep_current().await });
-        tokio::time::sleep(READ_EVERY * 3).await;
+        tokio::time::sleep(READ_EVERY).await;
+        assert_eq!(warnings.load(Ordering::Relaxed), 0);
+        tokio::time::sleep(HANGS_AFTER * 30).await;
         assert!(!keeping.is_finished() && Arc::ptr_eq(&before, &tls.certificates.key.read()));
+        assert_eq!(warnings.load(Ordering::Relaxed), 1);
         keeping.abort();
     }
 }

@@ -83,7 +83,7 @@ impl Opponent {
     }
 }
 
-/// A bot that notes on its seat when another player has written something.
+/// A bot that notes on its seat when another player has made a move. The operator channel has the players' moves.
 struct SeatedBot<'a> {
     bot: &'a mut dyn Bot,
     seat: &'a HouseSeat,
@@ -92,7 +92,7 @@ struct SeatedBot<'a> {
 impl Bot for SeatedBot<'_> {
     fn next(&mut self, heard: &Heard<'_>) -> Option<Step> {
         let is_other = |message: &Message| message.from != heard.me && message.from != "operator";
-        if heard.operator.iter().chain(heard.chat).any(is_other) {
+        if heard.operator.iter().any(is_other) {
             self.seat.begin();
         }
         self.bot.next(heard)

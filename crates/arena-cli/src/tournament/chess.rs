@@ -132,7 +132,8 @@ pub fn openings(
     let bytes = fs::read(path).map_err(|error| unreadable(error.to_string()))?;
     // Old books of games have names in Latin-1; the moves are ASCII.
     let text = String::from_utf8_lossy(&bytes);
-    let mut book = read_openings(&text, format, plies).map_err(|error| unreadable(error.to_string()))?;
+    let wrong_at = |line: usize, why: &str| usage(format_args!("the opening book {file}:{line} cannot be read: {why}"));
+    let mut book = read_openings(&text, format, plies).map_err(|error| wrong_at(error.line, &error.what))?;
     if start > book.len() {
         return Err(unreadable(format!("it has {} openings, and start is {start}", book.len())));
     }
@@ -146,9 +147,8 @@ pub fn openings(
     }
     book.rotate_left(start - 1);
     book.truncate(meetings.clamp(1, MAX_OPENINGS));
-    for Opening { number, fen } in &book {
-        let named = |failure: Failure| unreadable(format!("{} {number}: {}", format.place(), failure.sentence()));
-        check(fen).map_err(named)?;
+    for Opening { line, fen } in &book {
+        check(fen).map_err(|failure| wrong_at(*line, failure.sentence()))?;
     }
     let absolute = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let words = values.pairs.iter().map(|(key, value)| match *key {

@@ -236,11 +236,12 @@ fn chess_is_played_by_clicking_squares() {
     last_is(&late, "f2f3");
 }
 
-/// Compares the picture around the choices of a seat's controls before and after one of them is chosen.
+/// Compares the picture around the choices of a seat's controls before and after one of them is chosen. The choice
+/// `other` cancels it.
 #[track_caller]
-fn changes_little(window: &Window<'_>, around: &str, choice: &str, chosen: &str, most: f64) {
+fn changes_little(window: &Window<'_>, around: &str, [choice, other]: [&str; 2], chosen: &str, most: f64) {
     window.wait(&format!("document.querySelector({})", json!(choice)));
-    let choose = |by: &str| match by {
+    let choose = |by: &str, choice: &str| match by {
         "click" => window.click(choice),
         "tap" => window.tap(choice),
         _ => window.enter(choice),
@@ -248,12 +249,11 @@ fn changes_little(window: &Window<'_>, around: &str, choice: &str, chosen: &str,
     for by in ["click", "tap", "key"] {
         window.run("document.activeElement.blur()");
         let before = window.picture_of(around);
-        choose(by);
+        choose(by, choice);
         window.wait(chosen);
         let changed = window.difference(&before, &window.picture_of(around));
         assert!((0.001..most).contains(&changed), "{by} on {choice}: {changed} of the picture has changed");
-        // The second choice cancels the first.
-        choose(by);
+        choose(by, other);
         window.wait(&format!("!({chosen})"));
     }
 }
@@ -271,7 +271,24 @@ fn a_chosen_piece_is_marked_and_does_not_cover_the_board() {
     let is_white = windows[0].wait("/You: (White|Black)/.exec(document.querySelector('.standing')?.innerText)?.[1]");
     let white = &windows[usize::from(is_white != json!("White"))];
     // The piece's square and the marks of its two moves.
-    changes_little(white, "#board svg", "[data-square=e2]", "document.querySelector('.square circle')", 0.04);
+    let pawn = "[data-square=e2]";
+    changes_little(white, "#board svg", [pawn, pawn], "document.querySelector('.square circle')", 0.04);
+}
+
+#[test]
+fn a_chosen_diner_is_marked_and_does_not_cover_the_ring() {
+    let data = data_folder();
+    let world = World::start(data.path(), &[]);
+    let (_, invites) = world.create("dining-cryptographers", &json!({}));
+    let driver = Driver::start();
+    let person = driver.window();
+    take_seat(&person, &world.page(&format!("/play/{}", invites[0])), "ada");
+    for (invite, user) in invites.iter().skip(1).zip(["ben", "eve"]) {
+        world.join(invite, user);
+    }
+    let diner = "[data-diner='1']";
+    let is_chosen = format!("document.querySelector({}).getAttribute('aria-pressed') === 'true'", json!(diner));
+    changes_little(&person, ".ring", [diner, "[data-answer=unknown]"], &is_chosen, 0.08);
 }
 
 #[test]

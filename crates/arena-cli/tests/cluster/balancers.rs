@@ -60,18 +60,37 @@ fn games_go_on_behind_haproxy() {
 }
 
 #[test]
-fn haproxy_keeps_nodes_with_a_slow_database() {
+fn haproxy_keeps_nodes_with_a_slow_database_and_leaves_a_node_that_hangs() {
     let plan = Plan { balancer: Some(BalancerKind::Haproxy), proxied: true, ..Plan::THREE };
-    let cluster = Cluster::start(plan);
+    let mut cluster = Cluster::start(plan);
     let client = cluster.handles()[0].client().patient_for(Duration::from_secs(30));
+    let ask = || {
+        let begun = Instant::now();
+        let answer = client.try_request("GET", "/api/challenges?limit=1", &[], b"");
+        (answer.map_or(0, |answer| answer.status), begun.elapsed())
+    };
     for node in 0..cluster.len() {
         cluster.proxy(node).delay(Duration::from_millis(100));
     }
     // Longer than two checks.
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(6) {
-        assert_eq!(client.get("/api/challenges?limit=1").status, 200);
+        assert_eq!(ask().0, 200);
     }
+    for node in 0..cluster.len() {
+        cluster.proxy(node).delay(Duration::ZERO);
+    }
+    cluster.freeze(0);
+    let begun = Instant::now();
+    let mut longest = Duration::ZERO;
+    while begun.elapsed() < Duration::from_secs(12) {
+        longest = longest.max(ask().1);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Without an end of its waiting requests, a client waits for its own timeout.
+    assert!(longest < Duration::from_secs(10), "{longest:?}");
+    assert_eq!(ask().0, 200);
+    cluster.thaw(0);
     cluster.end();
 }
 

@@ -165,22 +165,22 @@ fn an_opening_that_cannot_be_played_is_named_with_its_place() {
         (
             "castling.epd",
             format!("{first}r2qk2r/pppppppp/8/8/8/8/PPPPPPPP/R2KQ2R w KQkq - 0 1\n"),
-            "DIR/castling.epd cannot be read: line 3: fen: the third field has rights that king and rooks don't have",
+            "DIR/castling.epd:3 cannot be read: fen: the third field has rights that king and rooks don't have",
         ),
         (
             "mate.epd",
             format!("{first}rnb1kbnr/pppp1ppp/8/4p3/6Pq/5P2/PPPPP2P/RNBQKBNR w KQkq - 1 3\n"),
-            "DIR/mate.epd cannot be read: line 3: fen: the game has already ended in this position: CHECKMATE",
+            "DIR/mate.epd:3 cannot be read: fen: the game has already ended in this position: CHECKMATE",
         ),
         (
             "mate.pgn",
             "1. e4 ± *\n\n1. f3 e5 2. g4 Qh4# 0-1\n".to_owned(),
-            "DIR/mate.pgn cannot be read: game 2: fen: the game has already ended in this position: CHECKMATE",
+            "DIR/mate.pgn:3 cannot be read: fen: the game has already ended in this position: CHECKMATE",
         ),
         (
             "variant.pgn",
             "[Variant \"Atomic\"]\n\n1. e4 *\n".to_owned(),
-            "DIR/variant.pgn cannot be read: game 1: its variant is `Atomic`, but only standard chess can be played",
+            "DIR/variant.pgn:1 cannot be read: its variant is `Atomic`, but only standard chess can be played",
         ),
     ] {
         let error = refused(name, &text);

@@ -1,6 +1,8 @@
 //! `arena demo`: its games, its output and its pages.
 
 use std::net::TcpListener;
+use std::thread;
+use std::time::Duration;
 
 use arena_testkit::{Client, data_folder};
 use rustix::process::Signal;
@@ -115,6 +117,44 @@ fn a_server_on_loopback_has_house_bots_for_all_challenges() {
     assert!(user["model"].as_str().unwrap().starts_with("a house bot that "), "{user}");
     let page = client.get("/users/house-psi");
     assert!(page.text().contains("Play against this bot"), "{}", page.text());
+}
+
+#[test]
+fn a_bot_without_a_move_of_its_opponent_leaves_for_another_game() {
+    let folder = data_folder();
+    let config = folder.path().join("arena.toml");
+    std::fs::write(&config, "[house]\nseats = 1\n").unwrap();
+    let data = folder.path().join("data");
+    let [config, data] = [&config, &data].map(|path| path.to_str().unwrap());
+    let server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data, "--config", config]);
+    let client = server.client();
+    let status = |id: &str| session(&client, "psi", id)["state"]["status"].clone();
+    let (waiting, waits) = against_the_house(&client, "psi", "easy");
+    // A message isn't a move.
+    client.chat(&waiting, &waits, "hello").ok();
+    let (played, plays) = against_the_house(&client, "psi", "easy");
+    // The bot that must leave notices it within two seconds.
+    thread::sleep(Duration::from_secs(3));
+    client.act(&waiting, &waits, "guess", "1").ok();
+    client.act(&played, &plays, "guess", "1").ok();
+    eventually("the game with the bot ends", || (status(&played) == "ended").then_some(()));
+    thread::sleep(Duration::from_secs(3));
+    assert_eq!(status(&waiting), "active");
+
+    let (id, invite) = against_the_house(&client, "chess", "easy");
+    let moves = |count: usize| {
+        eventually("the bot answers", || {
+            let said = client.get(&format!("/api/arena/sync?channel={id}&from={invite}")).ok();
+            let is_move = |message: &&Value| message["from"] != "operator";
+            (said["messages"].as_array().unwrap().iter().filter(is_move).count() == count).then_some(())
+        });
+    };
+    client.act(&id, &invite, "move", "e2e4").ok();
+    moves(2);
+    let busy = client.request("POST", "/challenges/psi", &FORM, b"against=house&strength=easy");
+    assert_eq!(busy.status, 503, "{}", busy.text());
+    client.act(&id, &invite, "move", "d2d4").ok();
+    moves(4);
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn a_stopped_node_is_drained_and_the_other_node_continues() {
 
     first.signal(Signal::TERM);
     let until = Instant::now() + Duration::from_secs(30);
-    while clients[0].get("/ready").status != 503 {
+    while clients[0].get("/ready").refusal() != (404, "STOPPING".to_owned()) {
         assert!(Instant::now() < until, "the node never becomes unready");
     }
     // The stopping node still answers for a while, for clients that haven't noticed the stop.

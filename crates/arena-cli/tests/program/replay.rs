@@ -184,6 +184,21 @@ fn replays_are_shown_as_a_whole_and_by_epochs() {
 }
 
 #[test]
+fn the_last_state_of_a_chess_replay_has_the_side_to_move_and_the_color_of_seat_0() {
+    let folder = folder();
+    let replay = folder.path().join("game.jsonl");
+    // White has made the last of the three moves.
+    record("chess", ["random", "random"], &["n_epochs=3"], replay.to_str().unwrap());
+    let text = fs::read_to_string(&replay).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (first, last) = (&lines[1], &lines[lines.len() - 1]);
+    let color = if first["actions"][0].is_null() { "BLACK" } else { "WHITE" };
+    let state = &last["world_state"];
+    assert!(last["result"].is_object() && state["fen"].as_str().unwrap().contains(" b "), "{last}");
+    assert_eq!((&state["turn"], &state["color"]), (&json!(false), &json!(color)), "{last}");
+}
+
+#[test]
 fn chess_is_shown_from_whites_side_and_exported_as_pgn() {
     let folder = folder();
     let moves = |moves: [&str; 2]| moves.map(|uci| format!(r#"[{{"action": "move", "move": "{uci}"}}]"#));

@@ -1,5 +1,6 @@
 //! `arena tournament`: a tournament has the same results after kills of the program, and each error is one sentence.
 
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -566,4 +567,25 @@ fn no_seed_is_printed_before_its_games_have_ended() {
     let shown = run_all(&args);
     let (before, after) = shown.stdout.split_once("Finished game 2 ").unwrap();
     assert!(!before.contains("7654321") && after.contains("seed 7654321"), "{shown:#?}");
+}
+
+#[test]
+fn ids_of_agents_in_a_tournament_may_be_their_names() {
+    let folder = AgentFolder::new();
+    let out = folder.text("out");
+    let fixed = ["tournament", "run", "chess", "--agent=a=random", "--agent=b=random", "--set", "n_epochs=3"];
+    let played = run(&[&fixed[..], &["--agent-ids", "names", "--replays", "--out", &out]].concat());
+    assert_eq!(played.code, 0, "{played:#?}");
+    let replays: Vec<_> = fs::read_dir(folder.path("out/replays"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
+        .collect();
+    assert_eq!(replays.len(), 2, "{replays:?}");
+    for replay in replays {
+        let header: Value = serde_json::from_str(fs::read_to_string(&replay).unwrap().lines().next().unwrap()).unwrap();
+        let ids: BTreeSet<&str> = (0..2).map(|seat| header["agents"][seat]["agent_id"].as_str().unwrap()).collect();
+        assert!(ids.iter().eq(["a", "b"].iter()), "{header}");
+        assert_eq!(run(&["replay", "verify", replay.to_str().unwrap()]).code, 0, "{replay:?}");
+    }
 }

@@ -535,3 +535,19 @@ fn requests_accepted_before_a_stop_are_finished_and_kept() {
     assert_eq!(found, acknowledged);
     assert!(found.iter().map(|(index, _)| *index).eq(1..=20), "{found:?}");
 }
+
+#[test]
+fn a_lost_write_ahead_log_is_reported_at_ready_until_the_report_is_removed() {
+    let folder = folder();
+    let mut server = Running::serve(folder.path());
+    active_session(&server.client());
+    let mark = || fs::read_to_string(folder.path().join("arena.mark")).unwrap_or_default();
+    crate::program::eventually("the mark is written", || (!mark().is_empty()).then_some(()));
+    server.signal(Signal::KILL);
+    server.ended();
+    fs::remove_file(folder.path().join("arena.sqlite3-wal")).unwrap();
+    let server = Running::serve(folder.path());
+    assert_eq!(server.client().get("/ready").refusal(), (503, "STORE_UNAVAILABLE".to_owned()));
+    fs::remove_file(folder.path().join("arena.lost")).unwrap();
+    assert_eq!(server.client().get("/ready").status, 200);
+}

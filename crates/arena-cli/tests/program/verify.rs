@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 
+use arena_identity::KeyPair;
 use arena_record::log::{
     Checkpoint, NoteKey, SignedCheckpoint, Tile, TileKind, Tree, bundle_bytes, bundle_leaves, leaf_hash, tile_bytes,
 };
@@ -47,7 +48,7 @@ impl LogForger {
         let bundle = client.get(&format!("/log/tile/entries/000.p/{width}")).body;
         let leaves = bundle_leaves(&bundle, width).unwrap().into_iter().map(<[u8]>::to_vec).collect();
         let key = fs::read_to_string(fixture.data.path().join("log-key")).unwrap();
-        LogForger { leaves, origin, key: RecordKey::from_hex(key.trim()).unwrap() }
+        LogForger { leaves, origin, key: RecordKey::from_random(KeyPair::from_file_text(&key).unwrap().to_secret()) }
     }
 
     fn verifier_key(&self) -> String {

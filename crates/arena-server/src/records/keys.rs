@@ -56,18 +56,23 @@ impl RecordKeys {
         shared: Option<&ServerSecret>,
     ) -> Result<RecordKeys, RecordsError> {
         let secret = settings.secret.as_ref().or(shared);
-        let text = |file: &SecretFile| match secret {
+        let text = |file: &SecretFile, text_of: fn([u8; 32]) -> String| match secret {
             Some(secret) => {
                 let derived = secret.owner_key(&format!("records/{}", file.file));
                 Ok(derived.trim_start_matches("o_").to_owned())
             }
-            None => file.load_or_make(folder).map(|loaded| loaded.text),
+            None => file.load_or_make_as(folder, text_of).map(|loaded| loaded.text),
         };
-        let bad = |file: &SecretFile| RecordsError::Key { file: folder.join(file.file).display().to_string() };
-        let salt_text = text(&SALTS)?;
-        let salts = SaltSecret::from_hex(&salt_text).map_err(|_| bad(&SALTS))?;
-        let creators = ServerSecret::new(salt_text.as_bytes()).map_err(|_| bad(&SALTS))?;
-        let key = |file: &SecretFile| read_key(&text(file)?).map_err(|_| bad(file));
+        let bad = |file: &SecretFile, reason: &str| RecordsError::Key {
+            file: folder.join(file.file).display().to_string(),
+            reason: reason.to_owned(),
+        };
+        let salt_text = text(&SALTS, ServerSecret::text_from_random)?;
+        let no_salts = || bad(&SALTS, "expected 64 lower-case hexadecimal digits");
+        let salts = SaltSecret::from_hex(&salt_text).map_err(|_| no_salts())?;
+        let creators = ServerSecret::new(salt_text.as_bytes()).map_err(|_| no_salts())?;
+        let to_pem = |bytes| KeyPair::from_random(bytes).to_pem();
+        let key = |file: &SecretFile| read_key(&text(file, to_pem)?).map_err(|error| bad(file, &error.to_string()));
         let mut handovers = load_handovers(folder, KeyKind::Record)?;
         handovers.extend(load_handovers(folder, KeyKind::Log)?);
         let (record, former, log) = (key(&RECORD_KEY)?, former_keys(folder)?, key(&LOG_KEY)?);
@@ -75,7 +80,7 @@ impl RecordKeys {
     }
 }
 
-/// Parses the text of a key file. Besides the digits that this program writes, it may be a key of OpenSSL or OpenSSH.
+/// Parses the text of a key file: PEM, which this program writes, the digits of earlier releases, or a key of OpenSSH.
 fn read_key(text: &str) -> Result<RecordKey, KeyFileError> {
     KeyPair::from_file_text(text).map(|pair| RecordKey::from_random(pair.to_secret()))
 }
@@ -91,7 +96,7 @@ fn former_keys(folder: &Path) -> Result<Vec<RecordKey>, RecordsError> {
             Err(source) => return Err(SecretFileError::File { file, source }.into()),
             Ok(text) => text,
         };
-        keys.push(read_key(&text).map_err(|_| RecordsError::Key { file })?);
+        keys.push(read_key(&text).map_err(|error| RecordsError::Key { file, reason: error.to_string() })?);
     }
     Ok(keys)
 }
@@ -121,12 +126,21 @@ mod tests {
             .collect();
         names.sort_unstable();
         assert_eq!(names, ["log-key", "record-key", "record-salts"]);
+        let public = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n";
         for name in names {
-            std::fs::write(folder.path().join(&name), "not a key\n").expect("a file");
-            let error = RecordKeys::load(&settings, folder.path(), None).map(drop).expect_err("no key");
-            assert!(error.to_string().contains(&name), "{error}");
-            std::fs::remove_file(folder.path().join(&name)).expect("removed");
+            let path = folder.path().join(&name);
+            let is_key = name.ends_with("-key");
+            let made = std::fs::read_to_string(&path).expect("a key");
+            assert_eq!(made.starts_with("-----BEGIN PRIVATE KEY-----\n"), is_key, "{name}");
+            std::fs::write(&path, public).expect("a file");
+            let error = RecordKeys::load(&settings, folder.path(), None).map(drop).expect_err("no key").to_string();
+            let reason = if is_key { "this is a public key" } else { "expected 64 lower-case hexadecimal digits" };
+            assert!(error.contains(&name) && error.contains(reason), "{error}");
+            std::fs::write(&path, made).expect("a file");
         }
+        // Earlier releases wrote hexadecimal digits.
+        std::fs::write(folder.path().join("record-key"), first.record.to_hex() + "\n").expect("a file");
+        assert_eq!(load().record.public_key(), first.record.public_key());
     }
 
     #[test]

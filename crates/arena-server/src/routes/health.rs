@@ -38,13 +38,13 @@ const READY_WITHIN: Duration = Duration::from_secs(2);
 
 /// Reports whether the process can serve requests.
 #[utoipa::path(get, path = "/ready", tag = "health", responses((status = 200, body = Health, description = "The process can serve requests."),
+    (status = 404, description = "`STOPPING`: the server is stopping. Balancers send it no new requests, and let its open ones end."),
     (status = 503, description = "
-        `STOPPING`: the server is stopping.
         `RESTARTING`: a task of the server failed and is restarting.
         `STORE_UNAVAILABLE`: the store can't be read or written.")))]
 pub(crate) async fn ready(State(arena): State<Arena>) -> ApiResult {
     if arena.draining.load(Ordering::SeqCst) || *arena.stopping.borrow() {
-        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STOPPING", "the server is stopping"));
+        return Err(ApiError::new(StatusCode::NOT_FOUND, "STOPPING", "the server is stopping"));
     }
     if arena.restarting.is_any() {
         let error = ApiError::new(

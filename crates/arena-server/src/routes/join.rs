@@ -66,7 +66,7 @@ async fn join_by_name(arena: &Arena, request: &Post, wanted: JoinRequest) -> Api
     let invite = parse(&wanted.invite.0)?;
     let once = request.once_about(&invite.to_string());
     let user = wanted.user_id.0.map(|Is(user)| user);
-    user.iter().try_for_each(|user| check_visible("userId", user))?;
+    user.iter().try_for_each(|user| check_visible("userId", user.as_str()))?;
     Ok(json(take_seat(arena, request, Join { invite, user }, once).await?))
 }
 

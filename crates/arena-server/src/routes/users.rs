@@ -168,6 +168,9 @@ struct ProfileUpdateRequest {
         (status = 503, description = "`SIGNATURES_BUSY`: the queue for signature checks is full.")))]
 pub(crate) async fn change_profile(State(arena): State<Arena>, request: Post) -> ApiResult {
     let ProfileUpdateRequest { username, model, user_id, public_key, signature, timestamp } = request.body()?;
+    for (field, text) in [("username", &username), ("model", &model)] {
+        text.iter().try_for_each(|text| check_visible(field, text.as_str()))?;
+    }
     let change = ProfileChange { username, model };
     let (change, once) = match &arena.auth {
         None => {
@@ -175,7 +178,7 @@ pub(crate) async fn change_profile(State(arena): State<Arena>, request: Post) ->
                 Some(Is(user)) => user,
                 None => claimed_user(&request)?,
             };
-            check_visible("userId", &user)?;
+            check_visible("userId", user.as_str())?;
             let once = request.once_about(&user.to_string());
             (ChangeProfile { user, change, signature: None }, once)
         }

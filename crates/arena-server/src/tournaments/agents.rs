@@ -14,6 +14,7 @@ use super::folder::{Draft, write_facts};
 use super::id::AgentId;
 use super::refusal::TournamentRefusal;
 use super::unpack::unpack;
+use crate::identity::{find_invisible, is_ignorable};
 
 /// Maximum length of a name or version, in characters, so that it fits into tables.
 const LONGEST_NAME: usize = 64;
@@ -31,10 +32,10 @@ pub(crate) enum AgentSource<'r> {
     Url(&'r str),
 }
 
-/// True for control characters, including those that change the direction of text. Such a character in a name could
-/// change the order in which the name and the text after it are displayed.
+/// True for control characters and invisible ones, including those that change the direction of text. Such a character
+/// in a name could change the order in which the name and the text after it are displayed.
 pub(crate) fn is_text_control(char: char) -> bool {
-    char.is_control() || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    char.is_control() || is_ignorable(char)
 }
 
 /// Validates the name of an agent.
@@ -42,8 +43,11 @@ pub(crate) fn is_text_control(char: char) -> bool {
 /// # Errors
 /// If the name is invalid.
 pub(crate) fn check_name(name: &str) -> Result<(), TournamentRefusal> {
+    if let Some(fault) = find_invisible(name) {
+        return Err(TournamentRefusal::Agent(format!("name {fault}")));
+    }
     let length = name.chars().count();
-    if name.trim() != name || !(1..=LONGEST_NAME).contains(&length) || name.contains(is_text_control) {
+    if name.trim() != name || !(1..=LONGEST_NAME).contains(&length) || name.contains(char::is_control) {
         let text = format!(
             "name must be 1 to {LONGEST_NAME} characters without control characters and without spaces at its ends"
         );
@@ -186,7 +190,18 @@ mod tests {
         for name in ["a", "Ада 2.0", "שלום", "🐍"] {
             check_name(name).unwrap();
         }
-        for name in ["", " a", "a\n", "a\u{202e}b", "\u{2066}a", "a\u{2069}", &"x".repeat(65)] {
+        for name in [
+            "",
+            " a",
+            "a\n",
+            "a\u{202e}b",
+            "\u{2066}a",
+            "a\u{2069}",
+            "a\u{200b}",
+            "a\u{e0041}",
+            "e\u{301}",
+            &"x".repeat(65),
+        ] {
             assert!(check_name(name).is_err(), "{name:?}");
         }
     }

@@ -9,7 +9,7 @@ use axum::extract::State;
 use maud::{Markup, PreEscaped, html};
 
 use super::components;
-use super::layout::{NavEntry, Page, cut, time};
+use super::layout::{NavEntry, Page, cut, player_name, time};
 use super::plots::embed;
 use super::tournaments::{LISTED, elo, none, scale_of, state, title};
 use super::{PageResult, Visit, answer, base, pager};
@@ -42,7 +42,7 @@ fn agent_table(tournaments: &Tournaments, visit: &Visit, offset: u64) -> Markup 
             div.scroll tabindex="0" { table.stacked {
                 thead { tr { th scope="col" { "Name" } th scope="col" { "Version" } th scope="col" { "Added" } } }
                 tbody { @for agent in agents.iter().map(|facts| AgentView::of(facts)) { tr {
-                    td { a href={ "/agents/" (agent.id) } { (cut(&agent.name, 64)) } }
+                    td { a href={ "/agents/" (agent.id) } { (player_name(&agent.name, 64)) } }
                     td data-label="Version" { @match &agent.version { Some(version) => (cut(version, 40)), None => "–" } }
                     td data-label="Added" { (time(agent.created_at)) }
                 } } }
@@ -146,7 +146,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let body = html! {
         div.intro {
             p.row { a.small href="/agents" { "All agents" } @if let Some(version) = &agent.version { span.chip { "version " (cut(version, 40)) } } @if let Some(game) = &agent.ladder { a.small href={ "/ladders/" (game) } { "Ladder of " (game) } } }
-            h1 { (cut(&agent.name, 64)) }
+            h1 { (player_name(&agent.name, 64)) }
             p.lead { (history.sentence(&met)) }
         }
         @if let Some(picture) = history.picture() {

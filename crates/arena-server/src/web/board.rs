@@ -6,7 +6,7 @@ use arena_report::{Axes, Estimate, Interval, Picture, Point, listed, number_of, 
 use maud::{Markup, PreEscaped, html};
 
 use super::components;
-use super::layout::cut;
+use super::layout::{cut, player_name};
 use super::{PageResult, Query, seen, with_query};
 use crate::arena::Arena;
 use crate::error::ApiError;
@@ -305,7 +305,7 @@ fn searched(total: u64) -> String {
 /// Renders a player's name, with the model and a badge.
 pub(super) fn player(profile: &UserProfile) -> Markup {
     html! {
-        a href=(user_path(profile.user_id.as_str())) { (cut(seen::name_of(&profile.user_id, Some(profile)), 28)) }
+        a href=(user_path(profile.user_id.as_str())) { (player_name(seen::name_of(&profile.user_id, Some(profile)), 28)) }
         @if let Some(model) = &profile.model { small.below { (cut(model.as_str(), 28)) } }
         @if profile.is_benchmark { " " span.badge { "benchmark" } }
     }

@@ -14,7 +14,7 @@ use maud::{Markup, html};
 use super::board::{Leaderboard, PlayerKind};
 use super::challenges::{copyable, opponent, starts};
 use super::components::{empty, live_dot, picture};
-use super::layout::{NavEntry, Page, cut, time};
+use super::layout::{NavEntry, Page, cut, player_name, time};
 use super::plots::embed;
 use super::seen::RedactedSession;
 use super::sessions::read_list;
@@ -236,7 +236,7 @@ fn featured(arena: &Arena, last: Option<&(&RedactedSession, &Told, Markup)>, wan
                         @for (seat, name) in told.names.iter().enumerate().take(SEATS) {
                             li class={ "seat " (seat_class(seat)) } {
                                 (seat_mark(seat))
-                                b { (cut(name, 24)) }
+                                b { (player_name(name, 24)) }
                                 @if let Some(score) = game.state.scores.get(seat) {
                                     span { "utility " (number_of(score.utility)) ", security " (number_of(score.security)) }
                                 }

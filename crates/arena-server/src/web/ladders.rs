@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::challenges::copyable;
 use super::components;
 use super::form::Form;
-use super::layout::{NavEntry, Page, cut, shown};
+use super::layout::{NavEntry, Page, cut, player_name, shown};
 use super::tournaments::{cause, elo, figure, none, scale_of, winner};
 use super::{PageResult, Visit, answer, base, pager, with_query};
 use crate::arena::Arena;
@@ -164,7 +164,7 @@ fn standings(tournaments: &Tournaments, view: &Ladder) -> Markup {
                 } }
                 tbody { @for row in &view.rows { tr {
                     td.number { @if let Some(ranks) = row.rank_may_be { span.place { (ranks.best) @if ranks.worst != ranks.best { "–" (ranks.worst) } } } @else { "–" } }
-                    td.name { @match link(row) { Some(id) => a href={ "/agents/" (id) } { (cut(&row.name, 60)) }, None => (cut(&row.name, 60)) } }
+                    td.name { @match link(row) { Some(id) => a href={ "/agents/" (id) } { (player_name(&row.name, 60)) }, None => (player_name(&row.name, 60)) } }
                     td.minor { @if row.agent().is_some() { (cut(&version(row), 40)) } @else { "built-in" } }
                     td.number { @match rating(row) { Some((value, interval)) => (elo(value, interval, Some(scale))), None => "–" } }
                     td.number { (row.games) }

@@ -5,6 +5,7 @@ use arena_report::{printable, utc};
 use maud::{DOCTYPE, Markup, html};
 
 use super::site::SiteSettings;
+use crate::identity::find_look_alike;
 
 /// The parts of a page, before rendering.
 pub(super) struct Page {
@@ -160,6 +161,14 @@ pub(super) fn cut(text: &str, most: usize) -> Markup {
     match text.char_indices().nth(most) {
         None => html! { bdi { (text) } },
         Some((at, _)) => html! { bdi title=[(text.len() <= 1000).then_some(&text)] { (text[..at]) "…" } },
+    }
+}
+
+/// Renders the name of a user or agent like [`cut`]. A name of letters that look like ASCII letters is marked.
+pub(super) fn player_name(name: &str, most: usize) -> Markup {
+    html! {
+        (cut(name, most))
+        @if let Some(plain) = find_look_alike(name) { " " small.soft { "(looks like " (cut(&plain, most)) ")" } }
     }
 }
 

@@ -440,7 +440,7 @@ pub(super) async fn take_seat(
     let invite: InviteCode = invite.parse().map_err(|_| ApiError::not_found("INVITE_NOT_FOUND", "invite not found"))?;
     let name = name.map(str::trim).filter(|name| !name.is_empty());
     let user = name.map(|name| name.parse::<UserId>().map_err(|_| invalid_name(name))).transpose()?;
-    user.iter().try_for_each(|user| check_visible("the name", user))?;
+    user.iter().try_for_each(|user| check_visible("the name", user.as_str()))?;
     arena.admit_play(address)?;
     let respond = arena.charging(address, |_| String::new());
     arena.engine.join(Join { invite, user }, None, respond).await?;

@@ -12,7 +12,7 @@ use maud::{Markup, html};
 
 use super::board::user_path;
 use super::components::{btn, live_dot, primary};
-use super::layout::{NavEntry, Page, badge, cut, explained, time};
+use super::layout::{NavEntry, Page, badge, cut, explained, player_name, time};
 use super::seen::RedactedSession;
 use super::timeline::{Timeline, party_label};
 use super::told::Told;
@@ -85,7 +85,7 @@ impl SessionTable {
                 @for (at, name) in names.iter().enumerate() {
                     @if at > 0 { " : " }
                     @match name {
-                        Some((user, name)) => a href=(user_path(user.as_str())) { (cut(name, 16)) },
+                        Some((user, name)) => a href=(user_path(user.as_str())) { (player_name(name, 16)) },
                         None => span.soft { "anonymous" }
                     }
                 }
@@ -242,7 +242,7 @@ pub(super) fn heading(session: &RedactedSession, told: &Told, actions: &Markup) 
                             li.seat.{ (seat_class(seat)) } {
                                 (seat_mark(seat))
                                 @match told.names.get(seat) {
-                                    Some(name) => b { (cut(name, 40)) },
+                                    Some(name) => b { (player_name(name, 40)) },
                                     None => span { "free" }
                                 }
                             }
@@ -329,7 +329,7 @@ pub(super) fn ending(session: &RedactedSession, told: &Told, profiles: &BTreeMap
                     li.seat.{ (seat_class(seat)) } {
                         (seat_mark(seat))
                         @match session.name_of(player, profiles) {
-                            Some((user, name)) => b { a href=(user_path(user.as_str())) { (cut(name, 40)) } },
+                            Some((user, name)) => b { a href=(user_path(user.as_str())) { (player_name(name, 40)) } },
                             None => b { "Player " (seat + 1) }
                         }
                         @if let Some(score) = state.scores.get(seat) {

@@ -14,7 +14,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::events::Channels;
-use super::layout::{cut, moment};
+use super::layout::{cut, moment, player_name};
 use super::seen::RedactedSession;
 use super::sessions::has_drawn_board;
 use super::told::Told;
@@ -353,8 +353,8 @@ pub(super) fn party_label(session: &RedactedSession, told: &Told, party: &str) -
     html! {
         @match (party, session.seat_of(party)) {
             ("operator", _) => b.who.operator { "Operator" },
-            (_, Some(seat)) => b.who.{ (seat_class(seat)) } title=(party) { (cut(told.names.get(seat).map_or("", String::as_str), 40)) },
-            _ => b.who { (cut(party, 40)) },
+            (_, Some(seat)) => b.who.{ (seat_class(seat)) } title=(party) { (player_name(told.names.get(seat).map_or("", String::as_str), 40)) },
+            _ => b.who { (player_name(party, 40)) },
         }
     }
 }

@@ -13,7 +13,7 @@ use axum::extract::State;
 use maud::{Markup, PreEscaped, html};
 
 use super::components;
-use super::layout::{NavEntry, Page, cut, shown, time};
+use super::layout::{NavEntry, Page, cut, player_name, shown, time};
 use super::plots::embed;
 use super::{PageResult, Visit, answer, base, pager};
 use crate::arena::Arena;
@@ -250,7 +250,7 @@ fn standing(record: &Record, agent: impl Fn(&str) -> Option<AgentId>) -> Markup 
                     @let cell = &row[*at];
                     td.number[*at != 1].name[*at == 1].minor[is_minor(&table.header[*at])] {
                         @match (table.header[*at].as_str(), &ratings) {
-                            ("name", _) => { @match agent(cell) { Some(agent) => a href={ "/agents/" (agent) } { (cut(cell, 60)) }, None => (cut(cell, 60)) } }
+                            ("name", _) => { @match agent(cell) { Some(agent) => a href={ "/agents/" (agent) } { (player_name(cell, 60)) }, None => (player_name(cell, 60)) } }
                             ("rank", Some(ratings)) if line.games > 0 => span.place { (ratings.rating(line.agent).range().replace('-', "–")) },
                             ("Elo", Some(ratings)) if line.games > 0 => (elo(ratings.rating(line.agent).elo, ratings.rating(line.agent).interval, scale)),
                             _ => (cut(cell, 60))

@@ -9,7 +9,7 @@ use super::board::{counted, encoded, estimate, metric_text, user_path};
 use super::challenges::against_user;
 use super::components;
 use super::history::History;
-use super::layout::{NavEntry, Page, cut, shown};
+use super::layout::{NavEntry, Page, cut, player_name, shown};
 use super::leaderboards::{path_of_board, title_of};
 use super::plots::embed;
 use super::seen;
@@ -55,7 +55,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 span.chip { (kind_of(profile)) }
                 @if let Some(model) = &profile.model { span.chip { (cut(model.as_str(), 40)) } }
             }
-            h1 { (cut(name, 60)) }
+            h1 { (player_name(name, 60)) }
             p.lead { (sentence(&arena, &boards, sessions.total)) }
             @if let Some(start) = against_user(&arena, id.as_str()) { (start) }
         }

@@ -1,6 +1,8 @@
 //! The OpenAPI description is complete and matches the server. `fuzz.rs` checks that responses match it.
 
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::time::Instant;
 
 use arena_match::Launcher;
 use arena_testkit::{Client, Host, known_secret};
@@ -92,6 +94,30 @@ fn both_prefixes_answer_with_the_same_headers_and_are_one_route_in_the_metrics()
         metrics.text().contains(r#"route="/api/arena/sync""#) && !metrics.text().contains("/api/v1"),
         "{metrics:?}"
     );
+}
+
+#[test]
+fn both_prefixes_charge_an_address_alike() {
+    let host = Host::start_with(|settings| {
+        settings.limits.limit_loopback = true;
+        settings.limits.requests_per_second = 1;
+        settings.limits.requests_burst = 60;
+    });
+    let body = "x".repeat(4 * 16 * 1024);
+    // The requests, and the number of them in a burst. A full 16 KiB of a body counts as one more request.
+    for (at, method, rest, body, most) in
+        [(1, "GET", "chat/sync?channel=invites", "", 60), (2, "POST", "chat/send", body.as_str(), 12)]
+    {
+        for (prefix, net) in [("/api/", 1), ("/api/v1/", 2)] {
+            let client = host.client().from_address(Ipv4Addr::new(127, net, at, 1).into());
+            let begun = Instant::now();
+            let ask = || client.request(method, &format!("{prefix}{rest}"), &[], body.as_bytes()).status;
+            let admitted = (0..1000).take_while(|_| ask() != 429).count() as u64;
+            // Each second allows one more request.
+            let late = begun.elapsed().as_secs() + 1;
+            assert!((most..=most + late).contains(&admitted), "{method} {prefix}{rest}: {admitted}");
+        }
+    }
 }
 
 #[test]

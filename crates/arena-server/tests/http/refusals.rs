@@ -1494,6 +1494,8 @@ fn names_that_look_like_others_are_refused() {
             ("userId", "/api/arena/join", json!({ "invite": invites[0], "userId": name })),
             ("userId", "/api/users", json!({ "userId": name, "username": "Eve" })),
             ("userId", "/api/users", json!({ "from": name, "username": "Eve" })),
+            ("username", "/api/users", json!({ "userId": "eve", "username": name })),
+            ("model", "/api/users", json!({ "userId": "eve", "model": name })),
             ("from", "/api/chat/send", json!({ "channel": session, "from": name, "content": "hello" })),
         ] {
             let answer = client.post(path, &body);
@@ -1502,4 +1504,9 @@ fn names_that_look_like_others_are_refused() {
         }
     }
     client.post("/api/arena/join", &json!({ "invite": invites[0], "userId": "\u{e9}ve \u{7530}" })).ok();
+    // A name of Cyrillic letters that look Latin is accepted, and marked on pages.
+    client.post("/api/users", &json!({ "userId": "x", "username": "\u{430}d\u{430}" })).ok();
+    let answer = client.get("/users/x");
+    let page = answer.text();
+    assert!(page.contains("(looks like <bdi>ada</bdi>)"), "{page}");
 }

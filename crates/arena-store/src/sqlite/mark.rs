@@ -1,12 +1,12 @@
 //! The mark: a small file beside the store with the length of the write-ahead log. SQLite's log ends before its first
-//! damaged page, and SQLite reports no error. The mark shows that commits followed.
+//! damaged page, and SQLite reports no error. The mark shows that commits followed. It is empty while the log is.
 //!
 //! The mark is at most a second older than the last commit. It isn't flushed to the disk: it guards against damage, and
 //! an older mark only shows less.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,8 @@ const HEADER: usize = 32;
 pub(super) struct Mark {
     file: File,
     log: PathBuf,
+    /// The inode number of the database file, which a restored backup doesn't have.
+    inode: u64,
     written_at: Option<Instant>,
     /// The number of pages in the log that the mark doesn't have yet.
     pages: Option<u32>,
@@ -40,7 +42,8 @@ impl Mark {
     pub(super) fn open(store: &Path) -> io::Result<Mark> {
         let file =
             File::options().create(true).truncate(false).write(true).mode(0o600).open(store.with_file_name(FILE))?;
-        Ok(Mark { file, log: log_of(store), written_at: None, pages: None })
+        let inode = fs::metadata(store)?.ino();
+        Ok(Mark { file, log: log_of(store), inode, written_at: None, pages: None })
     }
 
     /// Notes the number of pages in the log after a commit, and writes it if it is time.
@@ -61,11 +64,22 @@ impl Mark {
         let Some(pages) = self.pages.take() else { return };
         self.written_at = Some(Instant::now());
         let written = read_header(&self.log).and_then(|header| match header {
-            Some(header) => self.file.write_all_at(format!("{} {pages:010}\n", salts(&header)).as_bytes(), 0),
+            Some(header) => {
+                let text = format!("{} {:020} {pages:010}\n", salts(&header), self.inode);
+                self.file.write_all_at(text.as_bytes(), 0)
+            }
             None => Ok(()),
         });
         if let Err(error) = written {
             tracing::warn!(%error, "cannot write the mark of the write-ahead log: {error}");
+        }
+    }
+
+    /// Empties the mark after a checkpoint that has emptied the log.
+    pub(super) fn reset(&mut self) {
+        self.pages = None;
+        if let Err(error) = self.file.set_len(0) {
+            tracing::warn!(%error, "cannot empty the mark of the write-ahead log: {error}");
         }
     }
 }
@@ -76,27 +90,40 @@ impl Mark {
 /// # Errors
 /// If the log can't be read, or the report can't be written.
 pub(super) fn check(store: &Path, connection: &Connection) -> io::Result<()> {
-    let mark = fs::read_to_string(store.with_file_name(FILE)).unwrap_or_default();
-    let Some((marked, expected)) = mark.trim().split_once(' ') else { return Ok(()) };
-    let (Ok(expected), Some(header)) = (expected.parse::<i64>(), read_header(&log_of(store))?) else { return Ok(()) };
-    let found = match has_valid_checksum(&header) {
+    let file = store.with_file_name(FILE);
+    let mark = fs::read_to_string(&file).unwrap_or_default();
+    let mut words = mark.split_whitespace();
+    let (Some(marked), Some(Ok(expected))) = (words.next(), words.next_back().map(str::parse::<i64>)) else {
+        return Ok(());
+    };
+    let found = match read_header(&log_of(store))? {
+        Some(header) if !has_valid_checksum(&header) => 0,
         // The log has begun anew after the mark.
-        true if salts(&header) != marked => return Ok(()),
-        true => connection
+        Some(header) if salts(&header) != marked => return Ok(()),
+        Some(_) => connection
             .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(1))
             .map_err(io::Error::other)?,
-        false => 0,
+        None => {
+            let (data, mark) = (fs::metadata(store)?, fs::metadata(&file)?);
+            let is_same = words.next().is_some_and(|inode| inode.parse() == Ok(data.ino()));
+            // The store is a restored backup, or another program has copied the log to the database.
+            if !is_same || data.modified()? > mark.modified()? {
+                return Ok(());
+            }
+            0
+        }
     };
     if found >= expected {
         return Ok(());
     }
     let text = format!(
-        "The store's write-ahead log is damaged. It has {found} valid pages, and acknowledged commits had {expected}. The \
+        "The store's write-ahead log is damaged or missing. It has {found} valid pages, and acknowledged commits had {expected}. The \
          later commits are lost. Look for the cause, such as a failing disk, and compare with a backup. The arena serves \
          what is left, but isn't ready (/ready) until this file is removed."
     );
     tracing::error!("{text} ({})", lost_file(store).display());
-    fs::write(lost_file(store), text + "\n")
+    fs::write(lost_file(store), text + "\n")?;
+    fs::write(file, "")
 }
 
 pub(super) fn lost_file(store: &Path) -> PathBuf {

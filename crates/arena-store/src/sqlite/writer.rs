@@ -185,8 +185,10 @@ impl SqliteWriterState {
         }
         self.checkpoints.stop();
         // The final checkpoint empties the write-ahead log, so that the next start has nothing to recover.
-        if let Err(error) = self.connection().pragma_update(None, "wal_checkpoint", "TRUNCATE") {
-            tracing::warn!(%error, "the final checkpoint of the write-ahead log failed: {error}");
+        match checkpoint(self.connection(), "TRUNCATE") {
+            Ok(is_blocked) if !is_blocked => self.mark.reset(),
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "the final checkpoint of the write-ahead log failed: {error}"),
         }
     }
 
@@ -347,7 +349,10 @@ impl SqliteWriterState {
         let connection = self.connection();
         let is_blocked = connection.busy_timeout(Duration::ZERO).and_then(|()| checkpoint(connection, "TRUNCATE"));
         match is_blocked {
-            Ok(false) => self.erased = None,
+            Ok(false) => {
+                self.erased = None;
+                self.mark.reset();
+            }
             Ok(true) => self.erased = Some(Instant::now()),
             Err(error) => {
                 tracing::warn!(%error, "erased content cannot be removed from the write-ahead log yet: {error}; retrying");

@@ -400,6 +400,48 @@ async fn a_damaged_write_ahead_log_is_reported_until_the_report_is_removed() {
 }
 
 #[tokio::test]
+async fn a_missing_write_ahead_log_is_reported_unless_the_store_was_closed() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let [file, log, mark, report] =
+        ["arena.sqlite3", "arena.sqlite3-wal", "arena.mark", "arena.lost"].map(|name| folder.path().join(name));
+    let open = || Store::open(folder.path(), Scoring::default()).expect("the store opens");
+    let store = open();
+    create(&store, &session(1)).await;
+    let marked = std::fs::read(&mark).expect("the first commit writes the mark");
+    assert!(!marked.is_empty());
+    drop(store);
+    assert_eq!(std::fs::read(&mark).expect("a mark"), b"");
+    open().check_writing().await.expect("the store was closed");
+    for (emptied, is_lost) in [(false, true), (true, true), (true, false)] {
+        // The mark of a killed arena whose log is missing or empty. Then the same with a checkpoint after the mark.
+        std::fs::write(&mark, &marked).expect("it is writable");
+        if emptied {
+            std::fs::write(&log, b"").expect("it is writable");
+        }
+        if !is_lost {
+            let later = std::time::SystemTime::now() + std::time::Duration::from_secs(10);
+            std::fs::File::options().write(true).open(&file).and_then(|file| file.set_modified(later)).expect("a time");
+        }
+        let store = open();
+        match store.check_writing().await {
+            Ok(()) => assert!(!is_lost),
+            Err(CommitError::Unavailable(StoreError::Lost { .. })) => assert!(is_lost),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(report.exists(), is_lost);
+        drop(store);
+        let _ = std::fs::remove_file(&report);
+        open().check_writing().await.expect("the report was removed");
+    }
+    // A restored backup is another file.
+    std::fs::write(&mark, &marked).expect("it is writable");
+    let copy = folder.path().join("copy");
+    std::fs::copy(&file, &copy).and_then(|_| std::fs::rename(&copy, &file)).expect("a copy");
+    std::fs::write(&mark, &marked).expect("it is writable");
+    open().check_writing().await.expect("a restored backup has no log");
+}
+
+#[tokio::test]
 async fn the_write_ahead_log_begins_anew_while_writes_go_on() {
     let folder = tempfile::tempdir().expect("a temp folder");
     let store = Store::open(folder.path(), Scoring::default()).expect("the store opens");

@@ -397,8 +397,6 @@ fn positions_stay_on_the_map_whatever_the_target() {
 
 #[test]
 fn the_actor_with_the_smaller_load_survives_a_collision_and_gets_the_food() {
-    let manual = include_str!("../../../../../../docs/agents.md");
-    assert!(manual.contains("**smaller load** survives and gets the other's load"));
     check(
         "actor Light1 of 0 at 10,10 with 10
          actor Heavy1 of 1 at 10.8,10 with 30
