@@ -40,6 +40,8 @@ pub struct Fault {
     pub is_too_long: bool,
     /// The tokens that the endpoint counts nevertheless. They are paid.
     pub usage: Option<Usage>,
+    /// True if the endpoint has the request and neither answered nor reported an error. It may be paid.
+    pub may_be_paid: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -115,7 +117,13 @@ impl FaultClass {
 impl Fault {
     /// Creates a fault without a pause and a request id.
     pub(crate) fn new(class: FaultClass, sentence: impl Into<String>) -> Fault {
-        Fault { class, sentence: sentence.into(), retry_after: None, request_id: None, is_too_long: false, usage: None }
+        let (sentence, may_be_paid) = (sentence.into(), false);
+        Fault { class, sentence, retry_after: None, request_id: None, is_too_long: false, usage: None, may_be_paid }
+    }
+
+    /// Creates the fault of a request that the endpoint has received, and that may be paid.
+    pub(crate) fn of_sent(class: FaultClass, sentence: impl Into<String>) -> Fault {
+        Fault { may_be_paid: true, ..Fault::new(class, sentence) }
     }
 
     /// Creates the fault of an error status with this body. `key` describes the key of the request, if it has one.
