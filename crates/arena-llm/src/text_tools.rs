@@ -128,7 +128,7 @@ fn new_call(name: String, arguments: Result<Map<String, Value>, String>) -> Tool
 fn read_object(text: &str) -> Result<(Value, usize), (String, usize)> {
     let parse = |text: &str| {
         let mut values = Deserializer::from_str(text).into_iter();
-        let object: Value = values.next().unwrap_or_else(|| Ok(Value::Null))?;
+        let object: Value = values.next().unwrap_or(Ok(Value::Null))?;
         Ok::<_, serde_json::Error>((object, values.byte_offset()))
     };
     parse(text).or_else(|why| {
