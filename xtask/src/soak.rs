@@ -48,7 +48,7 @@ const LONG: [Long; 9] = [
     },
     Long {
         name: "eval",
-        variables: &[("ARENA_EVAL_SEEDS", "20")],
+        variables: &[("ARENA_EVAL_SEEDS", "20"), ("ARENA_EVAL_KILLS", "50")],
         tests: &["-p", "arena-cli", "--test", "program", "eval::"],
     },
     Long {

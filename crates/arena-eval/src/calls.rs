@@ -38,6 +38,8 @@ pub(crate) struct CallIndex {
     games: BTreeMap<String, Vec<Place>>,
     agents: BTreeMap<String, Spent>,
     total: Spent,
+    /// The costs of attempts without a stored answer, by key.
+    paid: BTreeMap<String, Spent>,
     /// The seconds since 1970 with an answer to a player.
     seconds: BTreeSet<i64>,
 }
@@ -83,8 +85,8 @@ impl CallIndex {
     /// Reads the index of a folder's calls, with the costs of its requests.
     pub(crate) fn read(dir: &Path) -> Result<CallIndex, FolderError> {
         let (mut index, _) = CallIndex::read_calls(dir)?;
-        for (agent, spent) in Requests::read(dir)?.paid {
-            index.add_spent(&agent, &spent);
+        for (key, agent, spent) in Requests::read(dir)?.paid {
+            index.pay(&key, &agent, &spent);
         }
         Ok(index)
     }
@@ -133,6 +135,11 @@ impl CallIndex {
         if seat.is_some() {
             self.seconds.insert(time.div_euclid(1000));
         }
+    }
+
+    fn pay(&mut self, key: &str, agent: &str, spent: &Spent) {
+        add_spent(self.paid.entry(key.to_owned()).or_default(), spent);
+        self.add_spent(agent, spent);
     }
 
     fn add_spent(&mut self, agent: &str, spent: &Spent) {
@@ -218,13 +225,13 @@ impl CallStore {
         let Requests { open, refused, paid, length } = Requests::read(dir)?;
         let mut requests = LineFile::open(&dir.join(REQUESTS), length, SyncPolicy::EachSecond)?;
         let mut lines = Vec::new();
-        for (agent, spent) in paid {
-            index.add_spent(&agent, &spent);
+        for (key, agent, spent) in paid {
+            index.pay(&key, &agent, &spent);
         }
         for (key, open) in open {
             let is_answered = parse_hash(&key).is_ok_and(|hash| index.calls.contains_key(&hash));
             for (agent, spent) in open.into_iter().skip(usize::from(is_answered)) {
-                index.add_spent(&agent, &spent);
+                index.pay(&key, &agent, &spent);
                 lines.extend(to_line(&RequestLine::paid(&key, &agent, spent.usage, spent.usd), &path)?);
                 lines.extend(to_line(&RequestLine::ended(&key, None), &path)?);
             }
@@ -262,8 +269,13 @@ impl CallStore {
     /// Records tokens of a request that are paid without a stored answer.
     pub(crate) fn pay(&self, key: &str, agent: &str, spent: &Spent) -> Result<(), FolderError> {
         self.requests.lock().append_value(&RequestLine::paid(key, agent, spent.usage, spent.usd))?;
-        self.writer.lock().index.add_spent(agent, spent);
+        self.writer.lock().index.pay(key, agent, spent);
         Ok(())
+    }
+
+    /// Returns the costs of a request's attempts without an answer.
+    pub(crate) fn paid(&self, key: &str) -> Spent {
+        self.writer.lock().index.paid.get(key).copied().unwrap_or_default()
     }
 
     /// Records the end of a request without an answer. `why` is the reason if the request would fail again.

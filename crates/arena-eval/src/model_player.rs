@@ -11,7 +11,7 @@ use std::time::Duration;
 use arena_llm::prompt::Fence;
 use arena_llm::{
     Api, Bound, Budget, Client, Endpoint, Exceeded, Fault, FaultClass, Pacer, Params, Prices, Retry, SeatModel,
-    SeatRules, Spent, ask, request_bytes,
+    SeatRules, Spent, Usage, ask, request_bytes,
 };
 use arena_model::{MemorySession, Seed, hex};
 use arena_players::{Called, Calling, Cause, Halt, Measured, ModelCalls, ModelPlayer, SeatEnd};
@@ -190,12 +190,6 @@ impl StoredCalls {
         let body = request_bytes(endpoint.api(), endpoint.tool_use(), &question);
         let limit = params.output_limit();
         let bound = Bound::of(&body, limit.unwrap_or(USUAL_OUTPUT), self.model.prices.as_ref());
-        if let Some(cap) = self.context.usd_per_seat
-            && self.measured.usd.unwrap_or(0.0) + bound.usd > cap
-        {
-            let detail = format!("the seat's cap of {cap} US dollars is reached");
-            return Ok(Called::Ended(SeatEnd::new(Cause::Limit, detail)));
-        }
         let sample = format!("{}/{}/{number}", self.game, self.seat);
         let key = call_key(&self.model.address, endpoint.api(), &body, &sample);
         let record = match self.context.calls.find(&key).map_err(broken)? {
@@ -203,15 +197,24 @@ impl StoredCalls {
                 self.context.counts.cached.fetch_add(1, Ordering::Relaxed);
                 record
             }
-            Some(CallLine::Text { .. }) | None => self.send(seat, key, number, &body, &bound, limit.is_some()).await?,
+            Some(CallLine::Text { .. }) | None => {
+                match self.send(seat, key, number, &body, &bound, limit.is_some()).await? {
+                    Ok(record) => record,
+                    Err(cap) => {
+                        let detail = format!("the seat's cap of {cap} US dollars is reached");
+                        return Ok(Called::Ended(SeatEnd::new(Cause::Limit, detail)));
+                    }
+                }
+            }
         };
+        let paid = self.context.calls.paid(&record.key);
         let measured = &mut self.measured;
         measured.calls = number;
         measured.retries += record.retries.len() as u32;
-        measured.usage += record.reply.usage;
+        measured.usage += record.reply.usage + paid.usage;
         measured.ms += record.ms;
         if let Some(usd) = record.usd {
-            *measured.usd.get_or_insert(0.0) += usd;
+            *measured.usd.get_or_insert(0.0) += usd + paid.usd;
         }
         let ms = record.ms.saturating_sub(record.first_byte_ms);
         if let Some(most) = self.harness.turn_seconds.filter(|most| ms > most.saturating_mul(1000)) {
@@ -223,7 +226,7 @@ impl StoredCalls {
     }
 
     /// Sends a request, and stores its answer before the game uses it. If the request limits its output, `is_bounded`, an
-    /// endpoint's numbers above the bound aren't believed.
+    /// endpoint's numbers above the bound aren't believed. Returns the seat's cap if the highest possible price exceeds it.
     async fn send(
         &self,
         seat: &SeatModel,
@@ -232,7 +235,7 @@ impl StoredCalls {
         body: &[u8],
         bound: &Bound,
         is_bounded: bool,
-    ) -> Result<Box<CallRecord>, Halt> {
+    ) -> Result<Result<Box<CallRecord>, f64>, Halt> {
         let (context, model) = (&*self.context, &*self.model);
         self.check()?;
         let _slot = model.slots.acquire().await.map_err(|_| Halt::Stopped)?;
@@ -244,10 +247,22 @@ impl StoredCalls {
             });
         }
         let believe = |usage| if is_bounded { bound.believe(usage, model.prices.as_ref()) } else { usage };
-        let failed = |usage| Spent { calls: 0, ..Spent::of_call(believe(usage), model.prices.as_ref()) };
+        // The cost of a failed attempt: the tokens that the endpoint counted, or the reservation if it may be paid.
+        let failed = |usage: Option<Usage>, may_be_paid: bool| {
+            let counted =
+                usage.map(|usage| Spent { calls: 0, ..Spent::of_call(believe(usage), model.prices.as_ref()) });
+            counted.or(may_be_paid.then(|| bound.spent()))
+        };
+        let exceeded_cap = || {
+            let spent = self.measured.usd.unwrap_or(0.0) + context.calls.paid(&key).usd;
+            context.usd_per_seat.filter(|cap| spent + bound.usd > *cap)
+        };
         let mut retries: Vec<Retry> = Vec::new();
         let (mut received, reservation) = loop {
             self.check()?;
+            if let Some(cap) = exceeded_cap() {
+                return Ok(Err(cap));
+            }
             let reservation = match context.budget.reserve(model.index, bound.amount()).await {
                 Ok(reservation) => reservation,
                 Err(Exceeded::Run(cap)) => return Err(Halt::Budget(cap)),
@@ -264,9 +279,9 @@ impl StoredCalls {
             let mut note_retry = |retry: &Retry| {
                 context.counts.retries.fetch_add(1, Ordering::Relaxed);
                 retries.push(retry.clone());
-                if let Some(spent) = retry.usage.map(failed) {
-                    is_over = !reservation.pay(spent);
+                if let Some(spent) = failed(retry.usage, retry.may_be_paid) {
                     paid = context.calls.pay(&key, &self.agent, &spent);
+                    is_over = !reservation.pay(spent) || exceeded_cap().is_some();
                 }
                 !is_over && paid.is_ok()
             };
@@ -277,7 +292,7 @@ impl StoredCalls {
                 Ok(received) => break (received, reservation),
                 Err(fault) => fault,
             };
-            if let Some(spent) = fault.usage.map(failed) {
+            if let Some(spent) = failed(fault.usage, fault.may_be_paid) {
                 reservation.pay(spent);
                 context.calls.pay(&key, &self.agent, &spent).map_err(broken)?;
             }
@@ -327,7 +342,7 @@ impl StoredCalls {
         context.counts.sent.fetch_add(1, Ordering::Relaxed);
         model.sent.fetch_add(1, Ordering::Relaxed);
         match line {
-            CallLine::Call(record) => Ok(record),
+            CallLine::Call(record) => Ok(Ok(record)),
             CallLine::Text { .. } => Err(Halt::Stopped),
         }
     }
@@ -364,6 +379,7 @@ mod tests {
     use std::path::Path;
 
     use arena_house::Style;
+    use arena_llm::Timeouts;
     use arena_players::{BotKind, BotPlayer, Player};
     use serde_json::{Map, Value, json};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -378,6 +394,8 @@ mod tests {
     struct Script {
         answers: Arc<Mutex<VecDeque<(u16, Value)>>>,
         requests: Arc<Mutex<Vec<Value>>>,
+        /// The times before the answers in milliseconds.
+        delays: Arc<Mutex<VecDeque<u64>>>,
     }
 
     impl Script {
@@ -419,6 +437,11 @@ mod tests {
         script.requests.lock().push(serde_json::from_slice(&body).unwrap());
         let unpaid = (402, json!({"error": {"message": "no credit"}}));
         let (status, body) = script.answers.lock().pop_front().unwrap_or(unpaid);
+        let delay = script.delays.lock().pop_front().unwrap_or_default();
+        tokio::time::sleep(Duration::from_millis(delay)).await;
+        if status == 0 {
+            return;
+        }
         let body = body.to_string();
         let head = format!(
             "HTTP/1.1 {status} Status\r\ncontent-type: application/json\r\nconnection: close\r\n\
@@ -461,7 +484,9 @@ mod tests {
             index: 0,
             name: "small".to_owned(),
             model: "small-1".to_owned(),
-            endpoint: Endpoint::new(Api::ChatCompletions, base, None).unwrap(),
+            endpoint: Endpoint::new(Api::ChatCompletions, base, None)
+                .unwrap()
+                .with_timeouts(Timeouts::of_answer(Duration::from_secs(1))),
             address: "stand-in".to_owned(),
             params: Params { max_tokens: Some(500), ..Params::default() },
             prices: Some(Prices { input: 1.0, cached: None, output: 10.0 }),
@@ -697,6 +722,65 @@ mod tests {
         assert!(game.is_err());
         assert_eq!((spent.calls, spent.usage.input), (0, 10));
         assert_eq!(CallStore::open(dir.path()).unwrap().totals(), spent);
+    }
+
+    /// Returns the requests that were sent, with their highest possible costs in US dollars.
+    fn bounds(dir: &Path) -> Vec<f64> {
+        let text = std::fs::read_to_string(dir.join("requests.jsonl")).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|line| line["type"] == "sent").map(|line| line["usd"].as_f64().unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_given_up_counts_at_its_reservation() {
+        let wait = || call("wait", json!({}));
+        let is_near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        // The endpoint answers after the time for an answer, closes the connection, or answers in no known way.
+        let cases = [
+            ("late", vec![guess(), guess(), wait()], vec![1300, 300], 1),
+            ("in time", vec![guess(), wait()], vec![600, 0], 0),
+            ("broken", vec![(0, json!({})), guess(), (0, json!({})), wait()], vec![], 2),
+            ("odd", vec![(200, json!("odd")), guess(), wait()], vec![], 1),
+            ("an error", vec![(500, json!("odd")), guess(), wait()], vec![], 0),
+            ("an error in an answer", vec![(200, json!({"error": "odd"})), guess(), wait()], vec![], 0),
+        ];
+        for (name, answers, delays, given_up) in cases {
+            let dir = tempfile::tempdir().unwrap();
+            let script = Script { delays: Arc::new(Mutex::new(delays.into())), ..Script::of(answers) };
+            let (game, spent) = play_model(dir.path(), &script, &Setting::default()).await;
+            let seat = game.expect(name).record.seats.swap_remove(0);
+            assert_eq!((seat.cause, spent.calls), (Cause::Completed, 2), "{name}");
+            let reserved: f64 = bounds(dir.path()).iter().take(given_up).sum();
+            // Two answers of 1000 input tokens and 100 output tokens cost 0.004 dollars.
+            assert!(is_near(spent.usd, 0.004 + reserved), "{name}: {spent:?}, {reserved}");
+            assert_eq!(seat.measured.usd.map(|usd| is_near(usd, spent.usd)), Some(true), "{name}: {:?}", seat.measured);
+            assert_eq!(seat.measured.usage, spent.usage, "{name}");
+            assert_eq!(CallStore::open(dir.path()).unwrap().totals().usd, spent.usd, "{name}");
+        }
+        // The cap holds: an attempt that may exceed it isn't sent.
+        let dir = tempfile::tempdir().unwrap();
+        let script = Script::of(vec![(0, json!({})); 20]);
+        let budget = BudgetSpec { usd: Some(0.03), ..BudgetSpec::default() };
+        let (game, spent) = play_model(dir.path(), &script, &Setting { budget, ..Setting::default() }).await;
+        assert_eq!(game.map(|_| ()), Err(Halt::Budget("usd")));
+        let sent = script.requests.lock().len();
+        assert!(is_near(spent.usd, bounds(dir.path())[0] * sent as f64) && spent.usd <= 0.03, "{sent}: {spent:?}");
+    }
+
+    #[tokio::test]
+    async fn failed_attempts_count_for_the_cap_of_a_seat() {
+        let budget = || BudgetSpec { usd_per_seat: Some(0.02), ..BudgetSpec::default() };
+        let setting = Setting { budget: budget(), ..Setting::default() };
+        let dir = tempfile::tempdir().unwrap();
+        let script = Script::of(vec![billed(1000, 500); 20]);
+        let (game, spent) = play_model(dir.path(), &script, &setting).await;
+        let seat = game.expect("it ends").record.seats.swap_remove(0);
+        assert_eq!(seat.cause, Cause::Limit);
+        assert!(spent.usd > 0.0 && spent.usd <= 0.02, "{spent:?}");
+        // A later invocation knows the attempts.
+        let again = Script::of(vec![guess()]);
+        let (game, _) = play_model(dir.path(), &again, &setting).await;
+        assert_eq!((game.expect("it ends").record.seats[0].cause, again.requests.lock().len()), (Cause::Limit, 0));
     }
 
     #[tokio::test]

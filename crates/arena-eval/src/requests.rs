@@ -1,5 +1,5 @@
 //! The requests of a run: a line before each request is sent, and lines for those that end without a stored answer.
-//! A request that a killed process had sent may be paid, so it counts at its highest price.
+//! A request that a killed process had sent, or that was given up, may be paid, so it counts at its highest price.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,8 +47,8 @@ pub(crate) struct Requests {
     pub(crate) open: BTreeMap<String, Vec<(String, Spent)>>,
     /// The reasons of requests that would fail again, by key.
     pub(crate) refused: BTreeMap<String, String>,
-    /// The cost of requests without a stored answer, by agent.
-    pub(crate) paid: Vec<(String, Spent)>,
+    /// The costs of requests without a stored answer, with their keys and agents.
+    pub(crate) paid: Vec<(String, String, Spent)>,
     /// The total length of the complete lines in bytes.
     pub(crate) length: u64,
 }
@@ -67,11 +67,12 @@ impl Requests {
     fn add(&mut self, line: RequestLine) {
         match line {
             RequestLine::Sent { key, agent, input, output, usd, .. } => {
-                let usage = Usage { input, output, is_estimated: true, ..Usage::default() };
                 self.refused.remove(&key);
-                self.open.entry(key).or_default().push((agent, Spent { calls: 0, usage, usd }));
+                self.open.entry(key).or_default().push((agent, Bound { input, output, usd }.spent()));
             }
-            RequestLine::Paid { agent, usage, usd, .. } => self.paid.push((agent, Spent { calls: 0, usage, usd })),
+            RequestLine::Paid { key, agent, usage, usd, .. } => {
+                self.paid.push((key, agent, Spent { calls: 0, usage, usd }));
+            }
             RequestLine::Ended { key, why, .. } => {
                 if let Some(open) = self.open.get_mut(&key) {
                     open.pop();

@@ -10,7 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::conversation::{Finish, Question, Reply, ToolCall, ToolUse, Usage, whole};
 use crate::{lenient, text_tools};
@@ -67,11 +67,13 @@ impl Api {
         }
     }
 
-    /// Returns the raw form of an answer without content, as [`Reply::raw`] has it.
-    pub(crate) fn empty_answer(self) -> Value {
+    /// Returns the raw form of an answer with this text alone, as [`Reply::raw`] has it.
+    pub(crate) fn plain_answer(self, text: &str) -> Value {
         match self {
-            Api::ChatCompletions => serde_json::json!({"role": "assistant", "content": ""}),
-            Api::Responses | Api::AnthropicMessages => Value::Array(Vec::new()),
+            Api::ChatCompletions => json!({"role": "assistant", "content": text}),
+            Api::Responses | Api::AnthropicMessages if text.is_empty() => json!([]),
+            Api::Responses => json!([{"role": "assistant", "content": text}]),
+            Api::AnthropicMessages => json!([{"type": "text", "text": text}]),
         }
     }
 }
@@ -123,8 +125,11 @@ fn with_body<T>(api: Api, tool_use: ToolUse, question: &Question<'_>, write: imp
 /// If the body contains no answer. The error says what is missing.
 pub fn read_reply(api: Api, tool_use: ToolUse, body: &Value) -> Result<Reply, String> {
     let mut reply = (api.format().read)(body)?;
-    if tool_use == ToolUse::Text && reply.calls.is_empty() {
-        reply.calls.extend(text_tools::call(&reply.text));
+    match tool_use {
+        ToolUse::Native => {}
+        ToolUse::Text if reply.calls.is_empty() => reply.calls.extend(text_tools::call(&reply.text)),
+        // The results of calls go back as text. APIs reject calls in the history without results of their own.
+        ToolUse::Text => reply.raw = api.plain_answer(&text_tools::with_calls(&reply)),
     }
     Ok(reply)
 }
@@ -167,7 +172,8 @@ fn finish_of(reason: &Value) -> Finish {
 /// Returns the reason for the end of an answer in a body, if it says that the provider failed. The model isn't at fault
 /// then, even if the answer has a part of its text.
 pub(crate) fn failed_finish(body: &Value) -> Option<String> {
-    let reasons = [&body["choices"][0]["finish_reason"], &body["stop_reason"], &body["status"]];
+    let incomplete = &body["incomplete_details"]["reason"];
+    let reasons = [&body["choices"][0]["finish_reason"], &body["stop_reason"], &body["status"], incomplete];
     let mut words = reasons.into_iter().map(finish_word);
     words.find(|word| {
         matches!(

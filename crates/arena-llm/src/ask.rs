@@ -22,6 +22,9 @@ pub struct Retry {
     /// The tokens that the endpoint counted for the failed attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// True if the failed attempt may be paid, although the endpoint counted no tokens.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_be_paid: bool,
 }
 
 /// Sends a request's body until the endpoint answers. After a passing fault it pauses and retries; the pauses grow, or
@@ -30,8 +33,8 @@ pub struct Retry {
 /// returns true if another attempt may be sent.
 ///
 /// # Errors
-/// If the fault is lasting, the patience is over, or `on_retry` returns false: the last fault. Its tokens are those that
-/// `on_retry` hasn't received.
+/// If the fault is lasting, the patience is over, or `on_retry` returns false: the last fault. Its cost is the one
+/// that `on_retry` hasn't received.
 pub async fn ask(
     client: &Client,
     endpoint: &Endpoint,
@@ -66,9 +69,9 @@ pub async fn ask(
         left -= pause;
         usual = (usual * 2).min(PAUSES.1);
         let pause_ms = pause.as_millis() as u64;
-        let retry = Retry { class: fault.class, sentence: fault.sentence.clone(), pause_ms, usage: fault.usage };
-        if !on_retry(&retry) {
-            return Err(Fault { usage: None, ..fault });
+        let Fault { class, ref sentence, usage, may_be_paid, .. } = fault;
+        if !on_retry(&Retry { class, sentence: sentence.clone(), pause_ms, usage, may_be_paid }) {
+            return Err(Fault { usage: None, may_be_paid: false, ..fault });
         }
         sleep(pause).await;
     }

@@ -80,6 +80,12 @@ impl Bound {
         Amount { usd: self.usd, tokens: self.input.saturating_add(self.output) }
     }
 
+    /// Returns the cost of a request without an answer that may be paid.
+    pub fn spent(&self) -> Spent {
+        let Bound { input, output, usd } = *self;
+        Spent { calls: 0, usage: Usage { input, output, is_estimated: true, ..Usage::default() }, usd }
+    }
+
     /// Returns the tokens that an endpoint counts for the request, or this bound if they exceed it. Such numbers can't
     /// be true, and one of them would use up a whole cap.
     pub fn believe(&self, usage: Usage, prices: Option<&Prices>) -> Usage {
@@ -88,8 +94,7 @@ impl Bound {
         if usage.tokens() <= self.amount().tokens && usd <= self.usd * (1.0 + 1e-9) {
             return usage;
         }
-        let Bound { input, output, .. } = *self;
-        Usage { input, output, reasoning: usage.reasoning.min(output), cached: 0, is_estimated: true }
+        Usage { reasoning: usage.reasoning.min(self.output), ..self.spent().usage }
     }
 }
 

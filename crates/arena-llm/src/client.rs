@@ -171,7 +171,7 @@ impl Client {
         };
         let silent = |_| {
             let sentence = format!("it sent no answer within {}", seconds(times.first_byte.min(times.whole)));
-            Fault::new(FaultClass::Silent, sentence)
+            Fault::of_sent(FaultClass::Silent, sentence)
         };
         let sent = match early {
             Some(sent) => sent,
@@ -199,24 +199,24 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
 pub(crate) async fn read_body(body: Incoming, end: Instant, whole: Duration) -> Result<Bytes, Fault> {
     let Ok(read) = timeout_at(end, Limited::new(body, ANSWER_BYTES).collect()).await else {
         let sentence = format!("its answer wasn't complete within {}", seconds(whole));
-        return Err(Fault::new(FaultClass::Slow, sentence));
+        return Err(Fault::of_sent(FaultClass::Slow, sentence));
     };
     match read {
         Ok(read) => Ok(read.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => {
             let sentence = format!("its answer is larger than {} MiB", ANSWER_BYTES >> 20);
-            Err(Fault::new(FaultClass::Malformed, sentence))
+            Err(Fault::of_sent(FaultClass::Malformed, sentence))
         }
         Err(error) => {
             let sentence = format!("the connection broke in the middle of its answer: {}", root(&*error));
-            Err(Fault::new(FaultClass::Unreachable, sentence))
+            Err(Fault::of_sent(FaultClass::Unreachable, sentence))
         }
     }
 }
 
 /// Reads the answer of a success status: the model's answer and the whole body.
 fn read_answer(endpoint: &Endpoint, answer: &[u8]) -> Result<(Reply, Value), Fault> {
-    let malformed = |sentence| Fault::new(FaultClass::Malformed, sentence);
+    let malformed = |sentence| Fault::of_sent(FaultClass::Malformed, sentence);
     // An answer is recorded, and a server that repeats its request would repeat the key.
     let cleaned = endpoint.answer_without_key(answer);
     let answer = cleaned.as_deref().unwrap_or(answer);
@@ -282,9 +282,9 @@ fn broken(error: &SendError) -> Fault {
     }
     let inner = error.source().and_then(|source| source.downcast_ref::<hyper::Error>());
     if inner.is_some_and(hyper::Error::is_parse) {
-        return Fault::new(FaultClass::Malformed, format!("its answer isn't HTTP: {cause}"));
+        return Fault::of_sent(FaultClass::Malformed, format!("its answer isn't HTTP: {cause}"));
     }
-    Fault::new(FaultClass::Unreachable, format!("the connection broke before its answer: {cause}"))
+    Fault::of_sent(FaultClass::Unreachable, format!("the connection broke before its answer: {cause}"))
 }
 
 /// Returns a description of the fault in the endpoint's certificate, if a bad certificate caused the error. A retry

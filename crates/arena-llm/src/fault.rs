@@ -40,6 +40,8 @@ pub struct Fault {
     pub is_too_long: bool,
     /// The tokens that the endpoint counts nevertheless. They are paid.
     pub usage: Option<Usage>,
+    /// True if the endpoint has the request and neither answered nor reported an error. It may be paid.
+    pub may_be_paid: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -115,7 +117,13 @@ impl FaultClass {
 impl Fault {
     /// Creates a fault without a pause and a request id.
     pub(crate) fn new(class: FaultClass, sentence: impl Into<String>) -> Fault {
-        Fault { class, sentence: sentence.into(), retry_after: None, request_id: None, is_too_long: false, usage: None }
+        let (sentence, may_be_paid) = (sentence.into(), false);
+        Fault { class, sentence, retry_after: None, request_id: None, is_too_long: false, usage: None, may_be_paid }
+    }
+
+    /// Creates the fault of a request that the endpoint has received, and that may be paid.
+    pub(crate) fn of_sent(class: FaultClass, sentence: impl Into<String>) -> Fault {
+        Fault { may_be_paid: true, ..Fault::new(class, sentence) }
     }
 
     /// Creates the fault of an error status with this body. `key` describes the key of the request, if it has one.
@@ -149,9 +157,9 @@ impl Fault {
             "invalid_request_error" | "not_found_error" | "model_not_found" => FaultClass::Rejected,
             _ if error.is_unpaid() => FaultClass::Unpaid,
             _ if error.is_too_long() => FaultClass::Rejected,
-            code => match code.parse() {
-                Ok(status @ 400..600) => FaultClass::of_status(status, &error),
-                _ => FaultClass::Malformed,
+            code => match code.parse().ok().or(error.status) {
+                Some(status @ 400..600) => FaultClass::of_status(status, &error),
+                _ => FaultClass::Failing,
             },
         };
         let sentence = format!("its answer is an error: {}", error.message);
@@ -160,9 +168,12 @@ impl Fault {
     }
 }
 
-/// Returns the error in a body. Some servers put it into a list.
+/// Returns the error in a body. Some servers put it into a list, and some send it alone.
 fn error_in(body: &Value) -> Option<&Value> {
     let body = body.get(0).unwrap_or(body);
+    if body["object"] == "error" {
+        return Some(body);
+    }
     let is_error = |error: &&Value| {
         error.as_object().is_some_and(|error| !error.is_empty()) || error.as_str().is_some_and(|text| !text.is_empty())
     };
@@ -177,11 +188,12 @@ pub(crate) fn refusal(api: Api, status: u16, body: &Value) -> Option<Reply> {
     }
     let found = error_in(body)?;
     let error = ErrorAnswer::of_error(found);
-    let is_filter = matches!(error.code.as_str(), "content_filter" | "content_policy_violation" | "invalid_prompt");
+    let is_filter = matches!(error.code.as_str(), "content_filter" | "content_policy_violation" | "invalid_prompt")
+        || error.message.contains("content filtering policy");
     let is_flagged = found["metadata"]["flagged_input"].is_string();
     (is_filter || is_flagged).then(|| Reply {
         text: error.message,
-        raw: api.empty_answer(),
+        raw: api.plain_answer(""),
         finish: Finish::Refused,
         ..Reply::default()
     })
@@ -193,6 +205,8 @@ struct ErrorAnswer {
     message: String,
     /// The code or type, as text.
     code: String,
+    /// The code, if it is a number beside a type.
+    status: Option<u16>,
     /// The pause that Google's servers request.
     retry_after: Option<Duration>,
 }
@@ -208,6 +222,7 @@ impl ErrorAnswer {
         known.unwrap_or_else(|| ErrorAnswer {
             message: short(&String::from_utf8_lossy(body)),
             code: String::new(),
+            status: None,
             retry_after: None,
         })
     }
@@ -219,9 +234,10 @@ impl ErrorAnswer {
             (Value::Number(code), _) => code.to_string(),
             _ => String::new(),
         };
+        let status = error["code"].as_u64().or(error["status"].as_u64()).and_then(|status| status.try_into().ok());
         let mut details = error["details"].as_array().into_iter().flatten();
         let retry_after = details.find_map(|detail| seconds(detail["retryDelay"].as_str()?.strip_suffix('s')?));
-        ErrorAnswer { message: short(message), code, retry_after }
+        ErrorAnswer { message: short(message), code, status, retry_after }
     }
 
     fn is_unpaid(&self) -> bool {
@@ -373,7 +389,13 @@ mod tests {
             (r#"{"error": {"code": "rate_limit_exceeded"}}"#, Some(FaultClass::Busy)),
             (r#"{"type": "error", "error": {"type": "overloaded_error"}}"#, Some(FaultClass::Failing)),
             (r#"{"choices": [{"error": {"code": 502}, "finish_reason": "error"}]}"#, Some(FaultClass::Failing)),
-            (r#"{"error": "odd"}"#, Some(FaultClass::Malformed)),
+            (r#"{"error": "odd"}"#, Some(FaultClass::Failing)),
+            (r#"{"object": "error", "message": "m"}"#, Some(FaultClass::Failing)),
+            (
+                r#"{"object": "error", "message": "m", "type": "NotFoundError", "code": 404}"#,
+                Some(FaultClass::Rejected),
+            ),
+            (r#"{"object": "error", "message": "m", "status": 429}"#, Some(FaultClass::Busy)),
             (r#"{"error": null, "output": []}"#, None),
             (r#"{"error": "", "output": []}"#, None),
             (r#"[{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED"}}]"#, Some(FaultClass::Busy)),
@@ -382,6 +404,11 @@ mod tests {
             (r#"{"choices": [{"finish_reason": "insufficient_system_resource"}]}"#, Some(FaultClass::Failing)),
             (r#"{"content": [], "stop_reason": "error"}"#, Some(FaultClass::Failing)),
             (r#"{"output": [], "status": "cancelled", "error": null}"#, Some(FaultClass::Failing)),
+            (
+                r#"{"output": [], "status": "incomplete", "incomplete_details": {"reason": "error"}}"#,
+                Some(FaultClass::Failing),
+            ),
+            (r#"{"output": [], "status": "incomplete", "incomplete_details": {"reason": "content_filter"}}"#, None),
             (r#"{"choices": [{"finish_reason": "stop"}]}"#, None),
             (r#"[]"#, None),
         ];
@@ -395,8 +422,11 @@ mod tests {
     fn refusals_of_filters_are_answers() {
         let azure = r#"{"error": {"code": "content_filter", "message": "filtered", "status": 400}}"#;
         let router = r#"{"error": {"code": 403, "message": "flagged", "metadata": {"flagged_input": "a"}}}"#;
+        let blocked = r#"{"type": "error", "error": {"type": "invalid_request_error",
+            "message": "Output blocked by content filtering policy"}}"#;
         for (status, body, is_refusal) in [
             (400, azure, true),
+            (400, blocked, true),
             (403, router, true),
             (200, azure, true),
             (500, azure, false),

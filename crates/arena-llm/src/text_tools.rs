@@ -5,14 +5,14 @@ use std::fmt::Write;
 
 use serde_json::{Deserializer, Map, Value};
 
-use crate::conversation::{Question, ToolCall, Turn};
+use crate::conversation::{Question, Reply, ToolCall, Turn};
 use crate::lenient;
 
-/// The maximum number of bytes of an answer in which a call is searched.
-const SEARCHED: usize = 64 << 10;
+/// The maximum size of a call in bytes.
+const OBJECT: usize = 64 << 10;
 
-/// The maximum number of objects in an answer that are tried. It bounds the time for hostile answers.
-const TRIES: usize = 64;
+/// The maximum number of bytes that are read in vain in search of a call. It bounds the time for hostile answers.
+const SEARCHED: usize = 64 * OBJECT;
 
 /// The begin and the end of a model's reasoning in its answer.
 const REASONING: [(&str, &str); 4] = [
@@ -70,69 +70,106 @@ pub fn turns(turns: &[Turn]) -> Vec<Turn> {
     plain
 }
 
-/// Returns an answer without the model's reasoning, which some servers leave in the text. The begin of the reasoning may
-/// be a part of the prompt. Reasoning without an end is the whole text.
-fn without_reasoning(text: &str) -> &str {
-    let answer = REASONING.iter().find_map(|(_, end)| text.rsplit_once(end)).map(|(_, answer)| answer);
-    let is_unfinished = || REASONING.iter().any(|(begin, _)| text.trim_start().starts_with(begin));
-    answer.unwrap_or(if is_unfinished() { "" } else { text })
+/// Returns the text of an answer with its calls, as [`system`] asks for them.
+pub fn with_calls(reply: &Reply) -> String {
+    let calls = reply.calls.iter().map(|call| {
+        let mut object = call.arguments.clone().unwrap_or_default();
+        object.insert("tool".to_owned(), call.name.as_str().into());
+        Value::Object(object).to_string()
+    });
+    [reply.text.clone()].into_iter().chain(calls).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// Finds the call in an answer: the first JSON object with a tool, fenced or bare, after the model's reasoning.
+/// Finds the call in an answer: the first JSON object with a tool, fenced or bare, outside of the model's reasoning,
+/// which some servers leave in the text.
+///
+/// Marks of reasoning in a JSON object are a part of its strings. Outside of objects, reasoning lasts from a begin to
+/// the next end of its kind, or to the end of the text. The first begin may be a part of the prompt, so the text before
+/// an end without a begin is reasoning, too, if a call follows.
 pub fn call(text: &str) -> Option<ToolCall> {
-    let text = without_reasoning(text);
-    let text = &text[..text.floor_char_boundary(SEARCHED)];
-    let mut named = None;
-    for (at, _) in text.match_indices('{').take(TRIES) {
-        match read_object(&text[at..]) {
-            Ok(object) => {
-                if let Some(call) = read_call(object) {
-                    return Some(call);
+    let (mut found, mut named, mut is_open, mut searched) = (None, None, true, 0);
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '<', '[']).filter(|_| searched < SEARCHED) {
+        rest = &rest[at..];
+        if let Some((_, end)) = REASONING.iter().find(|(begin, _)| rest.starts_with(begin)) {
+            let Some((_, after)) = rest.split_once(end) else { break };
+            rest = after;
+        } else if let Some((_, end)) = REASONING.iter().find(|(_, end)| rest.starts_with(end)) {
+            is_open = true;
+            rest = &rest[end.len()..];
+        } else if rest.starts_with('{') {
+            match read_object(&rest[..rest.floor_char_boundary(OBJECT)]) {
+                Ok((object, length)) => {
+                    if let Some(call) = Some(object).filter(|_| is_open).and_then(|object| find_call(&object)) {
+                        (found, is_open) = (Some(call), false);
+                    }
+                    rest = &rest[length..];
+                }
+                Err((why, length)) => {
+                    named = named.or_else(|| tool_name(rest).map(|name| (name, why)));
+                    searched += length;
+                    rest = &rest[1..];
                 }
             }
-            Err(why) => named = named.or_else(|| tool_name(&text[at..]).map(|name| (name, why))),
+        } else {
+            rest = &rest[1..];
         }
     }
     // The model meant a call, so it learns the reason of the failure.
-    let (name, why) = named?;
-    Some(new_call(name, Err(format!("the call isn't a JSON object: {why}"))))
+    found.or_else(|| named.map(|(name, why)| new_call(name, Err(format!("the call isn't a JSON object: {why}")))))
 }
 
 fn new_call(name: String, arguments: Result<Map<String, Value>, String>) -> ToolCall {
     ToolCall { id: "call_0".to_owned(), name, arguments }
 }
 
-/// Parses the object at the beginning of a text. Repairs what models often get wrong.
-fn read_object(text: &str) -> Result<Map<String, Value>, String> {
-    let parse = |text: &str| match Deserializer::from_str(text).into_iter::<Value>().next() {
-        Some(Ok(Value::Object(object))) => Ok(object),
-        Some(Err(error)) => Err(error.to_string()),
-        _ => Err("it isn't an object".to_owned()),
+/// Parses the object at the beginning of a text, and returns it with its length in bytes. Repairs what models often get
+/// wrong. A failure has the reason and the number of bytes that were read.
+fn read_object(text: &str) -> Result<(Value, usize), (String, usize)> {
+    let parse = |text: &str| {
+        let mut values = Deserializer::from_str(text).into_iter();
+        let object: Value = values.next().unwrap_or(Ok(Value::Null))?;
+        Ok::<_, serde_json::Error>((object, values.byte_offset()))
     };
-    let repaired = |text: &str| repaired(text).map(|text| lenient::without_halves(&text));
-    parse(text).or_else(|why| parse(&repaired(text).ok_or_else(|| why.clone())?).map_err(|_| why))
+    parse(text).or_else(|why| {
+        let (repaired, length) = repaired(text);
+        let object = repaired.and_then(|text| parse(&lenient::without_halves(&text)).ok());
+        object.map(|(object, _)| (object, length)).ok_or_else(|| (why.to_string(), length))
+    })
+}
+
+/// Finds the first call in a JSON value.
+fn find_call(value: &Value) -> Option<ToolCall> {
+    match value {
+        Value::Object(object) => read_call(object).or_else(|| object.values().find_map(find_call)),
+        Value::Array(items) => items.iter().find_map(find_call),
+        _ => None,
+    }
 }
 
 /// Reads an object as a call: `{"tool": NAME, ...arguments}`, or with the arguments in an object of their own.
-fn read_call(mut object: Map<String, Value>) -> Option<ToolCall> {
-    if let Some(Value::String(name)) = object.remove("tool") {
-        let arguments = match object.get("arguments").or(object.get("parameters")) {
-            Some(Value::Object(arguments)) if object.len() == 1 => arguments.clone(),
-            _ => object,
+fn read_call(object: &Map<String, Value>) -> Option<ToolCall> {
+    let arguments = object.get("arguments").or_else(|| object.get("parameters"));
+    if let Some(Value::String(name)) = object.get("tool") {
+        let mut arguments = match arguments {
+            Some(Value::Object(arguments)) if object.len() == 2 => {
+                return Some(new_call(name.clone(), Ok(arguments.clone())));
+            }
+            _ => object.clone(),
         };
-        return Some(new_call(name, Ok(arguments)));
+        arguments.remove("tool");
+        return Some(new_call(name.clone(), Ok(arguments)));
     }
-    let arguments = object.remove("arguments").or_else(|| object.remove("parameters"))?;
-    let (Some(Value::String(name)), Value::Object(arguments)) = (object.remove("name"), arguments) else { return None };
-    Some(new_call(name, Ok(arguments)))
+    let (Some(Value::String(name)), Value::Object(arguments)) = (object.get("name"), arguments?) else { return None };
+    Some(new_call(name.clone(), Ok(arguments.clone())))
 }
 
 /// Returns the object at the beginning of a text without commas before closing brackets, and with escaped control
-/// characters in strings; `None` if the object isn't closed.
-fn repaired(text: &str) -> Option<String> {
+/// characters in strings; `None` if the object isn't closed. The number is the length that was read, in bytes.
+fn repaired(text: &str) -> (Option<String>, usize) {
     let mut out = String::new();
     let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
-    for char in text.chars() {
+    for (at, char) in text.char_indices() {
         if in_string {
             match char {
                 '\n' => out.push_str("\\n"),
@@ -150,16 +187,16 @@ fn repaired(text: &str) -> Option<String> {
             '}' | ']' => {
                 let without_comma = out.trim_end().strip_suffix(',').map(str::len);
                 out.truncate(without_comma.unwrap_or(out.len()));
-                depth = depth.checked_sub(1)?;
+                depth = depth.saturating_sub(1);
             }
             _ => {}
         }
         out.push(char);
         if depth == 0 {
-            return Some(out);
+            return (Some(out), at + char.len_utf8());
         }
     }
-    None
+    (None, text.len())
 }
 
 /// Returns the tool's name in a text that begins like a call but isn't JSON.
@@ -174,7 +211,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::conversation::{CallResult, Reply};
+    use crate::conversation::CallResult;
 
     #[test]
     fn calls_are_found_in_sloppy_answers() {
@@ -192,6 +229,15 @@ mod tests {
             (r#"[THINK]{"tool": "wait"}?[/THINK]{"tool": "act_guess", "content": "7"}"#, guess),
             (r#"<think>{"tool": "act_guess", "content": "7"}"#, "none"),
             (r#"{"tool": "act_guess", "content": "7"} {"tool": "wait"}"#, guess),
+            (r#"{"tool": "chat", "text": "a </think> b"}"#, r#"chat {"text":"a </think> b"}"#),
+            (r#"{"tool": "chat", "text": "a <think>"} {"tool": "wait"}"#, r#"chat {"text":"a <think>"}"#),
+            (r#"{"tool": "chat", "text": "</think>",} {"tool": "wait"}"#, r#"chat {"text":"</think>"}"#),
+            (r#"hm {"tool": "wait"}?</think>{"tool": "chat", "text": "[/THINK]"}"#, r#"chat {"text":"[/THINK]"}"#),
+            (r#"<think>hm</think>{"tool": "act_guess", "content": "7"} I'd never write </think>."#, guess),
+            (r#"Sure. <think>{"tool": "wait"}"#, "none"),
+            (r#"Sure. <think>{"tool": "wait"}?</think> {"tool": "act_guess", "content": "7"}"#, guess),
+            (r#"{"tool": "act_guess", "content": "7"} <think>{"tool": "wait"}"#, guess),
+            (r#"{"call": [1, {"tool": "act_guess", "content": "7"}]} {"tool": "wait"}"#, guess),
             ("{\"tool\": \"chat\", \"text\": \"one\ntwo \\\"three\\\" {\"}", r#"chat {"text":"one\ntwo \"three\" {"}"#),
             (r#"{"tool": "chat", "text": "\ud83d"}"#, "chat {\"text\":\"\u{fffd}\"}"),
             (r#"{"tool": "wait"}"#, "wait {}"),
@@ -215,8 +261,14 @@ mod tests {
     }
 
     #[test]
+    fn a_call_is_found_after_any_amount_of_reasoning() {
+        let text = r#"\frac{a}{b} </thin {"x": 1} "#.repeat(100_000) + r#"</think>{"tool": "wait"}"#;
+        assert_eq!(call(&text).unwrap().name, "wait");
+    }
+
+    #[test]
     fn hostile_answers_cost_little() {
-        for text in ["{", "{\"a\":", "{\"tool\":\"", "[", "é{"] {
+        for text in ["{", "{\"a\":", "{\"tool\":\"", "[", "é{", "{</think>", "<think></think>", "{}", "{{}"] {
             call(&text.repeat(4_000_000 / text.len()));
         }
     }

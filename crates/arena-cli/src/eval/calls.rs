@@ -321,6 +321,7 @@ mod tests {
                 sentence: "HTTP 429".to_owned(),
                 pause_ms: 2000,
                 usage: None,
+                may_be_paid: false,
             }],
             time: 0,
         }

@@ -45,6 +45,9 @@ const LEAST: Duration = Duration::from_secs(1);
 /// The fault of an endpoint that doesn't answer within the player's time.
 const TOO_LATE: &str = "the endpoint gave no answer within --max-time";
 
+/// The remedy of a request that is too long for the model.
+const TOO_LONG: &str = " (resume with a lower --context-tokens)";
+
 /// The message to the other players if a model stops and the challenge has no method to resign. The message doesn't
 /// reveal that the player is a model.
 const FAREWELL: &str = "This seat has stopped playing: it will not act or answer any more.";
@@ -332,6 +335,7 @@ impl Model {
                     received = &mut asked => {
                         return Ok(match received {
                             Ok(received) => Asked::Answer(Box::new(received)),
+                            Err(fault) if fault.is_too_long => Asked::Failed(fault.sentence + TOO_LONG),
                             Err(fault) => Asked::Failed(fault.sentence),
                         });
                     }

@@ -317,6 +317,34 @@ fn text_tools_need_only_messages_in_turn() {
 }
 
 #[test]
+fn native_calls_go_back_as_text_to_an_endpoint_with_text_tools() {
+    for (api, body) in Api::ALL.into_iter().zip([chat_calls(), responses_calls(), anthropic_calls()]) {
+        let call = read_reply(api, ToolUse::Text, &body).unwrap().calls.remove(0);
+        assert_eq!(
+            (call.name.as_str(), json!(call.arguments)),
+            ("act_guess", json!({"Ok": {"content": "7"}})),
+            "{api}"
+        );
+        let said = if api == Api::ChatCompletions { "" } else { "I guess.\n" };
+        let text = format!("{said}{}", json!({"tool": "act_guess", "content": "7"}));
+        let content = match api {
+            Api::AnthropicMessages => json!([{"type": "text", "text": text}]),
+            Api::ChatCompletions | Api::Responses => json!(text),
+        };
+        let request = next_request(api, ToolUse::Text, &body, &Params::default());
+        let entries = ["messages", "input"].into_iter().find_map(|key| request[key].as_array()).unwrap();
+        let answer = entries.iter().rposition(|entry| entry["role"] == "assistant").unwrap();
+        assert_eq!(entries[answer], json!({"role": "assistant", "content": content}), "{api}");
+        assert_eq!(entries[answer + 1]["role"], "user", "{api}");
+        assert!(!request.to_string().contains("call_abc") && !request.to_string().contains("toolu_1"), "{request}");
+        // A call without arguments is written, too.
+        let calls = vec![ToolCall { arguments: Err("no JSON".to_owned()), ..call }];
+        let reply = Reply { calls, ..Reply::default() };
+        assert_eq!(text_tools::with_calls(&reply), r#"{"tool":"act_guess"}"#);
+    }
+}
+
+#[test]
 fn parameters_have_the_names_of_the_api() {
     let extra = json!({"top_k": 40, "temperature": 0.5}).as_object().unwrap().clone();
     let params = Params {

@@ -315,6 +315,13 @@ async fn passing_faults_are_retried_with_growing_pauses() {
     )
     .await;
     check_ask(vec![answer(500, "", "oops")], 0, expect!["failing: HTTP 500: oops"]).await;
+    // A conversation that is too long is sent once, whatever the status is.
+    check_ask(
+        vec![answer(500, "", r#"{"error": "exceeds the context window"}"#)],
+        60_000,
+        expect!["rejected: HTTP 500: exceeds the context window"],
+    )
+    .await;
     check_ask(vec![answer(402, "", "no credit")], 60_000, expect!["unpaid: HTTP 402: no credit"]).await;
 }
 

@@ -137,7 +137,10 @@ impl AgentRequest {
         }
         let answers = match object.get("n") {
             None => 1,
-            Some(n) => whole(n).filter(|n| *n > 0).ok_or("n isn't a number of answers")?,
+            Some(n) => {
+                let answers = whole(n).filter(|answers| *answers > 0 && n.as_f64() == Some(*answers as f64));
+                answers.ok_or("n isn't a whole number of answers above 0")?
+            }
         };
         if api == Api::ChatCompletions && object.get("stream") == Some(&Value::Bool(true)) {
             // Without this option the answer doesn't contain the number of tokens.
@@ -250,7 +253,9 @@ mod tests {
         check(chat, r#"{"max_tokens": 1e9}"#, expect![[r#"500 {"max_tokens":500,"model":"m"}"#]]);
         check(chat, r#"{"max_completion_tokens": -1}"#, expect![[r#"500 {"max_completion_tokens":500,"model":"m"}"#]]);
         check(anthropic, r#"{"max_tokens": "9"}"#, expect![[r#"500 {"max_tokens":500,"model":"m"}"#]]);
-        check(chat, r#"{"n": "9"}"#, expect!["n isn't a number of answers"]);
+        for n in ["\"9\"", "1.5", "0", "-1", "1e300"] {
+            check(chat, &format!(r#"{{"n": {n}}}"#), expect!["n isn't a whole number of answers above 0"]);
+        }
         // The limit of another API limits nothing.
         check(chat, r#"{"max_output_tokens": 1}"#, expect![[r#"500 {"max_tokens":500,"model":"m"}"#]]);
         check(

@@ -406,6 +406,13 @@ fn a_failed_endpoint_parks_the_seat_without_resigning() {
         ],
     );
     check(
+        &base(&fails(|| Answer::Status(400, "", "prompt is too long"))),
+        patient,
+        expect_test::expect![
+            "error: the language model's endpoint BASE fails: HTTP 400: prompt is too long (resume with a lower --context-tokens); the seat is parked, not resigned; to resume it with the same options: BACK --model m"
+        ],
+    );
+    check(
         &base(&fails(|| Answer::Status(401, "", "bad key"))),
         patient,
         expect_test::expect![

@@ -117,6 +117,7 @@ impl RecordedRun {
                 sentence: "HTTP 429".to_owned(),
                 pause_ms: 500,
                 usage: None,
+                may_be_paid: false,
             }],
             time: 1_000,
         };
