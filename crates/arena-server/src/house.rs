@@ -289,18 +289,21 @@ mod tests {
         is_refused(play(5, bob), "TOO_MANY_HOUSE_SEATS");
         let of_bob = play(4, bob).expect("half of the seats");
         let local = play(1, None).expect("a seat");
-        // All seats are taken and wait. Those who have the most lose one, and the oldest first.
-        let of_eve = play(2, eve).expect("two seats of bob");
-        assert_eq!((taken_back(&of_ada), taken_back(&of_bob)), (vec![false; 3], vec![true, true, false, false]));
-        of_ada[0].begin();
+        // All seats are taken and wait. The address with the most loses one, and the oldest of equals.
+        let of_eve = play(2, eve).expect("a seat of bob, and one of ada");
+        assert_eq!(
+            (taken_back(&of_ada), taken_back(&of_bob)),
+            (vec![true, false, false], vec![false, false, false, true])
+        );
+        of_ada[1].begin();
         of_bob[2].begin();
-        let _second = play(2, None).expect("a seat of ada, and one of eve");
-        assert_eq!((taken_back(&of_ada), taken_back(&of_eve)), (vec![false, true, false], vec![true, false]));
-        assert_eq!((taken_back(&of_bob), taken_back(&local)), (vec![true, true, false, false], vec![false]));
+        let _second = play(2, None).expect("a seat of bob, and one of eve");
+        assert_eq!((taken_back(&of_bob), taken_back(&of_eve)), (vec![false, true, false, true], vec![false, true]));
         // A game that needs more seats than wait takes none.
         is_refused(play(7, None), "HOUSE_BUSY");
+        assert_eq!((taken_back(&of_ada), taken_back(&local)), (vec![true, false, false], vec![false]));
         let _third = play(6, None).expect("all seats that wait");
-        assert_eq!((taken_back(&of_ada), taken_back(&of_eve)), (vec![false, true, true], vec![true, true]));
+        assert_eq!((taken_back(&of_ada), taken_back(&of_eve)), (vec![true, false, true], vec![true, true]));
         assert_eq!((taken_back(&of_bob), taken_back(&local)), (vec![true, true, false, true], vec![true]));
     }
 

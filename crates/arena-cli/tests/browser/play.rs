@@ -288,7 +288,8 @@ fn a_chosen_diner_is_marked_and_does_not_cover_the_ring() {
     }
     let diner = "[data-diner='1']";
     let is_chosen = format!("document.querySelector({}).getAttribute('aria-pressed') === 'true'", json!(diner));
-    changes_little(&person, ".ring", [diner, "[data-answer=unknown]"], &is_chosen, 0.08);
+    // The diner's circle, which Chromium highlights during a tap, is 7 % of the picture.
+    changes_little(&person, ".ring", [diner, "[data-answer=unknown]"], &is_chosen, 0.15);
 }
 
 #[test]

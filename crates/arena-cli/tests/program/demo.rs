@@ -142,19 +142,24 @@ fn a_bot_without_a_move_of_its_opponent_leaves_for_another_game() {
     assert_eq!(status(&waiting), "active");
 
     let (id, invite) = against_the_house(&client, "chess", "easy");
-    let moves = |count: usize| {
-        eventually("the bot answers", || {
+    let bot_has_made = |count: usize| {
+        eventually("the bot moves", || {
             let said = client.get(&format!("/api/arena/sync?channel={id}&from={invite}")).ok();
-            let is_move = |message: &&Value| message["from"] != "operator";
-            (said["messages"].as_array().unwrap().iter().filter(is_move).count() == count).then_some(())
+            let is_bots = |message: &&Value| message["from"] != "operator" && message["from"] != invite.as_str();
+            (said["messages"].as_array().unwrap().iter().filter(is_bots).count() == count).then_some(())
         });
     };
-    client.act(&id, &invite, "move", "e2e4").ok();
-    moves(2);
+    let is_white = client.act(&id, &invite, "move", "a2a3").status == 200;
+    if !is_white {
+        bot_has_made(1);
+        client.act(&id, &invite, "move", "a7a6").ok();
+    }
+    let answered = if is_white { 1 } else { 2 };
+    bot_has_made(answered);
     let busy = client.request("POST", "/challenges/psi", &FORM, b"against=house&strength=easy");
     assert_eq!(busy.status, 503, "{}", busy.text());
-    client.act(&id, &invite, "move", "d2d4").ok();
-    moves(4);
+    client.act(&id, &invite, "move", if is_white { "h2h3" } else { "h7h6" }).ok();
+    bot_has_made(answered + 1);
 }
 
 #[test]

@@ -419,7 +419,8 @@ async fn a_missing_write_ahead_log_is_reported_unless_the_store_was_closed() {
             std::fs::write(&log, b"").expect("it is writable");
         }
         if !is_lost {
-            let later = std::time::SystemTime::now() + std::time::Duration::from_secs(10);
+            let marked_at = std::fs::metadata(&mark).and_then(|mark| mark.modified()).expect("a time");
+            let later = marked_at + std::time::Duration::from_secs(10);
             std::fs::File::options().write(true).open(&file).and_then(|file| file.set_modified(later)).expect("a time");
         }
         let store = open();
