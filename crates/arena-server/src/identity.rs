@@ -99,7 +99,7 @@ pub(crate) fn find_invisible(name: &str) -> Option<String> {
 
 /// Letters that look like ASCII letters in most fonts, and those letters: Cyrillic, Greek, Armenian, and Latin. The
 /// compatibility forms of letters, such as full-width letters, aren't listed.
-const LOOK_ALIKES: [(&str, &str); 4] = [
+const LATIN_LOOKING: [(&str, &str); 4] = [
     ("аАВсСԁеЕһНіІјЈКӏӀМоОрРԛѕЅТуѵѴԝԜхХ", "aABcCdeEhHiIjJKlIMoOpPqsSTyvVwWxX"),
     ("αΑΒΕΖΗιΙΚΜνΝοΟρΡΤυΥΧϲϹ", "aABEZHiIKMvNoOpPTuYXcC"),
     ("հոսՍօՕցԼ", "hnuUoOgL"),
@@ -109,7 +109,7 @@ const LOOK_ALIKES: [(&str, &str); 4] = [
 /// Returns the Latin text that a name looks like, though it has other letters; `None` for other names. A name with
 /// further letters of its own script doesn't look like a Latin name.
 pub(crate) fn find_look_alike(name: &str) -> Option<String> {
-    let pairs = LOOK_ALIKES.iter().flat_map(|(letters, plain)| letters.chars().zip(plain.chars()));
+    let pairs = LATIN_LOOKING.iter().flat_map(|(letters, plain)| letters.chars().zip(plain.chars()));
     let pairs: BTreeMap<char, char> = pairs.collect();
     let mut plain = String::new();
     for char in name.chars() {
@@ -255,8 +255,8 @@ mod tests {
         ] {
             assert_eq!(find_look_alike(name).as_deref(), plain, "{name}");
         }
-        assert!(LOOK_ALIKES.iter().all(|(letters, plain)| letters.chars().count() == plain.len()));
-        assert!(LOOK_ALIKES.iter().all(|(letters, _)| !letters.contains(|letter: char| letter.is_ascii())));
+        assert!(LATIN_LOOKING.iter().all(|(letters, plain)| letters.chars().count() == plain.len()));
+        assert!(LATIN_LOOKING.iter().all(|(letters, _)| !letters.contains(|letter: char| letter.is_ascii())));
     }
 
     #[test]
