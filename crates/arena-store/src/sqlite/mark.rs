@@ -117,9 +117,9 @@ pub(super) fn check(store: &Path, connection: &Connection) -> io::Result<()> {
         return Ok(());
     }
     let text = format!(
-        "The store's write-ahead log is damaged or missing. It has {found} valid pages, and acknowledged commits had {expected}. The \
-         later commits are lost. Look for the cause, such as a failing disk, and compare with a backup. The arena serves \
-         what is left, but isn't ready (/ready) until this file is removed."
+        "The store's write-ahead log is damaged or missing. It has {found} valid pages, and acknowledged commits had \
+         {expected}. The later commits are lost. Look for the cause, such as a failing disk, and compare with a backup. \
+         The arena serves what is left, but isn't ready (/ready) until this file is removed."
     );
     tracing::error!("{text} ({})", lost_file(store).display());
     fs::write(lost_file(store), text + "\n")?;
