@@ -190,13 +190,11 @@ impl Game {
     }
 }
 
-/// Checks an arena's options, one after the other. Returns a line for each: the options, and `fine` or the error.
-pub(crate) fn verdicts(challenge: &str, all: &[Value]) -> String {
-    let line = |options: &Value| {
-        let result = crate::challenge(challenge, options.as_object().expect("an object")).expect("it is built in");
-        format!("{options}: {}\n", result.err().map_or("fine".to_owned(), |error| error.to_string()))
-    };
-    all.iter().map(line).collect()
+/// Checks an arena's options and returns the result: `fine`, or the error.
+pub(crate) fn verdict(challenge: &str, options: &Value) -> String {
+    let options = options.as_object().cloned().unwrap_or_default();
+    let result = crate::challenge(challenge, &options).expect("it is built in");
+    result.err().map_or("fine".to_owned(), |error| error.to_string())
 }
 
 /// `wishes` are a client's options; the rest has defaults. Returns `fine`, or the error.
