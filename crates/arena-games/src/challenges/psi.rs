@@ -467,7 +467,7 @@ impl Psi {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::challenges::game::{Game, verdict_on_wishes, verdicts};
+    use crate::challenges::game::{Game, verdict, verdict_on_wishes};
     use expect_test::expect;
     use proptest::prelude::*;
     use serde_json::{Value, json};
@@ -626,7 +626,7 @@ mod tests {
             {"intersectionSize":0,"setSize":0}: setSize and intersectionSize cannot both be 0
             {"setSize":-1}: option `setSize`: invalid value: integer `-1`, expected a whole number of at least 0
             {"secret":1}: option `secret`: unknown field `secret`, expected one of `players`, `range`, `intersectionSize`, `setSize`
-        "#]].assert_eq(&verdicts("psi", &options));
+        "#]].assert_eq(&options.map(|options| format!("{options}: {}\n", verdict("psi", &options))).concat());
     }
 
     #[test]

@@ -475,7 +475,7 @@ fn no_offer() -> Rejection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::challenges::game::{Action, Game, seeds, verdict_on_wishes, verdicts};
+    use crate::challenges::game::{Action, Game, seeds, verdict, verdict_on_wishes};
     use expect_test::expect;
     use proptest::prelude::*;
     use serde_json::json;
@@ -664,32 +664,27 @@ mod tests {
 
     #[test]
     fn options_that_make_no_game_are_named() {
-        let options = [
-            json!({}),
-            json!({ "players": 10, "total": 1_000_000_000, "maxRounds": 100, "reservationMax": 1_000_000_000 }),
-            json!({ "total": 1, "maxRounds": 1, "reservationMax": 0 }),
-            json!({ "players": 1 }),
-            json!({ "players": 11 }),
-            json!({ "total": 0 }),
-            json!({ "total": 1_000_000_001 }),
-            json!({ "maxRounds": 0 }),
-            json!({ "maxRounds": 101 }),
-            json!({ "total": 30 }),
-            json!({ "maxrounds": 5 }),
-        ];
-        expect![[r#"
-            {}: fine
-            {"maxRounds":100,"players":10,"reservationMax":1000000000,"total":1000000000}: fine
-            {"maxRounds":1,"reservationMax":0,"total":1}: fine
-            {"players":1}: players must be 2 to 10, not 1
-            {"players":11}: players must be 2 to 10, not 11
-            {"total":0}: total must be 1 to 1000000000, not 0
-            {"total":1000000001}: total must be 1 to 1000000000, not 1000000001
-            {"maxRounds":0}: maxRounds must be 1 to 100, not 0
-            {"maxRounds":101}: maxRounds must be 1 to 100, not 101
-            {"total":30}: reservationMax must be at most total (30), not 40
-            {"maxrounds":5}: option `maxrounds`: unknown field `maxrounds`, expected one of `players`, `total`, `maxRounds`, `reservationMax`
-        "#]].assert_eq(&verdicts("ultimatum", &options));
+        for (options, expected) in [
+            (json!({}), "fine"),
+            (
+                json!({ "players": 10, "total": 1_000_000_000, "maxRounds": 100, "reservationMax": 1_000_000_000 }),
+                "fine",
+            ),
+            (json!({ "total": 1, "maxRounds": 1, "reservationMax": 0 }), "fine"),
+            (json!({ "players": 1 }), "players must be 2 to 10, not 1"),
+            (json!({ "players": 11 }), "players must be 2 to 10, not 11"),
+            (json!({ "total": 0 }), "total must be 1 to 1000000000, not 0"),
+            (json!({ "total": 1_000_000_001 }), "total must be 1 to 1000000000, not 1000000001"),
+            (json!({ "maxRounds": 0 }), "maxRounds must be 1 to 100, not 0"),
+            (json!({ "maxRounds": 101 }), "maxRounds must be 1 to 100, not 101"),
+            (json!({ "total": 30 }), "reservationMax must be at most total (30), not 40"),
+            (
+                json!({ "maxrounds": 5 }),
+                "option `maxrounds`: unknown field `maxrounds`, expected one of `players`, `total`, `maxRounds`, `reservationMax`",
+            ),
+        ] {
+            assert_eq!(verdict("ultimatum", &options), expected, "{options}");
+        }
     }
 
     #[test]
