@@ -146,35 +146,30 @@ mod tests {
 
     use super::*;
 
-    /// Returns a line with the number of games of a shape, or its error.
+    /// Returns the number of games of a shape, or its error.
     fn games(format: Format, agents: usize, rounds: usize, seats: usize, stop: Option<Stop>) -> String {
         let shape = Shape { format, agents, rounds, seats, paired: true, stop, seed: Seed::from_number(1) };
-        let games = shape.check().map(|()| format!("{} games", shape.games().unwrap()));
-        let stop = stop.map(|stop| format!(" {stop:?}")).unwrap_or_default();
-        format!("{format} {agents} {rounds} {seats}{stop}: {}\n", games.unwrap_or_else(|error| error.to_string()))
+        match shape.check() {
+            Ok(()) => format!("{} games", shape.games().unwrap()),
+            Err(error) => error.to_string(),
+        }
     }
 
     #[test]
     fn invalid_shapes_are_refused() {
         let (all, swiss) = (Format::RoundRobin, Format::Swiss);
-        let transcript = [
-            games(all, 0, 1, 2, None),
-            games(all, 1, 1, 2, None),
-            games(all, 2, 0, 2, None),
-            games(all, 2, 1, 1, None),
-            games(all, 3, 1, 4, None),
-            games(swiss, 5, 1, 3, None),
-            games(all, 1000, usize::MAX, 500, None),
-        ];
-        expect![[r#"
-            round-robin 0 1 2: a tournament needs at least 2 agents, but there are none
-            round-robin 1 1 2: a tournament needs at least 2 agents, but there is only 1
-            round-robin 2 0 2: a tournament needs at least 1 round, not 0
-            round-robin 2 1 1: games of a tournament need at least 2 seats, not 1
-            round-robin 3 1 4: games of 4 seats need at least 4 agents, but there are 3
-            swiss 5 1 3: the format swiss needs games of 2 seats, not 3
-            round-robin 1000 18446744073709551615 500: the tournament would have more than 1000000 games; reduce agents, seats or rounds
-        "#]].assert_eq(&transcript.concat());
+        let many = "the tournament would have more than 1000000 games; reduce agents, seats or rounds";
+        for (format, agents, rounds, seats, expected) in [
+            (all, 0, 1, 2, "a tournament needs at least 2 agents, but there are none"),
+            (all, 1, 1, 2, "a tournament needs at least 2 agents, but there is only 1"),
+            (all, 2, 0, 2, "a tournament needs at least 1 round, not 0"),
+            (all, 2, 1, 1, "games of a tournament need at least 2 seats, not 1"),
+            (all, 3, 1, 4, "games of 4 seats need at least 4 agents, but there are 3"),
+            (swiss, 5, 1, 3, "the format swiss needs games of 2 seats, not 3"),
+            (all, 1000, usize::MAX, 500, many),
+        ] {
+            assert_eq!(games(format, agents, rounds, seats, None), expected, "{agents} {rounds} {seats}");
+        }
     }
 
     #[test]
@@ -182,54 +177,55 @@ mod tests {
         let (all, adaptive) = (Format::RoundRobin, Format::Adaptive);
         let sprt = Some(Stop::Sprt(Sprt::new(0.0, 5.0, 0.05, 0.05, EloModel::Normalized).unwrap()));
         let margin = |margin| Some(Stop::Margin(margin));
-        let transcript = [
-            games(all, 2, 9, 2, sprt),
-            games(all, 3, 9, 2, sprt),
-            games(Format::Swiss, 2, 9, 2, sprt),
-            games(all, 3, 9, 2, margin(9.0)),
-            games(adaptive, 3, 9, 2, margin(9.0)),
-            games(adaptive, 3, 9, 2, margin(0.0)),
-            games(adaptive, 3, 9, 2, margin(f64::NAN)),
-            games(adaptive, 3, 9, 2, margin(f64::INFINITY)),
-            games(adaptive, 3, 2, 2, None),
-            games(adaptive, 9, 4, 3, None),
-            games(adaptive, 2_001, 9_999, 2, None),
-            games(adaptive, 9, 999_999, 2, None),
-        ];
+        let mut transcript = String::new();
+        for (format, agents, rounds, seats, stop) in [
+            (all, 2, 9, 2, sprt),
+            (all, 3, 9, 2, sprt),
+            (Format::Swiss, 2, 9, 2, sprt),
+            (all, 3, 9, 2, margin(9.0)),
+            (adaptive, 3, 9, 2, margin(9.0)),
+            (adaptive, 3, 9, 2, margin(0.0)),
+            (adaptive, 3, 9, 2, margin(f64::NAN)),
+            (adaptive, 3, 9, 2, margin(f64::INFINITY)),
+            (adaptive, 3, 2, 2, None),
+            (adaptive, 9, 4, 3, None),
+            (adaptive, 2_001, 9_999, 2, None),
+            (adaptive, 9, 999_999, 2, None),
+        ] {
+            let result = games(format, agents, rounds, seats, stop);
+            transcript += &format!("{format} {agents} {rounds} {seats}: {result}\n");
+        }
         expect![[r#"
-            round-robin 2 9 2 Sprt(Sprt { elo0: 0.0, elo1: 5.0, alpha: 0.05, beta: 0.05, model: Normalized }): 18 games
-            round-robin 3 9 2 Sprt(Sprt { elo0: 0.0, elo1: 5.0, alpha: 0.05, beta: 0.05, model: Normalized }): an SPRT needs a round-robin of 2 agents with 2 seats, not a round-robin of 3 agents with 2 seats
-            swiss 2 9 2 Sprt(Sprt { elo0: 0.0, elo1: 5.0, alpha: 0.05, beta: 0.05, model: Normalized }): an SPRT needs a round-robin of 2 agents with 2 seats, not a swiss of 2 agents with 2 seats
-            round-robin 3 9 2 Margin(9.0): only the format adaptive can stop at a rating margin, not round-robin
-            adaptive 3 9 2 Margin(9.0): 18 games
-            adaptive 3 9 2 Margin(0.0): the rating margin must be a positive number of Elo, not 0
-            adaptive 3 9 2 Margin(NaN): the rating margin must be a positive number of Elo, not NaN
-            adaptive 3 9 2 Margin(inf): the rating margin must be a positive number of Elo, not inf
+            round-robin 2 9 2: 18 games
+            round-robin 3 9 2: an SPRT needs a round-robin of 2 agents with 2 seats, not a round-robin of 3 agents with 2 seats
+            swiss 2 9 2: an SPRT needs a round-robin of 2 agents with 2 seats, not a swiss of 2 agents with 2 seats
+            round-robin 3 9 2: only the format adaptive can stop at a rating margin, not round-robin
+            adaptive 3 9 2: 18 games
+            adaptive 3 9 2: the rating margin must be a positive number of Elo, not 0
+            adaptive 3 9 2: the rating margin must be a positive number of Elo, not NaN
+            adaptive 3 9 2: the rating margin must be a positive number of Elo, not inf
             adaptive 3 2 2: 3 agents need at least 6 games to be comparable, not 4
             adaptive 9 4 3: 9 agents need at least 15 games to be comparable, not 12
             adaptive 2001 9999 2: an adaptive tournament has at most 2000 agents, not 2001
             adaptive 9 999999 2: the tournament would have more than 1000000 games; reduce agents, seats or rounds
-        "#]].assert_eq(&transcript.concat());
+        "#]]
+        .assert_eq(&transcript);
     }
 
     #[test]
     fn games_are_counted() {
-        let cases = [
-            (Format::RoundRobin, 8, 1, 2, "56 games"),
-            (Format::RoundRobin, 5, 2, 3, "60 games"),
-            (Format::Gauntlet, 8, 3, 2, "42 games"),
-            (Format::Gauntlet, 5, 1, 3, "18 games"),
-            (Format::Swiss, 9, 4, 2, "32 games"),
-            (Format::Knockout, 9, 1, 2, "16 games"),
-            (Format::Adaptive, 9, 9, 2, "18 games"),
-            (Format::Adaptive, 9, 5, 3, "15 games"),
-            (Format::Adaptive, 3, 1, 3, "3 games"),
-        ];
-        for (format, agents, rounds, seats, expected) in cases {
-            assert!(
-                games(format, agents, rounds, seats, None).ends_with(&format!(": {expected}\n")),
-                "{format} {agents}"
-            );
+        for (format, agents, rounds, seats, expected) in [
+            (Format::RoundRobin, 8, 1, 2, 56),
+            (Format::RoundRobin, 5, 2, 3, 60),
+            (Format::Gauntlet, 8, 3, 2, 42),
+            (Format::Gauntlet, 5, 1, 3, 18),
+            (Format::Swiss, 9, 4, 2, 32),
+            (Format::Knockout, 9, 1, 2, 16),
+            (Format::Adaptive, 9, 9, 2, 18),
+            (Format::Adaptive, 9, 5, 3, 15),
+            (Format::Adaptive, 3, 1, 3, 3),
+        ] {
+            assert_eq!(games(format, agents, rounds, seats, None), format!("{expected} games"), "{format} {agents}");
         }
     }
 
