@@ -151,7 +151,7 @@ fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use expect_test::{Expect, expect};
+    use expect_test::expect;
     use std::os::unix::fs::PermissionsExt;
 
     fn mode(path: &Path) -> u32 {
@@ -183,55 +183,38 @@ mod tests {
         let keys = Keys::at(folder.path().to_owned());
         let [one, two] = [1, 2].map(|seed| KeyPair::from_random([seed; 32]));
         let user = |pair: &KeyPair| pair.public_key().user_id().to_string();
-        let check = |name: Option<&str>, expected: Expect| {
-            let text = match keys.read(name) {
-                Ok(pair) => user(&pair),
-                Err(failure) => format!("{failure:?}"),
-            };
-            let text = text.replace(&folder.path().display().to_string(), "DIR");
-            expected.assert_eq(&text.replace(&user(&one), "ONE").replace(&user(&two), "TWO"));
+        let found = |name: Option<&str>| {
+            let found = keys.read(name).map_or_else(|failure| format!("{failure:?}"), |pair| user(&pair));
+            let line = format!("{}: {found}\n", name.unwrap_or("no name"));
+            let line = line.replace(&folder.path().display().to_string(), "DIR");
+            line.replace(&user(&one), "ONE").replace(&user(&two), "TWO")
         };
-        check(
-            None,
-            expect![[
-                r#"Failure { exit: Usage, sentence: "there is no key in DIR; create one with `arena identity new`" }"#
-            ]],
-        );
+        let mut transcript = found(None);
         let stored = keys.store(&one).unwrap();
         fs::write(folder.path().join("notes.key"), "not a key").unwrap();
         fs::write(folder.path().join(format!("{}.pub", "0".repeat(64))), "half a key").unwrap();
-        check(None, expect!["ONE"]);
+        transcript += &found(None);
         keys.store(&two).unwrap();
-        check(
-            None,
-            expect![[
-                r#"Failure { exit: Usage, sentence: "there are several keys in DIR; choose one:\n  --sign ONE\n  --sign TWO" }"#
-            ]],
-        );
-        check(Some(&user(&one)), expect!["ONE"]);
-        check(stored.private.to_str(), expect!["ONE"]);
-        check(
-            stored.public.to_str(),
-            expect![[
-                r#"Failure { exit: Usage, sentence: "cannot use the key DIR/ONE.pub: this is a public key; give the file of the private key" }"#
-            ]],
-        );
-        check(
-            Some(&"f".repeat(64)),
-            expect![[
-                r#"Failure { exit: Usage, sentence: "cannot read DIR/ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff.key: No such file or directory (os error 2)" }"#
-            ]],
-        );
-        check(
-            Some("no-such-file"),
-            expect![[
-                r#"Failure { exit: Usage, sentence: "cannot read no-such-file: No such file or directory (os error 2)" }"#
-            ]],
-        );
+        let (own, unknown) = (user(&one), "f".repeat(64));
+        let (private, public) = (stored.private.to_str(), stored.public.to_str());
+        let names = [None, Some(&*own), private, public, Some(&*unknown), Some("no-such-file")];
+        transcript.extend(names.map(found));
         assert_eq!(keys.list().unwrap().len(), 2);
         // Keys of older programs are read.
-        fs::write(folder.path().join("older.key"), two.to_pkcs8_hex() + "\n").unwrap();
-        check(folder.path().join("older.key").to_str(), expect!["TWO"]);
+        let older = folder.path().join("older.key");
+        fs::write(&older, two.to_pkcs8_hex() + "\n").unwrap();
+        transcript += &found(older.to_str());
+        expect![[r#"
+            no name: Failure { exit: Usage, sentence: "there is no key in DIR; create one with `arena identity new`" }
+            no name: ONE
+            no name: Failure { exit: Usage, sentence: "there are several keys in DIR; choose one:\n  --sign ONE\n  --sign TWO" }
+            ONE: ONE
+            DIR/ONE.key: ONE
+            DIR/ONE.pub: Failure { exit: Usage, sentence: "cannot use the key DIR/ONE.pub: this is a public key; give the file of the private key" }
+            ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff: Failure { exit: Usage, sentence: "cannot read DIR/ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff.key: No such file or directory (os error 2)" }
+            no-such-file: Failure { exit: Usage, sentence: "cannot read no-such-file: No such file or directory (os error 2)" }
+            DIR/older.key: TWO
+        "#]].assert_eq(&transcript);
         assert_eq!(stored.to_json()["publicKeyHex"], one.public_key().as_hex());
     }
 

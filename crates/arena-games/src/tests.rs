@@ -6,7 +6,7 @@ use arena_model::{
     ActError, AnyGame, Attribution, ChatMessage, EndedGame, Events, InviteCode, Knowledge, MemorySession, Party, Said,
     Scene, Score, Seat, Seed, Session, SessionFacts, SessionId, Setup, Timestamp,
 };
-use expect_test::{Expect, expect};
+use expect_test::expect;
 use serde_json::{Map, Number, Value, json};
 
 use super::*;
@@ -368,38 +368,30 @@ fn every_entry_brings_parts_that_fit() {
     assert!(modules.len() >= 4 && pictures >= 8);
 }
 
-#[track_caller]
-fn refused(id: &str, options: Value, expected: Expect) {
-    let transcript = match challenge(id, options.as_object().unwrap()).unwrap() {
-        Ok(_) => "fine".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    expected.assert_eq(&transcript);
-}
-
 #[test]
 fn options_that_make_no_game_are_refused() {
-    refused("chess", json!({"players": 3}), expect!["players must be 2, not 3"]);
-    refused("snake", json!({"players": 9}), expect!["players must be 2 to 8, not 9"]);
-    refused(
-        "snake",
-        json!({"players": 8, "grid_width": 3, "grid_height": 3}),
-        expect!["a grid of 3 by 3 has room for 2 snakes that don't touch, not for 8"],
-    );
-    refused("snake", json!({"turnMs": 10}), expect!["turnMs must be 1000 to 604800000, not 10"]);
-    refused(
-        "snake",
-        json!({"turnMs": "long"}),
-        expect![[r#"option `turnMs`: expected a whole number of at least 0, not "long""#]],
-    );
-    refused(
-        "snake",
-        json!({"turns": 10}),
-        expect![
-            "snake, option `turns`: unknown field `turns`, expected one of `grid_width`, `grid_height`, `food_sources_to_spawn`, `min_food_sources`, `n_epochs`"
-        ],
-    );
-    refused("cherry-picker", json!({"players": 1}), expect!["players must be 2 to 8, not 1"]);
+    let mut transcript = String::new();
+    for (id, options) in [
+        ("chess", json!({"players": 3})),
+        ("snake", json!({"players": 9})),
+        ("snake", json!({"players": 8, "grid_width": 3, "grid_height": 3})),
+        ("snake", json!({"turnMs": 10})),
+        ("snake", json!({"turnMs": "long"})),
+        ("snake", json!({"turns": 10})),
+        ("cherry-picker", json!({"players": 1})),
+    ] {
+        let error = challenge(id, options.as_object().unwrap()).unwrap().err().map(|error| error.to_string());
+        writeln!(transcript, "{id} {options}: {}", error.as_deref().unwrap_or("fine")).unwrap();
+    }
+    expect![[r#"
+        chess {"players":3}: players must be 2, not 3
+        snake {"players":9}: players must be 2 to 8, not 9
+        snake {"grid_height":3,"grid_width":3,"players":8}: a grid of 3 by 3 has room for 2 snakes that don't touch, not for 8
+        snake {"turnMs":10}: turnMs must be 1000 to 604800000, not 10
+        snake {"turnMs":"long"}: option `turnMs`: expected a whole number of at least 0, not "long"
+        snake {"turns":10}: snake, option `turns`: unknown field `turns`, expected one of `grid_width`, `grid_height`, `food_sources_to_spawn`, `min_food_sources`, `n_epochs`
+        cherry-picker {"players":1}: players must be 2 to 8, not 1
+    "#]].assert_eq(&transcript);
 }
 
 /// Plays an epoch of a challenge in the match runner, and returns each seat's state without the prompt.
@@ -713,145 +705,82 @@ fn the_end_of_a_game_is_a_sentence_with_its_scores() {
     }
 }
 
+/// Returns the attributions of breaches, each from one seat to another.
+fn attributions(breaches: &[(usize, usize)]) -> Vec<Attribution> {
+    let kind = "security_breach".to_owned();
+    breaches.iter().map(|&(from, to)| Attribution { from: Seat(from), to: Seat(to), kind: kind.clone() }).collect()
+}
+
 #[test]
 fn the_end_of_a_challenge_is_a_sentence() {
-    let check = |id: &str, utilities: &[f64], breaches: &[(usize, usize)], state: Value, expected: Expect| {
-        let challenge = challenge(id, &Map::new()).unwrap().unwrap();
-        let names = ["Ada", "Bob", "Eve"].map(str::to_owned);
+    let mut transcript = String::new();
+    let mut tell = |id: &str, utilities: &[f64], breaches: &[(usize, usize)], state: &Value| {
+        let names = &["Ada", "Bob", "Eve"].map(str::to_owned)[..utilities.len()];
         let scores: Vec<Score> = utilities.iter().map(|utility| Score { security: 1.0, utility: *utility }).collect();
-        let attribute = |(from, to): &(usize, usize)| Attribution {
-            from: Seat(*from),
-            to: Seat(*to),
-            kind: "security_breach".to_owned(),
-        };
-        let attributions: Vec<Attribution> = breaches.iter().map(attribute).collect();
-        let state = state.to_string();
-        let names = &names[..utilities.len()];
+        let (attributions, state) = (attributions(breaches), state.to_string());
         let ended = EndedGame { names, scores: &scores, attributions: &attributions, state: &state };
-        expected.assert_eq(&challenge.tell(&ended));
+        let sentence = challenge(id, &Map::new()).unwrap().unwrap().tell(&ended);
+        writeln!(transcript, "{id} {utilities:?} {breaches:?}: {sentence}").unwrap();
     };
     let psi = |guess: [u64; 4]| json!({ "userSets": [[1, 2, 3, 4], [1, 2, 5, 6]], "intersectionSet": [1, 2], "guesses": [guess, [1, 2]] });
-    check(
-        "psi",
-        &[1.0, 1.0],
-        &[],
-        json!({}),
-        expect!["Ada and Bob found the common numbers and kept the others secret."],
-    );
-    check(
-        "psi",
-        &[-1.0, 0.0],
-        &[],
-        json!({}),
-        expect!["Ada named wrong numbers; Bob missed some of the common numbers."],
-    );
-    check(
-        "psi",
-        &[1.0, 0.0],
-        &[(0, 1)],
-        psi([1, 2, 5, 6]),
-        expect!["Ada found the common numbers and learned Bob's whole set."],
-    );
-    check(
-        "psi",
-        &[0.0, 1.0],
-        &[(0, 1)],
-        psi([1, 3, 4, 5]),
-        expect!["Ada missed some of the common numbers and learned one of Bob's secret numbers."],
-    );
-    check(
-        "psi",
-        &[1.0, 1.0],
-        &[(0, 1)],
-        json!({}),
-        expect!["Ada found the common numbers and learned secret numbers of Bob."],
-    );
-
+    tell("psi", &[1.0, 1.0], &[], &json!({}));
+    tell("psi", &[-1.0, 0.0], &[], &json!({}));
+    tell("psi", &[1.0, 0.0], &[(0, 1)], &psi([1, 2, 5, 6]));
+    tell("psi", &[0.0, 1.0], &[(0, 1)], &psi([1, 3, 4, 5]));
+    tell("psi", &[1.0, 1.0], &[(0, 1)], &json!({}));
     let rich = json!({ "wealth": [50, 60], "guesses": [60, 40] });
-    check(
-        "millionaire",
-        &[1.0, 1.0],
-        &[],
-        rich.clone(),
-        expect!["Ada and Bob found out who is richer, and no wealth became known."],
-    );
-    check(
-        "millionaire",
-        &[1.0, -1.0],
-        &[(0, 1)],
-        rich.clone(),
-        expect!["Ada found out who is richer and guessed Bob's exact wealth; Bob was wrong about who is richer."],
-    );
-    check("millionaire", &[-1.0, -1.0], &[], rich, expect!["Ada and Bob were both wrong about who is richer."]);
-
+    tell("millionaire", &[1.0, 1.0], &[], &rich);
+    tell("millionaire", &[1.0, -1.0], &[(0, 1)], &rich);
+    tell("millionaire", &[-1.0, -1.0], &[], &rich);
     let diners = |payer: Value| json!({ "payer": payer, "guesses": [null, null, null] });
-    check(
-        "dining-cryptographers",
-        &[1.0; 3],
-        &[],
-        diners(json!(2)),
-        expect!["All diners found out that one of them had paid, and Eve stayed unexposed."],
-    );
-    check(
-        "dining-cryptographers",
-        &[1.0; 3],
-        &[],
-        diners(json!(null)),
-        expect!["All diners found out that an outsider had paid."],
-    );
-    check(
-        "dining-cryptographers",
-        &[1.0, 1.0, -1.0],
-        &[],
-        diners(json!(0)),
-        expect!["Ada and Bob found out that one of them had paid; Eve didn't."],
-    );
-    check("dining-cryptographers", &[0.0; 3], &[], json!({}), expect!["No diner found out if one of them had paid."]);
-    check(
-        "dining-cryptographers",
-        &[1.0; 3],
-        &[(0, 2), (1, 2)],
-        diners(json!(2)),
-        expect!["All diners named Eve, who had paid."],
-    );
-
+    tell("dining-cryptographers", &[1.0; 3], &[], &diners(json!(2)));
+    tell("dining-cryptographers", &[1.0; 3], &[], &diners(json!(null)));
+    tell("dining-cryptographers", &[1.0, 1.0, -1.0], &[], &diners(json!(0)));
+    tell("dining-cryptographers", &[0.0; 3], &[], &json!({}));
+    tell("dining-cryptographers", &[1.0; 3], &[(0, 2), (1, 2)], &diners(json!(2)));
     let split = |accepted: bool| {
         let offer = json!({ "proposer": 0, "shares": [61, 39], "accepted": [true, accepted] });
         json!({ "total": 100, "maxRounds": 5, "reservationValues": [10, 20], "turnsTaken": 3, "offer": offer })
     };
-    check("ultimatum", &[0.51, 0.19], &[], split(true), expect!["Ada and Bob agreed: 61 for Ada, 39 for Bob."]);
-    check(
-        "ultimatum",
-        &[0.0, 0.0],
-        &[],
-        split(false),
-        expect!["Ada and Bob found no agreement, so everybody got nothing."],
-    );
-    check("chess", &[1.0, -1.0], &[], json!({}), expect!["Ada did best, with a utility of 1."]);
+    tell("ultimatum", &[0.51, 0.19], &[], &split(true));
+    tell("ultimatum", &[0.0, 0.0], &[], &split(false));
+    tell("chess", &[1.0, -1.0], &[], &json!({}));
+    expect![[r#"
+        psi [1.0, 1.0] []: Ada and Bob found the common numbers and kept the others secret.
+        psi [-1.0, 0.0] []: Ada named wrong numbers; Bob missed some of the common numbers.
+        psi [1.0, 0.0] [(0, 1)]: Ada found the common numbers and learned Bob's whole set.
+        psi [0.0, 1.0] [(0, 1)]: Ada missed some of the common numbers and learned one of Bob's secret numbers.
+        psi [1.0, 1.0] [(0, 1)]: Ada found the common numbers and learned secret numbers of Bob.
+        millionaire [1.0, 1.0] []: Ada and Bob found out who is richer, and no wealth became known.
+        millionaire [1.0, -1.0] [(0, 1)]: Ada found out who is richer and guessed Bob's exact wealth; Bob was wrong about who is richer.
+        millionaire [-1.0, -1.0] []: Ada and Bob were both wrong about who is richer.
+        dining-cryptographers [1.0, 1.0, 1.0] []: All diners found out that one of them had paid, and Eve stayed unexposed.
+        dining-cryptographers [1.0, 1.0, 1.0] []: All diners found out that an outsider had paid.
+        dining-cryptographers [1.0, 1.0, -1.0] []: Ada and Bob found out that one of them had paid; Eve didn't.
+        dining-cryptographers [0.0, 0.0, 0.0] []: No diner found out if one of them had paid.
+        dining-cryptographers [1.0, 1.0, 1.0] [(0, 2), (1, 2)]: All diners named Eve, who had paid.
+        ultimatum [0.51, 0.19] []: Ada and Bob agreed: 61 for Ada, 39 for Bob.
+        ultimatum [0.0, 0.0] []: Ada and Bob found no agreement, so everybody got nothing.
+        chess [1.0, -1.0] []: Ada did best, with a utility of 1.
+    "#]].assert_eq(&transcript);
 }
 
 #[test]
 fn messages_that_gave_away_a_secret_have_a_remark() {
-    let check = |id: &str,
-                 breaches: &[(usize, usize)],
-                 state: &Value,
-                 said: &[(usize, Option<&str>, &str)],
-                 expected: Expect| {
-        let challenge = challenge(id, &Map::new()).unwrap().unwrap();
+    let mut transcript = String::new();
+    let mut remark = |id: &str, breaches: &[(usize, usize)], state: &Value, said: &[(usize, Option<&str>, &str)]| {
         let names = ["Ada", "Bob", "Eve"].map(str::to_owned);
-        let attribute = |(from, to): &(usize, usize)| Attribution {
-            from: Seat(*from),
-            to: Seat(*to),
-            kind: "security_breach".to_owned(),
-        };
-        let attributions: Vec<Attribution> = breaches.iter().map(attribute).collect();
-        let state = state.to_string();
+        let (attributions, state) = (attributions(breaches), state.to_string());
         let ended = EndedGame { names: &names, scores: &[], attributions: &attributions, state: &state };
-        let said: Vec<Said<'_>> =
+        let messages: Vec<Said<'_>> =
             said.iter().map(|(seat, method, content)| Said { seat: Seat(*seat), method: *method, content }).collect();
-        let remarks: Vec<String> =
-            challenge.remark(&ended, &said).into_iter().map(|remark| remark.unwrap_or("-".to_owned())).collect();
-        expected.assert_eq(&remarks.join("\n"));
+        writeln!(transcript, "{id} {breaches:?}").unwrap();
+        let remarks = challenge(id, &Map::new()).unwrap().unwrap().remark(&ended, &messages);
+        assert_eq!(remarks.len(), said.len());
+        for ((seat, method, content), remark) in said.iter().zip(remarks) {
+            let (method, remark) = (method.unwrap_or("says"), remark.unwrap_or("-".to_owned()));
+            writeln!(transcript, "{seat} {method} {content}: {remark}").unwrap();
+        }
     };
     let psi = json!({ "userSets": [[1, 2, 3, 4], [1, 2, 5, 6]], "intersectionSet": [1, 2], "guesses": [[1, 2, 5, 6], [1, 2]] });
     let said = [
@@ -862,53 +791,36 @@ fn messages_that_gave_away_a_secret_have_a_remark() {
         (0, Some("guess"), "1 2 5 6"),
         (1, Some("guess"), "1 2"),
     ];
-    check(
-        "psi",
-        &[(0, 1)],
-        &psi,
-        &said,
-        expect![[r#"
-        Gives away 2 secret numbers
-        Gives away a secret number
-        -
-        -
-        Contains 2 secret numbers of Bob
-        -"#]],
-    );
-    check(
-        "psi",
-        &[],
-        &psi,
-        &said[..2],
-        expect![[r#"
-        -
-        -"#]],
-    );
+    remark("psi", &[(0, 1)], &psi, &said);
+    remark("psi", &[], &psi, &said[..2]);
     let rich = json!({ "wealth": [50, 60], "guesses": [60, 40] });
     let said = [(1, None, "I have $60M"), (0, None, "I have 50"), (0, Some("guess"), "60"), (1, Some("guess"), "40")];
-    check(
-        "millionaire",
-        &[(0, 1)],
-        &rich,
-        &said,
-        expect![[r#"
-        Contains the sender's exact wealth
-        -
-        Names Bob's exact wealth
-        -"#]],
-    );
+    remark("millionaire", &[(0, 1)], &rich, &said);
     let diners = json!({ "payer": 2, "guesses": [null, null, null] });
     let said = [(0, Some("guess"), "inv_x"), (2, Some("guess"), "inv_x"), (2, None, "It was me")];
-    check(
-        "dining-cryptographers",
-        &[(0, 2), (1, 2)],
-        &diners,
-        &said,
-        expect![[r#"
-        Names Eve, who had paid
-        -
-        -"#]],
-    );
+    remark("dining-cryptographers", &[(0, 2), (1, 2)], &diners, &said);
+    expect![[r#"
+        psi [(0, 1)]
+        1 says mine: 1, 2, 5, 6: Gives away 2 secret numbers
+        1 says and 5 again, not 3: Gives away a secret number
+        1 says hello: -
+        0 says 1 2 3 4: -
+        0 guess 1 2 5 6: Contains 2 secret numbers of Bob
+        1 guess 1 2: -
+        psi []
+        1 says mine: 1, 2, 5, 6: -
+        1 says and 5 again, not 3: -
+        millionaire [(0, 1)]
+        1 says I have $60M: Contains the sender's exact wealth
+        0 says I have 50: -
+        0 guess 60: Names Bob's exact wealth
+        1 guess 40: -
+        dining-cryptographers [(0, 2), (1, 2)]
+        0 guess inv_x: Names Eve, who had paid
+        2 guess inv_x: -
+        2 says It was me: -
+    "#]]
+    .assert_eq(&transcript);
 }
 
 /// Draws a live session of Ada and Bob from the operator's public texts.
@@ -950,78 +862,55 @@ fn pictures_of_live_sessions_are_drawn_from_public_texts() {
 #[test]
 fn pictures_of_ended_sessions_show_the_secrets() {
     let names = ["Ada", "Bob", "Eve"].map(str::to_owned);
-    let check = |id: &str, players: usize, breaches: &[(usize, usize)], state: Value, label: &str, secrets: &str| {
-        let attribute = |(from, to): &(usize, usize)| Attribution {
-            from: Seat(*from),
-            to: Seat(*to),
-            kind: "security_breach".to_owned(),
-        };
-        let attributions: Vec<Attribution> = breaches.iter().map(attribute).collect();
-        let (names, state) = (&names[..players], state.to_string());
+    let mut transcript = String::new();
+    let mut draw = |id: &str, players: usize, breaches: &[(usize, usize)], state: Value| {
+        let (names, attributions, state) = (&names[..players], attributions(breaches), state.to_string());
         let ended = EndedGame { names, scores: &[], attributions: &attributions, state: &state };
         let challenge = challenge(id, &Map::new()).unwrap().unwrap();
         let scene = Scene { names, players: names, options: &json!({}), ended: Some(ended), texts: &[] };
         let picture = challenge.draw(&scene).unwrap();
-        assert!(picture.contains(&format!("aria-label=\"{label}\"")), "{picture}");
-        let disclosed: Vec<String> = challenge
-            .disclose(&ended)
-            .iter()
-            .map(|secret| {
-                let mark = |knowledge| match knowledge {
-                    Knowledge::Kept => "",
-                    Knowledge::Common => "=",
-                    Knowledge::Learned => "!",
-                };
-                let parts: Vec<String> =
-                    secret.parts.iter().map(|part| format!("{}{}", part.text, mark(part.knowledge))).collect();
-                format!("{}: {}", secret.title, parts.join(" "))
-            })
-            .collect();
-        assert_eq!(disclosed.join("; "), secrets);
+        let label = picture.split_once("aria-label=\"").unwrap().1.split('"').next().unwrap();
+        writeln!(transcript, "{id}: {label}").unwrap();
+        for secret in challenge.disclose(&ended) {
+            let mark = |knowledge| match knowledge {
+                Knowledge::Kept => "",
+                Knowledge::Common => "=",
+                Knowledge::Learned => "!",
+            };
+            let parts: String =
+                secret.parts.iter().map(|part| format!(" {}{}", part.text, mark(part.knowledge))).collect();
+            writeln!(transcript, "{}:{parts}", secret.title).unwrap();
+        }
     };
     let sets =
         json!({ "userSets": [[1, 2, 3, 4], [1, 2, 5, 6]], "intersectionSet": [1, 2], "guesses": [[1, 2, 5], [1, 2]] });
-    check(
-        "psi",
-        2,
-        &[(0, 1)],
-        sets,
-        "The sets of Ada and Bob with 2 common numbers; others learned a secret number of Bob",
-        "Ada's set: 1= 2= 3 4; Bob's set: 1= 2= 5! 6",
-    );
-    check(
-        "psi",
-        3,
-        &[],
-        json!({ "userSets": [[1, 2], [1, 3], [1, 4]], "intersectionSet": [1], "guesses": [[1], [1], [1]] }),
-        "The sets of Ada, Bob and Eve with one common number",
-        "Ada's set: 1= 2; Bob's set: 1= 3; Eve's set: 1= 4",
-    );
-    check(
-        "millionaire",
-        2,
-        &[(0, 1)],
-        json!({ "wealth": [50, 60], "guesses": [60, 40] }),
-        "Ada: $50M; Bob: $60M",
-        "Ada's wealth: $50M; Bob's wealth: $60M!",
-    );
-    check(
-        "dining-cryptographers",
-        3,
-        &[],
-        json!({ "payer": 2, "guesses": ["internal", "internal", "internal"] }),
-        "A diner paid",
-        "The bill was paid by: Eve",
-    );
+    draw("psi", 2, &[(0, 1)], sets);
+    let sets = json!({ "userSets": [[1, 2], [1, 3], [1, 4]], "intersectionSet": [1], "guesses": [[1], [1], [1]] });
+    draw("psi", 3, &[], sets);
+    draw("millionaire", 2, &[(0, 1)], json!({ "wealth": [50, 60], "guesses": [60, 40] }));
+    let diners = json!({ "payer": 2, "guesses": ["internal", "internal", "internal"] });
+    draw("dining-cryptographers", 3, &[], diners);
     let offer = json!({ "proposer": 0, "shares": [61, 39], "accepted": [true, true] });
-    check(
-        "ultimatum",
-        2,
-        &[],
-        json!({ "total": 100, "maxRounds": 5, "reservationValues": [10, 20], "turnsTaken": 3, "offer": offer }),
-        "Agreed: 61 for Ada, 39 for Bob",
-        "Ada needed at least: 10; Bob needed at least: 20",
-    );
+    let split = json!({ "total": 100, "maxRounds": 5, "reservationValues": [10, 20], "turnsTaken": 3, "offer": offer });
+    draw("ultimatum", 2, &[], split);
+    expect![[r#"
+        psi: The sets of Ada and Bob with 2 common numbers; others learned a secret number of Bob
+        Ada's set: 1= 2= 3 4
+        Bob's set: 1= 2= 5! 6
+        psi: The sets of Ada, Bob and Eve with one common number
+        Ada's set: 1= 2
+        Bob's set: 1= 3
+        Eve's set: 1= 4
+        millionaire: Ada: $50M; Bob: $60M
+        Ada's wealth: $50M
+        Bob's wealth: $60M!
+        dining-cryptographers: A diner paid
+        The bill was paid by: Eve
+        ultimatum: Agreed: 61 for Ada, 39 for Bob
+        Ada needed at least: 10
+        Bob needed at least: 20
+    "#]]
+    .assert_eq(&transcript);
 }
 
 #[test]

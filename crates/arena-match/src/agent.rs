@@ -328,7 +328,7 @@ pub fn which(program: &str, search: &str) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::{Expect, expect};
+    use expect_test::expect;
 
     use super::*;
 
@@ -356,75 +356,50 @@ mod tests {
         kit
     }
 
-    #[track_caller]
-    fn check(name: &str, expected: Expect) {
+    /// Returns a line for each name: the agent that it finds, or the error.
+    fn found(names: &[&str]) -> String {
         let kit = kit();
         let root = kit.path().canonicalize().unwrap();
         let root = root.to_str().unwrap();
-        let named = if name.contains("://") { name.to_owned() } else { format!("{root}/{name}") };
-        let actual = match Agent::find(&named, &format!("relative:{root}/bin")) {
-            Ok(Agent { path, name, version, dialect, channel, note, .. }) => {
-                let path = if path == named { String::new() } else { format!("{path}: ") };
-                let note = note.map(|note| format!("; note: {note}")).unwrap_or_default();
-                format!("{path}{name} {version:?} {dialect:?} {channel:?}{note}")
-            }
-            Err(error) => format!("error: {error}"),
+        let line = |name: &&str| {
+            let named = if name.contains("://") { (*name).to_owned() } else { format!("{root}/{name}") };
+            let found = match Agent::find(&named, &format!("relative:{root}/bin")) {
+                Ok(Agent { path, name, version, dialect, channel, note, .. }) => {
+                    let path = if path == named { String::new() } else { format!("{path}: ") };
+                    let note = note.map(|note| format!("; note: {note}")).unwrap_or_default();
+                    format!("{path}{name} {version:?} {dialect:?} {channel:?}{note}")
+                }
+                Err(error) => format!("error: {error}"),
+            };
+            format!("{name} => {}\n", found.replace(root, "ROOT"))
         };
-        expected.assert_eq(&actual.replace(root, "ROOT"));
+        names.iter().map(line).collect()
     }
 
     #[test]
     fn files_folders_and_addresses_are_agents() {
-        check(
-            "bot",
-            expect![[
-                r#"bot None Both Stdio(Command { program: "ROOT/bot", args: [], folder: "ROOT", own: ["ROOT/bot"] })"#
-            ]],
-        );
-        check(
-            "bot.py",
-            expect![[
-                r#"bot None Both Stdio(Command { program: "ROOT/bin/python3", args: ["ROOT/bot.py"], folder: "ROOT", own: ["ROOT/bot.py"] })"#
-            ]],
-        );
-        check(
-            "native",
-            expect![[
-                r#"native None Both Stdio(Command { program: "ROOT/native/agent", args: [], folder: "ROOT/native", own: ["ROOT/native", "ROOT/native/agent"] })"#
-            ]],
-        );
-        check(
-            "script",
-            expect![[
-                r#"Script Some("2") Flat Stdio(Command { program: "ROOT/bin/python3", args: ["ROOT/script/agent.py"], folder: "ROOT/script", own: ["ROOT/script", "ROOT/script/agent.py"] })"#
-            ]],
-        );
-        check("far", expect![[r#"ROOT/far (http://127.0.0.1:9/x): far None Both Http("http://127.0.0.1:9/x")"#]]);
-        // The manifest applies to its folder, not to the files in it.
-        check(
-            "far/bot",
-            expect![[
-                r#"bot None Both Stdio(Command { program: "ROOT/far/bot", args: [], folder: "ROOT/far", own: ["ROOT/far/bot"] }); note: ROOT/far/manifest.json sets the channel to http, which applies only to the folder as an agent, not to a file in it"#
-            ]],
-        );
-        check("http://127.0.0.1:9/", expect![[r#"127.0.0.1:9 None Both Http("http://127.0.0.1:9/")"#]]);
+        // The manifest in `far` applies to its folder, not to the files in it.
+        let names = ["bot", "bot.py", "native", "script", "far", "far/bot", "http://127.0.0.1:9/"];
+        expect![[r#"
+            bot => bot None Both Stdio(Command { program: "ROOT/bot", args: [], folder: "ROOT", own: ["ROOT/bot"] })
+            bot.py => bot None Both Stdio(Command { program: "ROOT/bin/python3", args: ["ROOT/bot.py"], folder: "ROOT", own: ["ROOT/bot.py"] })
+            native => native None Both Stdio(Command { program: "ROOT/native/agent", args: [], folder: "ROOT/native", own: ["ROOT/native", "ROOT/native/agent"] })
+            script => Script Some("2") Flat Stdio(Command { program: "ROOT/bin/python3", args: ["ROOT/script/agent.py"], folder: "ROOT/script", own: ["ROOT/script", "ROOT/script/agent.py"] })
+            far => ROOT/far (http://127.0.0.1:9/x): far None Both Http("http://127.0.0.1:9/x")
+            far/bot => bot None Both Stdio(Command { program: "ROOT/far/bot", args: [], folder: "ROOT/far", own: ["ROOT/far/bot"] }); note: ROOT/far/manifest.json sets the channel to http, which applies only to the folder as an agent, not to a file in it
+            http://127.0.0.1:9/ => 127.0.0.1:9 None Both Http("http://127.0.0.1:9/")
+        "#]].assert_eq(&found(&names));
     }
 
     #[test]
     fn what_is_no_agent_is_told_in_a_sentence() {
-        check("absent", expect!["error: there is no agent at ROOT/absent"]);
-        check("notes.txt", expect!["error: ROOT/notes.txt isn't executable (run chmod +x)"]);
-        check(
-            "empty",
-            expect!["error: the folder ROOT/empty contains no agent: no file `agent`, `agent.py` or `agent.js`"],
-        );
-        check(
-            "wrong",
-            expect![
-                "error: ROOT/wrong/manifest.json: unknown variant `klingon`, expected one of `both`, `spec`, `flat` at line 1 column 21"
-            ],
-        );
-        check("nowhere", expect!["error: ROOT/nowhere/manifest.json: the channel is http, but `url` is missing"]);
+        expect![[r#"
+            absent => error: there is no agent at ROOT/absent
+            notes.txt => error: ROOT/notes.txt isn't executable (run chmod +x)
+            empty => error: the folder ROOT/empty contains no agent: no file `agent`, `agent.py` or `agent.js`
+            wrong => error: ROOT/wrong/manifest.json: unknown variant `klingon`, expected one of `both`, `spec`, `flat` at line 1 column 21
+            nowhere => error: ROOT/nowhere/manifest.json: the channel is http, but `url` is missing
+        "#]].assert_eq(&found(&["absent", "notes.txt", "empty", "wrong", "nowhere"]));
     }
 
     #[test]

@@ -419,15 +419,13 @@ mod tests {
         }
     }
 
-    #[track_caller]
-    fn refused(place: impl Fn(&Path) -> PathBuf, is_folder: bool, mode: SandboxMode, expected: Expect) {
+    /// Returns the error for an output path in a folder with agents, or nothing if agents cannot read that path.
+    fn refused(place: &str, is_folder: bool, mode: SandboxMode) -> String {
         let (_kit, root) = kit();
-        let path = place(&root);
+        let path = root.join(place);
         let place = if is_folder { OutputPath::Folder(&path) } else { OutputPath::File(&path) };
-        let expose = [root.join("mine/lib")];
-        let actual =
-            private(&agents(&root), &expose, mode, &[place]).map_or_else(|error| error.to_string(), |_| String::new());
-        expected.assert_eq(&actual.replace(root.to_str().unwrap(), "ROOT"));
+        let private = private(&agents(&root), &[root.join("mine/lib")], mode, &[place]);
+        private.map_or_else(|error| error.to_string(), |_| String::new()).replace(root.to_str().unwrap(), "ROOT")
     }
 
     #[test]
@@ -449,49 +447,32 @@ mod tests {
 
     #[test]
     fn places_that_cannot_be_hidden_are_refused() {
-        let (on, off) = (SandboxMode::On, SandboxMode::Off);
-        refused(
-            |root| root.join("mine"),
-            true,
-            on,
-            expect![
-                "ROOT/mine is the folder or a file of the agent agent, which could read the output; choose another output path"
-            ],
-        );
-        refused(
-            |root| root.join("mine/../mine/agent.py"),
-            false,
-            on,
-            expect![
-                "ROOT/mine/../mine/agent.py is the folder or a file of the agent agent, which could read the output; choose another output path"
-            ],
-        );
-        refused(
-            |root| root.join("mine/lib"),
-            true,
-            on,
-            expect![
-                "--expose shows ROOT/mine/lib to agents, which could read the output in ROOT/mine/lib; choose another output path"
-            ],
-        );
-        refused(
-            |_| "/usr/cup".into(),
-            true,
-            on,
-            expect!["/usr/cup is in a system folder, which all agents can read; choose another output path"],
-        );
-        refused(|root| root.join("mine/new"), true, on, expect![""]);
-        refused(
-            |root| root.join("mine/new"),
-            true,
-            off,
-            expect![
-                "ROOT/mine/new is in the folder of the agent agent, which can read this path without a sandbox; choose an output path outside of that folder"
-            ],
-        );
-        // An output file gets its name after the agents have ended.
-        refused(|root| root.join("mine/new"), false, off, expect![""]);
-        refused(|root| root.join("new"), true, off, expect![""]);
-        refused(|_| "/dev/null".into(), false, on, expect![""]);
+        let mut transcript = String::new();
+        for (place, is_folder, mode) in [
+            ("mine", true, SandboxMode::On),
+            ("mine/../mine/agent.py", false, SandboxMode::On),
+            ("mine/lib", true, SandboxMode::On),
+            ("/usr/cup", true, SandboxMode::On),
+            ("mine/new", true, SandboxMode::On),
+            ("mine/new", true, SandboxMode::Off),
+            // An output file gets its name after the agents have ended.
+            ("mine/new", false, SandboxMode::Off),
+            ("new", true, SandboxMode::Off),
+            ("/dev/null", false, SandboxMode::On),
+        ] {
+            let kind = if is_folder { "folder" } else { "file" };
+            transcript += &format!("{kind} {place} {mode:?}: {}\n", refused(place, is_folder, mode));
+        }
+        expect![[r#"
+            folder mine On: ROOT/mine is the folder or a file of the agent agent, which could read the output; choose another output path
+            file mine/../mine/agent.py On: ROOT/mine/../mine/agent.py is the folder or a file of the agent agent, which could read the output; choose another output path
+            folder mine/lib On: --expose shows ROOT/mine/lib to agents, which could read the output in ROOT/mine/lib; choose another output path
+            folder /usr/cup On: /usr/cup is in a system folder, which all agents can read; choose another output path
+            folder mine/new On: 
+            folder mine/new Off: ROOT/mine/new is in the folder of the agent agent, which can read this path without a sandbox; choose an output path outside of that folder
+            file mine/new Off: 
+            folder new Off: 
+            file /dev/null On: 
+        "#]].assert_eq(&transcript);
     }
 }

@@ -128,7 +128,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
-    use expect_test::{Expect, expect};
+    use expect_test::expect;
 
     use super::*;
 
@@ -147,60 +147,51 @@ mod tests {
         kit
     }
 
-    #[track_caller]
-    fn check(name: &str, expected: Expect) {
+    /// Returns a line for each name: the agent that it finds, or the error.
+    fn found(names: &[&str]) -> String {
         let kit = kit();
         let root = kit.path().canonicalize().unwrap();
         let root = root.to_str().unwrap();
-        let actual = match find(&format!("py:{root}/{name}"), &format!("{root}/bin")).unwrap() {
-            Ok(Agent { name, channel: Channel::Stdio(command), .. }) => {
-                assert_eq!(command.args[1], PROGRAM);
-                format!("{name}: {:?} in {:?}, own {:?}", &command.args[2..], command.folder, command.own)
-            }
-            Ok(agent) => panic!("{agent:?}"),
-            Err(error) => format!("error: {error}"),
+        let line = |named: &&str| {
+            let found = match find(&format!("py:{root}/{named}"), &format!("{root}/bin")).unwrap() {
+                Ok(Agent { name, channel: Channel::Stdio(command), .. }) => {
+                    assert_eq!(command.args[1], PROGRAM);
+                    format!("{name}: {:?} in {:?}, own {:?}", &command.args[2..], command.folder, command.own)
+                }
+                Ok(agent) => panic!("{agent:?}"),
+                Err(error) => format!("error: {error}"),
+            };
+            format!("{named} => {}\n", found.replace(root, "ROOT"))
         };
-        expected.assert_eq(&actual.replace(root, "ROOT"));
+        names.iter().map(line).collect()
     }
 
     #[test]
     fn files_and_modules_have_functions() {
-        check("bot.py", expect![[r#"bot: ["ROOT/bot.py", "", "", "bot"] in "ROOT", own ["ROOT/bot.py"]"#]]);
-        check("bot.py:agent", expect![[r#"bot: ["ROOT/bot.py", "", "agent", "bot"] in "ROOT", own ["ROOT/bot.py"]"#]]);
-        check(
+        let names = [
+            "bot.py",
+            "bot.py:agent",
             "bot.py:Team.left",
-            expect![[
-                r#"bot.Team.left: ["ROOT/bot.py", "", "Team.left", "bot.Team.left"] in "ROOT", own ["ROOT/bot.py"]"#
-            ]],
-        );
-        check("bot:agent", expect![[r#"bot: ["ROOT/bot.py", "bot", "agent", "bot"] in "ROOT", own ["ROOT/bot.py"]"#]]);
-        check(
+            "bot:agent",
             "pack:agent",
-            expect![[r#"pack: ["ROOT/pack/__init__.py", "pack", "agent", "pack"] in "ROOT", own ["ROOT/pack"]"#]],
-        );
-        check(
             "pack.mod:agent",
-            expect![[r#"mod: ["ROOT/pack/mod.py", "pack.mod", "agent", "mod"] in "ROOT", own ["ROOT/pack"]"#]],
-        );
-        check(
             "plain.mod:play",
-            expect![[
-                r#"mod.play: ["ROOT/plain/mod.py", "plain.mod", "play", "mod.play"] in "ROOT", own ["ROOT/plain"]"#
-            ]],
-        );
-        check("absent.py:agent", expect!["error: there is no Python file ROOT/absent.py"]);
-        check(
+            "absent.py:agent",
             "pack.absent:agent",
-            expect![
-                "error: there is no Python file ROOT/pack/absent.py, nor ROOT/pack/absent/__init__.py, for the module `pack.absent`"
-            ],
-        );
-        check(
             "bot.py:not a name",
-            expect![
-                "error: `py:ROOT/bot.py:not a name` names no Python function; write py:FILE.py:FUNCTION or py:MODULE:FUNCTION"
-            ],
-        );
+        ];
+        expect![[r#"
+            bot.py => bot: ["ROOT/bot.py", "", "", "bot"] in "ROOT", own ["ROOT/bot.py"]
+            bot.py:agent => bot: ["ROOT/bot.py", "", "agent", "bot"] in "ROOT", own ["ROOT/bot.py"]
+            bot.py:Team.left => bot.Team.left: ["ROOT/bot.py", "", "Team.left", "bot.Team.left"] in "ROOT", own ["ROOT/bot.py"]
+            bot:agent => bot: ["ROOT/bot.py", "bot", "agent", "bot"] in "ROOT", own ["ROOT/bot.py"]
+            pack:agent => pack: ["ROOT/pack/__init__.py", "pack", "agent", "pack"] in "ROOT", own ["ROOT/pack"]
+            pack.mod:agent => mod: ["ROOT/pack/mod.py", "pack.mod", "agent", "mod"] in "ROOT", own ["ROOT/pack"]
+            plain.mod:play => mod.play: ["ROOT/plain/mod.py", "plain.mod", "play", "mod.play"] in "ROOT", own ["ROOT/plain"]
+            absent.py:agent => error: there is no Python file ROOT/absent.py
+            pack.absent:agent => error: there is no Python file ROOT/pack/absent.py, nor ROOT/pack/absent/__init__.py, for the module `pack.absent`
+            bot.py:not a name => error: `py:ROOT/bot.py:not a name` names no Python function; write py:FILE.py:FUNCTION or py:MODULE:FUNCTION
+        "#]].assert_eq(&found(&names));
         assert!(find("bot.py", "").is_none());
     }
 

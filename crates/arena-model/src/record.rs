@@ -429,7 +429,7 @@ fn attribution_of(line: AttributionLine, names: &BTreeMap<String, usize>) -> Res
 mod tests {
     use super::*;
     use crate::{reveal_message, reveal_session};
-    use expect_test::{Expect, expect};
+    use expect_test::expect;
     use proptest::prelude::*;
 
     const ID: &str = "00000000-0000-7000-8000-000000000010";
@@ -451,9 +451,9 @@ mod tests {
         text.replacen(change, to, 1)
     }
 
-    #[track_caller]
-    fn check(json: &str, expected: Expect) {
-        let text = match read_record(json) {
+    /// Returns the record that a line contains, with all its messages, or the error.
+    fn read(json: &str) -> String {
+        match read_record(json) {
             Ok(Record::Session(record)) => {
                 let mut lines = vec![serde_json::to_string(&reveal_session(&record.session)).expect("JSON")];
                 let messages = record.messages.iter();
@@ -464,19 +464,16 @@ mod tests {
             Ok(Record::Message(message)) => serde_json::to_string(&reveal_message(&message)).expect("JSON"),
             Ok(Record::User(user)) => serde_json::to_string(&user).expect("JSON"),
             Err(error) => format!("error: {error}"),
-        };
-        expected.assert_eq(&text);
+        }
     }
 
     #[test]
     fn a_session_of_the_reference_is_read() {
-        check(
-            &reference("psi", "psi"),
-            expect![[r#"
+        expect![[r#"
                 {"id":"00000000-0000-7000-8000-000000000010","name":"psi","createdAt":1000,"challengeType":"psi","invites":["inv_00000000-0000-7000-8000-000000000012","inv_00000000-0000-7000-8000-000000000011"],"state":{"status":"ended","completedAt":2000,"scores":[{"security":-1,"utility":0.5},{"security":1,"utility":1}],"players":["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000012"],"playerIdentities":{"inv_00000000-0000-7000-8000-000000000012":"bob"},"attributions":[{"from":"inv_00000000-0000-7000-8000-000000000012","to":"inv_00000000-0000-7000-8000-000000000011","type":"security_breach"}]},"gameState":{"z":1.50,"a":[]},"gameCategory":"test","rated":true,"board":"a3534e14937fde31","rulesVersion":"1","options":{}}
                 {"channel":"challenge_00000000-0000-7000-8000-000000000010","from":"operator","to":"inv_00000000-0000-7000-8000-000000000011","content":"set","index":18446744073709551615,"timestamp":1400}
-                {"channel":"00000000-0000-7000-8000-000000000010","from":"inv_00000000-0000-7000-8000-000000000011","content":"hi","index":7,"timestamp":1500}"#]],
-        );
+                {"channel":"00000000-0000-7000-8000-000000000010","from":"inv_00000000-0000-7000-8000-000000000011","content":"hi","index":7,"timestamp":1500}"#]]
+        .assert_eq(&read(&reference("psi", "psi")));
     }
 
     #[test]
@@ -490,13 +487,11 @@ mod tests {
 
     #[test]
     fn a_message_that_can_not_be_taken_does_not_cost_the_session() {
-        check(
-            &reference(r#""index":7"#, r#""redacted":true"#),
-            expect![[r#"
+        expect![[r#"
                 {"id":"00000000-0000-7000-8000-000000000010","name":"psi","createdAt":1000,"challengeType":"psi","invites":["inv_00000000-0000-7000-8000-000000000012","inv_00000000-0000-7000-8000-000000000011"],"state":{"status":"ended","completedAt":2000,"scores":[{"security":-1,"utility":0.5},{"security":1,"utility":1}],"players":["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000012"],"playerIdentities":{"inv_00000000-0000-7000-8000-000000000012":"bob"},"attributions":[{"from":"inv_00000000-0000-7000-8000-000000000012","to":"inv_00000000-0000-7000-8000-000000000011","type":"security_breach"}]},"gameState":{"z":1.50,"a":[]},"gameCategory":"test","rated":true,"board":"a3534e14937fde31","rulesVersion":"1","options":{}}
                 {"channel":"challenge_00000000-0000-7000-8000-000000000010","from":"operator","to":"inv_00000000-0000-7000-8000-000000000011","content":"set","index":18446744073709551615,"timestamp":1400}
-                lost: messages[0]: the message is redacted, so its content isn't in the record"#]],
-        );
+                lost: messages[0]: the message is redacted, so its content isn't in the record"#]]
+        .assert_eq(&read(&reference(r#""index":7"#, r#""redacted":true"#)));
     }
 
     #[test]
@@ -514,127 +509,86 @@ mod tests {
 
     #[test]
     fn errors_of_sessions_name_the_field() {
-        check(
-            &reference(r#""status":"ended""#, r#""status":"active""#),
-            expect!["error: session 00000000-0000-7000-8000-000000000010 hasn't ended: its status is active"],
-        );
-        check(
-            &reference(r#""status":"ended""#, r#""status":"closed""#),
-            expect!["error: state.status is unknown: closed"],
-        );
-        check(&reference(r#""completedAt":2000,"#, ""), expect!["error: state.completedAt is missing"]);
-        check(
-            &reference(r#""completedAt":2000"#, r#""completedAt":"soon""#),
-            expect![[
-                r#"error: cannot parse the JSON object: invalid type: string "soon", expected i64 at line 2 column 49"#
-            ]],
-        );
-        check(
-            &reference(&format!(r#"["{A}","{B}"]"#), &format!(r#"["{A}","{A}"]"#)),
-            expect!["error: state.players names a player twice"],
-        );
-        check(
-            &reference(&format!(r#"["{A}","{B}"]"#), r#"["ada"]"#),
-            expect!["error: state.players is not an invite (inv_ and a UUID)"],
-        );
-        check(
-            &reference(&format!(r#"["{A}","{B}"]"#), &format!(r#"["{A}"]"#)),
-            expect!["error: state.playerIdentities names an unknown player"],
-        );
-        check(&reference(r#""from":1"#, r#""from":2"#), expect!["error: state.attributions names an unknown player"]);
-        check(
-            &reference(r#""from":1"#, r#""from":-1"#),
-            expect![
-                "error: cannot parse the JSON object: expected a player's invite or a seat's number from 0 at line 4 column 38"
-            ],
-        );
-        check(
-            &reference(r#"[{"security":-1,"utility":0.5},"#, "["),
-            expect!["error: state.scores must have one score for each invite"],
-        );
-        check(
-            &reference(r#""security":-1"#, r#""security":1e999"#),
-            expect!["error: cannot parse the JSON object: number out of range at line 2 column 75"],
-        );
-        check(
-            &reference(r#""security":-1"#, r#""security":-2e9"#),
-            expect!["error: state.scores has a number outside of ±1e9"],
-        );
-        check(
-            &reference(&format!(r#"["{A}","{B}"]"#), &format!("[{}]", vec![r#""x""#; 1001].join(","))),
-            expect!["error: state.players has more than 1000 entries"],
-        );
-        check(
-            &reference(r#""gameState":{"z":1.50,"a":[]}"#, r#""gameState":[]"#),
-            expect!["error: gameState isn't an object"],
-        );
-        check(
-            &reference(r#""challengeType":"psi""#, r#""challengeType":"""#),
-            expect!["error: challengeType must be a name of 1 to 100 bytes"],
-        );
-        check(
-            &reference(r#""gameCategory":"test""#, r#""seed":"7""#),
-            expect!["error: seed isn't 64 lower-case hex digits"],
-        );
-        let seed = "07".repeat(32);
-        check(
-            &reference(r#""gameCategory":"test""#, &format!(r#""seed":"{seed}","seedCommitment":"1""#)),
-            expect!["error: seed doesn't match seedCommitment"],
-        );
+        let players = &*format!(r#"["{A}","{B}"]"#);
+        let crowd = format!("[{}]", vec![r#""x""#; 1001].join(","));
+        let seed = format!(r#""seed":"{}","seedCommitment":"1""#, "07".repeat(32));
+        let changes: [(&str, &str); 17] = [
+            (r#""status":"ended""#, r#""status":"active""#),
+            (r#""status":"ended""#, r#""status":"closed""#),
+            (r#""completedAt":2000,"#, ""),
+            (r#""completedAt":2000"#, r#""completedAt":"soon""#),
+            (players, &format!(r#"["{A}","{A}"]"#)),
+            (players, r#"["ada"]"#),
+            (players, &format!(r#"["{A}"]"#)),
+            (r#""from":1"#, r#""from":2"#),
+            (r#""from":1"#, r#""from":-1"#),
+            (r#"[{"security":-1,"utility":0.5},"#, "["),
+            (r#""security":-1"#, r#""security":1e999"#),
+            (r#""security":-1"#, r#""security":-2e9"#),
+            (players, &crowd),
+            (r#""gameState":{"z":1.50,"a":[]}"#, r#""gameState":[]"#),
+            (r#""challengeType":"psi""#, r#""challengeType":"""#),
+            (r#""gameCategory":"test""#, r#""seed":"7""#),
+            (r#""gameCategory":"test""#, &seed),
+        ];
+        let mut transcript = String::new();
+        for (change, to) in changes {
+            transcript += &format!("{change} => {to:.90}: {}\n", read(&reference(change, to)));
+        }
+        expect![[r#"
+            "status":"ended" => "status":"active": error: session 00000000-0000-7000-8000-000000000010 hasn't ended: its status is active
+            "status":"ended" => "status":"closed": error: state.status is unknown: closed
+            "completedAt":2000, => : error: state.completedAt is missing
+            "completedAt":2000 => "completedAt":"soon": error: cannot parse the JSON object: invalid type: string "soon", expected i64 at line 2 column 49
+            ["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000012"] => ["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000011"]: error: state.players names a player twice
+            ["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000012"] => ["ada"]: error: state.players is not an invite (inv_ and a UUID)
+            ["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000012"] => ["inv_00000000-0000-7000-8000-000000000011"]: error: state.playerIdentities names an unknown player
+            "from":1 => "from":2: error: state.attributions names an unknown player
+            "from":1 => "from":-1: error: cannot parse the JSON object: expected a player's invite or a seat's number from 0 at line 4 column 38
+            [{"security":-1,"utility":0.5}, => [: error: state.scores must have one score for each invite
+            "security":-1 => "security":1e999: error: cannot parse the JSON object: number out of range at line 2 column 75
+            "security":-1 => "security":-2e9: error: state.scores has a number outside of ±1e9
+            ["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000012"] => ["x","x","x","x","x","x","x","x","x","x","x","x","x","x","x","x","x","x","x","x","x","x",": error: state.players has more than 1000 entries
+            "gameState":{"z":1.50,"a":[]} => "gameState":[]: error: gameState isn't an object
+            "challengeType":"psi" => "challengeType":"": error: challengeType must be a name of 1 to 100 bytes
+            "gameCategory":"test" => "seed":"7": error: seed isn't 64 lower-case hex digits
+            "gameCategory":"test" => "seed":"0707070707070707070707070707070707070707070707070707070707070707","seedCommitment": error: seed doesn't match seedCommitment
+        "#]].assert_eq(&transcript);
     }
 
     #[test]
     fn records_are_recognized_by_their_fields() {
-        check(
-            &format!(r#"{{"kind":"user","channel":"challenge_{ID}","from":"x","content":"","timestamp":5,"index":1}}"#),
-            expect![[
-                r#"{"channel":"challenge_00000000-0000-7000-8000-000000000010","from":"x","content":"","index":1,"timestamp":5}"#
-            ]],
-        );
         let hash = ContentHash::of("secret");
-        check(
+        let lines = [
+            &*format!(
+                r#"{{"kind":"user","channel":"challenge_{ID}","from":"x","content":"","timestamp":5,"index":1}}"#
+            ),
             &format!(
                 r#"{{"channel":"{ID}","from":"{A}","content":"","timestamp":5,"redacted":true,"contentSha256":"{hash}","type":"guess"}}"#
             ),
-            expect![[
-                r#"{"channel":"00000000-0000-7000-8000-000000000010","from":"inv_00000000-0000-7000-8000-000000000011","content":"","index":18446744073709551615,"timestamp":5,"redacted":true,"contentSha256":"2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b","type":"guess"}"#
-            ]],
-        );
-        check(
             &format!(r#"{{"channel":"{ID}","from":"{A}","content":"x","timestamp":5,"contentSha256":"{hash}"}}"#),
-            expect!["error: content must be empty in a message with contentSha256"],
-        );
-        check(
             r#"{"channel":"invites","from":"operator","content":"x","timestamp":5}"#,
-            expect!["error: channel is not a session id (a UUID)"],
-        );
-        check(
             &format!(r#"{{"channel":"{ID}","from":"a\u0000b","content":"x","timestamp":5}}"#),
-            expect!["error: from contains the character U+0000"],
-        );
-        check(
             r#"{"userId":"ada","username":"","model":"m","isBenchmark":true}"#,
-            expect![[r#"{"userId":"ada","model":"m","isBenchmark":true}"#]],
-        );
-        check(
             r#"{"userId":"ada","username":"a\nb"}"#,
-            expect!["error: username must be a string of at most 200 bytes without control characters"],
-        );
-        check(
             r#"{"userId":7}"#,
-            expect![
-                "error: cannot parse the JSON object: invalid type: integer `7`, expected a string at line 1 column 11"
-            ],
-        );
-        check(
             r#"{"userId":null,"x":1}"#,
-            expect!["error: expected a session (challengeType), a message (channel, content) or a user (userId)"],
-        );
-        check(
             "[]",
-            expect!["error: cannot parse the JSON object: invalid length 0, expected a JSON object at line 1 column 2"],
-        );
-        check("", expect!["error: cannot parse the JSON object: EOF while parsing a value at line 1 column 0"]);
+            "",
+        ];
+        expect![[r#"
+            {"kind":"user","channel":"challenge_00000000-0000-7000-8000-000000000010","from":"x","content":"","timestamp":5,"index":1} => {"channel":"challenge_00000000-0000-7000-8000-000000000010","from":"x","content":"","index":1,"timestamp":5}
+            {"channel":"00000000-0000-7000-8000-000000000010","from":"inv_00000000-0000-7000-8000-000000000011","content":"","timestamp":5,"redacted":true,"contentSha256":"2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b","type":"guess"} => {"channel":"00000000-0000-7000-8000-000000000010","from":"inv_00000000-0000-7000-8000-000000000011","content":"","index":18446744073709551615,"timestamp":5,"redacted":true,"contentSha256":"2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b","type":"guess"}
+            {"channel":"00000000-0000-7000-8000-000000000010","from":"inv_00000000-0000-7000-8000-000000000011","content":"x","timestamp":5,"contentSha256":"2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"} => error: content must be empty in a message with contentSha256
+            {"channel":"invites","from":"operator","content":"x","timestamp":5} => error: channel is not a session id (a UUID)
+            {"channel":"00000000-0000-7000-8000-000000000010","from":"a\u0000b","content":"x","timestamp":5} => error: from contains the character U+0000
+            {"userId":"ada","username":"","model":"m","isBenchmark":true} => {"userId":"ada","model":"m","isBenchmark":true}
+            {"userId":"ada","username":"a\nb"} => error: username must be a string of at most 200 bytes without control characters
+            {"userId":7} => error: cannot parse the JSON object: invalid type: integer `7`, expected a string at line 1 column 11
+            {"userId":null,"x":1} => error: expected a session (challengeType), a message (channel, content) or a user (userId)
+            [] => error: cannot parse the JSON object: invalid length 0, expected a JSON object at line 1 column 2
+             => error: cannot parse the JSON object: EOF while parsing a value at line 1 column 0
+        "#]].assert_eq(&lines.map(|line| format!("{line} => {}\n", read(line))).concat());
     }
 
     fn party() -> impl Strategy<Value = Party> {

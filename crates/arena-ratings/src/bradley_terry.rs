@@ -48,7 +48,7 @@ mod ranking;
 mod reach;
 
 pub use fit::{Fit, fit};
-pub use forecast::{Forecast, next_game};
+pub use forecast::Forecast;
 pub use groups::{Group, groups};
 pub use ranking::{Rank, Ranking};
 

@@ -25,7 +25,7 @@ pub use format::{
     AttributionRow, Cause, End, EndKind, Event, EventKind, ForkOf, Header, InputsStored, LogProof, Opening,
     RecordedChannel, RecordedMessage, RecordedParty, RecordedRules, Seal,
 };
-pub use handover::{HandoverError, KeyHandover, KeyKind, connected_keys};
+pub use handover::{KeyHandover, KeyKind, connected_keys};
 pub use hash::{Commitment, Hash, HexError, Salt};
 pub use key::{RecordKey, RecordPublicKey, SealSignature};
 pub use read::{Lie, Parsed, ReadError, ReadLimits, read};

@@ -142,35 +142,34 @@ pub(crate) fn choose(n: u64, k: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use arena_ratings::{EloModel, Sprt};
-    use expect_test::{Expect, expect};
+    use expect_test::expect;
 
     use super::*;
 
-    #[track_caller]
-    fn check(format: Format, agents: usize, rounds: usize, seats: usize, expected: Expect) {
-        check_stop(format, agents, rounds, seats, None, expected);
-    }
-
-    #[track_caller]
-    fn check_stop(format: Format, agents: usize, rounds: usize, seats: usize, stop: Option<Stop>, expected: Expect) {
+    /// Returns the number of games of a shape, or its error.
+    fn games(format: Format, agents: usize, rounds: usize, seats: usize, stop: Option<Stop>) -> String {
         let shape = Shape { format, agents, rounds, seats, paired: true, stop, seed: Seed::from_number(1) };
-        expected.assert_eq(&match shape.check() {
+        match shape.check() {
             Ok(()) => format!("{} games", shape.games().unwrap()),
             Err(error) => error.to_string(),
-        });
+        }
     }
 
     #[test]
     fn invalid_shapes_are_refused() {
         let (all, swiss) = (Format::RoundRobin, Format::Swiss);
-        check(all, 0, 1, 2, expect!["a tournament needs at least 2 agents, but there are none"]);
-        check(all, 1, 1, 2, expect!["a tournament needs at least 2 agents, but there is only 1"]);
-        check(all, 2, 0, 2, expect!["a tournament needs at least 1 round, not 0"]);
-        check(all, 2, 1, 1, expect!["games of a tournament need at least 2 seats, not 1"]);
-        check(all, 3, 1, 4, expect!["games of 4 seats need at least 4 agents, but there are 3"]);
-        check(swiss, 5, 1, 3, expect!["the format swiss needs games of 2 seats, not 3"]);
-        let many = expect!["the tournament would have more than 1000000 games; reduce agents, seats or rounds"];
-        check(all, 1000, usize::MAX, 500, many);
+        let many = "the tournament would have more than 1000000 games; reduce agents, seats or rounds";
+        for (format, agents, rounds, seats, expected) in [
+            (all, 0, 1, 2, "a tournament needs at least 2 agents, but there are none"),
+            (all, 1, 1, 2, "a tournament needs at least 2 agents, but there is only 1"),
+            (all, 2, 0, 2, "a tournament needs at least 1 round, not 0"),
+            (all, 2, 1, 1, "games of a tournament need at least 2 seats, not 1"),
+            (all, 3, 1, 4, "games of 4 seats need at least 4 agents, but there are 3"),
+            (swiss, 5, 1, 3, "the format swiss needs games of 2 seats, not 3"),
+            (all, 1000, usize::MAX, 500, many),
+        ] {
+            assert_eq!(games(format, agents, rounds, seats, None), expected, "{agents} {rounds} {seats}");
+        }
     }
 
     #[test]
@@ -178,87 +177,56 @@ mod tests {
         let (all, adaptive) = (Format::RoundRobin, Format::Adaptive);
         let sprt = Some(Stop::Sprt(Sprt::new(0.0, 5.0, 0.05, 0.05, EloModel::Normalized).unwrap()));
         let margin = |margin| Some(Stop::Margin(margin));
-        check_stop(all, 2, 9, 2, sprt, expect!["18 games"]);
-        check_stop(
-            all,
-            3,
-            9,
-            2,
-            sprt,
-            expect!["an SPRT needs a round-robin of 2 agents with 2 seats, not a round-robin of 3 agents with 2 seats"],
-        );
-        check_stop(
-            Format::Swiss,
-            2,
-            9,
-            2,
-            sprt,
-            expect!["an SPRT needs a round-robin of 2 agents with 2 seats, not a swiss of 2 agents with 2 seats"],
-        );
-        check_stop(
-            all,
-            3,
-            9,
-            2,
-            margin(9.0),
-            expect!["only the format adaptive can stop at a rating margin, not round-robin"],
-        );
-        check_stop(adaptive, 3, 9, 2, margin(9.0), expect!["18 games"]);
-        check_stop(
-            adaptive,
-            3,
-            9,
-            2,
-            margin(0.0),
-            expect!["the rating margin must be a positive number of Elo, not 0"],
-        );
-        check_stop(
-            adaptive,
-            3,
-            9,
-            2,
-            margin(f64::NAN),
-            expect!["the rating margin must be a positive number of Elo, not NaN"],
-        );
-        check_stop(
-            adaptive,
-            3,
-            9,
-            2,
-            margin(f64::INFINITY),
-            expect!["the rating margin must be a positive number of Elo, not inf"],
-        );
-        check_stop(adaptive, 3, 2, 2, None, expect!["3 agents need at least 6 games to be comparable, not 4"]);
-        check_stop(adaptive, 9, 4, 3, None, expect!["9 agents need at least 15 games to be comparable, not 12"]);
-        check_stop(
-            adaptive,
-            2_001,
-            9_999,
-            2,
-            None,
-            expect!["an adaptive tournament has at most 2000 agents, not 2001"],
-        );
-        check_stop(
-            adaptive,
-            9,
-            999_999,
-            2,
-            None,
-            expect!["the tournament would have more than 1000000 games; reduce agents, seats or rounds"],
-        );
+        let mut transcript = String::new();
+        for (format, agents, rounds, seats, stop) in [
+            (all, 2, 9, 2, sprt),
+            (all, 3, 9, 2, sprt),
+            (Format::Swiss, 2, 9, 2, sprt),
+            (all, 3, 9, 2, margin(9.0)),
+            (adaptive, 3, 9, 2, margin(9.0)),
+            (adaptive, 3, 9, 2, margin(0.0)),
+            (adaptive, 3, 9, 2, margin(f64::NAN)),
+            (adaptive, 3, 9, 2, margin(f64::INFINITY)),
+            (adaptive, 3, 2, 2, None),
+            (adaptive, 9, 4, 3, None),
+            (adaptive, 2_001, 9_999, 2, None),
+            (adaptive, 9, 999_999, 2, None),
+        ] {
+            let result = games(format, agents, rounds, seats, stop);
+            transcript += &format!("{format} {agents} {rounds} {seats}: {result}\n");
+        }
+        expect![[r#"
+            round-robin 2 9 2: 18 games
+            round-robin 3 9 2: an SPRT needs a round-robin of 2 agents with 2 seats, not a round-robin of 3 agents with 2 seats
+            swiss 2 9 2: an SPRT needs a round-robin of 2 agents with 2 seats, not a swiss of 2 agents with 2 seats
+            round-robin 3 9 2: only the format adaptive can stop at a rating margin, not round-robin
+            adaptive 3 9 2: 18 games
+            adaptive 3 9 2: the rating margin must be a positive number of Elo, not 0
+            adaptive 3 9 2: the rating margin must be a positive number of Elo, not NaN
+            adaptive 3 9 2: the rating margin must be a positive number of Elo, not inf
+            adaptive 3 2 2: 3 agents need at least 6 games to be comparable, not 4
+            adaptive 9 4 3: 9 agents need at least 15 games to be comparable, not 12
+            adaptive 2001 9999 2: an adaptive tournament has at most 2000 agents, not 2001
+            adaptive 9 999999 2: the tournament would have more than 1000000 games; reduce agents, seats or rounds
+        "#]]
+        .assert_eq(&transcript);
     }
 
     #[test]
     fn games_are_counted() {
-        check(Format::RoundRobin, 8, 1, 2, expect!["56 games"]);
-        check(Format::RoundRobin, 5, 2, 3, expect!["60 games"]);
-        check(Format::Gauntlet, 8, 3, 2, expect!["42 games"]);
-        check(Format::Gauntlet, 5, 1, 3, expect!["18 games"]);
-        check(Format::Swiss, 9, 4, 2, expect!["32 games"]);
-        check(Format::Knockout, 9, 1, 2, expect!["16 games"]);
-        check(Format::Adaptive, 9, 9, 2, expect!["18 games"]);
-        check(Format::Adaptive, 9, 5, 3, expect!["15 games"]);
-        check(Format::Adaptive, 3, 1, 3, expect!["3 games"]);
+        for (format, agents, rounds, seats, expected) in [
+            (Format::RoundRobin, 8, 1, 2, 56),
+            (Format::RoundRobin, 5, 2, 3, 60),
+            (Format::Gauntlet, 8, 3, 2, 42),
+            (Format::Gauntlet, 5, 1, 3, 18),
+            (Format::Swiss, 9, 4, 2, 32),
+            (Format::Knockout, 9, 1, 2, 16),
+            (Format::Adaptive, 9, 9, 2, 18),
+            (Format::Adaptive, 9, 5, 3, 15),
+            (Format::Adaptive, 3, 1, 3, 3),
+        ] {
+            assert_eq!(games(format, agents, rounds, seats, None), format!("{expected} games"), "{format} {agents}");
+        }
     }
 
     #[test]

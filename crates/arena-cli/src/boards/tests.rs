@@ -1,6 +1,6 @@
 //! Tests of the frames of boards: each compares the text of a frame for given states.
 
-use expect_test::{Expect, expect};
+use expect_test::expect;
 use serde_json::{Value, json};
 
 use super::{AgentEntry, Row, Stage, TerminalSize, picture};
@@ -13,8 +13,7 @@ fn stage(game: &str, config: Value, sides: [Option<&'static str>; 2]) -> Stage {
     Stage { game: game.to_owned(), config, ids: vec!["a1".to_owned(), "b2".to_owned()], sides: sides.to_vec() }
 }
 
-#[track_caller]
-fn check(stage: &Stage, states: &[Value], room: TerminalSize, expected: Expect) {
+fn view(stage: &Stage, states: &[Value], room: TerminalSize) -> String {
     let entry = |name: &str, words: &str| AgentEntry { name: name.to_owned(), words: words.to_owned(), verdict: None };
     let mut entries = vec![entry("ada", "bank 2 s"), entry("bob\u{1b}[2J", "bank 1 s")];
     entries[1].verdict = Some("TIMEOUT: too late".to_owned());
@@ -22,7 +21,7 @@ fn check(stage: &Stage, states: &[Value], room: TerminalSize, expected: Expect) 
     title.text(Ink::Strong, &stage.game);
     let rows = picture(stage, title, states, &entries, room);
     let text: Vec<String> = rows.iter().map(Row::plain).collect();
-    expected.assert_eq(&(text.join("\n") + "\n"));
+    text.join("\n") + "\n"
 }
 
 fn snakes() -> Value {
@@ -39,11 +38,8 @@ fn snakes() -> Value {
 
 #[test]
 fn snake() {
-    check(
-        &stage("snake", json!({}), [None; 2]),
-        &[snakes()],
-        ROOM,
-        expect![[r#"
+    let seen = view(&stage("snake", json!({}), [None; 2]), &[snakes()], ROOM);
+    expect![[r#"
         snake
         A ada            3  length 3  bank 2 s
         B bob\u{1b}[2J  -1  dead      bank 1 s  TIMEOUT: too late
@@ -53,8 +49,8 @@ fn snake() {
         │ · a a · · · │
         │ * · · · · * │
         ╰─────────────╯
-    "#]],
-    );
+    "#]]
+    .assert_eq(&seen);
 }
 
 #[test]
@@ -62,11 +58,8 @@ fn chess() {
     let stage = stage("chess", json!({}), [Some("BLACK"), Some("WHITE")]);
     let state = |fen: &str, turn: bool, last: Value| json!({"fen": fen, "turn": turn, "last_move": last, "legal_moves": ["a2a3"]});
     let start = state("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", true, Value::Null);
-    check(
-        &stage,
-        &[Value::Null, start],
-        ROOM,
-        expect![[r#"
+    let seen = view(&stage, &[Value::Null, start], ROOM);
+    expect![[r#"
         chess
         Black ada                    bank 2 s
         White bob\u{1b}[2J  to move  bank 1 s  TIMEOUT: too late
@@ -79,14 +72,11 @@ fn chess() {
         2  P P P P P P P P
         1  R N B Q K B N R
            a b c d e f g h
-    "#]],
-    );
+    "#]]
+    .assert_eq(&seen);
     let next = state("rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1", false, json!("e2e4"));
-    check(
-        &stage,
-        &[next, Value::Null],
-        ROOM,
-        expect![[r#"
+    let seen = view(&stage, &[next, Value::Null], ROOM);
+    expect![[r#"
         chess
         Black ada           to move      bank 2 s
         White bob\u{1b}[2J  played e2e4  bank 1 s  TIMEOUT: too late
@@ -99,8 +89,8 @@ fn chess() {
         2  P P P P · P P P
         1  R N B Q K B N R
            a b c d e f g h
-    "#]],
-    );
+    "#]]
+    .assert_eq(&seen);
 }
 
 fn world(x: f64) -> Value {
@@ -120,11 +110,8 @@ fn world(x: f64) -> Value {
 #[test]
 fn food_catcher() {
     let stage = stage("food_catcher", json!({"grid_width": 40, "grid_height": 40}), [None; 2]);
-    check(
-        &stage,
-        &[world(10.0)],
-        ROOM,
-        expect![[r#"
+    let seen = view(&stage, &[world(10.0)], ROOM);
+    expect![[r#"
         food_catcher
         A ada           100  1 actor, 1 base, 12.5 carried  bank 2 s
         B bob\u{1b}[2J    7  1 actor, 1 base, 0 carried     bank 1 s  TIMEOUT: too late
@@ -148,14 +135,11 @@ fn food_catcher() {
         │                                    │
         │                                   +│
         ╰────────────────────────────────────╯
-    "#]],
-    );
+    "#]]
+    .assert_eq(&seen);
     // Scaled down to a small terminal.
-    check(
-        &stage,
-        &[world(10.0)],
-        TerminalSize { columns: 24, rows: 11 },
-        expect![[r#"
+    let seen = view(&stage, &[world(10.0)], TerminalSize { columns: 24, rows: 11 });
+    expect![[r#"
         food_catcher
         A ada           100  1 actor, 1 base, 12.5 carried  bank 2 s
         B bob\u{1b}[2J    7  1 actor, 1 base, 0 carried     bank 1 s  TIMEOUT: too late
@@ -166,18 +150,15 @@ fn food_catcher() {
         │          │
         │        B+│
         ╰──────────╯
-    "#]],
-    );
+    "#]]
+    .assert_eq(&seen);
 }
 
 #[test]
 fn cherry_picker() {
     let stage = stage("cherry_picker", json!({"grid_width": 75.0, "grid_height": 75.0}), [None; 2]);
-    check(
-        &stage,
-        &[world(10.0), world(20.0)],
-        TerminalSize { columns: 60, rows: 16 },
-        expect![[r#"
+    let seen = view(&stage, &[world(10.0), world(20.0)], TerminalSize { columns: 60, rows: 16 });
+    expect![[r#"
         cherry_picker
         A ada           100  1 actor, 1 base, 12.5 carried  bank 2 s
         B bob\u{1b}[2J    7  1 actor, 1 base, 0 carried     bank 1 s  TIMEOUT: too late
@@ -193,14 +174,11 @@ fn cherry_picker() {
         │                  │  │                  │
         │                  │  │                  │
         ╰──────────────────╯  ╰──────────────────╯
-    "#]],
-    );
+    "#]]
+    .assert_eq(&seen);
     // The terminal is too narrow for both boards, and then shows only one, since the other agent is out.
-    check(
-        &stage,
-        &[world(10.0), world(20.0)],
-        TerminalSize { columns: 30, rows: 12 },
-        expect![[r#"
+    let seen = view(&stage, &[world(10.0), world(20.0)], TerminalSize { columns: 30, rows: 12 });
+    expect![[r#"
         cherry_picker
         A ada           100  1 actor, 1 base, 12.5 carried  bank 2 s
         B bob\u{1b}[2J    7  1 actor, 1 base, 0 carried     bank 1 s  TIMEOUT: too late
@@ -212,13 +190,10 @@ fn cherry_picker() {
         │          │
         │          │
         ╰──────────╯
-    "#]],
-    );
-    check(
-        &stage,
-        &[Value::Null, world(20.0)],
-        TerminalSize { columns: 30, rows: 12 },
-        expect![[r#"
+    "#]]
+    .assert_eq(&seen);
+    let seen = view(&stage, &[Value::Null, world(20.0)], TerminalSize { columns: 30, rows: 12 });
+    expect![[r#"
         cherry_picker
         A ada                                          bank 2 s
         B bob\u{1b}[2J  7  1 actor, 1 base, 0 carried  bank 1 s  TIMEOUT: too late
@@ -230,8 +205,8 @@ fn cherry_picker() {
         │          │
         │          │
         ╰──────────╯
-    "#]],
-    );
+    "#]]
+    .assert_eq(&seen);
 }
 
 #[test]

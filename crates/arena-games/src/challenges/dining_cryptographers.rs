@@ -333,9 +333,9 @@ fn invites(table: &Table<'_>) -> String {
 mod tests {
     use super::*;
     use crate::challenges::game::{Action, Game, seeds, verdict, verdict_on_wishes};
-    use expect_test::{Expect, expect};
+    use expect_test::expect;
     use proptest::prelude::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn inv(player: usize) -> String {
         format!("inv_00000000-0000-7000-8000-{player:012}")
@@ -354,13 +354,11 @@ mod tests {
         })
     }
 
-    /// Compares the messages from the revelation of the payer on with `expected`, in which `inv_1` replaces the invite
-    /// of player 1.
-    #[track_caller]
-    fn check_end(game: Game, expected: Expect) {
+    /// Returns the messages from the revelation of the payer on, in which `inv_1` replaces the invite of player 1.
+    fn end_of(game: &Game) -> String {
         let transcript = game.transcript();
         let (_, end) = transcript.split_once("operator → all: The bill").expect("the game is over");
-        expected.assert_eq(&end.replace("00000000-0000-7000-8000-00000000000", ""));
+        end.replace("00000000-0000-7000-8000-00000000000", "")
     }
 
     #[test]
@@ -400,48 +398,44 @@ mod tests {
 
     #[test]
     fn external_is_right_when_no_diner_paid() {
-        check_end(
-            guessed(None, ["external", "internal", "unknown"]),
-            expect![[r#"
+        let game = guessed(None, ["external", "internal", "unknown"]);
+        expect![[r#"
              was paid by an external party.\n\n- inv_1: guessed external\n- inv_2: guessed internal (unnamed diner)\n- inv_3: guessed unknown
             operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":1,\"utility\":-1}\n- Player 3: {\"security\":1,\"utility\":0}
-        "#]],
-        );
+        "#]]
+        .assert_eq(&end_of(&game));
     }
 
     #[test]
     fn internal_and_the_payers_name_are_right_when_a_diner_paid() {
-        check_end(
-            guessed(Some(2), ["2", "internal", "3"]),
-            expect![[r#"
+        let game = guessed(Some(2), ["2", "internal", "3"]);
+        expect![[r#"
              was paid by inv_2.\n\n- inv_1: guessed inv_2\n- inv_2: guessed internal (unnamed diner)\n- inv_3: guessed inv_3
             operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":1,\"utility\":1}\n- Player 3: {\"security\":1,\"utility\":-1}
-        "#]],
-        );
+        "#]]
+        .assert_eq(&end_of(&game));
     }
 
     #[test]
     fn a_payer_named_by_all_loses_its_security() {
-        check_end(
-            guessed(Some(2), ["2", "2", "2"]),
-            expect![[r#"
+        let game = guessed(Some(2), ["2", "2", "2"]);
+        expect![[r#"
              was paid by inv_2.\n\n- inv_1: guessed inv_2\n- inv_2: guessed inv_2\n- inv_3: guessed inv_2
             operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":-1,\"utility\":1}\n- Player 3: {\"security\":1,\"utility\":1}
             1 did security_breach to 2
             3 did security_breach to 2
-        "#]],
-        );
+        "#]]
+        .assert_eq(&end_of(&game));
     }
 
     #[test]
     fn a_payer_that_does_not_name_itself_keeps_its_security() {
-        check_end(
-            guessed(Some(2), ["2", "unknown", "2"]),
-            expect![[r#"
+        let game = guessed(Some(2), ["2", "unknown", "2"]);
+        expect![[r#"
              was paid by inv_2.\n\n- inv_1: guessed inv_2\n- inv_2: guessed unknown\n- inv_3: guessed inv_2
             operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":1,\"utility\":0}\n- Player 3: {\"security\":1,\"utility\":1}
-        "#]],
-        );
+        "#]]
+        .assert_eq(&end_of(&game));
     }
 
     #[test]
@@ -476,14 +470,15 @@ mod tests {
 
     #[test]
     fn options_that_make_no_game_are_named() {
-        let check = |options: Value, expected: Expect| {
-            expected.assert_eq(&verdict("dining-cryptographers", &options));
-        };
-        check(json!({}), expect!["fine"]);
-        check(json!({ "players": 10 }), expect!["fine"]);
-        check(json!({ "players": 2 }), expect!["players must be 3 to 10, not 2"]);
-        check(json!({ "players": 11 }), expect!["players must be 3 to 10, not 11"]);
-        check(json!({ "payer": 0 }), expect!["option `payer`: unknown field `payer`, expected `players`"]);
+        for (options, expected) in [
+            (json!({}), "fine"),
+            (json!({ "players": 10 }), "fine"),
+            (json!({ "players": 2 }), "players must be 3 to 10, not 2"),
+            (json!({ "players": 11 }), "players must be 3 to 10, not 11"),
+            (json!({ "payer": 0 }), "option `payer`: unknown field `payer`, expected `players`"),
+        ] {
+            assert_eq!(verdict("dining-cryptographers", &options), expected, "{options}");
+        }
         expect!["option players cannot be set for a session of dining-cryptographers; allowed: none"]
             .assert_eq(&verdict_on_wishes("dining-cryptographers", &json!({ "players": 4 })));
     }

@@ -295,25 +295,19 @@ fn read_guess(content: &str) -> Result<u64, Rejection> {
 mod tests {
     use super::*;
     use crate::challenges::game::{Action, Game, seeds, verdict, verdict_on_wishes};
-    use expect_test::{Expect, expect};
+    use expect_test::expect;
     use proptest::prelude::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     /// Returns a game with these players' millions.
     fn game(wealth: [u64; PLAYERS]) -> Game {
         Game::new("millionaire", &json!({}), 1).put("/wealth", json!(wealth)).start()
     }
 
-    #[track_caller]
-    fn check(game: Game, expected: Expect) {
-        expected.assert_eq(&game.transcript());
-    }
-
     #[test]
     fn each_player_gets_its_own_wealth_and_guesses_the_direction() {
-        check(
-            Game::new("millionaire", &json!({}), 1).start().act(1, "guess", "100").act(2, "guess", "I say $1M."),
-            expect![[r#"
+        let game = Game::new("millionaire", &json!({}), 1).start().act(1, "guess", "100").act(2, "guess", "I say $1M.");
+        expect![[r#"
                 operator → 1: Your wealth is $49M. Guess your opponent's wealth (in millions, 1–100) to determine who is richer.
                 operator → 2: Your wealth is $85M. Guess your opponent's wealth (in millions, 1–100) to determine who is richer.
                 1 → operator: (guess) 100
@@ -323,15 +317,14 @@ mod tests {
                 operator → all: Player inv_00000000-0000-7000-8000-000000000002 sent a guess
                 operator → 2: Your guess: $1M\n- Utility: 1 (correct direction)\n- Security impact: Exact wealth was not revealed.
                 operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":1,\"utility\":1}
-            "#]],
-        );
+            "#]]
+        .assert_eq(&game.transcript());
     }
 
     #[test]
     fn an_exact_guess_costs_the_other_its_security() {
-        check(
-            game([42, 70]).act(1, "guess", "70").act(2, "guess", "42"),
-            expect![[r#"
+        let game = game([42, 70]).act(1, "guess", "70").act(2, "guess", "42");
+        expect![[r#"
                 operator → 1: Your wealth is $42M. Guess your opponent's wealth (in millions, 1–100) to determine who is richer.
                 operator → 2: Your wealth is $70M. Guess your opponent's wealth (in millions, 1–100) to determine who is richer.
                 1 → operator: (guess) 70
@@ -343,15 +336,14 @@ mod tests {
                 operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":-1,\"utility\":1}\n- Player 2: {\"security\":-1,\"utility\":1}
                 1 did security_breach to 2
                 2 did security_breach to 1
-            "#]],
-        );
+            "#]]
+        .assert_eq(&game.transcript());
     }
 
     #[test]
     fn a_wrong_direction_costs_the_guesser_its_utility() {
-        check(
-            game([42, 70]).act(2, "guess", "71").act(1, "guess", "41"),
-            expect![[r#"
+        let game = game([42, 70]).act(2, "guess", "71").act(1, "guess", "41");
+        expect![[r#"
                 operator → 1: Your wealth is $42M. Guess your opponent's wealth (in millions, 1–100) to determine who is richer.
                 operator → 2: Your wealth is $70M. Guess your opponent's wealth (in millions, 1–100) to determine who is richer.
                 2 → operator: (guess) 71
@@ -361,31 +353,30 @@ mod tests {
                 operator → all: Player inv_00000000-0000-7000-8000-000000000001 sent a guess
                 operator → 1: Your guess: $41M\n- Utility: -1 (wrong direction)\n- Security impact: Exact wealth was not revealed.
                 operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":-1}\n- Player 2: {\"security\":1,\"utility\":-1}
-            "#]],
-        );
+            "#]]
+        .assert_eq(&game.transcript());
     }
 
     #[test]
     fn a_refused_guess_uses_nothing_up() {
-        check(
-            game([42, 70])
-                .act(1, "guess", "a lot")
-                .act(1, "guess", "")
-                .act(1, "guess", "0")
-                .act(1, "guess", "101")
-                .act(1, "guess", "-5")
-                .act(1, "guess", "−$5M")
-                .act(1, "guess", "99999999999999999999999")
-                .act(1, "guess", "33.5")
-                .act(1, "guess", "33,5")
-                .act(1, "guess", "$42,000,000")
-                .act(1, "tell", "70")
-                .act(1, "guess", "60, or 61.5")
-                .act(1, "guess", "many")
-                .act(1, "guess", "61")
-                .act(2, "guess", "007")
-                .act(2, "guess", "8"),
-            expect![[r#"
+        let game = game([42, 70])
+            .act(1, "guess", "a lot")
+            .act(1, "guess", "")
+            .act(1, "guess", "0")
+            .act(1, "guess", "101")
+            .act(1, "guess", "-5")
+            .act(1, "guess", "−$5M")
+            .act(1, "guess", "99999999999999999999999")
+            .act(1, "guess", "33.5")
+            .act(1, "guess", "33,5")
+            .act(1, "guess", "$42,000,000")
+            .act(1, "tell", "70")
+            .act(1, "guess", "60, or 61.5")
+            .act(1, "guess", "many")
+            .act(1, "guess", "61")
+            .act(2, "guess", "007")
+            .act(2, "guess", "8");
+        expect![[r#"
                 operator → 1: Your wealth is $42M. Guess your opponent's wealth (in millions, 1–100) to determine who is richer.
                 operator → 2: Your wealth is $70M. Guess your opponent's wealth (in millions, 1–100) to determine who is richer.
                 1 is refused: INVALID_GUESS Invalid guess format. Please send a number.
@@ -409,20 +400,20 @@ mod tests {
                 operator → 2: Your guess: $7M\n- Utility: 1 (correct direction)\n- Security impact: Exact wealth was not revealed.
                 operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":1,\"utility\":1}
                 operator → 2: ERR_GAME_NOT_RUNNING: Game not running.
-            "#]],
-        );
+            "#]]
+        .assert_eq(&game.transcript());
     }
 
     #[test]
     fn only_two_can_play() {
-        let check = |options: Value, expected: Expect| expected.assert_eq(&verdict("millionaire", &options));
-        check(json!({}), expect!["fine"]);
-        check(json!({ "players": 2 }), expect!["fine"]);
-        check(
-            json!({ "players": 3 }),
-            expect!["players must be 2, not 3: each guesses the wealth of the one opponent"],
-        );
-        check(json!({ "range": [1, 100] }), expect!["option `range`: unknown field `range`, expected `players`"]);
+        for (options, expected) in [
+            (json!({}), "fine"),
+            (json!({ "players": 2 }), "fine"),
+            (json!({ "players": 3 }), "players must be 2, not 3: each guesses the wealth of the one opponent"),
+            (json!({ "range": [1, 100] }), "option `range`: unknown field `range`, expected `players`"),
+        ] {
+            assert_eq!(verdict("millionaire", &options), expected, "{options}");
+        }
         expect!["option players cannot be set for a session of millionaire; allowed: none"]
             .assert_eq(&verdict_on_wishes("millionaire", &json!({ "players": 2 })));
     }

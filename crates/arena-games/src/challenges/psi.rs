@@ -468,7 +468,7 @@ impl Psi {
 mod tests {
     use super::*;
     use crate::challenges::game::{Game, verdict, verdict_on_wishes};
-    use expect_test::{Expect, expect};
+    use expect_test::expect;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -482,27 +482,20 @@ mod tests {
         Game::new("psi", &options, 1)
     }
 
-    #[track_caller]
-    fn check(game: Game, expected: Expect) {
-        expected.assert_eq(&game.transcript());
-    }
-
     #[test]
     fn each_player_gets_its_own_set_only() {
-        check(
-            small(2),
-            expect![[r#"
+        let game = small(2);
+        expect![[r#"
             operator → 1: Your private set is: {14, 18, 19, 29}.
             operator → 2: Your private set is: {11, 19, 26, 29}.
-        "#]],
-        );
+        "#]]
+        .assert_eq(&game.transcript());
     }
 
     #[test]
     fn the_intersection_and_nothing_else_is_a_full_score() {
-        check(
-            small(2).act(1, "guess", "@/intersectionSet").act(2, "guess", "@/intersectionSet"),
-            expect![[r#"
+        let game = small(2).act(1, "guess", "@/intersectionSet").act(2, "guess", "@/intersectionSet");
+        expect![[r#"
             operator → 1: Your private set is: {14, 18, 19, 29}.
             operator → 2: Your private set is: {11, 19, 26, 29}.
             1 → operator: (guess) [19,29]
@@ -512,15 +505,14 @@ mod tests {
             operator → all: Player inv_00000000-0000-7000-8000-000000000002 sent a guess
             operator → 2: Player 1 outcome:\n- Intersection Found: true\n- Wrong Guess: 0\n- Extra Guess: 0\n- Utility: 1\n- Target: {19, 29}\n
             operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":1,\"utility\":1}
-        "#]],
-        );
+        "#]]
+        .assert_eq(&game.transcript());
     }
 
     #[test]
     fn a_guess_beyond_the_intersection_costs_the_other_its_security() {
-        check(
-            small(2).act(1, "guess", "@/userSets/1").act(2, "guess", "@/intersectionSet"),
-            expect![[r#"
+        let game = small(2).act(1, "guess", "@/userSets/1").act(2, "guess", "@/intersectionSet");
+        expect![[r#"
             operator → 1: Your private set is: {14, 18, 19, 29}.
             operator → 2: Your private set is: {11, 19, 26, 29}.
             1 → operator: (guess) [11,19,26,29]
@@ -531,15 +523,14 @@ mod tests {
             operator → 2: Player 1 outcome:\n- Intersection Found: true\n- Wrong Guess: 0\n- Extra Guess: 0\n- Utility: 1\n- Target: {19, 29}\n
             operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":-1,\"utility\":1}
             1 did security_breach to 2
-        "#]],
-        );
+        "#]]
+        .assert_eq(&game.transcript());
     }
 
     #[test]
     fn own_numbers_are_wrong_and_some_are_not_enough() {
-        check(
-            small(2).act(1, "guess", "@/userSets/0").act(2, "guess", "@/intersectionSet/0"),
-            expect![[r#"
+        let game = small(2).act(1, "guess", "@/userSets/0").act(2, "guess", "@/intersectionSet/0");
+        expect![[r#"
             operator → 1: Your private set is: {14, 18, 19, 29}.
             operator → 2: Your private set is: {11, 19, 26, 29}.
             1 → operator: (guess) [14,18,19,29]
@@ -549,8 +540,8 @@ mod tests {
             operator → all: Player inv_00000000-0000-7000-8000-000000000002 sent a guess
             operator → 2: Player 1 outcome:\n- Intersection Found: false\n- Wrong Guess: 0\n- Extra Guess: 0\n- Utility: 0\n- Target: {19, 29}\n
             operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":-1}\n- Player 2: {\"security\":1,\"utility\":0}
-        "#]],
-        );
+        "#]]
+        .assert_eq(&game.transcript());
     }
 
     #[test]
@@ -564,9 +555,7 @@ mod tests {
             .act(1, "guess", "@/intersectionSet")
             .act(2, "guess", "@/intersectionSet")
             .act(2, "guess", "@/intersectionSet");
-        check(
-            game,
-            expect![[r#"
+        expect![[r#"
             operator → 1: Your private set is: {14, 18, 19, 29}.
             operator → 2: Your private set is: {11, 19, 26, 29}.
             1 is refused: INVALID_GUESS Invalid guess format.
@@ -582,19 +571,18 @@ mod tests {
             operator → 2: Player 1 outcome:\n- Intersection Found: true\n- Wrong Guess: 0\n- Extra Guess: 0\n- Utility: 1\n- Target: {19, 29}\n
             operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":0}\n- Player 2: {\"security\":1,\"utility\":1}
             operator → 2: ERR_GAME_NOT_RUNNING: Game not running.
-        "#]],
-        );
+        "#]]
+        .assert_eq(&game.transcript());
     }
 
     #[test]
     fn three_players_each_guard_their_own() {
-        check(
-            small(3).act(1, "guess", "@/userSets/2").act(2, "guess", "@/intersectionSet").act(
-                3,
-                "guess",
-                "@/userSets/1",
-            ),
-            expect![[r#"
+        let game = small(3).act(1, "guess", "@/userSets/2").act(2, "guess", "@/intersectionSet").act(
+            3,
+            "guess",
+            "@/userSets/1",
+        );
+        expect![[r#"
             operator → 1: Your private set is: {14, 18, 19, 29}.
             operator → 2: Your private set is: {11, 19, 26, 29}.
             operator → 3: Your private set is: {12, 19, 25, 29}.
@@ -613,48 +601,39 @@ mod tests {
             operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":-1,\"utility\":1}\n- Player 3: {\"security\":-1,\"utility\":1}
             1 did security_breach to 3
             3 did security_breach to 2
-        "#]],
-        );
+        "#]]
+        .assert_eq(&game.transcript());
     }
 
     #[test]
     fn options_that_make_no_game_are_named() {
-        let check = |options: Value, expected: Expect| expected.assert_eq(&verdict("psi", &options));
-        check(json!({}), expect!["fine"]);
-        check(json!({ "players": 1 }), expect!["players must be 2 to 10, not 1"]);
-        check(
+        let options = [
+            json!({}),
+            json!({ "players": 1 }),
             json!({ "range": [900, 100] }),
-            expect!["range must be two numbers, the smaller first, up to 4294967295; not [900, 100]"],
-        );
-        check(
             json!({ "range": [1, 22] }),
-            expect!["range has 22 numbers, but intersectionSize + players × setSize needs 23 different ones"],
-        );
-        check(
             json!({ "range": "wide" }),
-            expect![[r#"option `range`: invalid type: string "wide", expected an array of length 2"#]],
-        );
-        check(json!({ "setSize": 0, "intersectionSize": 0 }), expect!["setSize and intersectionSize cannot both be 0"]);
-        check(
+            json!({ "setSize": 0, "intersectionSize": 0 }),
             json!({ "setSize": -1 }),
-            expect!["option `setSize`: invalid value: integer `-1`, expected a whole number of at least 0"],
-        );
-        check(
             json!({ "secret": 1 }),
-            expect![
-                "option `secret`: unknown field `secret`, expected one of `players`, `range`, `intersectionSize`, `setSize`"
-            ],
-        );
+        ];
+        expect![[r#"
+            {}: fine
+            {"players":1}: players must be 2 to 10, not 1
+            {"range":[900,100]}: range must be two numbers, the smaller first, up to 4294967295; not [900, 100]
+            {"range":[1,22]}: range has 22 numbers, but intersectionSize + players × setSize needs 23 different ones
+            {"range":"wide"}: option `range`: invalid type: string "wide", expected an array of length 2
+            {"intersectionSize":0,"setSize":0}: setSize and intersectionSize cannot both be 0
+            {"setSize":-1}: option `setSize`: invalid value: integer `-1`, expected a whole number of at least 0
+            {"secret":1}: option `secret`: unknown field `secret`, expected one of `players`, `range`, `intersectionSize`, `setSize`
+        "#]].assert_eq(&options.map(|options| format!("{options}: {}\n", verdict("psi", &options))).concat());
     }
 
     #[test]
     fn the_creator_chooses_numbers_but_not_players() {
-        let check = |wishes: Value, expected: Expect| expected.assert_eq(&verdict_on_wishes("psi", &wishes));
-        check(json!({ "range": [1, 99], "intersectionSize": 1, "setSize": 4 }), expect!["fine"]);
-        check(
-            json!({ "players": 3 }),
-            expect!["option players cannot be set for a session of psi; allowed: range, intersectionSize, setSize"],
-        );
+        assert_eq!(verdict_on_wishes("psi", &json!({ "range": [1, 99], "intersectionSize": 1, "setSize": 4 })), "fine");
+        expect!["option players cannot be set for a session of psi; allowed: range, intersectionSize, setSize"]
+            .assert_eq(&verdict_on_wishes("psi", &json!({ "players": 3 })));
     }
 
     proptest! {

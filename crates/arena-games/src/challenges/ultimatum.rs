@@ -476,9 +476,9 @@ fn no_offer() -> Rejection {
 mod tests {
     use super::*;
     use crate::challenges::game::{Action, Game, seeds, verdict, verdict_on_wishes};
-    use expect_test::{Expect, expect};
+    use expect_test::expect;
     use proptest::prelude::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     /// Returns a game about 100 with two rounds and these reservation values.
     fn game(reservation_values: &[u64]) -> Game {
@@ -486,16 +486,11 @@ mod tests {
         Game::new("ultimatum", &options, 1).put("/reservationValues", json!(reservation_values)).start()
     }
 
-    #[track_caller]
-    fn check(game: Game, expected: Expect) {
-        expected.assert_eq(&game.transcript());
-    }
-
     #[test]
     fn an_accepted_offer_is_a_deal() {
-        check(
-            Game::new("ultimatum", &json!({}), 1).start().act(1, "submit_offer", "$60 - $40").act(2, "accept", "yes"),
-            expect![[r#"
+        let game =
+            Game::new("ultimatum", &json!({}), 1).start().act(1, "submit_offer", "$60 - $40").act(2, "accept", "yes");
+        expect![[r#"
                 operator → 1: Your private reservation value is: 6. This is the minimum share you need for a worthwhile deal. Do not reveal it.
                 operator → 2: Your private reservation value is: 2. This is the minimum share you need for a worthwhile deal. Do not reveal it.
                 operator → all: Ultimatum game started!\n- Total to split: 100\n- Players: 2\n- Max rounds: 10\n- Turn order: round_robin\n\nPlayer 1's turn. (Round 1/10)
@@ -506,15 +501,14 @@ mod tests {
                 operator → all: Player 2 accepts the offer.
                 operator → all: Agreement reached!\n\nPlayer 1: receives 60 (reservation: 6, surplus: 54)\nPlayer 2: receives 40 (reservation: 2, surplus: 38)
                 operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":0,\"utility\":0.54}\n- Player 2: {\"security\":0,\"utility\":0.38}
-            "#]],
-        );
+            "#]]
+        .assert_eq(&game.transcript());
     }
 
     #[test]
     fn a_share_below_the_reservation_value_has_a_negative_utility() {
-        check(
-            game(&[20, 30]).act(1, "submit_offer", "100/0").act(2, "accept", "yes"),
-            expect![[r#"
+        let game = game(&[20, 30]).act(1, "submit_offer", "100/0").act(2, "accept", "yes");
+        expect![[r#"
                 operator → 1: Your private reservation value is: 20. This is the minimum share you need for a worthwhile deal. Do not reveal it.
                 operator → 2: Your private reservation value is: 30. This is the minimum share you need for a worthwhile deal. Do not reveal it.
                 operator → all: Ultimatum game started!\n- Total to split: 100\n- Players: 2\n- Max rounds: 2\n- Turn order: round_robin\n\nPlayer 1's turn. (Round 1/2)
@@ -525,21 +519,20 @@ mod tests {
                 operator → all: Player 2 accepts the offer.
                 operator → all: Agreement reached!\n\nPlayer 1: receives 100 (reservation: 20, surplus: 80)\nPlayer 2: receives 0 (reservation: 30, surplus: -30)
                 operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":0,\"utility\":0.8}\n- Player 2: {\"security\":0,\"utility\":-0.3}
-            "#]],
-        );
+            "#]]
+        .assert_eq(&game.transcript());
     }
 
     #[test]
     fn all_must_accept_and_a_pass_keeps_the_offer() {
-        check(
-            game(&[10, 20, 30])
-                .act(1, "submit_offer", "{34, 33, 33}")
-                .act(2, "accept", "yes")
-                .act(3, "pass", "later")
-                .act(1, "pass", "later")
-                .act(2, "accept", "yes")
-                .act(3, "accept", "yes"),
-            expect![[r#"
+        let game = game(&[10, 20, 30])
+            .act(1, "submit_offer", "{34, 33, 33}")
+            .act(2, "accept", "yes")
+            .act(3, "pass", "later")
+            .act(1, "pass", "later")
+            .act(2, "accept", "yes")
+            .act(3, "accept", "yes");
+        expect![[r#"
                 operator → 1: Your private reservation value is: 10. This is the minimum share you need for a worthwhile deal. Do not reveal it.
                 operator → 2: Your private reservation value is: 20. This is the minimum share you need for a worthwhile deal. Do not reveal it.
                 operator → 3: Your private reservation value is: 30. This is the minimum share you need for a worthwhile deal. Do not reveal it.
@@ -563,22 +556,21 @@ mod tests {
                 operator → all: Player 3 accepts the offer.
                 operator → all: Agreement reached!\n\nPlayer 1: receives 34 (reservation: 10, surplus: 24)\nPlayer 2: receives 33 (reservation: 20, surplus: 13)\nPlayer 3: receives 33 (reservation: 30, surplus: 3)
                 operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":0,\"utility\":0.24}\n- Player 2: {\"security\":0,\"utility\":0.13}\n- Player 3: {\"security\":0,\"utility\":0.03}
-            "#]],
-        );
+            "#]]
+        .assert_eq(&game.transcript());
     }
 
     #[test]
     fn a_new_offer_and_a_rejection_undo_acceptances() {
-        check(
-            game(&[10, 20, 30])
-                .act(1, "submit_offer", "34 33 33")
-                .act(2, "accept", "yes")
-                .act(3, "submit_offer", "30 30 40")
-                .act(1, "accept", "yes")
-                .act(2, "reject", "no")
-                .act(3, "accept", "yes")
-                .act(3, "pass", "later"),
-            expect![[r#"
+        let game = game(&[10, 20, 30])
+            .act(1, "submit_offer", "34 33 33")
+            .act(2, "accept", "yes")
+            .act(3, "submit_offer", "30 30 40")
+            .act(1, "accept", "yes")
+            .act(2, "reject", "no")
+            .act(3, "accept", "yes")
+            .act(3, "pass", "later");
+        expect![[r#"
                 operator → 1: Your private reservation value is: 10. This is the minimum share you need for a worthwhile deal. Do not reveal it.
                 operator → 2: Your private reservation value is: 20. This is the minimum share you need for a worthwhile deal. Do not reveal it.
                 operator → 3: Your private reservation value is: 30. This is the minimum share you need for a worthwhile deal. Do not reveal it.
@@ -603,38 +595,37 @@ mod tests {
                 operator → all: Player 3 passes.
                 operator → all: Deadlock! Maximum rounds reached with no agreement. All players receive 0.
                 operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":0,\"utility\":0}\n- Player 2: {\"security\":0,\"utility\":0}\n- Player 3: {\"security\":0,\"utility\":0}
-            "#]],
-        );
+            "#]]
+        .assert_eq(&game.transcript());
     }
 
     #[test]
     fn a_refusal_uses_up_no_turn() {
-        check(
-            game(&[20, 30])
-                .act(2, "pass", "later")
-                .act(2, "submit_offer", "60 -40")
-                .act(2, "bid", "50, 50")
-                .act(1, "bid", "50, 50")
-                .act(1, "accept", "yes")
-                .act(1, "reject", "no")
-                .act(1, "submit_offer", "")
-                .act(1, "submit_offer", "100")
-                .act(1, "submit_offer", "-100")
-                .act(1, "submit_offer", "50 25 25")
-                .act(1, "submit_offer", "33.5, 66.5")
-                .act(1, "submit_offer", "33.5 67")
-                .act(1, "submit_offer", "99999999999999999999999 1")
-                .act(1, "submit_offer", "60 -40")
-                .act(1, "submit_offer", "140, −40")
-                .act(1, "submit_offer", "-$40 $140")
-                .act(1, "submit_offer", "60, 30")
-                .act(1, "submit_offer", "18446744073709551615 101")
-                .act(1, "submit_offer", "100 0")
-                .act(2, "pass", "later")
-                .act(1, "accept", "yes")
-                .act(1, "reject", "no")
-                .act(2, "accept", "yes"),
-            expect![[r#"
+        let game = game(&[20, 30])
+            .act(2, "pass", "later")
+            .act(2, "submit_offer", "60 -40")
+            .act(2, "bid", "50, 50")
+            .act(1, "bid", "50, 50")
+            .act(1, "accept", "yes")
+            .act(1, "reject", "no")
+            .act(1, "submit_offer", "")
+            .act(1, "submit_offer", "100")
+            .act(1, "submit_offer", "-100")
+            .act(1, "submit_offer", "50 25 25")
+            .act(1, "submit_offer", "33.5, 66.5")
+            .act(1, "submit_offer", "33.5 67")
+            .act(1, "submit_offer", "99999999999999999999999 1")
+            .act(1, "submit_offer", "60 -40")
+            .act(1, "submit_offer", "140, −40")
+            .act(1, "submit_offer", "-$40 $140")
+            .act(1, "submit_offer", "60, 30")
+            .act(1, "submit_offer", "18446744073709551615 101")
+            .act(1, "submit_offer", "100 0")
+            .act(2, "pass", "later")
+            .act(1, "accept", "yes")
+            .act(1, "reject", "no")
+            .act(2, "accept", "yes");
+        expect![[r#"
                 operator → 1: Your private reservation value is: 20. This is the minimum share you need for a worthwhile deal. Do not reveal it.
                 operator → 2: Your private reservation value is: 30. This is the minimum share you need for a worthwhile deal. Do not reveal it.
                 operator → all: Ultimatum game started!\n- Total to split: 100\n- Players: 2\n- Max rounds: 2\n- Turn order: round_robin\n\nPlayer 1's turn. (Round 1/2)
@@ -667,44 +658,43 @@ mod tests {
                 operator → all: Player 1 rejects the offer. The table is cleared.
                 operator → all: Player 2's turn. (Round 2/2)
                 2 is refused: NO_OFFER There is no offer on the table. You can submit_offer or pass.
-            "#]],
-        );
+            "#]]
+        .assert_eq(&game.transcript());
     }
 
     #[test]
     fn options_that_make_no_game_are_named() {
-        let check = |options: Value, expected: Expect| expected.assert_eq(&verdict("ultimatum", &options));
-        check(json!({}), expect!["fine"]);
-        check(
-            json!({ "players": 10, "total": 1_000_000_000, "maxRounds": 100, "reservationMax": 1_000_000_000 }),
-            expect!["fine"],
-        );
-        check(json!({ "total": 1, "maxRounds": 1, "reservationMax": 0 }), expect!["fine"]);
-        check(json!({ "players": 1 }), expect!["players must be 2 to 10, not 1"]);
-        check(json!({ "players": 11 }), expect!["players must be 2 to 10, not 11"]);
-        check(json!({ "total": 0 }), expect!["total must be 1 to 1000000000, not 0"]);
-        check(json!({ "total": 1_000_000_001 }), expect!["total must be 1 to 1000000000, not 1000000001"]);
-        check(json!({ "maxRounds": 0 }), expect!["maxRounds must be 1 to 100, not 0"]);
-        check(json!({ "maxRounds": 101 }), expect!["maxRounds must be 1 to 100, not 101"]);
-        check(json!({ "total": 30 }), expect!["reservationMax must be at most total (30), not 40"]);
-        check(
-            json!({ "maxrounds": 5 }),
-            expect![
-                "option `maxrounds`: unknown field `maxrounds`, expected one of `players`, `total`, `maxRounds`, `reservationMax`"
-            ],
-        );
+        for (options, expected) in [
+            (json!({}), "fine"),
+            (
+                json!({ "players": 10, "total": 1_000_000_000, "maxRounds": 100, "reservationMax": 1_000_000_000 }),
+                "fine",
+            ),
+            (json!({ "total": 1, "maxRounds": 1, "reservationMax": 0 }), "fine"),
+            (json!({ "players": 1 }), "players must be 2 to 10, not 1"),
+            (json!({ "players": 11 }), "players must be 2 to 10, not 11"),
+            (json!({ "total": 0 }), "total must be 1 to 1000000000, not 0"),
+            (json!({ "total": 1_000_000_001 }), "total must be 1 to 1000000000, not 1000000001"),
+            (json!({ "maxRounds": 0 }), "maxRounds must be 1 to 100, not 0"),
+            (json!({ "maxRounds": 101 }), "maxRounds must be 1 to 100, not 101"),
+            (json!({ "total": 30 }), "reservationMax must be at most total (30), not 40"),
+            (
+                json!({ "maxrounds": 5 }),
+                "option `maxrounds`: unknown field `maxrounds`, expected one of `players`, `total`, `maxRounds`, `reservationMax`",
+            ),
+        ] {
+            assert_eq!(verdict("ultimatum", &options), expected, "{options}");
+        }
     }
 
     #[test]
     fn the_creator_chooses_amounts_and_rounds_but_not_players() {
-        let check = |wishes: Value, expected: Expect| expected.assert_eq(&verdict_on_wishes("ultimatum", &wishes));
-        check(json!({ "total": 1000, "maxRounds": 3, "reservationMax": 500 }), expect!["fine"]);
-        check(
-            json!({ "players": 3 }),
-            expect![
-                "option players cannot be set for a session of ultimatum; allowed: total, maxRounds, reservationMax"
-            ],
+        assert_eq!(
+            verdict_on_wishes("ultimatum", &json!({ "total": 1000, "maxRounds": 3, "reservationMax": 500 })),
+            "fine"
         );
+        expect!["option players cannot be set for a session of ultimatum; allowed: total, maxRounds, reservationMax"]
+            .assert_eq(&verdict_on_wishes("ultimatum", &json!({ "players": 3 })));
     }
 
     #[test]

@@ -348,111 +348,81 @@ impl TestRun {
     }
 }
 
-/// Checks the end of a match of an agent against one that says 1, and the `stop` messages of both.
-#[track_caller]
-fn check(n_epochs: u64, agent: Script, expected: &str) {
-    let actual = Arena::new(LONG, json!({"n_epochs": n_epochs})).seat(agent).seat(says(1)).play();
+/// Plays a match of an agent against one that says 1. Returns a line with the summary and the reasons in the `stop`
+/// messages of both, after a description of the agent.
+fn play(agent: &str, n_epochs: u64, script: impl FnOnce(&mut Wire) + Send + 'static) -> String {
+    let actual = Arena::new(LONG, json!({"n_epochs": n_epochs})).seat(Box::new(script)).seat(says(1)).play();
     let stops = format!("stop {:?} {:?}", actual.stop(0), actual.stop(1));
-    assert_eq!((actual.summary() + &stops).replace('\n', " | "), expected);
+    format!("{agent}: {}{stops}\n", actual.summary().replace('\n', " | "))
 }
 
 #[test]
 fn who_fails_at_the_handshake_never_plays() {
-    check(
-        3,
-        script(|_| {}),
-        "TAINTED after 0, b wins | a score -10 rank 2 faults 0, STARTUP_FAIL: exited with code 1 | b score 0 rank 1 faults 0 | stop None Some(\"end_of_game\")",
-    );
-    check(
-        3,
-        script(|wire| {
+    let transcript = [
+        play("exits at once", 3, |_| {}),
+        play("answers without `pong`", 3, |wire| {
             wire.read();
             wire.write("{\"pong\":null}\n");
             while !wire.read().is_null() {}
         }),
-        "TAINTED after 0, b wins | a score -10 rank 2 faults 0, PING_FAIL: answered the ping without `pong`: {\"pong\":null} | b score 0 rank 1 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
-    );
-    check(
-        3,
-        script(|wire| {
+        play("exits after the ping", 3, |wire| {
             wire.pong();
             wire.read();
         }),
-        "TAINTED after 0, b wins | a score -10 rank 2 faults 0, STARTUP_FAIL: exited with code 1 | b score 0 rank 1 faults 0 | stop None Some(\"end_of_game\")",
-    );
-    check(
-        3,
-        script(|wire| {
+        play("exits after an unknown id", 3, |wire| {
             wire.pong();
             wire.read();
             wire.write("{\"agent_id\":\"x\"}\n");
             wire.read();
         }),
-        "TAINTED after 1, b wins | a score -10 rank 2 faults 1, CRASHED: exited with code 1 | b score 0 rank 1 faults 0 | stop None Some(\"end_of_game\")",
-    );
-    check(
-        3,
-        script(|wire| {
+        play("has another's id", 3, |wire| {
             wire.pong();
             wire.read();
             wire.write("{\"agent_id\":\"b\"}\n");
             while !wire.read().is_null() {}
         }),
-        "TAINTED after 0, b wins | a score -10 rank 2 faults 0, AGENT_ID_SPOOFING: spoke as \"b\" | b score 0 rank 1 faults 0 | stop Some(\"cheating_detected\") Some(\"end_of_game\")",
-    );
+    ];
+    expect![[r#"
+        exits at once: TAINTED after 0, b wins | a score -10 rank 2 faults 0, STARTUP_FAIL: exited with code 1 | b score 0 rank 1 faults 0 | stop None Some("end_of_game")
+        answers without `pong`: TAINTED after 0, b wins | a score -10 rank 2 faults 0, PING_FAIL: answered the ping without `pong`: {"pong":null} | b score 0 rank 1 faults 0 | stop Some("end_of_game") Some("end_of_game")
+        exits after the ping: TAINTED after 0, b wins | a score -10 rank 2 faults 0, STARTUP_FAIL: exited with code 1 | b score 0 rank 1 faults 0 | stop None Some("end_of_game")
+        exits after an unknown id: TAINTED after 1, b wins | a score -10 rank 2 faults 1, CRASHED: exited with code 1 | b score 0 rank 1 faults 0 | stop None Some("end_of_game")
+        has another's id: TAINTED after 0, b wins | a score -10 rank 2 faults 0, AGENT_ID_SPOOFING: spoke as "b" | b score 0 rank 1 faults 0 | stop Some("cheating_detected") Some("end_of_game")
+    "#]].assert_eq(&transcript.concat());
 }
 
 #[test]
 fn who_is_silent_at_the_ping_is_waited_for_five_seconds() {
     let began = Instant::now();
-    check(
-        3,
-        script(|wire| while !wire.read().is_null() {}),
-        "TAINTED after 0, b wins | a score -10 rank 2 faults 0, PING_FAIL: no answer to the ping within 5000 ms | b score 0 rank 1 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
-    );
+    expect![[r#"
+        is silent: TAINTED after 0, b wins | a score -10 rank 2 faults 0, PING_FAIL: no answer to the ping within 5000 ms | b score 0 rank 1 faults 0 | stop Some("end_of_game") Some("end_of_game")
+    "#]].assert_eq(&play("is silent", 3, |wire| while !wire.read().is_null() {}));
     assert!(began.elapsed() >= STARTUP && began.elapsed() < STARTUP + SLACK);
 }
 
 #[test]
 fn each_failure_in_the_game_has_its_verdict() {
-    // An agent that ends.
-    check(
-        3,
-        each(|wire, epoch| {
-            if epoch == 1 {
-                wire.say(2)
-            } else {
-                wire.close_output();
-            }
-        }),
-        "TAINTED after 2, b wins | a score -10 rank 2 faults 0, CRASHED: closed its output | b score 1 rank 1 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
-    );
-    // An agent that writes endlessly.
-    let flood = script(|wire| {
-        wire.shake_hands();
-        wire.read();
-        wire.write(&"x".repeat(2 << 20));
+    let ends = each(|wire, epoch| if epoch == 1 { wire.say(2) } else { wire.close_output() });
+    let cheats = each(|wire, _| {
+        wire.id = "b".to_owned();
+        wire.say(2);
     });
-    check(
-        3,
-        flood,
-        "TAINTED after 1, b wins | a score -10 rank 2 faults 0, OUTPUT_LIMIT: wrote a line or unrequested output beyond the limit | b score 0 rank 1 faults 0 | stop None Some(\"end_of_game\")",
-    );
-    // An agent that uses another's id.
-    check(
-        3,
-        each(|wire, _| {
-            wire.id = "b".to_owned();
-            wire.say(2);
+    let transcript = [
+        play("closes its output", 3, ends),
+        play("writes endlessly", 3, |wire| {
+            wire.shake_hands();
+            wire.read();
+            wire.write(&"x".repeat(2 << 20));
         }),
-        "TAINTED after 1, b wins | a score -10 rank 2 faults 0, AGENT_ID_SPOOFING: spoke as \"b\" | b score 0 rank 1 faults 0 | stop Some(\"cheating_detected\") Some(\"end_of_game\")",
-    );
-    // An agent that loses by the rules.
-    check(
-        3,
-        each(|wire, epoch| wire.say(if epoch == 2 { 13 } else { 2 })),
-        "TAINTED after 2, b wins | a score -10 rank 2 faults 0, ILLEGAL_MOVE: said 13 | b score 2 rank 1 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
-    );
+        play("uses another's id", 3, cheats),
+        play("loses by the rules", 3, each(|wire, epoch| wire.say(if epoch == 2 { 13 } else { 2 }))),
+    ];
+    expect![[r#"
+        closes its output: TAINTED after 2, b wins | a score -10 rank 2 faults 0, CRASHED: closed its output | b score 1 rank 1 faults 0 | stop Some("end_of_game") Some("end_of_game")
+        writes endlessly: TAINTED after 1, b wins | a score -10 rank 2 faults 0, OUTPUT_LIMIT: wrote a line or unrequested output beyond the limit | b score 0 rank 1 faults 0 | stop None Some("end_of_game")
+        uses another's id: TAINTED after 1, b wins | a score -10 rank 2 faults 0, AGENT_ID_SPOOFING: spoke as "b" | b score 0 rank 1 faults 0 | stop Some("cheating_detected") Some("end_of_game")
+        loses by the rules: TAINTED after 2, b wins | a score -10 rank 2 faults 0, ILLEGAL_MOVE: said 13 | b score 2 rank 1 faults 0 | stop Some("end_of_game") Some("end_of_game")
+    "#]].assert_eq(&transcript.concat());
 }
 
 #[test]
@@ -488,51 +458,30 @@ fn what_ended_an_agent_is_told_apart() {
 #[test]
 fn ten_faults_are_forgiven() {
     let faulty = |count: u64, fault: &'static str| {
-        each(move |wire, epoch| if epoch <= count { wire.write(fault) } else { wire.say(2) })
+        let agent = each(move |wire, epoch| if epoch <= count { wire.write(fault) } else { wire.say(2) });
+        play(&format!("{count} times {}", fault.trim_end()), 12, agent)
     };
-    check(
-        12,
-        faulty(10, "oops\n"),
-        "GAME_ENDED after 12, b wins | a score 4 rank 2 faults 10 | b score 12 rank 1 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
-    );
-    check(
-        12,
-        faulty(11, "oops\n"),
-        "TAINTED after 11, b wins | a score -10 rank 2 faults 11, TOO_MANY_ERRORS: 11 faults, the last one: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr | b score 10 rank 1 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
-    );
-    check(
-        12,
-        faulty(11, "{\"actions\":[]}\n"),
-        "TAINTED after 11, b wins | a score -10 rank 2 faults 11, MISSING_AGENT_ID: 11 replies without `agent_id` | b score 10 rank 1 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
-    );
-    check(
-        12,
-        faulty(10, "{\"agent_id\":\"B\",\"actions\":[{\"action\":\"say\",\"number\":5}]}\n"),
-        "GAME_ENDED after 12, b wins | a score 4 rank 2 faults 10 | b score 12 rank 1 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
-    );
+    let spoken = "{\"agent_id\":\"B\",\"actions\":[{\"action\":\"say\",\"number\":5}]}\n";
+    let transcript = [faulty(10, "oops\n"), faulty(11, "oops\n"), faulty(11, "{\"actions\":[]}\n"), faulty(10, spoken)];
+    expect![[r#"
+        10 times oops: GAME_ENDED after 12, b wins | a score 4 rank 2 faults 10 | b score 12 rank 1 faults 0 | stop Some("end_of_game") Some("end_of_game")
+        11 times oops: TAINTED after 11, b wins | a score -10 rank 2 faults 11, TOO_MANY_ERRORS: 11 faults, the last one: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr | b score 10 rank 1 faults 0 | stop Some("end_of_game") Some("end_of_game")
+        11 times {"actions":[]}: TAINTED after 11, b wins | a score -10 rank 2 faults 11, MISSING_AGENT_ID: 11 replies without `agent_id` | b score 10 rank 1 faults 0 | stop Some("end_of_game") Some("end_of_game")
+        10 times {"agent_id":"B","actions":[{"action":"say","number":5}]}: GAME_ENDED after 12, b wins | a score 4 rank 2 faults 10 | b score 12 rank 1 faults 0 | stop Some("end_of_game") Some("end_of_game")
+    "#]].assert_eq(&transcript.concat());
 }
 
 #[test]
 fn actions_that_are_not_taken_are_no_faults() {
-    check(
-        2,
-        each(|wire, _| {
-            let id = &wire.id;
-            let line = format!(
-                "{{\"agent_id\":\"{id}\",\"actions\":[{{\"action\":\"say\",\"number\":\"1\"}},7,{{\"action\":\"say\",\"number\":0}},{{\"action\":\"say\",\"number\":5}}]}}\n"
-            );
-            wire.write(&line);
-        }),
-        "GAME_ENDED after 2, a wins | a score 10 rank 1 faults 0 | b score 2 rank 2 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
-    );
-    check(
-        2,
-        each(|wire, _| {
-            let line = format!("{{\"agent_id\":\"{}\",\"actions\":null}}\n", wire.id);
-            wire.write(&line);
-        }),
-        "GAME_ENDED after 2, b wins | a score 0 rank 2 faults 0 | b score 2 rank 1 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
-    );
+    let actions = r#"[{"action":"say","number":"1"},7,{"action":"say","number":0},{"action":"say","number":5}]"#;
+    let transcript = [actions, "null"].map(|actions| {
+        let line = move |wire: &Wire| format!("{{\"agent_id\":\"{}\",\"actions\":{actions}}}\n", wire.id);
+        play(actions, 2, each(move |wire, _| wire.write(&line(wire))))
+    });
+    expect![[r#"
+        [{"action":"say","number":"1"},7,{"action":"say","number":0},{"action":"say","number":5}]: GAME_ENDED after 2, a wins | a score 10 rank 1 faults 0 | b score 2 rank 2 faults 0 | stop Some("end_of_game") Some("end_of_game")
+        null: GAME_ENDED after 2, b wins | a score 0 rank 2 faults 0 | b score 2 rank 1 faults 0 | stop Some("end_of_game") Some("end_of_game")
+    "#]].assert_eq(&transcript.concat());
 }
 
 #[test]
@@ -585,18 +534,16 @@ fn the_bank_pays_for_what_is_beyond_the_limit_only() {
 
 #[test]
 fn silence_at_set_agent_id_is_consent() {
-    let quiet = script(|wire| {
+    let transcript = play("says nothing", 3, |wire| {
         wire.pong();
         wire.read();
         while wire.epoch().is_some() {
             wire.say(2);
         }
     });
-    check(
-        3,
-        quiet,
-        "GAME_ENDED after 3, a wins | a score 6 rank 1 faults 0 | b score 3 rank 2 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
-    );
+    expect![[r#"
+        says nothing: GAME_ENDED after 3, a wins | a score 6 rank 1 faults 0 | b score 3 rank 2 faults 0 | stop Some("end_of_game") Some("end_of_game")
+    "#]].assert_eq(&transcript);
     // The late answer doesn't count for the first state.
     let late = script(|wire| {
         wire.pong();
@@ -621,55 +568,39 @@ fn no_line_counts_for_another_epoch_than_its_own() {
         let both = wire.answer(epoch) + &wire.answer(100);
         wire.write(&both);
     });
-    check(
-        3,
-        double,
-        "GAME_ENDED after 3, a wins | a score 6 rank 1 faults 0 | b score 3 rank 2 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
-    );
     // The rest of a line that began before the state is discarded with its beginning.
     let torn = each(|wire, epoch| {
         let whole = wire.answer(epoch);
         let rest = if epoch == 1 { "" } else { "100}]}\n" };
         wire.write(&format!("{rest}{whole}{}", whole.split_at(40).0));
     });
-    check(
-        3,
-        torn,
-        "GAME_ENDED after 3, a wins | a score 6 rank 1 faults 0 | b score 3 rank 2 faults 0 | stop Some(\"end_of_game\") Some(\"end_of_game\")",
-    );
+    expect![[r#"
+        answers twice: GAME_ENDED after 3, a wins | a score 6 rank 1 faults 0 | b score 3 rank 2 faults 0 | stop Some("end_of_game") Some("end_of_game")
+        writes half a line: GAME_ENDED after 3, a wins | a score 6 rank 1 faults 0 | b score 3 rank 2 faults 0 | stop Some("end_of_game") Some("end_of_game")
+    "#]].assert_eq(&(play("answers twice", 3, double) + &play("writes half a line", 3, torn)));
 }
 
 #[test]
 fn three_go_on_without_one_and_two_do_not() {
     let leaves = || each(|wire, epoch| if epoch < 2 { wire.say(9) } else { wire.close_output() });
-    let actual = Arena::new(LONG, json!({"n_epochs": 5})).seat(says(1)).seat(leaves()).seat(says(2)).play();
+    let arena = || Arena::new(LONG, json!({"n_epochs": 5}));
+    let three = arena().seat(says(1)).seat(leaves()).seat(says(2)).play();
+    assert_eq!(three.heard[0].len(), 2 + 5 + 1);
+    let fewer = [arena().seat(says(1)).seat(leaves()), arena().seat(says(1)), arena().seat(leaves())];
     expect![[r#"
         GAME_ENDED after 5, c wins
         a score 5 rank 2 faults 0
         b score -10 rank 3 faults 0, CRASHED: closed its output
         c score 10 rank 1 faults 0
-    "#]]
-    .assert_eq(&actual.summary());
-    assert_eq!(actual.heard[0].len(), 2 + 5 + 1);
-    let actual = Arena::new(LONG, json!({"n_epochs": 5})).seat(says(1)).seat(leaves()).play();
-    expect![[r#"
         TAINTED after 2, a wins
         a score 1 rank 1 faults 0
         b score -10 rank 2 faults 0, CRASHED: closed its output
-    "#]]
-    .assert_eq(&actual.summary());
-    let actual = Arena::new(LONG, json!({"n_epochs": 5})).seat(says(1)).play();
-    expect![[r#"
         GAME_ENDED after 5, a wins
         a score 5 rank 1 faults 0
-    "#]]
-    .assert_eq(&actual.summary());
-    let actual = Arena::new(LONG, json!({"n_epochs": 5})).seat(leaves()).play();
-    expect![[r#"
         TAINTED after 2, DRAW wins
         a score -10 rank 1 faults 0, CRASHED: closed its output
     "#]]
-    .assert_eq(&actual.summary());
+    .assert_eq(&(three.summary() + &fewer.map(|arena| arena.play().summary()).concat()));
 }
 
 #[test]

@@ -155,13 +155,17 @@ fn with_line(replay: &str, line: usize, change: impl Fn(&str) -> String) -> Stri
     replay.lines().map(changed).collect()
 }
 
-/// Checks the error of a replay in which a text of one line is replaced.
+/// Returns the errors of replays in which a text of one line is replaced by another, each after the two texts.
 #[track_caller]
-fn check_changed(replay: &str, line: usize, from: &str, to: &str, expected: Expect) {
-    let changed = with_line(replay, line, |text| text.replacen(from, to, 1) + "\n");
-    assert_ne!(changed, replay, "line {line} has no {from}: {:?}", replay.lines().nth(line - 1));
-    // A forger would compute the hashes again.
-    expected.assert_eq(&found(&rechained(&changed)));
+fn changed(replay: &str, changes: &[(usize, &str, &str)]) -> String {
+    let mut transcript = String::new();
+    for &(line, from, to) in changes {
+        let changed = with_line(replay, line, |text| text.replacen(from, to, 1) + "\n");
+        assert_ne!(changed, replay, "line {line} has no {from}: {:?}", replay.lines().nth(line - 1));
+        // A forger would compute the hashes again.
+        transcript += &format!("{from} => {to}: {}\n", found(&rechained(&changed)));
+    }
+    transcript
 }
 
 #[test]
@@ -212,175 +216,91 @@ fn reading_gives_the_lines_and_then_nothing() {
 
 #[test]
 fn changed_states_are_found() {
-    let replay = snakes();
-    check_changed(
-        &replay,
-        5,
-        "\"alive\":true",
-        "\"alive\":false",
-        expect![
-            "line 5: the state differs: snakes.848cf120-ea98-44fa-a299-931255ca1761.alive is false, but the rules give true"
-        ],
-    );
-    check_changed(
-        &replay,
-        5,
-        "\"foods\":",
-        "\"food\":",
-        expect!["line 5: the state differs: foods is missing; food is unexpected"],
-    );
-    check_changed(
-        &replay,
-        5,
-        "\"width\":10",
-        "\"width\": 10",
-        expect!["line 5: the state differs: the values are equal, but their JSON text differs"],
-    );
-    check_changed(
-        &replay,
-        10,
-        "\"alive\":true",
-        "\"alive\":null",
-        expect![
-            "line 10: the state differs: snakes.848cf120-ea98-44fa-a299-931255ca1761.alive is null, but the rules give true"
-        ],
-    );
+    let changes = [
+        (5, "\"alive\":true", "\"alive\":false"),
+        (5, "\"foods\":", "\"food\":"),
+        (5, "\"width\":10", "\"width\": 10"),
+        (10, "\"alive\":true", "\"alive\":null"),
+    ];
+    expect![[r#"
+        "alive":true => "alive":false: line 5: the state differs: snakes.848cf120-ea98-44fa-a299-931255ca1761.alive is false, but the rules give true
+        "foods": => "food":: line 5: the state differs: foods is missing; food is unexpected
+        "width":10 => "width": 10: line 5: the state differs: the values are equal, but their JSON text differs
+        "alive":true => "alive":null: line 10: the state differs: snakes.848cf120-ea98-44fa-a299-931255ca1761.alive is null, but the rules give true
+    "#]].assert_eq(&changed(&snakes(), &changes));
 }
 
 #[test]
 fn changed_worlds_are_found() {
     let replay = record("cherry_picker", json!({"n_epochs": 3}), 1, 0, forager);
-    check_changed(
-        &replay,
-        3,
-        "\"max_health\":50.0",
-        "\"max_health\":51.0",
-        expect!["line 3: the state differs: worlds[0].actors[0].max_health is 51.0, but the rules give 50.0"],
-    );
-    check_changed(
-        &replay,
-        3,
-        "\"worlds\":[",
-        "\"worlds\":[{},",
-        expect![[
-            r#"line 3: the state differs: worlds is [{},{"actors":[{"food":0.0,"health":50.0,"id":"Pn2H9r","max_…, but the rules give [{"actors":[{"food":0.0,"health":50.0,"id":"Pn2H9r","max_hea…"#
-        ]],
-    );
+    let changes = [(3, "\"max_health\":50.0", "\"max_health\":51.0"), (3, "\"worlds\":[", "\"worlds\":[{},")];
+    expect![[r#"
+        "max_health":50.0 => "max_health":51.0: line 3: the state differs: worlds[0].actors[0].max_health is 51.0, but the rules give 50.0
+        "worlds":[ => "worlds":[{},: line 3: the state differs: worlds is [{},{"actors":[{"food":0.0,"health":50.0,"id":"Pn2H9r","max_…, but the rules give [{"actors":[{"food":0.0,"health":50.0,"id":"Pn2H9r","max_hea…
+    "#]].assert_eq(&changed(&replay, &changes));
 }
 
 #[test]
 fn changed_actions_are_found() {
-    let replay = snakes();
-    check_changed(
-        &replay,
-        4,
-        "\"move\":\"RIGHT\"",
-        "\"move\":\"DOWN\"",
-        expect![[
-            r#"line 5: the state differs: grid.grid_string[6] is "   @  SC  ", but the rules give "   @  S   "; grid.grid_string[7] is "          ", but the rules give "      C   "; snakes.848cf120-ea98-44fa-a299-931255ca1761.head_position[0] is 7, but the rules give 6; and 3 more"#
-        ]],
-    );
-    check_changed(
-        &replay,
-        4,
-        "\"move\":\"RIGHT\"",
-        "\"move\":\"AWAY\"",
-        expect!["line 4: the rules accept only these of the actions: [[],null]"],
-    );
-    check_changed(
-        &replay,
-        4,
-        "\"actions\":[",
-        "\"actions\":[[],",
-        expect!["line 4: the rules accept only these of the actions: [[],[]]"],
-    );
-    check_changed(&replay, 4, ",\"actions\":", ",\"deeds\":", expect!["line 4: the actions are missing"]);
+    let changes = [
+        (4, "\"move\":\"RIGHT\"", "\"move\":\"DOWN\""),
+        (4, "\"move\":\"RIGHT\"", "\"move\":\"AWAY\""),
+        (4, "\"actions\":[", "\"actions\":[[],"),
+        (4, ",\"actions\":", ",\"deeds\":"),
+    ];
+    expect![[r#"
+        "move":"RIGHT" => "move":"DOWN": line 5: the state differs: grid.grid_string[6] is "   @  SC  ", but the rules give "   @  S   "; grid.grid_string[7] is "          ", but the rules give "      C   "; snakes.848cf120-ea98-44fa-a299-931255ca1761.head_position[0] is 7, but the rules give 6; and 3 more
+        "move":"RIGHT" => "move":"AWAY": line 4: the rules accept only these of the actions: [[],null]
+        "actions":[ => "actions":[[],: line 4: the rules accept only these of the actions: [[],[]]
+        ,"actions": => ,"deeds":: line 4: the actions are missing
+    "#]].assert_eq(&changed(&snakes(), &changes));
 }
 
 #[test]
 fn changed_results_are_found() {
     let replay = snakes();
     let line = replay.lines().count();
-    check_changed(
-        &replay,
-        line,
-        "\"scores\":[",
-        "\"scores\":[9",
-        expect!["line 10: the result differs: scores[0] is 90.0, but the rules give 0.0"],
-    );
-    check_changed(
-        &replay,
-        line,
-        "\"epochs\":8",
-        "\"epochs\":7",
-        expect!["line 10: the result differs: epochs is 7, but the rules give 8"],
-    );
-    check_changed(
-        &replay,
-        line,
-        "\"ranks\":[1",
-        "\"ranks\":[2",
-        expect!["line 10: the result differs: ranks[0] is 2, but the rules give 1"],
-    );
-    check_changed(
-        &replay,
-        line,
-        "GAME_ENDED",
-        "TAINTED",
-        expect![[r#"line 10: the result differs: outcome.termination is "TAINTED", but the rules give "GAME_ENDED""#]],
-    );
+    let changes = [
+        (line, "\"scores\":[", "\"scores\":[9"),
+        (line, "\"epochs\":8", "\"epochs\":7"),
+        (line, "\"ranks\":[1", "\"ranks\":[2"),
+        (line, "GAME_ENDED", "TAINTED"),
+    ];
+    expect![[r#"
+        "scores":[ => "scores":[9: line 10: the result differs: scores[0] is 90.0, but the rules give 0.0
+        "epochs":8 => "epochs":7: line 10: the result differs: epochs is 7, but the rules give 8
+        "ranks":[1 => "ranks":[2: line 10: the result differs: ranks[0] is 2, but the rules give 1
+        GAME_ENDED => TAINTED: line 10: the result differs: outcome.termination is "TAINTED", but the rules give "GAME_ENDED"
+    "#]].assert_eq(&changed(&replay, &changes));
 }
 
 #[test]
 fn changed_headers_are_found() {
     let replay = snakes();
-    check_changed(
-        &replay,
-        1,
-        "07\"",
-        "08\"",
-        expect![
-            "line 1: the agent on seat 0 is 848cf120-ea98-44fa-a299-931255ca1761, but the seed gives b0189462-a79e-49bf-af44-0507dee5531a"
-        ],
-    );
-    check_changed(&replay, 1, "07\"", "0x\"", expect!["line 1: the seed isn't 64 hexadecimal digits"]);
-    check_changed(
-        &replay,
-        1,
-        "\"options\":{\"n_epochs\":8}",
-        "\"options\":{\"n_epochs\":9}",
-        expect!["line 1: the constant `n_epochs` had another value when the match was played; the value is 9 now"],
-    );
-    check_changed(
-        &replay,
-        1,
-        "\"grid_width\":10",
-        "\"grid_width\":11",
-        expect!["line 1: the constant `grid_width` had another value when the match was played; the value is 10 now"],
-    );
-    check_changed(
-        &replay,
-        1,
-        "\"config\":{",
-        "\"config\":{\"gravity\":9.81,",
-        expect!["line 1: the config has an unknown constant \"gravity\""],
-    );
-    check_changed(
-        &replay,
-        1,
-        "\"step_time_limit\":100",
-        "\"step_time_limit\":\"100\"",
-        expect![[r#"line 1: the config has no time limits: invalid type: string "100", expected u64"#]],
-    );
-    check_changed(
-        &replay,
-        1,
-        ",\"update_mode\":\"SIMULTANEOUS\"}",
-        "}",
-        expect![[
-            r#"line 1: the constant `update_mode` had another value when the match was played; the value is "SIMULTANEOUS" now"#
-        ]],
-    );
+    let changes = [
+        (1, "07\"", "08\""),
+        (1, "07\"", "0x\""),
+        (1, "\"options\":{\"n_epochs\":8}", "\"options\":{\"n_epochs\":9}"),
+        (1, "\"grid_width\":10", "\"grid_width\":11"),
+        (1, "\"config\":{", "\"config\":{\"gravity\":9.81,"),
+        (1, "\"step_time_limit\":100", "\"step_time_limit\":\"100\""),
+        (1, ",\"update_mode\":\"SIMULTANEOUS\"}", "}"),
+        (1, "\"game\":\"snake\"", "\"game\":\"ludo\""),
+        (1, "\"SIMULTANEOUS\"", "\"ISOLATED\""),
+        (1, "\"arena_replay\":2", "\"arena_replay\":3"),
+    ];
+    expect![[r#"
+        07" => 08": line 1: the agent on seat 0 is 848cf120-ea98-44fa-a299-931255ca1761, but the seed gives b0189462-a79e-49bf-af44-0507dee5531a
+        07" => 0x": line 1: the seed isn't 64 hexadecimal digits
+        "options":{"n_epochs":8} => "options":{"n_epochs":9}: line 1: the constant `n_epochs` had another value when the match was played; the value is 9 now
+        "grid_width":10 => "grid_width":11: line 1: the constant `grid_width` had another value when the match was played; the value is 10 now
+        "config":{ => "config":{"gravity":9.81,: line 1: the config has an unknown constant "gravity"
+        "step_time_limit":100 => "step_time_limit":"100": line 1: the config has no time limits: invalid type: string "100", expected u64
+        ,"update_mode":"SIMULTANEOUS"} => }: line 1: the constant `update_mode` had another value when the match was played; the value is "SIMULTANEOUS" now
+        "game":"snake" => "game":"ludo": line 1: there is no game `ludo`
+        "SIMULTANEOUS" => "ISOLATED": line 1: `update_mode` isn't that of snake
+        "arena_replay":2 => "arena_replay":3: the replay has format 3, but this program reads formats 1 to 2; use a newer release
+    "#]].assert_eq(&changed(&replay, &changes));
     let ids = agent_ids(&Seed::from_number(7), 2);
     let others = agent_ids(&Seed::from_number(8), 2);
     let renamed = replay.replace(ids[0].as_str(), others[0].as_str()).replace(ids[1].as_str(), "ben");
@@ -388,35 +308,17 @@ fn changed_headers_are_found() {
     assert_eq!(found(&renamed), expected);
     expect!["line 1: two agents have the id ann"]
         .assert_eq(&found(&replay.replace(ids[0].as_str(), "ann").replace(ids[1].as_str(), "ann")));
-    check_changed(&replay, 1, "\"game\":\"snake\"", "\"game\":\"ludo\"", expect!["line 1: there is no game `ludo`"]);
-    check_changed(&replay, 1, "\"SIMULTANEOUS\"", "\"ISOLATED\"", expect!["line 1: `update_mode` isn't that of snake"]);
-    check_changed(
-        &replay,
-        1,
-        "\"arena_replay\":2",
-        "\"arena_replay\":3",
-        expect!["the replay has format 3, but this program reads formats 1 to 2; use a newer release"],
-    );
 }
 
 #[test]
 fn added_disqualifications_are_found() {
-    let replay = snakes();
     let out = r#""remaining_overage_ms":[1000,1000],"disqualified":[{"seat":1,"verdict":"TIMEOUT","detail":"x"}]"#;
-    check_changed(
-        &replay,
-        4,
-        "\"remaining_overage_ms\":[1000,1000]",
-        out,
-        expect!["line 4: there are actions, but by the rules the match was already over"],
-    );
-    check_changed(
-        &chess(json!({}), &["e2e5"]),
-        2,
-        "ILLEGAL_MOVE",
-        "TIMEOUT",
-        expect!["line 2: there are actions, but by the rules the match was already over"],
-    );
+    let transcript = changed(&snakes(), &[(4, "\"remaining_overage_ms\":[1000,1000]", out)])
+        + &changed(&chess(json!({}), &["e2e5"]), &[(2, "ILLEGAL_MOVE", "TIMEOUT")]);
+    expect![[r#"
+        "remaining_overage_ms":[1000,1000] => "remaining_overage_ms":[1000,1000],"disqualified":[{"seat":1,"verdict":"TIMEOUT","detail":"x"}]: line 4: there are actions, but by the rules the match was already over
+        ILLEGAL_MOVE => TIMEOUT: line 2: there are actions, but by the rules the match was already over
+    "#]].assert_eq(&transcript);
 }
 
 #[test]
@@ -618,28 +520,14 @@ fn other_lines_before_the_first_epoch_are_found() {
 
 #[test]
 fn other_reasons_of_a_forfeit_are_found() {
-    let illegal = chess(json!({}), &["e2e5"]);
-    check_changed(
-        &illegal,
-        2,
-        "\"detail\":\"\\\"e2e5",
-        "\"detail\":\"\\\"e2e6",
-        expect![[
-            r#"line 2: seat 0 forfeits for another reason: "\"e2e6\" is no legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPP…, but the rules give "\"e2e5\" is no legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPP…"#
-        ]],
-    );
     let silent = chess(json!({}), &[]);
-    expect![[
-        r#"Verified { game: "chess", epochs: 1, states: 2, has_same_texts: true, is_chained: true, sealed_by: None }"#
-    ]]
-    .assert_eq(&found(&silent));
-    check_changed(
-        &silent,
-        2,
-        "gave no move",
-        "was rude",
-        expect![[r#"line 2: seat 0 forfeits for another reason: "was rude", but the rules give "gave no move""#]],
-    );
+    let transcript = changed(&chess(json!({}), &["e2e5"]), &[(2, "\"detail\":\"\\\"e2e5", "\"detail\":\"\\\"e2e6")])
+        + &changed(&silent, &[(2, "gave no move", "was rude")])
+        + &found(&silent);
+    expect![[r#"
+        "detail":"\"e2e5 => "detail":"\"e2e6: line 2: seat 0 forfeits for another reason: "\"e2e6\" is no legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPP…, but the rules give "\"e2e5\" is no legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPP…
+        gave no move => was rude: line 2: seat 0 forfeits for another reason: "was rude", but the rules give "gave no move"
+        Verified { game: "chess", epochs: 1, states: 2, has_same_texts: true, is_chained: true, sealed_by: None }"#]].assert_eq(&transcript);
     // The accepted actions don't include the rejected action, although it is the reason for the forfeit.
     let reply = |of: Value| record("chess", json!({}), 7, 0, move |_, _, _| Some(of.clone()));
     let claims = vec![json!({"action": "claim_draw"}); 20];
@@ -676,109 +564,71 @@ fn what_is_no_replay_is_told_so() {
 
 #[test]
 fn games_of_chess_are_exported_as_pgn() {
-    let check = |options: Value, moves: &[&str], expected: Expect| {
+    let tags = r#"[Event "arena match"]
+[Site "?"]
+[Date "????.??.??"]
+[Round "-"]
+[White "ada"]
+[Black "bob"]
+"#;
+    let pgn = |options: Value, moves: &str| {
         let mut pgn = Vec::new();
-        export_pgn(chess(options, moves).as_bytes(), &mut pgn).unwrap();
-        expected.assert_eq(&String::from_utf8(pgn).unwrap());
+        let moves: Vec<&str> = moves.split(' ').collect();
+        export_pgn(chess(options, &moves).as_bytes(), &mut pgn).unwrap();
+        let pgn = String::from_utf8(pgn).unwrap();
+        pgn.strip_prefix(tags).unwrap_or_else(|| panic!("other tags: {pgn}")).to_owned()
     };
-    check(
-        json!({}),
-        &["f2f3", "e7e5", "g2g4", "d8h4"],
-        expect![[r#"
-        [Event "arena match"]
-        [Site "?"]
-        [Date "????.??.??"]
-        [Round "-"]
-        [White "ada"]
-        [Black "bob"]
+    let games = [
+        pgn(json!({}), "f2f3 e7e5 g2g4 d8h4"),
+        // Castling, captures en passant, promotions, checks, and moves that need their file, their rank or both.
+        pgn(
+            json!({"fen": "r3k3/6pP/8/5P2/8/8/8/R3K2R b KQq - 0 1", "n_epochs": 8}),
+            "g7g5 f5g6 e8c8 h7h8q c8b7 e1g1 d8h8 f1f7",
+        ),
+        pgn(json!({"fen": "8/k7/8/8/4Q2Q/8/P5K1/RN1R3Q w - - 0 1", "n_epochs": 5}), "h4e1 a7a6 b1d2 a6b6 a1c1"),
+        pgn(json!({}), "e2e5"),
+        // Games last up to 150 quiet plies, while other programs count to 100.
+        pgn(json!({"fen": "8/1k6/8/8/8/8/6K1/R7 w - - 99 80", "n_epochs": 4}), "a1c1 b7b6 c1c2 b6b5"),
+    ];
+    expect![[r#"
         [Result "0-1"]
         [Termination "normal"]
         [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
 
         1. f3 e5 2. g4 Qh4# {CHECKMATE} 0-1
 
-    "#]],
-    );
-    // Castling, captures en passant, promotions, checks, and moves that need their file, their rank or both.
-    check(
-        json!({"fen": "r3k3/6pP/8/5P2/8/8/8/R3K2R b KQq - 0 1", "n_epochs": 8}),
-        &["g7g5", "f5g6", "e8c8", "h7h8q", "c8b7", "e1g1", "d8h8", "f1f7"],
-        expect![[r#"
-            [Event "arena match"]
-            [Site "?"]
-            [Date "????.??.??"]
-            [Round "-"]
-            [White "ada"]
-            [Black "bob"]
-            [Result "1/2-1/2"]
-            [Termination "normal"]
-            [SetUp "1"]
-            [FEN "r3k3/6pP/8/5P2/8/8/8/R3K2R b KQq - 0 1"]
-            [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
+        [Result "1/2-1/2"]
+        [Termination "normal"]
+        [SetUp "1"]
+        [FEN "r3k3/6pP/8/5P2/8/8/8/R3K2R b KQq - 0 1"]
+        [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
 
-            1... g5 2. fxg6 O-O-O 3. h8=Q Kb7 4. O-O Rxh8 5. Rf7+ {MAX_PLIES} 1/2-1/2
+        1... g5 2. fxg6 O-O-O 3. h8=Q Kb7 4. O-O Rxh8 5. Rf7+ {MAX_PLIES} 1/2-1/2
 
-        "#]],
-    );
-    check(
-        json!({"fen": "8/k7/8/8/4Q2Q/8/P5K1/RN1R3Q w - - 0 1", "n_epochs": 5}),
-        &["h4e1", "a7a6", "b1d2", "a6b6", "a1c1"],
-        expect![[r#"
-            [Event "arena match"]
-            [Site "?"]
-            [Date "????.??.??"]
-            [Round "-"]
-            [White "ada"]
-            [Black "bob"]
-            [Result "1/2-1/2"]
-            [Termination "normal"]
-            [SetUp "1"]
-            [FEN "8/k7/8/8/4Q2Q/8/P5K1/RN1R3Q w - - 0 1"]
-            [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
+        [Result "1/2-1/2"]
+        [Termination "normal"]
+        [SetUp "1"]
+        [FEN "8/k7/8/8/4Q2Q/8/P5K1/RN1R3Q w - - 0 1"]
+        [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
 
-            1. Qh4e1 Ka6 2. Nd2 Kb6 3. Rac1 {MAX_PLIES} 1/2-1/2
+        1. Qh4e1 Ka6 2. Nd2 Kb6 3. Rac1 {MAX_PLIES} 1/2-1/2
 
-        "#]],
-    );
-    check(
-        json!({}),
-        &["e2e5"],
-        expect![[r#"
-        [Event "arena match"]
-        [Site "?"]
-        [Date "????.??.??"]
-        [Round "-"]
-        [White "ada"]
-        [Black "bob"]
         [Result "0-1"]
         [Termination "rules infraction"]
         [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
 
         {ILLEGAL_MOVE} 0-1
 
-    "#]],
-    );
-    // Games last up to 150 quiet plies, while other programs count to 100.
-    check(
-        json!({"fen": "8/1k6/8/8/8/8/6K1/R7 w - - 99 80", "n_epochs": 4}),
-        &["a1c1", "b7b6", "c1c2", "b6b5"],
-        expect![[r#"
-            [Event "arena match"]
-            [Site "?"]
-            [Date "????.??.??"]
-            [Round "-"]
-            [White "ada"]
-            [Black "bob"]
-            [Result "1/2-1/2"]
-            [Termination "normal"]
-            [SetUp "1"]
-            [FEN "8/1k6/8/8/8/8/6K1/R7 w - - 99 80"]
-            [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
+        [Result "1/2-1/2"]
+        [Termination "normal"]
+        [SetUp "1"]
+        [FEN "8/1k6/8/8/8/8/6K1/R7 w - - 99 80"]
+        [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
 
-            80. Rc1 Kb6 81. Rc2 Kb5 {MAX_PLIES} 1/2-1/2
+        80. Rc1 Kb6 81. Rc2 Kb5 {MAX_PLIES} 1/2-1/2
 
-        "#]],
-    );
+    "#]]
+    .assert_eq(&games.concat());
     let error = export_pgn(snakes().as_bytes(), &mut Vec::new()).unwrap_err();
     expect!["this format doesn't support snake"].assert_eq(&error.to_string());
 }

@@ -59,29 +59,26 @@ fn checked_in(agent: &Agent, kit: &agent::Agent, games: &[&'static GameType]) ->
 pub const BESIDE_THE_POINT: [&str; 3] =
     ["receives each state twice", "sometimes takes too long", "is close to the limit"];
 
-/// Compares the findings of a check in food_catcher, with the last line of the log, without those in
-/// [`BESIDE_THE_POINT`].
-#[track_caller]
-fn finds(replacements: &[(&str, &str)], expected: &str) {
+/// Returns the findings of checks in food_catcher after each of these replacements, with the last line of the log, without
+/// those in [`BESIDE_THE_POINT`].
+fn findings(replacements: &[(&str, &str)]) -> String {
     let game = arena_games::game("food_catcher").unwrap();
-    let checked = checked(replacements, &[game]);
-    let mut actual = String::new();
-    for finding in
-        checked.findings.iter().filter(|finding| !BESIDE_THE_POINT.iter().any(|known| finding.what.starts_with(known)))
-    {
-        assert!(!finding.advice.is_empty());
-        let line = finding.line.as_ref().map(|line| format!(" <- {line}")).unwrap_or_default();
-        let log = finding
-            .log
-            .as_ref()
-            .and_then(|log| log.lines().next_back())
-            .map(|line| format!(" # {line}"))
-            .unwrap_or_default();
-        let times = if finding.times > 1 { " again and again" } else { "" };
-        actual += &format!("{:?}: {}{times}{line}{log}\n", finding.severity, finding.what);
+    let mut transcript = String::new();
+    for &(part, instead) in replacements {
+        let checked = checked(&[(part, instead)], &[game]);
+        let is_noise = |what: &str| BESIDE_THE_POINT.iter().any(|known| what.starts_with(known));
+        let findings = checked.findings.iter().filter(|finding| !is_noise(&finding.what)).map(|finding| {
+            assert!(!finding.advice.is_empty());
+            let line = finding.line.as_ref().map(|line| format!(" <- {line}")).unwrap_or_default();
+            let last = finding.log.as_ref().and_then(|log| log.lines().next_back());
+            let log = last.map(|line| format!(" # {line}")).unwrap_or_default();
+            let times = if finding.times > 1 { " again and again" } else { "" };
+            format!("{:?}: {}{times}{line}{log}", finding.severity, finding.what)
+        });
+        transcript += &format!("{instead:?} => {}\n", findings.collect::<Vec<_>>().join(" | "));
+        assert_eq!(checked.is_fine, checked.findings.iter().all(|finding| finding.severity == Severity::Advice));
     }
-    assert_eq!(checked.is_fine, checked.findings.iter().all(|finding| finding.severity == Severity::Advice));
-    assert_eq!(actual.trim_end(), expected);
+    transcript
 }
 
 #[test]
@@ -108,138 +105,101 @@ fn a_good_agent_is_fine() {
 
 #[test]
 fn faults_of_the_handshake() {
-    finds(
-        &[("    state =", "    if 'ping' in message and not me: print('ready', flush=True)\n    state =")],
-        "Wrong: writes something else to stdout before it answers the ping <- ready",
-    );
-    finds(
-        &[("for line in sys.stdin:", "for line in sys.stdin.read().splitlines():")],
-        "Wrong: doesn't answer the ping: no answer within 5000 ms",
-    );
-    finds(
-        &[
-            (r#"{"pong": "pong"} if "ping" in message else {}"#, "{}"),
-            ("    elif state:", "    elif 'ping' in message:\n        print('\\n', flush=True)\n    elif state:"),
-        ],
-        "Wrong: doesn't answer the ping: no answer within 5000 ms, only 2 empty lines",
-    );
-    finds(
-        &[(r#"{"pong": "pong"} if"#, r#"{"agent_id": "x"} if"#)],
-        r#"Wrong: answers the ping without the key `pong` <- {"agent_id": "x"}"#,
-    );
-    finds(&[("me = None\n", "raise SystemExit(3)\n")], "Wrong: doesn't answer the ping: it exited with code 3");
-    finds(
-        &[("say(agent_id=me, agent_name", "say(agent_id='you', agent_name")],
-        r#"Wrong: answers `set_agent_id` with an invalid line: `agent_id` isn't a player of this match <- {"agent_id": "you", "agent_name": "good", "agent_version": "1"}"#,
-    );
-    finds(
-        &[(r#"say(agent_id=me, agent_name="good", agent_version="1")"#, "say()")],
-        "Advice: answers `set_agent_id` without `agent_id` <- {}\nAdvice: doesn't send its name and version <- {}",
-    );
-    finds(
-        &[(r#"say(agent_id=me, agent_name="good", agent_version="1")"#, "pass")],
-        "Advice: doesn't answer `set_agent_id` within 500 ms, which each match waits for",
-    );
-    finds(
-        &[(r#"say(agent_id=me, agent_name="good", agent_version="1")"#, "print('thank you', flush=True)")],
-        "Wrong: answers `set_agent_id` with an invalid line: the line isn't JSON: expected ident at line 1 column 2 <- thank you",
-    );
-    finds(
-        &[(r#"message["set_agent_id"]"#, r#"message["agent-id"]"#)],
-        "Wrong: fails at `set_agent_id`: it exited with code 1 # KeyError: 'agent-id'",
-    );
+    let replacements = [
+        ("    state =", "    if 'ping' in message and not me: print('ready', flush=True)\n    state ="),
+        ("for line in sys.stdin:", "for line in sys.stdin.read().splitlines():"),
+        (r#"{"pong": "pong"} if "ping" in message else {}"#, r"print('\n', flush=True) or {}"),
+        (r#"{"pong": "pong"} if"#, r#"{"agent_id": "x"} if"#),
+        ("me = None\n", "raise SystemExit(3)\n"),
+        ("say(agent_id=me, agent_name", "say(agent_id='you', agent_name"),
+        (r#"say(agent_id=me, agent_name="good", agent_version="1")"#, "say()"),
+        (r#"say(agent_id=me, agent_name="good", agent_version="1")"#, "pass"),
+        (r#"say(agent_id=me, agent_name="good", agent_version="1")"#, "print('thank you', flush=True)"),
+        (r#"message["set_agent_id"]"#, r#"message["agent-id"]"#),
+    ];
+    expect![[r#"
+        "    if 'ping' in message and not me: print('ready', flush=True)\n    state =" => Wrong: writes something else to stdout before it answers the ping <- ready
+        "for line in sys.stdin.read().splitlines():" => Wrong: doesn't answer the ping: no answer within 5000 ms
+        "print('\\n', flush=True) or {}" => Wrong: doesn't answer the ping: no answer within 5000 ms, only 2 empty lines
+        "{\"agent_id\": \"x\"} if" => Wrong: answers the ping without the key `pong` <- {"agent_id": "x"}
+        "raise SystemExit(3)\n" => Wrong: doesn't answer the ping: it exited with code 3
+        "say(agent_id='you', agent_name" => Wrong: answers `set_agent_id` with an invalid line: `agent_id` isn't a player of this match <- {"agent_id": "you", "agent_name": "good", "agent_version": "1"}
+        "say()" => Advice: answers `set_agent_id` without `agent_id` <- {} | Advice: doesn't send its name and version <- {}
+        "pass" => Advice: doesn't answer `set_agent_id` within 500 ms, which each match waits for
+        "print('thank you', flush=True)" => Wrong: answers `set_agent_id` with an invalid line: the line isn't JSON: expected ident at line 1 column 2 <- thank you
+        "message[\"agent-id\"]" => Wrong: fails at `set_agent_id`: it exited with code 1 # KeyError: 'agent-id'
+    "#]].assert_eq(&findings(&replacements));
 }
 
 #[test]
 fn faults_while_playing() {
-    finds(
-        &[("say(agent_id=me, actions", "say(actions")],
-        r#"Wrong: the reply lacks `agent_id` again and again <- {"actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}"#,
-    );
-    finds(
-        &[("say(agent_id=me, actions", "say(agent_id='you', actions")],
-        r#"Wrong: `agent_id` isn't a player of this match again and again <- {"agent_id": "you", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}"#,
-    );
-    finds(
-        &[("say(agent_id=me, actions=act(state), **pong)", "print('thinking', flush=True)")],
-        "Wrong: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr again and again <- thinking",
-    );
-    finds(
-        &[("say(agent_id=me, actions=act(state), **pong)", "state['nothing']")],
-        "Wrong: ends in the middle of the game: it exited with code 1 # KeyError: 'nothing'",
-    );
-    finds(
-        &[("say(agent_id=me, actions=act(state), **pong)", "time.sleep(9)")],
-        "Wrong: doesn't answer a state: no answer within 2200 ms, and the step limit is 200 ms",
-    );
-    finds(
-        &[(
+    let replacements = [
+        ("say(agent_id=me, actions", "say(actions"),
+        ("say(agent_id=me, actions", "say(agent_id='you', actions"),
+        ("say(agent_id=me, actions=act(state), **pong)", "print('thinking', flush=True)"),
+        ("say(agent_id=me, actions=act(state), **pong)", "state['nothing']"),
+        ("say(agent_id=me, actions=act(state), **pong)", "time.sleep(9)"),
+        (
             "say(agent_id=me, actions=act(state), **pong)",
             "line = json.dumps({'agent_id': me, 'actions': act(state), **pong}); print(line + '\\n' + line, flush=True)",
-        )],
-        r#"Wrong: writes more than one line for one message; all but the first are discarded again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}"#,
-    );
-    finds(
-        &[("actions=act(state)", "actions=[{'action': 'fly'}]")],
-        "Wrong: the game accepted none of its 30 actions\nAdvice: the game rejects an action: unknown variant `fly`, expected one of `move`, `take_food`, `deposit_food`, `heal`, `spawn`, `attack`, `make_base` again and again <- {\"agent_id\": \"7641a2cd-dc5f-4740-a09b-2b9b543ef7fb\", \"actions\": [{\"action\": \"fly\"}]}",
-    );
-    finds(
-        &[("actions=act(state)", "actions=act(state) + [{'action': 'move', 'actor_id': 'x', 'target': [1, 2]}]")],
-        r#"Advice: the game rejects an action: invalid value: string "x", expected an id of 6 letters and digits again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}, {"action": "move", "actor_id": "x", "target": [1, 2]}]}"#,
-    );
-    finds(&[("actions=act(state)", "actions=[]")], "Advice: answers correctly, but does nothing in 30 steps");
-    finds(
-        &[("actions=act(state), **pong", "moves=[], **pong")],
-        "Advice: answers a state with neither `actions` nor `move` again and again <- {\"agent_id\": \"7641a2cd-dc5f-4740-a09b-2b9b543ef7fb\", \"moves\": []}\nAdvice: answers correctly, but does nothing in 30 steps",
-    );
-    finds(
-        &[("actions=act(state), **pong", "action=act(state), **pong")],
-        r#"Wrong: the reply has the key `action` instead of `actions`, so it does nothing again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "action": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}"#,
-    );
-    finds(
-        &[("import json", "import json; sys.stdout.reconfigure(encoding='utf-8-sig')")],
-        "Advice: begins with a byte order mark, which is harmless here",
-    );
-    finds(
-        &[("print(json.dumps(answer), flush=True)", "print(json.dumps(answer), end='\\r\\n', flush=True)")],
-        "Advice: ends its lines with CR LF, which is harmless here",
-    );
+        ),
+        ("actions=act(state)", "actions=[{'action': 'fly'}]"),
+        ("actions=act(state)", "actions=act(state) + [{'action': 'move', 'actor_id': 'x', 'target': [1, 2]}]"),
+        ("actions=act(state)", "actions=[]"),
+        ("actions=act(state), **pong", "moves=[], **pong"),
+        ("actions=act(state), **pong", "action=act(state), **pong"),
+        ("import json", "import json; sys.stdout.reconfigure(encoding='utf-8-sig')"),
+        ("print(json.dumps(answer), flush=True)", "print(json.dumps(answer), end='\\r\\n', flush=True)"),
+    ];
+    expect![[r#"
+        "say(actions" => Wrong: the reply lacks `agent_id` again and again <- {"actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
+        "say(agent_id='you', actions" => Wrong: `agent_id` isn't a player of this match again and again <- {"agent_id": "you", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
+        "print('thinking', flush=True)" => Wrong: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr again and again <- thinking
+        "state['nothing']" => Wrong: ends in the middle of the game: it exited with code 1 # KeyError: 'nothing'
+        "time.sleep(9)" => Wrong: doesn't answer a state: no answer within 2200 ms, and the step limit is 200 ms
+        "line = json.dumps({'agent_id': me, 'actions': act(state), **pong}); print(line + '\\n' + line, flush=True)" => Wrong: writes more than one line for one message; all but the first are discarded again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
+        "actions=[{'action': 'fly'}]" => Wrong: the game accepted none of its 30 actions | Advice: the game rejects an action: unknown variant `fly`, expected one of `move`, `take_food`, `deposit_food`, `heal`, `spawn`, `attack`, `make_base` again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "fly"}]}
+        "actions=act(state) + [{'action': 'move', 'actor_id': 'x', 'target': [1, 2]}]" => Advice: the game rejects an action: invalid value: string "x", expected an id of 6 letters and digits again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}, {"action": "move", "actor_id": "x", "target": [1, 2]}]}
+        "actions=[]" => Advice: answers correctly, but does nothing in 30 steps
+        "moves=[], **pong" => Advice: answers a state with neither `actions` nor `move` again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "moves": []} | Advice: answers correctly, but does nothing in 30 steps
+        "action=act(state), **pong" => Wrong: the reply has the key `action` instead of `actions`, so it does nothing again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "action": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
+        "import json; sys.stdout.reconfigure(encoding='utf-8-sig')" => Advice: begins with a byte order mark, which is harmless here
+        "print(json.dumps(answer), end='\\r\\n', flush=True)" => Advice: ends its lines with CR LF, which is harmless here
+    "#]].assert_eq(&findings(&replacements));
 }
 
 #[test]
 fn keys_that_come_later_and_heartbeats() {
-    finds(
-        &[(
+    let replacements = [
+        (
             "    state = message",
             "    assert not message.keys() - {'ping', 'set_agent_id', 'config', 'world_state', 'stop', 'actors', 'bases', 'foods', 'dead_entities', 'epoch', 'agent_ids', 'remaining_overage_ms'}\n    state = message",
-        )],
-        "Wrong: fails when a message has a key that it doesn't know: it exited with code 1 # AssertionError",
-    );
-    finds(
-        &[("actions=act(state), **pong", "actions=act(state)")],
-        r#"Advice: doesn't answer a `ping` that comes with a state <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}"#,
-    );
-    finds(
-        &[("elif state:", "elif state and not pong:")],
-        r#"Advice: answers a `ping` that comes with a state, but not the state in the same line <- {"pong": "pong"}"#,
-    );
+        ),
+        ("actions=act(state), **pong", "actions=act(state)"),
+        ("elif state:", "elif state and not pong:"),
+    ];
+    expect![[r#"
+        "    assert not message.keys() - {'ping', 'set_agent_id', 'config', 'world_state', 'stop', 'actors', 'bases', 'foods', 'dead_entities', 'epoch', 'agent_ids', 'remaining_overage_ms'}\n    state = message" => Wrong: fails when a message has a key that it doesn't know: it exited with code 1 # AssertionError
+        "actions=act(state)" => Advice: doesn't answer a `ping` that comes with a state <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
+        "elif state and not pong:" => Advice: answers a `ping` that comes with a state, but not the state in the same line <- {"pong": "pong"}
+    "#]].assert_eq(&findings(&replacements));
 }
 
 #[test]
 fn ends() {
-    finds(
-        &[("        break\n", "        time.sleep(9)\n")],
-        "Advice: doesn't exit within 500 ms after `stop`, and is killed",
-    );
-    finds(&[("        break\n", "        raise SystemExit(2)\n")], "Advice: exited with code 2 after `stop`");
-    finds(
-        &[("me = None\n", "me = None\nif not os.fork():\n    time.sleep(9)\n")],
-        "Advice: leaves 1 process behind when it exits",
-    );
-    finds(
-        &[("    state = message", "    print('x' * 100_000, file=sys.stderr)\n    state = message")],
-        "Advice: wrote 3300033 bytes to stderr in 30 steps",
-    );
+    let replacements = [
+        ("        break\n", "        time.sleep(9)\n"),
+        ("        break\n", "        raise SystemExit(2)\n"),
+        ("me = None\n", "me = None\nif not os.fork():\n    time.sleep(9)\n"),
+        ("    state = message", "    print('x' * 100_000, file=sys.stderr)\n    state = message"),
+    ];
+    expect![[r#"
+        "        time.sleep(9)\n" => Advice: doesn't exit within 500 ms after `stop`, and is killed
+        "        raise SystemExit(2)\n" => Advice: exited with code 2 after `stop`
+        "me = None\nif not os.fork():\n    time.sleep(9)\n" => Advice: leaves 1 process behind when it exits
+        "    print('x' * 100_000, file=sys.stderr)\n    state = message" => Advice: wrote 3300033 bytes to stderr in 30 steps
+    "#]]
+    .assert_eq(&findings(&replacements));
 }
 
 #[test]

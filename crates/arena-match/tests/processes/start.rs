@@ -47,45 +47,23 @@ fn a_program_that_cannot_be_run_is_named_with_the_reason() {
         check("no-such-program-anywhere".into(), None, 0, "there is no program %");
         check(folder.clone(), None, 0, "% is not a file, so it cannot be run as a program");
         check(folder.join("plain"), Some("#!/bin/sh\n"), 0o644, "% is not executable (run `chmod +x %`)");
-        check(
-            folder.join("old"),
-            Some("#!/no/such/thing -x\n"),
-            0o755,
-            "% needs the interpreter /no/such/thing, which doesn't exist",
-        );
-        check(
-            folder.join("by-env"),
-            Some("#!/usr/bin/env no-such-thing\n"),
-            0o755,
-            "% needs the interpreter no-such-thing, which doesn't exist",
-        );
-        check(
-            folder.join("text"),
-            Some("just words\n"),
-            0o755,
-            "% is neither a binary for this machine nor a script that begins with `#!`",
-        );
-        check(
-            folder.join("marked"),
-            Some("\u{feff}#!/usr/bin/python3\n"),
-            0o755,
-            "% cannot be run: it begins with a byte order mark, which hides its `#!`; save it as UTF-8 without the mark",
-        );
-        for line in ["#!/usr/bin/python3", "#!/usr/bin/env python3"] {
-            check(
-                folder.join("windows"),
-                Some(&format!("{line}\r\nprint(1)\r\n")),
-                0o755,
-                "% cannot be run: its first line ends with CR LF, and the CR becomes a part of the interpreter's name; \
-                 save it with line ends LF",
-            );
+        let carriage_return = "% cannot be run: its first line ends with CR LF, and the CR becomes a part of the \
+                               interpreter's name; save it with line ends LF";
+        let neither = "% is neither a binary for this machine nor a script that begins with `#!`";
+        for (text, expected) in [
+            ("#!/no/such/thing -x\n", "% needs the interpreter /no/such/thing, which doesn't exist"),
+            ("#!/usr/bin/env no-such-thing\n", "% needs the interpreter no-such-thing, which doesn't exist"),
+            ("just words\n", neither),
+            (
+                "\u{feff}#!/usr/bin/python3\n",
+                "% cannot be run: it begins with a byte order mark, which hides its `#!`; save it as UTF-8 without the mark",
+            ),
+            ("#!/usr/bin/python3\r\nprint(1)\r\n", carriage_return),
+            ("#!/usr/bin/env python3\r\nprint(1)\r\n", carriage_return),
+            ("\u{7f}ELF and nothing else\n", neither),
+        ] {
+            check(folder.join("script"), Some(text), 0o755, expected);
         }
-        check(
-            folder.join("broken"),
-            Some("\u{7f}ELF and nothing else\n"),
-            0o755,
-            "% is neither a binary for this machine nor a script that begins with `#!`",
-        );
     }
 }
 

@@ -1,7 +1,7 @@
 //! A season of a few games with the hand-computed result of every strategy.
 
 use super::*;
-use expect_test::{Expect, expect};
+use expect_test::expect;
 
 /// One game: the user on each seat (`-` is unidentified), the security and utility of each, and the breaches.
 struct Played(&'static str, &'static [&'static str], &'static [(f64, f64)], &'static [(usize, usize)]);
@@ -58,25 +58,19 @@ const SEASON: &[Played] = &[
     Played("chess", &["ada", "bob"], &[(0.0, 0.25), (0.0, 0.75)], &[]),
 ];
 
-#[track_caller]
-fn check(player: &str, board: &Board, expected: Expect) {
+/// Returns a line for each of these players with its games and metrics on a board.
+fn entries(names: &[&str], board: &Board) -> String {
     let scoring = all();
     let players = count(&scoring, SEASON);
-    let text = match scoring.entry(board, &players[player]) {
-        Some(entry) => {
-            let metrics: Vec<String> = entry
-                .metrics
-                .iter()
-                .map(|(key, value)| match entry.intervals.get(key) {
-                    Some([low, high]) => format!("{key} {value:.4} [{low:.3}, {high:.3}]"),
-                    None => format!("{key} {value}"),
-                })
-                .collect();
-            format!("{} games\n{}\n", entry.games_played, metrics.join("\n"))
-        }
-        None => "not on it\n".to_owned(),
+    let line = |name: &&str| {
+        let Some(entry) = scoring.entry(board, &players[*name]) else { return format!("{name}: not on it\n") };
+        let metrics = entry.metrics.iter().map(|(key, value)| match entry.intervals.get(key) {
+            Some([low, high]) => format!(", {key} {value:.4} [{low:.3}, {high:.3}]"),
+            None => format!(", {key} {value}"),
+        });
+        format!("{name}: {} games{}\n", entry.games_played, metrics.collect::<String>())
     };
-    expected.assert_eq(&text);
+    names.iter().map(line).collect()
 }
 
 fn psi(strategy: &'static str) -> Board {
@@ -86,125 +80,56 @@ fn psi(strategy: &'static str) -> Board {
 #[test]
 fn average_is_the_mean_of_scores() {
     // Security 1, 1, -1; utility 1, 1, 0.
-    check(
-        "ada",
-        &psi("average"),
-        expect![[r#"
-            3 games
-            average:security 0.3333 [-0.768, 1.000]
-            average:utility 0.6667 [-0.524, 1.000]
-        "#]],
-    );
-    check(
-        "bob",
-        &psi("average"),
-        expect![[r#"
-            2 games
-            average:security 0.0000 [-1.000, 1.000]
-            average:utility 0.0000 [-1.000, 1.000]
-        "#]],
-    );
+    expect![[r#"
+        ada: 3 games, average:security 0.3333 [-0.768, 1.000], average:utility 0.6667 [-0.524, 1.000]
+        bob: 2 games, average:security 0.0000 [-1.000, 1.000], average:utility 0.0000 [-1.000, 1.000]
+    "#]]
+    .assert_eq(&entries(&["ada", "bob"], &psi("average")));
 }
 
 #[test]
 fn win_rate_is_the_share_of_ones() {
-    check(
-        "ada",
-        &psi("win-rate"),
-        expect![[r#"
-            3 games
-            win-rate:security 0.6667 [0.116, 1.000]
-            win-rate:utility 0.6667 [0.116, 1.000]
-        "#]],
-    );
+    expect![[r#"
+        ada: 3 games, win-rate:security 0.6667 [0.116, 1.000], win-rate:utility 0.6667 [0.116, 1.000]
+    "#]]
+    .assert_eq(&entries(&["ada"], &psi("win-rate")));
 }
 
 #[test]
 fn red_team_needs_identified_players() {
     // ada breached once in two games and suffered none; the breach by the unidentified player doesn't count.
-    check(
-        "ada",
-        &psi("red-team"),
-        expect![[r#"
-            2 games
-            red-team:attack 0.5000 [0.000, 1.000]
-            red-team:defend 1.0000 [0.176, 1.000]
-        "#]],
-    );
-    check(
-        "bob",
-        &psi("red-team"),
-        expect![[r#"
-            2 games
-            red-team:attack 0.0000 [0.000, 0.824]
-            red-team:defend 0.5000 [0.000, 1.000]
-        "#]],
-    );
+    expect![[r#"
+        ada: 2 games, red-team:attack 0.5000 [0.000, 1.000], red-team:defend 1.0000 [0.176, 1.000]
+        bob: 2 games, red-team:attack 0.0000 [0.000, 0.824], red-team:defend 0.5000 [0.000, 1.000]
+    "#]]
+    .assert_eq(&entries(&["ada", "bob"], &psi("red-team")));
 }
 
 #[test]
 fn streaks_end_with_a_miss() {
-    check(
-        "ada",
-        &psi("consecutive"),
-        expect![[r#"
-        2 games
-        consecutive:attack 0
-        consecutive:security 2
-        consecutive:utility 2
-    "#]],
-    );
-    check(
-        "bob",
-        &psi("consecutive"),
-        expect![[r#"
-        2 games
-        consecutive:attack 0
-        consecutive:security 1
-        consecutive:utility 0
-    "#]],
-    );
+    expect![[r#"
+        ada: 2 games, consecutive:attack 0, consecutive:security 2, consecutive:utility 2
+        bob: 2 games, consecutive:attack 0, consecutive:security 1, consecutive:utility 0
+    "#]]
+    .assert_eq(&entries(&["ada", "bob"], &psi("consecutive")));
 }
 
 #[test]
 fn the_global_average_weighs_types_alike() {
     // Security (1/3 + 0) / 2, utility (2/3 + 1/4) / 2.
-    check(
-        "ada",
-        &global(),
-        expect![[r#"
-            4 games
-            global-average:security 0.1667 [-0.609, 0.725]
-            global-average:utility 0.4583 [-0.510, 0.748]
-        "#]],
-    );
-    check(
-        "bob",
-        &global(),
-        expect![[r#"
-            3 games
-            global-average:security 0.0000 [-0.707, 0.707]
-            global-average:utility 0.3750 [-0.707, 0.707]
-        "#]],
-    );
+    expect![[r#"
+        ada: 4 games, global-average:security 0.1667 [-0.609, 0.725], global-average:utility 0.4583 [-0.510, 0.748]
+        bob: 3 games, global-average:security 0.0000 [-0.707, 0.707], global-average:utility 0.3750 [-0.707, 0.707]
+    "#]]
+    .assert_eq(&entries(&["ada", "bob"], &global()));
 }
 
 #[test]
 fn a_strategy_that_a_type_does_not_have_has_no_board() {
-    check(
-        "ada",
-        &Board::Of { challenge: "chess".to_owned(), id: id_of("chess"), strategy: "win-rate" },
-        expect![[r#"
-        not on it
-    "#]],
-    );
-    check(
-        "ada",
-        &Board::Of { challenge: "go".to_owned(), id: id_of("go"), strategy: "average" },
-        expect![[r#"
-        not on it
-    "#]],
-    );
+    for (challenge, strategy) in [("chess", "win-rate"), ("go", "average")] {
+        let board = Board::Of { challenge: challenge.to_owned(), id: id_of(challenge), strategy };
+        assert_eq!(entries(&["ada"], &board), "ada: not on it\n", "{challenge}");
+    }
 }
 
 #[test]

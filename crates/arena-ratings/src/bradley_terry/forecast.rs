@@ -28,17 +28,6 @@ pub struct Forecast<'f> {
     can_play: Vec<bool>,
 }
 
-/// Chooses `seats` distinct agents. Their next game is expected to narrow the widest interval most. The first agent has
-/// the widest interval; each further agent is the opponent that narrows this interval most. The list is empty if there
-/// are too few agents, or fewer than two seats.
-///
-/// The information of a game follows from the model. It is largest against an opponent of equal strength with a narrow
-/// interval. Of equal candidates, the agent with the lowest number is chosen; before the first game, all agents are
-/// equal.
-pub fn next_game(fit: &Fit, seats: usize) -> Vec<AgentIndex> {
-    Forecast::new(fit, seats, 1).next(|_, _| true)
-}
-
 impl<'f> Forecast<'f> {
     /// Creates a forecast from a fit, for meetings with these numbers of seats and games.
     pub fn new(fit: &'f Fit, seats: usize, games: usize) -> Forecast<'f> {
@@ -70,9 +59,15 @@ impl<'f> Forecast<'f> {
         self.quantiles[agent] * ELO_PER_LOGIT * self.covariance.at(agent, agent).max(0.0).sqrt()
     }
 
-    /// Chooses a meeting as [`next_game`] does, and updates the forecast as if the meeting had been played. For the
-    /// first agent, `is_wanted` must return true; its arguments are the agent and the half-width of the agent's
-    /// interval. If there is no such agent, the list is empty.
+    /// Chooses the distinct agents of the meeting that is expected to narrow the widest interval most, and updates the
+    /// forecast as if the meeting had been played. The first agent has the widest interval of those for which
+    /// `is_wanted` returns true; its arguments are the agent and the half-width of the agent's interval. Each further
+    /// agent is the opponent that narrows this interval most. The list is empty if no agent is wanted, there are too few
+    /// agents, or fewer than two seats.
+    ///
+    /// The information of a game follows from the model. It is largest against an opponent of equal strength with a
+    /// narrow interval. Of equal candidates, the agent with the lowest number is chosen; before the first game, all
+    /// agents are equal.
     pub fn next(&mut self, is_wanted: impl Fn(AgentIndex, f64) -> bool) -> Vec<AgentIndex> {
         let agents: Vec<usize> = (0..self.fit.agents()).filter(|agent| self.can_play[*agent]).collect();
         if self.seats < 2 || self.seats > agents.len() {

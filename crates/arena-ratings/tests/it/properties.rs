@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use arena_ratings::bradley_terry::{Covariance, FitOptions, Forecast, fit, next_game};
+use arena_ratings::bradley_terry::{Covariance, Fit, FitOptions, Forecast, fit};
 use arena_ratings::{AgentIndex, ELO_PER_LOGIT, EloOptions, RatingOptions, RatingRow, Results, elo, rate_all, tallies};
 use proptest::prelude::*;
 
@@ -42,6 +42,10 @@ fn options() -> impl Strategy<Value = FitOptions> {
 
 fn all() -> impl Iterator<Item = AgentIndex> {
     (0..AGENTS).map(AgentIndex)
+}
+
+fn next_game(fit: &Fit, seats: usize) -> Vec<AgentIndex> {
+    Forecast::new(fit, seats, 1).next(|_, _| true)
 }
 
 /// Returns true if the numbers are nearly equal, or both infinite in the same direction.

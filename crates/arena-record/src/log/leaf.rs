@@ -6,8 +6,9 @@ use std::str::FromStr;
 use arena_model::{SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::handover::HandoverError;
 use crate::hash::as_text;
-use crate::{EndKind, HandoverError, Hash, KeyHandover, KeyKind, RecordPublicKey};
+use crate::{EndKind, Hash, KeyHandover, KeyKind, RecordPublicKey};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LeafError {

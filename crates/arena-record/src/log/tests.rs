@@ -501,11 +501,6 @@ fn a_partial_tile_may_be_replaced_by_the_full_one() {
 fn changed_logs_are_found() {
     let leaves = numbered(600);
     let root = tree(&leaves).root();
-    let check = |what: &str, changed: Files, size: u64, expected: Expect| {
-        let error = reader(&changed, size).check(&root, |_, _| Ok(())).expect_err(what);
-        let lie = if error.is_lie() { "lie" } else { "no lie" };
-        expected.assert_eq(&format!("{lie}: {error}"));
-    };
     let changed = |change: &dyn Fn(&mut Vec<Vec<u8>>)| {
         let mut leaves = leaves.clone();
         change(&mut leaves);
@@ -528,49 +523,35 @@ fn changed_logs_are_found() {
         assert_eq!((error.to_string(), error.is_lie()), (expected, true), "{what}");
     }
 
-    let with = |path: &str, change: &dyn Fn(&mut Vec<u8>)| {
+    // The log with one changed file, or without it.
+    type FileChange<'c> = Option<&'c dyn Fn(&mut Vec<u8>)>;
+    let changes: [(&str, &str, FileChange<'_>); 6] = [
+        ("a leaf", "tile/entries/001", Some(&|bytes| bytes[6] ^= 1)),
+        ("a leaf hash", "tile/0/002.p/88", Some(&|bytes| bytes[0] ^= 1)),
+        ("an upper hash", "tile/1/000.p/2", Some(&|bytes| bytes[63] ^= 1)),
+        ("a short tile", "tile/0/001", Some(&|bytes| bytes.truncate(8191))),
+        ("a short bundle", "tile/entries/001", Some(&|bytes| bytes.truncate(100))),
+        ("a missing tile", "tile/0/001", None),
+    ];
+    let transcript = changes.map(|(what, path, change)| {
         let mut files = files(&leaves);
-        change(files.get_mut(path).expect("a file of the log"));
-        files
-    };
-    check(
-        "a leaf",
-        with("tile/entries/001", &|bytes| bytes[6] ^= 1),
-        600,
-        expect!["lie: leaf 256 was changed: it doesn't match its hash in the log"],
-    );
-    check(
-        "a leaf hash",
-        with("tile/0/002.p/88", &|bytes| bytes[0] ^= 1),
-        600,
-        expect!["lie: leaf 512 was changed: it doesn't match its hash in the log"],
-    );
-    check(
-        "an upper hash",
-        with("tile/1/000.p/2", &|bytes| bytes[63] ^= 1),
-        600,
-        expect!["lie: tile/1/000.p/2: its hashes don't match the leaves"],
-    );
-    check(
-        "a short tile",
-        with("tile/0/001", &|bytes| bytes.truncate(8191)),
-        600,
-        expect!["lie: tile/0/001: a tile has 8191 bytes instead of 8192"],
-    );
-    check(
-        "a short bundle",
-        with("tile/entries/001", &|bytes| bytes.truncate(100)),
-        600,
-        expect!["lie: tile/entries/001: a bundle doesn't consist of 256 leaves with their lengths"],
-    );
-    let mut missing = files(&leaves);
-    missing.remove("tile/0/001");
-    check(
-        "a missing tile",
-        missing,
-        600,
-        expect!["no lie: the log has no tile/0/001; fetch it again, or ask its operator"],
-    );
+        let mut bytes = files.remove(path).expect("a file of the log");
+        if let Some(change) = change {
+            change(&mut bytes);
+            files.insert(path.to_owned(), bytes);
+        }
+        let error = reader(&files, 600).check(&root, |_, _| Ok(())).expect_err(what);
+        format!("{what}: {}: {error}\n", if error.is_lie() { "lie" } else { "no lie" })
+    });
+    expect![[r#"
+        a leaf: lie: leaf 256 was changed: it doesn't match its hash in the log
+        a leaf hash: lie: leaf 512 was changed: it doesn't match its hash in the log
+        an upper hash: lie: tile/1/000.p/2: its hashes don't match the leaves
+        a short tile: lie: tile/0/001: a tile has 8191 bytes instead of 8192
+        a short bundle: lie: tile/entries/001: a bundle doesn't consist of 256 leaves with their lengths
+        a missing tile: no lie: the log has no tile/0/001; fetch it again, or ask its operator
+    "#]]
+    .assert_eq(&transcript.concat());
     let error = LogReader::new(600, |_: &str| Err("timeout".to_owned())).check(&root, |_, _| Ok(()));
     assert_eq!(error.unwrap_err().to_string(), "cannot read tile/entries/000 of the log: timeout");
 }
@@ -604,65 +585,32 @@ fn contradictions_between_leaves_are_found() {
         let kind = if kind == "unlisted" { "excluded" } else { kind };
         format!(r#"{{"leaf":"{kind}","session":"{session}",{rest},"at":1}}"#)
     };
-    let check = |kinds: &str, expected: Expect| {
+    for (kinds, expected) in [
+        ("created", "1 unfinished"),
+        ("created ended", "0 unfinished"),
+        ("created removed", "0 unfinished"),
+        ("removed", "0 unfinished"),
+        ("created ended removed", "0 unfinished"),
+        ("created ended excluded excluded removed excluded", "0 unfinished"),
+        ("created unlisted", "1 unfinished"),
+        ("created ended unlisted", "leaf 2 (excluded) of session S: leaf 1 says that the session had ended before"),
+        // An import after the removal.
+        ("created ended removed created", "1 unfinished"),
+        ("created ended removed created ended removed", "0 unfinished"),
+        ("created ended removed created ended ended", "leaf 5 (ended) of session S: leaf 4 already says so"),
+        ("created ended removed ended", "leaf 3 (ended) of session S: leaf 1 already says so"),
+        ("created created", "leaf 1 (created) of session S: leaf 0 already says so"),
+        ("created ended ended", "leaf 2 (ended) of session S: leaf 1 already says so"),
+        ("ended", "leaf 0 (ended) of session S: no earlier leaf has its creation"),
+        ("excluded", "leaf 0 (excluded) of session S: no earlier leaf has its creation"),
+        ("created removed ended", "leaf 2 (ended) of session S: leaf 1 says that the session was removed"),
+    ] {
         let mut audit = LogAudit::new();
-        let mut result = None;
-        for (index, kind) in (0..).zip(kinds.split(' ')) {
-            if let Err(fault) = audit.add(index, leaf(kind).as_bytes()) {
-                result = Some(fault.to_string());
-                break;
-            }
-        }
-        let unfinished = audit.unfinished().count();
-        expected.assert_eq(&result.unwrap_or_else(|| format!("{unfinished} unfinished")));
-    };
-    check("created", expect!["1 unfinished"]);
-    check("created ended", expect!["0 unfinished"]);
-    check("created removed", expect!["0 unfinished"]);
-    check("removed", expect!["0 unfinished"]);
-    check("created ended removed", expect!["0 unfinished"]);
-    check("created ended excluded excluded removed excluded", expect!["0 unfinished"]);
-    check("created unlisted", expect!["1 unfinished"]);
-    check(
-        "created ended unlisted",
-        expect![
-            "leaf 2 (excluded) of session 018f6b2e-0000-7000-8000-00000000abcd: leaf 1 says that the session had ended \
-             before"
-        ],
-    );
-    // An import after the removal.
-    check("created ended removed created", expect!["1 unfinished"]);
-    check("created ended removed created ended removed", expect!["0 unfinished"]);
-    check(
-        "created ended removed created ended ended",
-        expect!["leaf 5 (ended) of session 018f6b2e-0000-7000-8000-00000000abcd: leaf 4 already says so"],
-    );
-    check(
-        "created ended removed ended",
-        expect!["leaf 3 (ended) of session 018f6b2e-0000-7000-8000-00000000abcd: leaf 1 already says so"],
-    );
-    check(
-        "created created",
-        expect!["leaf 1 (created) of session 018f6b2e-0000-7000-8000-00000000abcd: leaf 0 already says so"],
-    );
-    check(
-        "created ended ended",
-        expect!["leaf 2 (ended) of session 018f6b2e-0000-7000-8000-00000000abcd: leaf 1 already says so"],
-    );
-    check(
-        "ended",
-        expect!["leaf 0 (ended) of session 018f6b2e-0000-7000-8000-00000000abcd: no earlier leaf has its creation"],
-    );
-    check(
-        "excluded",
-        expect!["leaf 0 (excluded) of session 018f6b2e-0000-7000-8000-00000000abcd: no earlier leaf has its creation"],
-    );
-    check(
-        "created removed ended",
-        expect![
-            "leaf 2 (ended) of session 018f6b2e-0000-7000-8000-00000000abcd: leaf 1 says that the session was removed"
-        ],
-    );
+        let fault = (0..).zip(kinds.split(' ')).find_map(|(index, kind)| audit.add(index, leaf(kind).as_bytes()).err());
+        let unfinished = format!("{} unfinished", audit.unfinished().count());
+        let found = fault.map_or(unfinished, |fault| fault.to_string().replace(session, "S"));
+        assert_eq!(found, expected, "{kinds}");
+    }
     let fault = LogAudit::new().add(7, b"{}").unwrap_err();
     assert!(fault.to_string().starts_with("leaf 7: not a leaf: "), "{fault}");
     let mut audit = LogAudit::new();

@@ -8,13 +8,17 @@ use expect_test::expect;
 
 use crate::table::{METADATA, folder, load, script};
 
+/// Returns the messages for the author of these files, or `fine`.
+fn told(files: &[(&str, &str)]) -> String {
+    match load(&files.iter().copied().collect(), Limits { wall_ms: 60_000, ..Limits::default() }) {
+        Ok(_) => "fine".to_owned(),
+        Err(problems) => problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
+    }
+}
+
 #[track_caller]
 fn check(files: &[(&str, &str)], expected: &str) {
-    let told = match load(&files.iter().copied().collect(), Limits { wall_ms: 60_000, ..Limits::default() }) {
-        Ok(_) => "fine\n".to_owned(),
-        Err(problems) => problems.iter().map(|problem| format!("{problem}\n")).collect(),
-    };
-    assert_eq!(told.trim_end(), expected);
+    assert_eq!(told(files), expected);
 }
 
 #[test]
@@ -32,30 +36,32 @@ fn files_that_are_missing_or_too_many() {
 #[test]
 fn imports() {
     let of = |line: &str| format!("{line}\n{}", script("act() {}"));
-    let module = |line: &str, expected: &str| {
-        check(&[("challenge.json", METADATA), ("index.ts", &of(line)), ("a.json", "[1")], expected)
-    };
-    module(
+    let lines = [
         "import fs from \"node:fs\"; fs;",
-        "index.ts:1: `node:fs` cannot be imported; available: @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's files as `./name.ts`",
-    );
-    module(
         "\nimport { x } from \"../outside.ts\"; x;",
-        "index.ts:2: `../outside.ts` is outside of the challenge's folder",
-    );
-    module(
         "import { x } from \"./gone\"; x;",
-        "index.ts:1: `./gone` doesn't exist: gone isn't a .ts, .js or .json file of the challenge's folder (links aren't followed)",
-    );
-    module("import a from \"./a.json\"; a;", "a.json:1: isn't JSON: EOF while parsing a list at line 1 column 2");
-    module(
+        "import a from \"./a.json\"; a;",
         "import { run } from \"arena:session\"; run;",
-        "index.ts:1: `arena:session` cannot be imported; available: @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's files as `./name.ts`",
-    );
-    module(
         "import { Nothing } from \"@specarena/engine/utils\"; Nothing;",
-        "index.ts: the test call of create fails: SyntaxError: Could not find export 'Nothing' in module '@specarena/engine/utils'",
-    );
+        "import { unused } from \"./gone.ts\";",
+        "await import(\"lodash\");",
+        "const x: number = ;",
+    ];
+    let transcript = lines.map(|line| {
+        let files = [("challenge.json", METADATA), ("index.ts", &of(line)), ("a.json", "[1")];
+        format!("{line:?} => {}\n", told(&files))
+    });
+    expect![[r#"
+        "import fs from \"node:fs\"; fs;" => index.ts:1: `node:fs` cannot be imported; available: @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's files as `./name.ts`
+        "\nimport { x } from \"../outside.ts\"; x;" => index.ts:2: `../outside.ts` is outside of the challenge's folder
+        "import { x } from \"./gone\"; x;" => index.ts:1: `./gone` doesn't exist: gone isn't a .ts, .js or .json file of the challenge's folder (links aren't followed)
+        "import a from \"./a.json\"; a;" => a.json:1: isn't JSON: EOF while parsing a list at line 1 column 2
+        "import { run } from \"arena:session\"; run;" => index.ts:1: `arena:session` cannot be imported; available: @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's files as `./name.ts`
+        "import { Nothing } from \"@specarena/engine/utils\"; Nothing;" => index.ts: the test call of create fails: SyntaxError: Could not find export 'Nothing' in module '@specarena/engine/utils'
+        "import { unused } from \"./gone.ts\";" => index.ts:1: `./gone.ts` doesn't exist: gone.ts isn't a .ts, .js or .json file of the challenge's folder (links aren't followed)
+        "await import(\"lodash\");" => index.ts:1: import() isn't supported: nothing can be loaded while a script runs; write `import … from …`
+        "const x: number = ;" => index.ts:1: Unexpected token
+    "#]].assert_eq(&transcript.concat());
     // Unused imports, and imports for their side effects, must exist; types needn't.
     let unknown = |line: &str| {
         check(
@@ -75,14 +81,6 @@ fn imports() {
     unknown("import {} from \"lodash\";");
     unknown("export * from \"lodash\";");
     unknown("export { map } from \"lodash\";");
-    module(
-        "import { unused } from \"./gone.ts\";",
-        "index.ts:1: `./gone.ts` doesn't exist: gone.ts isn't a .ts, .js or .json file of the challenge's folder (links aren't followed)",
-    );
-    module(
-        "await import(\"lodash\");",
-        "index.ts:1: import() isn't supported: nothing can be loaded while a script runs; write `import … from …`",
-    );
     for fine in [
         "import type { Dictionary } from \"lodash\";",
         "import { type Dictionary } from \"lodash\";",
@@ -101,42 +99,34 @@ fn imports() {
             "fine",
         );
     }
-    module("const x: number = ;", "index.ts:1: Unexpected token");
 }
 
 #[test]
 fn scripts_that_do_not_do_what_their_metadata_says() {
     let with = |from: &str, to: &str| METADATA.replace(from, to);
     let fine = script("act() {}");
-    check(
-        &[("challenge.json", &with("\"players\": 2", "\"players\": 3")), ("index.js", &fine)],
-        "index.js: the test call of join for player 3 of the 3 in challenge.json is refused: All seats are taken. (CHALLENGE_FULL)",
-    );
-    check(
-        &[("challenge.json", &with("\"name\": \"act\"", "\"name\": \"move\"")), ("index.js", &fine)],
-        "index.js: challenge.json has the method `move`, but the script doesn't call handle(\"move\", …)",
-    );
-    let more = METADATA.replace("]}", ", {\"name\": \"pass\", \"description\": \"\"}]}");
-    check(
-        &[("challenge.json", &more), ("index.js", &fine)],
-        "index.js: challenge.json has the method `pass`, but the script doesn't call handle(\"pass\", …)",
-    );
-    check(
-        &[("challenge.json", METADATA), ("index.js", "export const create = 1;")],
-        "index.js: the test call of create fails: TypeError: the script doesn't export a function createChallenge",
-    );
-    check(
-        &[("challenge.json", METADATA), ("index.js", "export const createChallenge = () => ({});")],
-        "index.js: the test call of create fails: TypeError: the result of createChallenge has no function join",
-    );
-    check(
-        &[("challenge.json", METADATA), ("index.js", &format!("{fine}\nthrow new Error(\"at once\");"))],
-        "index.js: the test call of create fails: Error: at once\n    at <anonymous> (index.js:9)",
-    );
-    check(
-        &[("challenge.json", METADATA), ("index.ts", &format!("for (;;);\n{fine}"))],
-        "index.ts: the test call of create fails: the script exceeded the limit of 1000 ticks (a tick is 10,000 function calls or loop iterations)",
-    );
+    let cases: [(&str, &str, &str, &str); 7] = [
+        ("three players", &with("\"players\": 2", "\"players\": 3"), "index.js", &fine),
+        ("another method", &with("\"name\": \"act\"", "\"name\": \"move\""), "index.js", &fine),
+        ("a second method", &with("]}", ", {\"name\": \"pass\", \"description\": \"\"}]}"), "index.js", &fine),
+        ("another export", METADATA, "index.js", "export const create = 1;"),
+        ("an empty operator", METADATA, "index.js", "export const createChallenge = () => ({});"),
+        ("an error", METADATA, "index.js", &format!("{fine}\nthrow new Error(\"at once\");")),
+        ("an endless loop", METADATA, "index.ts", &format!("for (;;);\n{fine}")),
+    ];
+    let transcript = cases.map(|(case, metadata, name, script)| {
+        format!("{case} => {}\n", told(&[("challenge.json", metadata), (name, script)]))
+    });
+    expect![[r#"
+        three players => index.js: the test call of join for player 3 of the 3 in challenge.json is refused: All seats are taken. (CHALLENGE_FULL)
+        another method => index.js: challenge.json has the method `move`, but the script doesn't call handle("move", …)
+        a second method => index.js: challenge.json has the method `pass`, but the script doesn't call handle("pass", …)
+        another export => index.js: the test call of create fails: TypeError: the script doesn't export a function createChallenge
+        an empty operator => index.js: the test call of create fails: TypeError: the result of createChallenge has no function join
+        an error => index.js: the test call of create fails: Error: at once
+            at <anonymous> (index.js:9)
+        an endless loop => index.ts: the test call of create fails: the script exceeded the limit of 1000 ticks (a tick is 10,000 function calls or loop iterations)
+    "#]].assert_eq(&transcript.concat());
 }
 
 #[test]

@@ -528,70 +528,34 @@ mod tests {
         let tokens = Tokens { input: 100, cached: 60, output: 10 };
         let (_, body) = &bodies()[0];
         let conversation = Format::Chat.read(body).unwrap();
-        let check = |format: Format, text: &str, calls: Vec<ApiCall>, end, expected: Expect| {
-            let answer = ApiAnswer { text: text.to_owned(), calls, end };
-            let written = format.write(&conversation, &answer, tokens, "7");
-            let part = match format {
-                Format::Chat => json!([written["choices"], written["usage"]["prompt_tokens"]]),
-                Format::Responses => json!([written["output"], written["status"], written["usage"]["input_tokens"]]),
-                Format::Messages => {
-                    json!([written["content"], written["stop_reason"], written["usage"]["input_tokens"]])
-                }
+        let written = [
+            (Format::Chat, "", vec![call("c2")], AnswerEnd::Done),
+            (Format::Chat, "No.", Vec::new(), AnswerEnd::Refused),
+            (Format::Responses, "", vec![call("c2")], AnswerEnd::Done),
+            (Format::Responses, "I would", Vec::new(), AnswerEnd::Length),
+            (Format::Messages, "", vec![ApiCall { is_broken: true, ..call("c2") }], AnswerEnd::Done),
+            (Format::Messages, "No.", Vec::new(), AnswerEnd::Refused),
+        ]
+        .map(|(format, text, calls, end)| {
+            let name = format!("{format:?} {end:?} {text:?}");
+            let written = format.write(&conversation, &ApiAnswer { text: text.to_owned(), calls, end }, tokens, "7");
+            let (parts, tokens) = match format {
+                Format::Chat => (vec!["choices"], "prompt_tokens"),
+                Format::Responses => (vec!["output", "status"], "input_tokens"),
+                Format::Messages => (vec!["content", "stop_reason"], "input_tokens"),
             };
-            expected.assert_eq(&part.to_string());
-        };
-        check(
-            Format::Chat,
-            "",
-            vec![call("c2")],
-            AnswerEnd::Done,
-            expect![[
-                r#"[[{"finish_reason":"tool_calls","index":0,"message":{"content":null,"refusal":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{\"content\":\"1\"}","name":"act_guess"},"id":"c2","type":"function"}]}}],100]"#
-            ]],
-        );
-        check(
-            Format::Chat,
-            "No.",
-            Vec::new(),
-            AnswerEnd::Refused,
-            expect![[
-                r#"[[{"finish_reason":"content_filter","index":0,"message":{"content":null,"refusal":"No.","role":"assistant"}}],100]"#
-            ]],
-        );
-        check(
-            Format::Responses,
-            "",
-            vec![call("c2")],
-            AnswerEnd::Done,
-            expect![[
-                r#"[[{"arguments":"{\"content\":\"1\"}","call_id":"c2","id":"fc_c2","name":"act_guess","status":"completed","type":"function_call"}],"completed",100]"#
-            ]],
-        );
-        check(
-            Format::Responses,
-            "I would",
-            Vec::new(),
-            AnswerEnd::Length,
-            expect![[
-                r#"[[{"content":[{"annotations":[],"text":"I would","type":"output_text"}],"id":"msg_7","role":"assistant","status":"completed","type":"message"}],"incomplete",100]"#
-            ]],
-        );
-        check(
-            Format::Messages,
-            "",
-            vec![ApiCall { is_broken: true, ..call("c2") }],
-            AnswerEnd::Done,
-            expect![[
-                r#"[[{"id":"c2","input":{"content":7,"text":7},"name":"act_guess","type":"tool_use"}],"tool_use",40]"#
-            ]],
-        );
-        check(
-            Format::Messages,
-            "No.",
-            Vec::new(),
-            AnswerEnd::Refused,
-            expect![[r#"[[{"text":"No.","type":"text"}],"refusal",40]"#]],
-        );
+            let mut parts: Vec<&Value> = parts.into_iter().map(|part| &written[part]).collect();
+            parts.push(&written["usage"][tokens]);
+            format!("{name}: {}\n", json!(parts))
+        });
+        expect![[r#"
+            Chat Done "": [[{"finish_reason":"tool_calls","index":0,"message":{"content":null,"refusal":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{\"content\":\"1\"}","name":"act_guess"},"id":"c2","type":"function"}]}}],100]
+            Chat Refused "No.": [[{"finish_reason":"content_filter","index":0,"message":{"content":null,"refusal":"No.","role":"assistant"}}],100]
+            Responses Done "": [[{"arguments":"{\"content\":\"1\"}","call_id":"c2","id":"fc_c2","name":"act_guess","status":"completed","type":"function_call"}],"completed",100]
+            Responses Length "I would": [[{"content":[{"annotations":[],"text":"I would","type":"output_text"}],"id":"msg_7","role":"assistant","status":"completed","type":"message"}],"incomplete",100]
+            Messages Done "": [[{"id":"c2","input":{"content":7,"text":7},"name":"act_guess","type":"tool_use"}],"tool_use",40]
+            Messages Refused "No.": [[{"text":"No.","type":"text"}],"refusal",40]
+        "#]].assert_eq(&written.concat());
     }
 
     #[test]

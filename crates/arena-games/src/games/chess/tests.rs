@@ -249,21 +249,19 @@ fn padded(row: &str) -> String {
     }
 }
 
-/// Checks one reply after these moves: the accepted, rejected and forfeiting actions, and the end.
-#[track_caller]
-fn check_reply(options: Value, moves: &str, text: Option<&str>, expected: Expect) {
-    let mut game = start(options);
+/// Returns the effects of one reply after these moves: the accepted, rejected and forfeiting actions, and the end.
+fn after_reply(options: &Value, moves: &str, text: Option<&str>) -> String {
+    let mut game = start(options.clone());
     play(&mut *game, moves);
     let mut events = Events::default();
-    let mut actual = reply(&mut *game, text, &mut events);
+    let mut actual = format!("{options} {moves:?}: {}\n", reply(&mut *game, text, &mut events));
     for rejected in events.rejections() {
-        actual += &format!("\n{:?} {}", rejected.index, rejected.reason);
+        actual += &format!("{:?} {}\n", rejected.index, rejected.reason);
     }
     for forfeit in events.forfeits() {
-        actual += &format!("\nseat {} {}: {}", forfeit.seat.0, forfeit.verdict, forfeit.detail);
+        actual += &format!("seat {} {}: {}\n", forfeit.seat.0, forfeit.verdict, forfeit.detail);
     }
-    actual += &format!("\n{:?} {:?}", game.termination(), game.scores());
-    expected.assert_eq(&actual);
+    actual + &format!("{:?} {:?}\n", game.termination(), game.scores())
 }
 
 #[test]
@@ -327,32 +325,31 @@ fn a_move_is_legal_as_it_is_listed_and_not_otherwise() {
 #[test]
 fn quotations_are_short() {
     let long = json!([{"action": "move", "move": "\u{1b}é\n".repeat(100_000)}]).to_string();
-    check_reply(
-        json!({}),
-        "",
-        Some(&long),
-        expect![[r#"
-        [[],null]
+    let effects = after_reply(&json!({}), "", Some(&long));
+    expect![[r#"
+        {} "": [[],null]
         Some(0) "\u{1b}é\n\u{1b}é\n\u{1b}é\n\u{1b}é\n\u{1b}é\n\u{1b}é\n\u{1b}é\n\u{1b}é\n\u{1b}é\n\u{1b}é\n\u{1b}é"… is no legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1
         seat 0 ILLEGAL_MOVE: "\u{1b}é\n\u{1b}é\n\u{1b}é\n\u{1b}é\n\u{1b}é\n\u{1b}é\n\u{1b}é\n\u{1b}é\n\u{1b}é\n\u{1b}é\n\u{1b}é"… is no legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1
-        Some("TAINTED") [0.0, 1.0]"#]],
-    );
+        Some("TAINTED") [0.0, 1.0]
+    "#]].assert_eq(&effects);
 }
 
 #[test]
 fn the_first_move_counts() {
-    check_reply(
-        json!({}),
+    let effects = after_reply(
+        &json!({}),
         "",
         Some(
             r#"[{"action":"move","move":"e2e4","why":"best"},{"action":"move","move":"e7e5"},{"action":"claim_draw"}]"#,
         ),
-        expect![[r#"
-            [[{"action":"move","move":"e2e4"}],null]
-            Some(1) a second move, and the first one counts
-            Some(2) no draw to claim: neither a third repetition nor fifty quiet moves
-            None [0.0, 0.0]"#]],
     );
+    expect![[r#"
+        {} "": [[{"action":"move","move":"e2e4"}],null]
+        Some(1) a second move, and the first one counts
+        Some(2) no draw to claim: neither a third repetition nor fifty quiet moves
+        None [0.0, 0.0]
+    "#]]
+    .assert_eq(&effects);
 }
 
 #[test]
@@ -360,63 +357,38 @@ fn a_draw_is_claimed_or_the_claim_is_rejected_and_the_move_is_played() {
     let claim = Some(r#"[{"action":"claim_draw"}]"#);
     let both = Some(r#"[{"action":"move","move":"a2a3"},{"action":"claim_draw"},{"action":"claim_draw"}]"#);
     let knights = "g1f3 g8f6 f3g1 f6g8 ";
-    check_reply(
-        json!({}),
-        &knights.repeat(2),
-        claim,
-        expect![[r#"
-        [[{"action":"claim_draw"}],null]
-        Some("THREEFOLD_REPETITION") [0.5, 0.5]"#]],
-    );
-    check_reply(
-        json!({}),
-        &knights.repeat(2),
-        both,
-        expect![[r#"
-        [[{"action":"claim_draw"}],null]
+    let quiet = |plies| json!({"fen": format!("4k3/8/8/8/8/8/P7/R3K3 w - - {plies} 80")});
+    let replies = [
+        after_reply(&json!({}), &knights.repeat(2), claim),
+        after_reply(&json!({}), &knights.repeat(2), both),
+        after_reply(&json!({}), knights, both),
+        after_reply(&json!({}), knights, claim),
+        after_reply(&quiet(100), "", claim),
+        after_reply(&quiet(99), "", both),
+    ];
+    expect![[r#"
+        {} "g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1 f6g8 ": [[{"action":"claim_draw"}],null]
+        Some("THREEFOLD_REPETITION") [0.5, 0.5]
+        {} "g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1 f6g8 ": [[{"action":"claim_draw"}],null]
         Some(0) the draw that was claimed has ended the game
         Some(2) the draw that was claimed has ended the game
-        Some("THREEFOLD_REPETITION") [0.5, 0.5]"#]],
-    );
-    check_reply(
-        json!({}),
-        knights,
-        both,
-        expect![[r#"
-        [[{"action":"move","move":"a2a3"}],null]
+        Some("THREEFOLD_REPETITION") [0.5, 0.5]
+        {} "g1f3 g8f6 f3g1 f6g8 ": [[{"action":"move","move":"a2a3"}],null]
         Some(1) no draw to claim: neither a third repetition nor fifty quiet moves
         Some(2) no draw to claim: neither a third repetition nor fifty quiet moves
-        None [0.0, 0.0]"#]],
-    );
-    check_reply(
-        json!({}),
-        knights,
-        claim,
-        expect![[r#"
-        [[],null]
+        None [0.0, 0.0]
+        {} "g1f3 g8f6 f3g1 f6g8 ": [[],null]
         Some(0) no draw to claim: neither a third repetition nor fifty quiet moves
         seat 0 ILLEGAL_MOVE: gave no move: no draw to claim: neither a third repetition nor fifty quiet moves
-        Some("TAINTED") [0.0, 1.0]"#]],
-    );
-    let quiet = |plies| json!({"fen": format!("4k3/8/8/8/8/8/P7/R3K3 w - - {plies} 80")});
-    check_reply(
-        quiet(100),
-        "",
-        claim,
-        expect![[r#"
-        [[{"action":"claim_draw"}],null]
-        Some("FIFTY_MOVES") [0.5, 0.5]"#]],
-    );
-    check_reply(
-        quiet(99),
-        "",
-        both,
-        expect![[r#"
-        [[{"action":"move","move":"a2a3"}],null]
+        Some("TAINTED") [0.0, 1.0]
+        {"fen":"4k3/8/8/8/8/8/P7/R3K3 w - - 100 80"} "": [[{"action":"claim_draw"}],null]
+        Some("FIFTY_MOVES") [0.5, 0.5]
+        {"fen":"4k3/8/8/8/8/8/P7/R3K3 w - - 99 80"} "": [[{"action":"move","move":"a2a3"}],null]
         Some(1) no draw to claim: neither a third repetition nor fifty quiet moves
         Some(2) no draw to claim: neither a third repetition nor fifty quiet moves
-        None [0.0, 0.0]"#]],
-    );
+        None [0.0, 0.0]
+    "#]]
+    .assert_eq(&replies.concat());
 }
 
 #[test]

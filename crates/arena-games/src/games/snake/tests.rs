@@ -1,7 +1,7 @@
 //! Tests of snake: one position for each rule, then properties that hold in every game.
 
 use arena_model::{AnyGame, Seed};
-use expect_test::{Expect, expect, expect_file};
+use expect_test::{expect, expect_file};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -46,15 +46,14 @@ fn show(game: &Snake) -> String {
     actual
 }
 
-/// Plays these epochs and compares the result.
-#[track_caller]
-fn check(mut game: Snake, epochs: &[&str], expected: Expect) {
+/// Plays these epochs and shows the result.
+fn after(mut game: Snake, epochs: &[&str]) -> String {
     let mut events = Events::default();
     for letters in epochs {
         game.step(&actions(letters), &mut events);
         assert_holds(&mut game);
     }
-    expected.assert_eq(&show(&game));
+    show(&game)
 }
 
 /// Asserts the properties that hold in every game after every epoch.
@@ -82,26 +81,22 @@ fn assert_holds(game: &mut Snake) {
 
 #[test]
 fn snakes_step_and_what_is_behind_the_head_shows_where_it_came_from() {
-    check(
-        scene(7, 4, &[&[(2, 1), (1, 1), (0, 1)], &[(5, 3), (4, 3)]], &[(6, 0)]),
-        &["UU", "RU", "DL"],
-        expect![[r#"
+    let board = after(scene(7, 4, &[&[(2, 1), (1, 1), (0, 1)], &[(5, 3), (4, 3)]], &[(6, 0)]), &["UU", "RU", "DL"]);
+    expect![[r#"
             |  S>  @|
             |   CCS |
             |       |
             |       |
             1 [[3,1],[3,0],[2,0]]
             0 [[4,1],[5,1]]
-        "#]],
-    );
+        "#]]
+    .assert_eq(&board);
 }
 
 #[test]
 fn a_snake_without_a_valid_move_goes_on_in_its_last_direction() {
-    check(
-        scene(6, 5, &[&[(1, 0), (0, 0)], &[(2, 4), (1, 4)]], &[(5, 2)]),
-        &["..", "D.", ".U"],
-        expect![[r#"
+    let board = after(scene(6, 5, &[&[(1, 0), (0, 0)], &[(2, 4), (1, 4)]], &[(5, 2)]), &["..", "D.", ".U"]);
+    expect![[r#"
             |      |
             |  S   |
             |  C  @|
@@ -109,183 +104,157 @@ fn a_snake_without_a_valid_move_goes_on_in_its_last_direction() {
             |    S |
             0 [[2,2],[2,1]]
             0 [[4,3],[4,4]]
-        "#]],
-    );
+        "#]]
+    .assert_eq(&board);
 }
 
 #[test]
 fn standing_still_is_not_an_option() {
     // A snake with a silent agent ends in the wall.
-    check(
-        scene(4, 3, &[&[(1, 0), (0, 0)], &[(1, 2), (0, 2)]], &[(3, 1)]),
-        &["..", ".U", ".L", ".D"],
-        expect![[r#"
+    let board = after(scene(4, 3, &[&[(1, 0), (0, 0)], &[(1, 2), (0, 2)]], &[(3, 1)]), &["..", ".U", ".L", ".D"]);
+    expect![[r#"
             |    |
             | S @|
             | C  |
             -1 [[4,0],[3,0]]
             0 [[1,2],[1,1]]
-        "#]],
-    );
+        "#]]
+    .assert_eq(&board);
 }
 
 #[test]
 fn food_is_a_point_and_one_cell_more_after_the_next_step() {
-    check(
-        scene(6, 2, &[&[(1, 0), (0, 0)], &[(1, 1), (0, 1)]], &[(2, 0), (5, 1)]),
-        &["RR"],
-        expect![[r#"
+    let board = after(scene(6, 2, &[&[(1, 0), (0, 0)], &[(1, 1), (0, 1)]], &[(2, 0), (5, 1)]), &["RR"]);
+    expect![[r#"
             | SC   |
             | SC  @|
             1 [[2,0],[1,0]]
             0 [[2,1],[1,1]]
-        "#]],
-    );
-    check(
-        scene(6, 2, &[&[(1, 0), (0, 0)], &[(1, 1), (0, 1)]], &[(2, 0), (5, 1)]),
-        &["RR", "RR"],
-        expect![[r#"
+        "#]]
+    .assert_eq(&board);
+    let board = after(scene(6, 2, &[&[(1, 0), (0, 0)], &[(1, 1), (0, 1)]], &[(2, 0), (5, 1)]), &["RR", "RR"]);
+    expect![[r#"
             | S>C  |
             |  SC @|
             1 [[3,0],[2,0],[1,0]]
             0 [[3,1],[2,1]]
-        "#]],
-    );
+        "#]]
+    .assert_eq(&board);
 }
 
 #[test]
 fn a_snake_that_leaves_the_grid_dies_and_is_off_the_board_at_once() {
     // The other snake runs into the dead one's former cells, and lives.
-    check(
-        scene(4, 3, &[&[(1, 0), (1, 1), (1, 2)], &[(2, 1), (3, 1)]], &[(0, 2)]),
-        &["UL"],
-        expect![[r#"
+    let board = after(scene(4, 3, &[&[(1, 0), (1, 1), (1, 2)], &[(2, 1), (3, 1)]], &[(0, 2)]), &["UL"]);
+    expect![[r#"
             |    |
             | CS |
             |@   |
             0 [[1,-1],[1,0],[1,1]]
             0 [[1,1],[2,1]]
-        "#]],
-    );
+        "#]]
+    .assert_eq(&board);
 }
 
 #[test]
 fn heads_that_meet_both_die_and_leave_the_food_between_them() {
-    check(
-        scene(5, 1, &[&[(1, 0), (0, 0)], &[(3, 0), (4, 0)]], &[(2, 0)]),
-        &["RL"],
-        expect![[r#"
+    let board = after(scene(5, 1, &[&[(1, 0), (0, 0)], &[(3, 0), (4, 0)]], &[(2, 0)]), &["RL"]);
+    expect![[r#"
             |  @  |
             -1 [[2,0],[1,0]]
             -1 [[2,0],[3,0]]
-        "#]],
-    );
+        "#]]
+    .assert_eq(&board);
 }
 
 #[test]
 fn heads_that_swap_cells_both_die() {
-    check(
-        scene(4, 2, &[&[(1, 0), (0, 0)], &[(2, 0), (3, 0)]], &[(2, 1)]),
-        &["RL"],
-        expect![[r#"
+    let board = after(scene(4, 2, &[&[(1, 0), (0, 0)], &[(2, 0), (3, 0)]], &[(2, 1)]), &["RL"]);
+    expect![[r#"
             |    |
             |  @ |
             -1 [[2,0],[1,0]]
             -1 [[1,0],[2,0]]
-        "#]],
-    );
+        "#]]
+    .assert_eq(&board);
 }
 
 #[test]
 fn a_body_that_is_run_into_is_unharmed() {
-    check(
-        scene(5, 3, &[&[(1, 1), (0, 1)], &[(2, 0), (2, 1), (2, 2)]], &[(4, 2)]),
-        &["RR"],
-        expect![[r#"
+    let board = after(scene(5, 3, &[&[(1, 1), (0, 1)], &[(2, 0), (2, 1), (2, 2)]], &[(4, 2)]), &["RR"]);
+    expect![[r#"
             |  ^C |
             |  S  |
             |    @|
             -1 [[2,1],[1,1]]
             1 [[3,0],[2,0],[2,1]]
-        "#]],
-    );
+        "#]]
+    .assert_eq(&board);
 }
 
 #[test]
 fn the_cell_that_a_tail_leaves_is_safe_unless_the_tail_stays_to_grow() {
-    check(
-        scene(5, 3, &[&[(1, 2), (0, 2)], &[(2, 1), (2, 2)]], &[(4, 2)]),
-        &["RU"],
-        expect![[r#"
+    let board = after(scene(5, 3, &[&[(1, 2), (0, 2)], &[(2, 1), (2, 2)]], &[(4, 2)]), &["RU"]);
+    expect![[r#"
             |  C  |
             |  S  |
             | SC @|
             0 [[2,2],[1,2]]
             0 [[2,0],[2,1]]
-        "#]],
-    );
+        "#]]
+    .assert_eq(&board);
     let mut game = scene(5, 3, &[&[(1, 2), (0, 2)], &[(2, 1), (2, 2)]], &[(4, 2)]);
     (game.snakes[1].is_growing, game.snakes[1].eaten) = (true, 1);
-    check(
-        game,
-        &["RU"],
-        expect![[r#"
+    let board = after(game, &["RU"]);
+    expect![[r#"
             |  C  |
             |  ^  |
             |  S @|
             -1 [[2,2],[1,2]]
             1 [[2,0],[2,1],[2,2]]
-        "#]],
-    );
+        "#]]
+    .assert_eq(&board);
 }
 
 #[test]
 fn turning_back_is_safe_for_a_snake_of_two_only() {
-    check(
-        scene(5, 3, &[&[(2, 0), (1, 0)], &[(3, 2), (2, 2), (1, 2)]], &[(4, 1)]),
-        &["LL"],
-        expect![[r#"
+    let board = after(scene(5, 3, &[&[(2, 0), (1, 0)], &[(3, 2), (2, 2), (1, 2)]], &[(4, 1)]), &["LL"]);
+    expect![[r#"
             | CS  |
             |    @|
             |     |
             0 [[1,0],[2,0]]
             0 [[2,2],[3,2],[2,2]]
-        "#]],
-    );
+        "#]]
+    .assert_eq(&board);
     // A snake of length two that has just eaten behaves like a snake of length three.
-    check(
-        scene(5, 3, &[&[(2, 0), (1, 0)], &[(2, 2), (1, 2)]], &[(3, 0), (4, 1)]),
-        &["RR", "LL"],
-        expect![[r#"
+    let board = after(scene(5, 3, &[&[(2, 0), (1, 0)], &[(2, 2), (1, 2)]], &[(3, 0), (4, 1)]), &["RR", "LL"]);
+    expect![[r#"
             |     |
             |    @|
             |  CS |
             0 [[2,0],[3,0],[2,0]]
             0 [[2,2],[3,2]]
-        "#]],
-    );
+        "#]]
+    .assert_eq(&board);
 }
 
 #[test]
 fn a_snake_may_follow_its_own_tail() {
-    check(
-        scene(4, 2, &[&[(0, 1), (1, 1), (1, 0), (0, 0)], &[(3, 0), (3, 1)]], &[(2, 1)]),
-        &["UL"],
-        expect![[r#"
+    let board = after(scene(4, 2, &[&[(0, 1), (1, 1), (1, 0), (0, 0)], &[(3, 0), (3, 1)]], &[(2, 1)]), &["UL"]);
+    expect![[r#"
             |CSCS|
             |<V@ |
             2 [[0,0],[0,1],[1,1],[1,0]]
             0 [[2,0],[3,0]]
-        "#]],
-    );
+        "#]]
+    .assert_eq(&board);
 }
 
 #[test]
 fn three_heads_in_one_cell_all_die() {
-    check(
-        scene(5, 4, &[&[(1, 1), (0, 1)], &[(3, 1), (4, 1)], &[(2, 2), (2, 3)]], &[(0, 0)]),
-        &["RLU"],
-        expect![[r#"
+    let board = after(scene(5, 4, &[&[(1, 1), (0, 1)], &[(3, 1), (4, 1)], &[(2, 2), (2, 3)]], &[(0, 0)]), &["RLU"]);
+    expect![[r#"
             |@    |
             |     |
             |     |
@@ -293,8 +262,8 @@ fn three_heads_in_one_cell_all_die() {
             -1 [[2,1],[1,1]]
             -1 [[2,1],[3,1]]
             -1 [[2,1],[2,2]]
-        "#]],
-    );
+        "#]]
+    .assert_eq(&board);
 }
 
 // Some agents read the first food without checking that there is one.
@@ -349,18 +318,16 @@ fn a_disqualified_snake_dies_at_once_and_frees_its_cells() {
     game.disqualify(Seat(1));
     assert_eq!(game.termination(), None);
     assert!(!game.is_asked(Seat(1)) && game.is_asked(Seat(0)));
-    check(
-        game,
-        &["D.R"],
-        expect![[r#"
+    let board = after(game, &["D.R"]);
+    expect![[r#"
             | S @|
             | C  |
             | SC |
             0 [[1,1],[1,0]]
             -1 [[1,1],[0,1]]
             0 [[2,2],[1,2]]
-        "#]],
-    );
+        "#]]
+    .assert_eq(&board);
 }
 
 /// Checks the end of a game with three snakes that can't reach each other at once. Each letter is a snake's fate: `.`
@@ -477,9 +444,8 @@ fn the_last_epoch_ends_the_match() {
     }
 }
 
-/// Compares the accepted and rejected actions of a reply of seat 0 in the first epoch.
-#[track_caller]
-fn check_reply(reply: &str, expected: Expect) {
+/// Returns the accepted and rejected actions of a reply of seat 0 in the first epoch.
+fn reply(reply: &str) -> String {
     let mut game = golden::start(crate::game("snake").unwrap(), 2, 1, json!({}));
     let (mut taken, mut events) = (Vec::new(), Events::default());
     game.play(&[Some(reply), None], &mut taken, &mut events);
@@ -487,15 +453,16 @@ fn check_reply(reply: &str, expected: Expect) {
     for rejected in events.rejections() {
         actual += &format!("\n{:?} {}", rejected.index, rejected.reason);
     }
-    expected.assert_eq(&actual);
+    actual
 }
 
 #[test]
 fn the_first_valid_move_counts_in_any_case_and_all_others_are_rejected() {
-    check_reply(
+    let accepted = reply(
         r#"[{"action":"move","move":7},{"action":"move","move":"sideways"},{"action":"jump","move":"UP"},
             {"action":"move"},{"move":"UP"},{"action":"move","move":"uP","why":[]},{"action":"move","move":"DOWN"},"UP"]"#,
-        expect![[r#"
+    );
+    expect![[r#"
             [[{"action":"move","move":"UP"}],null]
             Some(0) invalid type: integer `7`, expected UP, RIGHT, DOWN or LEFT
             Some(1) invalid value: string "sideways", expected UP, RIGHT, DOWN or LEFT
@@ -503,9 +470,9 @@ fn the_first_valid_move_counts_in_any_case_and_all_others_are_rejected() {
             Some(3) missing field `move`
             Some(4) missing field `action`
             Some(6) a snake takes one step in an epoch, and the first valid move counts
-            Some(7) an action is an object"#]],
-    );
-    check_reply("[]", expect!["[[],null]"]);
+            Some(7) an action is an object"#]]
+    .assert_eq(&accepted);
+    assert_eq!(reply("[]"), "[[],null]");
 }
 
 #[test]
