@@ -211,9 +211,7 @@ impl Prometheus {
 fn prometheus_shows_a_healthy_arena_and_tells_when_it_stops() {
     let folder = folder();
     let data = folder.path().join("data");
-    let config = file(folder.path(), "arena.toml", "[limits]\ndrain_ms = 60000\n");
-    let args = ["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap(), "--config", &config];
-    let server = Running::start(&args);
+    let server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()]);
     let client = server.client();
     client.create("psi");
     let prometheus = Prometheus::start(folder.path(), &[client.address()]);
@@ -241,10 +239,10 @@ fn prometheus_shows_a_healthy_arena_and_tells_when_it_stops() {
         prometheus.firing().contains("ArenaRefusals").then_some(())
     });
 
-    // A stopping server refuses checks of its readiness.
-    server.signal(Signal::TERM);
+    // A server with a report of lost commits isn't ready.
+    fs::write(data.join("arena.lost"), "a damaged log").unwrap();
     eventually("refusals are noticed", || {
-        client.get("/ready");
+        assert_eq!(client.get("/ready").status, 503);
         prometheus.firing().contains("ArenaStoreRefuses").then_some(())
     });
     server.signal(Signal::KILL);
