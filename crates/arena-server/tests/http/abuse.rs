@@ -140,6 +140,7 @@ fn an_address_that_has_computed_for_long_begins_nothing_new_for_a_while() {
         public_host(settings);
         settings.limits.computing_ms_per_second = 1;
         settings.limits.computing_burst_ms = 200;
+        settings.limits.stored_bytes_per_address = 1 << 40;
     });
     let client = host.client().from_address(ATTACKER.into());
     let (session, players) = client.seated("psi");
