@@ -241,10 +241,13 @@ impl Season {
             }
         }
         let mut chosen = Vec::new();
-        // Agents without a connection come first, since their ratings can't be compared with the others.
+        // Agents without a connection come first, since their ratings can't be compared with the others. If such an agent
+        // isn't wanted itself, it meets wanted ones.
         if let Some((isolated, others)) = self.isolated() {
-            let may_play = |agent: AgentIndex| agent.0 == isolated || others.contains(&agent.0);
-            chosen = all.clone().among(may_play).next(|agent, _| agent.0 == isolated && is_wanted(agent));
+            let is_own = is_wanted(AgentIndex(isolated));
+            let may_meet = |agent| others.contains(&agent) && (is_own || is_wanted(AgentIndex(agent)));
+            let mut forecast = all.clone().among(|agent| agent.0 == isolated || may_meet(agent.0));
+            chosen = forecast.next(|agent, _| agent.0 == isolated);
         }
         if chosen.is_empty() {
             let mut forecast = all.among(|agent| self.is_ready[agent.0]);

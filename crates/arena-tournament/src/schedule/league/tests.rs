@@ -85,6 +85,18 @@ fn all_agents_play_and_newcomers_play_first() {
 }
 
 #[test]
+fn a_wanted_agent_connects_agents_that_have_only_met_each_other() {
+    let games = [(1, vec![0, 1], vec![1, 2]), (2, vec![1, 0], vec![1, 2])];
+    let later = (3..30).map(|number| (number, vec![2, 3], vec![1 + number % 2, 2 - number % 2]));
+    let mut season = season(2, true, 4, &games.into_iter().chain(later).collect::<Vec<_>>());
+    let fit = season.fit(season.fitted()).unwrap();
+    assert!(season.meet(&fit, |agent| agent.0 == 3));
+    let mut agents = season.meetings.last_key_value().unwrap().1.agents.clone();
+    agents.sort_unstable();
+    assert_eq!(agents, [0, 3]);
+}
+
+#[test]
 fn games_of_excluded_agents_still_count() {
     let mut season = season(2, true, 4, &[]);
     // A meeting of the third agent is interrupted.
