@@ -115,19 +115,19 @@ impl Engine {
     /// Returns the size of the texts of a session's messages in the store, in bytes. Archived messages don't count.
     ///
     /// # Errors
-    /// As [`Engine::record_source`].
+    /// If there is no such session, the store can't be read, or the messages are too long for a record.
     pub async fn record_bytes(&self, id: SessionId) -> Result<u64, EngineError> {
         let live = self.current(id).await?.ok_or(EngineError::UnknownSession)?;
         let bytes = self.inner.store.session_bytes(live.no).await?;
         if bytes > MOST_BYTES { Err(EngineError::RecordTooLong { limit: MOST_BYTES }) } else { Ok(bytes) }
     }
 
-    /// Returns the data for a session's record, as of one moment. The caller must not show it without redaction.
+    /// Returns the data for a session's record, as of one moment. The caller must check its size before, with
+    /// [`Engine::record_bytes`], and must not show it without redaction.
     ///
     /// # Errors
-    /// If there is no such session, the store can't be read, or the session's messages are too long.
+    /// If there is no such session, or the store can't be read.
     pub async fn record_source(&self, id: SessionId) -> Result<RecordSource, EngineError> {
-        self.record_bytes(id).await?;
         let live = self.current(id).await?.ok_or(EngineError::UnknownSession)?;
         let (session, chat_len, operator_len) = {
             let committed = live.committed.read();

@@ -4,7 +4,6 @@
 //! unless a session key proves their seat in the session of the request.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use arena_engine::Engine;
 use arena_identity::SessionKey;
@@ -109,12 +108,17 @@ const LATIN_LOOKING: [(&str, &str); 4] = [
 /// Returns the Latin text that a name looks like, though it has other letters; `None` for other names. A name with
 /// further letters of its own script doesn't look like a Latin name.
 pub(crate) fn find_look_alike(name: &str) -> Option<String> {
-    let pairs = LATIN_LOOKING.iter().flat_map(|(letters, plain)| letters.chars().zip(plain.chars()));
-    let pairs: BTreeMap<char, char> = pairs.collect();
+    if name.is_ascii() {
+        return None;
+    }
+    let latin = |char: char| {
+        let mut pairs = LATIN_LOOKING.iter().flat_map(|(letters, plain)| letters.chars().zip(plain.chars()));
+        pairs.find(|(letter, _)| *letter == char).map(|(_, plain)| plain)
+    };
     let mut plain = String::new();
     for char in name.chars() {
-        match pairs.get(&char) {
-            Some(letter) => plain.push(*letter),
+        match latin(char) {
+            Some(letter) => plain.push(letter),
             None if char.is_alphabetic() => plain.extend(char.nfkc()),
             None => plain.push(char),
         }

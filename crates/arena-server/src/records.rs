@@ -280,14 +280,14 @@ impl Records {
         viewer: RecordViewer,
         admit: impl Fn(usize) -> ApiResult<Option<Reservation>> + Sync,
     ) -> Result<Option<WrittenRecord>, RecordFailure> {
-        let stored = match engine.record_bytes(id).await {
-            Ok(stored) => usize::try_from(stored).unwrap_or(usize::MAX),
-            Err(EngineError::UnknownSession) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
         let admit = |bytes| admit(bytes).map_err(RecordFailure::Refused);
-        let mut memory = if stored > 0 { admit(stored)? } else { None };
-        let Some(source) = find_source(engine, id).await? else { return Ok(None) };
+        let (mut stored, mut memory) = (0, None);
+        let admit_stored = |bytes| -> Result<(), RecordFailure> {
+            stored = bytes;
+            memory = if stored > 0 { admit(stored)? } else { None };
+            Ok(())
+        };
+        let Some(source) = find_source(engine, id, admit_stored).await? else { return Ok(None) };
         let text_bytes: usize = source.messages.iter().map(|message| message.content.len()).sum();
         // The size of archived messages is only known after they are read.
         if stored == 0 {
@@ -468,11 +468,23 @@ fn played(source: &RecordSource) -> &[ChatMessage] {
     }
 }
 
-async fn find_source(engine: &Engine, id: SessionId) -> Result<Option<RecordSource>, EngineError> {
+/// Returns the data for a session's record, after `admit` has accepted the size of its stored texts, in bytes. Returns
+/// `None` if there is no such session.
+async fn find_source<E: From<EngineError>>(
+    engine: &Engine,
+    id: SessionId,
+    admit: impl FnOnce(usize) -> Result<(), E>,
+) -> Result<Option<RecordSource>, E> {
+    let bytes = match engine.record_bytes(id).await {
+        Ok(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
+        Err(EngineError::UnknownSession) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    admit(bytes)?;
     match engine.record_source(id).await {
         Ok(source) => Ok(Some(forks::with_original_seed(source))),
         Err(EngineError::UnknownSession) => Ok(None),
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -144,9 +144,10 @@ async fn a_session_with_too_many_bytes_has_no_record() {
     for _ in 0..127 {
         say(&engine, id, invites[0], &content).await;
     }
+    assert_eq!(engine.record_bytes(id).await.expect("a record") >> 20, 127);
     assert_eq!(engine.record_source(id).await.expect("a record").session.facts.id, id);
     say(&engine, id, invites[0], &content).await;
-    let refused = engine.record_source(id).await.expect_err("the messages are too long");
+    let refused = engine.record_bytes(id).await.expect_err("the messages are too long");
     let text = "the session has no record, because its messages have more than 128 MiB";
     assert_eq!(refused.to_string(), text);
 }

@@ -285,7 +285,7 @@ impl Records {
                 |source: &RecordSource| matches!(source.session.phase, Phase::Ended { at: end, .. } if end == *at);
             let found = match in_memory.filter(is_same) {
                 Some(source) => Ok(Some(source)),
-                None => find_source(engine, id).await,
+                None => find_source(engine, id, |_| Ok::<_, EngineError>(())).await,
             };
             match found {
                 Ok(Some(source)) => {
