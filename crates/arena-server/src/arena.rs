@@ -11,7 +11,7 @@ use crate::connections::Connections;
 use crate::house::House;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
-use crate::openapi::{Description, Mode};
+use crate::openapi::Description;
 use crate::rates::Rates;
 use crate::records::{Records, half_of_processors};
 use crate::settings::Settings;
@@ -100,10 +100,6 @@ impl Arena {
 
     pub(crate) fn is_authenticated_mode(&self) -> bool {
         self.auth.is_some()
-    }
-
-    pub(crate) fn mode(&self) -> Mode {
-        if self.is_authenticated_mode() { Mode::Authentication } else { Mode::Standalone }
     }
 
     pub(crate) async fn stopping(&self) {

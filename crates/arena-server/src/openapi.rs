@@ -18,25 +18,6 @@ pub(crate) use parts::{CreationKey, OnceKey, Paging, Part, Sender};
 /// Placeholder for the server's base URL, which depends on the request.
 const BASE: &str = "{{BASE}}";
 
-/// The method of identifying callers. Some fields, parameters and responses exist in one mode only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// Standalone mode: `from` identifies the caller, unverified.
-    Standalone,
-    /// Authentication mode: session keys identify players.
-    Authentication,
-}
-
-impl Mode {
-    /// Returns the mode's value of the extension [`MODE`].
-    fn name(self) -> &'static str {
-        match self {
-            Mode::Standalone => "standalone",
-            Mode::Authentication => "authentication",
-        }
-    }
-}
-
 /// Names and descriptions of the groups of routes, in the order of the page.
 const TAGS: [(&str, &str); 11] = [
     ("challenges", "Challenge types, sessions and invites."),
@@ -52,26 +33,16 @@ const TAGS: [(&str, &str); 11] = [
     ("health", "Monitoring."),
 ];
 
-fn about(mode: Mode) -> String {
-    let identity = match mode {
-        Mode::Standalone => {
-            "This server doesn't verify identities: `from` names the caller, and an invite is the name of its player."
-        }
-        Mode::Authentication => {
-            "On this server players have Ed25519 keys. A signed join returns a session key, which authorizes one seat of one \
-             session: as bearer token, or as `key` in the query. Without a key a caller sees public data only."
-        }
-    };
-    format!(
-        "Agents play games (challenges) against each other here; each gets a score for its task and one for keeping its \
-         secret. {identity}\n\n\
-         Every path below `/api` also exists below `/api/v1`. Unknown fields and parameters are ignored. An error is \
-         `{{error, code}}`: a sentence for people and a stable code for programs. Times are milliseconds since 1970. A POST \
-         with an `Idempotency-Key` takes effect once, even if it is repeated (except for the administrator's routes). At a \
-         known path, methods without a description return 405 (`METHOD_NOT_ALLOWED`), except HEAD, which is GET without a \
-         body. Unknown paths return 404 (`NOT_FOUND`), and those of earlier versions 410 (`REMOVED`), with what to use instead."
-    )
-}
+const ABOUT: &str = "\
+Agents play games (challenges) against each other here; each gets a score for its task and one for keeping its secret. \
+A server started without `--auth` doesn't verify identities: `from` names the caller, and an invite is the name of its \
+player. With `--auth`, players have Ed25519 keys: a signed join returns a session key, which authorizes one seat of one \
+session, as bearer token or as `key` in the query. Without a key a caller sees public data only.\n\n\
+Every path below `/api` also exists below `/api/v1`. Unknown fields and parameters are ignored. An error is \
+`{error, code}`: a sentence for people and a stable code for programs. Times are milliseconds since 1970. A POST with an \
+`Idempotency-Key` takes effect once, even if it is repeated (except for the administrator's routes). At a known path, \
+methods without a description return 405 (`METHOD_NOT_ALLOWED`), except HEAD, which is GET without a body. Unknown \
+paths return 404 (`NOT_FOUND`), and those of earlier versions 410 (`REMOVED`), with what to use instead.";
 
 pub(crate) struct Description {
     /// The document as JSON, with [`BASE`] as placeholder.
@@ -81,12 +52,11 @@ pub(crate) struct Description {
 }
 
 impl Description {
-    /// Builds the description from the handlers' parts for a server in this mode. `sorts` maps a route's path to the
+    /// Builds the description from the handlers' parts. `sorts` maps a route's path to the
     /// allowed values of its parameter `sort`.
     pub(crate) fn new(
         schemas: Vec<(String, RefOr<Schema>)>,
         paths: Paths,
-        mode: Mode,
         sorts: &[(&str, Vec<String>)],
     ) -> Description {
         let components = ComponentsBuilder::new().schemas_from_iter(schemas).schema_from::<Refusal>().build();
@@ -95,7 +65,7 @@ impl Description {
             "info": {
                 "title": "Arena",
                 "version": env!("CARGO_PKG_VERSION"),
-                "description": about(mode),
+                "description": ABOUT,
                 "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
             },
             "servers": [{ "url": BASE }],
@@ -106,7 +76,7 @@ impl Description {
         for (path, values) in sorts.iter().filter(|(_, values)| !values.is_empty()) {
             refine::choose(&mut document["paths"][path]["get"], "sort", values);
         }
-        refine::refine(&mut document, mode);
+        refine::refine(&mut document);
         Description { page: page::page(&document), text: document.to_string() }
     }
 

@@ -186,7 +186,7 @@ fn describe(arena: &Arena) -> Description {
     }
     let sorts = [("/api/scoring", true), ("/api/scoring/{name}", false)];
     let sorts = sorts.map(|(path, global)| (path, scoring::sorts(arena, global)));
-    Description::new(schemas, paths, arena.mode(), &sorts)
+    Description::new(schemas, paths, &sorts)
 }
 
 /// A route that programs reach without the router and its layers, which would take a tenth of the server's time.

@@ -7,7 +7,6 @@ use serde_json::Value as Json;
 
 use crate::db::{Db, Failure};
 use crate::dialect::Table;
-use crate::job::Writing;
 use crate::tables::{Boards, rated_text, read_rated};
 use crate::value::{Columns, Value};
 use crate::{Store, StoreError};
@@ -94,18 +93,8 @@ fn is_right(row: &dyn Columns, played: &mut BTreeMap<BoardId, BoardRow>) -> bool
 
 /// Replaces invalid rows with the boards of the sessions. Every valid row stays, because other nodes may have added
 /// boards since the sessions were read.
-pub(crate) async fn mend(writing: &mut Writing) -> Result<(), Failure> {
-    let played = boards_played(&mut writing.db).await?;
-    write_boards(&mut writing.db, played).await
-}
-
-/// Does the same as [`mend`], for a store that isn't shared.
-pub(crate) async fn mend_alone(db: &mut Db) -> Result<(), Failure> {
+pub(crate) async fn mend(db: &mut Db) -> Result<(), Failure> {
     let played = boards_played(db).await?;
-    write_boards(db, played).await
-}
-
-async fn write_boards(db: &mut Db, played: BTreeMap<BoardId, BoardRow>) -> Result<(), Failure> {
     let mut missing = played.clone();
     let wrong = db.list(ALL_BOARDS, &[], |row| {
         Ok(if is_right(row, &mut missing) { None } else { Some(row.text(0).unwrap_or_default().to_owned()) })

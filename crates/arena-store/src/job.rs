@@ -10,7 +10,6 @@ use tokio::sync::oneshot;
 
 use crate::counts::Delta;
 use crate::db::{Db, Failure};
-use crate::derived::Mend;
 use crate::import::{ImportOutcome, ImportedSession};
 use crate::plan::{BatchItem, Done, Numbers};
 use crate::postgres::Sharing;
@@ -135,8 +134,8 @@ pub(crate) struct Effects {
     pub(crate) recounted: bool,
     /// True if content was erased. SQLite must then remove the content from its write-ahead log, too.
     pub(crate) erased: bool,
-    /// Derived tables to recompute after all other writes.
-    pub(crate) mend: Vec<Mend>,
+    /// True if wrong derived tables are to be recomputed after all other writes.
+    pub(crate) mend: bool,
     /// True if nothing was written, which is no evidence that the store can write. Only Postgres uses this field.
     pub(crate) nothing: bool,
     /// A description of an impossible value that the write found in a derived table.
@@ -149,7 +148,7 @@ impl Effects {
         self.moves.extend(other.moves);
         self.recounted |= other.recounted;
         self.erased |= other.erased;
-        self.mend.extend(other.mend);
+        self.mend |= other.mend;
         self.suspect = self.suspect.or(other.suspect);
     }
 }

@@ -40,10 +40,10 @@ impl Mirror {
     pub(crate) fn show(&self, effects: &Effects) {
         let possible = self.counts.write().apply(&effects.delta);
         let impossible = (!possible).then_some("a count of sessions");
-        if let Some(what) = effects.suspect.or(impossible).filter(|_| effects.mend.is_empty()) {
+        if let Some(what) = effects.suspect.or(impossible).filter(|_| !effects.mend) {
             self.suspicion.raise(what);
         }
-        if effects.recounted || !effects.mend.is_empty() {
+        if effects.recounted || effects.mend {
             self.rankings.forget_all();
         } else {
             self.rankings.apply(&effects.moves);

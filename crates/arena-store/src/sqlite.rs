@@ -24,7 +24,7 @@ use self::batch::{Statements, write_delta, write_transitions};
 use self::writer::SqliteWriter;
 use crate::counts::{Counts, Delta, PagePlan};
 use crate::db::{Db, Failure, at_once, each_of_sqlite};
-use crate::derived::{self, DerivedFaults};
+use crate::derived;
 use crate::dialect::{Dialect, columns};
 use crate::mirror::Mirror;
 use crate::plan::{BatchItem, Numbers};
@@ -454,9 +454,9 @@ fn read_or_mend_counts(connection: &mut Connection) -> Result<Counts, StoreError
         return Ok(counts);
     }
     let transaction = connection.transaction()?;
-    derived::count_sessions_again(&transaction)?;
+    transaction.execute_batch(derived::COUNT_SESSIONS)?;
     transaction.commit()?;
-    DerivedFaults { counts: true, ..DerivedFaults::default() }.log_repairs();
+    tracing::warn!("the counts of sessions were impossible and were recomputed");
     Ok(read_counts(connection)?.0)
 }
 

@@ -183,7 +183,7 @@ pub(crate) async fn follow_scoring(db: &mut Db, scoring: &Scoring) -> Result<(),
     }
     db.batch("BEGIN").await?;
     db.read_whole_tables().await?;
-    boards::mend_alone(db).await?;
+    boards::mend(db).await?;
     db.batch("COMMIT").await?;
     note_scoring(db, scoring).await
 }

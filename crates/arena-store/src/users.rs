@@ -442,28 +442,12 @@ fn read_total(row: &dyn Columns) -> (String, i64) {
     (row.text(0).unwrap_or_default().to_owned(), row.integer(1).unwrap_or(-1))
 }
 
-/// Counts the totals by name, from the listed sessions that have ended and their players. SQLite would group by sorting
-/// all sessions in memory, so for SQLite this function adds up the sessions itself.
+/// Counts the totals by name, from the listed sessions that have ended and their players.
 pub(crate) async fn count_totals(db: &mut Db) -> Result<BTreeMap<String, i64>, Failure> {
-    let (number, group) = match db.dialect() {
-        Dialect::Sqlite => ("1", ""),
-        Dialect::Postgres => ("count(*)", "GROUP BY s.type"),
-    };
-    let sql = format!(
-        "SELECT s.type, {number} FROM endings e JOIN sessions s ON s.no = e.session
-         WHERE s.ending = 'completed' AND s.unlisted = 0 {group}"
-    );
-    let mut games: BTreeMap<String, i64> = BTreeMap::new();
-    db.each(&sql, &[], |row| {
-        let (challenge, n) = (row.text(0).unwrap_or_default(), row.integer(1)?);
-        match games.get_mut(challenge) {
-            Some(games) => *games += n,
-            None => drop(games.insert(challenge.to_owned(), n)),
-        }
-        Ok(())
-    })
-    .await?;
-    let mut totals: BTreeMap<String, i64> = games.into_iter().map(|(name, n)| (games_of(&name), n)).collect();
+    let sql = "SELECT s.type, count(*) FROM endings e JOIN sessions s ON s.no = e.session
+         WHERE s.ending = 'completed' AND s.unlisted = 0 GROUP BY s.type";
+    let games = db.list(sql, &[], |row| Ok((games_of(row.text(0).unwrap_or_default()), row.integer(1)?))).await?;
+    let mut totals: BTreeMap<String, i64> = games.into_iter().collect();
     let participants = db.number("SELECT count(*) FROM careers WHERE n = 1", &[]).await?;
     totals.insert(PARTICIPANTS.to_owned(), participants);
     Ok(totals)

@@ -51,9 +51,9 @@ pub struct Joined<'j> {
     #[serde(rename = "ChallengeInfo")]
     #[schema(value_type = ChallengeInfo)]
     pub info: ChallengeInfo<'j>,
-    /// The session key, which identifies the player's requests.
+    /// With `--auth`: the session key, which identifies the player's requests.
     #[serde(rename = "sessionKey", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, required = true, pattern = "^s_[0-9]+\\.[0-9a-f]{64}$", extensions(("x-mode" = json!("authentication"))))]
+    #[schema(value_type = String, required = false, pattern = "^s_[0-9]+\\.[0-9a-f]{64}$")]
     pub key: Option<String>,
 }
 

@@ -26,11 +26,10 @@ fn succeed(mut command: impl BorrowMut<Command>) -> String {
 }
 
 /// Starts a server, and writes its interface description to a file in `place`.
-fn describe(place: &Path, options: &[&str]) -> (Running, PathBuf) {
+fn describe(place: &Path) -> (Running, PathBuf) {
     let data = place.join("data");
-    let mut args = vec!["serve", "--listen", "127.0.0.1:0", "--tournaments", "--data", data.to_str().unwrap()];
-    args.extend(options);
-    let server = Running::start(&args);
+    let server =
+        Running::start(&["serve", "--listen", "127.0.0.1:0", "--tournaments", "--data", data.to_str().unwrap()]);
     let file = place.join("openapi.json");
     let address = server.url.strip_prefix("http://").unwrap().parse().unwrap();
     fs::write(&file, arena_testkit::Client::new(address).get("/openapi.json").body).unwrap();
@@ -70,19 +69,12 @@ fn a_typescript_client_is_generated_checked_and_plays() {
         command.arg(packages.join(name)).current_dir(place.path()).env("NO_COLOR", "1");
         command
     };
-    for options in [&["--auth"][..], &[]] {
-        let (server, description) = describe(place.path(), options);
-        let outcome =
-            succeed(tool("openapi-typescript/bin/cli.js").arg(&description).args(["--output", "schema.d.ts"]));
-        assert!(!outcome.to_lowercase().contains("warn") && !outcome.contains('⚠'), "{outcome}");
-        if options.is_empty() {
-            succeed(tool("typescript/bin/tsc").args(["--project", "tsconfig.json"]));
-            let outcome = succeed(Command::new("node").arg(place.path().join("built/play.js")).arg(&server.url));
-            played_well(&outcome, ["ts-0", "ts-1"]);
-        }
-        drop(server);
-        fs::remove_dir_all(place.path().join("data")).unwrap();
-    }
+    let (server, description) = describe(place.path());
+    let outcome = succeed(tool("openapi-typescript/bin/cli.js").arg(&description).args(["--output", "schema.d.ts"]));
+    assert!(!outcome.to_lowercase().contains("warn") && !outcome.contains('⚠'), "{outcome}");
+    succeed(tool("typescript/bin/tsc").args(["--project", "tsconfig.json"]));
+    let outcome = succeed(Command::new("node").arg(place.path().join("built/play.js")).arg(&server.url));
+    played_well(&outcome, ["ts-0", "ts-1"]);
 }
 
 #[test]
@@ -97,31 +89,17 @@ fn a_python_client_is_generated_checked_and_plays() {
         command.arg("-B").args(args).current_dir(place.path()).env("PATH", &paths).env("COLUMNS", "120");
         command
     };
-    for options in [&["--auth"][..], &[]] {
-        let (server, description) = describe(place.path(), options);
-        let generate =
-            ["-m", "openapi_python_client", "generate", "--meta", "none", "--output-path", "generated", "--overwrite"];
-        let outcome = succeed(run(&generate).arg("--path").arg(&description).arg("--fail-on-warning"));
-        assert!(
-            !["warning", "error", "unable", "skipping"].iter().any(|word| outcome.to_lowercase().contains(word)),
-            "{outcome}"
-        );
-        if options.is_empty() {
-            fs::copy(sources().join("play.py"), place.path().join("play.py")).unwrap();
-            // The generated code isn't strictly typed everywhere. The code that uses it must be.
-            let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mypy-generated");
-            succeed(run(&[
-                "-m",
-                "mypy",
-                "--cache-dir",
-                cache.to_str().unwrap(),
-                "--strict",
-                "--follow-imports=silent",
-                "play.py",
-            ]));
-            played_well(&succeed(run(&["play.py"]).arg(&server.url)), ["py-0", "py-1"]);
-        }
-        drop(server);
-        fs::remove_dir_all(place.path().join("data")).unwrap();
-    }
+    let (server, description) = describe(place.path());
+    let generate =
+        ["-m", "openapi_python_client", "generate", "--meta", "none", "--output-path", "generated", "--overwrite"];
+    let outcome = succeed(run(&generate).arg("--path").arg(&description).arg("--fail-on-warning"));
+    let told = outcome.to_lowercase();
+    assert!(!["warning", "error", "unable", "skipping"].iter().any(|word| told.contains(word)), "{outcome}");
+    fs::copy(sources().join("play.py"), place.path().join("play.py")).unwrap();
+    // The generated code isn't strictly typed everywhere. The code that uses it must be.
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mypy-generated");
+    let strict =
+        ["-m", "mypy", "--cache-dir", cache.to_str().unwrap(), "--strict", "--follow-imports=silent", "play.py"];
+    succeed(run(&strict));
+    played_well(&succeed(run(&["play.py"]).arg(&server.url)), ["py-0", "py-1"]);
 }

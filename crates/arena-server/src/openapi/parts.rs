@@ -4,12 +4,9 @@ use serde::{Deserialize, Deserializer};
 use utoipa::IntoParams;
 use utoipa::PartialSchema;
 use utoipa::openapi::Required;
-use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use super::Mode;
-use super::refine::MODE;
 use crate::fields::{Lenient, Whole};
 use crate::request::UNGUESSABLE;
 
@@ -65,15 +62,14 @@ impl<'de> Deserialize<'de> for Offset {
     }
 }
 
-/// The parameter `from`, which identifies the caller in standalone mode.
+/// The parameter `from`, which identifies the caller on a server without `--auth`.
 pub(crate) struct Sender;
 
 impl IntoParams for Sender {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let about = "The caller: a player's invite. If it is missing or `viewer`, the caller is anonymous.";
+        let about = "Without `--auth`: the caller, by the invite of its player. If it is missing or `viewer`, the caller is anonymous.";
         let from = ParameterBuilder::new().name("from").parameter_in(ParameterIn::Query).required(Required::False);
-        let mode = ExtensionsBuilder::new().add(MODE, Mode::Standalone.name()).build();
-        vec![from.description(Some(about)).schema(Some(String::schema())).extensions(Some(mode)).build()]
+        vec![from.description(Some(about)).schema(Some(String::schema())).build()]
     }
 }
 

@@ -1,22 +1,18 @@
-//! Adapts the OpenAPI document, as JSON, to a server's mode: removes the parts of the other mode, and adds the common
-//! errors and headers of operations with a body, a key or an `Idempotency-Key`.
+//! Adds what is common to the OpenAPI document, as JSON: the errors and headers of operations with a body, a key or an
+//! `Idempotency-Key`.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::Mode;
 use super::parts::IDEMPOTENCY_KEY;
 use crate::routes::OPEN_TO_ALL;
-
-/// Name of the extension that marks fields, parameters and responses of a single mode. Its value is the mode's name.
-pub(super) const MODE: &str = "x-mode";
 
 /// Names of the security schemes for session keys, in a header and in the query. Handlers declare only the first.
 const BY_HEADER: &str = "sessionKey";
 const BY_QUERY: &str = "sessionKeyInQuery";
 
-/// Name of the security scheme for the administrator's token, in both modes.
+/// Name of the security scheme for the administrator's token.
 const TOKEN: &str = "administratorToken";
 
 /// Name of the security scheme for the key of an agent's or a tournament's owner, or of a session's creator. Handlers list
@@ -29,22 +25,21 @@ const UNCHECKED_TAGS: [&str; 2] = ["mcp", "health"];
 /// JSON pointer to the description of an operation's JSON body.
 const JSON_BODY: &str = "/requestBody/content/application~1json";
 
-/// Adapts the document to a server in this mode.
-pub(super) fn refine(document: &mut Value, mode: Mode) {
-    keep_mode(document, mode);
+/// Adds the common parts.
+pub(super) fn refine(document: &mut Value) {
     let mut bodies = BTreeMap::new();
     if let Some(paths) = document["paths"].as_object_mut() {
         for (path, item) in paths {
             for (method, operation) in item.as_object_mut().into_iter().flatten() {
                 let from = sender(operation);
-                refine_operation(path, method, operation, mode);
+                refine_operation(path, method, operation);
                 bodies.extend(body_of(operation).map(|name| (name, from)));
             }
         }
     }
     drop_nulls(document);
     open_objects(document);
-    document["components"]["securitySchemes"] = security_schemes(document, mode);
+    document["components"]["securitySchemes"] = security_schemes(document);
     open_bodies(document, bodies);
 }
 
@@ -56,12 +51,24 @@ pub(super) fn choose(operation: &mut Value, name: &str, values: &[String]) {
     }
 }
 
-fn security_schemes(document: &Value, mode: Mode) -> Value {
+fn security_schemes(document: &Value) -> Value {
     let mut schemes = json!({
         TOKEN: {
             "type": "http",
             "scheme": "bearer",
             "description": "The administrator's token, from the server's environment or its data folder.",
+        },
+        BY_HEADER: {
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "s_{seat}.{64 hexadecimal digits}",
+            "description": "The session key from the response to a join. It authorizes one seat of one session.",
+        },
+        BY_QUERY: {
+            "type": "apiKey",
+            "in": "query",
+            "name": "key",
+            "description": "The session key, for clients that can't set headers, such as a browser's `EventSource`.",
         },
     });
     let operations = document["paths"].as_object().into_iter().flat_map(Map::values).filter_map(Value::as_object);
@@ -74,50 +81,12 @@ fn security_schemes(document: &Value, mode: Mode) -> Value {
                             from the response that created the session.",
         });
     }
-    if mode == Mode::Authentication {
-        schemes[BY_HEADER] = json!({
-            "type": "http",
-            "scheme": "bearer",
-            "bearerFormat": "s_{seat}.{64 hexadecimal digits}",
-            "description": "The session key from the response to a join. It authorizes one seat of one session.",
-        });
-        schemes[BY_QUERY] = json!({
-            "type": "apiKey",
-            "in": "query",
-            "name": "key",
-            "description": "The session key, for clients that can't set headers, such as a browser's `EventSource`.",
-        });
-    }
     schemes
 }
 
 /// True if an operation declares the security scheme of this name.
 fn shows(operation: &Value, name: &str) -> bool {
     operation["security"].as_array().into_iter().flatten().any(|way| way.get(name).is_some())
-}
-
-/// Removes the parts of the other mode, and the mode extensions themselves.
-fn keep_mode(value: &mut Value, mode: Mode) {
-    let is_elsewhere = |value: &Value| value.get(MODE).is_some_and(|at| at != mode.name());
-    match value {
-        Value::Array(items) => {
-            items.retain(|item| !is_elsewhere(item));
-            items.iter_mut().for_each(|item| keep_mode(item, mode));
-        }
-        Value::Object(fields) => {
-            if let Some(properties) = fields.get("properties").and_then(Value::as_object) {
-                let gone: Vec<String> =
-                    properties.iter().filter(|(_, field)| is_elsewhere(field)).map(|(name, _)| name.clone()).collect();
-                if let Some(Value::Array(required)) = fields.get_mut("required") {
-                    required.retain(|name| !gone.iter().any(|gone| name == gone));
-                }
-            }
-            fields.remove(MODE);
-            fields.retain(|_, field| !is_elsewhere(field));
-            fields.values_mut().for_each(|field| keep_mode(field, mode));
-        }
-        _ => {}
-    }
 }
 
 /// Removes null from the types of optional fields. Such fields are absent, never null.
@@ -210,13 +179,11 @@ fn open_objects(value: &mut Value) {
 }
 
 /// Adds the common security, errors and headers to an operation.
-fn refine_operation(path: &str, method: &str, operation: &mut Value, mode: Mode) {
+fn refine_operation(path: &str, method: &str, operation: &mut Value) {
     let (takes_key, takes_token, takes_owner) =
         (shows(operation, BY_HEADER), shows(operation, TOKEN), shows(operation, OWNER));
-    if takes_key && mode == Mode::Authentication {
+    if takes_key {
         operation["security"] = json!([{}, { BY_HEADER: [] }, { BY_QUERY: [] }]);
-    } else if let Some(operation) = operation.as_object_mut().filter(|_| takes_key) {
-        operation.remove("security");
     }
     let has = |name: &str, value: &str| {
         let parameters = operation["parameters"].as_array();
@@ -230,7 +197,7 @@ fn refine_operation(path: &str, method: &str, operation: &mut Value, mode: Mode)
         Condition::PathParameter => has("in", "path"),
         Condition::Body => operation.pointer(JSON_BODY).is_some(),
         Condition::Once => has("name", IDEMPOTENCY_KEY),
-        Condition::Key => takes_key && mode == Mode::Authentication,
+        Condition::Key => takes_key,
         Condition::Token => takes_token && !takes_owner,
         Condition::Owner => takes_owner,
     };
@@ -239,11 +206,10 @@ fn refine_operation(path: &str, method: &str, operation: &mut Value, mode: Mode)
         .filter(|(condition, ..)| passes_edge && holds(*condition))
         .map(|(_, status, line)| (*status, *line))
         .collect();
-    let is_mcp = operation["tags"][0] == "mcp";
     let at_the_door = [
         Some(("400", "`INVALID_HOST`: the `Host` header is missing, repeated or malformed.")),
         (path != OPEN_TO_ALL).then_some(("403", "`BANNED`: this user or address is banned.")),
-        (method != "get" && (is_mcp || mode == Mode::Standalone)).then_some((
+        (method != "get").then_some((
             "403",
             "`ORIGIN_NOT_ALLOWED`: the request comes from a web page whose origin the server doesn't allow.",
         )),
@@ -252,10 +218,6 @@ fn refine_operation(path: &str, method: &str, operation: &mut Value, mode: Mode)
     for (status, line) in common.into_iter().chain(at_the_door.into_iter().flatten()) {
         let response = responses.entry(status).or_insert_with(|| json!({ "description": "" }));
         response["description"] = format!("{}\n{line}", response["description"].as_str().unwrap_or_default()).into();
-    }
-    // In standalone mode players need no credentials.
-    if mode == Mode::Standalone && !takes_token {
-        responses.remove("401");
     }
     for (status, response) in responses.iter_mut().filter(|(status, _)| status.as_str() >= "400") {
         word_refusal(status, response);
@@ -358,29 +320,6 @@ mod tests {
     fn check(change: impl FnOnce(&mut Value), mut value: Value, expected: Expect) {
         change(&mut value);
         expected.assert_eq(&value.to_string());
-    }
-
-    #[test]
-    fn parts_of_one_mode_are_absent_in_the_other() {
-        let schema = || {
-            json!({
-                "properties": { "a": { "x-mode": "standalone" }, "b": { "x-mode": "authentication" }, "c": {} },
-                "required": ["a", "b"],
-                "parameters": [{ "x-mode": "standalone", "name": "from" }, { "name": "index" }],
-            })
-        };
-        check(
-            |schema| keep_mode(schema, Mode::Standalone),
-            schema(),
-            expect![[
-                r#"{"parameters":[{"name":"from"},{"name":"index"}],"properties":{"a":{},"c":{}},"required":["a"]}"#
-            ]],
-        );
-        check(
-            |schema| keep_mode(schema, Mode::Authentication),
-            schema(),
-            expect![[r#"{"parameters":[{"name":"index"}],"properties":{"b":{},"c":{}},"required":["b"]}"#]],
-        );
     }
 
     #[test]

@@ -24,17 +24,17 @@ struct JoinRequest {
     /// The seat's invite code.
     #[schema(value_type = String, min_length = 1, example = "inv_018f6b2e-0000-7000-8000-00000000abcd")]
     invite: Filled,
-    /// The player's lasting user id, under which scores are kept. Hidden until the session ends.
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 255, example = "ada", extensions(("x-mode" = json!("standalone"))))]
+    /// Without `--auth`: the player's lasting user id, under which scores are kept. Hidden until the session ends.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 255, example = "ada")]
     user_id: ByName<Is<UserId>>,
-    /// The player's Ed25519 public key as SPKI in DER (44 bytes), in hexadecimal digits. Its SHA-256 is the user id.
-    #[schema(value_type = String, example = "302a300506032b6570032100…", extensions(("x-mode" = json!("authentication"))))]
+    /// With `--auth`: the player's Ed25519 public key as SPKI in DER (44 bytes), in hexadecimal digits. Its SHA-256 is the user id.
+    #[schema(value_type = Option<String>, example = "302a300506032b6570032100…")]
     public_key: ByKey<String>,
-    /// The signature over `arena:v1:join:{invite}:{timestamp}`, in hexadecimal digits.
-    #[schema(value_type = String, example = "5f0a…", extensions(("x-mode" = json!("authentication"))))]
+    /// With `--auth`: the signature over `arena:v1:join:{invite}:{timestamp}`, in hexadecimal digits.
+    #[schema(value_type = Option<String>, example = "5f0a…")]
     signature: ByKey<String>,
-    /// The time of signing, at most five minutes from the server's clock.
-    #[schema(value_type = i64, example = 1_700_000_000_000_i64, extensions(("x-mode" = json!("authentication"))))]
+    /// With `--auth`: the time of signing, at most five minutes from the server's clock.
+    #[schema(value_type = Option<i64>, example = 1_700_000_000_000_i64)]
     timestamp: ByKey<i64>,
 }
 

@@ -143,18 +143,18 @@ struct ProfileUpdateRequest {
     /// The player's model, such as the name of a language model.
     #[schema(value_type = String, required = false, max_length = 200)]
     model: Option<ProfileText>,
-    /// The user's id. Default: `from`.
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 255, example = "ada", extensions(("x-mode" = json!("standalone"))))]
+    /// Without `--auth`: the user's id. Default: `from`.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 255, example = "ada")]
     user_id: ByName<Is<UserId>>,
-    /// The user's Ed25519 public key as SPKI in DER (44 bytes), in hexadecimal digits. Its SHA-256 is the user id.
-    #[schema(value_type = String, example = "302a300506032b6570032100…", extensions(("x-mode" = json!("authentication"))))]
+    /// With `--auth`: the user's Ed25519 public key as SPKI in DER (44 bytes), in hexadecimal digits. Its SHA-256 is the user id.
+    #[schema(value_type = Option<String>, example = "302a300506032b6570032100…")]
     public_key: ByKey<String>,
-    /// The signature over `arena:v1:user-update:{timestamp}:{hash}`, in hexadecimal digits; `hash` is the SHA-256 of
+    /// With `--auth`: the signature over `arena:v1:user-update:{timestamp}:{hash}`, in hexadecimal digits; `hash` is the SHA-256 of
     /// the canonical JSON of `username` and `model`, in hexadecimal digits. The text without `:{hash}` is accepted too.
-    #[schema(value_type = String, example = "5f0a…", extensions(("x-mode" = json!("authentication"))))]
+    #[schema(value_type = Option<String>, example = "5f0a…")]
     signature: ByKey<String>,
-    /// The time of signing, at most five minutes from the server's clock.
-    #[schema(value_type = i64, example = 1_700_000_000_000_i64, extensions(("x-mode" = json!("authentication"))))]
+    /// With `--auth`: the time of signing, at most five minutes from the server's clock.
+    #[schema(value_type = Option<i64>, example = 1_700_000_000_000_i64)]
     timestamp: ByKey<i64>,
 }
 

@@ -358,7 +358,7 @@ fn calls_that_wait_are_answered_when_the_server_stops() {
     let host = Host::start();
     let client = host.client();
     let (session, players) = session(&client);
-    // One call takes the fast path, and the SDK handles the other one. Both wait for the default time.
+    // Both calls wait for the default time.
     let name = "Mcp-Name: =?base64?Y2hhbGxlbmdlX3N5bmM=?=\r\n";
     let modern_headers = format!("{JSON}MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n{name}");
     let connections = [(JSON.to_owned(), String::new()), (modern_headers, format!(",{}", modern("2026-07-28")))].map(

@@ -412,7 +412,7 @@ impl PostgresWriterState {
             Ok(()) => {
                 self.numbers = writing.numbers;
                 self.show(&writing.effects);
-                if !writing.effects.mend.is_empty() && self.nodes.is_none() {
+                if writing.effects.mend && self.nodes.is_none() {
                     self.read_numbers().await;
                     let counts = read_counts(&holder.client, &self.mirror.suspicion).await;
                     *self.mirror.counts.write() = counts.map_err(|_| CommitError::Unavailable(StoreError::Unsure))?;
@@ -435,8 +435,8 @@ async fn write_other(
     client.batch_execute("BEGIN").await?;
     let written = async {
         job.apply(writing).await?;
-        for mend in writing.effects.mend.clone() {
-            derived::mend(writing, &mend).await?;
+        if writing.effects.mend {
+            derived::mend(writing).await?;
         }
         let suspect = add_delta(holder, &writing.effects.delta, mirror).await?;
         writing.effects.suspect = writing.effects.suspect.or(suspect);

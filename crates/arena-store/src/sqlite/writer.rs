@@ -273,7 +273,7 @@ impl SqliteWriterState {
         })?;
         self.mirror.health.succeed(wrote);
         self.mirror.show(&effects);
-        if !effects.mend.is_empty() {
+        if effects.mend {
             self.read_again();
         }
         if effects.erased {
@@ -314,8 +314,8 @@ impl SqliteWriterState {
         }
         let suspect = write_delta(self.connection(), &all.delta, &self.mirror)?;
         all.suspect = suspect.or(all.suspect);
-        for mend in &all.mend {
-            at_once(derived::mend(&mut self.writing, mend)).map_err(failure_of)?;
+        if all.mend {
+            at_once(derived::mend(&mut self.writing))?;
         }
         let wrote = self.connection().total_changes() > before;
         Ok(OpenTransaction { done, effects: all, wrote })

@@ -25,7 +25,7 @@ const EXAMPLES: &str = "50";
 struct FuzzFixture {
     host: Host,
     dictionaries: Vec<(&'static str, Vec<String>)>,
-    /// Data for the hooks: keys by session, and signed bodies by path.
+    /// Data for the hooks: keys by session, signed bodies by path, and fields of requests that the server ignores.
     seeds: Value,
 }
 
@@ -57,6 +57,7 @@ impl FuzzFixture {
         let signed: Vec<Value> = free.iter().map(|invite| crew[0].signed_join(invite, environment.now())).collect();
         let seeds = json!({
             "keys": games.iter().map(|game| (game.id.clone(), json!(game.keys))).collect::<Map<_, _>>(),
+            "ignored": if keys { json!(["from", "userId"]) } else { json!(["publicKey", "signature", "timestamp"]) },
             "signed": if keys { json!({ "/api/arena/join": signed }) } else { json!({}) },
         });
         let mut dictionaries = dictionaries(&games, open, free, &crew, keys);
