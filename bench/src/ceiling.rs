@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 /// The path for messages to the ceiling's subscribers. It has the length of the arena's `/api/chat/send`.
-pub const PUBLISH: &str = "/api/chat/cast";
+pub const PUBLISH: &str = "/api/v1/chat/cast";
 
 /// The largest number of bytes sent to a subscriber at once.
 const PIECE: usize = 64 * 1024;
@@ -42,7 +42,7 @@ pub fn serve() -> anyhow::Result<()> {
 
 fn router() -> Router {
     Router::new()
-        .route("/api/chat/ws/{id}", get(subscribe))
+        .route("/api/v1/chat/ws/{id}", get(subscribe))
         .route(PUBLISH, post(publish))
         .with_state(Arc::new(Log { events: Mutex::default(), grown: watch::Sender::default() }))
         .fallback(nothing)

@@ -49,5 +49,5 @@ pub async fn play(connection: &mut Connection, table: &Table, ply: usize) -> any
     let Table { session, invites } = table;
     let (step, from) = (GAME[ply], &invites[ply % 2]);
     let body = format!(r#"{{"challengeId":"{session}","messageType":"move","content":"{step}","from":"{from}"}}"#);
-    connection.post("/api/arena/message", body).await?.ok("a move").map(drop)
+    connection.post("/api/v1/arena/message", body).await?.ok("a move").map(drop)
 }

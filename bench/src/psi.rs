@@ -135,7 +135,7 @@ pub async fn create_of(
         id: String,
         invites: Vec<String>,
     }
-    let body = connection.post(&format!("/api/challenges/{challenge}"), "{}").await?.ok("create")?;
+    let body = connection.post(&format!("/api/v1/challenges/{challenge}"), "{}").await?.ok("create")?;
     if server_kind == ServerKind::Ceiling {
         let id = "01234567-89ab-7cde-8f01-23456789abcd".to_owned();
         return Ok(Invited { invites: vec![format!("inv_{id}"); 2], id });
@@ -150,7 +150,7 @@ pub async fn create_of(
 /// # Errors
 /// If the server refuses.
 pub async fn join(connection: &mut Connection, invite: &str) -> anyhow::Result<()> {
-    connection.post("/api/arena/join", format!(r#"{{"invite":"{invite}"}}"#)).await?.ok("join").map(drop)
+    connection.post("/api/v1/arena/join", format!(r#"{{"invite":"{invite}"}}"#)).await?.ok("join").map(drop)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -233,8 +233,8 @@ impl Credential {
 
     fn sync_target(&self, session: &str) -> String {
         match self {
-            Credential::Invite(from) => format!("/api/arena/sync?channel={session}&from={from}"),
-            Credential::Key(key) => format!("/api/arena/sync?channel={session}&key={key}"),
+            Credential::Invite(from) => format!("/api/v1/arena/sync?channel={session}&from={from}"),
+            Credential::Key(key) => format!("/api/v1/arena/sync?channel={session}&key={key}"),
         }
     }
 
@@ -280,7 +280,7 @@ pub async fn play(
     let mut credentials = Vec::with_capacity(2);
     for (seat, body) in players.joins(&invites)?.into_iter().enumerate() {
         let sent = Instant::now();
-        let joined = connections[place_of(seat)].post("/api/arena/join", body).await?.ok("join")?;
+        let joined = connections[place_of(seat)].post("/api/v1/arena/join", body).await?.ok("join")?;
         latencies.record(Step::Join, sent);
         credentials.push(Credential::of(players, &invites[seat], &joined)?);
     }
@@ -299,7 +299,7 @@ pub async fn play(
     for (seat, credential) in credentials.iter().enumerate() {
         let sent = Instant::now();
         let body = format!(r#""channel":"{id}","content":"{SMALL_TALK}""#);
-        let (target, body) = credential.post("/api/chat/send", &body);
+        let (target, body) = credential.post("/api/v1/chat/send", &body);
         connections[place_of(seat)].post(&target, body).await?.ok("chat")?;
         latencies.record(Step::Chat, sent);
     }
@@ -308,7 +308,7 @@ pub async fn play(
     for (seat, credential) in credentials.iter().enumerate() {
         let sent = Instant::now();
         let body = format!(r#""challengeId":"{id}","messageType":"guess","content":"{guess}""#);
-        let (target, body) = credential.post("/api/arena/message", &body);
+        let (target, body) = credential.post("/api/v1/arena/message", &body);
         connections[place_of(seat)].post(&target, body).await?.ok("guess")?;
         latencies.record(Step::Guess, sent);
     }
@@ -329,7 +329,7 @@ pub async fn play(
 /// # Errors
 /// If the server refuses.
 pub async fn sync(connection: &mut Connection, session: &str, from: &str) -> anyhow::Result<bytes::Bytes> {
-    connection.get(&format!("/api/arena/sync?channel={session}&from={from}")).await?.ok("sync")
+    connection.get(&format!("/api/v1/arena/sync?channel={session}&from={from}")).await?.ok("sync")
 }
 
 /// Returns the numbers of the message `Your private set is: {…}.` that a player sees. A second such message is an

@@ -28,7 +28,7 @@ impl EventStream {
     /// # Errors
     /// If the server refuses.
     pub async fn open(connection: Connection, session: &str) -> anyhow::Result<EventStream> {
-        let (socket, body) = connection.subscribe(&format!("/api/chat/ws/{session}")).await?;
+        let (socket, body) = connection.subscribe(&format!("/api/v1/chat/ws/{session}")).await?;
         let mut stream = EventStream { socket, body, ledger: Ledger::default() };
         while !stream.ledger.begun {
             stream.read(|_, _| ()).await?;

@@ -4,6 +4,7 @@ mod browser;
 mod budget;
 mod cargo;
 mod ci;
+mod circles;
 mod dist;
 mod duplicates;
 mod facts;

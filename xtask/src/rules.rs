@@ -126,6 +126,7 @@ pub fn check(root: &Path) -> anyhow::Result<()> {
         complaints.extend(about_file(path, text));
     }
     complaints.extend(about_types(&files));
+    complaints.extend(crate::circles::complaints(&files));
     complaints.extend(budget::sizes(root, &files)?.iter().filter_map(budget::complaint));
     complaints.extend(about_packages(&packages(root)?));
     complaints.extend(about_purity(&dependencies(root)?));

@@ -123,8 +123,8 @@ fn read_all(arena: &Server, session: &str, stop: Arc<AtomicBool>) -> thread::Joi
     let paths = [
         format!("/sessions/{session}"),
         format!("/sessions/{session}/replay"),
-        format!("/api/sessions/{session}/record"),
-        format!("/api/chat/sync?channel={session}"),
+        format!("/api/v1/sessions/{session}/record"),
+        format!("/api/v1/chat/sync?channel={session}"),
     ];
     thread::spawn(move || {
         thread::scope(|scope| {
@@ -147,10 +147,10 @@ fn start(attack: &'static str, arena: &Server, session: &str, stop: Arc<AtomicBo
     let client = stranger(arena);
     let get = |path: String| format!("GET {path} HTTP/1.1\r\nHost: arena\r\n\r\n");
     let bytes = match attack {
-        "unread syncs" => get(format!("/api/chat/sync?channel={session}")),
-        "unread streams" => get(format!("/api/chat/ws/{session}")),
+        "unread syncs" => get(format!("/api/v1/chat/sync?channel={session}")),
+        "unread streams" => get(format!("/api/v1/chat/ws/{session}")),
         "slow requests" => {
-            let head = "POST /api/chat/send HTTP/1.1\r\nHost: arena\r\nContent-Length: 1000000\r\n\r\n";
+            let head = "POST /api/v1/chat/send HTTP/1.1\r\nHost: arena\r\nContent-Length: 1000000\r\n\r\n";
             format!("{head}{}", " ".repeat(100_000))
         }
         _ => String::new(),
@@ -162,7 +162,7 @@ fn start(attack: &'static str, arena: &Server, session: &str, stop: Arc<AtomicBo
                 // An error is ignored, because it means that the server refused the connection.
                 drop(client.try_request(
                     "POST",
-                    "/api/challenges/psi",
+                    "/api/v1/challenges/psi",
                     &[],
                     json!({ "options": options }).to_string().as_bytes(),
                 ));

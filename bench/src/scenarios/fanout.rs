@@ -218,7 +218,7 @@ impl Audience {
             psi::begin(&mut connection, server_kind).await
         })?;
         let target = match server_kind {
-            ServerKind::Arena | ServerKind::Script => "/api/chat/send",
+            ServerKind::Arena | ServerKind::Script => "/api/v1/chat/send",
             ServerKind::Ceiling => ceiling::PUBLISH,
         };
         let session = id.clone();

@@ -32,16 +32,16 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// The pages that are requested at several offsets.
 const LISTS: &[&str] = &[
-    "/api/challenges",
-    "/api/challenges?status=open",
-    "/api/challenges?status=active",
-    "/api/challenges?status=ended",
-    "/api/challenges/psi",
-    "/api/challenges/psi?status=ended",
+    "/api/v1/challenges",
+    "/api/v1/challenges?status=open",
+    "/api/v1/challenges?status=active",
+    "/api/v1/challenges?status=ended",
+    "/api/v1/challenges/psi",
+    "/api/v1/challenges/psi?status=ended",
 ];
 
 /// The pages without an offset.
-const PAGES: &[&str] = &["/api/stats"];
+const PAGES: &[&str] = &["/api/v1/stats"];
 
 /// Options of this scenario.
 #[derive(Debug, clap::Args)]
@@ -147,7 +147,8 @@ fn create(fillers: PlayerPool, arena: &Server, sessions: u64) -> anyhow::Result<
 fn first_answer(server: &Server) -> anyhow::Result<Duration> {
     client_pool::alone(async {
         loop {
-            let answer = async { Connection::open(server.address()).await?.get("/api/metadata").await?.ok("metadata") };
+            let answer =
+                async { Connection::open(server.address()).await?.get("/api/v1/metadata").await?.ok("metadata") };
             match answer.await {
                 Ok(_) => return Ok(server.spawned().elapsed()),
                 Err(err) if server.spawned().elapsed() > START_LIMIT => return Err(err),

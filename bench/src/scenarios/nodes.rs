@@ -303,7 +303,7 @@ fn listen(
                         let number = spoken_so_far.fetch_add(1, Ordering::Relaxed);
                         let session = &sessions[number as usize % SESSIONS];
                         let body = chat_body(&session.id, &postmark.content(intended), &session.invites[0]);
-                        connection.post("/api/chat/send", body).await?.ok("chat")?;
+                        connection.post("/api/v1/chat/send", body).await?.ok("chat")?;
                     }
                 }
             }

@@ -134,11 +134,11 @@ fn channel_of(fillers: PlayerPool, arena: &Server, messages: u64) -> anyhow::Res
         let mut connection = Connection::open(address).await?;
         psi::begin(&mut connection, ServerKind::Arena).await
     })?;
-    let target = format!("/api/chat/sync?channel={id}&index={}&from={}", messages + 1 - READ, invites[0]);
+    let target = format!("/api/v1/chat/sync?channel={id}&index={}&from={}", messages + 1 - READ, invites[0]);
     fillers.repeat(arena, messages, async move |connection, number| {
         let content = format!("message {number:08} of a long talk about sets, in which neither says a number aloud");
         let from = &invites[usize::from(number % 2 == 1)];
-        connection.post("/api/chat/send", chat_body(&id, &content, from)).await?.ok("chat").map(drop)
+        connection.post("/api/v1/chat/send", chat_body(&id, &content, from)).await?.ok("chat").map(drop)
     })?;
     Ok(Channel { target, last: messages })
 }

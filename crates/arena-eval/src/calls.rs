@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 
 use crate::folder::{FolderError, cannot_read, cannot_write};
-use crate::plan::sha256;
+use crate::hash::sha256;
 use crate::record::CallLine;
 use crate::requests::{REQUESTS, RequestLine, Requests};
 

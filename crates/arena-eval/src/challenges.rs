@@ -9,9 +9,15 @@ use arena_script::{Folder, Limits, Problem, Sandbox, ScriptChallenge, WorkerProg
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::plan::StoredFile;
-
 const SCRIPTS: &str = "scripts";
+
+/// A file that the folder of a run keeps, so that the run doesn't depend on files elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredFile {
+    /// The path in the folder.
+    pub path: String,
+    pub text: String,
+}
 
 pub(crate) struct LoadedChallenge {
     pub(crate) challenge: Arc<dyn ChallengeType>,

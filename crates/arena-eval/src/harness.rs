@@ -5,7 +5,7 @@ use arena_llm::{MAX_INVALID, MAX_REFUSED, SeatPolicy};
 use arena_model::Method;
 use serde_json::{Value, json};
 
-use crate::plan::hash_of;
+use crate::hash::hash_of;
 use crate::run_file::HarnessSpec;
 
 /// The default of [`Harness::history_tokens`].

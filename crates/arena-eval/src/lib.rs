@@ -10,6 +10,7 @@ pub mod estimate;
 mod folder;
 mod game;
 mod harness;
+mod hash;
 mod journal;
 mod model_player;
 mod plan;
@@ -25,11 +26,12 @@ pub mod runner;
 pub use arena_llm::Spent;
 pub use arena_players::{Cause, GameEnd, Measured};
 pub use calls::CallStore;
+pub use challenges::StoredFile;
 pub use estimate::{Estimate, estimate};
 pub use folder::{EvalFolder, EvalRun, FolderError};
 pub use harness::Harness;
 pub use journal::now;
-pub use plan::{AGAIN, EvalAgent, EvalAgentKind, EvalPlan, PlanError, PlannedChallenge, PlannedGame, StoredFile};
+pub use plan::{EvalAgent, EvalAgentKind, EvalPlan, PlanError, PlannedChallenge, PlannedGame};
 pub use progress::{ModelProgress, Progress};
 pub use record::{
     CallLine, CallRecord, ChangeRecord, GameRecord, JournalLine, SeatRecord, Transcript, TranscriptMessage, VERSION,
@@ -37,7 +39,7 @@ pub use record::{
 };
 pub use report::{Report, ReportSite, TextTable, report};
 pub use run_file::{
-    BaselineSpec, BudgetSpec, ChallengeSpec, CountSpec, EndpointAddress, HarnessSpec, Lineups, ModelSpec, RunFile,
-    RunFileError, ToolUseSpec,
+    AGAIN, BaselineSpec, BudgetSpec, ChallengeSpec, CountSpec, EndpointAddress, HarnessSpec, Lineups, ModelSpec,
+    RunFile, RunFileError, ToolUseSpec,
 };
 pub use runner::{PausedModel, RunEnd, RunError, RunOptions, run, usual_open_games};

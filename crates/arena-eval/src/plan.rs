@@ -4,26 +4,24 @@
 //! and new ones.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Write};
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arena_house::{Style, house_bot};
-use arena_model::{ChallengeType, Seed, hex};
+use arena_model::{ChallengeType, Seed};
 use arena_players::BotKind;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
-use crate::challenges::{ChallengeLoader, LoadedChallenge};
+use crate::challenges::{ChallengeLoader, LoadedChallenge, StoredFile};
 use crate::harness::Harness;
+use crate::hash::{hash_of, sha256};
 use crate::program;
 use crate::run_file::{
     BaselineSpec, DEFAULT_HARNESS, HarnessSpec, Lineups, ModelSpec, RANDOM, RunFile, RunFileError, ToolUseSpec,
+    name_again,
 };
-
-/// The end of the name of a null variant.
-pub const AGAIN: &str = " (again)";
 
 const MOST_GAMES: u128 = 1_000_000;
 
@@ -88,14 +86,6 @@ pub struct PlannedGame {
     pub seed: Seed,
     /// The agents by seat, as indexes in [`EvalPlan::agents`].
     pub seats: Vec<usize>,
-}
-
-/// A file that the folder of a run keeps, so that the run doesn't depend on files elsewhere.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredFile {
-    /// The path in the folder.
-    pub path: String,
-    pub text: String,
 }
 
 /// The error of a plan. The text names the key and the remedy.
@@ -214,52 +204,6 @@ fn agent_key(agent: &EvalAgent, file: &RunFile) -> String {
         EvalAgentKind::Model(model) => format!("model {}", file.models[model].name),
         EvalAgentKind::Bot(_) | EvalAgentKind::Program(_) => {
             format!("baseline {}", agent.name)
-        }
-    }
-}
-
-/// Returns the name of a model's null variant.
-pub(crate) fn name_again(model: &str) -> String {
-    format!("{model}{AGAIN}")
-}
-
-/// Returns the SHA-256 of a JSON value in canonical form, in hexadecimal.
-pub(crate) fn hash_of(value: &Value) -> String {
-    let mut text = String::new();
-    write_canonical(value, &mut text);
-    sha256(&text)
-}
-
-/// Returns the SHA-256 of a text in hexadecimal.
-pub(crate) fn sha256(text: &str) -> String {
-    hex::encode(&Sha256::digest(text.as_bytes()))
-}
-
-/// Writes JSON without spaces and with sorted keys. Keys without a value are left out.
-fn write_canonical(value: &Value, out: &mut String) {
-    match value {
-        Value::Object(fields) => {
-            let sorted: BTreeMap<&String, &Value> = fields.iter().filter(|(_, value)| !value.is_null()).collect();
-            out.push('{');
-            for (at, (key, value)) in sorted.into_iter().enumerate() {
-                // Writing to a `String` can't fail.
-                let _ = write!(out, "{}{}:", if at > 0 { "," } else { "" }, Value::from(key.as_str()));
-                write_canonical(value, out);
-            }
-            out.push('}');
-        }
-        Value::Array(items) => {
-            out.push('[');
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                write_canonical(item, out);
-            }
-            out.push(']');
-        }
-        other => {
-            let _ = write!(out, "{other}");
         }
     }
 }
@@ -800,12 +744,5 @@ mod tests {
         let again = EvalPlan::of(plan.file.clone(), folder.path()).unwrap();
         assert_eq!((&again.file, &again.files), (&plan.file, &plan.files));
         assert_eq!(again.games, plan.games);
-    }
-
-    #[test]
-    fn canonical_json_is_sorted_and_without_nulls() {
-        let mut text = String::new();
-        write_canonical(&json!({"b": [1, {"d": null, "c": 0.5}], "a": "\"x\"", "n": null}), &mut text);
-        assert_eq!(text, r#"{"a":"\"x\"","b":[1,{"c":0.5}]}"#);
     }
 }

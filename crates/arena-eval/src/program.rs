@@ -8,7 +8,7 @@ use arena_players::{FoundProgram, ProgramAgent};
 use serde_json::json;
 
 use crate::BaselineSpec;
-use crate::plan::hash_of;
+use crate::hash::hash_of;
 use crate::run_file::is_url;
 
 /// Makes the paths of a program absolute. `base` is the folder for relative paths.

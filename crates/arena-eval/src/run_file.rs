@@ -16,6 +16,14 @@ use crate::Cause;
 /// The endpoint of scripted models in run files of earlier programs. Their runs can be read, but not continued.
 const STAND_IN: &str = "stand-in";
 
+/// The end of the name of a null variant.
+pub const AGAIN: &str = " (again)";
+
+/// Returns the name of a model's null variant.
+pub(crate) fn name_again(model: &str) -> String {
+    format!("{model}{AGAIN}")
+}
+
 /// A run file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -414,7 +422,7 @@ impl RunFile {
 
     fn find_mistake_in_names(&self) -> Option<String> {
         let mut taken = BTreeSet::new();
-        let again = self.null_variant.as_deref().map(crate::plan::name_again);
+        let again = self.null_variant.as_deref().map(name_again);
         taken.extend(again);
         for (kind, name) in self
             .models

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use crate::cpu_times::CpuTimes;
 
+/// The time limit for an agent to end after `stop`.
+pub(crate) const GRACE: Duration = Duration::from_millis(500);
+
 /// The program that runs an agent.
 pub trait Body: Send {
     /// Waits up to `patience` for the end of the program. Returns `None` if it still runs.
@@ -67,4 +70,23 @@ pub struct Log {
     pub left_out: u64,
     /// The end of the stderr output. Empty if `head` contains all of it.
     pub tail: Vec<u8>,
+}
+
+/// The body of an agent that didn't start, or whose process has been taken over.
+pub(crate) struct Absent;
+
+impl Body for Absent {
+    fn ended(&mut self, _patience: Duration) -> Option<End> {
+        None
+    }
+
+    fn is_flooding(&self) -> bool {
+        false
+    }
+
+    fn kill(&mut self) {}
+
+    fn finish(&mut self, _grace: Duration) -> Log {
+        Log::default()
+    }
 }

@@ -13,7 +13,7 @@ use arena_model::{AgentId, Disqualified, StartLimits, TimeControl, TimeLimits, V
 use serde_json::{Map, Value, json};
 
 use crate::agent::Agent;
-use crate::body::{Body, Log};
+use crate::body::{Body, GRACE, Log};
 use crate::link::{Answer, Link, Request, ask_fairly};
 use crate::match_plan::{OwnerLog, absent};
 use crate::message;
@@ -26,9 +26,6 @@ pub(crate) const STARTUP: Duration = Duration::from_millis(StartLimits::USUAL_MS
 
 /// The time limit for the answer to `set_agent_id`. Agents may omit this answer.
 pub(crate) const CONSENT: Duration = Duration::from_millis(500);
-
-/// The time limit for an agent to end after `stop`.
-pub(crate) const GRACE: Duration = Duration::from_millis(500);
 
 /// The time limit for the launcher's report on a process that has closed its output. The agents' clocks don't
 /// run during this wait.

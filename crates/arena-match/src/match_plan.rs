@@ -15,7 +15,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::{Map, Value, json};
 
 use crate::agent::{Agent, Channel};
-use crate::body::{Body, End, Log};
+use crate::body::{Absent, Body, End, Log};
 use crate::conversation::Player;
 use crate::cpu_times::CpuTimes;
 use crate::http;
@@ -434,25 +434,6 @@ impl Body for LocalBody {
 /// Returns a link and a body for an agent that didn't start.
 pub(crate) fn absent() -> Result<(Link, Box<dyn Body>), MatchError> {
     Ok((Link::dead().map_err(MatchError::System)?, Box::new(Absent)))
-}
-
-/// The body of an agent that didn't start, or whose process has been taken over.
-pub(crate) struct Absent;
-
-impl Body for Absent {
-    fn ended(&mut self, _patience: Duration) -> Option<End> {
-        None
-    }
-
-    fn is_flooding(&self) -> bool {
-        false
-    }
-
-    fn kill(&mut self) {}
-
-    fn finish(&mut self, _grace: Duration) -> Log {
-        Log::default()
-    }
 }
 
 impl Link {

@@ -5,10 +5,9 @@ use std::path::Path;
 use std::str::FromStr;
 
 use arena_identity::ServerSecret;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use sha2::{Digest, Sha256};
 
-use crate::identity::bearer;
 use crate::secret::{SecretFile, SecretFileError};
 
 /// The file in the data folder that holds the generated token.
@@ -78,6 +77,16 @@ pub enum AdminTokenFileError {
         #[source]
         source: AdminTokenError,
     },
+}
+
+/// Returns the key in an `Authorization` header. For any other form than `Bearer KEY` the key is empty and so invalid:
+/// the caller gets an error instead of anonymous access.
+pub(crate) fn bearer(value: &HeaderValue) -> &str {
+    let credentials = value.to_str().ok().and_then(|text| text.split_once(' '));
+    match credentials {
+        Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => key.trim_matches(' '),
+        _ => "",
+    }
 }
 
 fn digest(text: &str) -> [u8; 32] {

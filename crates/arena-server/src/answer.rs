@@ -5,8 +5,6 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde::Serialize;
 
-use crate::request::accepts;
-
 /// Builds a response with status 200 and a JSON body.
 pub(crate) fn json(text: impl Into<Body>) -> Response {
     json_with(StatusCode::OK, text)
@@ -23,6 +21,12 @@ pub(crate) fn with_kind(kind: &'static str, text: impl Into<Body>) -> Response {
     let mut response = Response::new(text.into());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response
+}
+
+/// True if `Accept` contains this text.
+pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
+    let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.any(|types| types.contains(kind))
 }
 
 /// Builds a response with status 200 and JSON lines. The media type is that of plain bytes if `Accept` names it.

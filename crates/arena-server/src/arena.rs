@@ -1,15 +1,19 @@
 //! The shared state of all handlers.
 
+use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use arena_engine::Engine;
+use arena_engine::{Engine, Once};
+use arena_model::{Party, SessionId};
 use tokio::sync::{Semaphore, watch};
 
 use crate::auth::Auth;
 use crate::connections::Connections;
+use crate::disk::check_disk;
+use crate::error::ApiResult;
 use crate::house::House;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Share};
 use crate::metrics::Metrics;
 use crate::openapi::Description;
 use crate::rates::Rates;
@@ -18,6 +22,9 @@ use crate::settings::Settings;
 use crate::supervision::RestartingTasks;
 use crate::tls::Certificates;
 use crate::tournaments::Tournaments;
+
+/// The number of sessions in one query for the ended ones.
+const SESSIONS_AT_ONCE: usize = 1000;
 
 /// The state of a running arena. Clones share the state.
 #[derive(Clone)]
@@ -108,5 +115,75 @@ impl Arena {
         // The server notifies the connection's task before this function returns. That task may be the current one, so
         // it handles the notification only after a yield. Then the response gets `connection: close`.
         tokio::task::yield_now().await;
+    }
+
+    /// Checks that an address may begin something new, and that the disk has room for it. A repeated request passes,
+    /// because its first answer is stored already.
+    ///
+    /// # Errors
+    /// 429 if the address has used its budgets, 507 if the disk is almost full.
+    pub(crate) async fn admit_new(&self, address: Option<IpAddr>, once: Option<Once>) -> ApiResult<()> {
+        let admitted = self.ledger.check(address, Share::New).and_then(|()| check_disk(&self.settings));
+        self.unless_repeated(admitted, once).await
+    }
+
+    /// Checks that an address may create a session, like [`Arena::admit_new`].
+    ///
+    /// # Errors
+    /// As there, and 429 if too many of its sessions haven't ended.
+    pub(crate) async fn admit_session(&self, address: Option<IpAddr>, once: Option<Once>) -> ApiResult<()> {
+        self.admit_new(address, once).await?;
+        let checked = match self.ledger.sessions_to_look_up(address) {
+            Ok(None) => Ok(()),
+            Ok(Some(sessions)) => {
+                self.look_up(sessions).await?;
+                self.ledger.check_sessions(address)
+            }
+            Err(refusal) => Err(refusal),
+        };
+        self.unless_repeated(checked, once).await
+    }
+
+    /// Replaces a refusal by success if the request is a repetition.
+    async fn unless_repeated(&self, admitted: ApiResult<()>, once: Option<Once>) -> ApiResult<()> {
+        let Err(refusal) = admitted else { return Ok(()) };
+        match self.engine.find_answer(once).await? {
+            Some(_) => Ok(()),
+            None => Err(refusal),
+        }
+    }
+
+    async fn look_up(&self, sessions: Vec<(IpAddr, SessionId)>) -> ApiResult<()> {
+        for some in sessions.chunks(SESSIONS_AT_ONCE) {
+            let ids = some.iter().map(|(_, session)| *session).collect();
+            let found = self.engine.find_ended(ids).await?.into_iter().collect();
+            self.ledger.forget_sessions(some, &found);
+        }
+        Ok(())
+    }
+
+    /// Forgets all sessions in the ledger that have ended.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub(crate) async fn forget_ended_sessions(&self) -> ApiResult<()> {
+        self.look_up(self.ledger.sessions()).await
+    }
+
+    /// Checks that an address may play on.
+    ///
+    /// # Errors
+    /// 429 if it has used twice its budgets.
+    pub(crate) fn admit_play(&self, address: Option<IpAddr>) -> ApiResult<()> {
+        self.ledger.check(address, Share::Play)
+    }
+
+    /// Counts a write against the limits of its player and its address.
+    ///
+    /// # Errors
+    /// 429 if a limit is exceeded.
+    pub(crate) fn admit_writer(&self, address: Option<IpAddr>, writer: &Party) -> ApiResult<()> {
+        self.admit_play(address)?;
+        self.rates.admit_writer(address, writer)
     }
 }

@@ -7,9 +7,10 @@ use arena_engine::Administrator;
 use axum::http::{HeaderMap, header};
 use serde_json::Value;
 
+use crate::admin_token::bearer;
 use crate::arena::Arena;
 use crate::error::ApiResult;
-use crate::identity::{bearer, unauthenticated};
+use crate::identity::unauthenticated;
 use crate::rates::network_of;
 
 /// The authority of a caller over an agent, a tournament or a session.

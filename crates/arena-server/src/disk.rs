@@ -5,8 +5,8 @@ use std::path::Path;
 
 use axum::http::StatusCode;
 
-use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
+use crate::settings::Settings;
 
 /// Returns the space in bytes that is available on the disk of a folder; `None` if the system doesn't say.
 pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
@@ -14,20 +14,18 @@ pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
     Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-impl Arena {
-    /// Checks that the disk of the data folder has more free space than the reserve.
-    ///
-    /// # Errors
-    /// 507 if there is less space.
-    pub(crate) fn check_disk(&self) -> ApiResult<()> {
-        let reserve = self.settings.limits.disk_reserve_bytes;
-        if reserve == 0 || free_bytes(&self.settings.data).is_none_or(|free| free > reserve) {
-            return Ok(());
-        }
-        let text = format!(
-            "the server's disk has less than {reserve} bytes left, which are kept for games that have begun; try again \
-             later (limits.disk_reserve_bytes)"
-        );
-        Err(ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "DISK_ALMOST_FULL", text))
+/// Checks that the disk of the data folder has more free space than the reserve.
+///
+/// # Errors
+/// 507 if there is less space.
+pub(crate) fn check_disk(settings: &Settings) -> ApiResult<()> {
+    let reserve = settings.limits.disk_reserve_bytes;
+    if reserve == 0 || free_bytes(&settings.data).is_none_or(|free| free > reserve) {
+        return Ok(());
     }
+    let text = format!(
+        "the server's disk has less than {reserve} bytes left, which are kept for games that have begun; try again \
+         later (limits.disk_reserve_bytes)"
+    );
+    Err(ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "DISK_ALMOST_FULL", text))
 }

@@ -11,9 +11,8 @@ use serde::de::{DeserializeSeed, Error as _, Expected, IntoDeserializer, MapAcce
 use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 use serde_json::Value;
 
-use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
-use crate::request::Query;
+use crate::query::Query;
 
 /// The data of a request, or one field of it.
 #[derive(Clone, Copy)]
@@ -34,12 +33,6 @@ pub(crate) struct FieldSettings {
     pub(crate) keys: bool,
     /// Maximum size of a message's content in bytes (`limits.message_bytes`).
     pub(crate) content_bytes: usize,
-}
-
-impl FieldSettings {
-    pub(crate) fn of(arena: &Arena) -> FieldSettings {
-        FieldSettings { keys: arena.is_authenticated_mode(), content_bytes: arena.settings.limits.message_bytes }
-    }
 }
 
 impl<'r> Input<'r> {

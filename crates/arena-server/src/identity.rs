@@ -8,12 +8,13 @@ use std::borrow::Cow;
 use arena_engine::Engine;
 use arena_identity::SessionKey;
 use arena_model::{InviteCode, Party, Seat, SessionId, UserId, Viewer};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use unicode_normalization::{UnicodeNormalization as _, is_nfc};
 
+use crate::admin_token::bearer;
 use crate::auth::Auth;
 use crate::error::{ApiError, ApiResult};
-use crate::request::Query;
+use crate::query::Query;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller<'r> {
@@ -175,16 +176,6 @@ fn only<'r>(texts: &[&'r str]) -> Option<Option<&'r str>> {
     match texts {
         [] => Some(None),
         [first, rest @ ..] => rest.iter().all(|other| other == first).then_some(Some(first)),
-    }
-}
-
-/// Returns the key in an `Authorization` header. For any other form than `Bearer KEY` the key is empty and so invalid:
-/// the caller gets an error instead of anonymous access.
-pub(crate) fn bearer(value: &HeaderValue) -> &str {
-    let credentials = value.to_str().ok().and_then(|text| text.split_once(' '));
-    match credentials {
-        Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => key.trim_matches(' '),
-        _ => "",
     }
 }
 

@@ -3,15 +3,15 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use arena_engine::{Once, Respond, Written};
-use arena_model::{ChatMessage, Party, Session, SessionId};
+use arena_engine::{Respond, Written};
+use arena_model::{ChatMessage, Session, SessionId};
 use axum::http::StatusCode;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::memory::FREE;
 use crate::rates::{is_exempt, network_of};
@@ -45,9 +45,6 @@ const STORED_WITHIN: Duration = Duration::from_secs(10);
 
 /// The minimum time between two searches for addresses to forget, when there are too many.
 const SEARCH_AGAIN: Duration = Duration::from_secs(1);
-
-/// The number of sessions in one query for the ended ones.
-const SESSIONS_AT_ONCE: usize = 1000;
 
 /// The ledger of a node. Its days begin with an address's first entry.
 #[derive(Debug)]
@@ -127,7 +124,7 @@ impl LedgerUse {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Share {
+pub(crate) enum Share {
     /// New sessions, tickets, tournaments and uploads may use the budget.
     New,
     /// Joins, moves and chat may use twice the budget, so that games that have begun can end.
@@ -290,7 +287,7 @@ impl Ledger {
     ///
     /// # Errors
     /// 429 if it has used its budget of stored bytes for the day, or its computing time.
-    fn check(&self, address: Option<IpAddr>, share: Share) -> ApiResult<()> {
+    pub(crate) fn check(&self, address: Option<IpAddr>, share: Share) -> ApiResult<()> {
         let (times, consequence) = match share {
             Share::New => (1, "may begin nothing new"),
             Share::Play => (2, "may write nothing"),
@@ -335,7 +332,7 @@ impl Ledger {
     ///
     /// # Errors
     /// 429 if all of them were running a moment ago.
-    fn sessions_to_look_up(&self, address: Option<IpAddr>) -> ApiResult<Option<Vec<(IpAddr, SessionId)>>> {
+    pub(crate) fn sessions_to_look_up(&self, address: Option<IpAddr>) -> ApiResult<Option<Vec<(IpAddr, SessionId)>>> {
         let limit = self.limits.sessions;
         let Some(address) = self.limited(address) else { return Ok(None) };
         let found = self.enter(address, |entry, now| {
@@ -354,7 +351,7 @@ impl Ledger {
     ///
     /// # Errors
     /// 429 if it has as many.
-    fn check_sessions(&self, address: Option<IpAddr>) -> ApiResult<()> {
+    pub(crate) fn check_sessions(&self, address: Option<IpAddr>) -> ApiResult<()> {
         let limit = self.limits.sessions;
         let is_full = self.enter(self.limited(address), |entry, now| {
             let is_full = entry.sessions.len() as u64 >= limit;
@@ -366,7 +363,7 @@ impl Ledger {
 
     /// Forgets sessions that have ended or were removed. `found` has those of `looked_up` that exist, with true for those
     /// that have ended. A session that was noted a moment ago may not be in the store yet.
-    fn forget_sessions(&self, looked_up: &[(IpAddr, SessionId)], found: &HashMap<SessionId, bool>) {
+    pub(crate) fn forget_sessions(&self, looked_up: &[(IpAddr, SessionId)], found: &HashMap<SessionId, bool>) {
         let now = Instant::now();
         let by_address = &mut self.addresses.lock().by_address;
         for (address, session) in looked_up {
@@ -379,6 +376,55 @@ impl Ledger {
                 entry.sessions.remove(session);
             }
         }
+    }
+
+    /// Counts a stream of an address until the guard is dropped.
+    ///
+    /// # Errors
+    /// 429 if the address has its maximum number of streams.
+    pub(crate) fn open_stream(self: &Arc<Self>, address: Option<IpAddr>) -> ApiResult<StreamPlace> {
+        let limit = self.limits.streams;
+        let is_limited = limit > 0 && self.limited(address).is_some();
+        let is_full = self.enter(address, |entry, _| {
+            let is_full = is_limited && entry.streams >= limit;
+            entry.streams += u64::from(!is_full);
+            is_full
+        });
+        if is_full == Some(true) {
+            let text = format!(
+                "this address has {limit} open streams; it can open another when one of them ends \
+                 (limits.streams_per_address)"
+            );
+            let refusal = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", text);
+            return Err(refusal.retry_after(Duration::from_secs(1)));
+        }
+        Ok(StreamPlace { ledger: Arc::clone(self), address })
+    }
+
+    /// Returns the functions that format the answer to a write and count what it costs.
+    pub(crate) fn charging(
+        self: &Arc<Self>,
+        address: Option<IpAddr>,
+        respond: impl Fn(&Written<'_>) -> String + Send + Sync + 'static,
+    ) -> Respond {
+        let (ledger, metered) = (Arc::clone(self), Arc::clone(self));
+        let respond = Respond::new(move |written| {
+            ledger.charge(address, stored_bytes(written));
+            if is_new(written) {
+                ledger.note_session(address, written.session.facts.id);
+            }
+            respond(written)
+        });
+        respond.metered(move |computed| metered.charge_computing(address, computed))
+    }
+
+    /// Returns the sessions of each address that the ledger counts as running.
+    pub(crate) fn sessions(&self) -> Vec<(IpAddr, SessionId)> {
+        let addresses = self.addresses.lock();
+        let of_address = |(address, entry): (&IpAddr, &AddressEntry)| {
+            entry.sessions.keys().map(|session| (*address, *session)).collect::<Vec<_>>()
+        };
+        addresses.by_address.iter().flat_map(of_address).collect()
     }
 
     /// Forgets the entries of earlier days, and those of addresses that have stored little.
@@ -404,132 +450,13 @@ fn too_many_sessions(limit: u64) -> ApiError {
 
 /// A guard that counts a stream of an address until it is dropped.
 pub(crate) struct StreamPlace {
-    arena: Arena,
+    ledger: Arc<Ledger>,
     address: Option<IpAddr>,
 }
 
 impl Drop for StreamPlace {
     fn drop(&mut self) {
-        self.arena.ledger.enter(self.address, |entry, _| entry.streams = entry.streams.saturating_sub(1));
-    }
-}
-
-impl Arena {
-    /// Checks that an address may begin something new, and that the disk has room for it. A repeated request passes,
-    /// because its first answer is stored already.
-    ///
-    /// # Errors
-    /// 429 if the address has used its budgets, 507 if the disk is almost full.
-    pub(crate) async fn admit_new(&self, address: Option<IpAddr>, once: Option<Once>) -> ApiResult<()> {
-        let admitted = self.ledger.check(address, Share::New).and_then(|()| self.check_disk());
-        self.unless_repeated(admitted, once).await
-    }
-
-    /// Checks that an address may create a session, like [`Arena::admit_new`].
-    ///
-    /// # Errors
-    /// As there, and 429 if too many of its sessions haven't ended.
-    pub(crate) async fn admit_session(&self, address: Option<IpAddr>, once: Option<Once>) -> ApiResult<()> {
-        self.admit_new(address, once).await?;
-        let checked = match self.ledger.sessions_to_look_up(address) {
-            Ok(None) => Ok(()),
-            Ok(Some(sessions)) => {
-                self.look_up(sessions).await?;
-                self.ledger.check_sessions(address)
-            }
-            Err(refusal) => Err(refusal),
-        };
-        self.unless_repeated(checked, once).await
-    }
-
-    /// Replaces a refusal by success if the request is a repetition.
-    async fn unless_repeated(&self, admitted: ApiResult<()>, once: Option<Once>) -> ApiResult<()> {
-        let Err(refusal) = admitted else { return Ok(()) };
-        match self.engine.find_answer(once).await? {
-            Some(_) => Ok(()),
-            None => Err(refusal),
-        }
-    }
-
-    async fn look_up(&self, sessions: Vec<(IpAddr, SessionId)>) -> ApiResult<()> {
-        for some in sessions.chunks(SESSIONS_AT_ONCE) {
-            let ids = some.iter().map(|(_, session)| *session).collect();
-            let found = self.engine.find_ended(ids).await?.into_iter().collect();
-            self.ledger.forget_sessions(some, &found);
-        }
-        Ok(())
-    }
-
-    /// Forgets all sessions in the ledger that have ended.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub(crate) async fn forget_ended_sessions(&self) -> ApiResult<()> {
-        let sessions = {
-            let addresses = self.ledger.addresses.lock();
-            let of_address = |(address, entry): (&IpAddr, &AddressEntry)| {
-                entry.sessions.keys().map(|session| (*address, *session)).collect::<Vec<_>>()
-            };
-            addresses.by_address.iter().flat_map(of_address).collect()
-        };
-        self.look_up(sessions).await
-    }
-
-    /// Checks that an address may play on.
-    ///
-    /// # Errors
-    /// 429 if it has used twice its budgets.
-    pub(crate) fn admit_play(&self, address: Option<IpAddr>) -> ApiResult<()> {
-        self.ledger.check(address, Share::Play)
-    }
-
-    /// Counts a write against the limits of its player and its address.
-    ///
-    /// # Errors
-    /// 429 if a limit is exceeded.
-    pub(crate) fn admit_writer(&self, address: Option<IpAddr>, writer: &Party) -> ApiResult<()> {
-        self.admit_play(address)?;
-        self.rates.admit_writer(address, writer)
-    }
-
-    /// Counts a stream of an address until the guard is dropped.
-    ///
-    /// # Errors
-    /// 429 if the address has its maximum number of streams.
-    pub(crate) fn open_stream(&self, address: Option<IpAddr>) -> ApiResult<StreamPlace> {
-        let limit = self.ledger.limits.streams;
-        let is_limited = limit > 0 && self.ledger.limited(address).is_some();
-        let is_full = self.ledger.enter(address, |entry, _| {
-            let is_full = is_limited && entry.streams >= limit;
-            entry.streams += u64::from(!is_full);
-            is_full
-        });
-        if is_full == Some(true) {
-            let text = format!(
-                "this address has {limit} open streams; it can open another when one of them ends \
-                 (limits.streams_per_address)"
-            );
-            let refusal = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", text);
-            return Err(refusal.retry_after(Duration::from_secs(1)));
-        }
-        Ok(StreamPlace { arena: self.clone(), address })
-    }
-
-    /// Returns the functions that format the answer to a write and count what it costs.
-    pub(crate) fn charging(
-        &self,
-        address: Option<IpAddr>,
-        respond: impl Fn(&Written<'_>) -> String + Send + Sync + 'static,
-    ) -> Respond {
-        let (arena, metered) = (self.clone(), self.clone());
-        let respond = Respond::new(move |written| {
-            arena.ledger.charge(address, stored_bytes(written));
-            if is_new(written) {
-                arena.ledger.note_session(address, written.session.facts.id);
-            }
-            respond(written)
-        });
-        respond.metered(move |computed| metered.ledger.charge_computing(address, computed))
+        self.ledger.enter(self.address, |entry, _| entry.streams = entry.streams.saturating_sub(1));
     }
 }
 

@@ -24,6 +24,7 @@ mod openapi;
 mod origin;
 mod proxies;
 mod proxy_protocol;
+mod query;
 mod rates;
 mod records;
 mod request;
@@ -48,12 +49,12 @@ pub use house::{House, HouseSeat, Strength};
 pub use origin::{AllowedOrigin, NoOrigin};
 pub use proxies::{ClientHeader, TrustedProxies};
 pub use records::RecordsError;
-pub use retention::RetentionSettings;
+
 pub use secret::SecretFileError;
 pub use server::{Server, StartError};
 pub use settings::{
     AuthSettings, ChallengeSettings, EvalSettings, HouseSettings, LimitSettings, NetworkSettings, NodeSettings,
-    RecordSettings, ScoringSettings, SessionSettings, Settings, SettingsError,
+    RecordSettings, RetentionSettings, ScoringSettings, SessionSettings, Settings, SettingsError,
 };
 pub use tls::{TlsError, TlsFiles};
 pub use tournaments::{Creators, TournamentSettings, TournamentsError, Uploaders};

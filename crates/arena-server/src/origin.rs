@@ -7,8 +7,8 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Version, header};
 use serde::{Deserialize, Deserializer};
 
-use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
+use crate::settings::Settings;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -114,16 +114,16 @@ pub(crate) fn check_host(version: Version, headers: &HeaderMap) -> ApiResult<()>
 ///
 /// # Errors
 /// 403 if the origin is neither the arena's own nor allowed.
-pub(crate) fn check_origin(arena: &Arena, method: &Method, headers: &HeaderMap, always: bool) -> ApiResult<()> {
+pub(crate) fn check_origin(settings: &Settings, method: &Method, headers: &HeaderMap, always: bool) -> ApiResult<()> {
     let writes = ![Method::GET, Method::HEAD, Method::OPTIONS].contains(method);
-    if !writes || (arena.is_authenticated_mode() && !always) {
+    if !writes || (settings.auth.enabled && !always) {
         return Ok(());
     }
     let text = |name: HeaderName| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let page = match (text(header::ORIGIN), text(SEC_FETCH_SITE)) {
         (Some(origin), _) => {
             let host = text(header::HOST).unwrap_or_default();
-            if is_allowed(&arena.settings.network.allowed_origins, &origin) || is_own(arena, &origin, &host) {
+            if is_allowed(&settings.network.allowed_origins, &origin) || is_own(settings, &origin, &host) {
                 return Ok(());
             }
             format!("a page of {}", origin.chars().take(SHOWN).collect::<String>())
@@ -146,11 +146,11 @@ fn is_allowed(allowed: &[AllowedOrigin], origin: &str) -> bool {
 }
 
 /// True if `Origin` and `Host` both name this server.
-fn is_own(arena: &Arena, origin: &str, host: &str) -> bool {
+fn is_own(settings: &Settings, origin: &str, host: &str) -> bool {
     let (Some(origin), Some(host)) = (Origin::read(origin), host_and_port(host)) else { return false };
     let port = host.port().map_or(usual_port(&origin.scheme), |port| port.as_u16());
     // A browser reaches a server on loopback by a local name or an address. Any other host name means DNS rebinding.
-    let is_for_this_machine = !arena.is_authenticated_mode() && arena.settings.listen.ip().is_loopback();
+    let is_for_this_machine = !settings.auth.enabled && settings.listen.ip().is_loopback();
     let name = host.host().to_ascii_lowercase();
     name == origin.host && port == origin.port && (!is_for_this_machine || is_this_machine(&name))
 }

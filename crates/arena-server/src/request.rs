@@ -1,6 +1,5 @@
 //! Extractors: they parse requests and apply the limits before the handlers run.
 
-use std::borrow::Cow;
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::time::Duration;
@@ -11,11 +10,10 @@ use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, StatusCode, Uri, header};
+use axum::http::{Extensions, HeaderMap, StatusCode, Uri};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body as _;
-use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -27,6 +25,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::fields::{FieldSettings, Input};
 use crate::identity::{Caller, Claim};
 use crate::memory::{FREE, Reservation, busy};
+use crate::query::{Query, is_anonymous};
 use crate::rates::network_of;
 use crate::settings::LimitSettings;
 
@@ -104,7 +103,7 @@ impl FromRequestParts<Arena> for Get {
         let request_connection = RequestConnection::of(&parts.extensions);
         let query = Query::parse(&parts.uri)?;
         let (uri, headers) = (std::mem::take(&mut parts.uri), std::mem::take(&mut parts.headers));
-        Ok(Get { uri, query, headers, address, request_connection, params, field_settings: FieldSettings::of(arena) })
+        Ok(Get { uri, query, headers, address, request_connection, params, field_settings: field_settings(arena) })
     }
 }
 
@@ -424,14 +423,14 @@ pub(crate) fn invalid_json() -> ApiError {
     ApiError::bad_request("INVALID_JSON", "Invalid JSON in request body")
 }
 
-pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
-    let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted.any(|types| types.contains(kind))
-}
-
 /// Returns the client's address; `None` only in tests that call the router without a socket.
 pub(crate) fn address_of(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<ClientAddress>().map(|ClientAddress(address)| *address)
+}
+
+/// Returns the settings for the fields of all requests.
+pub(crate) fn field_settings(arena: &Arena) -> FieldSettings {
+    FieldSettings { keys: arena.is_authenticated_mode(), content_bytes: arena.settings.limits.message_bytes }
 }
 
 /// Counts a request against the rate limit of its address and returns the address. A request with an [`Administrator`]
@@ -462,63 +461,6 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
             "INVALID_IDEMPOTENCY_KEY",
             "Idempotency-Key must be 1 to 255 printable ASCII characters",
         )),
-    }
-}
-
-/// True for an empty `from`, and for `viewer`, which anonymous clients send.
-fn is_anonymous(from: &str) -> bool {
-    from.is_empty() || from == "viewer"
-}
-
-/// The query of a request. The first value of a repeated name counts.
-#[derive(Clone)]
-pub(crate) struct Query(Vec<(String, String)>);
-
-impl Query {
-    pub(crate) fn parse(uri: &Uri) -> Result<Query, ApiError> {
-        match uri.query() {
-            Some(text) => Query::read(text),
-            None => Ok(Query(Vec::new())),
-        }
-    }
-
-    /// Parses a query or a URL-encoded form.
-    pub(crate) fn read(text: &str) -> Result<Query, ApiError> {
-        let decode = |text: &str| -> Result<String, ApiError> {
-            let text = if text.contains('+') { Cow::Owned(text.replace('+', " ")) } else { Cow::Borrowed(text) };
-            let text = percent_decode_str(&text).decode_utf8();
-            Ok(text.map_err(|_| ApiError::bad_request("INVALID_QUERY", "the query is not valid UTF-8"))?.into_owned())
-        };
-        let pairs = text.split('&').filter(|pair| !pair.is_empty());
-        pairs
-            .map(|pair| {
-                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-                Ok((decode(name)?, decode(value)?))
-            })
-            .collect::<Result<_, _>>()
-            .map(Query)
-    }
-
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
-    }
-
-    /// Returns all names and values, in order.
-    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
-    }
-
-    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
-    }
-
-    fn identity(&self) -> Option<&str> {
-        self.get("from").filter(|from| !is_anonymous(from))
-    }
-
-    /// Returns a parameter as a number; `None` if it is missing or invalid. `parse` alone would accept a plus sign.
-    pub(crate) fn number(&self, name: &str) -> Option<u64> {
-        self.get(name).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
     }
 }
 
@@ -597,7 +539,7 @@ mod tests {
         let text = match Query::parse(&uri) {
             Ok(query) => format!(
                 "{:?} from={:?} index={:?} page={:?}",
-                query.0,
+                query.pairs().collect::<Vec<_>>(),
                 query.identity(),
                 query.number("index"),
                 Input::Query(&query)

@@ -1,11 +1,9 @@
 //! Archival of ended sessions, and removal of ended tournaments, by their age.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use arena_engine::{Administrator, ArchivedCount, EngineError};
 use arena_model::Timestamp;
-use serde::Deserialize;
 
 use crate::arena::Arena;
 
@@ -13,19 +11,6 @@ use crate::arena::Arena;
 const EVERY: Duration = Duration::from_secs(60 * 60);
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-
-/// Archival of ended sessions and removal of ended tournaments: `[retention]` in `arena.toml`.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct RetentionSettings {
-    /// Age in days at which the messages of an ended session move to the archive. 0 means never.
-    pub archive_after_days: u32,
-    /// Age in days at which an ended tournament is removed with its replays. 0 means never.
-    pub remove_tournaments_after_days: u32,
-    /// The folder of the archive. Default: `archive` in the data folder. Nodes that share a database need one folder
-    /// that all of them can reach.
-    pub folder: Option<PathBuf>,
-}
 
 impl Arena {
     /// Archives sessions and removes tournaments of the ages from the settings, now and then.

@@ -45,6 +45,7 @@ use utoipa::openapi::path::Paths;
 use utoipa_axum::router::{UtoipaMethodRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
+use crate::answer::accepts;
 use crate::arena::Arena;
 use crate::connections::RequestConnection;
 use crate::error::{ApiError, ApiResult};
@@ -52,7 +53,7 @@ use crate::mcp::{self, Endpoint, ToolSet};
 use crate::metrics::GaugeGuard;
 use crate::openapi::Description;
 use crate::origin::{check_host, check_origin};
-use crate::request::{accepts, address_of};
+use crate::request::address_of;
 use crate::request_id::{REQUEST_ID, RequestId};
 use crate::tournaments::TournamentRefusal;
 use crate::web;
@@ -376,7 +377,12 @@ async fn answer_at<F: Future<Output = Response>>(
     };
     let admitted = current.and_then(|()| Ok(address.map_or(Ok(()), |address| arena.engine.admit_address(address))?));
     let refused = check_host(request.version(), request.headers()).and(admitted).and(found).and_then(|()| {
-        check_origin(arena, &method, request.headers(), OF_OWN_ORIGIN.iter().any(|path| route.ends_with(path)))
+        check_origin(
+            &arena.settings,
+            &method,
+            request.headers(),
+            OF_OWN_ORIGIN.iter().any(|path| route.ends_with(path)),
+        )
     });
     let response = match refused {
         Ok(()) => next(request).await,

@@ -19,7 +19,6 @@ use serde_json::{Map, Value};
 use crate::admin_token::AdminToken;
 use crate::origin::AllowedOrigin;
 use crate::proxies::{ClientHeader, TrustedProxies};
-use crate::retention::RetentionSettings;
 use crate::tls::TlsFiles;
 use crate::tournaments::TournamentSettings;
 use crate::web::SiteSettings;
@@ -246,6 +245,19 @@ impl Default for LimitSettings {
             shutdown_ms: 10_000,
         }
     }
+}
+
+/// Archival of ended sessions and removal of ended tournaments: `[retention]` in `arena.toml`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RetentionSettings {
+    /// Age in days at which the messages of an ended session move to the archive. 0 means never.
+    pub archive_after_days: u32,
+    /// Age in days at which an ended tournament is removed with its replays. 0 means never.
+    pub remove_tournaments_after_days: u32,
+    /// The folder of the archive. Default: `archive` in the data folder. Nodes that share a database need one folder
+    /// that all of them can reach.
+    pub folder: Option<PathBuf>,
 }
 
 /// Time limits and rules of sessions: `[sessions]` in `arena.toml`.

@@ -41,6 +41,7 @@ use facts::OnceFacts;
 use hashlink::LruCache;
 use ladders::Ladders;
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use redact::Redaction;
 use runner::Current;
 use shared::Shared;
 use shown::ReplayCache;
@@ -118,6 +119,7 @@ struct TournamentsState {
     called_off: AtomicBool,
     /// The lock that is held while an upload is checked. More checks at once would slow down matches.
     checking: Mutex<()>,
+    redaction: Redaction,
     /// Replays prepared for pages.
     replay_cache: ReplayCache,
     reading: Semaphore,
@@ -227,6 +229,10 @@ impl Tournaments {
         let (ladders, _) = open(LADDERS)?;
         let unusable = |source| TournamentsError::Folder { folder: root.display().to_string(), source };
         let shared = is_shared.then(|| Shared::open(root)).transpose().map_err(unusable)?;
+        let redaction = Redaction {
+            folders: [agents.clone(), tournaments.clone(), ladders.clone()],
+            private_urls: settings.private_urls,
+        };
         let replay_cache = ReplayCache::open(data.join(SHOWN))
             .map_err(|source| TournamentsError::Folder { folder: data.join(SHOWN).display().to_string(), source })?;
         let mut state = State {
@@ -280,12 +286,18 @@ impl Tournaments {
             ladder_views: Ladders::default(),
             called_off: AtomicBool::new(false),
             checking: Mutex::new(()),
+            redaction,
             replay_cache,
             reading: Semaphore::new(AT_ONCE),
             uploading: Arc::new(Semaphore::new(AT_ONCE)),
         }));
         let runner = Runner::start(tournaments.clone()).map_err(TournamentsError::Thread)?;
         Ok((tournaments, runner))
+    }
+
+    /// Returns the redaction of public texts.
+    pub(crate) fn redaction(&self) -> &Redaction {
+        &self.0.redaction
     }
 
     /// Returns the ledger that counts the computing time of matches.
@@ -735,6 +747,27 @@ impl Tournaments {
         Ok((snapshot, record))
     }
 
+    /// Returns the prepared replay of a match, if it was kept. The first call reads the whole file.
+    ///
+    /// # Errors
+    /// If the tournament isn't over, as for [`Tournaments::open_replay`]; or if the replay can't be read or the index
+    /// can't be written.
+    pub(crate) fn shown_replay(
+        &self,
+        id: TournamentId,
+        number: usize,
+    ) -> Result<Option<Arc<ShownReplay>>, TournamentRefusal> {
+        // The file is opened on every call, so that a removed replay isn't served from the cache.
+        if self.open_replay(id, number)?.is_none() {
+            return Ok(None);
+        }
+        self.prepare_replay(&self.replay_path(id, number), format!("{id}-{number}")).map(Some)
+    }
+
+    fn prepare_replay(&self, kept: &Path, name: String) -> Result<Arc<ShownReplay>, TournamentRefusal> {
+        self.0.replay_cache.prepare(&self.0.redaction, kept, name)
+    }
+
     /// Opens the replay of a tournament's match, if it was kept.
     ///
     /// # Errors
@@ -772,7 +805,7 @@ impl Tournaments {
     /// Reads the log of an agent's stderr and protocol violations in the match of a replay; `None` if there is no log.
     pub(crate) fn read_log(&self, replay: &Path, seat: usize) -> Option<String> {
         let bytes = std::fs::read(logs::path(replay, seat)).ok()?;
-        Some(self.redacted(&String::from_utf8_lossy(&bytes)).into_owned())
+        Some(self.redaction().redacted(&String::from_utf8_lossy(&bytes)).into_owned())
     }
 }
 
@@ -791,7 +824,7 @@ impl ReplayReader {
     pub(crate) fn next_lines(&mut self) -> io::Result<Option<String>> {
         let (mut text, mut line) = (String::new(), String::new());
         while text.len() < READ_BYTES && self.lines.read_line(&mut line)? > 0 {
-            if let Some(repaired) = self.repair.repair(&line, self.tournaments.redacted(&line)) {
+            if let Some(repaired) = self.repair.repair(&line, self.tournaments.redaction().redacted(&line)) {
                 text += &repaired;
             }
             line.clear();

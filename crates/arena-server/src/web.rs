@@ -45,7 +45,8 @@ use maud::{Markup, html};
 
 use crate::arena::Arena;
 use crate::error::ApiError;
-use crate::request::{Get, Query};
+use crate::query::Query;
+use crate::request::Get;
 use layout::{NavEntry, Page};
 pub(crate) use layout::{explained, head, top};
 pub use site::{SiteLink, SiteSettings};

@@ -17,7 +17,6 @@ use crate::job::Writing;
 use crate::postgres::{COUNTS, ENDINGS, RECOUNTS, STANDINGS};
 use crate::standings::{recount, write_career};
 use crate::users::{count_totals, missing_totals};
-use crate::value::{Columns, Value};
 use crate::{CommitError, Store};
 
 /// Selects block, type, status and number of sessions. Unlisted sessions have the type

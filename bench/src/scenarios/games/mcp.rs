@@ -55,13 +55,16 @@ fn prepare(arena: &Server) -> anyhow::Result<[Call; 2]> {
         Ok([
             Call {
                 what: "read: sync",
-                rest: (format!("/api/arena/sync?channel={id}&from={from}"), None),
-                mcp: ("/api/arena/mcp", tool("challenge_sync", json!({ "channel": id, "from": from, "index": 1 }))),
+                rest: (format!("/api/v1/arena/sync?channel={id}&from={from}"), None),
+                mcp: ("/api/v1/arena/mcp", tool("challenge_sync", json!({ "channel": id, "from": from, "index": 1 }))),
             },
             Call {
                 what: "write: chat",
-                rest: ("/api/chat/send".to_owned(), Some(psi::chat_body(&id, "hello", from))),
-                mcp: ("/api/chat/mcp", tool("send_chat", json!({ "channel": id, "from": from, "content": "hello" }))),
+                rest: ("/api/v1/chat/send".to_owned(), Some(psi::chat_body(&id, "hello", from))),
+                mcp: (
+                    "/api/v1/chat/mcp",
+                    tool("send_chat", json!({ "channel": id, "from": from, "content": "hello" })),
+                ),
             },
         ])
     })

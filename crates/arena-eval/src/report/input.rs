@@ -6,8 +6,9 @@ use super::{AcceptedChange, AgentInfo};
 use crate::EvalRun;
 use arena_players::BotKind;
 
-use crate::plan::{AGAIN, EvalAgent, EvalAgentKind};
+use crate::plan::{EvalAgent, EvalAgentKind};
 use crate::record::{ChangeRecord, GameRecord, VoidRecord};
+use crate::run_file::AGAIN;
 use crate::run_file::RunFile;
 
 pub(super) struct InputAgent<'r> {

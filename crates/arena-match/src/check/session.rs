@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::finding::{Finding, Findings};
 use crate::agent::{Agent, Channel};
-use crate::body::{Body, End, Log};
-use crate::conversation::{CONSENT, END, GRACE, STARTUP, only_empty};
+use crate::body::{Body, End, GRACE, Log};
+use crate::conversation::{CONSENT, END, STARTUP, only_empty};
 use crate::link::{Answer, Link, RELIEF, Request, ask_fairly};
 use crate::match_plan::{Confinement, start_one};
 use crate::message;

@@ -12,8 +12,7 @@ use serde_json::Value;
 
 use super::{BuiltIn, Program, uci};
 use crate::agent::Agent;
-use crate::body::{Body, Log};
-use crate::conversation::GRACE;
+use crate::body::{Body, GRACE, Log};
 use crate::process::Spec;
 
 /// The maximum number of engines that wait for their next match. It bounds the memory of a round robin.

@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::EngineReturn;
-use crate::body::{Body, End, Log};
+use crate::body::{Absent, Body, End, Log};
 use crate::cpu_times::CpuTimes;
-use crate::match_plan::Absent;
 use crate::thread_body::ThreadBody;
 
 /// A process and the thread that drives it.

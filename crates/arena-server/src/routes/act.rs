@@ -60,6 +60,6 @@ pub(crate) async fn act_in_session(State(arena): State<Arena>, request: Post) ->
     // Some clients send the name of the operator channel instead of the session's id.
     let session = session.strip_prefix("challenge_").unwrap_or(&session);
     let session = session.parse().map_err(|_| EngineError::UnknownSession)?;
-    let respond = arena.charging(request.address, |_| to_text(&Acted { ok: "Message sent" }));
+    let respond = arena.ledger.charging(request.address, |_| to_text(&Acted { ok: "Message sent" }));
     Ok(json(arena.engine.act(Act { session, from, method, content }, request.once_by(&caller), respond).await?))
 }

@@ -10,10 +10,10 @@ use crate::answer::{json as answer, json_with, to_text};
 use crate::arena::Arena;
 use crate::authority::Authority;
 use crate::error::{ApiError, ApiResult};
-use crate::fields::{FieldSettings, Filled, Input};
+use crate::fields::{Filled, Input};
 use crate::identity::unauthenticated;
 use crate::openapi::{CreationKey, Paging};
-use crate::request::{Get, Upload, invalid_json, parse_object};
+use crate::request::{Get, Upload, field_settings, invalid_json, parse_object};
 use crate::tournaments::{
     AgentFacts, AgentId, AgentSource, Creators, Home, LadderEntry, TournamentRefusal, Tournaments, Uploaders, find_game,
 };
@@ -239,7 +239,7 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     let (url, name) = match is_url {
         true => {
             let object = parse_object(&body)?.ok_or_else(invalid_json)?;
-            let ByUrl { url: Filled(url), name: named } = Input::Json(&object).read(FieldSettings::of(&arena))?;
+            let ByUrl { url: Filled(url), name: named } = Input::Json(&object).read(field_settings(&arena))?;
             if named.is_some() && name.is_some() {
                 return Err(ApiError::bad_request(
                     "INVALID_FIELD",

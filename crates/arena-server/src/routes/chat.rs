@@ -61,7 +61,7 @@ pub(crate) async fn send_chat(State(arena): State<Arena>, request: Post) -> ApiR
         ApiError::bad_request("INVALID_CHANNEL", "channel must be the id of a session; other channels are read-only")
     };
     let session = channel.parse().map_err(|_| no_chat())?;
-    let respond = arena.charging(request.address, |written| match written.messages {
+    let respond = arena.ledger.charging(request.address, |written| match written.messages {
         [message] => to_text(&Sent {
             index: message.index,
             channel: message.channel.to_string(),

@@ -53,7 +53,7 @@ pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) ->
         is_rated: true,
         is_unlisted: unlisted == Some(true),
     };
-    let respond = arena.charging(request.address, |written| {
+    let respond = arena.ledger.charging(request.address, |written| {
         to_text(&view(written.session, Viewer::Creator).with_name(&written.challenge.metadata().name))
     });
     let answer = arena.engine.create(create, once, respond).await?;

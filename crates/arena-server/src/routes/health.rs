@@ -8,11 +8,10 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use utoipa::ToSchema;
 
-use crate::answer::json;
+use crate::answer::{accepts, json};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::metrics::to_plain;
-use crate::request::accepts;
 
 /// The server's status.
 #[derive(ToSchema)]

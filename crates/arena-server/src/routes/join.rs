@@ -88,7 +88,7 @@ fn parse(invite: &str) -> ApiResult<InviteCode> {
 
 async fn take_seat(arena: &Arena, request: &Post, join: Join, once: Option<Once>) -> ApiResult<String> {
     arena.admit_play(request.address)?;
-    let respond = arena.charging(request.address, |written| {
+    let respond = arena.ledger.charging(request.address, |written| {
         let facts = &written.session.facts;
         let info = ChallengeInfo::of_session(written.challenge, &facts.options);
         // The stored response has no key; `with_key` adds the key before the response is sent.

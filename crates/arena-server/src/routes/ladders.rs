@@ -94,7 +94,7 @@ pub(crate) async fn find_ladder(State(arena): State<Arena>, request: Get) -> Api
         let playing = tournaments.ladder_match(game).filter(|_| is_current);
         json["playing"] =
             playing.map(|LadderMatch { number, agents, .. }| json!({ "number": number, "agents": agents })).into();
-        Ok::<_, TournamentRefusal>(tournaments.redacted(&json.to_string()).into_owned())
+        Ok::<_, TournamentRefusal>(tournaments.redaction().redacted(&json.to_string()).into_owned())
     });
     Ok(answer(text.await?))
 }

@@ -17,7 +17,8 @@ use crate::answer::json;
 use crate::arena::Arena;
 use crate::error::ApiResult;
 use crate::openapi::Part;
-use crate::request::{Get, Query};
+use crate::query::Query;
+use crate::request::Get;
 
 /// Number of rows per read.
 const PAGE: usize = 100;

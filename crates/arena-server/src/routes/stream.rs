@@ -116,7 +116,7 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
     }
     let body = match method {
         Method::GET => {
-            let place = arena.open_stream(request.address)?;
+            let place = arena.ledger.open_stream(request.address)?;
             let budget = request.request_connection.as_ref().and_then(RequestConnection::response_budget).cloned();
             let reader = Reader::new(arena, request.address, budget, viewer, start, subscription, place);
             Body::from_stream(stream::unfold(reader, Reader::next))

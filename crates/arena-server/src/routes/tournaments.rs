@@ -462,7 +462,7 @@ pub(crate) async fn show_standings(State(arena): State<Arena>, request: Get) -> 
     let text = tournaments.read(move |tournaments| {
         let (snapshot, record) = tournaments.record(id)?;
         let text = form.write(tournaments, &snapshot, &record)?;
-        Ok::<_, TournamentRefusal>(tournaments.redacted(&text).into_owned())
+        Ok::<_, TournamentRefusal>(tournaments.redaction().redacted(&text).into_owned())
     });
     let mut response = with_kind(form.content_type(), text.await?);
     if let StandingsFormat::Export(Exporter { policy: Some(policy), .. }) = form {

@@ -353,7 +353,7 @@ impl Tournaments {
         let game = find_game(game)?;
         let agent = agents::agent_of(facts, folder)?;
         let refuse = |text: String| {
-            let text = self.redacted(&text).replace(&format!("agents/.{}/", facts.id), "");
+            let text = self.redaction().redacted(&text).replace(&format!("agents/.{}/", facts.id), "");
             Err(TournamentRefusal::Agent(format!("the bot can't join the ladder of {}: {text}", game.name)))
         };
         // An agent from which the ladder's files can't be hidden would end the games of all agents.

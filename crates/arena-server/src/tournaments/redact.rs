@@ -2,8 +2,7 @@
 //! names in its network. Otherwise a client could add an agent at `db.internal` and find out if the host exists.
 
 use std::borrow::Cow;
-
-use super::Tournaments;
+use std::path::PathBuf;
 
 /// The text that precedes the reason in an error of `arena-match` about an unreachable remote agent.
 const UNREACHABLE: &str = "can't be reached: ";
@@ -15,10 +14,18 @@ const REASONS: [&str; 3] =
 /// The public reason that replaces each of [`REASONS`].
 const REASON: &str = "its host isn't known, or isn't at a public address";
 
-impl Tournaments {
+/// What is redacted.
+pub(crate) struct Redaction {
+    /// The absolute paths of these folders; their last names stay.
+    pub(super) folders: [PathBuf; 3],
+    /// True if agents may be at private addresses. Then facts about host names stay.
+    pub(super) private_urls: bool,
+}
+
+impl Redaction {
     pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let mut text = if self.0.settings.private_urls { Cow::Borrowed(text) } else { without_names(text) };
-        for folder in [&self.0.agents, &self.0.tournaments, &self.0.ladders] {
+        let mut text = if self.private_urls { Cow::Borrowed(text) } else { without_names(text) };
+        for folder in &self.folders {
             let (folder, name) = (folder.to_string_lossy(), folder.file_name().unwrap_or_default().to_string_lossy());
             if text.contains(&*folder) {
                 text = text.replace(&*folder, &name).into();

@@ -181,8 +181,9 @@ impl TournamentsState {
         signals: &Signals,
         opened: &mut Option<Journal>,
     ) -> Option<Ending> {
-        let failed =
-            |error: &dyn std::fmt::Display| Some(Ending::Failed(tournaments.redacted(&error.to_string()).into_owned()));
+        let failed = |error: &dyn std::fmt::Display| {
+            Some(Ending::Failed(tournaments.redaction().redacted(&error.to_string()).into_owned()))
+        };
         let folder = tournaments.folder_of(id);
         let journal = match Journal::open(&folder) {
             Ok(_) if tournaments.has_ended_elsewhere(id) => return None,

@@ -12,7 +12,9 @@ use arena_match::{ChainRepair, HeaderLine, Replay, Summary, index};
 use hashlink::LruCache;
 use parking_lot::Mutex;
 
-use super::{TournamentId, TournamentRefusal, Tournaments};
+use super::id::TournamentId;
+use super::redact::Redaction;
+use super::refusal::TournamentRefusal;
 
 /// Maximum number of cached replays. Each has an index of eight bytes per epoch, and possibly a redacted copy.
 const READY: usize = 32;
@@ -61,80 +63,65 @@ impl ReplayCache {
         let of_tournament = format!("{id}-");
         self.ready.lock().retain(|name, _| !name.starts_with(&of_tournament));
     }
-}
-
-impl Tournaments {
-    /// Returns the prepared replay of a match, if it was kept. The first call reads the whole file.
-    ///
-    /// # Errors
-    /// If the tournament isn't over, as for [`Tournaments::open_replay`]; or if the replay can't be read or the index
-    /// can't be written.
-    pub(crate) fn shown_replay(
-        &self,
-        id: TournamentId,
-        number: usize,
-    ) -> Result<Option<Arc<ShownReplay>>, TournamentRefusal> {
-        // The file is opened on every call, so that a removed replay isn't served from the cache.
-        if self.open_replay(id, number)?.is_none() {
-            return Ok(None);
-        }
-        self.prepare_replay(&self.replay_path(id, number), format!("{id}-{number}")).map(Some)
-    }
 
     /// Prepares the replay in the file `kept`, unless the cache has it. `name` is the replay's unique name there.
-    pub(super) fn prepare_replay(&self, kept: &Path, name: String) -> Result<Arc<ShownReplay>, TournamentRefusal> {
-        let replay_cache = &self.0.replay_cache;
-        let mut ready = replay_cache.ready.lock();
+    pub(super) fn prepare(
+        &self,
+        redaction: &Redaction,
+        kept: &Path,
+        name: String,
+    ) -> Result<Arc<ShownReplay>, TournamentRefusal> {
+        let mut ready = self.ready.lock();
         if let Some(shown) = ready.get(&name) {
             return Ok(Arc::clone(shown));
         }
-        let shown = Arc::new(self.make_ready(kept, &replay_cache.folder.join(&name))?);
+        let shown = Arc::new(make_ready(redaction, kept, &self.folder.join(&name))?);
         ready.insert(name, Arc::clone(&shown));
         Ok(shown)
     }
+}
 
-    fn make_ready(&self, kept: &Path, place: &Path) -> Result<ShownReplay, TournamentRefusal> {
-        let damaged = |error: &dyn std::fmt::Display| TournamentRefusal::Damaged(error.to_string());
-        let (copy, index_path) = (place.with_extension("jsonl"), place.with_extension("index"));
-        let (replay, files) = match self.copy_redacted(kept, &copy)? {
-            true => (copy.clone(), vec![copy, index_path.clone()]),
-            false => (kept.to_owned(), vec![index_path.clone()]),
-        };
-        let open = || File::open(&replay).map(BufReader::new);
-        let header = Replay::open(open().map_err(|error| damaged(&error))?).map_err(|error| damaged(&error))?.header;
-        let mut entries = BufWriter::new(File::create(&index_path)?);
-        let summary = index(open().map_err(|error| damaged(&error))?, &mut entries).map_err(|error| damaged(&error))?;
-        Ok(ShownReplay { header, summary, replay, index: index_path, files })
-    }
+fn make_ready(redaction: &Redaction, kept: &Path, place: &Path) -> Result<ShownReplay, TournamentRefusal> {
+    let damaged = |error: &dyn std::fmt::Display| TournamentRefusal::Damaged(error.to_string());
+    let (copy, index_path) = (place.with_extension("jsonl"), place.with_extension("index"));
+    let (replay, files) = match copy_redacted(redaction, kept, &copy)? {
+        true => (copy.clone(), vec![copy, index_path.clone()]),
+        false => (kept.to_owned(), vec![index_path.clone()]),
+    };
+    let open = || File::open(&replay).map(BufReader::new);
+    let header = Replay::open(open().map_err(|error| damaged(&error))?).map_err(|error| damaged(&error))?.header;
+    let mut entries = BufWriter::new(File::create(&index_path)?);
+    let summary = index(open().map_err(|error| damaged(&error))?, &mut entries).map_err(|error| damaged(&error))?;
+    Ok(ShownReplay { header, summary, replay, index: index_path, files })
+}
 
-    /// Writes a redacted copy of the replay `kept` if redaction changes the file. Returns true if there is a copy.
-    fn copy_redacted(&self, kept: &Path, copy: &Path) -> Result<bool, TournamentRefusal> {
-        let mut lines = BufReader::new(File::open(kept)?);
-        let (mut line, mut passed, mut repair) = (String::new(), 0_u64, ChainRepair::default());
-        let first = loop {
-            line.clear();
-            if lines.read_line(&mut line)? == 0 {
-                return Ok(false);
-            }
-            let redacted = self.redacted(&line);
-            if redacted != line {
-                break repair.repair(&line, redacted).map(Cow::into_owned).unwrap_or_default();
-            }
-            passed += line.len() as u64;
-        };
-        let mut to = BufWriter::new(File::create(copy)?);
-        io::copy(&mut io::Read::take(File::open(kept)?, passed), &mut to)?;
-        to.write_all(first.as_bytes())?;
-        loop {
-            line.clear();
-            if lines.read_line(&mut line)? == 0 {
-                break;
-            }
-            if let Some(repaired) = repair.repair(&line, self.redacted(&line)) {
-                to.write_all(repaired.as_bytes())?;
-            }
+/// Writes a redacted copy of the replay `kept` if redaction changes the file. Returns true if there is a copy.
+fn copy_redacted(redaction: &Redaction, kept: &Path, copy: &Path) -> Result<bool, TournamentRefusal> {
+    let mut lines = BufReader::new(File::open(kept)?);
+    let (mut line, mut passed, mut repair) = (String::new(), 0_u64, ChainRepair::default());
+    let first = loop {
+        line.clear();
+        if lines.read_line(&mut line)? == 0 {
+            return Ok(false);
         }
-        to.flush()?;
-        Ok(true)
+        let redacted = redaction.redacted(&line);
+        if redacted != line {
+            break repair.repair(&line, redacted).map(Cow::into_owned).unwrap_or_default();
+        }
+        passed += line.len() as u64;
+    };
+    let mut to = BufWriter::new(File::create(copy)?);
+    io::copy(&mut io::Read::take(File::open(kept)?, passed), &mut to)?;
+    to.write_all(first.as_bytes())?;
+    loop {
+        line.clear();
+        if lines.read_line(&mut line)? == 0 {
+            break;
+        }
+        if let Some(repaired) = repair.repair(&line, redaction.redacted(&line)) {
+            to.write_all(repaired.as_bytes())?;
+        }
     }
+    to.flush()?;
+    Ok(true)
 }

@@ -297,7 +297,8 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
     };
     arena.admit_session(form.address, None).await?;
     let create = Create { challenge: name.to_owned(), options, is_rated: house.is_none(), is_unlisted };
-    let respond = arena.charging(form.address, |written| to_text(&arena_model::view(written.session, Viewer::Creator)));
+    let respond =
+        arena.ledger.charging(form.address, |written| to_text(&arena_model::view(written.session, Viewer::Creator)));
     let view = arena.engine.create(create, None, respond).await?;
     let session: RedactedSession = serde_json::from_str(&view).expect("views have these fields");
     let Some((own, others)) = session.invites.split_first() else { return Ok(to_challenge(name)) };
@@ -403,7 +404,8 @@ pub(super) async fn start_against_house(
     }
     arena.admit_session(address, None).await?;
     let create = Create { challenge: name.to_owned(), options, is_rated: false, is_unlisted: false };
-    let respond = arena.charging(address, |written| to_text(&arena_model::view(written.session, Viewer::Creator)));
+    let respond =
+        arena.ledger.charging(address, |written| to_text(&arena_model::view(written.session, Viewer::Creator)));
     let view = arena.engine.create(create, None, respond).await?;
     let session: RedactedSession = serde_json::from_str(&view).expect("views have these fields");
     let Some((own, others)) = session.invites.split_first() else { return Ok(None) };

@@ -10,7 +10,8 @@ use super::{PageError, PageResult};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::fields::Input;
-use crate::request::{BodyLimit, Get, Query, read_body};
+use crate::query::Query;
+use crate::request::{BodyLimit, Get, read_body};
 
 /// A submitted form, parsed and within the limits. An invalid or excess form gets an error page.
 pub(super) struct Form {

@@ -173,7 +173,7 @@ fn standings(tournaments: &Tournaments, view: &Ladder) -> Markup {
                 } } }
             } }
             p.more { "Ranks are ranges: bots whose 95 % rating intervals overlap share ranks. Each version of a bot has a rating of its own." }
-            @for remark in remarks(&view.season) { p.more { (shown(&tournaments.redacted(&remark))) @if !remark.ends_with('.') { "." } } }
+            @for remark in remarks(&view.season) { p.more { (shown(&tournaments.redaction().redacted(&remark))) @if !remark.ends_with('.') { "." } } }
         }
     }
 }

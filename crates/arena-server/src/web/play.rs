@@ -405,7 +405,7 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
     if wanted != "join" {
         arena.admit_writer(form.address, &from)?;
     }
-    let respond = arena.charging(form.address, |_| String::new());
+    let respond = arena.ledger.charging(form.address, |_| String::new());
     match wanted.as_str() {
         "join" => {
             take_seat(&arena, form.address, &invite.to_string(), user.as_deref()).await?;
@@ -442,7 +442,7 @@ pub(super) async fn take_seat(
     let user = name.map(|name| name.parse::<UserId>().map_err(|_| invalid_name(name))).transpose()?;
     user.iter().try_for_each(|user| check_visible("the name", user.as_str()))?;
     arena.admit_play(address)?;
-    let respond = arena.charging(address, |_| String::new());
+    let respond = arena.ledger.charging(address, |_| String::new());
     arena.engine.join(Join { invite, user }, None, respond).await?;
     Ok(())
 }

@@ -112,7 +112,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 (details(&view))
             }
         };
-        let body = tournaments.redacted(&body.into_string()).into_owned();
+        let body = tournaments.redaction().redacted(&body.into_string()).into_owned();
         let name = view.name.clone().unwrap_or_else(|| format!("{}, {} agents", view.game, view.agents.len()));
         Ok::<_, TournamentRefusal>(
             Page::new(&name, NavEntry::Tournaments, PreEscaped(body)).with_style("tables.css").with_script("tournament.js"),

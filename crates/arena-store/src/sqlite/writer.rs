@@ -375,15 +375,6 @@ struct OpenTransaction {
     wrote: bool,
 }
 
-/// Converts an error to a failure of the whole transaction, for a write that nothing refuses.
-fn failure_of(error: WriteError) -> Failure {
-    match error {
-        WriteError::Failed(failure) => failure,
-        WriteError::Refused(CommitError::Unavailable(error)) => Failure::Failed(error),
-        WriteError::Refused(_) => Failure::Constraint,
-    }
-}
-
 /// Sends the result of a write to its caller: after the commit, or with the reason why there was none.
 fn finish(waiting: Waiting, outcome: WriteOutcome) {
     match waiting {

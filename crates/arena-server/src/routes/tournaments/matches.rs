@@ -70,7 +70,8 @@ impl MatchView {
     /// Makes the view of a match. Its seed is shown if the tournament is over.
     pub(crate) fn of(tournaments: &Tournaments, is_over: bool, game: &GameLine) -> MatchView {
         let MatchResult { seats, outcome, seed, epochs, took_ms, .. } = &game.result;
-        let detail = |seat: &SeatResult| seat.detail.as_ref().map(|text| tournaments.redacted(text).into_owned());
+        let detail =
+            |seat: &SeatResult| seat.detail.as_ref().map(|text| tournaments.redaction().redacted(text).into_owned());
         MatchView {
             number: game.number,
             round: game.round,
