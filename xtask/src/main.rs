@@ -13,6 +13,7 @@ mod node;
 mod packages;
 mod prose;
 mod python;
+mod quotes;
 mod rules;
 mod sbom;
 mod setup;
