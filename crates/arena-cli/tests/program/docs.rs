@@ -38,7 +38,7 @@ use crate::program::{Running, arena};
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The first words of command lines.
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 28] = [
     "arena",
     "cargo",
     "cd",
@@ -55,8 +55,10 @@ const COMMANDS: [&str; 26] = [
     "mkdir",
     "mv",
     "nats-server",
+    "openssl",
     "pg_dump",
     "pip",
+    "printf",
     "python",
     "python3",
     "rm",
@@ -68,7 +70,7 @@ const COMMANDS: [&str; 26] = [
 ];
 
 /// All pages of the documentation, with or without commands.
-const PAGES: [&str; 49] = [
+const PAGES: [&str; 50] = [
     "README.md",
     "clients/python/README.md",
     "docs/README.md",
@@ -100,9 +102,10 @@ const PAGES: [&str; 49] = [
     "docs/play.md",
     "docs/postgres.md",
     "docs/python-functions.md",
-    "docs/records.md",
     "docs/record-format.md",
+    "docs/records.md",
     "docs/replays.md",
+    "docs/run-file.md",
     "docs/sandbox.md",
     "docs/scores.md",
     "docs/server-tournaments.md",
@@ -466,7 +469,7 @@ fn run_page(page: &'static str) {
                 match (what, quoted(rest)) {
                     ("checkout", _) => newcomer.enter_folder(true),
                     ("empty", _) => newcomer.enter_folder(false),
-                    ("start", _) => newcomer.start(rest, "http://"),
+                    ("start", _) => newcomer.start(rest, "listens on http"),
                     ("beside", Some((command, _))) => notes.beside.push((command, ())),
                     ("run", _) => {
                         let command = newcomer.fill_in(rest);
@@ -525,7 +528,7 @@ fn run_page(page: &'static str) {
                     if words("arena serve") || words("arena demo") {
                         // The previous server ends first, because it uses the same address and data.
                         newcomer.end_background();
-                        newcomer.start(stays.unwrap_or(&filled), "http://");
+                        newcomer.start(stays.unwrap_or(&filled), "listens on http");
                     } else if words("arena replay serve") {
                         newcomer.start(&filled, "replays are at http://");
                     } else if words("curl -N") {
