@@ -15,19 +15,15 @@ pub fn complaints(files: &[(String, String)]) -> Vec<String> {
     let mut unused: Vec<&str> = facts.keys().copied().collect();
     let mut complaints = Vec::new();
     for (path, text) in files.iter().filter(|(path, _)| path.ends_with(".md")) {
-        for (number, line) in (1..).zip(text.lines()) {
-            for (at, _) in line.match_indices(MARK) {
-                let name = line[at + MARK.len()..].split(" -->").next().unwrap_or_default();
-                unused.retain(|unused| *unused != name);
-                match facts.get(name) {
-                    None => complaints.push(format!("{path}:{number}: {SOURCE} has no fact `{name}`")),
-                    Some(value) if !ends_with(&line[..at], value) => {
-                        complaints.push(format!(
-                            "{path}:{number}: `{name}` is {value} in {SOURCE}; quote it in front of the mark"
-                        ));
-                    }
-                    Some(_) => {}
-                }
+        for (at, _) in text.match_indices(MARK) {
+            let name = text[at + MARK.len()..].split(" -->").next().unwrap_or_default();
+            let line = 1 + text[..at].matches('\n').count();
+            unused.retain(|unused| *unused != name);
+            match facts.get(name) {
+                None => complaints.push(format!("{path}:{line}: {SOURCE} has no fact `{name}`")),
+                Some(value) if !ends_with(&text[..at], value) => complaints
+                    .push(format!("{path}:{line}: `{name}` is {value} in {SOURCE}; quote it in front of the mark")),
+                Some(_) => {}
             }
         }
     }
@@ -35,10 +31,12 @@ pub fn complaints(files: &[(String, String)]) -> Vec<String> {
     complaints
 }
 
-/// Returns true if `text` ends with the whole `value`, and not with a longer number.
+/// Returns true if `text` ends with the whole `value`, also with a line break in it, and not with a longer number.
 fn ends_with(text: &str, value: &str) -> bool {
-    let before = text.strip_suffix(value).map(|before| before.chars().next_back());
-    before.is_some_and(|char| !char.is_some_and(|char| char.is_alphanumeric() || matches!(char, '.' | ',')))
+    let words: Vec<&str> = text.split_whitespace().rev().take(value.split(' ').count()).collect();
+    let tail = words.into_iter().rev().collect::<Vec<_>>().join(" ");
+    let is_number = |char: char| char.is_alphanumeric() || matches!(char, '.' | ',');
+    tail.strip_suffix(value).is_some_and(|before| !before.ends_with(is_number))
 }
 
 /// Returns the rows of the table of facts: values by name.
@@ -60,7 +58,7 @@ mod tests {
             let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
             complaints(&[file(SOURCE, table), file("docs/a.md", document)])
         };
-        let right = "It takes 47 MiB<!-- fact: idle -->, and plays 2,233<!-- fact: games --> games.";
+        let right = "It takes 47\nMiB<!-- fact: idle -->, and plays 2,233<!-- fact: games --> games.";
         assert_eq!(said(right), [""; 0]);
         assert_eq!(
             said(
