@@ -38,10 +38,12 @@ use crate::program::{Running, arena};
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The first words of command lines.
-const COMMANDS: [&str; 28] = [
+const COMMANDS: [&str; 32] = [
+    "apt-get",
     "arena",
     "cargo",
     "cd",
+    "certbot",
     "chmod",
     "cp",
     "createuser",
@@ -62,6 +64,8 @@ const COMMANDS: [&str; 28] = [
     "python",
     "python3",
     "rm",
+    "sed",
+    "source",
     "sqlite3",
     "systemctl",
     "tar",
