@@ -76,12 +76,13 @@ fn hide_refused(mut command: Command, path: &str, global: &[Arg]) -> Command {
         command = command.mut_subcommand(name, |sub| {
             // A command with commands below it refuses an option if all of them do.
             let is_kept = |option: &str| {
-                let names = sub.get_subcommands().map(|below| format!("{path} {}", below.get_name()));
-                is_used(option, &path) || names.into_iter().any(|path| is_used(option, &path))
+                let mut below = sub.get_subcommands().map(|below| format!("{path} {}", below.get_name()));
+                is_used(option, &path) || below.any(|path| is_used(option, &path))
             };
             let refused = |arg: &&Arg| {
                 let option = arg.get_id().as_str();
-                ["url", "from", "cacert"].contains(&option) && !is_kept(option)
+                let is_own = sub.get_arguments().any(|own| own.get_id() == option);
+                ["url", "from", "cacert"].contains(&option) && !is_own && !is_kept(option)
             };
             let hidden: Vec<Arg> = global.iter().filter(refused).map(|arg| arg.clone().hide(true)).collect();
             hide_refused(sub.args(hidden), &path, global)
