@@ -130,7 +130,7 @@ impl Cli {
     ///
     /// # Errors
     /// A usage error that names the option.
-    pub fn refuse_unused(&self, matches: &ArgMatches) -> Result<(), Failure> {
+    pub fn refuse_unused(matches: &ArgMatches) -> Result<(), Failure> {
         let path = groups::path(matches);
         let given = |name: &&str| matches.value_source(name) == Some(ValueSource::CommandLine);
         match ["url", "from", "auth", "cacert"].into_iter().filter(given).find(|name| !groups::is_used(name, &path)) {
