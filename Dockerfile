@@ -1,4 +1,4 @@
-# An arena in a container: `docker build -t arena .`, then see examples/deploy/compose.yaml and docs/operations.md.
+# An arena in a container: `docker build -t arena .`, then see examples/deploy/compose.yaml and docs/hosting.md.
 
 FROM rust:1-bookworm AS build
 WORKDIR /src

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A synchronous standby of a PostgreSQL server, by PostgreSQL's own programs. See docs/operations.md.
+# A synchronous standby of a PostgreSQL server, by PostgreSQL's own programs. See docs/postgres.md.
 #
 #   standby.sh allow             at the primary: creates the role `standby`, with the password STANDBY_PASSWORD
 #   standby.sh copy HOST FOLDER  at the standby, as the user postgres: copies the primary into an empty data folder

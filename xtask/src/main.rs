@@ -14,6 +14,7 @@ mod node;
 mod packages;
 mod prose;
 mod python;
+mod quotes;
 mod rules;
 mod sbom;
 mod setup;

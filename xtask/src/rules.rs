@@ -122,6 +122,7 @@ pub fn check(root: &Path) -> anyhow::Result<()> {
         NEEDED.iter().filter(|name| !root.join(name).is_file()).map(|name| format!("{name}: is missing")).collect();
     let files = files(root)?;
     complaints.extend(crate::prose::complaints(root, &files));
+    complaints.extend(crate::quotes::complaints(&files));
     for (path, text) in &files {
         complaints.extend(about_file(path, text));
     }

@@ -92,7 +92,7 @@ fn loss(subject: Subject<'_>, table: &TestSession<'_>) -> Option<Finding> {
     let again = match subject.challenge.restore(&table.session().facts, state) {
         Ok(operator) => operator.serialize(),
         Err(error) => {
-            let what = format!("the serialized state can't be restored: {error}");
+            let what = format!("the serialized state cannot be restored: {error}");
             return Some(Finding::wrong("restore", what).shown_by([format!("state: {state}")]));
         }
     };

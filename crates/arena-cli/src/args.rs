@@ -51,13 +51,8 @@ pub use tournament::{
 pub use users::{IdentityVerb, UsersVerb};
 pub use worker::WorkerArgs;
 
-/// Run, play and host multi-agent challenges.
-#[derive(Debug, Parser)]
-#[command(
-    name = "arena",
-    version,
-    arg_required_else_help = true,
-    after_help = format!("\
+/// The end of the help of `arena` alone.
+const EXAMPLES: &str = "\
 Examples:
   arena demo                        start a server and watch house bots play
   arena serve                       start a server on this machine
@@ -67,9 +62,16 @@ Examples:
   arena play inv_…                  take a seat and play it yourself
   arena play inv_… --agent ./bot    let an agent play the seat
 
-Run `arena COMMAND --help` for the options of a command.
+Run `arena COMMAND --help` for the options of a command.";
 
-{}", exit_codes())
+/// Run, play and host multi-agent challenges.
+#[derive(Debug, Parser)]
+#[command(
+    name = "arena",
+    version,
+    arg_required_else_help = true,
+    after_help = EXAMPLES,
+    after_long_help = format!("{EXAMPLES}\n\n{}", exit_codes()),
 )]
 pub struct Cli {
     /// Options of every command.
@@ -128,27 +130,10 @@ impl Cli {
     ///
     /// # Errors
     /// A usage error that names the option.
-    pub fn refuse_unused(&self, matches: &ArgMatches) -> Result<(), Failure> {
-        let talks = matches!(
-            self.verb,
-            Verb::Play(_)
-                | Verb::Challenges { .. }
-                | Verb::Chat { .. }
-                | Verb::Scoring { .. }
-                | Verb::Users { .. }
-                | Verb::Admin { .. }
-                | Verb::Record { verb: RecordVerb::Get { .. }, .. }
-                | Verb::Log { .. }
-                | Verb::Agent { verb: AgentVerb::Upload(_) }
-                // These two prepare calls to a server.
-                | Verb::Identity { .. }
-                | Verb::Completions { .. }
-        ) || matches!(&self.verb, Verb::Session { verb } if verb.calls_server());
+    pub fn refuse_unused(matches: &ArgMatches) -> Result<(), Failure> {
+        let path = groups::path(matches);
         let given = |name: &&str| matches.value_source(name) == Some(ValueSource::CommandLine);
-        // The log may be on a server, which `--log` names.
-        let may_read_a_log = matches!(self.verb, Verb::Verify(_) | Verb::Board { .. });
-        let is_used = |name: &&str| talks || (*name == "cacert" && may_read_a_log);
-        match ["url", "from", "auth", "cacert"].into_iter().filter(given).find(|name| !is_used(name)) {
+        match ["url", "from", "auth", "cacert"].into_iter().filter(given).find(|name| !groups::is_used(name, &path)) {
             None => Ok(()),
             Some(name) => {
                 let verb = matches.subcommand_name().unwrap_or_default();
@@ -211,8 +196,8 @@ At the terminal:
   seat stays yours and the session continues without you.
 
 Bots:
-  A bot receives the states of games (snake, chess, …) as in a match. docs/agents.md describes its input in other \
-  challenges. A bot that crashes, times out or violates the protocol resigns if the challenge has a method for resigning; \
+  A bot receives the states of games (snake, chess, …) as in a match. docs/agents.md in the repository describes its \
+  input in other challenges. A bot that crashes, times out or violates the protocol resigns if the challenge has a method for resigning; \
   the exit code is 12.
 
 Language models:
@@ -258,7 +243,7 @@ Examples:
   arena eval report autumn                         tables, and pages for browsers in autumn/report
 
 A run file names models, challenges, seeds and caps. Every model plays every challenge on every seat, against every other \
-model and against baselines. docs/evaluations.md describes the file and the statistics.")]
+model and against baselines. docs/evaluations.md in the repository describes the file and the statistics.")]
     Eval {
         #[command(subcommand)]
         verb: EvalVerb,
@@ -270,7 +255,7 @@ Examples:
   ARENA_NATS_URL='tls://worker:password@hub' arena worker --concurrency 8
   arena tournament run snake --agent ./a --agent ./b --rounds 500 --nats-url nats://hub    on another machine
 
-The NATS server needs JetStream (`nats-server -js`); docs/operations.md explains the setup. Other users of the machine can \
+The NATS server needs JetStream (`nats-server -js`); docs/workers.md in the repository explains the setup. Other users of the machine can \
 read a command line, so set a URL with a password in ARENA_NATS_URL.
 
 Anyone who can write to the NATS server can run programs on this machine, in the sandbox chosen here. Give access only to \
@@ -367,7 +352,7 @@ Examples:
   arena author play number-duel     play all seats at this terminal
   arena serve --challenges .        start a server that offers it
 
-docs/writing-challenges.md is a tutorial. To play the challenges of a server, use `arena challenges`."
+docs/writing-challenges.md in the repository is a tutorial. To play the challenges of a server, use `arena challenges`."
     )]
     Author {
         #[command(subcommand)]

@@ -54,12 +54,12 @@ pub const EXITS: [(Exit, &str, &str); 21] = [
     ),
     (
         Exit::CannotListen,
-        "can't listen on the address",
-        "`serve`, `demo` and `replay serve`: the program can't listen on the address.",
+        "cannot listen on the address",
+        "`serve`, `demo` and `replay serve`: the program cannot listen on the address.",
     ),
-    (Exit::NoAgent, "agent not found", "The agent isn't found or can't be started."),
+    (Exit::NoAgent, "agent not found", "The agent isn't found or cannot be started."),
     (Exit::NoSandbox, "sandbox not supported", "The system doesn't support the requested sandbox."),
-    (Exit::CannotWrite, "can't write a file", "An output file can't be written."),
+    (Exit::CannotWrite, "cannot write a file", "An output file cannot be written."),
     (
         Exit::BadReplay,
         "replay, record or log false",
@@ -73,7 +73,7 @@ pub const EXITS: [(Exit, &str, &str); 21] = [
     (
         Exit::BadTournament,
         "tournament damaged, in use or changed",
-        "A tournament can't be created or resumed in this folder: it exists already, is missing, damaged or in use, or an agent has changed. A league has too few agents. There are no results to rate, or they are damaged. The folder of an evaluation is missing, damaged or in use, or its prompts, options or rules have changed.",
+        "A tournament cannot be created or resumed in this folder: it exists already, is missing, damaged or in use, or an agent has changed. A league has too few agents. There are no results to rate, or they are damaged. The folder of an evaluation is missing, damaged or in use, or its prompts, options or rules have changed.",
     ),
     (
         Exit::ModelFailed,
@@ -88,7 +88,7 @@ pub const EXITS: [(Exit, &str, &str); 21] = [
     (
         Exit::OtherRules,
         "not completely verifiable",
-        "A replay or record belongs to other rules, or its session isn't in the given log, so it can't be verified completely. It has no other faults.",
+        "A replay or record belongs to other rules, or its session isn't in the given log, so it cannot be verified completely. It has no other faults.",
     ),
     (
         Exit::Parked,

@@ -101,7 +101,7 @@ impl<'f> SessionForks<'f> {
         let usage = |why: String| about(Failure::new(Exit::Usage, why));
         let seed = parsed.end.as_ref().and_then(|end| end.seed.as_ref()).map(|seed| Seed(seed.0)).ok_or_else(|| {
             usage(
-                "the record has no seed, so it can't be continued; only records of ended sessions have one".to_owned(),
+                "the record has no seed, so it cannot be continued; only records of ended sessions have one".to_owned(),
             )
         })?;
         let last = parsed.events.last().map_or(0, |event| event.event);
@@ -444,7 +444,7 @@ mod tests {
         assert!(error(fork_args(&file, last + 1, None, false)).contains(&format!("the record has {last} events")));
         assert!(error(fork_args(&file, last, None, false)).contains("the game is over"));
         assert!(error(fork_args(&file, 1, None, false)).contains("haven't all joined"));
-        assert!(error(fork_args(&file, 2, Some("./bot"), false)).contains("can't play in a fork"));
+        assert!(error(fork_args(&file, 2, Some("./bot"), false)).contains("cannot play in a fork"));
         let swaps = vec!["9=house".parse().unwrap()];
         assert!(error(ForkSessionArgs { swaps, ..fork_args(&file, 2, None, false) }).contains("2 seats"));
         let text = fs::read_to_string(&file).unwrap();

@@ -69,7 +69,7 @@ pub fn main() -> ExitCode {
         error.exit()
     });
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    match cli.refuse_unused(&matches).and_then(|()| run(cli)) {
+    match Cli::refuse_unused(&matches).and_then(|()| run(cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();

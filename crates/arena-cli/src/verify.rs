@@ -211,11 +211,11 @@ impl VerifyResults {
         }
         if failed > count(Exit::OtherRules) {
             let unreadable = failed - count(Exit::OtherRules);
-            let sentence = format!("{unreadable} of {all} files can't be read as records or replays");
+            let sentence = format!("{unreadable} of {all} files cannot be read as records or replays");
             return Err(Failure::new(Exit::Usage, sentence));
         }
         if unverifiable > 0 {
-            let sentence = format!("{unverifiable} of {all} files can't be verified completely");
+            let sentence = format!("{unverifiable} of {all} files cannot be verified completely");
             return Err(Failure::new(Exit::OtherRules, sentence));
         }
         Ok(())

@@ -264,7 +264,7 @@ impl Inner {
         self.store.note_archive_file(file.clone(), at).await.map_err(unwritten)?;
         let Some(sha256) = archive.write(&file, messages).await? else {
             self.remove_file(archive, file).await;
-            tracing::warn!(session = %id, "the session {id} isn't archived: a file can't hold one of its messages");
+            tracing::warn!(session = %id, "the session {id} isn't archived: a file cannot hold one of its messages");
             return Ok(None);
         };
         let new = NewArchive { session: no, file: file.clone(), sha256, at, chat, operator, messages: count, hidden };

@@ -51,7 +51,7 @@ pub(crate) fn open(
         invites: (0..seats).map(player).collect(),
     };
     let seated = run_rules(&**challenge, || MemorySession::seated(Arc::clone(challenge), facts));
-    seated.map_err(|error| Halt::Failed(format!("the session can't start: {error}")))
+    seated.map_err(|error| Halt::Failed(format!("the session cannot start: {error}")))
 }
 
 /// Plays a game to its end.

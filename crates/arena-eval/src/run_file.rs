@@ -819,7 +819,7 @@ name = "psi"
             ),
             (
                 error(&changed("https://api.example/v1/", "http://api example/v1")),
-                "run.toml: model `small`: `http://api example/v1` isn't the URL of an endpoint: it can't be parsed",
+                "run.toml: model `small`: `http://api example/v1` isn't the URL of an endpoint: it cannot be parsed",
             ),
             (
                 error(&changed("top_k = 5", "api_key = \"secret\"")),

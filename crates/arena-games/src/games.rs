@@ -84,19 +84,21 @@ mod tests {
 
     #[test]
     fn the_manual_has_the_rules_that_players_get() {
-        let manual = include_str!("../../../docs/agents.md");
         let joined = |text: &str| text.split_whitespace().collect::<Vec<&str>>().join(" ");
-        for (game, prompt) in [
-            ("snake", snake::Snake::PROMPT),
-            ("chess", chess::Chess::PROMPT),
-            ("food_catcher", food_catcher::FoodCatcher::PROMPT),
-            ("cherry_picker", cherry_picker::CherryPicker::PROMPT),
+        for (game, prompt, manual) in [
+            ("snake", snake::Snake::PROMPT, include_str!("../../../docs/games/snake.md")),
+            ("chess", chess::Chess::PROMPT, include_str!("../../../docs/games/chess.md")),
+            ("food_catcher", food_catcher::FoodCatcher::PROMPT, include_str!("../../../docs/games/food_catcher.md")),
+            (
+                "cherry_picker",
+                cherry_picker::CherryPicker::PROMPT,
+                include_str!("../../../docs/games/cherry_picker.md"),
+            ),
         ] {
-            let section = manual.split("\n## ").find(|section| section.starts_with(game)).expect("a section");
             // The manual describes the state in a table.
             let rules = prompt.split("\n\n").filter(|paragraph| !paragraph.starts_with("The state:"));
             for paragraph in rules {
-                assert!(joined(section).contains(&joined(paragraph)), "docs/agents.md, {game}, lacks: {paragraph}");
+                assert!(joined(manual).contains(&joined(paragraph)), "docs/games/{game}.md lacks: {paragraph}");
             }
         }
     }

@@ -165,7 +165,7 @@ impl Client {
             response = &mut response => Some(response),
             () = connected => None,
             () = sleep(times.connect) => {
-                let sentence = format!("it can't be connected within {}", seconds(times.connect));
+                let sentence = format!("it cannot be connected within {}", seconds(times.connect));
                 return Err(Fault::new(FaultClass::Unreachable, sentence));
             }
         };
@@ -278,7 +278,7 @@ fn broken(error: &SendError) -> Fault {
     }
     let cause = root(error);
     if error.is_connect() {
-        return Fault::new(FaultClass::Unreachable, format!("it can't be connected: {cause}"));
+        return Fault::new(FaultClass::Unreachable, format!("it cannot be connected: {cause}"));
     }
     let inner = error.source().and_then(|source| source.downcast_ref::<hyper::Error>());
     if inner.is_some_and(hyper::Error::is_parse) {

@@ -139,7 +139,7 @@ impl Endpoint {
         if let Some(query) = query {
             url = url + "?" + query;
         }
-        let uri: Uri = url.parse().map_err(|_| refused("it can't be parsed"))?;
+        let uri: Uri = url.parse().map_err(|_| refused("it cannot be parsed"))?;
         if uri.host().is_none_or(str::is_empty) {
             return Err(refused("it has no host"));
         }
@@ -278,7 +278,7 @@ mod tests {
             "ftp://a.example",
             expect!["`ftp://a.example` isn't the URL of an endpoint: it must begin with http:// or https://"],
         );
-        check(chat, "http://a b", expect!["`http://a b` isn't the URL of an endpoint: it can't be parsed"]);
+        check(chat, "http://a b", expect!["`http://a b` isn't the URL of an endpoint: it cannot be parsed"]);
         check(
             chat,
             "https://user:secret@a.example/v1",

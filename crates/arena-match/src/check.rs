@@ -171,7 +171,7 @@ impl<'a> Check<'a> {
             };
             findings.push(Finding::advice(
                 what,
-                "put actions into the list `actions`; see docs/agents.md for the actions of each game",
+                "put actions into the list `actions`; docs/games in the repository has the actions of each game",
             ));
         }
     }
@@ -303,7 +303,7 @@ fn judge(game: &'static GameType, tried: TrialResult, mut findings: Vec<Finding>
     };
     if tried.rejected > 0 && tried.taken == 0 {
         let what = format!("the game accepted none of its {} actions", tried.rejected);
-        findings.push(Finding::wrong(what, "see docs/agents.md for the actions of each game"));
+        findings.push(Finding::wrong(what, "docs/games in the repository has the actions of each game"));
     }
     findings.extend(slow);
     for finding in &mut findings {

@@ -134,7 +134,7 @@ impl ProgramPlayer {
             drop(permit);
         };
         let started = thread::Builder::new().name("program".to_owned()).spawn(work);
-        started.map_err(|error| Halt::Failed(format!("a thread can't be started: {error}")))?;
+        started.map_err(|error| Halt::Failed(format!("a thread cannot be started: {error}")))?;
         Ok(Worker { requests, called_off })
     }
 }
@@ -180,7 +180,7 @@ fn show<'a>(
 ) -> Result<Shown, Halt> {
     let halted = |error: MatchError| match error {
         MatchError::CalledOff => Halt::Stopped,
-        error => Halt::Failed(format!("the program {} can't be played: {error}", program.name)),
+        error => Halt::Failed(format!("the program {} cannot be played: {error}", program.name)),
     };
     if solo.is_none() {
         let started = Solo::start(&program.agent, None, id.clone(), &program.confinement, LIMITS, called_off);

@@ -39,23 +39,23 @@ pub struct Reexecuted {
 /// The reason why a record can't be played again, or not to its end. It isn't a contradiction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unchecked {
-    #[error("the game can't be played again: the session was imported, or played before the arena stored its inputs")]
+    #[error("the game cannot be played again: the session was imported, or played before the arena stored its inputs")]
     InputsMissing,
-    #[error("the game can't be played again: the seed is secret until the end")]
+    #[error("the game cannot be played again: the seed is secret until the end")]
     NoSeed,
-    #[error("the game can't be played again: it needs the {needed}, which release {release} has")]
+    #[error("the game cannot be played again: it needs the {needed}, which release {release} has")]
     OtherRules {
         /// The needed rules, such as `rules of psi, version 2`.
         needed: String,
         release: String,
     },
-    #[error("the game can't be played beyond event {event}: the content of its action is withheld")]
+    #[error("the game cannot be played beyond event {event}: the content of its action is withheld")]
     Withheld { event: u64 },
     /// The id of a joining user is withheld, and the rules may depend on it.
-    #[error("the game can't be played beyond event {event}: the user's id is withheld, and the script may use it")]
+    #[error("the game cannot be played beyond event {event}: the user's id is withheld, and the script may use it")]
     UserWithheld { event: u64 },
     /// A script failed, which may be a fault of this machine.
-    #[error("the game can't be played beyond event {event}: {message}")]
+    #[error("the game cannot be played beyond event {event}: {message}")]
     Failed { event: u64, message: String },
 }
 
@@ -493,7 +493,7 @@ impl<'r> Replay<'r> {
             && message.from == RecordedParty::Operator
             && matches!(message.to, Some(RecordedParty::Player(Seat(seat))) if seat < self.session.seats.len());
         if !is_answer || self.session.phase == Phase::Active {
-            return Err(lie(event, "the operator can't send this message now"));
+            return Err(lie(event, "the operator cannot send this message now"));
         }
         self.messages += 1;
         match self.content_of(message) {
@@ -605,7 +605,7 @@ fn check_options(header: &Header, challenge: &dyn ChallengeType) -> Result<(), L
     match seats {
         Ok(seats) if seats == header.seats => Ok(()),
         Ok(seats) => Err(in_header(format!("a game with these options has {seats} seats, not {}", header.seats))),
-        Err(error) => Err(in_header(format!("the game can't be played with the recorded options: {error}"))),
+        Err(error) => Err(in_header(format!("the game cannot be played with the recorded options: {error}"))),
     }
 }
 

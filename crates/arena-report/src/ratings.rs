@@ -140,7 +140,7 @@ pub fn apart(groups: &[Vec<&str>]) -> Option<String> {
     }
     let groups: Vec<String> = groups.iter().map(|names| format!("({})", listed(names))).collect();
     Some(format!(
-        "{} groups of agents share no games; each group is rated separately, and ratings of different groups can't be compared: {}",
+        "{} groups of agents share no games; each group is rated separately, and ratings of different groups cannot be compared: {}",
         groups.len(),
         listed(&groups)
     ))

@@ -115,9 +115,8 @@ impl ScriptChallenge {
     /// # Errors
     /// All problems of the folder's files.
     pub fn read(folder: &Folder, sandbox: &Sandbox) -> Result<ScriptChallenge, Vec<Problem>> {
-        let text = folder.files.get(metadata::FILE).map_or("", String::as_str);
-        let described = metadata::read(text);
-        let code = folder.files.iter().filter(|(path, _)| *path != metadata::FILE);
+        let described = metadata::read(&folder.files);
+        let code = folder.files.iter().filter(|(path, _)| !is_description(path));
         let used = sandbox.inspect(&code.map(|(path, text)| (path.clone(), text.clone())).collect());
         let (described, used) = match (described, used) {
             (Ok(described), Ok(used)) => (described, used),
@@ -129,7 +128,7 @@ impl ScriptChallenge {
         let files: BTreeMap<String, String> = folder
             .files
             .iter()
-            .filter(|(path, _)| *path == metadata::FILE || used.contains(path))
+            .filter(|(path, _)| is_description(path) || used.contains(path))
             .map(|(path, text)| (path.clone(), text.clone()))
             .collect();
         let source = serde_json::to_string(&StoredScript { api: API, files }).expect("texts are JSON");
@@ -149,7 +148,7 @@ impl ScriptChallenge {
                 format!("is a script for version {} of the API; this program has {API}", stored.api),
             )]);
         }
-        let described = metadata::read(stored.files.get(metadata::FILE).map_or("", String::as_str))?;
+        let described = metadata::read(&stored.files)?;
         Ok(ScriptChallenge::of(id, described, script, stored.api, sandbox))
     }
 
@@ -287,12 +286,17 @@ impl ScriptChallenge {
     }
 }
 
+/// Returns true for the files that describe the challenge to players.
+fn is_description(path: &str) -> bool {
+    path == metadata::FILE || path == metadata::PROMPT_FILE
+}
+
 impl Rules {
-    /// Returns the script's files, without `challenge.json`.
+    /// Returns the script's files, without the description.
     fn files(&self) -> BTreeMap<String, String> {
         let stored: StoredScript = serde_json::from_str(self.script.source()).expect("it has been read before");
         let mut files = stored.files;
-        files.remove(metadata::FILE);
+        files.retain(|path, _| !is_description(path));
         files
     }
 }

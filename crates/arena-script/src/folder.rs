@@ -20,7 +20,7 @@ const DEPTH: usize = 8;
 pub struct Folder {
     /// The challenge's id: the folder's name.
     pub id: String,
-    /// The texts of `.json`, `.ts` and `.js` files, by path in the folder. The text of a type declaration (`.d.ts`) is
+    /// The texts of `prompt.md` and of `.json`, `.ts` and `.js` files, by path in the folder. The text of a type declaration (`.d.ts`) is
     /// left empty.
     pub(crate) files: BTreeMap<String, String>,
 }
@@ -69,7 +69,8 @@ impl FolderReader {
             if kind.is_dir() && depth > 0 {
                 self.read(&entry.path(), &format!("{path}/"), depth - 1)?;
             }
-            let counts = [".json", ".ts", ".js"].iter().any(|ending| name.ends_with(ending));
+            let counts =
+                path == metadata::PROMPT_FILE || [".json", ".ts", ".js"].iter().any(|ending| name.ends_with(ending));
             if !kind.is_file() || !counts {
                 continue;
             }

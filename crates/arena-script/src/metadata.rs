@@ -1,6 +1,6 @@
 //! `challenge.json`: a strict parser of a challenge's description, with errors that name the field and its line.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arena_model::{Author, ChallengeMetadata, ChallengeOption, Method};
 use serde::Deserialize;
@@ -11,6 +11,9 @@ use crate::Problem;
 use crate::ui::Ui;
 
 pub(crate) const FILE: &str = "challenge.json";
+
+/// The file that may have the prompt instead of a member of [`FILE`].
+pub(crate) const PROMPT_FILE: &str = "prompt.md";
 
 const PLAYERS: usize = 100;
 
@@ -103,7 +106,12 @@ pub(crate) fn check_option(option: &ChallengeOption, value: &Value) -> Result<()
     Err(format!("must be {needed}{bounds}"))
 }
 
-pub(crate) fn read(text: &str) -> Result<ChallengeDescription, Vec<Problem>> {
+/// Reads the description in a challenge's files.
+pub(crate) fn read(files: &BTreeMap<String, String>) -> Result<ChallengeDescription, Vec<Problem>> {
+    read_text(files.get(FILE).map_or("", String::as_str), files.get(PROMPT_FILE).map(String::as_str))
+}
+
+fn read_text(text: &str, prompt: Option<&str>) -> Result<ChallengeDescription, Vec<Problem>> {
     let members: Map<String, Value> = serde_json::from_str(text)
         .map_err(|error| vec![Problem::at(FILE, error.line() as u32, format!("isn't a JSON object: {error}"))])?;
     let mut reader = MetadataReader { text, members, problems: Vec::new() };
@@ -112,7 +120,7 @@ pub(crate) fn read(text: &str) -> Result<ChallengeDescription, Vec<Problem>> {
             name: reader.text_of("name", 100),
             description: reader.text_of("description", 1000),
             players: reader.needed("players").unwrap_or(1),
-            prompt: reader.text_of("prompt", 100_000),
+            prompt: reader.prompt(prompt),
             methods: reader.needed::<Vec<Method>>("methods").unwrap_or_default(),
             color: reader.optional("color"),
             icon: reader.optional("icon"),
@@ -205,6 +213,19 @@ impl MetadataReader<'_> {
         self.optional(name)
     }
 
+    /// Returns the prompt: the text of its own file, or else the member.
+    fn prompt(&mut self, file: Option<&str>) -> String {
+        const BYTES: usize = 100_000;
+        let Some(text) = file else { return self.text_of("prompt", BYTES) };
+        let text = text.trim();
+        if self.members.remove("prompt").is_some() {
+            self.complain("prompt", format!("is in {PROMPT_FILE} too; remove one of them"));
+        } else if text.is_empty() || text.len() > BYTES {
+            self.problems.push(Problem::of(PROMPT_FILE, format!("must be a text of 1 to {BYTES} bytes")));
+        }
+        text.to_owned()
+    }
+
     fn text_of(&mut self, name: &str, most: usize) -> String {
         let text: Option<String> = self.needed(name);
         if text.as_ref().is_some_and(|text| text.trim().is_empty() || text.len() > most) {
@@ -222,11 +243,24 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: Expect) {
-        let actual = match read(text) {
+        let actual = match read_text(text, None) {
             Ok(described) => format!("{described:?}\n"),
             Err(problems) => problems.iter().map(|problem| format!("{problem}\n")).collect(),
         };
         expected.assert_eq(&actual);
+    }
+
+    #[test]
+    fn a_prompt_may_have_its_own_file() {
+        let rest = r#"{"name": "n", "description": "d", "players": 2, "methods": []}"#;
+        let both = r#"{"name": "n", "description": "d", "players": 2, "methods": [], "prompt": "p"}"#;
+        let prompt = |text, prompt| match read_text(text, Some(prompt)) {
+            Ok(described) => described.metadata.prompt,
+            Err(problems) => problems.iter().map(ToString::to_string).collect(),
+        };
+        assert_eq!(prompt(rest, "Bid once.\n\nThen talk.\n"), "Bid once.\n\nThen talk.");
+        assert_eq!(prompt(both, "q"), "challenge.json:1: prompt: is in prompt.md too; remove one of them");
+        assert_eq!(prompt(rest, " \n"), "prompt.md: must be a text of 1 to 100000 bytes");
     }
 
     #[test]

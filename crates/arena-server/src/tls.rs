@@ -163,7 +163,7 @@ impl Certificates {
                     if timeout(HANGS_AFTER, &mut is_read).await.is_err() {
                         let file = self.files.certificate.display();
                         tracing::warn!(
-                            "the certificate {file} or its key can't be read: the file system doesn't answer"
+                            "the certificate {file} or its key cannot be read: the file system doesn't answer"
                         );
                         // An error means that the thread has panicked.
                         drop(is_read.await);

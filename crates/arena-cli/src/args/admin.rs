@@ -30,7 +30,7 @@ Examples:
   arena admin api POST /admin/recompute
   arena admin api GET '/admin/audit?limit=10'
 
-docs/administration.md lists the routes with their fields.")]
+The page /docs of the server lists the routes with their fields.")]
     Api {
         /// Method.
         #[arg(value_enum, ignore_case = true)]

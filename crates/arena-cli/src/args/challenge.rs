@@ -19,6 +19,7 @@ pub enum ChallengeVerb {
 Examples:
   arena author new number-duel             create ./number-duel, in TypeScript
   arena author new games/number-duel --js  in JavaScript, in another folder
+  arena author new my-game --empty         without the sample, to write all of it yourself
 
 The folder's name is the challenge's id: lowercase letters, digits and hyphens. Existing files are never overwritten.")]
     New(NewArgs),
@@ -78,6 +79,9 @@ pub struct NewArgs {
     /// Write JavaScript instead of TypeScript.
     #[arg(long)]
     pub js: bool,
+    /// Leave out the sample challenge and its bot: only the library of bots, and the types for your editor.
+    #[arg(long, conflicts_with = "js")]
+    pub empty: bool,
 }
 
 /// Options of `arena author check`.

@@ -39,7 +39,7 @@ You may add models, seeds and challenges to the run file, and change caps and co
 played. With another prompt or other options, the earlier games would not be comparable, so --accept-changed is needed, and the \
 report names the change.
 
-docs/evaluations.md describes the run file.")]
+docs/evaluations.md in the repository describes the run file.")]
     Run(RunEvalArgs),
     /// Continue a run in its folder.
     #[command(after_help = "\

@@ -2,7 +2,7 @@
 //! list.
 
 use clap::builder::{StyledStr, Styles};
-use clap::{Command, CommandFactory};
+use clap::{Arg, ArgMatches, Command, CommandFactory};
 
 use super::Cli;
 
@@ -18,17 +18,77 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Shell", &["completions", "man"]),
 ];
 
+/// The commands that call a server, or prepare calls to one. All others refuse the options of such calls.
+const CALLING: [&str; 14] = [
+    "play",
+    "challenges",
+    "chat",
+    "scoring",
+    "users",
+    "admin",
+    "log",
+    "identity",
+    "completions",
+    "agent upload",
+    "record get",
+    "session cancel",
+    "session unlist",
+    "session invites",
+];
+
+/// The commands that call no server, but may read a log on one, which `--log` names.
+const READING: [&str; 2] = ["verify", "board"];
+
 /// The column of the descriptions.
 const COLUMN: usize = 14;
 
-/// Returns the parser of the command line, with grouped help.
+/// Returns the parser of the command line, with grouped help. The help of a command hides the options that it refuses.
 pub fn command() -> Command {
-    let command = Cli::command();
+    let mut command = Cli::command();
     let groups = grouped(&command);
     let header = Styles::default().get_header().to_owned();
+    let global: Vec<Arg> = command.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
+    command = hide_refused(command, "", &global);
     command.help_template(StyledStr::from(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{header}Options:{header:#}\n{{options}}{{after-help}}"
     )))
+}
+
+/// Returns true if the command at `path`, such as `agent upload`, uses the option of calls to a server.
+pub fn is_used(option: &str, path: &str) -> bool {
+    let is_below = |names: &[&str]| names.iter().any(|name| format!("{path} ").starts_with(&format!("{name} ")));
+    is_below(&CALLING) || option == "cacert" && is_below(&READING)
+}
+
+/// Returns the path of the command that was given, such as `agent upload`.
+pub fn path(matches: &ArgMatches) -> String {
+    match matches.subcommand() {
+        Some((name, matches)) => format!("{name} {}", path(matches)).trim_end().to_owned(),
+        None => String::new(),
+    }
+}
+
+/// Hides the options of calls from the help of all commands below `path` that refuse them.
+fn hide_refused(mut command: Command, path: &str, global: &[Arg]) -> Command {
+    let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    for name in names {
+        let path = format!("{path} {name}").trim_start().to_owned();
+        command = command.mut_subcommand(name, |sub| {
+            // A command with commands below it refuses an option if all of them do.
+            let is_kept = |option: &str| {
+                let mut below = sub.get_subcommands().map(|below| format!("{path} {}", below.get_name()));
+                is_used(option, &path) || below.any(|path| is_used(option, &path))
+            };
+            let refused = |arg: &&Arg| {
+                let option = arg.get_id().as_str();
+                let is_own = sub.get_arguments().any(|own| own.get_id() == option);
+                ["url", "from", "cacert"].contains(&option) && !is_own && !is_kept(option)
+            };
+            let hidden: Vec<Arg> = global.iter().filter(refused).map(|arg| arg.clone().hide(true)).collect();
+            hide_refused(sub.args(hidden), &path, global)
+        });
+    }
+    command
 }
 
 /// Lists the commands in groups.
@@ -69,6 +129,47 @@ mod tests {
             let words = about.split_whitespace().count();
             assert!((1..=WORDS).contains(&words), "{}: {about}", subcommand.get_name());
             assert!(subcommand.get_name().len() < COLUMN - 2, "{}", subcommand.get_name());
+        }
+    }
+
+    #[test]
+    fn the_help_of_a_command_hides_the_options_that_it_refuses() {
+        let shown = |words: &str| {
+            let mut command = command();
+            command.build();
+            let found = words.split(' ').try_fold(&mut command, |command, word| command.find_subcommand_mut(word));
+            let help = found.expect("the command exists").render_long_help().to_string();
+            ["--url <", "--from <", "--cacert <", "--json"].map(|option| help.contains(option))
+        };
+        let (all, none) = ([true; 4], [false, false, false, true]);
+        for (words, expected) in [
+            ("play", all),
+            ("agent", all),
+            ("agent upload", all),
+            ("agent new", none),
+            ("match run", none),
+            ("record get", all),
+            ("record show", none),
+            ("session fork", none),
+            ("verify", [false, false, true, true]),
+            ("serve", none),
+        ] {
+            assert_eq!(shown(words), expected, "{words}");
+        }
+        for name in CALLING.iter().chain(&READING) {
+            let words = name.split(' ');
+            let mut command = &Cli::command();
+            for word in words {
+                command = command.find_subcommand(word).unwrap_or_else(|| panic!("{name} doesn't exist"));
+            }
+        }
+    }
+
+    #[test]
+    fn hidden_options_still_reach_the_command_for_its_refusal() {
+        for line in ["arena match run snake --url http://a", "arena --url http://a match run snake"] {
+            let matches = command().try_get_matches_from(line.split(' ')).unwrap();
+            assert!(Cli::refuse_unused(&matches).is_err(), "{line}");
         }
     }
 

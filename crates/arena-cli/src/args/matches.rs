@@ -26,7 +26,7 @@ Examples:
   arena match run snake --agent ./a --agent ./b --set n_epochs=200 --set grid_width=20
 
 An agent is an executable, a folder that contains agent, agent.py or agent.js, a URL, a Python function (`py:FILE.py:FUNCTION`), `house` (or `house:easy`, \
-`house:GAME`), `random`, a language model (`model:NAME`, `model:NAME@URL`), a chess engine (`uci:PATH`), a command-line agent (`cli:TEMPLATE`), or a command line after `--` (put `--` before each command line). A manifest.json beside an agent may set {\"dialect\": \"spec\"}. docs/agents.md explains \
+`house:GAME`), `random`, a language model (`model:NAME`, `model:NAME@URL`), a chess engine (`uci:PATH`), a command-line agent (`cli:TEMPLATE`), or a command line after `--` (put `--` before each command line). A manifest.json beside an agent may set {\"dialect\": \"spec\"}. docs/agents.md in the repository explains \
 how to write an agent; `arena agent check` finds its faults.
 
 With --games, each game gets a seed derived from --seed. Games 1 and 2, 3 and 4 and so on share a seed, and the agents swap \

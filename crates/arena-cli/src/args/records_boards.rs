@@ -122,13 +122,6 @@ Invites that were announced to the public are left out.")]
     },
 }
 
-impl SessionVerb {
-    /// Returns true if the command calls a server.
-    pub fn calls_server(&self) -> bool {
-        !matches!(self, SessionVerb::Fork(_))
-    }
-}
-
 /// The credentials of a session's creator or of the administrator.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Server")]

@@ -14,10 +14,16 @@ use crate::matches::cannot_write;
 use crate::output::{Style, print};
 
 /// The files in the order of the output: path, text, and true for an executable.
-const COMMON: [(&str, &str, bool); 6] = [
+const DESCRIPTION: [(&str, &str, bool); 2] = [
     ("challenge.json", include_str!("template/challenge.json"), false),
+    ("prompt.md", include_str!("template/prompt.md"), false),
+];
+const SAMPLE: [(&str, &str, bool); 2] = [
     ("README.md", include_str!("template/README.md"), false),
     ("bots/guesser.py", include_str!("template/guesser.py"), true),
+];
+/// The files that don't depend on the sample.
+const COMMON: [(&str, &str, bool); 3] = [
     ("bots/colosseum.py", include_str!("../../../../examples/agents/python/colosseum.py"), false),
     ("tsconfig.json", include_str!("template/tsconfig.json"), false),
     ("types/arena.d.ts", TYPES, false),
@@ -35,7 +41,8 @@ pub fn run(args: &NewArgs, style: Style) -> Result<(), Failure> {
     let shown_path = folder.display().to_string();
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let parent = parent.display().to_string();
-    for (path, text, is_program) in [COMMON[0], script].into_iter().chain(COMMON[1..].iter().copied()) {
+    let files = if args.empty { COMMON.to_vec() } else { [&DESCRIPTION[..], &[script], &SAMPLE, &COMMON].concat() };
+    for &(path, text, is_program) in &files {
         // Only these files of the template contain placeholders.
         let text = match path {
             "README.md" => text
@@ -49,13 +56,21 @@ pub fn run(args: &NewArgs, style: Style) -> Result<(), Failure> {
         let path = folder.join(path);
         write(&path, &text, is_program).map_err(|error| cannot_write(&path, &error))?;
     }
-    let files: Vec<&str> = [COMMON[0].0, script.0].into_iter().chain(COMMON[1..].iter().map(|file| file.0)).collect();
+    let files: Vec<&str> = files.iter().map(|file| file.0).collect();
     if style == Style::Json {
         return print(&json!({"folder": folder, "files": files}).to_string());
     }
+    if args.empty {
+        return print(&format!(
+            "{shown_path} has {}\n\n\
+             Write challenge.json, prompt.md and index.ts; docs/writing-challenges.md in the repository shows how.\n\n  \
+             arena author check {shown_path}",
+            files.join(", "),
+        ));
+    }
     print(&format!(
         "{shown_path} is a challenge: {}\n\n\
-         challenge.json describes the challenge to players, {} contains the rules, and bots/guesser.py is a sample bot.\n\n  \
+         challenge.json and prompt.md describe the challenge to players, {} contains the rules, and bots/guesser.py is a sample bot.\n\n  \
          arena author check {shown_path}\n  \
          arena author play {shown_path} --agent 2={shown_path}/bots/guesser.py\n  \
          arena serve --challenges {parent}",

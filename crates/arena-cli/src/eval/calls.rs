@@ -169,7 +169,7 @@ fn describe(call: &CallRecord, earlier: &[CallRecord], system: &str, tools: &str
     let seat = call.seat.map_or_else(|| "judge".to_owned(), |seat| format!("seat {}", seat + 1));
     let usd = call.usd.map(|usd| format!(", {} USD", dollars(usd))).unwrap_or_default();
     let estimated = match call.reported {
-        Some(reported) => format!(", estimated, since the endpoint's {} can't be true", thousands(reported.tokens())),
+        Some(reported) => format!(", estimated, since the endpoint's {} cannot be true", thousands(reported.tokens())),
         None if usage.is_estimated => ", estimated".to_owned(),
         None => String::new(),
     };

@@ -34,7 +34,7 @@ impl ForkAgent {
                 Ok(address) => Ok(ForkAgent::Model(address)),
                 Err(error) => Err(wrong(error.to_string())),
             },
-            _ => Err(wrong(format!("`{text}` can't play in a fork; use house, house:easy, random or model:NAME@URL"))),
+            _ => Err(wrong(format!("`{text}` cannot play in a fork; use house, house:easy, random or model:NAME@URL"))),
         }
     }
 
@@ -103,8 +103,8 @@ mod tests {
             ("random", Ok(ForkAgent::Bot(BotKind::Random))),
             ("model:m@ollama", Ok(ForkAgent::Model(model))),
             ("house:strong", Err("there is no house bot `house:strong`")),
-            ("random:5", Err("`random:5` can't play in a fork")),
-            ("./bot", Err("`./bot` can't play in a fork")),
+            ("random:5", Err("`random:5` cannot play in a fork")),
+            ("./bot", Err("`./bot` cannot play in a fork")),
             ("model:", Err("`` has no model")),
         ] {
             match (ForkAgent::parse(text), expected) {

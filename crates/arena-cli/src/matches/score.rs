@@ -330,7 +330,7 @@ fn last_words(name: &str, stderr: &arena_match::Log) -> String {
 /// Formats the sandbox in one line.
 fn sandbox(report: &Value) -> String {
     let Ok(in_force) = serde_json::from_value::<arena_match::ActiveSandbox>(report.clone()) else {
-        return "none; the agents are remote servers".to_owned();
+        return "none; no agent ran as a program on this machine".to_owned();
     };
     let mut parts = Vec::new();
     if !in_force.namespaces.is_empty() {

@@ -71,7 +71,7 @@ pub fn make_names_ids(agents: &mut [Agent]) -> Result<(), Failure> {
         let id = agent.name.parse::<AgentId>().ok().filter(|id| !id.is_uuid());
         agent.id = Some(id.ok_or_else(|| {
             let sentence = format!(
-                "--agent-ids names: `{}` can't be an id; rename the agent, with 1 to {} characters that are neither \
+                "--agent-ids names: `{}` cannot be an id; rename the agent, with 1 to {} characters that are neither \
                  control characters nor a UUID",
                 agent.name,
                 AgentId::MAX_CHARS

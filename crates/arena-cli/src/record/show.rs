@@ -95,7 +95,7 @@ fn describe(record: &Parsed) -> String {
     }
     match inputs {
         InputsStored::Stored => {}
-        InputsStored::Missing => lines.push("inputs are missing: the game can't be played again".to_owned()),
+        InputsStored::Missing => lines.push("inputs are missing: the game cannot be played again".to_owned()),
         InputsStored::Withheld => lines.push("inputs are withheld until the end".to_owned()),
     }
     lines.push(match &record.seal {
@@ -211,7 +211,7 @@ fn describe_event(record: &Parsed, event: &Event) -> String {
             Some(content) => lines.extend(content.lines().map(|line| format!("  {}", printable(line)))),
             None => lines.push(match message.content {
                 Some(commitment) => format!("  withheld; its commitment is {commitment}"),
-                None => "  hidden without a commitment, so it can't be verified".to_owned(),
+                None => "  hidden without a commitment, so it cannot be verified".to_owned(),
             }),
         }
     }

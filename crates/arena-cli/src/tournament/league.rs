@@ -80,7 +80,7 @@ fn describe(change: Change) -> String {
             let goes_on = if now.is_new { "begins" } else { "continues" };
             format!("the files of {name} have changed: its version {new} {goes_on}; {old} keeps its results")
         }
-        Change::Absent { name, reason } => format!("{name} can't play for now: {reason}"),
+        Change::Absent { name, reason } => format!("{name} cannot play for now: {reason}"),
     }
 }
 

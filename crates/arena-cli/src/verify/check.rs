@@ -217,7 +217,7 @@ impl Checks {
             0 => {}
             count => found.leave_out(
                 FilePart::Openings,
-                format_args!("{count} hidden without a commitment, so their contents can't be verified"),
+                format_args!("{count} hidden without a commitment, so their contents cannot be verified"),
             ),
         }
         if parsed.header.seed_commitment.is_some() && parsed.end.as_ref().is_some_and(|end| end.seed.is_some()) {

@@ -84,7 +84,7 @@ fn hostile_jobs_start_no_programs_of_the_machine_and_name_none_of_its_files() {
         let mut large = agent("python3", &[]);
         large["archive"] = "0".repeat(64).into();
         let complaint = complaint_about(&client, "crowd", large, 1000).await;
-        assert_eq!(complaint, "snake can't be played by 1000 agents");
+        assert_eq!(complaint, "snake cannot be played by 1000 agents");
 
         // Ids with the syntax of NATS, and the name of an archive that isn't a hash.
         publish(&client, "words", "a 0\r\n\r\nPUB arena.results.b", &agent("tac", &[]), 2).await;

@@ -100,6 +100,10 @@ fn a_new_challenge_is_correct_and_nothing_is_overwritten() {
         let again = run(&["author", "new", &challenge]);
         assert_eq!((again.code, again.stderr.contains("exists already")), (2, true), "{again:#?}");
     }
+    let challenge = begin(&folder, "empty", &["--empty"]);
+    let mut names: Vec<_> = fs::read_dir(&challenge).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["bots", "tsconfig.json", "types"]);
     for (name, why) in
         [("Duel", "lowercase letters"), ("psi", "is a built-in challenge"), ("food-catcher", "is a built-in challenge")]
     {
@@ -454,6 +458,7 @@ fn the_tutorial_shows_the_example() {
     };
     let file = |name: &str| fs::read_to_string(Path::new(&example("sealed-bid-auction")).join(name)).unwrap();
     assert_eq!(shown("json").join("\n"), file("challenge.json").trim_end());
+    assert_eq!(shown("markdown"), [file("prompt.md").trim_end()]);
     assert_eq!(shown("ts").join("\n\n"), file("index.ts").trim_end());
     let bots = ["half", "nosy", "chatty"].map(|bot| file(&format!("bots/{bot}.py")).trim_end().to_owned());
     assert_eq!(shown("python"), bots);

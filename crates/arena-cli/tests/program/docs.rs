@@ -38,10 +38,12 @@ use crate::program::{Running, arena};
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The first words of command lines.
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 32] = [
+    "apt-get",
     "arena",
     "cargo",
     "cd",
+    "certbot",
     "chmod",
     "cp",
     "createuser",
@@ -55,11 +57,15 @@ const COMMANDS: [&str; 26] = [
     "mkdir",
     "mv",
     "nats-server",
+    "openssl",
     "pg_dump",
     "pip",
+    "printf",
     "python",
     "python3",
     "rm",
+    "sed",
+    "source",
     "sqlite3",
     "systemctl",
     "tar",
@@ -68,12 +74,13 @@ const COMMANDS: [&str; 26] = [
 ];
 
 /// All pages of the documentation, with or without commands.
-const PAGES: [&str; 33] = [
+const PAGES: [&str; 50] = [
     "README.md",
     "clients/python/README.md",
     "docs/README.md",
     "docs/administration.md",
     "docs/agents.md",
+    "docs/archive.md",
     "docs/authentication.md",
     "docs/challenge-reference.md",
     "docs/chess.md",
@@ -83,20 +90,36 @@ const PAGES: [&str; 33] = [
     "docs/environments.md",
     "docs/evaluations.md",
     "docs/extending.md",
+    "docs/faq.md",
     "docs/first-win.md",
+    "docs/games/cherry_picker.md",
+    "docs/games/chess.md",
+    "docs/games/food_catcher.md",
+    "docs/games/snake.md",
+    "docs/hosting.md",
     "docs/ladders.md",
+    "docs/limits.md",
     "docs/models.md",
+    "docs/network.md",
+    "docs/nodes.md",
     "docs/one-arena.md",
-    "docs/operations.md",
     "docs/play.md",
+    "docs/postgres.md",
+    "docs/python-functions.md",
+    "docs/record-format.md",
     "docs/records.md",
     "docs/replays.md",
-    "docs/scaling.md",
+    "docs/run-file.md",
+    "docs/sandbox.md",
     "docs/scores.md",
     "docs/server-tournaments.md",
     "docs/settings.md",
+    "docs/statistics.md",
     "docs/testing.md",
     "docs/tournaments.md",
+    "docs/troubleshooting.md",
+    "docs/verifying.md",
+    "docs/workers.md",
     "docs/writing-challenges.md",
     "examples/agents/README.md",
     "examples/challenges/README.md",
@@ -450,7 +473,7 @@ fn run_page(page: &'static str) {
                 match (what, quoted(rest)) {
                     ("checkout", _) => newcomer.enter_folder(true),
                     ("empty", _) => newcomer.enter_folder(false),
-                    ("start", _) => newcomer.start(rest, "http://"),
+                    ("start", _) => newcomer.start(rest, "listens on http"),
                     ("beside", Some((command, _))) => notes.beside.push((command, ())),
                     ("run", _) => {
                         let command = newcomer.fill_in(rest);
@@ -509,7 +532,7 @@ fn run_page(page: &'static str) {
                     if words("arena serve") || words("arena demo") {
                         // The previous server ends first, because it uses the same address and data.
                         newcomer.end_background();
-                        newcomer.start(stays.unwrap_or(&filled), "http://");
+                        newcomer.start(stays.unwrap_or(&filled), "listens on http");
                     } else if words("arena replay serve") {
                         newcomer.start(&filled, "replays are at http://");
                     } else if words("curl -N") {
@@ -566,6 +589,7 @@ pages! {
     python: "clients/python/README.md",
     administration: "docs/administration.md",
     agents: "docs/agents.md",
+    archive: "docs/archive.md",
     authentication: "docs/authentication.md",
     chess: "docs/chess.md",
     cluster: "docs/cluster.md",
@@ -574,16 +598,23 @@ pages! {
     environments: "docs/environments.md",
     evaluations: "docs/evaluations.md",
     first_win: "docs/first-win.md",
+    hosting: "docs/hosting.md",
     ladders: "docs/ladders.md",
     models: "docs/models.md",
+    nodes: "docs/nodes.md",
     one_arena: "docs/one-arena.md",
-    operations: "docs/operations.md",
     play: "docs/play.md",
+    postgres: "docs/postgres.md",
+    python_functions: "docs/python-functions.md",
     records: "docs/records.md",
     replays: "docs/replays.md",
+    sandbox: "docs/sandbox.md",
     scores: "docs/scores.md",
     server_tournaments: "docs/server-tournaments.md",
+    statistics: "docs/statistics.md",
     tournaments: "docs/tournaments.md",
+    verifying: "docs/verifying.md",
+    workers: "docs/workers.md",
     writing_challenges: "docs/writing-challenges.md",
     example_agents: "examples/agents/README.md",
     example_challenges: "examples/challenges/README.md",
@@ -594,8 +625,15 @@ pages! {
 #[test]
 fn every_page_is_run_or_has_no_commands() {
     let mut there = vec!["README.md".to_owned()];
-    let folders =
-        ["clients/python", "docs", "examples/agents", "examples/challenges", "examples/environments", "examples/eval"];
+    let folders = [
+        "clients/python",
+        "docs",
+        "docs/games",
+        "examples/agents",
+        "examples/challenges",
+        "examples/environments",
+        "examples/eval",
+    ];
     for folder in folders {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();

@@ -260,7 +260,7 @@ fn changed_files_are_another_version_and_missing_agents_wait() {
     assert_eq!(notes.code, 0, "{notes:#?}");
     expect![[r#"
         note: the files of a have changed: its version #2 begins; #1 keeps its results
-        note: c can't play for now: ROOT/c.py cannot be read: No such file or directory (os error 2)
+        note: c cannot play for now: ROOT/c.py cannot be read: No such file or directory (os error 2)
     "#]]
     .assert_eq(&notes.stderr.replace(root, "ROOT"));
     fixture.check(

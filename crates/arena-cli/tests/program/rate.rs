@@ -237,7 +237,7 @@ fn uncounted_games_are_reported() {
         │   1=   e                 95   -278 +∞                 1-2        1       1      1       0        0     100.0   1212       2 │
         │   1=   d                -95   -∞ +278                 1-2        0       1      0       0        1       0.0   1188       2 │
         └─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
-        2 groups of agents share no games; each group is rated separately, and ratings of different groups can't be compared: (a and b) and (d and e)
+        2 groups of agents share no games; each group is rated separately, and ratings of different groups cannot be compared: (a and b) and (d and e)
         a's lead is 2 games wide: it would end if b won the next 2 games between them
         e's lead is 1 game wide: it would end if d won the next game between them
         1 of 4 games were drawn (25.0 %)
@@ -307,7 +307,7 @@ fn groups_without_common_games_have_the_same_ratings_as_alone() {
         assert_eq!(together["groups"], json!(groups), "{more:?}");
         assert_eq!(together["games_to_lose_lead"], Value::Null);
     }
-    let sentence = "2 groups of agents share no games; each group is rated separately, and ratings of different groups can't be compared: \
+    let sentence = "2 groups of agents share no games; each group is rated separately, and ratings of different groups cannot be compared: \
         (a, b and c) and (x and y)";
     for form in [&[][..], &["--markdown"], &["--json"]] {
         let output = run(&[&["rate", folder.path().to_str().unwrap()], form].concat());

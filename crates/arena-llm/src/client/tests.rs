@@ -251,14 +251,14 @@ async fn a_request_is_sent_again_in_the_form_that_the_endpoint_asks_for() {
 #[tokio::test]
 async fn servers_that_nothing_reaches_are_unreachable() {
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    expect!["unreachable: it can't be connected: Connection refused (os error 111)"]
+    expect!["unreachable: it cannot be connected: Connection refused (os error 111)"]
         .assert_eq(&shown(Client::new().send(&endpoint(closed), b"{}").await));
     // The URL has TLS, the server doesn't.
     let address = serve(Act::Send(answer(200, "", ANSWER))).await;
     let endpoint = Endpoint::new(Api::Responses, &format!("https://{address}"), None).unwrap();
     let times = Timeouts { connect: Duration::from_millis(300), ..Timeouts::default() };
     let sent = Client::new().send(&endpoint.with_timeouts(times), b"{}").await;
-    expect!["unreachable: it can't be connected within 0.3 s"].assert_eq(&shown(sent));
+    expect!["unreachable: it cannot be connected within 0.3 s"].assert_eq(&shown(sent));
 }
 
 /// Starts a server that sends these answers to its first requests, and the last one to all others.

@@ -275,7 +275,7 @@ async fn faults_of_the_provider_are_no_faults_of_the_agent() {
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let (gateway, address) = self::gateway(Api::Responses, closed, Caps::default()).await;
     assert_eq!(post(address, "/v1/responses", TOKEN, &json!({})).await.status, 502);
-    assert!(gateway.metered().outage.unwrap().contains("can't be connected"));
+    assert!(gateway.metered().outage.unwrap().contains("cannot be connected"));
 }
 
 #[tokio::test]

@@ -302,7 +302,7 @@ fn judge_actions(session: &mut Session<'_>, tried: &mut TrialResult, events: &Ev
         tried.rejected += 1;
         let finding = Finding::advice(
             format!("the game rejects an action: {}", rejected.reason),
-            "see docs/agents.md for the actions of each game; a rejected action has no effect",
+            "docs/games in the repository has the actions of each game; a rejected action has no effect",
         );
         session.findings.add(finding.with_line(&line).with_message(message));
     }

@@ -71,7 +71,7 @@ impl Recipe for BotRecipe {
                 _ => None,
             },
         };
-        found.ok_or_else(|| format!("{text} can't play {}", game.name))
+        found.ok_or_else(|| format!("{text} cannot play {}", game.name))
     }
 
     fn player(&self, start: SeatStart<'_>) -> Result<Box<dyn BuiltInPlayer>, String> {

@@ -392,7 +392,7 @@ mod tests {
         check("house", "snake", expect!["house"]);
         check("house:snake", "snake", expect!["house:snake"]);
         check("house:food_catcher:easy", "food_catcher", expect!["house:food_catcher:easy"]);
-        check("house:leaky", "snake", expect!["error: house:leaky can't play snake"]);
+        check("house:leaky", "snake", expect!["error: house:leaky cannot play snake"]);
         check("house:psi:leaky", "psi", expect!["house:psi:leaky"]);
         check("house:chess", "snake", expect!["error: house:chess plays chess, but the game is snake"]);
         check("house:poker", "snake", expect!["error: there is no game `poker` for house:poker"]);

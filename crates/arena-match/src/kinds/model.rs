@@ -48,7 +48,7 @@ impl ModelRecipe {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| format!("its client can't be started: {error}"))?;
+            .map_err(|error| format!("its client cannot be started: {error}"))?;
         let mut mark = [0; 8];
         getrandom::fill(&mut mark).map_err(|error| format!("the system gives no random bytes: {error}"))?;
         Ok(ModelPlayer {

@@ -216,7 +216,7 @@ fn set_option(offered: &[EngineOption], name: &str, value: Option<&str>) -> Resu
             names => format!("has no option `{name}`; it has {}", names.join(", ")),
         });
     };
-    option.check(value).map_err(|error| format!("can't be started: its option {} {error}", option.name))?;
+    option.check(value).map_err(|error| format!("cannot be started: its option {} {error}", option.name))?;
     Ok(match value {
         Some(value) => format!("setoption name {} value {value}\n", option.name),
         None => format!("setoption name {}\n", option.name),

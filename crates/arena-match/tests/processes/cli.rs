@@ -229,5 +229,5 @@ fn a_failing_model_is_no_fault_of_the_agent() {
         adjudication: None,
     };
     let error = play_match(&plan, None, None, &AtomicBool::new(false)).unwrap_err().to_string();
-    assert!(error.contains("the model of cli:") && error.contains("can't be connected"), "{error}");
+    assert!(error.contains("the model of cli:") && error.contains("cannot be connected"), "{error}");
 }

@@ -121,7 +121,7 @@ fn a_failure_at_a_deadline_is_in_the_record() {
         (true, false, false, "0"),
         (true, true, false, "1"),
         (true, true, true, "1"),
-        (true, false, true, "the game can't be played beyond event 2"),
+        (true, false, true, "the game cannot be played beyond event 2"),
         (false, false, false, "0"),
         (false, true, true, "0"),
         (false, true, false, "line 3 (event 2): for the rules, this is an event of kind deadline"),

@@ -374,7 +374,7 @@ impl RunningWorker {
         // The check comes before the agents are fetched, so that their number and size are bounded.
         let seats = job.setup.seats.len();
         if !game.seats.contains(&seats) {
-            return Err(cannot(format!("{} can't be played by {seats} agents", game.name)));
+            return Err(cannot(format!("{} cannot be played by {seats} agents", game.name)));
         }
         let seed = Seed::from_revealed(&job.setup.seed);
         let seed = seed.ok_or_else(|| cannot("the job's seed isn't 64 hexadecimal digits".to_owned()))?;

@@ -57,7 +57,7 @@ fn request() -> [u8; REQUEST_BYTES] {
 
 /// Reads the kernel's answer: a header, and 0 or the negative number of an error.
 fn result(answer: &[u8]) -> io::Result<()> {
-    let invalid = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer can't be read");
+    let invalid = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer cannot be read");
     let kind = answer.get(4..6).and_then(|bytes| bytes.try_into().ok()).map(u16::from_ne_bytes);
     let code = answer.get(16..20).and_then(|bytes| bytes.try_into().ok()).map(i32::from_ne_bytes);
     match (kind, code) {

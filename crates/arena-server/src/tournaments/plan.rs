@@ -47,7 +47,7 @@ pub(super) fn plan(
         return Err(TournamentRefusal::Plan(text));
     }
     if request.format.is_open_ended() {
-        let text = format!("the format {} has no end, so a server can't play it as a tournament", request.format);
+        let text = format!("the format {} has no end, so a server cannot play it as a tournament", request.format);
         return Err(TournamentRefusal::Plan(text));
     }
     let game = request.game;

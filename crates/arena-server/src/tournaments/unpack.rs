@@ -41,7 +41,8 @@ pub(super) fn unpack(
     let other = OTHER_ARCHIVES.iter().find(|(start, _)| body.starts_with(start)).map(|(_, name)| *name);
     match other.or(is_tar.then_some("a tar without gzip")) {
         Some(name) => {
-            let text = format!("{name} can't be uploaded; make a tar.gz, for example with `tar czf bot.tar.gz FOLDER`");
+            let text =
+                format!("{name} cannot be uploaded; make a tar.gz, for example with `tar czf bot.tar.gz FOLDER`");
             Err(UnpackError::Refused(text))
         }
         None => put_file(body, file_name, into),
@@ -92,13 +93,13 @@ mod tests {
     fn other_archives_are_refused_by_name() {
         for name in [None, Some("bot.zip"), Some("agent.py")] {
             let expected =
-                expect!["a zip can't be uploaded; make a tar.gz, for example with `tar czf bot.tar.gz FOLDER`"];
+                expect!["a zip cannot be uploaded; make a tar.gz, for example with `tar czf bot.tar.gz FOLDER`"];
             check(b"PK\x03\x04\x14\0", name, expected);
         }
         let mut tar = vec![0; 512];
         tar[257..262].copy_from_slice(TAR);
         let expected = expect![
-            "a tar without gzip can't be uploaded; make a tar.gz, for example with `tar czf bot.tar.gz FOLDER`"
+            "a tar without gzip cannot be uploaded; make a tar.gz, for example with `tar czf bot.tar.gz FOLDER`"
         ];
         check(&tar, Some("bot.tar"), expected);
     }

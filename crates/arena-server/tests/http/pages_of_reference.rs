@@ -9,6 +9,71 @@ use arena_server::Settings;
 use arena_testkit::{Host, known_secret};
 use expect_test::expect_file;
 
+/// The repair of each error: codes, and what to do.
+const REPAIRS: [(&str, &str); 49] = [
+    ("AGENT_IN_USE", "Wait for the end of its tournaments, or stop them"),
+    ("ALREADY_MATCHED", "Read the ticket: it has your invite"),
+    ("ARCHIVE_UNAVAILABLE", "Host: check the archive's folder; restore a changed file from a backup"),
+    ("AUTHENTICATION_REQUIRED", "Send the key that the route needs as `Authorization: Bearer KEY`"),
+    ("BANNED", "Ask the contact in the footer of the pages"),
+    ("BODY_INCOMPLETE REQUEST_TIMEOUT", "Send again; check the connection"),
+    ("BODY_TOO_LARGE MESSAGE_TOO_LARGE", "Send less; the limits are in `/api/metadata` and the settings"),
+    ("CHALLENGE_FAILED", "Report it to the challenge's author; the server's log has the line of the script"),
+    ("CHANNEL_FULL CHAT_FULL", "End the game by its actions; chat is over"),
+    ("COMPUTING_BUDGET_USED RATE_LIMITED STORAGE_BUDGET_USED", "Wait for the seconds in `Retry-After`"),
+    (
+        "CONTENDED LOG_NOT_READY RESTARTING SERVER_BUSY SIGNATURES_BUSY UPLOADS_BUSY TOURNAMENT_RUNNING",
+        "Repeat after a second",
+    ),
+    ("DISK_ALMOST_FULL", "Host: free space, or lower `disk_reserve_bytes`"),
+    ("FORBIDDEN_SENDER", "Send as your own seat"),
+    ("IDEMPOTENCY_KEY_REUSED", "Use a new key for each new request"),
+    ("INTERNAL", "Repeat once; then report it with the `X-Request-Id` of the answer"),
+    ("INVALID_AGENT", "Run `arena agent check` with the bot, and repair what it names"),
+    ("INVALID_HOST", "Send one `Host` header; in a proxy, pass it on"),
+    ("INVALID_IDEMPOTENCY_KEY", "Use a random UUID"),
+    (
+        "INVALID_FIELD MISSING_FIELD INVALID_JSON INVALID_LIMIT INVALID_QUERY INVALID_PATH INVALID_SORT INVALID_WAIT INVALID_LAST_EVENT_ID TOO_MANY_IDS SESSION_MISMATCH",
+        "Correct the request; `error` names the part, `/docs` all fields",
+    ),
+    ("INVALID_MCP_REQUEST NOT_ACCEPTABLE", "Use a client of MCP with Streamable HTTP"),
+    ("INVALID_OPTIONS", "Compare with `arena challenges metadata NAME`"),
+    ("INVALID_SIGNATURE", "Check the signed text and the key; `arena identity new` makes one"),
+    ("SIGNATURE_USED TIMESTAMP_EXPIRED", "Sign again with the present time; check the clock"),
+    ("INVALID_TOURNAMENT", "Compare with the limits in `/api/games`"),
+    ("INVALID_URL", "Give a public `https://` address"),
+    ("INVITE_ALREADY_USED", "Take another invite, or continue with `arena play --from INVITE`"),
+    ("LADDERS_OFF UPLOADS_OFF URLS_OFF", "Host: change `[tournaments]` in the settings"),
+    (
+        "AGENT_NOT_FOUND BAN_NOT_FOUND BOARD_NOT_FOUND CHALLENGE_NOT_FOUND CHANNEL_NOT_FOUND INVALID_CHANNEL INVITE_NOT_FOUND LADDER_NOT_FOUND LEAF_NOT_FOUND MATCH_NOT_FOUND MESSAGE_NOT_FOUND PLAYER_NOT_FOUND RECIPIENT_NOT_FOUND SEASON_NOT_FOUND TILE_NOT_FOUND TOURNAMENT_NOT_FOUND USER_NOT_FOUND",
+        "Check the id and the server's address; the thing may have been removed",
+    ),
+    ("LOG_NOT_FOUND REPLAY_NOT_FOUND", "Wait for the end of the tournament; `keep_replays` must be on"),
+    ("NO_ARCHIVE", "Host: set `folder` in `[retention]`"),
+    ("NO_SANDBOX", "Host: allow user namespaces, or play on workers"),
+    ("ORIGIN_NOT_ALLOWED", "Host: name the page in `allowed_origins`"),
+    ("QUEUE_FULL TOO_MANY_AGENTS TOO_MANY_TOURNAMENTS", "Try later; hosts can raise the limit"),
+    ("RATED_GAME", "Finish the game, or ask the host"),
+    ("RECORD_TOO_LONG", "The game has no record"),
+    ("SCRIPT_MISSING", "Host: give the server the folder of the challenge again"),
+    ("SELF_PLAY", "Play with another key"),
+    ("SESSION_DAMAGED TOURNAMENT_DAMAGED", "Host: read the log, restore a backup"),
+    ("SESSION_ENDED", "Read the scores; create another session"),
+    ("SESSION_NOT_ENDED TOURNAMENT_NOT_OVER", "Wait for the end"),
+    ("STOPPING", "Connect to another node, or wait for the start"),
+    ("STORE_UNAVAILABLE", "Repeat with the same `Idempotency-Key`; host: check the database"),
+    ("TICKET_NOT_FOUND", "Join the queue again, and poll within 15 seconds"),
+    (
+        "TOO_MANY_OWN_AGENTS TOO_MANY_OWN_TOURNAMENTS TOO_MANY_SESSIONS TOO_MANY_STREAMS TOO_MANY_TICKETS",
+        "End or close one of yours first",
+    ),
+    ("UNKNOWN_CHALLENGE UNKNOWN_GAME", "Choose one of `arena challenges metadata`, or of `/api/games`"),
+    ("UNKNOWN_METHOD", "Choose a method of `arena challenges metadata NAME`"),
+    ("UNKNOWN_STRATEGY", "Choose a strategy of `/api/scoring/NAME`"),
+    ("UNSUPPORTED_MEDIA_TYPE", "Send `Content-Type: application/json`"),
+    ("USER_PLAYS", "Wait for the end of its sessions, or remove them"),
+];
+
 /// Statuses, meanings and operations of one error code.
 #[derive(Default)]
 struct Code {
@@ -61,23 +126,31 @@ fn error_codes_are_those_of_the_description() {
 # Error codes
 
 A refused request gets a status of 4xx or 5xx and `{\"error\": …, \"code\": …}`. The sentence in `error` is for people and
-may change. The code is for programs and doesn't change. Operators of challenges add codes of their own, which the
-challenge's description lists.
+may change. The code is for programs and doesn't change. Challenges add codes of their own, which their
+descriptions list.
 
 This page is generated from `/openapi.json`.
 
-| code | status | meaning | sent by |
-|---|---|---|---|
+| code | status | meaning | what to do | sent by |
+|---|---|---|---|---|
 "
     .to_owned();
+    let mut repairs = BTreeMap::new();
+    for (names, repair) in REPAIRS {
+        for name in names.split(' ') {
+            assert!(codes.contains_key(name), "{name} isn't an error code");
+            assert!(repairs.insert(name, repair).is_none(), "{name} has two repairs");
+        }
+    }
     for (name, code) in codes {
+        let repair = repairs.get(&*name).unwrap_or_else(|| panic!("{name} has no repair in `REPAIRS`"));
         let statuses: Vec<String> = code.statuses.into_iter().collect();
         let operations = match code.operations.len() {
             many @ 4.. => format!("{many} operations"),
             _ => code.operations.iter().map(|operation| format!("`{operation}`")).collect::<Vec<_>>().join(", "),
         };
         let meaning = code.meanings.join(" ").replace('|', "\\|");
-        writeln!(page, "| `{name}` | {} | {meaning} | {operations} |", statuses.join(", ")).unwrap();
+        writeln!(page, "| `{name}` | {} | {meaning} | {repair}. | {operations} |", statuses.join(", ")).unwrap();
     }
     expect_file!["../../../../docs/reference/error-codes.md"].assert_eq(&page);
 }

@@ -635,7 +635,7 @@ fn invalid_tournaments_are_refused_with_a_sentence() {
     check(
         json!({ "format": "league" }),
         "INVALID_TOURNAMENT",
-        "the format league has no end, so a server can't play it as a tournament",
+        "the format league has no end, so a server cannot play it as a tournament",
     );
     check(
         json!({ "name": "cup\u{202e}" }),

@@ -147,7 +147,7 @@ fn a_model_that_does_not_work_is_paused_with_the_reason() {
         ("no choices", endpoint(ok("application/json", r#"{"choices": []}"#)), "doesn't fit the API"),
         ("10 MB", endpoint(ok("application/json", &huge)), "isn't JSON"),
         ("nothing", endpoint(Vec::new()), "connection broke"),
-        ("no listener", closed, "can't be connected"),
+        ("no listener", closed, "cannot be connected"),
     ];
     for (name, url, part) in cases {
         let text = format!("{}{}", finished.spec.toml(), model("broken", "gpt-0", &url));

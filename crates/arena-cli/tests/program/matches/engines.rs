@@ -122,7 +122,7 @@ fn engines_get_their_options_and_refuse_unknown_ones() {
     );
     assert_eq!(log("option.Threads=2").0, "has no option `Threads`; it has Hash, Style, Clear Hash");
     let (detail, _) = log("option.Hash=0");
-    assert_eq!(detail, "can't be started: its option Hash is an integer from 1 to 1024, not `0`");
+    assert_eq!(detail, "cannot be started: its option Hash is an integer from 1 to 1024, not `0`");
     for (options, sentence) in [
         ("ply=3", "there is no option `ply`"),
         ("depth=x", "`depth` needs an integer from 1 to 1000"),

@@ -474,7 +474,7 @@ fn a_failed_endpoint_parks_the_seat_without_resigning() {
         &nobody,
         once,
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: it can't be connected: Connection refused (os error 111); the seat is parked, not resigned; to resume it with the same options: BACK --model m"
+            "error: the language model's endpoint BASE fails: it cannot be connected: Connection refused (os error 111); the seat is parked, not resigned; to resume it with the same options: BACK --model m"
         ],
     );
     // The first endpoint never answers. The second one fails before it stops answering.
@@ -502,7 +502,7 @@ fn a_failed_endpoint_parks_the_seat_without_resigning() {
         &base(&plain).replace("http://", "https://"),
         once,
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: it can't be connected: tls handshake eof; the seat is parked, not resigned; to resume it with the same options: BACK --model m"
+            "error: the language model's endpoint BASE fails: it cannot be connected: tls handshake eof; the seat is parked, not resigned; to resume it with the same options: BACK --model m"
         ],
     );
     assert_eq!(counted(&server), 0);

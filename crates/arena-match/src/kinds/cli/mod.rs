@@ -200,7 +200,7 @@ impl Recipe for CliRecipe {
         let listener = services.listener.ok_or("its services have no socket")?;
         let desk = Arc::new(Desk::new(start.game, start.id));
         let server = SeatServer::start(listener, Arc::clone(&desk), services.gateway.clone(), services.token)
-            .map_err(|error| format!("its services can't be started: {error}"))?;
+            .map_err(|error| format!("its services cannot be started: {error}"))?;
         Ok(Box::new(CliPlayer {
             name: self.text.clone(),
             limits: start.limits,
