@@ -139,7 +139,7 @@ impl Inner {
         let audit = self.audit(by, action, detail);
         let archived = self.store.remove_session_for(live.no, session, reason, audit).await?;
         live.show_removed();
-        self.live.evict(id);
+        self.live.evict(id, live);
         self.remove_archive(archived).await;
         Ok(())
     }

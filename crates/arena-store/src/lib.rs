@@ -51,7 +51,7 @@ pub use export::EndingNo;
 pub use import::{ImportOutcome, ImportedSession};
 pub use log::{CreatedSession, EndedSession, LogCursor, NewLeaf, RemovedSession, StoredLeaf};
 pub use nodes::{NodeTerms, Nodes};
-pub use postgres::{DatabaseUrl, DatabaseUrlError, Marks, PostgresStore, SessionMark};
+pub use postgres::{DatabaseUrl, DatabaseUrlError, FoundSession, Marks, PostgresStore, SessionMark, SessionNews};
 pub use sqlite::{FolderLock, SqliteStore};
 pub use store::Store;
 pub use tickets::{QueueLimits, QueuedTicket, TicketRefusal};
@@ -116,7 +116,7 @@ pub struct StoredAnswer {
 }
 
 /// A session with the state of its channels.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct StoredSession {
     pub no: SessionNo,
     pub session: Session,
