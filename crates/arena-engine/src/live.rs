@@ -17,10 +17,6 @@ use crate::stale_marks::StaleMarks;
 use crate::transcript::Transcript;
 use crate::transitions::Queue;
 
-/// The maximum number of messages of other nodes that a reload adds to a subscribed channel. If there are more, readers
-/// get them from the store.
-const MAX_NEW_MESSAGES: u64 = 512;
-
 /// The number of comparisons without a difference after which a session counts as one of this node alone.
 const CONTESTED: u8 = 4;
 
@@ -186,20 +182,14 @@ impl Live {
         self.changed.receiver_count() > 0
     }
 
-    /// Reloads the session from the store, together with the new messages if the session has subscribers. `was_stale` is
-    /// true if messages in memory may differ from the stored ones.
+    /// Reloads the session from the store. `was_stale` is true if messages in memory may differ from the stored ones.
     async fn load(&self, store: &Store, was_stale: bool) -> Result<(), StoreError> {
         let id = self.committed.read().session.facts.id;
         // A session that was imported after a removal may have the same id.
-        let found = store.find_session(id).await?.filter(|stored| stored.no == self.no);
-        let Some(StoredSession { session, chat_len, operator_len, last_activity, edits, .. }) = found else {
-            self.committed.write().removed = true;
-            return Ok(());
-        };
-        let chat = self.read_news(store, Channel::Chat(id), chat_len).await?;
-        let operator = self.read_news(store, Channel::Operator(id), operator_len).await?;
-        let stored = StoredSession { no: self.no, session, chat_len, operator_len, last_activity, edits };
-        self.replace(stored, [chat, operator], was_stale);
+        match store.find_session(id).await?.filter(|stored| stored.no == self.no) {
+            Some(stored) => self.replace(stored, Default::default(), was_stale),
+            None => self.committed.write().removed = true,
+        }
         Ok(())
     }
 
@@ -220,17 +210,6 @@ impl Live {
         committed.chat_bytes = committed.chat_bytes.filter(|_| is_whole).map(|bytes| bytes + new_bytes);
         committed.chat.follow(chat_len, chat, hidden, is_watched);
         committed.operator.follow(operator_len, operator, hidden, is_watched);
-    }
-
-    /// Reads the new messages of a channel with `len` messages in the store. Returns none if the session has no
-    /// subscribers, or if there are more than [`MAX_NEW_MESSAGES`].
-    async fn read_news(&self, store: &Store, channel: Channel, len: u64) -> Result<Vec<ChatMessage>, StoreError> {
-        let known = self.committed.read().tail(channel).len();
-        if !self.is_watched() || len <= known || len - known > MAX_NEW_MESSAGES {
-            return Ok(Vec::new());
-        }
-        // The difference is at most [`MAX_NEW_MESSAGES`], so it fits in a usize.
-        store.list_messages(Some(self.no), channel, known + 1, (len - known) as usize).await
     }
 }
 
@@ -320,11 +299,8 @@ impl LiveRef {
     }
 
     fn exceeds(&self, stored: &StoredSession) -> bool {
-        let StoredSession { no, session, chat_len, operator_len, edits, .. } = stored;
-        let (version, chat_len, operator_len) = (session.version, *chat_len, *operator_len);
         let committed = self.committed.read();
-        committed.removed
-            || committed.mark(*no).exceeds(&SessionMark { no: *no, version, edits: *edits, chat_len, operator_len })
+        committed.removed || committed.mark(self.no).exceeds(&stored.mark())
     }
 
     pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {

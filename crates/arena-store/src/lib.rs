@@ -130,6 +130,15 @@ pub struct StoredSession {
     pub edits: u64,
 }
 
+impl StoredSession {
+    /// Returns the state of the session, for comparisons with later ones.
+    pub fn mark(&self) -> SessionMark {
+        let StoredSession { no, session, chat_len, operator_len, edits, .. } = self;
+        let (version, chat_len, operator_len) = (session.version, *chat_len, *operator_len);
+        SessionMark { no: *no, version, edits: *edits, chat_len, operator_len }
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 pub struct SessionFilter {
     /// The required challenge type; `None` matches every type.
