@@ -234,8 +234,8 @@ async fn the_log_reads_a_session_from_memory_only_if_no_other_node_took_chat() {
             if has_chat {
                 say(&there, id, invite, "hello").await.expect("it is said");
             }
-        });
-        let id = id.await;
+        })
+        .await;
         let endings = here.list_endings(EndingNo::default(), 9).await.expect("readable");
         let taken = here.take_ended(endings.iter().find(|ended| ended.id == id).expect("it has ended"));
         let stored = here.record_source(id).await.expect("readable");
@@ -511,7 +511,7 @@ async fn change_something(node: &Engine, deed: usize, user: &str) -> Result<(), 
         4 => node.announce(invites[0], None, told_nothing()).await.map(drop),
         5 => node.withdraw_session(by, id, Withdrawal::Unlist(arena_engine::Requester::Administrator)).await,
         6 => {
-            take_seat(node, invites[0], Some("ada")).await?;
+            take_seat(node, invites[0], Some("cleo")).await?;
             say(node, id, invites[0], "hello").await?;
             node.hide_message(by, Channel::Chat(id), 1).await.map(drop)
         }
