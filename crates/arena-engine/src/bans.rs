@@ -19,6 +19,7 @@ struct BanTable {
     addresses: Vec<(AddressRange, String)>,
 }
 
+#[derive(Clone)]
 pub(crate) enum Actor {
     /// A party without an identified user: the holder of an invite, or the clock.
     Unidentified,

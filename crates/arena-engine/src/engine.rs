@@ -295,7 +295,7 @@ impl Engine {
         decide: D,
     ) -> Result<String, EngineError>
     where
-        D: Fn(&Moment<'_>) -> Result<Transition, JoinError> + Send + 'static,
+        D: Fn(&Moment<'_>) -> Result<Transition, JoinError> + Send + Sync + 'static,
     {
         let unknown = move || EngineError::UnknownInvite(invite.to_string());
         let id = self.inner.live.find_invite(invite, &self.inner.store).await?.ok_or_else(unknown)?;
@@ -321,10 +321,19 @@ impl Engine {
         decide: D,
     ) -> Result<String, EngineError>
     where
-        D: Fn(&Moment<'_>) -> Result<Transition, EngineError> + Send + 'static,
+        D: Fn(&Moment<'_>) -> Result<Transition, EngineError> + Send + Sync + 'static,
     {
-        let live = self.inner.live.find(id, &self.inner.store).await?.ok_or(EngineError::UnknownSession)?;
-        self.inner.request(&live, actor, once, respond, Box::new(decide)).await
+        let decide = Arc::new(decide);
+        loop {
+            let live = self.inner.live.find(id, &self.inner.store).await?.ok_or(EngineError::UnknownSession)?;
+            let decide = Arc::clone(&decide);
+            let decide = Box::new(move |moment: &Moment<'_>| decide(moment));
+            match self.inner.request(&live, actor.clone(), once, respond.clone(), decide).await {
+                // A later session, such as an imported one, may have the same id.
+                Err(EngineError::UnknownSession) => self.inner.live.evict(id, &live),
+                written => return written,
+            }
+        }
     }
 
     /// Returns those of these sessions that exist, each with true if it has ended.
@@ -394,13 +403,13 @@ impl Engine {
         loop {
             let Some((found, is_new)) = live.find_or_load(id, store).await? else { return Ok(None) };
             if !is_new {
-                self.inner.refresh(&found, id).await?;
+                self.inner.refresh(&found).await?;
             }
             if !found.committed.read().removed {
                 return Ok(Some(found));
             }
             // A later session, such as an imported one, may have the same id.
-            live.evict(id);
+            live.evict(id, &found);
         }
     }
 }
@@ -524,7 +533,7 @@ impl Inner {
             last_at.fetch_max(last.at.0, Ordering::SeqCst);
         }
         let has_edits = edits.swap(stored_edits, Ordering::SeqCst) != stored_edits;
-        tail.write().follow(len, news, was_stale || has_edits);
+        tail.write().follow(len, news, was_stale || has_edits, true);
         stale.clear(marks);
         changed.send_modify(|count| *count += 1);
         Ok(())

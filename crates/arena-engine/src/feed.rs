@@ -137,14 +137,14 @@ impl Tail {
     }
 
     /// Updates the tail from the store: `len` is the channel's length, and `news` are messages that follow the known
-    /// ones. If `hidden` is true, messages may have lost their content, so the tail first drops its messages.
-    pub(crate) fn follow(&mut self, len: u64, news: Vec<ChatMessage>, hidden: bool) {
+    /// ones. If `hidden` is true, messages may have lost their content, so the tail first drops its messages. `watched` is
+    /// as for [`Tail::push`].
+    pub(crate) fn follow(&mut self, len: u64, news: Vec<ChatMessage>, hidden: bool, watched: bool) {
         if hidden {
             self.forget();
         }
-        let follows = news.first().is_some_and(|first| first.index == self.len + 1);
-        if follows && news.last().is_some_and(|last| last.index == len) {
-            news.into_iter().for_each(|message| self.push(message, true));
+        if !news.is_empty() && (self.len + 1..=len).eq(news.iter().map(|message| message.index)) {
+            news.into_iter().for_each(|message| self.push(message, watched));
         } else if len != self.len {
             self.forget();
             self.len = len;

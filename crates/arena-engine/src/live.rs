@@ -1,10 +1,13 @@
 //! The sessions in memory. Each session has at most one copy, which is evicted soon after its last use.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 
 use arena_model::{Channel, ChatMessage, InviteCode, Session, SessionId, Status, Timestamp};
-use arena_store::{Commit, SessionChange, SessionMark, SessionNo, Store, StoreError, StoredSession};
+use arena_store::{
+    Commit, FoundSession, Marks, SessionChange, SessionMark, SessionNews, SessionNo, Store, StoreError, StoredSession,
+};
 use hashlink::LruCache;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{OnceCell, watch};
@@ -14,9 +17,8 @@ use crate::stale_marks::StaleMarks;
 use crate::transcript::Transcript;
 use crate::transitions::Queue;
 
-/// The maximum number of messages of other nodes that a reload adds to a subscribed channel. If there are more, readers
-/// get them from the store.
-const MAX_NEW_MESSAGES: u64 = 512;
+/// The number of comparisons without a difference after which a session counts as one of this node alone.
+const CONTESTED: u8 = 4;
 
 /// The number of unused sessions that stay in memory. Each takes a few KiB.
 const KEPT_SESSIONS: usize = 2048;
@@ -31,6 +33,8 @@ pub(crate) struct Live {
     /// A lock that a transition holds from its decision to its publication, so that transitions run one at a time.
     pub(crate) deciding: tokio::sync::Mutex<()>,
     pub(crate) committed: RwLock<Committed>,
+    /// Greater than 0 while other nodes write to the session, so that a decision on memory would often be in vain.
+    contested: AtomicU8,
     /// The number of publications. Subscribers wait for the next one.
     pub(crate) changed: watch::Sender<u64>,
 }
@@ -50,6 +54,12 @@ pub(crate) struct Committed {
 }
 
 impl Committed {
+    fn mark(&self, no: SessionNo) -> SessionMark {
+        let Committed { session, edits, .. } = self;
+        let (chat_len, operator_len) = (self.chat.len(), self.operator.len());
+        SessionMark { no, version: session.version, edits: *edits, chat_len, operator_len }
+    }
+
     fn of(stored: StoredSession, tails: &TailBytes) -> (SessionNo, Committed) {
         let StoredSession { no, session, chat_len, operator_len, last_activity, edits } = stored;
         let committed = Committed {
@@ -88,6 +98,7 @@ impl Live {
             queue: Queue::default(),
             deciding: tokio::sync::Mutex::new(()),
             committed: RwLock::new(committed),
+            contested: AtomicU8::new(1),
             changed: watch::Sender::new(0),
         }
     }
@@ -158,44 +169,47 @@ impl Live {
         self.changed.send_modify(|count| *count += 1);
     }
 
+    pub(crate) fn is_contested(&self) -> bool {
+        self.contested.load(Ordering::Relaxed) > 0
+    }
+
+    /// Returns the state that memory has.
+    pub(crate) fn mark(&self) -> SessionMark {
+        self.committed.read().mark(self.no)
+    }
+
     fn is_watched(&self) -> bool {
         self.changed.receiver_count() > 0
     }
 
-    /// Reloads the session from the store, together with the new messages if the session has subscribers. `was_stale` is
-    /// true if messages in memory may differ from the stored ones.
+    /// Reloads the session from the store. `was_stale` is true if messages in memory may differ from the stored ones.
     async fn load(&self, store: &Store, was_stale: bool) -> Result<(), StoreError> {
         let id = self.committed.read().session.facts.id;
         // A session that was imported after a removal may have the same id.
-        let found = store.find_session(id).await?.filter(|stored| stored.no == self.no);
-        let Some(StoredSession { session, chat_len, operator_len, last_activity, edits, .. }) = found else {
-            self.committed.write().removed = true;
-            return Ok(());
-        };
-        let chat = self.read_news(store, Channel::Chat(id), chat_len).await?;
-        let operator = self.read_news(store, Channel::Operator(id), operator_len).await?;
+        match store.find_session(id).await?.filter(|stored| stored.no == self.no) {
+            Some(stored) => self.replace(stored, Default::default(), was_stale),
+            None => self.committed.write().removed = true,
+        }
+        Ok(())
+    }
+
+    /// Replaces the session by the stored one. `messages` follow the known ones of the chat and the operator channel, and
+    /// `was_stale` is as for [`Live::load`].
+    fn replace(&self, stored: StoredSession, [chat, operator]: [Vec<ChatMessage>; 2], was_stale: bool) {
+        let is_watched = self.is_watched();
+        let StoredSession { session, chat_len, operator_len, last_activity, edits, .. } = stored;
         let mut committed = self.committed.write();
         committed.session = Arc::new(session);
         committed.transcript = None;
-        committed.chat_bytes = None;
         committed.last_activity = last_activity;
         committed.removed = false;
         let hidden = was_stale || committed.edits != edits;
         committed.edits = edits;
-        committed.chat.follow(chat_len, chat, hidden);
-        committed.operator.follow(operator_len, operator, hidden);
-        Ok(())
-    }
-
-    /// Reads the new messages of a channel with `len` messages in the store. Returns none if the session has no
-    /// subscribers, or if there are more than [`MAX_NEW_MESSAGES`].
-    async fn read_news(&self, store: &Store, channel: Channel, len: u64) -> Result<Vec<ChatMessage>, StoreError> {
-        let known = self.committed.read().tail(channel).len();
-        if !self.is_watched() || len <= known || len - known > MAX_NEW_MESSAGES {
-            return Ok(Vec::new());
-        }
-        // The difference is at most [`MAX_NEW_MESSAGES`], so it fits in a usize.
-        store.list_messages(Some(self.no), channel, known + 1, (len - known) as usize).await
+        let is_whole = !hidden && committed.chat.len() + chat.len() as u64 == chat_len;
+        let new_bytes = chat.iter().map(|message| message.content.len() as u64).sum::<u64>();
+        committed.chat_bytes = committed.chat_bytes.filter(|_| is_whole).map(|bytes| bytes + new_bytes);
+        committed.chat.follow(chat_len, chat, hidden, is_watched);
+        committed.operator.follow(operator_len, operator, hidden, is_watched);
     }
 }
 
@@ -251,21 +265,42 @@ impl LiveRef {
         Ok(())
     }
 
-    /// Returns true if the session in memory is older than its stored state `mark`, or must be read again. `mark` is `None`
-    /// if the session was removed.
-    pub(crate) fn is_outdated(&self, mark: Option<&SessionMark>) -> bool {
+    /// Returns true if the session in memory is older than in `marks`, or must be read again.
+    pub(crate) fn is_outdated(&self, marks: &Marks) -> bool {
         let committed = self.committed.read();
-        let is_older = match mark {
-            Some(mark) if mark.no == self.no => {
-                committed.removed
-                    || committed.session.version < mark.version
-                    || committed.edits < mark.edits
-                    || committed.chat.len() < mark.chat_len
-                    || committed.operator.len() < mark.operator_len
-            }
-            _ => !committed.removed,
+        let is_older = match marks.sessions.get(&self.no) {
+            Some(FoundSession { mark, .. }) => committed.removed || mark.exceeds(&committed.mark(self.no)),
+            None => !committed.removed,
         };
         is_older || self.is_stale()
+    }
+
+    /// Makes the session in memory at least as new as in `marks`. The caller holds `deciding`.
+    pub(crate) async fn follow(&self, store: &Store, marks: &Marks) -> Result<(), StoreError> {
+        if !self.is_outdated(marks) {
+            let _ = self.contested.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1));
+            return Ok(());
+        }
+        self.contested.store(CONTESTED, Ordering::Relaxed);
+        let found = marks.sessions.get(&self.no);
+        match found.and_then(|found| found.news.as_ref()) {
+            // A commit of this node may have followed the read.
+            Some(SessionNews { stored, messages }) if !self.is_stale() && !self.exceeds(stored) => {
+                self.replace(stored.clone(), messages.clone(), false);
+                self.wake();
+                Ok(())
+            }
+            None if found.is_none() && !self.is_stale() => {
+                self.show_removed();
+                Ok(())
+            }
+            _ => self.reload(store).await,
+        }
+    }
+
+    fn exceeds(&self, stored: &StoredSession) -> bool {
+        let committed = self.committed.read();
+        committed.removed || committed.mark(self.no).exceeds(&stored.mark())
     }
 
     pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
@@ -345,6 +380,7 @@ impl LiveSessions {
     /// Inserts a new session, with the transcript up to now.
     pub(crate) fn insert(&self, id: SessionId, stored: StoredSession, transcript: Option<Transcript>) {
         let live = Live::new(stored, &self.tails);
+        live.contested.store(0, Ordering::Relaxed);
         live.committed.write().transcript = transcript;
         {
             let mut invites = self.invites.lock();
@@ -366,12 +402,11 @@ impl LiveSessions {
     }
 
     /// Returns the sessions with subscribers.
-    pub(crate) fn subscribed(&self) -> Vec<(SessionId, LiveRef)> {
+    pub(crate) fn subscribed(&self) -> Vec<LiveRef> {
         let mut found = Vec::new();
         for shard in &self.shards {
-            let held: Vec<_> =
-                shard.lock().all.iter().filter_map(|(id, slot)| Some((*id, LiveRef(slot.upgrade()?)))).collect();
-            found.extend(held.into_iter().filter(|(_, live)| live.0.live.get().is_some_and(Live::is_watched)));
+            let held: Vec<_> = shard.lock().all.values().filter_map(|slot| Some(LiveRef(slot.upgrade()?))).collect();
+            found.extend(held.into_iter().filter(|live| live.0.live.get().is_some_and(Live::is_watched)));
         }
         found
     }
@@ -392,10 +427,13 @@ impl LiveSessions {
 
     /// Evicts a removed session, so that a lookup of its id can find a later session. Existing references still show
     /// the removed session.
-    pub(crate) fn evict(&self, id: SessionId) {
+    pub(crate) fn evict(&self, id: SessionId, removed: &LiveRef) {
         let mut shard = self.shard(id).lock();
-        shard.kept.remove(&id);
-        shard.all.remove(&id);
+        // Another task may have evicted it before.
+        if shard.all.get(&id).is_some_and(|slot| std::ptr::eq(slot.as_ptr(), Arc::as_ptr(&removed.0))) {
+            shard.kept.remove(&id);
+            shard.all.remove(&id);
+        }
     }
 
     /// Evicts sessions without references, except those for which `keep` returns true.

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use arena_model::SessionId;
 use arena_nats::NatsUrl;
-use arena_store::{Marks, Nodes, StoreError};
+use arena_store::{Marks, Nodes, SessionMark, StoreError};
 use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 
@@ -206,13 +205,13 @@ impl Inner {
         if subscribed.is_empty() && !self.public.is_watched() {
             return Ok(());
         }
-        let ids: Vec<SessionId> = subscribed.iter().map(|(id, _)| *id).collect();
-        let marks = self.store.marks(&ids).await?;
+        let known: Vec<SessionMark> = subscribed.iter().map(|live| live.mark()).collect();
+        let marks = self.store.marks(&known).await?;
         self.catch_up().await?;
         if self.public.is_watched() {
             self.follow_public(&marks).await?;
         }
-        let follow = async |(id, live): (SessionId, LiveRef)| self.follow(&live, id, &marks).await;
+        let follow = async |live: LiveRef| self.follow(&live, &marks).await;
         let mut followed = stream::iter(subscribed).map(follow).buffer_unordered(LOADS);
         while let Some(result) = followed.next().await {
             result?;
@@ -222,23 +221,28 @@ impl Inner {
 
     /// Reads the state of a session's row at a time after the call, and the session if its row has changed. Does nothing
     /// if the store isn't shared.
-    pub(crate) async fn refresh(&self, live: &LiveRef, id: SessionId) -> Result<(), StoreError> {
+    pub(crate) async fn refresh(&self, live: &LiveRef) -> Result<(), StoreError> {
         if self.store.nodes().is_none() {
             return live.refresh(&self.store).await;
         }
-        let marks = self.store.marks(&[id]).await?;
-        self.catch_up().await?;
-        self.follow(live, id, &marks).await
+        let marks = self.compare(live).await?;
+        self.follow(live, &marks).await
     }
 
-    async fn follow(&self, live: &LiveRef, id: SessionId, marks: &Marks) -> Result<(), StoreError> {
-        let mark = marks.sessions.get(&id);
-        if !live.is_outdated(mark) {
+    /// Reads what the session in memory lacks, at a time after the call.
+    pub(crate) async fn compare(&self, live: &LiveRef) -> Result<Arc<Marks>, StoreError> {
+        let marks = self.store.marks(&[live.mark()]).await?;
+        self.catch_up().await?;
+        Ok(marks)
+    }
+
+    async fn follow(&self, live: &LiveRef, marks: &Marks) -> Result<(), StoreError> {
+        if !live.is_outdated(marks) {
             return Ok(());
         }
         let _deciding = live.deciding.lock().await;
         // Another task may have loaded the session in the meantime.
-        if live.is_outdated(mark) { live.reload(&self.store).await } else { Ok(()) }
+        if live.is_outdated(marks) { live.follow(&self.store, marks).await } else { Ok(()) }
     }
 
     /// Reads the state of the public channel at a time after the call, and the channel if it has changed.

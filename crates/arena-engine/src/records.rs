@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arena_model::{
-    BoardTerms, Channel, ChatMessage, ContentHash, Draft, Party, Seat, Session, SessionFacts, SessionId, Status,
+    BoardTerms, Channel, ChatMessage, ContentHash, Draft, Party, Phase, Seat, Session, SessionFacts, SessionId, Status,
     Timestamp,
 };
 use arena_store::{
@@ -117,7 +117,8 @@ impl Engine {
     /// # Errors
     /// If there is no such session, the store can't be read, or the messages are too long for a record.
     pub async fn record_bytes(&self, id: SessionId) -> Result<u64, EngineError> {
-        let live = self.current(id).await?.ok_or(EngineError::UnknownSession)?;
+        // Only the number of the session is needed, which never changes.
+        let live = self.inner.live.find(id, &self.inner.store).await?.ok_or(EngineError::UnknownSession)?;
         let bytes = self.inner.store.session_bytes(live.no).await?;
         if bytes > MOST_BYTES { Err(EngineError::RecordTooLong { limit: MOST_BYTES }) } else { Ok(bytes) }
     }
@@ -160,18 +161,21 @@ impl Engine {
     }
 
     /// Lets [`Engine::take_ended`] find short sessions that are created from now on. An arena without a log shouldn't
-    /// call this, because the sessions would only take memory. With other nodes, sessions in memory may lack messages, so
-    /// none are kept.
+    /// call this, because the sessions would only take memory.
     pub fn keep_ended(&self) {
-        if !self.is_shared() {
-            self.inner.ended.keep();
-        }
+        self.inner.ended.keep();
     }
 
     /// Returns the data for the record of an ended session, as [`Engine::record_source`] does, if it is in memory. It has
     /// no messages after the end. It is returned once. The caller must not show it without redaction.
-    pub fn take_ended(&self, id: SessionId) -> Option<RecordSource> {
-        let EndedTranscript { session, messages } = self.inner.ended.take(id)?;
+    pub fn take_ended(&self, ended: &EndedSession) -> Option<RecordSource> {
+        let EndedTranscript { session, messages } = self.inner.ended.take(ended.id)?;
+        let is_same = matches!(session.phase, Phase::Ended { at, .. } if at == ended.at) && !ended.is_imported;
+        // Chat that another node has taken leaves no trace in the commits of this node.
+        let chat = messages.iter().filter(|posted| matches!(posted.message().channel, Channel::Chat(_))).count();
+        if !is_same || chat as u64 != ended.chat_len {
+            return None;
+        }
         let messages = messages.iter().map(|posted| posted.message().clone()).collect();
         let messages = without_falling_times(messages, true);
         Some(RecordSource { session, messages, commitments: BTreeMap::new() })

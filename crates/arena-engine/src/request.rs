@@ -1,5 +1,6 @@
 //! The engine's requests and errors.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use arena_model::{
@@ -175,21 +176,22 @@ impl From<RestoreError> for EngineError {
 }
 
 /// The functions that format the answer to a write, and that learn the write's cost.
+#[derive(Clone)]
 pub struct Respond {
-    format: Box<dyn Fn(&Written<'_>) -> String + Send + Sync>,
-    computed: Option<Box<dyn Fn(Duration) + Send + Sync>>,
+    format: Arc<dyn Fn(&Written<'_>) -> String + Send + Sync>,
+    computed: Option<Arc<dyn Fn(Duration) + Send + Sync>>,
 }
 
 impl Respond {
     /// The engine calls `format` before the commit, so that the commit can store the answer.
     pub fn new(format: impl Fn(&Written<'_>) -> String + Send + Sync + 'static) -> Respond {
-        Respond { format: Box::new(format), computed: None }
+        Respond { format: Arc::new(format), computed: None }
     }
 
     /// Adds a function that gets the time for which the rules have computed, also if they refuse the write. The engine
     /// calls it for each decision; a conflict with another node leads to a further one.
     pub fn metered(self, computed: impl Fn(Duration) + Send + Sync + 'static) -> Respond {
-        Respond { computed: Some(Box::new(computed)), ..self }
+        Respond { computed: Some(Arc::new(computed)), ..self }
     }
 
     pub(crate) fn is_metered(&self) -> bool {

@@ -176,6 +176,12 @@ impl Inner {
         let (mut attempt, mut begun, mut limit) = (0, Instant::now(), MAX_GROUP);
         // True if the session in memory is at least as new as the store was when the requests arrived.
         let mut is_current = self.store.nodes().is_none();
+        if !is_current && live.is_contested() {
+            if let Err(error) = self.validate(live).await {
+                return fail(requests.drain(..), &error);
+            }
+            is_current = true;
+        }
         while !requests.is_empty() {
             let group = match self.decide(live, &mut requests, limit).await {
                 Ok(group) => group,
@@ -259,10 +265,8 @@ impl Inner {
 
     /// Compares the session in memory with its row, and reads it if it is older. The caller holds `deciding`.
     async fn validate(&self, live: &LiveRef) -> Result<(), StoreError> {
-        let id = live.committed.read().session.facts.id;
-        let marks = self.store.marks(&[id]).await?;
-        self.catch_up().await?;
-        if live.is_outdated(marks.sessions.get(&id)) { live.reload(&self.store).await } else { Ok(()) }
+        let marks = self.compare(live).await?;
+        live.follow(&self.store, &marks).await
     }
 
     /// Waits for the commit of another node and reads its data.
@@ -272,7 +276,11 @@ impl Inner {
             self.reload_public().await?;
         }
         self.back_off(attempt).await;
-        live.reload(&self.store).await
+        // The other node's commit may not be visible yet, or memory may be wrong, so later attempts read the session anew.
+        match attempt {
+            0 if self.store.nodes().is_some() => self.validate(live).await,
+            _ => live.reload(&self.store).await,
+        }
     }
 
     /// Decides requests, in order, until a commit is due.

@@ -72,10 +72,10 @@ impl Engine {
         id: SessionId,
         withdrawal: Withdrawal,
     ) -> Result<(), EngineError> {
-        let inner = Arc::clone(&self.inner);
+        let engine = self.clone();
         Completion::new(async move {
-            let live = inner.live.find(id, &inner.store).await?.ok_or(EngineError::UnknownSession)?;
-            inner.withdraw(by, &live, withdrawal).await
+            let live = engine.current(id).await?.ok_or(EngineError::UnknownSession)?;
+            engine.inner.withdraw(by, &live, withdrawal).await
         })
         .await
     }
@@ -139,7 +139,7 @@ impl Inner {
         let audit = self.audit(by, action, detail);
         let archived = self.store.remove_session_for(live.no, session, reason, audit).await?;
         live.show_removed();
-        self.live.evict(id);
+        self.live.evict(id, live);
         self.remove_archive(archived).await;
         Ok(())
     }

@@ -1,5 +1,8 @@
 //! Deletion of a user: the id and the profile are erased. The user's games stay, and count for the other players.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
 use arena_model::{ContentHash, Occupant, Seat, Session, SessionId, Status, UserId};
 
 use crate::audit::record;
@@ -31,6 +34,9 @@ pub enum DeletionOutcome {
     Deleted(Vec<SessionId>),
 }
 
+/// The number of further attempts if games of the user end during the deletion.
+const ATTEMPTS: usize = 5;
+
 impl Store {
     /// Deletes a user who has no seat in a running session. The user's place in the list of users remains, without id
     /// and name. In each of its games, the commitment to its id takes the place of the id, so the records of the games
@@ -38,24 +44,31 @@ impl Store {
     /// answers to repeated requests, which are kept for a day.
     ///
     /// # Errors
-    /// If the store can't be read or write.
+    /// [`CommitError::Conflict`] if games of the user end all the time. Also if the store can't be read or write.
     pub async fn delete_user(&self, deletion: UserDeletion) -> Result<DeletionOutcome, CommitError> {
         let user = to_json(&deletion.user.as_str());
-        // All sessions are searched before the write, because other writes wait for it.
-        let found = self.aside(user, |user, db| Box::pin(find_sessions(db, user, "1 = 1"))).await?;
-        self.write((deletion, found), |(deletion, found), writing| {
-            Box::pin(async move {
-                begin_to_erase(writing)?;
-                let deleted = delete(writing, deletion, found).await;
-                end_erasing(writing)?;
-                let deleted = deleted?;
-                if let DeletionOutcome::Deleted(_) = deleted {
-                    record(writing, &deletion.audit).await?;
-                }
-                Ok(deleted)
-            })
-        })
-        .await
+        let deletion = Arc::new(deletion);
+        let mut attempts = 0..ATTEMPTS;
+        loop {
+            // All sessions are searched before the write, because other writes wait for it.
+            let found = self.aside(user.clone(), |user, db| Box::pin(find_sessions(db, user, "1 = 1"))).await?;
+            let written = self.write((Arc::clone(&deletion), found), |(deletion, found), writing| {
+                Box::pin(async move {
+                    begin_to_erase(writing)?;
+                    let deleted = delete(writing, deletion, found).await;
+                    end_erasing(writing)?;
+                    let deleted = deleted?;
+                    if let DeletionOutcome::Deleted(_) = deleted {
+                        record(writing, &deletion.audit).await?;
+                    }
+                    Ok(deleted)
+                })
+            });
+            match written.await {
+                Err(CommitError::Conflict) if attempts.next().is_some() => {}
+                written => return written,
+            }
+        }
     }
 }
 
@@ -72,24 +85,29 @@ async fn find_sessions(db: &mut Db, user: &str, condition: &str) -> Result<Vec<i
 async fn delete(writing: &mut Writing, deletion: &UserDeletion, found: &[i64]) -> Result<DeletionOutcome, WriteError> {
     let UserDeletion { user, placeholder, commit, .. } = deletion;
     let text = to_json(&user.as_str());
+    // The user may have joined sessions since the search. Sessions that can end by time have a wake-up.
+    let mut sessions: BTreeSet<i64> = found.iter().copied().collect();
+    sessions.extend(find_sessions(&mut writing.db, &text, "wake_at IS NOT NULL").await?);
+    // Sessions are locked before users, as by a session's end, so that nodes can't deadlock.
+    let mut locked = BTreeMap::new();
+    let dialect = writing.db.dialect();
+    let sql = format!("SELECT {} FROM sessions WHERE no = $1{}", columns::<Sessions>(""), dialect.for_update());
+    for no in &sessions {
+        locked.extend(writing.db.find(&sql, &[(*no).into()], |row| Ok((*no, read_session(row)?.1))).await?);
+    }
     writing.lock_users([user.as_str()]).await?;
     let id = [Value::prose(user.as_str())];
     let no = writing.db.find("SELECT no FROM users WHERE id = $1", &id, |row| row.integer(0)).await?;
-    // The user may have joined and ended sessions since the search. Sessions that can end by time have a wake-up.
-    let mut sessions = found.to_vec();
-    sessions.extend(find_sessions(&mut writing.db, &text, "wake_at IS NOT NULL").await?);
     if let Some(no) = no {
         let played = "SELECT session FROM careers WHERE user_no = $1 AND n > 0";
-        sessions.extend(writing.db.list(played, &[no.into()], |row| row.integer(0)).await?);
+        let played = writing.db.list(played, &[no.into()], |row| row.integer(0)).await?;
+        if played.iter().any(|session| !sessions.contains(session)) {
+            return Err(CommitError::Conflict.into());
+        }
     }
-    sessions.sort_unstable();
-    sessions.dedup();
 
     let (mut running, mut ended) = (Vec::new(), Vec::new());
-    let dialect = writing.db.dialect();
-    let sql = format!("SELECT {} FROM sessions WHERE no = $1{}", columns::<Sessions>(""), dialect.for_update());
-    for no in sessions {
-        let Some((_, session)) = writing.db.find(&sql, &[no.into()], read_session).await? else { continue };
+    for (no, session) in locked {
         match session.status() {
             _ if session.seats.iter().all(|occupant| occupant.user.as_ref() != Some(user)) => {}
             Status::Ended => ended.push((no, session)),

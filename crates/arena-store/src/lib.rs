@@ -51,7 +51,7 @@ pub use export::EndingNo;
 pub use import::{ImportOutcome, ImportedSession};
 pub use log::{CreatedSession, EndedSession, LogCursor, NewLeaf, RemovedSession, StoredLeaf};
 pub use nodes::{NodeTerms, Nodes};
-pub use postgres::{DatabaseUrl, DatabaseUrlError, Marks, PostgresStore, SessionMark};
+pub use postgres::{DatabaseUrl, DatabaseUrlError, FoundSession, Marks, PostgresStore, SessionMark, SessionNews};
 pub use sqlite::{FolderLock, SqliteStore};
 pub use store::Store;
 pub use tickets::{QueueLimits, QueuedTicket, TicketRefusal};
@@ -116,7 +116,7 @@ pub struct StoredAnswer {
 }
 
 /// A session with the state of its channels.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct StoredSession {
     pub no: SessionNo,
     pub session: Session,
@@ -128,6 +128,15 @@ pub struct StoredSession {
     pub last_activity: Timestamp,
     /// The number of changes that leave the session's version, in a shared database: hidden messages, deleted users.
     pub edits: u64,
+}
+
+impl StoredSession {
+    /// Returns the state of the session, for comparisons with later ones.
+    pub fn mark(&self) -> SessionMark {
+        let StoredSession { no, session, chat_len, operator_len, edits, .. } = self;
+        let (version, chat_len, operator_len) = (session.version, *chat_len, *operator_len);
+        SessionMark { no: *no, version, edits: *edits, chat_len, operator_len }
+    }
 }
 
 #[derive(Debug, Clone, Default)]

@@ -59,6 +59,8 @@ pub struct EndedSession {
     pub id: SessionId,
     pub at: Timestamp,
     pub ending: Ending,
+    /// The number of messages in the chat, without archived ones.
+    pub chat_len: u64,
     pub is_unlisted: bool,
     pub is_imported: bool,
 }
@@ -227,7 +229,8 @@ impl Store {
     /// # Errors
     /// If the store can't be read.
     pub async fn list_endings(&self, after: EndingNo, limit: usize) -> Result<Vec<EndedSession>, StoreError> {
-        let sql = "SELECT e.n, s.no, s.id, s.ended_at, s.ending, s.unlisted, s.imported
+        let sql = "SELECT e.n, s.no, s.id, s.ended_at, s.ending, s.unlisted, s.imported,
+                 coalesce((SELECT m.idx FROM messages m WHERE m.session = s.no AND m.channel = 0 ORDER BY m.idx DESC LIMIT 1), 0)
              FROM endings e JOIN sessions s ON s.no = e.session WHERE e.n > $1 ORDER BY e.n LIMIT $2";
         let read = |row: &dyn Columns| {
             let n = EndingNo(row.integer(0)?);
@@ -324,6 +327,7 @@ fn read_ended(row: &dyn Columns, n: EndingNo) -> Result<EndedSession, StoreError
         ending: read_ending(row.text(4)?).map_err(damaged)?,
         is_unlisted: row.integer(5)? != 0,
         is_imported: row.integer_or_null(6)?.is_some(),
+        chat_len: row.integer(7)?.unsigned_abs(),
     })
 }
 

@@ -19,7 +19,7 @@ use std::ops::{Deref, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use arena_model::{Channel, ChatMessage, Scoring, Session, SessionId, Status};
+use arena_model::{Channel, ChatMessage, Scoring, Session, Status};
 use deadpool_postgres::Object;
 use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
@@ -30,7 +30,7 @@ use self::connection::{Holder, arena_id, read_counts, read_numbers, server_start
 pub(crate) use self::reading::PostgresReaders;
 use self::shared::Shared;
 pub(crate) use self::shared::{ADMINISTRATION, AUDIT, COUNTS, ENDINGS, PUBLIC, RECOUNTS, REMOVED, STANDINGS};
-pub use self::shared::{Marks, SessionMark};
+pub use self::shared::{FoundSession, Marks, SessionMark, SessionNews};
 pub use self::url::{DatabaseUrl, DatabaseUrlError};
 pub(crate) use self::writer::PostgresWriter;
 use crate::counts::{Counts, PagePlan};
@@ -138,8 +138,7 @@ impl PostgresStore {
         let mirror = Mirror::of(Counts::default(), scoring, Rankings::shared(), suspicion);
         let nodes = Arc::new(Nodes::new(arena_id(&holder.client).await?, node, server_start(&holder.client).await?));
         let numbers = read_numbers(&holder.client).await?;
-        let reader = PostgresReaders::for_marks(&database, &reach)?;
-        let shared = Shared::new(Arc::clone(&nodes), holder.name.clone(), database.clone(), reader);
+        let shared = Shared::start(&nodes, &holder.name, &database, &reach)?;
         let writer = PostgresWriter::start(database, holder, numbers, mirror.clone(), reach.clone(), Some(nodes));
         let store = PostgresStore { readers, writer, mirror, reach, shared: Some(shared) };
         // This also reads the database's clock.
@@ -152,9 +151,9 @@ impl PostgresStore {
     }
 
     /// Returns the state of rows that other nodes may have changed, at a time after the call.
-    pub(crate) async fn marks(&self, sessions: &[SessionId]) -> Result<Arc<Marks>, StoreError> {
+    pub(crate) async fn marks(&self, known: &[SessionMark]) -> Result<Arc<Marks>, StoreError> {
         match &self.shared {
-            Some(shared) => shared.marks(sessions, &self.reach).await,
+            Some(shared) => shared.marks(known).await,
             None => Ok(Arc::default()),
         }
     }

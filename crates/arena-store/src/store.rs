@@ -21,7 +21,7 @@ use crate::tables::{
 use crate::value::{Columns, Value, count};
 use crate::{
     Commit, CommitError, DatabaseUrl, Due, ImportOutcome, ImportedSession, Marks, NodeTerms, Nodes, Page,
-    PostgresStore, SessionFilter, SessionNo, SqliteStore, StoreError, StoredAnswer, StoredSession,
+    PostgresStore, SessionFilter, SessionMark, SessionNo, SqliteStore, StoreError, StoredAnswer, StoredSession,
 };
 
 /// The number of bytes of text after which a read of messages stops. It limits the memory of one reader.
@@ -150,15 +150,16 @@ impl Store {
         }
     }
 
-    /// Returns the state of these sessions, and the numbers of other changes, at a time after the call. Calls at the same
-    /// time share a query. If the store isn't shared, no other node changes it, and the result is empty.
+    /// Returns the state of the sessions of `known`, and the numbers of other changes, at a time after the call. `known` is
+    /// the caller's state of each session; the result has what the caller lacks. Calls at the same time share a query. If
+    /// the store isn't shared, no other node changes it, and the result is empty.
     ///
     /// # Errors
     /// If the database can't be read.
-    pub async fn marks(&self, sessions: &[SessionId]) -> Result<Arc<Marks>, StoreError> {
+    pub async fn marks(&self, known: &[SessionMark]) -> Result<Arc<Marks>, StoreError> {
         match self {
             Store::Sqlite(_) => Ok(Arc::default()),
-            Store::Postgres(store) => store.marks(sessions).await,
+            Store::Postgres(store) => store.marks(known).await,
         }
     }
 
@@ -475,7 +476,7 @@ impl Store {
 
 /// Returns the expression for index and time of the last message of a channel of the session `s`, as one text, so that a
 /// query looks up each channel once. If the store has none, the session may be archived.
-pub(crate) fn last_message(channel: i64, archived: &str) -> String {
+fn last_message(channel: i64, archived: &str) -> String {
     format!(
         "coalesce((SELECT m.idx || ' ' || m.at FROM messages m WHERE m.session = s.no AND m.channel = {channel}
              ORDER BY m.idx DESC LIMIT 1),

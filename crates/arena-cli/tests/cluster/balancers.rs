@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use arena_testkit::{BalancerKind, known_admin_token};
 
+use crate::faults::survive;
 use crate::load::under_load;
 use crate::nodes::{Cluster, Plan};
 
@@ -24,8 +25,7 @@ fn games_go_on_behind(balancer: BalancerKind) {
 /// Plays games behind a balancer that asks the nodes if they are ready, while a node is stopped as planned. No request
 /// is lost.
 fn no_request_is_lost_behind(balancer: BalancerKind) {
-    let mut cluster = Cluster::start(Plan { balancer: Some(balancer), drain_ms: 2_500, ..Plan::THREE });
-    let open = under_load(&mut cluster, false, |cluster, clock| {
+    let open = survive(Plan { balancer: Some(balancer), drain_ms: 2_500, ..Plan::THREE }, |cluster, clock| {
         clock.until_percent(20);
         cluster.stop(1);
         clock.a_moment();
@@ -33,7 +33,6 @@ fn no_request_is_lost_behind(balancer: BalancerKind) {
         clock.a_moment();
     });
     assert_eq!(open, 0, "requests with lost answers");
-    cluster.end();
 }
 
 /// Checks that the nodes know the clients' addresses, and don't believe addresses that clients invent.

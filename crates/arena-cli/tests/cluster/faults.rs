@@ -18,23 +18,28 @@ fn gone(clock: &Clock) -> Duration {
     if clock.is_long() { Duration::from_secs(30) } else { Duration::from_secs(3) }
 }
 
+/// Plays on a new cluster while `fault` happens. Returns the number of requests without a conclusive answer.
+pub fn survive(plan: Plan, fault: impl FnOnce(&mut Cluster, &Clock)) -> usize {
+    let mut cluster = Cluster::start(plan);
+    let open = under_load(&mut cluster, false, fault);
+    cluster.end();
+    open
+}
+
 #[test]
 fn a_node_alone_is_killed_and_started_again() {
-    let mut cluster = Cluster::start(Plan::ALONE);
-    under_load(&mut cluster, false, |cluster, clock| {
+    survive(Plan::ALONE, |cluster, clock| {
         for percent in [30, 60] {
             clock.until_percent(percent);
             cluster.kill(0);
             cluster.start_node(0);
         }
     });
-    cluster.end();
 }
 
 #[test]
 fn one_of_three_nodes_is_killed_and_comes_back() {
-    let mut cluster = Cluster::start(Plan::THREE);
-    under_load(&mut cluster, false, |cluster, clock| {
+    survive(Plan::THREE, |cluster, clock| {
         for (node, percent) in [(0, 20), (2, 50)] {
             clock.until_percent(percent);
             cluster.kill(node);
@@ -42,13 +47,11 @@ fn one_of_three_nodes_is_killed_and_comes_back() {
             cluster.start_node(node);
         }
     });
-    cluster.end();
 }
 
 #[test]
 fn a_suspended_node_does_no_harm_when_it_continues() {
-    let mut cluster = Cluster::start(Plan::THREE);
-    under_load(&mut cluster, false, |cluster, clock| {
+    survive(Plan::THREE, |cluster, clock| {
         clock.a_moment();
         cluster.freeze(1);
         // For a moment, clients still send requests to the suspended node. It reads them when it continues, after other
@@ -59,13 +62,11 @@ fn a_suspended_node_does_no_harm_when_it_continues() {
         cluster.thaw(1);
         clock.a_moment();
     });
-    cluster.end();
 }
 
 #[test]
 fn all_nodes_are_replaced_one_after_the_other_and_no_request_fails() {
-    let mut cluster = Cluster::start(Plan { drain_ms: 500, timeout: Duration::from_secs(30), ..Plan::THREE });
-    let open = under_load(&mut cluster, false, |cluster, clock| {
+    let open = survive(Plan { drain_ms: 500, timeout: Duration::from_secs(30), ..Plan::THREE }, |cluster, clock| {
         for node in 0..cluster.len() {
             clock.until_percent(u32::try_from(node).unwrap() * 30 + 10);
             cluster.stop(node);
@@ -73,26 +74,22 @@ fn all_nodes_are_replaced_one_after_the_other_and_no_request_fails() {
         }
     });
     assert_eq!(open, 0, "requests with lost answers");
-    cluster.end();
 }
 
 #[test]
 fn the_database_crashes_and_comes_back() {
-    let mut cluster = Cluster::start(Plan::THREE);
-    under_load(&mut cluster, false, |cluster, clock| {
+    survive(Plan::THREE, |cluster, clock| {
         for percent in [20, 60] {
             clock.until_percent(percent);
             cluster.postgres().crash();
             cluster.postgres().start_again();
         }
     });
-    cluster.end();
 }
 
 #[test]
 fn the_database_is_stopped_for_a_while() {
-    let mut cluster = Cluster::start(Plan::THREE);
-    under_load(&mut cluster, false, |cluster, clock| {
+    survive(Plan::THREE, |cluster, clock| {
         clock.a_moment();
         cluster.postgres().crash();
         clock.pass(gone(clock));
@@ -102,15 +99,13 @@ fn the_database_is_stopped_for_a_while() {
         }
         clock.a_moment();
     });
-    cluster.end();
 }
 
 #[test]
 fn a_standby_takes_over_from_a_killed_primary() {
     // The test runs with one node that has exclusive use of the database, and with two that share it.
     for plan in [Plan::ALONE, Plan { nodes: 2, ..Plan::THREE }] {
-        let mut cluster = Cluster::start(Plan { standby: true, ..plan });
-        under_load(&mut cluster, false, |cluster, clock| {
+        survive(Plan { standby: true, ..plan }, |cluster, clock| {
             clock.until_percent(40);
             cluster.fail_over();
             let promoted = Instant::now();
@@ -120,14 +115,12 @@ fn a_standby_takes_over_from_a_killed_primary() {
             tell(&format!("all nodes use the standby after {:?}", promoted.elapsed()));
             clock.a_moment();
         });
-        cluster.end();
     }
 }
 
 #[test]
 fn nats_is_restarted_and_is_stopped_for_a_while() {
-    let mut cluster = Cluster::start(Plan::THREE);
-    under_load(&mut cluster, false, |cluster, clock| {
+    survive(Plan::THREE, |cluster, clock| {
         clock.until_percent(25);
         cluster.nats().restart();
         clock.until_percent(50);
@@ -136,7 +129,6 @@ fn nats_is_restarted_and_is_stopped_for_a_while() {
         cluster.nats().start_again();
         clock.a_moment();
     });
-    cluster.end();
 }
 
 #[test]
@@ -200,9 +192,7 @@ fn wrong_and_jumping_clocks_do_no_harm() {
 
 #[test]
 fn random_faults_in_sequence_do_no_harm() {
-    let mut cluster = Cluster::start(Plan { proxied: true, ..Plan::THREE });
-    under_load(&mut cluster, false, |cluster, clock| inject_faults(cluster, clock, 100, 4));
-    cluster.end();
+    survive(Plan { proxied: true, ..Plan::THREE }, |cluster, clock| inject_faults(cluster, clock, 100, 4));
 }
 
 /// Injects random faults in sequence, at least `least`, until this percentage of the load's time has passed.

@@ -512,12 +512,12 @@ fn nodes_share_tournaments_and_play_on_when_one_is_killed() {
         assert_eq!(node.results(&id), *expected);
     }
 
-    // Each node plays one of these, and one of them stops both.
+    // One node plays the first of these, and any node stops both.
     let long = || nodes[0].create(&order(&agents[..2], json!({ "rounds": 500 })));
     let both = [long(), long()];
-    for id in &both {
-        nodes[1].wait(id, |outcome| outcome["state"] == "running");
-        assert_eq!(nodes[0].find(id)["state"], "running");
+    for node in &nodes {
+        node.wait(&both[0], |outcome| outcome["state"] == "running");
+        assert_eq!(node.find(&both[1])["state"], "queued");
     }
     let in_use = nodes[1].delete(&format!("/api/agents/{}", agents[0]["id"].as_str().unwrap()));
     assert_eq!(in_use.refusal(), (409, "AGENT_IN_USE".to_owned()));

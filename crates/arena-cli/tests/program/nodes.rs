@@ -181,7 +181,7 @@ fn wait_for_ends(client: &Client, sessions: &[String]) {
 }
 
 #[test]
-fn nodes_write_one_log_although_one_is_killed() {
+fn nodes_write_one_log_although_one_is_killed_and_one_hangs() {
     let url = Postgres::shared().schema();
     let folders = [data_folder(), data_folder(), data_folder()];
     let mut first = recording_node(&folders[0], &url);
@@ -220,6 +220,11 @@ fn nodes_write_one_log_although_one_is_killed() {
     let three = third.client();
     sessions.push(play([&three, &two], ["gus", "hal"]));
     wait_for_ends(&three, &sessions);
+    // The database ends the connection of a node that hangs, and another node writes the log.
+    second.signal(Signal::STOP);
+    sessions.push(play([&three, &three], ["ina", "jon"]));
+    wait_for_ends(&three, &sessions);
+    second.signal(Signal::CONT);
     wait_for_ends(&two, &sessions);
     let keys = three.get("/.well-known/arena.json").text().to_owned();
     assert_eq!(keys, two.get("/.well-known/arena.json").text());

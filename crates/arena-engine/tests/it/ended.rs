@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arena_engine::{Act, Administrator, Chat, Engine, Join, Limits, RecordSource, Requester, Respond, Withdrawal};
 use arena_model::{ChallengeType, Channel, InactivityLimits, InviteCode, Party, Scoring, SessionId, Status};
-use arena_store::Store;
+use arena_store::{EndingNo, Store};
 use arena_testkit::{TestEnvironment, data_folder};
 use serde_json::Map;
 use tempfile::TempDir;
@@ -68,14 +68,20 @@ async fn wait_for_end(engine: &Engine, environment: &TestEnvironment, id: Sessio
     panic!("the session doesn't end");
 }
 
+/// Takes an ended session out of memory.
+async fn take_ended(engine: &Engine, id: SessionId) -> Option<RecordSource> {
+    let endings = engine.list_endings(EndingNo::default(), 1000).await.expect("the store can be read");
+    endings.iter().find(|ended| ended.id == id).and_then(|ended| engine.take_ended(ended))
+}
+
 /// Compares the source in memory with the store's. Returns the number of messages, or `None` without one in memory.
 async fn compared(engine: &Engine, id: SessionId) -> Option<usize> {
-    let RecordSource { session, messages, commitments } = engine.take_ended(id)?;
+    let RecordSource { session, messages, commitments } = take_ended(engine, id).await?;
     let stored = engine.record_source(id).await.expect("the store has it");
     assert_eq!(*session, *stored.session);
     assert_eq!(messages, stored.messages);
     assert!(commitments.is_empty() && stored.commitments.is_empty());
-    assert!(engine.take_ended(id).is_none(), "it is returned once");
+    assert!(take_ended(engine, id).await.is_none(), "it is returned once");
     Some(messages.len())
 }
 
@@ -86,7 +92,7 @@ async fn ended_sessions_in_memory_are_those_of_the_store_in_every_challenge() {
     let mut short = 0;
     for challenge in arena_games::challenges() {
         let (id, _) = begin(&engine, &environment, challenge).await;
-        assert!(engine.take_ended(id).is_none(), "{challenge} runs");
+        assert!(take_ended(&engine, id).await.is_none(), "{challenge} runs");
         wait_for_end(&engine, &environment, id).await;
         // Long sessions aren't kept.
         let compared = compared(&engine, id).await;
@@ -116,14 +122,14 @@ async fn sessions_that_memory_does_not_know_completely_are_read_from_the_store()
     for (id, invites) in [(hidden, hidden_invites), (unlisted, unlisted_invites)] {
         act(&before, id, invites[1], Some("guess"), "2").await;
         assert_eq!(status(&before, id).await, Some(Status::Ended));
-        assert!(before.take_ended(id).is_none());
+        assert!(take_ended(&before, id).await.is_none());
     }
     let (id, invites) = begin(&before, &environment, "psi").await;
     drop(before);
     let after = engine(&environment, &folder).await;
     act(&after, id, invites[1], Some("guess"), "2").await;
     assert_eq!(status(&after, id).await, Some(Status::Ended));
-    assert!(after.take_ended(id).is_none());
+    assert!(take_ended(&after, id).await.is_none());
 }
 
 #[tokio::test]
@@ -133,5 +139,5 @@ async fn an_arena_without_a_log_keeps_no_ended_sessions() {
     let (id, invites) = begin(&engine, &environment, "psi").await;
     act(&engine, id, invites[1], Some("guess"), "2").await;
     assert_eq!(status(&engine, id).await, Some(Status::Ended));
-    assert!(engine.take_ended(id).is_none());
+    assert!(take_ended(&engine, id).await.is_none());
 }

@@ -225,7 +225,7 @@ impl Records {
         let listed = ended.iter().filter(|session| session.no <= next.created && !session.is_unlisted);
         let mut records = self.hash_all(engine, listed).await?;
         let mut bans: Option<Vec<Ban>> = None;
-        for EndedSession { n, no, id, at, ending, is_unlisted, is_imported } in ended {
+        for EndedSession { n, no, id, at, ending, is_unlisted, is_imported, .. } in ended {
             // The creation comes with a later page.
             if no > next.created {
                 break;
@@ -277,13 +277,9 @@ impl Records {
     ) -> Result<BTreeMap<SessionId, Hashed>, EngineError> {
         let mut hashes = BTreeMap::new();
         let (mut sources, mut bytes) = (Vec::new(), 0);
-        for EndedSession { id, at, is_imported, .. } in sessions {
-            let id = *id;
-            // An imported session may have the id of an earlier one.
-            let in_memory = if *is_imported { None } else { engine.take_ended(id) };
-            let is_same =
-                |source: &RecordSource| matches!(source.session.phase, Phase::Ended { at: end, .. } if end == *at);
-            let found = match in_memory.filter(is_same) {
+        for ended in sessions {
+            let id = ended.id;
+            let found = match engine.take_ended(ended) {
                 Some(source) => Ok(Some(source)),
                 None => find_source(engine, id, |_| Ok::<_, EngineError>(())).await,
             };

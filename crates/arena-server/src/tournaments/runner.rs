@@ -153,7 +153,9 @@ impl Tournaments {
             if state.is_stopping {
                 return None;
             }
-            if let Some(id) = state.take_next() {
+            if self.0.engine.leads()
+                && let Some(id) = state.take_next()
+            {
                 let signals = Arc::<Signals>::default();
                 let played_before = state.tournaments.get(&id).map_or(0, |entry| entry.games_played);
                 state.current =

@@ -62,23 +62,31 @@ pub(crate) const READING: &Settings = &[
     ("enable_seqscan", "off"),
 ];
 
-/// Settings of the connection that writes. All of its statements find rows by key, many at a time. Postgres plans each
-/// statement once, and for indexes, so that a plan from the time of small tables doesn't scan large ones.
-const WRITING: &Settings = &[
-    ("statement_timeout", "20s"),
-    ("lock_timeout", "10s"),
-    ("idle_in_transaction_session_timeout", "60s"),
-    ("jit", "off"),
+/// Settings of connections whose statements find rows by key, many at a time. Postgres plans each statement once, and for
+/// indexes, so that a plan from the time of small tables doesn't scan large ones.
+pub(crate) const BY_KEY: &Settings = &[
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
 ];
 
-/// Additional settings of the writing connection in a shared database. Each statement must see all earlier commits,
-/// and a node that stalls in a transaction is disconnected before others wait long for its locks.
-const WRITING_BESIDE_OTHERS: &Settings =
-    &[("default_transaction_isolation", "read committed"), ("idle_in_transaction_session_timeout", "5s")];
+/// Settings of the connection that writes.
+const WRITING: &Settings = &[
+    ("statement_timeout", "20s"),
+    ("lock_timeout", "10s"),
+    ("idle_in_transaction_session_timeout", "60s"),
+    ("jit", "off"),
+];
+
+/// Additional settings of the writing connection in a shared database. Each statement must see all earlier commits, and
+/// a node that stalls is disconnected: in a transaction before others wait long for its locks, and otherwise before its
+/// part of the work waits long. An idle writer sends a statement each second.
+const WRITING_BESIDE_OTHERS: &Settings = &[
+    ("default_transaction_isolation", "read committed"),
+    ("idle_in_transaction_session_timeout", "5s"),
+    ("idle_session_timeout", "10s"),
+];
 
 pub(crate) fn failed(error: &tokio_postgres::Error) -> StoreError {
     StoreError::Database(reason(error))
@@ -275,7 +283,7 @@ enum Access {
 impl Access {
     fn settings(self) -> Vec<(&'static str, &'static str)> {
         let besides = if self == Access::Shared { WRITING_BESIDE_OTHERS } else { &[] };
-        [WRITING, besides].concat()
+        [WRITING, BY_KEY, besides].concat()
     }
 }
 

@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::Reach;
-use super::connection::{ANSWER_WITHIN, READING, failed, set, silent, unreachable};
+use super::connection::{ANSWER_WITHIN, BY_KEY, READING, Settings, failed, set, silent, unreachable};
 use super::url::{DatabaseServer, DatabaseUrl};
 use crate::StoreError;
 use crate::db::parameters;
@@ -32,13 +32,12 @@ const READ_TIMEOUT: Duration = Duration::from_secs(40);
 const MARKS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Creates a pool, which connects on demand.
-fn pool_of(server: &DatabaseServer, connections: usize, plans: &'static str) -> Result<Pool, StoreError> {
+fn pool_of(server: &DatabaseServer, connections: usize, settings: &Settings) -> Result<Pool, StoreError> {
     let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = Manager::from_config(server.config(), server.tls()?, config);
-    let set_by = server.clone();
+    let (set_by, settings) = (server.clone(), [READING, settings].concat());
     let settle = Hook::async_fn(move |client: &mut ClientWrapper, _| {
-        let server = set_by.clone();
-        let settings = [READING, &[("plan_cache_mode", plans)]].concat();
+        let (server, settings) = (set_by.clone(), settings.clone());
         Box::pin(
             async move { set(&server, client, &settings).await.map_err(|error| HookError::message(error.to_string())) },
         )
@@ -65,13 +64,13 @@ pub(crate) struct PostgresReaders {
 impl PostgresReaders {
     /// Creates the pools, which connect on demand.
     pub(crate) fn of(database: &DatabaseUrl, reach: &Reach) -> Result<PostgresReaders, StoreError> {
-        PostgresReaders::with(database, reach, CONNECTIONS, READ_TIMEOUT, "auto")
+        PostgresReaders::with(database, reach, CONNECTIONS, READ_TIMEOUT, &[("plan_cache_mode", "auto")])
     }
 
-    /// With one connection of their own, reads of marks never wait for long reads. Their plan is made once, because planning
-    /// would cost more than the read.
+    /// With one connection of their own, reads of marks never wait for long reads.
     pub(crate) fn for_marks(database: &DatabaseUrl, reach: &Reach) -> Result<PostgresReaders, StoreError> {
-        PostgresReaders::with(database, reach, 1, MARKS_TIMEOUT, "force_generic_plan")
+        let settings = [BY_KEY, &[("enable_memoize", "off")]].concat();
+        PostgresReaders::with(database, reach, 1, MARKS_TIMEOUT, &settings)
     }
 
     fn with(
@@ -79,9 +78,9 @@ impl PostgresReaders {
         reach: &Reach,
         connections: usize,
         timeout: Duration,
-        plans: &'static str,
+        settings: &Settings,
     ) -> Result<PostgresReaders, StoreError> {
-        let pool = |server: &DatabaseServer| Ok((server.clone(), pool_of(server, connections, plans)?));
+        let pool = |server: &DatabaseServer| Ok((server.clone(), pool_of(server, connections, settings)?));
         let pools = database.servers().iter().map(pool).collect::<Result<_, StoreError>>()?;
         Ok(PostgresReaders { pools, timeout, reach: reach.clone() })
     }

@@ -41,7 +41,8 @@ const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
 /// The interval between measurements of the store's size. Each measurement takes the database some milliseconds.
 const MEASURE_AGAIN: Duration = Duration::from_secs(60);
 
-/// The interval between attempts of a node to become the one that writes the log.
+/// The interval between attempts of a node to become the one that writes the log. It is below the database's time limit
+/// for idle connections.
 const LEAD_AGAIN: Duration = Duration::from_secs(1);
 
 /// The time limit for a batch. It is longer than the database's own time limit for statements. If a connection exceeds
@@ -215,17 +216,22 @@ impl PostgresWriterState {
         }
     }
 
-    /// Makes this node the one that writes the log if there is none. It stays so until its connection ends.
+    /// Makes this node the one that writes the log and plays tournaments if there is none. It stays so until its
+    /// connection ends, as the connection of a node that stalls does.
     async fn try_to_lead(&mut self, holder: &Holder) {
         let Some((nodes, sharing)) = self.nodes.as_ref().zip(holder.sharing.as_ref()) else { return };
-        let is_due = self.tried_to_lead.is_none_or(|last| last.elapsed() >= LEAD_AGAIN);
-        if !is_due || nodes.leads.load(Ordering::Relaxed) {
+        if self.tried_to_lead.is_some_and(|last| last.elapsed() < LEAD_AGAIN) {
             return;
         }
         self.tried_to_lead = Some(Instant::now());
-        match holder.client.query_one(&sharing.try_to_lead, &[]).await.and_then(|row| row.try_get(0)) {
+        let tried = match nodes.leads.load(Ordering::Relaxed) {
+            // The database closes idle connections.
+            true => holder.client.batch_execute("").await.map(|()| true),
+            false => holder.client.query_one(&sharing.try_to_lead, &[]).await.and_then(|row| row.try_get(0)),
+        };
+        match tried {
             Ok(leads) => nodes.leads.store(leads, Ordering::Relaxed),
-            Err(error) => tracing::warn!(%error, "cannot learn which node writes the log: {error}"),
+            Err(error) => tracing::warn!(%error, "cannot learn which node leads: {error}"),
         }
     }
 

@@ -12,7 +12,9 @@ use arena_games::challenge as builtin;
 use arena_model::{
     Board, Builtin, ChallengeType, Channel, InviteCode, Order, Party, Scoring, SessionId, Status, Viewer,
 };
-use arena_store::{BanSubject, NodeTerms, SessionFilter, Store, StoreError};
+use arena_store::{
+    AuditNo, BanSubject, EndingNo, ImportOutcome, ImportedSession, NodeTerms, SessionFilter, Store, StoreError,
+};
 use arena_testkit::{NatsServer, Postgres, TestEnvironment, data_folder};
 use serde_json::{Map, Value};
 
@@ -195,6 +197,49 @@ async fn what_was_answered_at_one_node_is_known_at_the_others_at_once() {
         assert_eq!(status(node, id).await, None);
         let error = say(node, id, invites[0], "anybody?").await.expect_err("it is gone").to_string();
         assert_eq!(error, "Challenge not found");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_was_removed_and_imported_is_found_at_all_nodes() {
+    let (environment, url) = (TestEnvironment::new(66), Postgres::shared().schema());
+    let nodes = [node(&url, &environment).await, node(&url, &environment).await, node(&url, &environment).await];
+    let mut player = None;
+    let id = play_at(&nodes[0], async |_, invite| player = Some(invite)).await;
+    // All nodes have it in memory.
+    let mut session = None;
+    for node in &nodes {
+        session = node.find_session(id).await.expect("the store can be read");
+    }
+    let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
+    nodes[1].withdraw_session(by, id, Withdrawal::Remove).await.expect("it is removed");
+    let session = session.as_deref().expect("it was there").clone();
+    let imported = ImportedSession { session, messages: Vec::new(), import: AuditNo(1) };
+    let store = join(&url, "open sesame").await.expect("they agree");
+    assert_eq!(store.import_session(imported).await.expect("it is imported"), ImportOutcome::New);
+    say(&nodes[0], id, player.expect("one played"), "again").await.expect("it is there");
+    for node in &nodes {
+        assert_eq!(texts(node, Channel::Chat(id), Viewer::Nobody).await, ["again"]);
+        assert_eq!(texts(node, Channel::Operator(id), Viewer::Nobody).await.len(), 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_reads_a_session_from_memory_only_if_no_other_node_took_chat() {
+    let environment = TestEnvironment::new(67);
+    let [here, there] = nodes(&environment).await;
+    here.keep_ended();
+    for has_chat in [false, true] {
+        let id = play_at(&here, async |id, invite| {
+            if has_chat {
+                say(&there, id, invite, "hello").await.expect("it is said");
+            }
+        })
+        .await;
+        let endings = here.list_endings(EndingNo::default(), 9).await.expect("readable");
+        let taken = here.take_ended(endings.iter().find(|ended| ended.id == id).expect("it has ended"));
+        let stored = here.record_source(id).await.expect("readable");
+        assert_eq!(taken.map(|source| source.messages), (!has_chat).then_some(stored.messages));
     }
 }
 
@@ -439,7 +484,7 @@ async fn games_that_end_at_all_nodes_at_once_are_numbered_without_gaps_and_count
 }
 
 /// The number of kinds of [`change_something`].
-const DEEDS: usize = 8;
+const DEEDS: usize = 9;
 
 /// Changes something at a node: one of the kinds of transactions that lock rows which those of other nodes need.
 async fn change_something(node: &Engine, deed: usize, user: &str) -> Result<(), EngineError> {
@@ -454,13 +499,19 @@ async fn change_something(node: &Engine, deed: usize, user: &str) -> Result<(), 
             let subject = BanSubject::User(user.parse().expect("an id"));
             return node.ban(by, subject, "cheats".to_owned()).await.map(drop);
         }
+        8 => {
+            let deleted = node.delete_user(by, "ada".parse().expect("an id")).await.map(drop);
+            // She may be playing, or may not have played yet.
+            let is_refused = matches!(deleted, Err(EngineError::UserPlays { .. } | EngineError::UnknownUser));
+            return if is_refused { Ok(()) } else { deleted };
+        }
         _ => create(node, "psi").await,
     };
     match deed {
         4 => node.announce(invites[0], None, told_nothing()).await.map(drop),
         5 => node.withdraw_session(by, id, Withdrawal::Unlist(arena_engine::Requester::Administrator)).await,
         6 => {
-            take_seat(node, invites[0], Some("ada")).await?;
+            take_seat(node, invites[0], Some("cleo")).await?;
             say(node, id, invites[0], "hello").await?;
             node.hide_message(by, Channel::Chat(id), 1).await.map(drop)
         }

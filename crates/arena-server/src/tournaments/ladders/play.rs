@@ -60,10 +60,14 @@ impl Tournaments {
             rest_until: Instant::now(),
         };
         loop {
-            if !self.is_shared() || self.try_read_changes() {
+            let leads = self.0.engine.leads();
+            if !leads {
+                // Another node plays them.
+                player.open.clear();
+            } else if !self.is_shared() || self.try_read_changes() {
                 player.update();
             }
-            let is_playing = player.play_next();
+            let is_playing = leads && player.play_next();
             let mut state = self.state();
             if state.is_stopping {
                 return;
