@@ -10,10 +10,9 @@ use serde_json::{Value, json};
 
 use crate::completion::Completion;
 use crate::engine::{Engine, Inner};
+use crate::inputs::ContentPlace;
 use crate::live::LiveRef;
-use crate::records::ContentPlace;
-use crate::request::EngineError;
-use crate::users::unwritten;
+use crate::request::{EngineError, unwritten};
 
 /// An administrator, as recorded in the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,6 +135,14 @@ impl Engine {
             }
         })
         .await
+    }
+
+    /// Checks that an address isn't banned.
+    ///
+    /// # Errors
+    /// [`EngineError::Banned`].
+    pub fn admit_address(&self, address: IpAddr) -> Result<(), EngineError> {
+        self.inner.bans.admit_address(address)
     }
 
     /// Returns all bans.

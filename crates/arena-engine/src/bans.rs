@@ -7,7 +7,6 @@ use arena_model::{Party, Session, UserId};
 use arena_store::{AddressRange, Ban, BanSubject};
 use parking_lot::RwLock;
 
-use crate::engine::Engine;
 use crate::request::EngineError;
 
 #[derive(Default)]
@@ -90,22 +89,12 @@ impl Bans {
         self.0.read().users.get(user).map_or(Ok(()), |reason| Err(EngineError::Banned { reason: reason.clone() }))
     }
 
-    fn admit_address(&self, address: IpAddr) -> Result<(), EngineError> {
+    pub(crate) fn admit_address(&self, address: IpAddr) -> Result<(), EngineError> {
         let table = self.0.read();
         match table.addresses.iter().find(|(range, _)| range.contains(address)) {
             Some((_, reason)) => Err(EngineError::Banned { reason: reason.clone() }),
             None => Ok(()),
         }
-    }
-}
-
-impl Engine {
-    /// Checks that an address isn't banned.
-    ///
-    /// # Errors
-    /// [`EngineError::Banned`].
-    pub fn admit_address(&self, address: IpAddr) -> Result<(), EngineError> {
-        self.inner.bans.admit_address(address)
     }
 }
 

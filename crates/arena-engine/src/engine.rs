@@ -23,14 +23,12 @@ use crate::catalogue::{Catalogue, Hosted, Revive, decide_by, workers};
 use crate::completion::Completion;
 use crate::environment::Environment;
 use crate::feed::{Posted, Tail};
+use crate::inputs::{CommitContent, created_input};
 use crate::live::{LiveRef, LiveSessions};
-use crate::nodes::NodeState;
-use crate::records::{CommitContent, created_input};
-use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, Respond, Written};
+use crate::node_state::NodeState;
+use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Moment, Once, Respond, Written, unwritten};
 use crate::stale_marks::StaleMarks;
 use crate::transcript::{EndedTranscripts, Transcript};
-use crate::transitions::Moment;
-use crate::users::unwritten;
 
 /// The maximum time for which the engine repeats a decision after conflicts with other nodes. After that, the caller
 /// gets an error. A stalled commit of another node may take about as long.

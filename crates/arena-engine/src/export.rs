@@ -12,8 +12,7 @@ use serde_json::json;
 
 use crate::admin::Administrator;
 use crate::engine::Engine;
-use crate::request::EngineError;
-use crate::users::unwritten;
+use crate::request::{EngineError, unwritten};
 
 /// The number of users or sessions in one read.
 const PAGE: usize = 64;

@@ -16,8 +16,7 @@ use serde_json::json;
 
 use crate::admin::Administrator;
 use crate::engine::{Engine, Inner};
-use crate::request::EngineError;
-use crate::users::unwritten;
+use crate::request::{EngineError, unwritten};
 
 /// The maximum number of concurrent commits. Concurrent commits share an fsync.
 const MAX_COMMITS: usize = 64;

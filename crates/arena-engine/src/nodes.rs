@@ -5,7 +5,7 @@
 //! regular query, and bans are up to a second old.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arena_nats::NatsUrl;
@@ -40,19 +40,6 @@ const MAX_CLOCK_SKEW_MS: i64 = 1_000;
 
 /// The maximum pause, in milliseconds, before a decision is repeated after a conflict.
 const MAX_BACKOFF_MS: u64 = 32;
-
-#[derive(Default)]
-pub(crate) struct NodeState {
-    /// The number of the store's losses that memory follows.
-    losses: AtomicU64,
-    /// The number of the last read changes of bans and benchmark models.
-    administration: AtomicI64,
-    /// The number of decisions that another node's commit invalidated.
-    conflicts: AtomicU64,
-    /// The lag of this machine's clock behind the database's at the last read, in milliseconds.
-    behind_ms: AtomicI64,
-    events: Events,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeMetrics {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use arena_model::{
     ActError, ChallengeType, Channel, ChatError, ChatMessage, InactivityLimits, InviteCode, OptionsError, Party,
-    Rejection, RestoreError, ScriptVersion, Session, SessionId, UserId,
+    Rejection, RestoreError, ScriptVersion, Session, SessionId, SessionPolicy, Timestamp, UserId,
 };
-use arena_store::StoreError;
+use arena_store::{CommitError, StoreError};
 use serde_json::{Map, Value};
 
 #[derive(Debug, Clone)]
@@ -169,10 +169,28 @@ impl From<StoreError> for EngineError {
     }
 }
 
+/// Converts the store's error for a write that isn't a transition of a session.
+pub(crate) fn unwritten(error: CommitError) -> EngineError {
+    match error {
+        CommitError::Unavailable(error) => error.into(),
+        CommitError::Conflict | CommitError::Answered(_) => EngineError::Contended,
+    }
+}
+
 impl From<RestoreError> for EngineError {
     fn from(error: RestoreError) -> Self {
         EngineError::Damaged(error)
     }
+}
+
+/// The input of a decision.
+pub(crate) struct Moment<'m> {
+    pub(crate) session: &'m Session,
+    pub(crate) challenge: &'m dyn ChallengeType,
+    pub(crate) policy: &'m SessionPolicy<'m>,
+    /// The time of the session's last message.
+    pub(crate) last_activity: Timestamp,
+    pub(crate) now: Timestamp,
 }
 
 /// The functions that format the answer to a write, and that learn the write's cost.

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use arena_model::{After, ChallengeType, Channel, ChatMessage, Draft, Session, SessionPolicy, Timestamp, Transition};
+use arena_model::{After, Channel, ChatMessage, Draft, Session, SessionPolicy, Timestamp, Transition};
 use arena_store::{Commit, CommitError, NewAnswer, SessionChange, StoreError};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
@@ -23,23 +23,13 @@ use crate::catalogue::decide_by;
 use crate::completion::Completion;
 use crate::engine::{Inner, LONGEST_CONTENTION, new_answer, repeat};
 use crate::live::LiveRef;
-use crate::request::{EngineError, Limits, Once, Respond, Written};
+use crate::request::{EngineError, Limits, Moment, Once, Respond, Written};
 
 /// The maximum number of transitions in one commit.
 const MAX_GROUP: usize = 256;
 
 /// The maximum time for the decisions of one commit. The first transition waits for the decisions of the others.
 const MAX_DECIDING: Duration = Duration::from_millis(2);
-
-/// The input of a decision.
-pub(crate) struct Moment<'m> {
-    pub(crate) session: &'m Session,
-    pub(crate) challenge: &'m dyn ChallengeType,
-    pub(crate) policy: &'m SessionPolicy<'m>,
-    /// The time of the session's last message.
-    pub(crate) last_activity: Timestamp,
-    pub(crate) now: Timestamp,
-}
 
 /// A function that decides a transition. The engine calls it again after a conflict with another node.
 type Decide = Box<dyn Fn(&Moment<'_>) -> Result<Transition, EngineError> + Send>;

@@ -168,11 +168,3 @@ impl Engine {
         Ok(self.inner.store.read_totals().await?)
     }
 }
-
-/// Converts the store's error for a write that isn't a transition of a session.
-pub(crate) fn unwritten(error: CommitError) -> EngineError {
-    match error {
-        CommitError::Unavailable(error) => error.into(),
-        CommitError::Conflict | CommitError::Answered(_) => EngineError::Contended,
-    }
-}
