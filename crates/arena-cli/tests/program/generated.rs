@@ -32,8 +32,7 @@ fn describe(place: &Path, options: &[&str]) -> (Running, PathBuf) {
     args.extend(options);
     let server = Running::start(&args);
     let file = place.join("openapi.json");
-    let address = server.url.strip_prefix("http://").unwrap().parse().unwrap();
-    fs::write(&file, arena_testkit::Client::new(address).get("/openapi.json").body).unwrap();
+    fs::write(&file, server.client().get("/openapi.json").body).unwrap();
     (server, file)
 }
 
