@@ -159,28 +159,9 @@ mod tests {
         // No moves before the base time is added again: a clock for the whole game.
         assert_eq!("0/10+0.1".parse(), "10+0.1".parse::<TimeControl>());
         assert_eq!("inf".parse(), Ok(TimeControl::Move(MAX_MS)));
-        for text in [
-            "",
-            "+",
-            "0",
-            "-1/10",
-            "infinity",
-            "-1",
-            "1e3",
-            "10+",
-            "10+-1",
-            "x/5",
-            "st=0",
-            "st=",
-            "5/",
-            "1:",
-            ":5",
-            "86401",
-            "1.2345",
-            "10+0.1+1",
-            "99999999999999999999",
-            "9999999999999999:1",
-        ] {
+        let invalid = " + 0 -1/10 infinity -1 1e3 10+ 10+-1 x/5 st=0 st= 5/ 1: :5 86401 1.2345 10+0.1+1 \
+            99999999999999999999 9999999999999999:1";
+        for text in invalid.split(' ') {
             assert_eq!(text.parse::<TimeControl>(), Err(TimeControlError), "{text}");
         }
     }
