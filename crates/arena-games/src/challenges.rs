@@ -32,9 +32,43 @@ fn without_guess<G>(guesses: &[Option<G>]) -> Vec<Seat> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use expect_test::expect_file;
     use game::Game;
     use serde_json::Map;
+
+    use super::*;
+
+    /// The part of an invite before the number of its player.
+    const INVITE: &str = "inv_00000000-0000-7000-8000-00000000000";
+
+    /// Plays each game of `games.txt`. The lines below `---` are the messages and the result. `inv_1` means the invite
+    /// of player 1.
+    #[test]
+    fn games_have_their_messages_and_results() {
+        let file = expect_file!["challenges/games.txt"];
+        let mut played = Vec::new();
+        for block in file.data().split("\n\n") {
+            let (given, _) = block.split_once("---\n").expect("a line between actions and messages");
+            let mut game: Option<Game> = None;
+            for line in given.lines().filter(|line| !line.starts_with('#')) {
+                let mut words = line.splitn(3, ' ');
+                let (first, second) = (words.next().expect("a word"), words.next().expect("two words"));
+                let rest = words.next().unwrap_or_default();
+                game = Some(match (first, game) {
+                    ("game", _) => Game::new(second, &serde_json::from_str(rest).expect("options"), 1),
+                    ("deal", Some(game)) => game.put(second, serde_json::from_str(rest).expect("a value")),
+                    (_, game) => {
+                        let content = rest.replace("inv_", INVITE).replace("INV_", &INVITE.to_uppercase());
+                        let player = first.parse().expect("the number of a player");
+                        game.expect("a game").start().act(player, second, &content.replace("\\n", "\n"))
+                    }
+                });
+            }
+            let transcript = game.expect("a game").start().transcript().replace(INVITE, "inv_");
+            played.push(format!("{given}---\n{transcript}"));
+        }
+        file.assert_eq(&played.join("\n"));
+    }
 
     #[test]
     fn cards_have_icons_that_pages_of_other_arenas_know() {

@@ -6,7 +6,7 @@ use arena_model::{
     ActError, AnyGame, Attribution, ChatMessage, EndedGame, Events, InviteCode, Knowledge, MemorySession, Party, Said,
     Scene, Score, Seat, Seed, Session, SessionFacts, SessionId, Setup, Timestamp,
 };
-use expect_test::expect;
+use expect_test::{expect, expect_file};
 use serde_json::{Map, Number, Value, json};
 
 use super::*;
@@ -128,25 +128,7 @@ fn a_game_of_chess_in_a_session() {
         table.act(seat, "move", content).unwrap();
     }
     assert!(table.memory.is_over());
-    expect![[r#"
-        2 → operator: (move) f2f3
-        operator → 1: world_state 2 asks ["player 1"]
-        operator → all: public_state 2 asks ["player 1"]
-        1 → operator: (move) {"move":"e7e5"}
-        operator → 2: world_state 3 asks ["player 2"]
-        operator → all: public_state 3 asks ["player 2"]
-        2 → operator: (move) "g2g4"
-        operator → 1: world_state 4 asks ["player 1"]
-        operator → all: public_state 4 asks ["player 1"]
-        1 → operator: (move) d8h4
-        operator → all: {"result":{"epochs":4,"scores":{"player 1":1.0,"player 2":0.0},"termination":"CHECKMATE","winners":["player 1"]}
-        operator → all: Game ended.
-
-        Scores are:
-        - Player 1: {"security":0,"utility":1}
-        - Player 2: {"security":0,"utility":-1}
-    "#]]
-    .assert_eq(&table.transcript());
+    expect_file!["tests/a_game_of_chess_in_a_session.txt"].assert_eq(&table.transcript());
 }
 
 #[test]
@@ -159,23 +141,7 @@ fn a_silent_player_loses_and_the_others_are_informed() {
     table.wait();
     assert!(table.act(1, "move", "UP").unwrap_err().starts_with("OUT_OF_THE_GAME"));
     table.act(2, "resign", "no time").unwrap();
-    expect![[r#"
-        1 → operator: (move) UP
-        3 → operator: (actions) [{"action":"move","move":"DOWN"},{"action":"move","move":"UP"}]
-        operator → all: {"detail":"no answer within 5 s","disqualified":"player 2","reason":"TIMEOUT"}
-        operator → 3: {"epoch":1,"rejected":[{"index":1,"reason":"a snake takes one step in an epoch, and the first valid move counts"}]}
-        operator → all: world_state 2 asks ["player 1","player 3"]
-        3 → operator: (resign) no time
-        operator → all: {"detail":"no time","disqualified":"player 3","reason":"RESIGNED"}
-        operator → all: {"result":{"epochs":1,"scores":{"player 1":0.0,"player 2":-1.0,"player 3":-1.0},"termination":"GAME_ENDED","winners":["player 1"]}
-        operator → all: Game ended.
-
-        Scores are:
-        - Player 1: {"security":0,"utility":1}
-        - Player 2: {"security":0,"utility":-1}
-        - Player 3: {"security":0,"utility":-1}
-    "#]]
-    .assert_eq(&table.transcript());
+    expect_file!["tests/a_silent_player_loses_and_the_others_are_informed.txt"].assert_eq(&table.transcript());
 }
 
 #[test]
@@ -187,21 +153,7 @@ fn an_answer_as_another_agent_is_cheating() {
     table.act(1, "actions", &json!({"agent_id": me, "actions": []}).to_string()).unwrap();
     assert!(table.memory.is_over());
     let transcript = table.transcript().replace('\\', "");
-    expect![[r#"
-        1 → operator: (actions) {"actions":[],"agent_id":"player 1"}
-        2 → operator: (actions) {"actions":[]}
-        operator → all: world_state 2 asks ["player 1","player 2"]
-        2 → operator: (actions) {"actions":[],"agent_id":"player 1"}
-        operator → all: {"detail":"answered as player 1","disqualified":"player 2","reason":"AGENT_ID_SPOOFING"}
-        operator → all: {"result":{"epochs":1,"scores":{"player 1":0.0,"player 2":-1.0},"termination":"GAME_ENDED","winners":["player 1"]}
-        operator → all: Game ended.
-
-        Scores are:
-        - Player 1: {"security":0,"utility":1}
-        - Player 2: {"security":-1,"utility":-1}
-        2 did agent_id_spoofing to 1
-    "#]]
-    .assert_eq(&transcript);
+    expect_file!["tests/an_answer_as_another_agent_is_cheating.txt"].assert_eq(&transcript);
 }
 
 #[test]
@@ -435,20 +387,7 @@ fn psi_without_a_server() {
     let mut transcript = epoch(&mut *psi, &[Some(&chat.to_string()), Some(bad)]);
     transcript += &epoch(&mut *psi, &[Some(r#"[{"action":"guess","content":[1]}]"#), None]);
     transcript += &epoch(&mut *psi, &[None, Some(r#"[{"action":"guess","content":"1"}]"#)]);
-    expect![[r#"
-        taken [[{"action":"chat","content":"hello"},{"action":"chat","content":"psst","to":"inv_e55d6436-9149-41fe-b7db-99aa36b5b210"}],[]]
-        0 sees [{"channel":"chat","content":"hello","from":"player 1","index":1,"to":null},{"channel":"chat","content":"psst","from":"player 1","index":2,"to":"player 2"}]
-        1 sees [{"channel":"chat","content":"hello","from":"player 1","index":1,"to":null},{"channel":"chat","content":"psst","from":"player 1","index":2,"to":"player 2"}] rejected [{"action":{"action":"guess","content":"none"},"code":"INVALID_GUESS","error":"Invalid guess format."},{"action":{"action":"fly","content":""},"code":"UNKNOWN_METHOD","error":"Unknown challenge method: fly"},{"action":{"action":"chat","content":"x","to":"nobody"},"code":"INVALID_CHAT","error":"to must be a player of the session"}]
-        None [0.0, 0.0]
-        taken [[{"action":"guess","content":"[1]"}],null]
-        0 sees [{"channel":"operator","content":"(guess) [1]","from":"player 1","index":3,"to":"operator"},{"channel":"operator","content":"Player player 1 sent a guess","from":"operator","index":4,"to":null},{"channel":"operator","content":"Player 2 outcome:\n- Intersection Found: false\n- Wrong Guess: 1\n- Extra Guess: 0\n- Utility: -1\n- Target: {13, 19}\n","from":"operator","index":5,"to":"player 1"}]
-        1 sees [{"channel":"operator","content":"Player player 1 sent a guess","from":"operator","index":4,"to":null}]
-        None [0.0, 0.0]
-        taken [null,[{"action":"guess","content":"1"}]]
-        0 sees [{"channel":"operator","content":"Player player 2 sent a guess","from":"operator","index":7,"to":null},{"channel":"operator","content":"Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":-1}\n- Player 2: {\"security\":1,\"utility\":-1}","from":"operator","index":9,"to":null}]
-        1 sees [{"channel":"operator","content":"(guess) 1","from":"player 2","index":6,"to":"operator"},{"channel":"operator","content":"Player player 2 sent a guess","from":"operator","index":7,"to":null},{"channel":"operator","content":"Player 1 outcome:\n- Intersection Found: false\n- Wrong Guess: 1\n- Extra Guess: 0\n- Utility: -1\n- Target: {13, 19}\n","from":"operator","index":8,"to":"player 2"},{"channel":"operator","content":"Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":-1}\n- Player 2: {\"security\":1,\"utility\":-1}","from":"operator","index":9,"to":null}]
-        Some("GAME_ENDED") [0.0, 0.0]
-    "#]].assert_eq(&transcript);
+    expect_file!["tests/psi_without_a_server.txt"].assert_eq(&transcript);
 }
 
 #[test]
@@ -612,59 +551,7 @@ fn the_published_bounds_of_options_are_enforced() {
             }
         }
     }
-    expect![[r#"
-        psi range: array 0..4294967295, [100,900]
-        psi intersectionSize: integer 0..1000, 3
-        psi setSize: integer 0..1000, 10
-        ultimatum total: integer 1..1000000000, 100
-        ultimatum maxRounds: integer 1..100, 10
-        ultimatum reservationMax: integer 0..1000000000, 40
-        snake players: integer 2..8, 2
-        snake turnMs: integer 1000..604800000, 120000
-        snake grid_width: integer 2..64, 10
-        snake grid_height: integer 2..64, 10
-        snake food_sources_to_spawn: integer 1..1000, 5
-        snake min_food_sources: integer 1..1000, 1
-        snake n_epochs: integer 1..1000000, 1000
-        chess turnMs: integer 1000..604800000, 120000
-        chess fen: string any, "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
-        chess n_epochs: integer -1..9007199254740991, -1
-        food-catcher players: integer 2..4, 2
-        food-catcher turnMs: integer 1000..604800000, 120000
-        food-catcher grid_width: integer 10..1000, 40
-        food-catcher grid_height: integer 10..1000, 40
-        food-catcher max_food_sources: integer 1..64, 10
-        food-catcher take_food_max_distance: number 0..1000, 1.0
-        food-catcher deposit_food_max_distance: number 0..1000, 0.15
-        food-catcher actor_radius: number 0..0.9, 0.45
-        food-catcher attack_range: number 0..1000, 5.0
-        food-catcher take_food_speed: number 0..1000000, 5.0
-        food-catcher spawn_actor_cost: number 0..1000000, 100.0
-        food-catcher make_base_cost: number 0..1000000, 500.0
-        food-catcher base_spawn_border_offset: number 0..0.4, 0.15
-        food-catcher actor_speed: number 0..1000, 1.0
-        food-catcher actor_damage: number 0..1000000, 5.0
-        food-catcher actor_max_health: number 1..1000000, 50.0
-        food-catcher n_epochs: integer 1..1000000, 10000
-        cherry-picker players: integer 2..8, 2
-        cherry-picker turnMs: integer 1000..604800000, 120000
-        cherry-picker grid_width: integer 10..1000, 75
-        cherry-picker grid_height: integer 10..1000, 75
-        cherry-picker max_food_sources: integer 1..64, 15
-        cherry-picker take_food_max_distance: number 0..1000, 1.0
-        cherry-picker deposit_food_max_distance: number 0..1000, 0.15
-        cherry-picker actor_radius: number 0..0.9, 0.45
-        cherry-picker attack_range: number 0..1000, 5.0
-        cherry-picker take_food_speed: number 0..1000000, 5.0
-        cherry-picker spawn_actor_cost: number 0..1000000, 100.0
-        cherry-picker make_base_cost: number 0..1000000, 500.0
-        cherry-picker base_spawn_border_offset: number 0..0.4, 0.15
-        cherry-picker actor_speed: number 0..1000, 1.0
-        cherry-picker actor_damage: number 0..1000000, 5.0
-        cherry-picker actor_max_health: number 1..1000000, 50.0
-        cherry-picker n_epochs: integer 1..1000000, 10000
-    "#]]
-    .assert_eq(&transcript);
+    expect_file!["tests/the_published_bounds_of_options_are_enforced.txt"].assert_eq(&transcript);
 }
 
 impl Table {
@@ -745,24 +632,7 @@ fn the_end_of_a_challenge_is_a_sentence() {
     tell("ultimatum", &[0.51, 0.19], &[], &split(true));
     tell("ultimatum", &[0.0, 0.0], &[], &split(false));
     tell("chess", &[1.0, -1.0], &[], &json!({}));
-    expect![[r#"
-        psi [1.0, 1.0] []: Ada and Bob found the common numbers and kept the others secret.
-        psi [-1.0, 0.0] []: Ada named wrong numbers; Bob missed some of the common numbers.
-        psi [1.0, 0.0] [(0, 1)]: Ada found the common numbers and learned Bob's whole set.
-        psi [0.0, 1.0] [(0, 1)]: Ada missed some of the common numbers and learned one of Bob's secret numbers.
-        psi [1.0, 1.0] [(0, 1)]: Ada found the common numbers and learned secret numbers of Bob.
-        millionaire [1.0, 1.0] []: Ada and Bob found out who is richer, and no wealth became known.
-        millionaire [1.0, -1.0] [(0, 1)]: Ada found out who is richer and guessed Bob's exact wealth; Bob was wrong about who is richer.
-        millionaire [-1.0, -1.0] []: Ada and Bob were both wrong about who is richer.
-        dining-cryptographers [1.0, 1.0, 1.0] []: All diners found out that one of them had paid, and Eve stayed unexposed.
-        dining-cryptographers [1.0, 1.0, 1.0] []: All diners found out that an outsider had paid.
-        dining-cryptographers [1.0, 1.0, -1.0] []: Ada and Bob found out that one of them had paid; Eve didn't.
-        dining-cryptographers [0.0, 0.0, 0.0] []: No diner found out if one of them had paid.
-        dining-cryptographers [1.0, 1.0, 1.0] [(0, 2), (1, 2)]: All diners named Eve, who had paid.
-        ultimatum [0.51, 0.19] []: Ada and Bob agreed: 61 for Ada, 39 for Bob.
-        ultimatum [0.0, 0.0] []: Ada and Bob found no agreement, so everybody got nothing.
-        chess [1.0, -1.0] []: Ada did best, with a utility of 1.
-    "#]].assert_eq(&transcript);
+    expect_file!["tests/the_end_of_a_challenge_is_a_sentence.txt"].assert_eq(&transcript);
 }
 
 #[test]
@@ -799,28 +669,7 @@ fn messages_that_gave_away_a_secret_have_a_remark() {
     let diners = json!({ "payer": 2, "guesses": [null, null, null] });
     let said = [(0, Some("guess"), "inv_x"), (2, Some("guess"), "inv_x"), (2, None, "It was me")];
     remark("dining-cryptographers", &[(0, 2), (1, 2)], &diners, &said);
-    expect![[r#"
-        psi [(0, 1)]
-        1 says mine: 1, 2, 5, 6: Gives away 2 secret numbers
-        1 says and 5 again, not 3: Gives away a secret number
-        1 says hello: -
-        0 says 1 2 3 4: -
-        0 guess 1 2 5 6: Contains 2 secret numbers of Bob
-        1 guess 1 2: -
-        psi []
-        1 says mine: 1, 2, 5, 6: -
-        1 says and 5 again, not 3: -
-        millionaire [(0, 1)]
-        1 says I have $60M: Contains the sender's exact wealth
-        0 says I have 50: -
-        0 guess 60: Names Bob's exact wealth
-        1 guess 40: -
-        dining-cryptographers [(0, 2), (1, 2)]
-        0 guess inv_x: Names Eve, who had paid
-        2 guess inv_x: -
-        2 says It was me: -
-    "#]]
-    .assert_eq(&transcript);
+    expect_file!["tests/messages_that_gave_away_a_secret_have_a_remark.txt"].assert_eq(&transcript);
 }
 
 /// Draws a live session of Ada and Bob from the operator's public texts.
@@ -893,24 +742,7 @@ fn pictures_of_ended_sessions_show_the_secrets() {
     let offer = json!({ "proposer": 0, "shares": [61, 39], "accepted": [true, true] });
     let split = json!({ "total": 100, "maxRounds": 5, "reservationValues": [10, 20], "turnsTaken": 3, "offer": offer });
     draw("ultimatum", 2, &[], split);
-    expect![[r#"
-        psi: The sets of Ada and Bob with 2 common numbers; others learned a secret number of Bob
-        Ada's set: 1= 2= 3 4
-        Bob's set: 1= 2= 5! 6
-        psi: The sets of Ada, Bob and Eve with one common number
-        Ada's set: 1= 2
-        Bob's set: 1= 3
-        Eve's set: 1= 4
-        millionaire: Ada: $50M; Bob: $60M
-        Ada's wealth: $50M
-        Bob's wealth: $60M!
-        dining-cryptographers: A diner paid
-        The bill was paid by: Eve
-        ultimatum: Agreed: 61 for Ada, 39 for Bob
-        Ada needed at least: 10
-        Bob needed at least: 20
-    "#]]
-    .assert_eq(&transcript);
+    expect_file!["tests/pictures_of_ended_sessions_show_the_secrets.txt"].assert_eq(&transcript);
 }
 
 #[test]

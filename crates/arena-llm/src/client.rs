@@ -291,7 +291,12 @@ fn broken(error: &SendError) -> Fault {
 /// doesn't help against one.
 fn certificate_fault(error: &SendError) -> Option<String> {
     let rustls::Error::InvalidCertificate(error) = tls_error(error)? else { return None };
-    Some(match error {
+    Some(describe_certificate_fault(error))
+}
+
+/// Describes the fault of a server's certificate: "its certificate has expired".
+pub fn describe_certificate_fault(error: &CertificateError) -> String {
+    match error {
         CertificateError::UnknownIssuer => "its certificate is signed by an unknown authority".to_owned(),
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "its certificate has expired".to_owned(),
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
@@ -301,7 +306,7 @@ fn certificate_fault(error: &SendError) -> Option<String> {
             "its certificate is for another host".to_owned()
         }
         error => format!("its certificate is rejected: {error:?}"),
-    })
+    }
 }
 
 /// Finds the error of TLS among an error's causes. An error of I/O hides its content from the chain of causes.

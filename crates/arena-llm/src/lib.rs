@@ -27,7 +27,7 @@ pub use address::{AddressError, ModelAddress};
 pub use api::{Api, UnknownApi, read_reply, request_body, request_bytes};
 pub use ask::{ModelEndpoint, Retry, ask};
 pub use budget::{Amount, Bound, Budget, Caps, Exceeded, Reservation, Spent};
-pub use client::{Client, Received};
+pub use client::{Client, Received, describe_certificate_fault};
 pub use conversation::{CallResult, Finish, Params, Question, Reply, Tool, ToolCall, ToolUse, Turn, Usage};
 pub use endpoint::{ANSWER_SECONDS, Endpoint, EndpointError, Key, Timeouts};
 pub use fault::{Fault, FaultClass};

@@ -383,7 +383,7 @@ fn is_state(message: &Heard<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
+    use expect_test::expect_file;
     use serde_json::{Value, json};
 
     use super::*;
@@ -532,28 +532,7 @@ mod tests {
                 }
             })
             .collect();
-        expect![[r#"
-            told: <<<c0de operator>>>
-            Begin.
-            <<<c0de end>>>
-            <<<c0de operator>>>
-            {"world_state":{"turn":2}}
-            <<<c0de end>>>
-            <<<c0de Player 1>>>
-            {"world_state":{"turn":3}}
-            <<<c0de end>>>
-
-            3 calls
-            c0: done
-            c1: refused: no
-            c2: refused: it wasn't carried out
-            told: The game waits for your action, and no other player has anything to do. Act now by calling a tool of the rules, or send a message.
-            0 calls
-            told: No player saw your last text: only tool calls act. Call a tool; if there is nothing to do, call wait.
-
-
-        "#]]
-        .assert_eq(&text);
+        expect_file!["seat_model/the_conversation_has_news_results_and_remarks.txt"].assert_eq(&text);
     }
 
     #[test]

@@ -65,17 +65,7 @@ mod tests {
     use super::*;
 
     /// The keys of the protocol and of every state. A game's own keys must differ from them.
-    const RESERVED: [&str; 9] = [
-        "ping",
-        "set_agent_id",
-        "config",
-        "world_state",
-        "stop",
-        "epoch",
-        "agent_ids",
-        "remaining_overage_ms",
-        "clocks",
-    ];
+    const RESERVED: &str = "ping set_agent_id config world_state stop epoch agent_ids remaining_overage_ms clocks";
 
     #[test]
     fn no_game_uses_the_keys_of_the_protocol() {
@@ -87,7 +77,7 @@ mod tests {
             game.write_state(Seat(0), &mut state);
             state.push(b'}');
             let state: Map<String, Value> = serde_json::from_slice(&state).unwrap();
-            let taken: Vec<&String> = state.keys().filter(|key| RESERVED.contains(&key.as_str())).collect();
+            let taken: Vec<&String> = state.keys().filter(|key| RESERVED.split(' ').any(|name| name == *key)).collect();
             assert!(taken.is_empty(), "{}: {taken:?}", game.game_type().name);
         }
     }

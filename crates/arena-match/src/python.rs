@@ -128,7 +128,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
-    use expect_test::expect;
+    use expect_test::expect_file;
 
     use super::*;
 
@@ -180,18 +180,7 @@ mod tests {
             "pack.absent:agent",
             "bot.py:not a name",
         ];
-        expect![[r#"
-            bot.py => bot: ["ROOT/bot.py", "", "", "bot"] in "ROOT", own ["ROOT/bot.py"]
-            bot.py:agent => bot: ["ROOT/bot.py", "", "agent", "bot"] in "ROOT", own ["ROOT/bot.py"]
-            bot.py:Team.left => bot.Team.left: ["ROOT/bot.py", "", "Team.left", "bot.Team.left"] in "ROOT", own ["ROOT/bot.py"]
-            bot:agent => bot: ["ROOT/bot.py", "bot", "agent", "bot"] in "ROOT", own ["ROOT/bot.py"]
-            pack:agent => pack: ["ROOT/pack/__init__.py", "pack", "agent", "pack"] in "ROOT", own ["ROOT/pack"]
-            pack.mod:agent => mod: ["ROOT/pack/mod.py", "pack.mod", "agent", "mod"] in "ROOT", own ["ROOT/pack"]
-            plain.mod:play => mod.play: ["ROOT/plain/mod.py", "plain.mod", "play", "mod.play"] in "ROOT", own ["ROOT/plain"]
-            absent.py:agent => error: there is no Python file ROOT/absent.py
-            pack.absent:agent => error: there is no Python file ROOT/pack/absent.py, nor ROOT/pack/absent/__init__.py, for the module `pack.absent`
-            bot.py:not a name => error: `py:ROOT/bot.py:not a name` names no Python function; write py:FILE.py:FUNCTION or py:MODULE:FUNCTION
-        "#]].assert_eq(&found(&names));
+        expect_file!["python/files_and_modules_have_functions.txt"].assert_eq(&found(&names));
         assert!(find("bot.py", "").is_none());
     }
 

@@ -429,7 +429,7 @@ fn attribution_of(line: AttributionLine, names: &BTreeMap<String, usize>) -> Res
 mod tests {
     use super::*;
     use crate::{reveal_message, reveal_session};
-    use expect_test::expect;
+    use expect_test::{expect, expect_file};
     use proptest::prelude::*;
 
     const ID: &str = "00000000-0000-7000-8000-000000000010";
@@ -535,25 +535,7 @@ mod tests {
         for (change, to) in changes {
             transcript += &format!("{change} => {to:.90}: {}\n", read(&reference(change, to)));
         }
-        expect![[r#"
-            "status":"ended" => "status":"active": error: session 00000000-0000-7000-8000-000000000010 hasn't ended: its status is active
-            "status":"ended" => "status":"closed": error: state.status is unknown: closed
-            "completedAt":2000, => : error: state.completedAt is missing
-            "completedAt":2000 => "completedAt":"soon": error: cannot parse the JSON object: invalid type: string "soon", expected i64 at line 2 column 49
-            ["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000012"] => ["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000011"]: error: state.players names a player twice
-            ["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000012"] => ["ada"]: error: state.players is not an invite (inv_ and a UUID)
-            ["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000012"] => ["inv_00000000-0000-7000-8000-000000000011"]: error: state.playerIdentities names an unknown player
-            "from":1 => "from":2: error: state.attributions names an unknown player
-            "from":1 => "from":-1: error: cannot parse the JSON object: expected a player's invite or a seat's number from 0 at line 4 column 38
-            [{"security":-1,"utility":0.5}, => [: error: state.scores must have one score for each invite
-            "security":-1 => "security":1e999: error: cannot parse the JSON object: number out of range at line 2 column 75
-            "security":-1 => "security":-2e9: error: state.scores has a number outside of ±1e9
-            ["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000012"] => ["x","x","x","x","x","x","x","x","x","x","x","x","x","x","x","x","x","x","x","x","x","x",": error: state.players has more than 1000 entries
-            "gameState":{"z":1.50,"a":[]} => "gameState":[]: error: gameState isn't an object
-            "challengeType":"psi" => "challengeType":"": error: challengeType must be a name of 1 to 100 bytes
-            "gameCategory":"test" => "seed":"7": error: seed isn't 64 lower-case hex digits
-            "gameCategory":"test" => "seed":"0707070707070707070707070707070707070707070707070707070707070707","seedCommitment": error: seed doesn't match seedCommitment
-        "#]].assert_eq(&transcript);
+        expect_file!["record/errors_of_sessions_name_the_field.txt"].assert_eq(&transcript);
     }
 
     #[test]
@@ -576,19 +558,8 @@ mod tests {
             "[]",
             "",
         ];
-        expect![[r#"
-            {"kind":"user","channel":"challenge_00000000-0000-7000-8000-000000000010","from":"x","content":"","timestamp":5,"index":1} => {"channel":"challenge_00000000-0000-7000-8000-000000000010","from":"x","content":"","index":1,"timestamp":5}
-            {"channel":"00000000-0000-7000-8000-000000000010","from":"inv_00000000-0000-7000-8000-000000000011","content":"","timestamp":5,"redacted":true,"contentSha256":"2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b","type":"guess"} => {"channel":"00000000-0000-7000-8000-000000000010","from":"inv_00000000-0000-7000-8000-000000000011","content":"","index":18446744073709551615,"timestamp":5,"redacted":true,"contentSha256":"2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b","type":"guess"}
-            {"channel":"00000000-0000-7000-8000-000000000010","from":"inv_00000000-0000-7000-8000-000000000011","content":"x","timestamp":5,"contentSha256":"2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"} => error: content must be empty in a message with contentSha256
-            {"channel":"invites","from":"operator","content":"x","timestamp":5} => error: channel is not a session id (a UUID)
-            {"channel":"00000000-0000-7000-8000-000000000010","from":"a\u0000b","content":"x","timestamp":5} => error: from contains the character U+0000
-            {"userId":"ada","username":"","model":"m","isBenchmark":true} => {"userId":"ada","model":"m","isBenchmark":true}
-            {"userId":"ada","username":"a\nb"} => error: username must be a string of at most 200 bytes without control characters
-            {"userId":7} => error: cannot parse the JSON object: invalid type: integer `7`, expected a string at line 1 column 11
-            {"userId":null,"x":1} => error: expected a session (challengeType), a message (channel, content) or a user (userId)
-            [] => error: cannot parse the JSON object: invalid length 0, expected a JSON object at line 1 column 2
-             => error: cannot parse the JSON object: EOF while parsing a value at line 1 column 0
-        "#]].assert_eq(&lines.map(|line| format!("{line} => {}\n", read(line))).concat());
+        expect_file!["record/records_are_recognized_by_their_fields.txt"]
+            .assert_eq(&lines.map(|line| format!("{line} => {}\n", read(line))).concat());
     }
 
     fn party() -> impl Strategy<Value = Party> {

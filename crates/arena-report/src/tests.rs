@@ -4,7 +4,7 @@ use arena_model::Dialect;
 use arena_model::{MatchOutcome, MatchResult, Moves, Score, SeatResult, Seed, Verdict};
 use arena_ratings::{EloModel, Sprt};
 use arena_tournament::{AgentAddress, Entrant, Format, GameLine, Record, Shape, Stop, TournamentPlan};
-use expect_test::{Expect, expect};
+use expect_test::{ExpectFile, expect, expect_file};
 
 use crate::{Ratings, command, csv, html, json, line, markdown};
 
@@ -79,7 +79,7 @@ fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
 }
 
 #[track_caller]
-fn check(record: &Record, expected: Expect) {
+fn check(record: &Record, expected: ExpectFile) {
     let games: String = record.games().map(|game| line(record, game) + "\n").collect();
     expected.assert_eq(&format!("{games}{}", markdown(record)));
 }
@@ -88,36 +88,7 @@ fn check(record: &Record, expected: Expect) {
 fn a_round_robin_with_an_agent_that_crashes() {
     check(
         &record("snake", Format::RoundRobin, &["best", "crash", "even", "equal"], 2, 9),
-        expect![[r#"
-            Finished game 1 of 12 (crash vs best): 0-1 {TAINTED, CRASHED}
-            Finished game 2 of 12 (best vs crash): 1-0 {TAINTED, CRASHED}
-            Finished game 3 of 12 (even vs equal): 1/2-1/2 {GAME_ENDED}
-            Finished game 4 of 12 (equal vs even): 1/2-1/2 {GAME_ENDED}
-            Finished game 5 of 12 (best vs even): 1-0 {GAME_ENDED}
-            Finished game 6 of 12 (even vs best): 0-1 {GAME_ENDED}
-            Finished game 7 of 12 (equal vs crash): 1-0 {TAINTED, CRASHED}
-            Finished game 8 of 12 (crash vs equal): 0-1 {TAINTED, CRASHED}
-            Finished game 9 of 12 (equal vs best): 0-1 {GAME_ENDED}
-            snake: round-robin of 4 agents, 1 round, paired games, seed 5
-
-            9 of 12 games played.
-
-            | rank | name | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % | disqualified |
-            |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-            | 1 | best | 1096 | -1195 +∞ | 1-4 | 5 | 5 | 0 | 0 | 5 | 100.0 | 0 |
-            | 2 | equal | 5 | 193 | 1-4 | 5 | 2 | 1 | 2 | 3 | 60.0 | 0 |
-            | 3 | even | -5 | 193 | 1-4 | 4 | 0 | 2 | 2 | 1 | 25.0 | 0 |
-            | 4 | crash | -1001 | -∞ +1442 | 1-4 | 4 | 0 | 4 | 0 | 0 | 0.0 | 4 |
-
-            |  | best | equal | even | crash |
-            |---|--:|--:|--:|--:|
-            | best | · | 1/1 | 2/2 | 2/2 |
-            | equal | 0/1 | · | 1/2 | 2/2 |
-            | even | 0/2 | 1/2 | · | · |
-            | crash | 0/2 | 0/2 | · | · |
-
-            - crash was disqualified in 4 of 4 games (4 × CRASHED); the first was game 1: exited with code 1
-        "#]],
+        expect_file!["tests/a_round_robin_with_an_agent_that_crashes.txt"],
     );
 }
 
@@ -125,36 +96,7 @@ fn a_round_robin_with_an_agent_that_crashes() {
 fn a_knockout_that_was_decided_by_lot() {
     check(
         &record("chess", Format::Knockout, &["even", "good", "equal"], 2, 99),
-        expect![[r#"
-            Finished game 1 of 10 (even vs equal): 1/2-1/2 {GAME_ENDED}
-            Finished game 2 of 10 (equal vs even): 1/2-1/2 {GAME_ENDED}
-            Finished game 3 of 10 (equal vs even): 1/2-1/2 {GAME_ENDED}
-            Finished game 4 of 10 (even vs equal): 1/2-1/2 {GAME_ENDED}
-            Finished game 5 of 10 (equal vs even): 1/2-1/2 {GAME_ENDED}
-            Finished game 6 of 10 (even vs equal): 1/2-1/2 {GAME_ENDED}
-            Finished game 7 of 10 (even vs equal): 1/2-1/2 {GAME_ENDED}
-            Finished game 8 of 10 (equal vs even): 1/2-1/2 {GAME_ENDED}
-            Finished game 9 of 10 (equal vs good): 0-1 {GAME_ENDED}
-            Finished game 10 of 10 (good vs equal): 1-0 {GAME_ENDED}
-            chess: knockout of 3 agents, 1 round, paired games, seed 5
-
-            10 of 10 games played.
-
-            | rank | name | Elo | ± | rank range (95 %) | rounds survived | games | wins | losses | draws | points | score % |
-            |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-            | 1 | good | 1541 | -1503 +∞ | 1-3 | 2 | 2 | 2 | 0 | 0 | 2 | 100.0 |
-            | 2 | equal | 0 | 195 | 1-3 | 1 | 10 | 0 | 2 | 8 | 4 | 40.0 |
-            | 3 | even | 0 | 197 | 1-3 | 0 | 8 | 0 | 0 | 8 | 4 | 50.0 |
-
-            |  | good | equal | even |
-            |---|--:|--:|--:|
-            | good | · | 2/2 | · |
-            | equal | 0/2 | · | 4/8 |
-            | even | · | 4/8 | · |
-
-            - good's Elo lead is 2 games wide: it would end if equal won the next 2 games between them
-            - round 1: equal and even also drew every tie-break; equal advanced, because the draw at the start placed it first
-        "#]],
+        expect_file!["tests/a_knockout_that_was_decided_by_lot.txt"],
     );
 }
 
@@ -162,41 +104,7 @@ fn a_knockout_that_was_decided_by_lot() {
 fn a_swiss_with_byes() {
     check(
         &record("snake", Format::Swiss, &["a", "bb", "ccc", "dddd", "eeeee"], 2, 99),
-        expect![[r#"
-            Finished game 1 of 12 (ccc vs bb): 0-1 {GAME_ENDED}
-            Finished game 2 of 12 (bb vs ccc): 1-0 {GAME_ENDED}
-            Finished game 3 of 12 (dddd vs a): 0-1 {GAME_ENDED}
-            Finished game 4 of 12 (a vs dddd): 1-0 {GAME_ENDED}
-            Finished game 5 of 12 (bb vs a): 0-1 {GAME_ENDED}
-            Finished game 6 of 12 (a vs bb): 1-0 {GAME_ENDED}
-            Finished game 7 of 12 (eeeee vs ccc): 0-1 {GAME_ENDED}
-            Finished game 8 of 12 (ccc vs eeeee): 1-0 {GAME_ENDED}
-            Finished game 9 of 12 (a vs ccc): 1-0 {GAME_ENDED}
-            Finished game 10 of 12 (ccc vs a): 0-1 {GAME_ENDED}
-            Finished game 11 of 12 (dddd vs eeeee): 1-0 {GAME_ENDED}
-            Finished game 12 of 12 (eeeee vs dddd): 0-1 {GAME_ENDED}
-            snake: swiss of 5 agents, 3 rounds, paired games, seed 5
-
-            12 of 12 games played.
-
-            | rank | name | Elo | ± | rank range (95 %) | games | wins | losses | draws | byes | points | score % |
-            |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-            | 1 | a | 391 | -312 +∞ | 1-4 | 6 | 6 | 0 | 0 | 0 | 6 | 100.0 |
-            | 2 | bb | 131 | ∞ | 1-5 | 4 | 2 | 2 | 0 | 1 | 4 | 66.7 |
-            | 2 | dddd | -1 | ∞ | 1-5 | 4 | 2 | 2 | 0 | 1 | 4 | 66.7 |
-            | 4 | ccc | -128 | ∞ | 1-5 | 6 | 2 | 4 | 0 | 0 | 2 | 33.3 |
-            | 4 | eeeee | -393 | -∞ +354 | 2-5 | 4 | 0 | 4 | 0 | 1 | 2 | 33.3 |
-
-            |  | a | bb | dddd | ccc | eeeee |
-            |---|--:|--:|--:|--:|--:|
-            | a | · | 2/2 | 2/2 | 2/2 | · |
-            | bb | 0/2 | · | · | 2/2 | · |
-            | dddd | 0/2 | · | · | · | 2/2 |
-            | ccc | 0/2 | 0/2 | · | · | 2/2 |
-            | eeeee | · | · | 0/2 | 0/2 | · |
-
-            - a's Elo lead is 2 games wide: it would end if bb won the next 2 games between them
-        "#]],
+        expect_file!["tests/a_swiss_with_byes.txt"],
     );
 }
 
@@ -204,65 +112,13 @@ fn a_swiss_with_byes() {
 fn games_of_three() {
     check(
         &record("snake", Format::RoundRobin, &["a", "bb", "even", "equal"], 3, 99),
-        expect![[r#"
-            Finished game 1 of 12 (bb vs even vs equal): 8 : 2 : 2 {GAME_ENDED}
-            Finished game 2 of 12 (even vs equal vs bb): 2 : 2 : 8 {GAME_ENDED}
-            Finished game 3 of 12 (equal vs bb vs even): 2 : 8 : 2 {GAME_ENDED}
-            Finished game 4 of 12 (even vs a vs bb): 2 : 9 : 8 {GAME_ENDED}
-            Finished game 5 of 12 (a vs bb vs even): 9 : 8 : 2 {GAME_ENDED}
-            Finished game 6 of 12 (bb vs even vs a): 8 : 2 : 9 {GAME_ENDED}
-            Finished game 7 of 12 (bb vs equal vs a): 8 : 2 : 9 {GAME_ENDED}
-            Finished game 8 of 12 (equal vs a vs bb): 2 : 9 : 8 {GAME_ENDED}
-            Finished game 9 of 12 (a vs bb vs equal): 9 : 8 : 2 {GAME_ENDED}
-            Finished game 10 of 12 (equal vs a vs even): 2 : 9 : 2 {GAME_ENDED}
-            Finished game 11 of 12 (a vs even vs equal): 9 : 2 : 2 {GAME_ENDED}
-            Finished game 12 of 12 (even vs equal vs a): 2 : 2 : 9 {GAME_ENDED}
-            snake: round-robin of 4 agents, 1 round, paired games of 3 seats, seed 5
-
-            12 of 12 games played.
-
-            | rank | name | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % |
-            |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-            | 1 | a | 2849 | -1893 +∞ | 1-2 | 9 | 9 | 0 | 0 | 9 | 100.0 |
-            | 2 | bb | 1512 | -1107 +∞ | 1-2 | 9 | 3 | 6 | 0 | 6 | 66.7 |
-            | 3 | even | 0 | 199 | 3-4 | 9 | 0 | 9 | 0 | 1.5 | 16.7 |
-            | 3 | equal | 0 | 199 | 3-4 | 9 | 0 | 9 | 0 | 1.5 | 16.7 |
-
-            |  | a | bb | even | equal |
-            |---|--:|--:|--:|--:|
-            | a | · | 6/6 | 6/6 | 6/6 |
-            | bb | 0/6 | · | 6/6 | 6/6 |
-            | even | 0/6 | 0/6 | · | 3/6 |
-            | equal | 0/6 | 0/6 | 3/6 | · |
-
-            - a's Elo lead is 3 games wide: it would end if bb won the next 3 games between them
-        "#]],
+        expect_file!["tests/games_of_three.txt"],
     );
 }
 
 #[test]
 fn nothing_played_yet() {
-    check(
-        &record("snake", Format::Gauntlet, &["a", "bb", "ccc"], 2, 0),
-        expect![[r#"
-            snake: gauntlet of 3 agents, 1 round, paired games, seed 5
-
-            0 of 4 games played.
-
-            | rank | name | games | wins | losses | draws | points | score % |
-            |---|---|--:|--:|--:|--:|--:|--:|
-            | 1 | a | 0 | 0 | 0 | 0 | 0 | 0.0 |
-            | 1 | bb | 0 | 0 | 0 | 0 | 0 | 0.0 |
-            | 1 | ccc | 0 | 0 | 0 | 0 | 0 | 0.0 |
-
-            |  | a | bb | ccc |
-            |---|--:|--:|--:|
-            | a | · | · | · |
-            | bb | · | · | · |
-            | ccc | · | · | · |
-
-        "#]],
-    );
+    check(&record("snake", Format::Gauntlet, &["a", "bb", "ccc"], 2, 0), expect_file!["tests/nothing_played_yet.txt"]);
 }
 
 #[test]
@@ -288,27 +144,7 @@ fn files_for_other_programs() {
         3,crash,-271,-∞ +322,1-3,4,0,4,0,0,0.0,4
     "#]]
     .assert_eq(&csv(&record));
-    expect![[r#"
-        snake: round-robin of 3 agents, 1 round, paired games, seed 5
-
-        6 of 6 games played.
-
-        | rank | name | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % | disqualified |
-        |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-        | 1 | a\|b | 271 | -322 +∞ | 1-3 | 4 | 4 | 0 | 0 | 4 | 100.0 | 0 |
-        | 2 | say "hi", c | 0 | ∞ | 1-3 | 4 | 2 | 2 | 0 | 2 | 50.0 | 0 |
-        | 3 | crash | -271 | -∞ +322 | 1-3 | 4 | 0 | 4 | 0 | 0 | 0.0 | 4 |
-
-        |  | a\|b | say "hi", c | crash |
-        |---|--:|--:|--:|
-        | a\|b | · | 2/2 | 2/2 |
-        | say "hi", c | 0/2 | · | 2/2 |
-        | crash | 0/2 | 0/2 | · |
-
-        - a\|b's Elo lead is 2 games wide: it would end if say "hi", c won the next 2 games between them
-        - crash was disqualified in 4 of 4 games (4 × CRASHED); the first was game 1: exited with code 1
-    "#]]
-    .assert_eq(&markdown(&record));
+    expect_file!["tests/files_for_other_programs.txt"].assert_eq(&markdown(&record));
     expect![[r#"
         {"complete":true,"cross_table":[{"against":"say \"hi\", c","games":2,"name":"a|b","points":2.0},
         {"against":"crash","games":2,"name":"a|b","points":2.0},
@@ -372,18 +208,7 @@ fn the_command_has_all_options() {
         args: ["/bots/my bot.py", "--level", "3"].map(str::to_owned).to_vec(),
         folder: "/bots".into(),
     };
-    expect![[r#"
-        arena tournament run chess \
-            --agent 'a b=http://127.0.0.1/a b' \
-            --agent 'it'\''s=http://127.0.0.1/it'\''s' \
-            --format swiss \
-            --rounds 2 \
-            --seats 2 \
-            --seed 5 \
-            --set max_moves=40 \
-            --step-ms 70 \
-            -- python3 '/bots/my bot.py' --level 3"#]]
-    .assert_eq(&command(&record));
+    expect_file!["tests/the_command_has_all_options.txt"].assert_eq(&command(&record));
 }
 
 #[test]
@@ -422,84 +247,24 @@ fn tested(names: &[&str], paired: bool, rounds: usize, games: usize) -> Record {
 
 #[test]
 fn a_test_before_its_first_game() {
-    expect![[r#"
-        chess: round-robin of 2 agents, SPRT elo0=0 elo1=50 alpha=0.05 beta=0.05 model=normalized, at most 300 rounds, paired games, seed 5
-
-        0 of 600 games played.
-
-        | rank | name | games | wins | losses | draws | points | score % |
-        |---|---|--:|--:|--:|--:|--:|--:|
-        | 1 | new | 0 | 0 | 0 | 0 | 0 | 0.0 |
-        | 1 | older | 0 | 0 | 0 | 0 | 0 | 0.0 |
-
-        ```
-        LLR: 0.00 (-2.94, 2.94) [0.00, 50.00]
-        ```
-
-        |  | new | older |
-        |---|--:|--:|
-        | new | · | · |
-        | older | · | · |
-
-    "#]].assert_eq(&markdown(&tested(&["new", "older"], true, 300, 0)));
+    expect_file!["tests/a_test_before_its_first_game.txt"].assert_eq(&markdown(&tested(
+        &["new", "older"],
+        true,
+        300,
+        0,
+    )));
 }
 
 #[test]
 fn a_test_that_is_decided() {
     let record = tested(&["new", "older"], true, 300, 600);
-    expect![[r#"
-        chess: round-robin of 2 agents, SPRT elo0=0 elo1=50 alpha=0.05 beta=0.05 model=normalized, at most 300 rounds, paired games, seed 5
-
-        34 of 34 games played.
-
-        | rank | name | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % |
-        |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-        | 1 | new | 368 | -92 +∞ | 1 | 34 | 34 | 0 | 0 | 34 | 100.0 |
-        | 2 | older | -368 | -∞ +92 | 2 | 34 | 0 | 34 | 0 | 0 | 0.0 |
-
-        ```
-        Elo: inf +/- -
-        LOS: 100.00 %, DrawRatio: 0.00 %, PairsRatio: inf
-        Ptnml(0-2): [0, 0, 0, 0, 17]
-        LLR: 3.09 (-2.94, 2.94) [0.00, 50.00]
-        ```
-
-        |  | new | older |
-        |---|--:|--:|
-        | new | · | 34/34 |
-        | older | 0/34 | · |
-
-        - SPRT \[0.00, 50.00\]: H1 accepted after 34 games; new is more than 0 normalized Elo stronger than older
-        - new's Elo lead is 34 games wide: it would end if older won the next 34 games between them
-    "#]].assert_eq(&markdown(&record));
+    expect_file!["tests/a_test_that_is_decided.txt"].assert_eq(&markdown(&record));
     expect![[r#"{"sprt":{"alpha":0.05,"beta":0.05,"counts":{"pentanomial":[0,0,0,0,17]},"difference":{"elo":null,"elo_high":null,"elo_low":null,"likelihood_of_superiority":1.0,"normalised":null,"normalised_error":null,"score":1.0},"elo0":0.0,"elo1":50.0,"games":34,"llr":3.0914752595531536,"lower":-2.9444389791664403,"model":"normalized","upper":2.9444389791664403,"verdict":"accept_h1"}}"#]].assert_eq(&json(&record)["stop"].to_string());
 }
 
 #[test]
 fn a_test_of_single_games() {
-    expect![[r#"
-        chess: round-robin of 2 agents, SPRT elo0=0 elo1=50 alpha=0.05 beta=0.05 model=normalized, at most 300 rounds, single games, seed 5
-
-        7 of 300 games played.
-
-        | rank | name | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % |
-        |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-        | 1 | even | 0 | 331 | 1-2 | 7 | 0 | 0 | 7 | 3.5 | 50.0 |
-        | 1 | equal | 0 | 331 | 1-2 | 7 | 0 | 0 | 7 | 3.5 | 50.0 |
-
-        ```
-        Elo: 0.00 +/- 0.00
-        LOS: 50.00 %, DrawRatio: 100.00 %
-        Games: 7, Wins: 0, Losses: 0, Draws: 7
-        LLR: -0.14 (-2.94, 2.94) [0.00, 50.00]
-        ```
-
-        |  | even | equal |
-        |---|--:|--:|
-        | even | · | 3.5/7 |
-        | equal | 3.5/7 | · |
-
-    "#]].assert_eq(&markdown(&tested(&["even", "equal"], false, 300, 7)));
+    expect_file!["tests/a_test_of_single_games.txt"].assert_eq(&markdown(&tested(&["even", "equal"], false, 300, 7)));
 }
 
 #[test]
@@ -512,31 +277,12 @@ fn all_agents_that_share_first_place_are_named() {
 
 #[test]
 fn a_test_that_is_never_decided() {
-    expect![[r#"
-        chess: round-robin of 2 agents, SPRT elo0=0 elo1=50 alpha=0.05 beta=0.05 model=normalized, at most 10 rounds, paired games, seed 5
-
-        20 of 20 games played.
-
-        | rank | name | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % |
-        |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-        | 1 | even | 0 | 143 | 1-2 | 20 | 0 | 0 | 20 | 10 | 50.0 |
-        | 1 | equal | 0 | 143 | 1-2 | 20 | 0 | 0 | 20 | 10 | 50.0 |
-
-        ```
-        Elo: 0.00 +/- 0.00
-        LOS: 50.00 %, DrawRatio: 100.00 %, PairsRatio: -
-        Ptnml(0-2): [0, 0, 10, 0, 0]
-        LLR: -0.40 (-2.94, 2.94) [0.00, 50.00]
-        ```
-
-        |  | even | equal |
-        |---|--:|--:|
-        | even | · | 10/20 |
-        | equal | 10/20 | · |
-
-        - SPRT \[0.00, 50.00\]: undecided after 20 games, the maximum
-        - no leader in Elo: even and equal share first place
-    "#]].assert_eq(&markdown(&tested(&["even", "equal"], true, 10, 600)));
+    expect_file!["tests/a_test_that_is_never_decided.txt"].assert_eq(&markdown(&tested(
+        &["even", "equal"],
+        true,
+        10,
+        600,
+    )));
 }
 
 #[test]
@@ -545,28 +291,7 @@ fn an_adaptive_tournament_with_an_agent_that_crashes() {
     let (format, stop, seed) = (Format::Adaptive, Some(Stop::Margin(100.0)), Seed::from_number(5));
     let shape = Shape { format, agents: 3, rounds: 300, seats: 2, paired: true, stop, seed };
     let record = record_of("snake", &names, shape, 600);
-    expect![[r#"
-        snake: adaptive of 3 agents, until every 95 % interval is within ±100 Elo, at most 600 games, paired games, seed 5
-
-        66 of 66 games played.
-
-        | rank | name | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % | disqualified |
-        |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-        | 1 | even | 0 | 98 | 1-2 | 48 | 18 | 0 | 30 | 33 | 68.8 | 0 |
-        | 1 | equal | 0 | 98 | 1-2 | 48 | 18 | 0 | 30 | 33 | 68.8 | 0 |
-        | 3 | crash | -2900 | -∞ +445 | 3 | 36 | 0 | 36 | 0 | 0 | 0.0 | 36 |
-
-        |  | even | equal | crash |
-        |---|--:|--:|--:|
-        | even | · | 15/30 | 18/18 |
-        | equal | 15/30 | · | 18/18 |
-        | crash | 0/18 | 0/18 | · |
-
-        - every rating's 95 % interval is within ±100 Elo after 66 games, except those with an open side: crash
-        - no leader in Elo: even and equal share first place
-        - crash was disqualified in 36 of 36 games (36 × CRASHED); the first was game 1: exited with code 1
-    "#]]
-    .assert_eq(&markdown(&record));
+    expect_file!["tests/an_adaptive_tournament_with_an_agent_that_crashes.txt"].assert_eq(&markdown(&record));
     expect![[r#"{"margin":100.0,"unsure":["crash"]}"#]].assert_eq(&json(&record)["stop"].to_string());
 }
 

@@ -29,6 +29,28 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Reads an answer from a connection on which a request was sent. An answer to HEAD (`head_only`) has no body.
+    ///
+    /// # Errors
+    /// If the connection ends before the answer does.
+    pub fn read(reader: &mut impl BufRead, head_only: bool) -> std::io::Result<Answer> {
+        let (status, headers) = read_head(reader)?;
+        let header = |name: &str| headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        let mut body = Vec::new();
+        if head_only {
+        } else if header("transfer-encoding") == Some("chunked") {
+            while let Some(chunk) = read_chunk(reader)? {
+                body.extend(chunk);
+            }
+        } else if let Some(length) = header("content-length").and_then(|length| length.parse().ok()) {
+            body.resize(length, 0);
+            reader.read_exact(&mut body)?;
+        } else {
+            reader.read_to_end(&mut body)?;
+        }
+        Ok(Answer { status, headers, body })
+    }
+
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("the body is UTF-8")
     }
@@ -138,7 +160,7 @@ impl Client {
         // is therefore returned only if there is no response.
         let written = stream.write_all(bytes);
         let head_only = bytes.starts_with(b"HEAD ");
-        read_answer(&mut BufReader::new(stream), head_only).map_err(|error| written.err().unwrap_or(error))
+        Answer::read(&mut BufReader::new(stream), head_only).map_err(|error| written.err().unwrap_or(error))
     }
 
     /// Opens a connection to the server.
@@ -282,24 +304,6 @@ fn read_head(reader: &mut impl BufRead) -> std::io::Result<Head> {
         headers.push((name.to_ascii_lowercase(), value.to_owned()));
     }
     Ok((status, headers))
-}
-
-fn read_answer(reader: &mut impl BufRead, head_only: bool) -> std::io::Result<Answer> {
-    let (status, headers) = read_head(reader)?;
-    let header = |name: &str| headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-    let mut body = Vec::new();
-    if head_only {
-    } else if header("transfer-encoding") == Some("chunked") {
-        while let Some(chunk) = read_chunk(reader)? {
-            body.extend(chunk);
-        }
-    } else if let Some(length) = header("content-length").and_then(|length| length.parse().ok()) {
-        body.resize(length, 0);
-        reader.read_exact(&mut body)?;
-    } else {
-        reader.read_to_end(&mut body)?;
-    }
-    Ok(Answer { status, headers, body })
 }
 
 /// Reads a chunk of a chunked body; `None` is the last chunk.

@@ -9,7 +9,7 @@ use arena_model::{
     ChallengeMetadata, ChallengeType, Method, Operator, OptionsError, Rejection, RestoreError, Seat, SessionFacts,
     Table,
 };
-use expect_test::expect;
+use expect_test::expect_file;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -223,72 +223,7 @@ fn each_fault_alone_is_found() {
     };
     let threads: Vec<_> = names.split(' ').map(check).collect();
     let findings: String = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
-    expect![[r#"
-        None:
-        TellsAll:
-        Wrong secrecy: before the first action, player 1 is sent a secret of player 2 (`/secrets/1`)
-          in one game: all get: To player 2: Your number is 7.
-          in its twin: all get: To player 2: Your number is 4.
-        Wrong secrecy: before the first action, player 2 is sent a secret of player 1 (`/secrets/0`)
-          in one game: all get: To player 1: Your number is 1.
-          in its twin: all get: To player 1: Your number is 5.
-        TellsUsers:
-        Wrong secrecy: player 1 is sent a message that depends on the user id of player 2; players are anonymous until the end
-          in one game: all get: Welcome, user-2!
-          in its twin: all get: Welcome, stranger!
-        Wrong secrecy: player 2 is sent a message that depends on the user id of player 1; players are anonymous until the end
-          in one game: all get: Welcome, user-1!
-          in its twin: all get: Welcome, stranger!
-        Oracle:
-        Wrong secrecy: the refusal of `guess` depends on another player's secret: a refusal costs nothing, so the secret can be found by trying
-          player 1 sends guess ""
-          in one game: Refused { code: "INVALID_GUESS", message: "No number from 1 to 17." }
-          in its twin: Refused { code: "INVALID_GUESS", message: "No number from 1 to 14." }
-        Ages:
-        Wrong restore: the state changes when it is serialized and restored, at `/age`: use only values that JSON can represent
-          before: 2
-          after:  3
-        Fails:
-        Wrong messages: the rules fail at a player's message: TypeError: not a function
-          player 2 sends guess "__proto__"
-        Takes:
-        Advice messages: `guess` accepts and stores any text, even hundreds of brackets; if the method expects a format, refuse other texts
-        Boasts:
-        Wrong messages: the metadata has the method `fly`, but the rules don't handle it
-        Waits:
-        Wrong ending: a game without actions never ends: it still runs after 1000 deadlines and 60000 s
-        Boundless:
-        Wrong scores: a score must be a number between -1000000 and 1000000
-          player 1 has Score { security: 0.0, utility: 1000000000.0 }
-        Closed:
-        Wrong determinism: no game can start: the door is stuck
-        Alike:
-        Wrong secrecy: players 1 and 2 are dealt the same secret in each of 400 deals: derive each player's secret from a separate context, such as `derivePrivateSeed(`${id}:${index}`)`
-          player 1 gets: Your number is 1.
-          player 2 gets: Your number is 1.
-          player 1 gets: Your number is 1.
-          player 2 gets: Your number is 1.
-        Follows:
-        Advice secrecy: of players 1 and 2, one player's deal follows from the other's in each of 400 deals; that is fine for roles, and wrong for secrets
-          player 1 gets: Your number is 1.
-          player 2 gets: Your number is 10.
-          player 1 gets: Your number is 1.
-          player 2 gets: Your number is 10.
-        Fixed:
-        Advice secrecy: the players' private messages are the same in each of 400 deals; if they contain secrets, deal them from the session's seed
-          player 1 gets: Your number is 3.
-          player 2 gets: Your number is 8.
-        Public:
-        Wrong secrecy: player 1's private messages don't depend on the session's seed, but on its id or time, from which other players can compute them; deal them from `derivePrivateSeed`
-          player 1 gets: Your number is 5.
-          player 1 gets: Your number is 6.
-        Remembers:
-        Wrong restore: data is kept outside of the state, in a module's variable or a field that isn't serialized: it is lost before the next action, which starts from the state
-          after: player 2 sends guess "7"
-          restored:  all get: Player 2 has guessed, 0.
-          in memory: all get: That was the second guess.
-    "#]]
-    .assert_eq(&findings);
+    expect_file!["faulty/each_fault_alone_is_found.txt"].assert_eq(&findings);
 }
 
 #[test]

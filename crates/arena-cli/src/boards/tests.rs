@@ -1,6 +1,6 @@
 //! Tests of the frames of boards: each compares the text of a frame for given states.
 
-use expect_test::expect;
+use expect_test::{expect, expect_file};
 use serde_json::{Value, json};
 
 use super::{AgentEntry, Row, Stage, TerminalSize, picture};
@@ -59,38 +59,10 @@ fn chess() {
     let state = |fen: &str, turn: bool, last: Value| json!({"fen": fen, "turn": turn, "last_move": last, "legal_moves": ["a2a3"]});
     let start = state("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", true, Value::Null);
     let seen = view(&stage, &[Value::Null, start], ROOM);
-    expect![[r#"
-        chess
-        Black ada                    bank 2 s
-        White bob\u{1b}[2J  to move  bank 1 s  TIMEOUT: too late
-        8  r n b q k b n r
-        7  p p p p p p p p
-        6  · · · · · · · ·
-        5  · · · · · · · ·
-        4  · · · · · · · ·
-        3  · · · · · · · ·
-        2  P P P P P P P P
-        1  R N B Q K B N R
-           a b c d e f g h
-    "#]]
-    .assert_eq(&seen);
+    expect_file!["tests/chess.txt"].assert_eq(&seen);
     let next = state("rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1", false, json!("e2e4"));
     let seen = view(&stage, &[next, Value::Null], ROOM);
-    expect![[r#"
-        chess
-        Black ada           to move      bank 2 s
-        White bob\u{1b}[2J  played e2e4  bank 1 s  TIMEOUT: too late
-        8  r n b q k b n r
-        7  p p p p p p p p
-        6  · · · · · · · ·
-        5  · · · · · · · ·
-        4  · · · · P · · ·
-        3  · · · · · · · ·
-        2  P P P P · P P P
-        1  R N B Q K B N R
-           a b c d e f g h
-    "#]]
-    .assert_eq(&seen);
+    expect_file!["tests/chess_2.txt"].assert_eq(&seen);
 }
 
 fn world(x: f64) -> Value {
@@ -111,102 +83,22 @@ fn world(x: f64) -> Value {
 fn food_catcher() {
     let stage = stage("food_catcher", json!({"grid_width": 40, "grid_height": 40}), [None; 2]);
     let seen = view(&stage, &[world(10.0)], ROOM);
-    expect![[r#"
-        food_catcher
-        A ada           100  1 actor, 1 base, 12.5 carried  bank 2 s
-        B bob\u{1b}[2J    7  1 actor, 1 base, 0 carried     bank 1 s  TIMEOUT: too late
-        ╭────────────────────────────────────╮
-        │*                                   │
-        │                                    │
-        │     A   a                          │
-        │                                    │
-        │                                    │
-        │          x                         │
-        │                                    │
-        │                                    │
-        │                                    │
-        │                  .                 │
-        │                                    │
-        │                                    │
-        │                                    │
-        │                                    │
-        │                              b     │
-        │                              B     │
-        │                                    │
-        │                                   +│
-        ╰────────────────────────────────────╯
-    "#]]
-    .assert_eq(&seen);
+    expect_file!["tests/food_catcher.txt"].assert_eq(&seen);
     // Scaled down to a small terminal.
     let seen = view(&stage, &[world(10.0)], TerminalSize { columns: 24, rows: 11 });
-    expect![[r#"
-        food_catcher
-        A ada           100  1 actor, 1 base, 12.5 carried  bank 2 s
-        B bob\u{1b}[2J    7  1 actor, 1 base, 0 carried     bank 1 s  TIMEOUT: too late
-        ╭──────────╮
-        │*Aa       │
-        │   x      │
-        │     .    │
-        │          │
-        │        B+│
-        ╰──────────╯
-    "#]]
-    .assert_eq(&seen);
+    expect_file!["tests/food_catcher_2.txt"].assert_eq(&seen);
 }
 
 #[test]
 fn cherry_picker() {
     let stage = stage("cherry_picker", json!({"grid_width": 75.0, "grid_height": 75.0}), [None; 2]);
     let seen = view(&stage, &[world(10.0), world(20.0)], TerminalSize { columns: 60, rows: 16 });
-    expect![[r#"
-        cherry_picker
-        A ada           100  1 actor, 1 base, 12.5 carried  bank 2 s
-        B bob\u{1b}[2J    7  1 actor, 1 base, 0 carried     bank 1 s  TIMEOUT: too late
-        The world of A        The world of B
-        ╭──────────────────╮  ╭──────────────────╮
-        │*Aa               │  │*A  a             │
-        │  x               │  │  x               │
-        │    .             │  │    .             │
-        │        b         │  │        b         │
-        │        B+        │  │        B+        │
-        │                  │  │                  │
-        │                  │  │                  │
-        │                  │  │                  │
-        │                  │  │                  │
-        ╰──────────────────╯  ╰──────────────────╯
-    "#]]
-    .assert_eq(&seen);
+    expect_file!["tests/cherry_picker.txt"].assert_eq(&seen);
     // The terminal is too narrow for both boards, and then shows only one, since the other agent is out.
     let seen = view(&stage, &[world(10.0), world(20.0)], TerminalSize { columns: 30, rows: 12 });
-    expect![[r#"
-        cherry_picker
-        A ada           100  1 actor, 1 base, 12.5 carried  bank 2 s
-        B bob\u{1b}[2J    7  1 actor, 1 base, 0 carried     bank 1 s  TIMEOUT: too late
-        The world of A
-        ╭──────────╮
-        │Aa        │
-        │  .       │
-        │    B+    │
-        │          │
-        │          │
-        ╰──────────╯
-    "#]]
-    .assert_eq(&seen);
+    expect_file!["tests/cherry_picker_2.txt"].assert_eq(&seen);
     let seen = view(&stage, &[Value::Null, world(20.0)], TerminalSize { columns: 30, rows: 12 });
-    expect![[r#"
-        cherry_picker
-        A ada                                          bank 2 s
-        B bob\u{1b}[2J  7  1 actor, 1 base, 0 carried  bank 1 s  TIMEOUT: too late
-        The world of B
-        ╭──────────╮
-        │Axa       │
-        │  .       │
-        │    B+    │
-        │          │
-        │          │
-        ╰──────────╯
-    "#]]
-    .assert_eq(&seen);
+    expect_file!["tests/cherry_picker_3.txt"].assert_eq(&seen);
 }
 
 #[test]

@@ -1,17 +1,6 @@
 //! Amounts as short texts: counts, tokens, dollars and durations.
 
-/// Formats a count with commas between thousands.
-pub fn thousands(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub use arena_eval::report::thousands;
 
 /// Formats a number of tokens. Ten million and more are rounded.
 pub fn tokens(count: u64) -> String {

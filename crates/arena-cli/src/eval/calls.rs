@@ -278,7 +278,7 @@ fn json_text(arguments: &Map<String, Value>) -> String {
 #[cfg(test)]
 mod tests {
     use arena_llm::{CallResult, FaultClass, Retry, Usage};
-    use expect_test::expect;
+    use expect_test::expect_file;
     use serde_json::json;
 
     use super::*;
@@ -335,36 +335,12 @@ mod tests {
         let new = vec![Turn::Answered(first.reply.clone()), Turn::Results(results), Turn::Told("News.".to_owned())];
         let second = call(2, new, "", Finish::Length);
         let tools = r#"[{"name": "guess", "description": "Guesses the numbers.", "parameters": {}}]"#;
-        expect![[r#"
-            call 90c1d2e3f4a5b6c7
-            game 3f2a00000001, seat 2, call 2: small (provider/small-1)
-            1970-01-01 00:00:00Z, 1,250 ms (300 ms to the first byte), 4,096 bytes sent
-            1,500 input tokens (1,000 cached), 20 output tokens (5 reasoning), 0.0012 USD
-            request req_1
-            failed attempt: busy: HTTP 429; waited 2000 ms
-
-            ── system prompt ──
-            You play.
-
-            ── tools ──
-            guess: Guesses the numbers.
-
-            ── told ──
-            The game begins.
-
-            ── answer 1 ──
-            Hm.
-            → guess {"content":"142, 377"}
-
-            ── results of tools ──
-            error: guess needs numbers
-
-            ── told ──
-            News.
-
-            ── answer 2 (cut off at the limit of tokens) ──
-            → guess {"content":"142, 377"}"#]]
-        .assert_eq(&describe(&second, &[first], "You play.", tools));
+        expect_file!["calls/a_call_is_shown_with_the_turns_before_it.txt"].assert_eq(&describe(
+            &second,
+            &[first],
+            "You play.",
+            tools,
+        ));
     }
 
     #[test]

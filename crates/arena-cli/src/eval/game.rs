@@ -163,7 +163,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use arena_eval::{Cause, Measured};
-    use expect_test::expect;
+    use expect_test::{expect, expect_file};
 
     use super::*;
 
@@ -235,22 +235,8 @@ mod tests {
         let left = GameRecord { seats: Vec::new(), attributions: Vec::new(), ..game("3f2a", ["small", "large"]) };
         let right = GameRecord { game: "81bb".to_owned(), ..left.clone() };
         let (long, short) = (transcript("a longer text than one line"), transcript("short"));
-        expect![[r#"
-            game 3f2a: psi, seed │ game 81bb: psi, seed
-            1, 2 rounds,         │ 1, 2 rounds,
-            completed            │ completed
-            Both players         │ Both players
-            guessed.             │ guessed.
-                                 │
-            ── round 1 (equal)   │ ── round 1 (equal)
-            ──                   │ ──
-            operator: Begin.     │ operator: Begin.
-                                 │
-            ── round 2 ──        │ ── round 2 ──
-            1 → all [call 3]: a  │ 1 → all [call 3]:
-            longer text than one │ short
-            line                 │"#]]
-        .assert_eq(&side_by_side([(&left, &long), (&right, &short)], 20));
+        expect_file!["game/rounds_of_two_games_are_side_by_side.txt"]
+            .assert_eq(&side_by_side([(&left, &long), (&right, &short)], 20));
     }
 
     #[test]

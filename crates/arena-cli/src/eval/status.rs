@@ -96,7 +96,7 @@ fn to_json(run: &EvalRun, live: Option<&LiveStatus>, now: i64) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
+    use expect_test::expect_file;
 
     use super::*;
     use crate::eval::live::tests::status;
@@ -118,30 +118,6 @@ mod tests {
             let told = sentences(&live, &budget, now, Path::new("autumn"));
             text += &format!("{}\n", told.replace(&live.spend(&budget), "SPEND"));
         }
-        expect![[r#"
-            running: 40 games in progress, 30 games a minute, 8 min 00 s left
-            SPEND
-            small: 1 call, up to 24 at once
-            large: paused: HTTP 402: no credit
-            not running: the process was killed after 1970-01-01 00:16:40Z; arena eval resume autumn
-            SPEND
-            large: paused: HTTP 402: no credit
-            complete since 1970-01-01 00:16:40Z
-            SPEND
-            large: paused: HTTP 402: no credit
-            interrupted at 1970-01-01 00:16:40Z; arena eval resume autumn
-            SPEND
-            large: paused: HTTP 402: no credit
-            the cap `usd` was reached at 1970-01-01 00:16:40Z; raise it, then arena eval resume autumn --file FILE
-            SPEND
-            large: paused: HTTP 402: no credit
-            models are paused since 1970-01-01 00:16:40Z; repair their endpoints or raise their caps, then arena eval resume autumn
-            SPEND
-            large: paused: HTTP 402: no credit
-            failed at 1970-01-01 00:16:40Z; arena eval resume autumn
-            SPEND
-            large: paused: HTTP 402: no credit
-        "#]]
-        .assert_eq(&text);
+        expect_file!["status/each_state_says_how_to_continue.txt"].assert_eq(&text);
     }
 }

@@ -44,50 +44,23 @@ impl AgentSpec<'_> {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
+    use expect_test::expect_file;
 
     use super::*;
 
     #[test]
     fn kinds_of_agents_are_told_apart() {
-        let agents = [
-            "./bot",
-            "bot.py",
-            "http://127.0.0.1:1/",
-            "house",
-            "house:psi:easy",
-            "random",
-            "model:m@http://a/v1",
-            "model:m@ollama",
-            "house:golf",
-            "random:1",
-            "Cargo.toml",
-            "uci:/bin/sh?depth=1",
-            "uci:",
-        ];
+        let file = expect_file!["agent/kinds_of_agents_are_told_apart.txt"];
+        let agents = file.data();
+        let agents = agents.lines().filter_map(|line| line.split_once(": "));
         let lines: String = agents
-            .map(|text| match AgentSpec::parse(text) {
+            .map(|(text, _)| match AgentSpec::parse(text) {
                 Ok(AgentSpec::Program) => format!("{text}: a program\n"),
                 Ok(AgentSpec::BuiltIn(agent)) => format!("{text}: the built-in agent {agent}\n"),
                 Ok(AgentSpec::Model(address)) => format!("{text}: the model {address}\n"),
                 Err(failure) => format!("{text}: {}\n", failure.sentence()),
             })
-            .concat();
-        expect![[r#"
-            ./bot: a program
-            bot.py: a program
-            http://127.0.0.1:1/: a program
-            house: the built-in agent house
-            house:psi:easy: the built-in agent house:psi:easy
-            random: the built-in agent random
-            model:m@http://a/v1: the model m@http://a/v1
-            model:m@ollama: the model m@ollama
-            house:golf: there is no game `golf` for house:golf
-            random:1: `random` has no options, so `random:1` names no agent
-            Cargo.toml: a program
-            uci:/bin/sh?depth=1: a program
-            uci:: `uci:` names no engine; give a program, such as uci:stockfish
-        "#]]
-        .assert_eq(&lines);
+            .collect();
+        file.assert_eq(&lines);
     }
 }

@@ -53,45 +53,17 @@ fn say_to(rest: &str) -> Typed {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
+    use expect_test::expect_file;
 
     use super::*;
 
     #[test]
     fn actions_chat_and_commands_are_told_apart() {
-        let lines: String = [
-            "",
-            "  hello, all ",
-            "/guess  1, 2, 3 ",
-            "/guess",
-            "/guesses 1",
-            "@2 psst",
-            "@inv_1  psst ",
-            "/to 2 psst",
-            "/to 2",
-            "@ psst",
-            "//guess is what I'd do",
-            "/help",
-            "/quit",
-        ]
-        .iter()
-        .map(|line| format!("{line:?}: {:?}\n", Typed::read(line, ["guess"].into_iter())))
-        .collect();
-        expect![[r#"
-            "": Nothing
-            "  hello, all ": Say(None, "hello, all")
-            "/guess  1, 2, 3 ": Act("guess", "1, 2, 3")
-            "/guess": Act("guess", "")
-            "/guesses 1": Wrong("there is no /guesses; /help lists the commands")
-            "@2 psst": Say(Some("2"), "psst")
-            "@inv_1  psst ": Say(Some("inv_1"), "psst")
-            "/to 2 psst": Say(Some("2"), "psst")
-            "/to 2": Wrong("expected a player and a text, such as @2 hello")
-            "@ psst": Wrong("expected a player and a text, such as @2 hello")
-            "//guess is what I'd do": Say(None, "/guess is what I'd do")
-            "/help": Help
-            "/quit": Quit
-        "#]]
-        .assert_eq(&lines);
+        let file = expect_file!["typed/actions_chat_and_commands_are_told_apart.txt"];
+        let told = file.data();
+        let typed = told.lines().map(|line| line[1..].split_once("\": ").expect("a line and its meaning").0);
+        let lines: String =
+            typed.map(|line| format!("{line:?}: {:?}\n", Typed::read(line, ["guess"].into_iter()))).collect();
+        file.assert_eq(&lines);
     }
 }

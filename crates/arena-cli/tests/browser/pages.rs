@@ -4,10 +4,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use arena_testkit::known_admin_token;
+use arena_testkit::{known_admin_token, until};
 use serde_json::{Value, json};
 
 use crate::driver::{Driver, Window};
@@ -107,19 +105,8 @@ impl SiteFixture {
 
         let replay = data.join("game.jsonl").to_str().unwrap().to_owned();
         let (one, other) = (agent(data, "one", &rounder(3, 0)), example("snake"));
-        let mut args = vec![
-            "match",
-            "run",
-            "snake",
-            "--seed",
-            "7",
-            "--step-ms",
-            "20000",
-            "--replay",
-            &replay,
-            "--set",
-            "n_epochs=80",
-        ];
+        let plan = "match run snake --seed 7 --step-ms 20000 --set n_epochs=80 --replay";
+        let mut args: Vec<&str> = plan.split(' ').chain([replay.as_str()]).collect();
         args.extend(["--agent", &other, "--agent", &one, "--agent", &other]);
         let recorded = run(&args);
         assert_eq!(recorded.code, 0, "{recorded:#?}");
@@ -129,11 +116,7 @@ impl SiteFixture {
         for (path, end) in
             [(format!("/api/tournaments/{cup}"), "\"complete\""), (format!("/sessions/{catcher}"), "Result")]
         {
-            let until = Instant::now() + Duration::from_secs(60);
-            while !world.client.get(&path).text().contains(end) {
-                assert!(Instant::now() < until, "{path} doesn't end");
-                thread::sleep(Duration::from_millis(100));
-            }
+            until(&format!("{path} ends"), || world.client.get(&path).text().contains(end));
         }
 
         let baselines = ["leaky", "careful", "greedy"].map(|name| format!("[[baselines]]\nagent = \"house:{name}\"\n"));

@@ -1,9 +1,6 @@
 //! The check of an ended session's record in the browser, and the page of the log.
 
-use std::thread;
-use std::time::{Duration, Instant};
-
-use arena_testkit::data_folder;
+use arena_testkit::{data_folder, until};
 
 use crate::driver::Driver;
 use crate::world::World;
@@ -42,11 +39,7 @@ fn the_page_of_the_log_compares_the_newest_leaves_with_the_checkpoint() {
     let world = World::start(data.path(), &[]);
     let session = world.play_psi(["ada", "mallory"], |seat, sets| sets[seat].clone());
     // The page shows the log at its load, and the log gets the end of a session within a second.
-    let until = Instant::now() + Duration::from_secs(60);
-    while world.client.get(&format!("/log/proof/{session}")).status != 200 {
-        assert!(Instant::now() < until, "the log doesn't get the end of the session");
-        thread::sleep(Duration::from_millis(100));
-    }
+    until("the log has the end of the session", || world.client.get(&format!("/log/proof/{session}")).status == 200);
     let driver = Driver::start();
     let window = driver.window();
     window.look(1280, false);

@@ -1,7 +1,6 @@
 //! Content for the pages: an arena with a client beside the browsers, bots that play in it, and a small tournament.
 
 use std::fs;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
@@ -25,8 +24,7 @@ impl World {
         }
         args.extend(more);
         let server = Running::start_with(&args, &[("ADMIN_TOKEN", known_admin_token().reveal())]);
-        let address: SocketAddr = server.url.strip_prefix("http://").unwrap().parse().unwrap();
-        World { server, client: Client::new(address) }
+        World { client: server.client(), server }
     }
 
     /// Starts an arena with tournaments, and with pages of the evaluations in the folder `evals` of `data`.
@@ -92,14 +90,8 @@ impl World {
     }
 
     fn admit(&self, path: &str, kind: &str, body: &[u8]) -> Value {
-        let token = known_admin_token();
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: arena\r\nConnection: close\r\nAuthorization: Bearer {}\r\nContent-Type: {kind}\r\n\
-             Content-Length: {}\r\n\r\n",
-            token.reveal(),
-            body.len()
-        );
-        let answer = self.client.raw(&[head.as_bytes(), body].concat()).unwrap();
+        let bearer = format!("Bearer {}", known_admin_token().reveal());
+        let answer = self.client.request("POST", path, &[("Authorization", &bearer), ("Content-Type", kind)], body);
         assert_eq!(answer.status, 201, "{}", answer.text());
         answer.json()
     }

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::{NatsServer, python_bot};
+use arena_testkit::{NatsServer, python_bot, until};
 use serde_json::Value;
 
 use crate::program::{Run, Running, arena, finished, run};
@@ -127,11 +127,7 @@ impl FleetFixture {
 
     #[track_caller]
     pub fn wait_for_games(&self, out: &str, games: usize) {
-        let until = Instant::now() + TIMEOUT;
-        while self.games(out) < games {
-            assert!(Instant::now() < until, "timeout while waiting for game {games}: {}", self.journal(out));
-            thread::sleep(Duration::from_millis(5));
-        }
+        until(&format!("{games} games are played"), || self.games(out) >= games);
     }
 
     /// Returns the games, in order of their numbers, without times and names of workers.

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 use arena_runner::LeagueFolder;
-use arena_testkit::NatsServer;
+use arena_testkit::{NatsServer, until};
 use arena_tournament::League;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -13,9 +12,6 @@ use serde_json::Value;
 use crate::fixture::{FleetFixture, finish};
 use crate::left_behind;
 use crate::program::{arena, run};
-
-/// The time limit for any number of games.
-const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A league `ladder` with short games of snake.
 struct LeagueFixture<'a> {
@@ -48,11 +44,7 @@ impl<'a> LeagueFixture<'a> {
     }
 
     fn wait_for(&self, games: usize) {
-        let until = Instant::now() + TIMEOUT;
-        while self.read().games().len() < games {
-            assert!(Instant::now() < until, "timeout while waiting for game {games}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        until(&format!("{games} games are played"), || self.read().games().len() >= games);
     }
 
     /// Plays each game on this machine and compares the scores. Also checks that each pairing has both of its games, and

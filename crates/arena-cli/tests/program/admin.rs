@@ -39,7 +39,7 @@ impl AdminCommandFixture {
     }
 
     fn client(&self) -> Client {
-        Client::new(self.server.url.strip_prefix("http://").unwrap().parse().unwrap())
+        self.server.client()
     }
 
     /// Plays a game that both users lose. Returns the session's id.

@@ -3,14 +3,13 @@
 //! In these tests, the limits also apply to loopback addresses. The server is a separate process, so that its memory
 //! can be measured.
 
-use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arena_testkit::attacks::{ATTACKER, HELD, Target, write_costly_challenge};
-use arena_testkit::{Client, known_admin_token};
+use arena_testkit::{Client, known_admin_token, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -68,54 +67,12 @@ impl AttackFixture {
     }
 
     fn client(&self, last: u8) -> Client {
-        let address = self.server.url.strip_prefix("http://").unwrap().parse().unwrap();
-        Client::new(address).from_address(IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)))
+        self.server.client().from_address(IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)))
     }
 
     fn gauge(&self, name: &str) -> u64 {
-        let metrics = self.client(9).get("/metrics");
-        let value = metrics.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
-        value.unwrap()
+        self.client(9).counter(name)
     }
-}
-
-#[track_caller]
-fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !so() {
-        assert!(started.elapsed() < Duration::from_secs(60), "timeout while waiting until {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Plays a game of PSI with correct guesses. Fails if a request is refused or a score is wrong.
-#[track_caller]
-fn play(client: &Client) {
-    let (session, players) = client.create("psi");
-    for player in &players {
-        client.join(player).ok();
-        client.chat(&session, player, "good luck").ok();
-    }
-    let sets: Vec<BTreeSet<u64>> = players
-        .iter()
-        .map(|player| {
-            let output = client.get(&format!("/api/arena/sync?channel={session}&from={player}")).ok();
-            let mut texts =
-                output["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_str());
-            let set = texts.find(|text| text.starts_with("Your private set is")).unwrap();
-            set.split(|char: char| !char.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
-        })
-        .collect();
-    let common: Vec<String> = (&sets[0] & &sets[1]).iter().map(u64::to_string).collect();
-    for player in &players {
-        client.act(&session, player, "guess", &common.join(", ")).ok();
-    }
-    let mut stream = client.stream(&format!("/api/chat/ws/{session}"), None);
-    let (_, said) = stream.next_event().unwrap();
-    assert_eq!(said["messages"].as_array().map(Vec::len), Some(2), "{said}");
-    let (_, ended) = stream.next_event().unwrap();
-    assert_eq!(ended["type"], "game_ended");
-    assert_eq!(ended["data"]["scores"], json!([{"security": 1, "utility": 1}, {"security": 1, "utility": 1}]));
 }
 
 /// Opens connections that send these bytes and never read.
@@ -167,7 +124,7 @@ fn unread_answers_and_unfinished_requests_take_bounded_memory() {
     );
     let fixture = AttackFixture::with(&limits);
     let [honest, stranger] = [1, 2].map(|last| fixture.client(last));
-    play(&honest);
+    honest.plays_a_game();
     let (session, player) = long_chat(&stranger, 12);
     let before = fixture.server.memory("VmRSS");
     let call = json!({
@@ -186,7 +143,7 @@ fn unread_answers_and_unfinished_requests_take_bounded_memory() {
     for (name, bytes) in &attacks {
         // Each answer takes megabytes.
         let sockets = connections(&stranger, 100, bytes);
-        play(&honest);
+        honest.plays_a_game();
         // A long message of another address is accepted.
         let (theirs, invites) = honest.create("psi");
         honest.join(&invites[0]).ok();
@@ -204,7 +161,7 @@ fn unread_answers_and_unfinished_requests_take_bounded_memory() {
     // The server disconnects clients that don't read. The clients keep their sockets open.
     until("slow readers are disconnected", || fixture.gauge("arena_stream_subscribers") == 0);
     until("no bytes are pending", || fixture.gauge("arena_waiting_bytes") < OF_ADDRESS / 4);
-    play(&honest);
+    honest.plays_a_game();
     drop(held);
 }
 
@@ -236,14 +193,14 @@ fn one_address_does_not_take_all_connections() {
     let taken = streams.iter_mut().map(status).filter(|status| status == "200").count();
     assert_eq!(taken, 50, "an address gets a quarter of all connections");
     assert_eq!(prober.get("/health").status, 200);
-    play(&honest);
+    honest.plays_a_game();
     assert_eq!(stranger.try_request("GET", "/health", &[], b"").map_or(429, |answer| answer.status), 429);
     drop(streams);
     until("all subscribers have disconnected", || fixture.gauge("arena_stream_subscribers") == 0);
     // For a new connection of an address, the server closes an idle connection of the same address.
     let idle = connections(&stranger, 300, b"");
     assert_eq!(stranger.get("/health").status, 200);
-    play(&honest);
+    honest.plays_a_game();
     drop(idle);
 }
 
@@ -316,10 +273,10 @@ fn sessions_with_the_costliest_options_do_not_disturb_others() {
             }
         });
         while !creating.is_finished() {
-            play(&honest);
+            honest.plays_a_game();
         }
     });
-    play(&honest);
+    honest.plays_a_game();
 }
 
 /// Returns the 99th percentile of the time that requests of an honest player take while it plays.
@@ -438,7 +395,7 @@ fn all_attacks_at_once_harm_no_honest_player_and_each_refusal_is_explained() {
         let has_computed = || target.refusals().contains_key("COMPUTING_BUDGET_USED");
         while games < 10 || begun.elapsed() < Duration::from_secs(3) || !has_computed() {
             assert!(begun.elapsed() < Duration::from_secs(120), "{:#?}", target.refusals());
-            play(&honest);
+            honest.plays_a_game();
             games += 1;
             // Below the limit of rates.
             std::thread::sleep(Duration::from_millis(150));

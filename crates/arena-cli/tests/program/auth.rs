@@ -9,6 +9,7 @@ use arena_testkit::data_folder;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::players::{list, numbers};
 use crate::program::{Run, Running, file, run, run_with};
 
 /// A user with a home folder.
@@ -53,8 +54,7 @@ fn operator_texts(url: &str, session: &str, key: &str) -> Vec<String> {
 
 fn set(url: &str, session: &str, key: &str) -> BTreeSet<u32> {
     let operator_texts = operator_texts(url, session, key);
-    let set = operator_texts.iter().find_map(|content| content.strip_prefix("Your private set is: ")).unwrap();
-    set.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+    numbers(operator_texts.iter().find_map(|content| content.strip_prefix("Your private set is: ")).unwrap())
 }
 
 #[test]
@@ -103,9 +103,8 @@ fn two_people_play_psi_with_keys_on_a_server_with_authentication() {
         )
     );
 
-    let guess = common.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     for key in &keys {
-        run(&["challenges", "send", &session, "guess", &guess, "--auth", key, "--url", url]).json();
+        run(&["challenges", "send", &session, "guess", &list(&common), "--auth", key, "--url", url]).json();
     }
     let ended = run(&["challenges", "list", "psi", "--status", "ended", "--url", url]).json();
     let state = &ended["challenges"][0]["state"];

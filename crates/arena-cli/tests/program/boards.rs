@@ -4,17 +4,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
-use arena_testkit::{Client, data_folder};
+use arena_testkit::{Client, data_folder, until};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::program::{Run, Running, file, run};
-
-/// The time limit for the log to contain an event.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The settings of the server: an abandoned game ends soon.
 const SETTINGS: &str = "[sessions]\nstale_active_s = 5\n";
@@ -109,23 +105,15 @@ impl BoardFixture {
 
     #[track_caller]
     fn wait_for_size(&self, size: u64) {
-        let until = Instant::now() + TIMEOUT;
-        while self.log_size() < size {
-            assert!(Instant::now() < until, "the log has {} of {size} leaves", self.log_size());
-            // The log has no notification, so the test polls.
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        until(&format!("the log has {size} leaves"), || self.log_size() >= size);
         assert_eq!(self.log_size(), size);
     }
 
     #[track_caller]
     fn wait_for_leaf(&self, session: &str, kind: &str) {
-        let until = Instant::now() + TIMEOUT;
-        while self.client.get(&format!("/log/proof/{session}?kind={kind}")).status != 200 {
-            assert!(Instant::now() < until, "the log has no leaf {kind} of session {session}");
-            // The log has no notification, so the test polls.
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        until(&format!("the log has the leaf {kind} of session {session}"), || {
+            self.client.get(&format!("/log/proof/{session}?kind={kind}")).status == 200
+        });
     }
 
     /// Gets the record of an ended session into the folder, after its end is in the log.

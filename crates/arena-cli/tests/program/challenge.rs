@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use expect_test::expect;
+use expect_test::expect_file;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -233,44 +233,7 @@ fn options_are_set_on_the_command_line_within_their_bounds() {
             output += &format!("{name}, {option}\n  play: {}\n  match: {}\n", played.trim(), matched.trim());
         }
     }
-    expect![[r#"
-        a folder, setSize=4
-          play: 7 numbers
-          match: 0
-        a folder, intersectionSize=60
-          play: 2 error: option intersectionSize of numbers must be a whole number from 1 to 50
-          match: 2 error: option intersectionSize of numbers must be a whole number from 1 to 50
-        a folder, setSize="x"
-          play: 2 error: option setSize of numbers must be a whole number
-          match: 2 error: option setSize of numbers must be a whole number
-        a folder, setSize=900
-          play: 3 error: the server refused the request: The range has too few numbers. (INVALID_OPTIONS, HTTP 400)
-          match: 2 error: The range has too few numbers.
-        a folder, setsize=4
-          play: 2 error: option setsize cannot be set for a session of numbers; allowed: range, intersectionSize, setSize
-          match: 2 error: unknown option `setsize`; known options: intersectionSize, range, setSize
-        a folder, players=3
-          play: 2 error: option players cannot be set for a session of numbers; allowed: range, intersectionSize, setSize
-          match: 2 error: unknown option `players`; known options: intersectionSize, range, setSize
-        built in, setSize=4
-          play: 7 numbers
-          match: 0
-        built in, intersectionSize=60
-          play: 70 numbers
-          match: 0
-        built in, setSize="x"
-          play: 2 error: option `setSize`: invalid type: string "x", expected a whole number of at least 0
-          match: 2 error: psi, option `setSize`: invalid type: string "x", expected a whole number of at least 0
-        built in, setSize=900
-          play: 2 error: range has 801 numbers, but intersectionSize + players × setSize needs 1803 different ones
-          match: 2 error: range has 801 numbers, but intersectionSize + players × setSize needs 1803 different ones
-        built in, setsize=4
-          play: 2 error: option `setsize`: unknown field `setsize`, expected one of `players`, `range`, `intersectionSize`, `setSize`
-          match: 2 error: psi, option `setsize`: unknown field `setsize`, expected one of `players`, `range`, `intersectionSize`, `setSize`
-        built in, players=3
-          play: 13 numbers, a third player
-          match: 2 error: players=3 contradicts the 2 agents; omit the option, since the agents determine it
-    "#]].assert_eq(&output);
+    expect_file!["challenge/options_are_set_on_the_command_line_within_their_bounds.txt"].assert_eq(&output);
     // An explicit folder takes precedence over a built-in challenge of the same name.
     let named = copied_psi(&temp, "psi");
     assert_eq!(dealt(&named, "setSize=4"), "7 numbers");

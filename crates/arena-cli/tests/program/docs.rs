@@ -38,94 +38,8 @@ use crate::program::{Running, arena};
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The first words of command lines.
-const COMMANDS: [&str; 32] = [
-    "apt-get",
-    "arena",
-    "cargo",
-    "cd",
-    "certbot",
-    "chmod",
-    "cp",
-    "createuser",
-    "curl",
-    "docker",
-    "export",
-    "git",
-    "head",
-    "install",
-    "make",
-    "mkdir",
-    "mv",
-    "nats-server",
-    "openssl",
-    "pg_dump",
-    "pip",
-    "printf",
-    "python",
-    "python3",
-    "rm",
-    "sed",
-    "source",
-    "sqlite3",
-    "systemctl",
-    "tar",
-    "target/release/arena",
-    "tee",
-];
-
-/// All pages of the documentation, with or without commands.
-const PAGES: [&str; 50] = [
-    "README.md",
-    "clients/python/README.md",
-    "docs/README.md",
-    "docs/administration.md",
-    "docs/agents.md",
-    "docs/archive.md",
-    "docs/authentication.md",
-    "docs/challenge-reference.md",
-    "docs/chess.md",
-    "docs/cluster.md",
-    "docs/coming-from.md",
-    "docs/command-line-agents.md",
-    "docs/environments.md",
-    "docs/evaluations.md",
-    "docs/extending.md",
-    "docs/faq.md",
-    "docs/first-win.md",
-    "docs/games/cherry_picker.md",
-    "docs/games/chess.md",
-    "docs/games/food_catcher.md",
-    "docs/games/snake.md",
-    "docs/hosting.md",
-    "docs/ladders.md",
-    "docs/limits.md",
-    "docs/models.md",
-    "docs/network.md",
-    "docs/nodes.md",
-    "docs/one-arena.md",
-    "docs/play.md",
-    "docs/postgres.md",
-    "docs/python-functions.md",
-    "docs/record-format.md",
-    "docs/records.md",
-    "docs/replays.md",
-    "docs/run-file.md",
-    "docs/sandbox.md",
-    "docs/scores.md",
-    "docs/server-tournaments.md",
-    "docs/settings.md",
-    "docs/statistics.md",
-    "docs/testing.md",
-    "docs/tournaments.md",
-    "docs/troubleshooting.md",
-    "docs/verifying.md",
-    "docs/workers.md",
-    "docs/writing-challenges.md",
-    "examples/agents/README.md",
-    "examples/challenges/README.md",
-    "examples/environments/README.md",
-    "examples/eval/README.md",
-];
+const COMMANDS: &str = "apt-get arena cargo cd certbot chmod cp createuser curl docker export git head install make mkdir mv nats-server \
+    openssl pg_dump pip printf python python3 rm sed source sqlite3 systemctl tar target/release/arena tee";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -191,7 +105,7 @@ fn commands(block: &[String]) -> Vec<String> {
     }
     let is_command = |line: &str| {
         let word = line.split(' ').find(|word| !is_variable(word)).unwrap_or(line);
-        COMMANDS.contains(&word) || is_variable(line.split(' ').next().unwrap_or_default())
+        COMMANDS.split(' ').any(|command| command == word) || is_variable(line.split(' ').next().unwrap_or_default())
     };
     // A block with a line that is no command contains no commands.
     if commands.iter().all(|line| is_command(line)) { commands } else { Vec::new() }
@@ -642,9 +556,7 @@ fn every_page_is_run_or_has_no_commands() {
             }
         }
     }
-    there.sort();
-    assert_eq!(there, PAGES);
-    for page in PAGES.into_iter().filter(|page| !RUN.contains(page)) {
+    for page in there.iter().filter(|page| !RUN.contains(&page.as_str())) {
         let text = fs::read_to_string(root().join(page)).unwrap();
         let blocks: Vec<Piece> = pieces(&text).into_iter().filter(|piece| matches!(piece, Piece::Block(..))).collect();
         assert_eq!(blocks, [], "{page} has commands, but isn't listed as such");

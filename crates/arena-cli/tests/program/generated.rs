@@ -31,8 +31,7 @@ fn describe(place: &Path) -> (Running, PathBuf) {
     let server =
         Running::start(&["serve", "--listen", "127.0.0.1:0", "--tournaments", "--data", data.to_str().unwrap()]);
     let file = place.join("openapi.json");
-    let address = server.url.strip_prefix("http://").unwrap().parse().unwrap();
-    fs::write(&file, arena_testkit::Client::new(address).get("/openapi.json").body).unwrap();
+    fs::write(&file, server.client().get("/openapi.json").body).unwrap();
     (server, file)
 }
 

@@ -2,41 +2,18 @@
 //! the server. `arena-server` contains the tests of permissions.
 
 use std::fs;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::{Answer, Client, NatsServer, Postgres, known_admin_token};
+use arena_testkit::{Answer, Client, NatsServer, Postgres, eventually, known_admin_token, snake_bot, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::matches::processes_with;
 use crate::program::{Running, file, folder, run, run_with};
-
-/// The time limit for any step.
-const TIMEOUT: Duration = Duration::from_secs(120);
-
-/// A deterministic snake agent, whose moves depend on a salt. It writes a secret line to its log.
-const BOT: &str = r#"
-import json, sys, time
-sys.stderr.write("a secret: SALT\n")
-for line in sys.stdin:
-    message = json.loads(line)
-    if "ping" in message:
-        reply = {"pong": "pong"}
-    elif "set_agent_id" in message:
-        me = message["set_agent_id"]
-        reply = {"agent_id": me}
-    elif "world_state" in message:
-        time.sleep(0.005)
-        turn = (message["world_state"]["epoch"] // SALT + SALT) % 4
-        reply = {"agent_id": me, "actions": [{"action": "move", "move": ["UP", "RIGHT", "DOWN", "LEFT"][turn]}]}
-    else:
-        break
-    print(json.dumps(reply), flush=True)
-"#;
 
 /// The example of a bot in one file.
 const ONE_FILE: &str = include_str!("../../../../examples/agents/python/one_file.py");
@@ -60,8 +37,7 @@ impl TournamentServerFixture {
         args.extend(["--shared"].iter().filter(|_| !environment.is_empty()));
         let token = known_admin_token();
         let server = Running::start_with(&args, &[&[("ADMIN_TOKEN", token.reveal())], environment].concat());
-        let address: SocketAddr = server.url.strip_prefix("http://").unwrap().parse().unwrap();
-        TournamentServerFixture { server, client: Client::new(address) }
+        TournamentServerFixture { client: server.client(), server }
     }
 
     fn delete(&self, path: &str) -> Answer {
@@ -70,14 +46,8 @@ impl TournamentServerFixture {
     }
 
     fn post(&self, path: &str, kind: &str, body: &[u8]) -> Answer {
-        let token = known_admin_token();
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: arena\r\nConnection: close\r\nAuthorization: Bearer {}\r\nContent-Type: {kind}\r\n\
-             Content-Length: {}\r\n\r\n",
-            token.reveal(),
-            body.len()
-        );
-        self.client.raw(&[head.as_bytes(), body].concat()).unwrap()
+        let bearer = format!("Bearer {}", known_admin_token().reveal());
+        self.client.request("POST", path, &[("Authorization", &bearer), ("Content-Type", kind)], body)
     }
 
     #[track_caller]
@@ -98,35 +68,24 @@ impl TournamentServerFixture {
     /// Returns the games of the ladder of snake so far, the first one first, when there are at least `least`.
     #[track_caller]
     fn ladder_games(&self, least: usize) -> Vec<Value> {
-        let until = Instant::now() + TIMEOUT;
-        loop {
+        let mut games = eventually(&format!("the ladder has {least} games"), || {
             let answer = self.client.get("/api/ladders/snake/games?limit=100");
             let page = if answer.status == 200 { answer.json() } else { json!({ "matches": [] }) };
-            let mut games = page["matches"].as_array().unwrap().clone();
-            if games.len() >= least {
-                games.reverse();
-                for game in games.iter_mut().filter_map(Value::as_object_mut) {
-                    game.remove("replay");
-                    game.remove("seed");
-                }
-                return games;
-            }
-            assert!(Instant::now() < until, "timeout with {} games", games.len());
-            thread::sleep(Duration::from_millis(5));
+            page["matches"].as_array().filter(|games| games.len() >= least).cloned()
+        });
+        games.reverse();
+        for game in games.iter_mut().filter_map(Value::as_object_mut) {
+            game.remove("replay");
+            game.remove("seed");
         }
+        games
     }
 
     #[track_caller]
     fn wait(&self, id: &str, is_such: impl Fn(&Value) -> bool) -> Value {
-        let until = Instant::now() + TIMEOUT;
-        loop {
-            let outcome = self.find(id);
-            if is_such(&outcome) {
-                return outcome;
-            }
-            assert!(Instant::now() < until, "timeout in status {outcome}");
-            thread::sleep(Duration::from_millis(5));
-        }
+        eventually(&format!("tournament {id} is as expected"), || {
+            Some(self.find(id)).filter(|outcome| is_such(outcome))
+        })
     }
 
     /// Returns the results of a tournament, without times and random ids.
@@ -161,8 +120,9 @@ fn created(answer: &Answer) -> Value {
     answer.json()
 }
 
+/// Returns a deterministic snake agent, whose moves depend on a salt. It writes a secret line to its log.
 fn bot(salt: u32) -> String {
-    BOT.replace("SALT", &salt.to_string())
+    snake_bot(&format!(r#"sys.stderr.write("a secret: {salt}\n")"#), salt, 0.005)
 }
 
 fn order(agents: &[Value], more: Value) -> Value {
@@ -172,22 +132,10 @@ fn order(agents: &[Value], more: Value) -> Value {
     order
 }
 
-/// Waits until no process has this folder in its command line. Fails after a time limit.
+/// Waits until no process has this folder in its command line.
 #[track_caller]
 fn nothing_is_left(data: &Path) {
-    let name = data.to_str().unwrap();
-    let until = Instant::now() + TIMEOUT;
-    loop {
-        let entries = fs::read_dir("/proc").unwrap().flatten();
-        let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
-        let left: Vec<String> =
-            lines.map(|line| String::from_utf8_lossy(&line).into_owned()).filter(|line| line.contains(name)).collect();
-        if left.is_empty() {
-            return;
-        }
-        assert!(Instant::now() < until, "{left:?}");
-        thread::sleep(Duration::from_millis(10));
-    }
+    until("all agents have ended", || processes_with(data.to_str().unwrap()).is_empty());
 }
 
 #[test]
@@ -426,11 +374,7 @@ fn old_tournaments_are_removed_by_their_age() {
     facts["ended"]["at"] = (ended - 3 * 24 * 3600 * 1000).into();
     fs::write(&path, facts.to_string()).unwrap();
     let fixture = TournamentServerFixture::start_with(data.path(), more, &[]);
-    let until = Instant::now() + TIMEOUT;
-    while fixture.client.get(&format!("/api/tournaments/{old}")).status != 404 {
-        assert!(Instant::now() < until, "the old tournament stays");
-        thread::sleep(Duration::from_millis(20));
-    }
+    until("the old tournament is gone", || fixture.client.get(&format!("/api/tournaments/{old}")).status == 404);
     assert!(!path.parent().unwrap().exists());
     assert_eq!(fixture.find(&young)["state"], "complete");
     assert_eq!(fixture.client.get("/api/agents").ok()["total"], 3);

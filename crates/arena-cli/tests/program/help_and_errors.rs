@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
 use std::thread;
 
-use expect_test::expect;
+use expect_test::expect_file;
 
 use crate::program::{arena, folder, run};
 
@@ -48,90 +48,7 @@ fn every_verb_has_help_with_examples() {
         assert!(help.contains("\nExamples:\n  arena "), "arena {} --help has no examples:\n{help}", verb.join(" "));
     }
     let names: Vec<String> = verbs.iter().map(|verb| verb.join(" ")).collect();
-    expect![[r#"
-
-        demo
-        play
-        agent
-        match
-        replay
-        tournament
-        eval
-        worker
-        rate
-        challenges
-        chat
-        scoring
-        users
-        identity
-        verify
-        record
-        log
-        board
-        session
-        author
-        serve
-        admin
-        completions
-        man
-        agent check
-        agent new
-        agent upload
-        match run
-        match games
-        replay show
-        replay serve
-        replay verify
-        replay export
-        tournament run
-        tournament resume
-        tournament add
-        tournament remove
-        tournament season
-        tournament standings
-        tournament rate
-        eval plan
-        eval run
-        eval resume
-        eval status
-        eval report
-        eval calls
-        eval game
-        eval diff
-        challenges metadata
-        challenges list
-        challenges create
-        challenges join
-        challenges sync
-        challenges send
-        chat send
-        chat sync
-        users get
-        users update
-        identity new
-        identity list
-        record get
-        record show
-        record redact
-        log checkpoint
-        log prove
-        log save
-        log check
-        board rebuild
-        session fork
-        session cancel
-        session unlist
-        session invites
-        author new
-        author check
-        author play
-        author fairness
-        author types
-        admin api
-        admin export
-        admin import
-        admin copy-store"#]]
-    .assert_eq(&names.join("\n"));
+    expect_file!["help_and_errors/every_verb_has_help_with_examples.txt"].assert_eq(&names.join("\n"));
 }
 
 #[test]

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::{fs, thread};
 
+use arena_testkit::{ModelAnswer, ModelConversation, ModelEndpoint};
 use serde_json::{Value, json};
 
 use crate::matches::MatchFixture;
-use crate::players::endpoint::{Answer, Endpoint, ModelConversation};
 use crate::program::run_with;
 
 /// The program that plays behind most interfaces.
@@ -44,16 +44,16 @@ impl Drop for Server {
 }
 
 /// A language model that plays the first legal move of the newest state, or guesses once.
-fn think(seen: &ModelConversation) -> Answer {
+fn think(seen: &ModelConversation) -> ModelAnswer {
     let newest = seen.user_texts.last().map(String::as_str).unwrap_or_default();
     if let Some((_, moves)) = newest.rsplit_once("\"legal_moves\":[\"") {
         let first = moves.split('"').next().unwrap_or_default();
-        return Answer::Calls(vec![("act_move", json!({"content": first}).to_string())]);
+        return ModelAnswer::Calls(vec![("act_move", json!({"content": first}).to_string())]);
     }
     let guess = if seen.system.contains("cryptographers") { "unknown" } else { "1" };
     match seen.answers {
-        0 => Answer::Calls(vec![("act_guess", json!({"content": guess}).to_string())]),
-        _ => Answer::Calls(vec![("wait", "{}".to_owned())]),
+        0 => ModelAnswer::Calls(vec![("act_guess", json!({"content": guess}).to_string())]),
+        _ => ModelAnswer::Calls(vec![("wait", "{}".to_owned())]),
     }
 }
 
@@ -96,7 +96,7 @@ fn play_two_rounds(fixture: &MatchFixture, game: &[&str], agents: &[(&str, Strin
 #[test]
 fn agents_of_all_kinds_play_each_other() {
     let fixture = MatchFixture::new();
-    let endpoint = Endpoint::listen(KEY, think);
+    let endpoint = ModelEndpoint::listen(KEY, think);
     let script = fixture.script("player", "player.py", PLAYER);
     let http = Server::start(&script, "http");
     let tool = fixture.file("tool.toml");
@@ -105,7 +105,7 @@ fn agents_of_all_kinds_play_each_other() {
         ("house", "house".to_owned()),
         ("easy", "house:easy".to_owned()),
         ("random", "random".to_owned()),
-        ("model", format!("model:m-1@{}/v1", endpoint.url)),
+        ("model", format!("model:m-1@{}", endpoint.base())),
         ("function", format!("py:{script}:agent")),
         ("file", script.clone()),
         ("server", http.url.clone()),

@@ -6,11 +6,12 @@ use std::fs;
 use std::io::Read;
 use std::process::{Child, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arena_runner::LeagueFolder;
+use arena_testkit::until;
 use arena_tournament::GameLine;
-use expect_test::expect;
+use expect_test::{expect, expect_file};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -78,11 +79,7 @@ impl LeagueFixture {
 
     /// Waits until this number of games has been played in season 1.
     fn wait_for(&self, games: usize) {
-        let until = Instant::now() + Duration::from_secs(60);
-        while self.games(1).len() < games {
-            assert!(Instant::now() < until, "timeout while waiting for game {games}");
-            thread::sleep(Duration::from_millis(10));
-        }
+        until(&format!("{games} games are played"), || self.games(1).len() >= games);
     }
 }
 
@@ -103,26 +100,8 @@ fn a_league_from_its_first_game_to_its_second_season() {
     let lines: Vec<&str> = played.stdout.lines().filter(|line| line.starts_with("Finished")).collect();
     assert_eq!(lines.len(), 8, "the last pairing is finished: {lines:#?}");
     fixture.check("remove", &["b"], "0\nremoved b; its results stay");
-    expect![[r#"
-        0
-        snake: league, paired games, season 1
-        8 games played, season open:
-        ┌─────────────────────────────────────────────────────────────────────────────────────────────────────────┐
-        │ rank   name    Elo     ±   rank range (95 %)   games   wins   losses   draws   points   score %   state │
-        ╞═════════════════════════════════════════════════════════════════════════════════════════════════════════╡
-        │   1=   a        63   257                 1-3       6      3        2       1      3.5      58.3         │
-        │   1=   late     63   257                 1-3       6      3        2       1      3.5      58.3         │
-        │   1=   b      -127   190                 1-3       4      0        2       2        1      25.0    gone │
-        └─────────────────────────────────────────────────────────────────────────────────────────────────────────┘
-        ┌──────────────────────────────┐
-        │            a    late       b │
-        ╞══════════════════════════════╡
-        │ a          ·     2/4   1.5/2 │
-        │ late     2/4       ·   1.5/2 │
-        │ b      0.5/2   0.5/2       · │
-        └──────────────────────────────┘
-        no leader in Elo: a and late share first place"#]]
-    .assert_eq(&fixture.text("standings", &[]));
+    expect_file!["league/a_league_from_its_first_game_to_its_second_season.txt"]
+        .assert_eq(&fixture.text("standings", &[]));
     expect![[r#"
         0
         rank,name,Elo,±,rank may be,games,wins,losses,draws,points,score %,state
@@ -130,26 +109,8 @@ fn a_league_from_its_first_game_to_its_second_season() {
         1=,late,63,257,1-3,6,3,2,1,3.5,58.3,
         1=,b,-127,190,1-3,4,0,2,2,1,25.0,gone"#]]
     .assert_eq(&fixture.text("standings", &["--csv"]));
-    expect![[r#"
-            0
-            snake: league, paired games, season 1
-
-            8 games played, season open.
-
-            | rank | name | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % | state |
-            |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-            | 1= | a | 63 | 257 | 1-3 | 6 | 3 | 2 | 1 | 3.5 | 58.3 |  |
-            | 1= | late | 63 | 257 | 1-3 | 6 | 3 | 2 | 1 | 3.5 | 58.3 |  |
-            | 1= | b | -127 | 190 | 1-3 | 4 | 0 | 2 | 2 | 1 | 25.0 | gone |
-
-            |  | a | late | b |
-            |---|--:|--:|--:|
-            | a | · | 2/4 | 1.5/2 |
-            | late | 2/4 | · | 1.5/2 |
-            | b | 0.5/2 | 0.5/2 | · |
-
-            - no leader in Elo: a and late share first place"#]]
-    .assert_eq(&fixture.text("standings", &["--markdown"]));
+    expect_file!["league/a_league_from_its_first_game_to_its_second_season_2.txt"]
+        .assert_eq(&fixture.text("standings", &["--markdown"]));
     fixture.check("season", &[], "0\nseason 1 is closed after 8 games; season 2 begins");
     fixture.check("season", &[], "13\nerror: season 2 has no games yet, so there is nothing to close");
     let second = fixture.ask("resume", &["--games", "2", "--json"]);
@@ -221,11 +182,7 @@ fn an_interrupted_run_plays_the_same_games() {
     let args = broken.first_run(&broken.bots(3, 0.0), &[]);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let child = arena(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let until = Instant::now() + Duration::from_secs(60);
-    while !broken.agents.path("ladder/tournament.jsonl").exists() {
-        assert!(Instant::now() < until, "the journal is missing");
-        thread::sleep(Duration::from_millis(10));
-    }
+    until("the journal exists", || broken.agents.path("ladder/tournament.jsonl").exists());
     broken.wait_for(3);
     signal(&child, Signal::INT);
     let stopped = child.wait_with_output().unwrap();

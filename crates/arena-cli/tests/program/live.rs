@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use expect_test::expect;
+use expect_test::{expect, expect_file};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -169,23 +169,7 @@ fn a_match_is_drawn_in_place_and_the_terminal_is_restored() {
     // The used times of the agents are removed.
     let text = terminal.text();
     let lines: Vec<&str> = text.lines().take(15).map(|line| line.split("  used ").next().unwrap()).collect();
-    expect![[r#"
-        snake, epoch 9
-        A LEFT   -1  dead
-        B RIGHT  -1  dead
-        ╭─────────────────────╮
-        │ · · · · · · · · · · │
-        │ · · · · · · · · · · │
-        │ · · · · · · · · · · │
-        │ · · · · · · · * · · │
-        │ · · * · · · * * · · │
-        │ · · · · · · · · · · │
-        │ · · · * · · · · · · │
-        │ · · · · · · · · · · │
-        │ · · · · · · · · · · │
-        │ · · · · · · · · · · │
-        ╰─────────────────────╯"#]]
-    .assert_eq(&lines.join("\n"));
+    expect_file!["live/a_match_is_drawn_in_place_and_the_terminal_is_restored.txt"].assert_eq(&lines.join("\n"));
     assert!(text.contains("GAME_ENDED"), "{text}");
 }
 
@@ -253,23 +237,5 @@ fn a_replay_is_played_on_a_terminal() {
     let terminal = start(arena(&["replay", "show", &replay, "--play", "--pace", "50"]), 100, 30).end(0);
     terminal.is_restored();
     assert!(terminal.redrawn >= 5, "{}", terminal.redrawn);
-    expect![[r#"
-        snake, epoch 9
-        A LEFT   -1  dead  bank 20000 ms
-        B RIGHT  -1  dead  bank 20000 ms
-        ╭─────────────────────╮
-        │ · · · · · · · · · · │
-        │ · · · · · · · · · · │
-        │ · · · · · · · · · · │
-        │ · · · · · · · * · · │
-        │ · · * · · · * * · · │
-        │ · · · · · · · · · · │
-        │ · · · * · · · · · · │
-        │ · · · · · · · · · · │
-        │ · · · · · · · · · · │
-        │ · · · · · · · · · · │
-        ╰─────────────────────╯
-        GAME_ENDED: a draw
-    "#]]
-    .assert_eq(&terminal.text());
+    expect_file!["live/a_replay_is_played_on_a_terminal.txt"].assert_eq(&terminal.text());
 }

@@ -18,6 +18,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use arena_testkit::until;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -113,11 +114,8 @@ impl MatchFixture {
 
     #[track_caller]
     pub fn wait_for_processes(&self, count: usize) {
-        let by = Instant::now() + TIMEOUT;
-        while processes_with(self.path().to_str().unwrap()).len() < count {
-            assert!(Instant::now() < by, "timeout while waiting for {count} agent processes");
-            thread::sleep(Duration::from_millis(5));
-        }
+        let marker = self.path().to_str().unwrap();
+        until(&format!("{count} agents run"), || processes_with(marker).len() >= count);
     }
 }
 

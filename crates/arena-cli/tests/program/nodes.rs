@@ -1,10 +1,8 @@
 //! `arena serve` as one of several nodes on one Postgres: refused configurations, the stop of a node, and their log.
 
 use std::io::Write as _;
-use std::time::{Duration, Instant};
 
-use arena_testkit::{Client, NatsServer, Postgres, data_folder};
-use expect_test::{Expect, expect};
+use arena_testkit::{Client, NatsServer, Postgres, data_folder, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -23,42 +21,31 @@ fn node(folder: &tempfile::TempDir, args: &[&str], environment: &[(&str, &str)])
 }
 
 #[track_caller]
-fn refuses(args: &[&str], environment: &[(&str, &str)], code: i32, expected: Expect) {
+fn refuses(args: &[&str], environment: &[(&str, &str)], code: i32, expected: &str) {
     let folder = data_folder();
     let data = folder.path().to_str().expect("a UTF-8 path");
     let args = [&["serve", "--listen", "127.0.0.1:0", "--log", "off", "--data", data][..], args].concat();
     let run = run_with(&args, environment);
     assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{run:#?}");
     let port = Postgres::shared().port().to_string();
-    expected.assert_eq(&run.stderr.replace(&port, "PORT"));
+    assert_eq!(run.stderr.replace(&port, "PORT"), format!("{expected}\n"));
 }
 
 #[test]
 fn invalid_nodes_are_refused_with_a_reason() {
-    refuses(
-        &["--shared"],
-        &[],
-        2,
-        expect![[r#"
-        error: --shared and --nats-url require --database-url
-    "#]],
-    );
+    refuses(&["--shared"], &[], 2, "error: --shared and --nats-url require --database-url");
     refuses(
         &["--nats-url", "http://ada:secret@x"],
         &[],
         2,
-        expect![[r#"
-        error: invalid --nats-url (NATS_URL): not a URL of a NATS server, such as nats://127.0.0.1:4222 or tls://user:password@host: it doesn't begin with nats:// or tls://
-    "#]],
+        "error: invalid --nats-url (NATS_URL): not a URL of a NATS server, such as nats://127.0.0.1:4222 or tls://user:password@host: it doesn't begin with nats:// or tls://",
     );
     let url = Postgres::shared().schema();
     refuses(
         &["--shared", "--tournaments"],
         &[("DATABASE_URL", &url)],
         2,
-        expect![[r#"
-        error: tournaments.folder is missing: nodes that share a database need one folder for tournaments, which all of them can reach
-    "#]],
+        "error: tournaments.folder is missing: nodes that share a database need one folder for tournaments, which all of them can reach",
     );
     let data = data_folder();
     let _first = node(&data, &["--shared"], &[("DATABASE_URL", &url)]);
@@ -67,17 +54,13 @@ fn invalid_nodes_are_refused_with_a_reason() {
         &["--shared"],
         &[("DATABASE_URL", &url)],
         6,
-        expect![[r#"
-        error: the nodes that share the database postgres at 127.0.0.1:PORT have a different ADMIN_TOKEN; use the same on all nodes, or stop the other nodes first
-    "#]],
+        "error: the nodes that share the database postgres at 127.0.0.1:PORT have a different ADMIN_TOKEN; use the same on all nodes, or stop the other nodes first",
     );
     refuses(
         &["--shared", "--auth"],
         &[("DATABASE_URL", &url), ("ADMIN_TOKEN", TOKEN)],
         6,
-        expect![[r#"
-        error: the nodes that share the database postgres at 127.0.0.1:PORT have a different mode (--auth); use the same on all nodes, or stop the other nodes first
-    "#]],
+        "error: the nodes that share the database postgres at 127.0.0.1:PORT have a different mode (--auth); use the same on all nodes, or stop the other nodes first",
     );
 }
 
@@ -97,11 +80,7 @@ fn a_stopped_node_is_drained_and_the_other_node_continues() {
     for (seat, client) in clients.iter().enumerate() {
         client.post("/api/arena/join", &json!({ "invite": invites[seat] })).ok();
     }
-    let until = Instant::now() + Duration::from_secs(30);
-    while clients[0].get("/ready").ok() != json!({ "status": "ready", "events": "flowing" }) {
-        assert!(Instant::now() < until, "no event arrives");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("an event arrives", || clients[0].get("/ready").ok() == json!({ "status": "ready", "events": "flowing" }));
     // A subscriber on the first node receives messages sent to the second.
     let channel = session.as_str().expect("an id");
     let mut stream = clients[0].connect().expect("a connection");
@@ -110,10 +89,7 @@ fn a_stopped_node_is_drained_and_the_other_node_continues() {
     clients[1].post("/api/chat/send", &said).ok();
 
     first.signal(Signal::TERM);
-    let until = Instant::now() + Duration::from_secs(30);
-    while clients[0].get("/ready").refusal() != (404, "STOPPING".to_owned()) {
-        assert!(Instant::now() < until, "the node never becomes unready");
-    }
+    until("the node is unready", || clients[0].get("/ready").refusal() == (404, "STOPPING".to_owned()));
     // The stopping node still answers for a while, for clients that haven't noticed the stop.
     let read = |client: &Client| -> Value { client.get(&format!("/api/chat/sync?channel={channel}")).ok() };
     assert_eq!(read(&clients[0]), read(&clients[1]));
@@ -171,12 +147,9 @@ fn leaves(client: &Client) -> Vec<String> {
 /// Waits until a node's log has the ends of these sessions.
 #[track_caller]
 fn wait_for_ends(client: &Client, sessions: &[String]) {
-    let until = Instant::now() + Duration::from_secs(30);
     for session in sessions {
-        while client.get(&format!("/log/proof/{session}?kind=ended")).status != 200 {
-            assert!(Instant::now() < until, "the log has no end of session {session}: {:?}", leaves(client));
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let path = format!("/log/proof/{session}?kind=ended");
+        until(&format!("the log has the end of session {session}"), || client.get(&path).status == 200);
     }
 }
 
@@ -263,30 +236,24 @@ fn nodes_with_another_log_or_keys_of_records_are_refused() {
     let _first = recording_node(&data, &url);
     let environment = [("DATABASE_URL", url.as_str()), ("ADMIN_TOKEN", TOKEN), ("RECORD_SECRET", RECORD_SECRET)];
     let settings = data_folder();
-    let refuse = |text: &str, environment: &[(&str, &str)], expected: Expect| {
+    let refuse = |text: &str, environment: &[(&str, &str)], expected: &str| {
         let config = file(settings.path(), "arena.toml", text);
         refuses(&["--shared", "--config", &config], environment, 6, expected);
     };
     refuse(
         "",
         &environment[..2],
-        expect![[r#"
-        error: the nodes that share the database postgres at 127.0.0.1:PORT have a different RECORD_SECRET; use the same on all nodes, or stop the other nodes first
-    "#]],
+        "error: the nodes that share the database postgres at 127.0.0.1:PORT have a different RECORD_SECRET; use the same on all nodes, or stop the other nodes first",
     );
     refuse(
         "[records]\nlog = false\n",
         &environment,
-        expect![[r#"
-        error: the nodes that share the database postgres at 127.0.0.1:PORT have a different records.log; use the same on all nodes, or stop the other nodes first
-    "#]],
+        "error: the nodes that share the database postgres at 127.0.0.1:PORT have a different records.log; use the same on all nodes, or stop the other nodes first",
     );
     refuse(
         "[records]\norigin = \"arena.example/log\"\n",
         &environment,
-        expect![[r#"
-        error: the nodes that share the database postgres at 127.0.0.1:PORT have a different records.origin; use the same on all nodes, or stop the other nodes first
-    "#]],
+        "error: the nodes that share the database postgres at 127.0.0.1:PORT have a different records.origin; use the same on all nodes, or stop the other nodes first",
     );
 }
 
@@ -300,9 +267,7 @@ fn a_newer_node_changes_no_tables_while_older_ones_run() {
         &["--shared"],
         &[("DATABASE_URL", &url), ("ADMIN_TOKEN", TOKEN)],
         6,
-        expect![[r#"
-        error: the nodes that share the database postgres at 127.0.0.1:PORT have a different program version (this one is newer and would change the tables); use the same on all nodes, or stop the other nodes first
-    "#]],
+        "error: the nodes that share the database postgres at 127.0.0.1:PORT have a different program version (this one is newer and would change the tables); use the same on all nodes, or stop the other nodes first",
     );
     // The older node goes on.
     first.client().create("psi");

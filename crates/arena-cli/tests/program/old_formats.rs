@@ -59,7 +59,7 @@ fn serve_with(folder: &Path, more: &[&str]) -> (Running, Client) {
     let data = folder.join("data");
     let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
     let server = Running::start_with(&[&args, more].concat(), &[("ADMIN_TOKEN", TOKEN)]);
-    let client = Client::new(server.url.strip_prefix("http://").unwrap().parse().unwrap());
+    let client = server.client();
     (server, client)
 }
 

@@ -7,6 +7,7 @@ use arena_testkit::data_folder;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::players::{list, numbers};
 use crate::program::{Run, Running, run};
 
 /// A player at a terminal.
@@ -33,17 +34,12 @@ impl Player<'_> {
 
     fn set(&self, session: &str) -> BTreeSet<u32> {
         let output = self.output(session, &["--wait", "20"]);
-        let set = output.iter().find_map(|content| content.strip_prefix("Your private set is: ")).unwrap();
-        set.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+        numbers(output.iter().find_map(|content| content.strip_prefix("Your private set is: ")).unwrap())
     }
 }
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is not a string")).to_owned()
-}
-
-fn list(numbers: impl IntoIterator<Item = u32>) -> String {
-    numbers.into_iter().map(|number| number.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 #[test]
@@ -94,8 +90,8 @@ fn two_players_play_psi_on_the_command_line() {
     assert!(nameless.stderr.contains("from is required; give --from INVITE"), "{}", nameless.stderr);
 
     // Ada guesses all common numbers. Bob guesses all numbers of Ada's set, which costs Ada her security.
-    ada.run(&["challenges", "send", session, "guess", &list(common.clone())]).json();
-    bob.run(&["challenges", "send", session, "guess", &list(ada_set)]).json();
+    ada.run(&["challenges", "send", session, "guess", &list(&common)]).json();
+    bob.run(&["challenges", "send", session, "guess", &list(&ada_set)]).json();
 
     let output = ada.output(&format!("challenge_{session}"), &[]);
     let end = output.last().unwrap();

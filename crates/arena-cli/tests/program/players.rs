@@ -2,7 +2,6 @@
 
 mod bot;
 mod built_in;
-pub mod endpoint;
 mod model;
 mod one_arena;
 mod person;
@@ -127,11 +126,11 @@ fn psi(url: &str) -> [String; 2] {
     [0, 1].map(|seat| created["invites"][seat].as_str().unwrap().to_owned())
 }
 
-fn numbers(text: &str) -> BTreeSet<u32> {
+pub fn numbers(text: &str) -> BTreeSet<u32> {
     text.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
 
-fn list(numbers: &BTreeSet<u32>) -> String {
+pub fn list(numbers: &BTreeSet<u32>) -> String {
     numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 

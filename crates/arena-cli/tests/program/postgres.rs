@@ -14,14 +14,6 @@ fn serve(folder: &tempfile::TempDir, url: &str) -> Running {
     Running::start_with(&["serve", "--listen", "127.0.0.1:0", "--data", data], &[("DATABASE_URL", url)])
 }
 
-fn set_of(client: &Client, session: &str, invite: &str) -> Vec<u64> {
-    let log = client.get(&format!("/api/arena/sync?channel={session}&from={invite}")).ok();
-    let messages = log["messages"].as_array().expect("a list").iter();
-    let mut outcome = messages.filter_map(|message| message["content"].as_str()?.strip_prefix("Your private set is: "));
-    let digits = outcome.next().expect("a set").split(|char: char| !char.is_ascii_digit());
-    digits.filter_map(|digits| digits.parse().ok()).collect()
-}
-
 /// Repeats a request with the same key until the answer is something other than "store unavailable".
 #[track_caller]
 fn insist(client: &Client, path: &str, key: &str, body: &Value) -> Value {
@@ -93,7 +85,7 @@ fn a_game_is_played_to_its_end_although_both_processes_are_killed() {
         said,
         "the write happened once, also after a restart"
     );
-    let sets = [0, 1].map(|seat: usize| set_of(&client, &session, &invites[seat]));
+    let sets = [0, 1].map(|seat: usize| client.set_of(&session, &invites[seat]));
     let common: Vec<String> = sets[0].iter().filter(|n| sets[1].contains(n)).map(u64::to_string).collect();
     let guess = |seat: usize| {
         let content = common.join(", ");
@@ -148,7 +140,7 @@ fn a_game_goes_on_at_the_standby_although_the_old_primary_comes_back() {
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'arena'",
     );
     let guess = |seat: usize| {
-        let set: Vec<String> = set_of(&client, &session, &invites[seat]).iter().map(u64::to_string).collect();
+        let set: Vec<String> = client.set_of(&session, &invites[seat]).iter().map(u64::to_string).collect();
         let content = set.join(", ");
         json!({ "challengeId": session, "from": invites[seat], "messageType": "guess", "content": content })
     };
@@ -255,8 +247,7 @@ fn a_running_game_goes_on_in_another_store_and_comes_back() {
 
     let server = serve(&first, &url);
     let client = server.client();
-    let guess: Vec<String> = set_of(&client, &session, &invites[1]).iter().map(u64::to_string).collect();
-    client.act(&session, &invites[1], "guess", &guess.join(", ")).ok();
+    client.guess(&session, &invites[1], &client.set_of(&session, &invites[1])).ok();
     join(&client, &open[0], "ada").ok();
     assert!(admin(&server, &["api", "GET", "/admin/bans"]).stdout.contains("\"eve\""));
     let look = |server: &Running| {

@@ -9,6 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use arena_testkit::Client;
+#[allow(unused_imports, reason = "not every test binary waits")]
+pub use arena_testkit::eventually;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -23,22 +25,9 @@ pub fn arena(args: &[&str]) -> Command {
 /// Returns a command of another build of the program, like [`arena`].
 pub fn arena_at(program: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(program);
-    let proxies = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
-    let ours = [
-        "ARENA_URL",
-        "ARENA_AUTH",
-        "ARENA_CACERT",
-        "ARENA_ADMIN_TOKEN",
-        "ARENA_CREATOR_KEY",
-        "ARENA_LOG",
-        "ARENA_NATS_URL",
-        "AUTH_SECRET",
-        "ADMIN_TOKEN",
-        "PORT",
-        "DATABASE_URL",
-        "NATS_URL",
-    ];
-    for name in ours.iter().chain(&proxies) {
+    let names = "HTTP_PROXY http_proxy ALL_PROXY all_proxy ARENA_URL ARENA_AUTH ARENA_CACERT ARENA_ADMIN_TOKEN \
+        ARENA_CREATOR_KEY ARENA_LOG ARENA_NATS_URL AUTH_SECRET ADMIN_TOKEN PORT DATABASE_URL NATS_URL";
+    for name in names.split(' ') {
         command.env_remove(name);
     }
     command.args(args).stdin(Stdio::null());
@@ -228,16 +217,4 @@ pub fn file(folder: &Path, name: &str, text: &str) -> String {
     let path = folder.join(name);
     fs::write(&path, text).unwrap();
     path.to_str().unwrap().to_owned()
-}
-
-/// Polls until the result is there.
-pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + Duration::from_secs(30);
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < until, "timeout while waiting until {what}");
-        thread::sleep(Duration::from_millis(20));
-    }
 }

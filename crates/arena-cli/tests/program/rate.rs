@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use expect_test::expect;
+use expect_test::{expect, expect_file};
 use serde_json::{Value, json};
 
 use crate::program::{Run, run};
@@ -181,25 +181,7 @@ fn run_in(files: &[(&str, &str)], paths: &[&str], more: &[&str]) -> Run {
 fn two_agents_get_a_comparison() {
     let games = [["new", "old", "1-0"], ["old", "new", "1/2-1/2"], ["new", "old", "0-1"], ["new", "old", "1-0"]];
     let output = run_in(&[("games.pgn", &pgn(&games))], &["games.pgn"], &[]);
-    expect![[r#"
-        Ratings of 2 agents from 4 games: 1 PGN file:
-        ┌─────────────────────────────────────────────────────────────────────────────────────────────────────────────────┐
-        │ rank   name   Bradley-Terry     ±   rank range (95 %)   points   games   wins   draws   losses   score %    Elo │
-        ╞═════════════════════════════════════════════════════════════════════════════════════════════════════════════════╡
-        │   1=   new               44   168                 1-2      2.5       4      2       1        1      62.5   1210 │
-        │   1=   old              -44   168                 1-2      1.5       4      1       1        2      37.5   1190 │
-        └─────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
-        new against old:
-        Elo: 88.74 +/- inf, nElo: 104.76 +/- 340.48
-        LOS: 72.68 %, DrawRatio: 25.00 %
-        Games: 4, Wins: 2, Losses: 1, Draws: 1
-
-        new's lead is 1 game wide: it would end if old won the next game between them
-        1 of 4 games were drawn (25.0 %)
-
-        Bradley-Terry rates all games at once, with 95 % intervals; agents of equal rank don't differ significantly. Elo
-        rates game by game, in the order of the files.
-    "#]].assert_eq(&output.stdout);
+    expect_file!["rate/two_agents_get_a_comparison.txt"].assert_eq(&output.stdout);
     // Pairs are identified by their seeds.
     let lines: String = [result(1, ["new", "old"], [1, 2]), result(1, ["old", "new"], [1, 1])].concat()
         + &result(2, ["new", "old"], [1, 2])
@@ -227,32 +209,7 @@ fn uncounted_games_are_reported() {
         (".hidden", "x"),
     ];
     let output = run_in(&files, &[""], &[]);
-    expect![[r#"
-        Ratings of 4 agents from 4 games: 2 files of JSON lines, 1 PGN file:
-        ┌─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┐
-        │ rank   name   Bradley-Terry         ±   rank range (95 %)   points   games   wins   draws   losses   score %    Elo   group │
-        ╞═════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════╡
-        │   1=   a                140       250                 1-2      2.5       3      2       1        0      83.3   1221       1 │
-        │   1=   b               -140       250                 1-2      0.5       3      0       1        2      16.7   1179       1 │
-        │   1=   e                 95   -278 +∞                 1-2        1       1      1       0        0     100.0   1212       2 │
-        │   1=   d                -95   -∞ +278                 1-2        0       1      0       0        1       0.0   1188       2 │
-        └─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
-        2 groups of agents share no games; each group is rated separately, and ratings of different groups cannot be compared: (a and b) and (d and e)
-        a's lead is 2 games wide: it would end if b won the next 2 games between them
-        e's lead is 1 game wide: it would end if d won the next game between them
-        1 of 4 games were drawn (25.0 %)
-        2 games are in several files, with the same seed, agents and result, and count once
-        1 game without a result doesn't count
-        1 game without names of players doesn't count
-        1 game of an agent against itself doesn't count
-        1 replay ends before its result and doesn't count
-        DIR/old/copy.pgn is a copy of another file and doesn't count
-        DIR/lines.jsonl ends in the middle of a line; the lines before it count
-        DIR/old/same.jsonl has 1 line that isn't a result
-
-        Bradley-Terry rates all games at once, with 95 % intervals; agents of equal rank don't differ significantly. Elo
-        rates game by game, in the order of the files.
-    "#]].assert_eq(&output.stdout);
+    expect_file!["rate/uncounted_games_are_reported.txt"].assert_eq(&output.stdout);
     expect![[r#"
         note: 2 files without results are skipped: DIR/notes.txt and DIR/old/data.json
     "#]]

@@ -3,17 +3,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-use arena_testkit::data_folder;
+use arena_testkit::{data_folder, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::program::{Run, Running, file, run};
 use crate::verify::run_python;
-
-/// The time limit for the log to contain a session's end.
-const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server with ended sessions of psi, and a folder for records.
 pub struct RecordFixture {
@@ -49,16 +45,7 @@ impl RecordFixture {
     /// Waits until the log contains the end of a session.
     #[track_caller]
     pub fn wait_for_log(&self, session: &str) {
-        let until = Instant::now() + TIMEOUT;
-        loop {
-            let proof = self.run(&["log", "prove", session, "--json"]);
-            if proof.code == 0 {
-                return;
-            }
-            assert!(Instant::now() < until, "the log has no end of the session: {proof:#?}");
-            // The log has no notification, so the test polls.
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        until("the log has the end of the session", || self.run(&["log", "prove", session, "--json"]).code == 0);
     }
 
     /// Fetches a record into a file. Returns its path.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use expect_test::expect;
+use expect_test::{expect, expect_file};
 use serde_json::{Value, json};
 
 use crate::program::{Run, arena, file, folder, run};
@@ -122,54 +122,10 @@ fn replays_are_shown_as_a_whole_and_by_epochs() {
     let folder = folder();
     let replay = snakes(folder.path());
     let path = folder.path();
-    expect![[r#"
-        snake, 4 epochs, seed 0000000000000000000000000000000000000000000000000000000000000007
-        options: n_epochs=4
-        ┌──────────────────────────────────────────────────────────────────┐
-        │ seat   agent   rank   score   faults   rejections   disqualified │
-        ╞══════════════════════════════════════════════════════════════════╡
-        │    0   up         1       0        0            0                │
-        │    1   round      1       0        0            3                │
-        └──────────────────────────────────────────────────────────────────┘
-        GAME_ENDED: a draw
-        epoch 1: round: action 2 rejected: an action is an object
-        epoch 3: round: action 1 rejected: unknown variant `fly`, expected `move`
-        epoch 4: round: action 1 rejected: unknown variant `fly`, expected `move`
-        ╭─────────────────────╮
-        │ · · · · · · · · · · │
-        │ · · · · · · · · · · │
-        │ · · · · · · · · · · │
-        │ · · · · · A · * · · │
-        │ · · * · · a * * · · │
-        │ · · · · · · · · · · │
-        │ · · · * · · · · · · │
-        │ · · · · · · · · · · │
-        │ · · · · · · B b · · │
-        │ · · · · · · · · · · │
-        ╰─────────────────────╯
-    "#]]
-    .assert_eq(&output(&run(&["replay", "show", &replay]), path));
-    expect![[r#"
-        snake, epoch 3
-        A up     0  length 2  bank 20000 ms
-        B round  0  length 2  bank 20000 ms, 2 rejections
-        ╭─────────────────────╮
-        │ · · · · · · · · · · │
-        │ · · · · · · · · · · │
-        │ · · · · · · · · · · │
-        │ · · · · · · · * · · │
-        │ · · * · · · * * · · │
-        │ · · · · · A · · · · │
-        │ · · · * · a · · · · │
-        │ · · · · · · · · · · │
-        │ · · · · · · · · B b │
-        │ · · · · · · · · · · │
-        ╰─────────────────────╯
-        up: UP
-        round: nothing
-        epoch 3: round: action 1 rejected: unknown variant `fly`, expected `move`
-    "#]]
-    .assert_eq(&output(&run(&["replay", "show", &replay, "--epoch", "3"]), path));
+    expect_file!["replay/replays_are_shown_as_a_whole_and_by_epochs.txt"]
+        .assert_eq(&output(&run(&["replay", "show", &replay]), path));
+    expect_file!["replay/replays_are_shown_as_a_whole_and_by_epochs_2.txt"]
+        .assert_eq(&output(&run(&["replay", "show", &replay, "--epoch", "3"]), path));
     check(
         path,
         &["replay", "show", &replay, "--epoch", "9"],
@@ -208,57 +164,12 @@ fn chess_is_shown_from_whites_side_and_exported_as_pgn() {
     let black = scripted(folder.path(), "mate", &[&black[0], &black[1]]);
     let replay = folder.path().join("chess.jsonl").to_str().unwrap().to_owned();
     record("chess", [&white, &black], &[], &replay);
-    expect![[r#"
-        chess, 4 epochs, seed 0000000000000000000000000000000000000000000000000000000000000007
-        ┌──────────────────────────────────────────────────────────────────┐
-        │ seat   agent   rank   score   faults   rejections   disqualified │
-        ╞══════════════════════════════════════════════════════════════════╡
-        │    0   fool       2       0        0            0                │
-        │    1   mate       1       1        0            0                │
-        └──────────────────────────────────────────────────────────────────┘
-        CHECKMATE: mate wins (seat 1)
-        8  r n b · k b n r
-        7  p p p p · p p p
-        6  · · · · · · · ·
-        5  · · · · p · · ·
-        4  · · · · · · P q
-        3  · · · · · P · ·
-        2  P P P P P · · P
-        1  R N B Q K B N R
-           a b c d e f g h
-    "#]]
-    .assert_eq(&output(&run(&["replay", "show", &replay]), folder.path()));
-    expect![[r#"
-        chess, epoch 4
-        White fool  played g2g4  bank 20000 ms
-        Black mate  to move      bank 20000 ms
-        8  r n b q k b n r
-        7  p p p p · p p p
-        6  · · · · · · · ·
-        5  · · · · p · · ·
-        4  · · · · · · P ·
-        3  · · · · · P · ·
-        2  P P P P P · · P
-        1  R N B Q K B N R
-           a b c d e f g h
-        mate: d8h4
-    "#]]
-    .assert_eq(&output(&run(&["replay", "show", &replay, "--epoch", "4"]), folder.path()));
-    expect![[r#"
-        [Event "arena match"]
-        [Site "?"]
-        [Date "????.??.??"]
-        [Round "-"]
-        [White "fool"]
-        [Black "mate"]
-        [Result "0-1"]
-        [Termination "normal"]
-        [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
-
-        1. f3 e5 2. g4 Qh4# {CHECKMATE} 0-1
-
-    "#]]
-    .assert_eq(&output(&run(&["replay", "export", &replay, "--format", "pgn"]), folder.path()));
+    expect_file!["replay/chess_is_shown_from_whites_side_and_exported_as_pgn.txt"]
+        .assert_eq(&output(&run(&["replay", "show", &replay]), folder.path()));
+    expect_file!["replay/chess_is_shown_from_whites_side_and_exported_as_pgn_2.txt"]
+        .assert_eq(&output(&run(&["replay", "show", &replay, "--epoch", "4"]), folder.path()));
+    expect_file!["replay/chess_is_shown_from_whites_side_and_exported_as_pgn_3.txt"]
+        .assert_eq(&output(&run(&["replay", "export", &replay, "--format", "pgn"]), folder.path()));
 }
 
 #[test]

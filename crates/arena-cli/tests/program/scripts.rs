@@ -31,7 +31,7 @@ fn serve(data: &Path, challenges: Option<&Path>) -> (Running, Client) {
         args.extend(["--challenges", folder.to_str().unwrap()]);
     }
     let server = Running::start(&args);
-    let client = Client::new(server.url.strip_prefix("http://").unwrap().parse().unwrap());
+    let client = server.client();
     (server, client)
 }
 

@@ -17,7 +17,7 @@ fn serve(data: &Path, config: &str) -> (Running, Client) {
     let (data, challenges) = (data.to_str().unwrap(), format!("{HERE}/challenges"));
     let args = ["serve", "--listen", "127.0.0.1:0", "--data", data, "--config", config, "--challenges", &challenges];
     let server = Running::start(&args);
-    let client = Client::new(server.url.strip_prefix("http://").unwrap().parse().unwrap());
+    let client = server.client();
     (server, client)
 }
 
@@ -302,7 +302,7 @@ fn a_session_of_a_built_in_challenge_keeps_its_rules_when_a_folder_replaces_it()
     let data = folder();
     let settings = |text: &str| file(data.path(), "settings.json", text);
     let server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data.path().to_str().unwrap()]);
-    let client = Client::new(server.url.strip_prefix("http://").unwrap().parse().unwrap());
+    let client = server.client();
     let (id, invites) = client.create("psi");
     client.join(&invites[0]).ok();
     server.signal(Signal::TERM);

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::thread;
 
-use expect_test::expect;
+use expect_test::expect_file;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 
@@ -185,25 +185,7 @@ fn missing_objects_are_refused() {
         format!("{} {}: {}{}\n", args[0], args[1], run.code, run.stderr.trim_end().replace("error", ""))
     })
     .collect();
-    expect![[r#"
-        challenges sync: 3: this server has no session or channel nope
-        challenges sync: 3: this server has no session or channel 01890000-0000-7000-8000-000000000000
-        challenges sync: 3: this server has no session or channel challenge_01890000-0000-7000-8000-000000000000
-        chat sync: 3: this server has no session or channel nope
-        chat sync: 3: this server has no session or channel 01890000-0000-7000-8000-000000000000
-        challenges list: 3: the server refused the request: Challenge not found (CHALLENGE_NOT_FOUND, HTTP 404)
-        challenges metadata: 3: the server refused the request: Challenge not found (CHALLENGE_NOT_FOUND, HTTP 404)
-        challenges create: 3: the server refused the request: Unknown challenge type: nope; `arena challenges metadata` lists the challenge types (UNKNOWN_CHALLENGE, HTTP 400)
-        challenges create: 3: the server refused the request: option players cannot be set for a session of psi; allowed: range, intersectionSize, setSize (INVALID_OPTIONS, HTTP 400)
-        challenges join: 3: the server refused the request: Challenge not found for invite: inv_none (INVITE_NOT_FOUND, HTTP 400)
-        scoring nope: 3: the server refused the request: Unknown challenge type; `arena challenges metadata` lists the challenge types (CHALLENGE_NOT_FOUND, HTTP 404)
-        users get: 3: the server refused the request: User not found; `arena users get` lists all users (USER_NOT_FOUND, HTTP 404)
-        challenges sync: 0
-        chat sync: 0
-        chat sync: 0
-        challenges list: 0
-    "#]]
-    .assert_eq(&output);
+    expect_file!["terminal/missing_objects_are_refused.txt"].assert_eq(&output);
 }
 
 #[test]
@@ -211,19 +193,9 @@ fn options_of_other_verbs_are_refused() {
     let bot = "/bin/true";
     let output: String = [
         &["match", "run", "psi", "--agent", bot, "--agent", bot, "--set", "players=1"][..],
-        &[
-            "tournament",
-            "run",
-            "psi",
-            "--agent",
-            "a=/bin/true",
-            "--agent",
-            "b=/bin/true",
-            "--set",
-            "players=3",
-            "--out",
-            "x",
-        ],
+        &"tournament run psi --agent a=/bin/true --agent b=/bin/true --set players=3 --out x"
+            .split(' ')
+            .collect::<Vec<_>>(),
         &["match", "run", "psi", "--model", "x"],
         &["tournament", "run", "psi", "--model", "x"],
         &["match", "games", "--url", "http://127.0.0.1:1"],
@@ -240,18 +212,7 @@ fn options_of_other_verbs_are_refused() {
         run.stderr.lines().next().unwrap().to_owned() + "\n"
     })
     .collect();
-    expect![[r#"
-        error: players=1 contradicts the 2 agents; omit the option, since the agents determine it
-        error: players=3 contradicts the 2 agents; omit the option, since the agents determine it
-        error: invalid value 'x' for '--model <NAME>': matches are played by agents; to let a language model play, use --agent model:NAME, or `arena play INVITE --model NAME` for a session
-        error: invalid value 'x' for '--model <NAME>': matches are played by agents; to let a language model play, use --agent model:NAME, or `arena play INVITE --model NAME` for a session
-        error: --url: `arena match` doesn't call a server; remove the option
-        error: --auth: `arena match` doesn't call a server; remove the option
-        error: --from: `arena serve` doesn't call a server; remove the option
-        error: --user-id and --sign need an invite; your seat has its identity already
-        error: the following required arguments were not provided:
-        error: --cacert nowhere.pem: cannot be read: No such file or directory (os error 2)
-    "#]].assert_eq(&output);
+    expect_file!["terminal/options_of_other_verbs_are_refused.txt"].assert_eq(&output);
 }
 
 #[test]

@@ -6,10 +6,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use arena_testkit::{snake_bot, transcript};
-use expect_test::{Expect, expect};
+use arena_testkit::{snake_bot, transcript, until};
+use expect_test::{expect, expect_file};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -83,11 +83,9 @@ fn start(args: &[String]) -> Child {
 }
 
 fn wait_for_lines(journal: &Path, lines: usize) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while fs::read_to_string(journal).map_or(0, |text| text.lines().count()) < lines {
-        assert!(Instant::now() < until, "timeout while waiting for line {lines}");
-        thread::sleep(Duration::from_millis(2));
-    }
+    until(&format!("the journal has {lines} lines"), || {
+        fs::read_to_string(journal).map_or(0, |text| text.lines().count()) >= lines
+    });
 }
 
 pub fn signal(child: &Child, signal: Signal) {
@@ -162,16 +160,10 @@ fn ctrl_c_finishes_running_games_and_a_second_one_drops_them() {
         let child = start(&agent_folder.begin(&agents, out, &patient));
         wait_for_lines(&agent_folder.journal(out), 1 + games);
         // The game has started when both agents run. A launcher has the agent's path in its arguments until it starts it.
-        let until = Instant::now() + Duration::from_secs(60);
-        let are_running = || {
+        until("both agents run", || {
             let processes = crate::matches::processes_with(&agent_folder.text("slow"));
             processes.iter().filter(|line| !line.contains("launch-agent")).count() == 2
-        };
-        while !are_running() {
-            let journal = || fs::read_to_string(agent_folder.journal(out));
-            assert!(Instant::now() < until, "timeout while waiting for the next game: {:?}", journal());
-            thread::sleep(Duration::from_millis(2));
-        }
+        });
         child
     };
     let once = begin("once", 0.3, 1);
@@ -237,26 +229,14 @@ fn a_folder_belongs_to_one_tournament_and_one_process() {
     let mut first = start(&agent_folder.begin(&agents, "out", &["--rounds", "8"]));
     wait_for_lines(&agent_folder.journal("out"), 2);
     let folder = agent_folder.text("out");
-    let check = |args: &[String], code: i32, expected: Expect| {
+    let check = |args: &[String], code: i32, expected: &str| {
         let output = run_all(args);
         assert_eq!(output.code, code, "{output:#?}");
-        expected.assert_eq(&output.stderr.replace(&folder, "OUT"));
+        assert_eq!(output.stderr.replace(&folder, "OUT").trim_end(), expected);
     };
     let resume = ["tournament", "resume", &folder].map(str::to_owned);
-    check(
-        &resume,
-        13,
-        expect![[r#"
-        error: another process is running the tournament in OUT
-    "#]],
-    );
-    check(
-        &agent_folder.begin(&agents, "out", &[]),
-        13,
-        expect![[r#"
-        error: another process is running the tournament in OUT
-    "#]],
-    );
+    check(&resume, 13, "error: another process is running the tournament in OUT");
+    check(&agent_folder.begin(&agents, "out", &[]), 13, "error: another process is running the tournament in OUT");
     // The standings can be read while another process plays.
     assert!(agent_folder.standings("out", &[]).contains("Standings so far"));
     signal(&first, Signal::KILL);
@@ -264,25 +244,21 @@ fn a_folder_belongs_to_one_tournament_and_one_process() {
     check(
         &agent_folder.begin(&agents, "out", &[]),
         13,
-        expect![[r#"
-        error: OUT already contains a tournament; resume it with `arena tournament resume OUT`, or begin a new one with another --out
-    "#]],
+        "error: OUT already contains a tournament; resume it with `arena tournament resume OUT`, or begin a new one with another --out",
     );
     agent_folder.bot("b", 3, 0.0);
     agent_folder.bot("a", 1, 0.0);
     check(
         &resume,
         13,
-        expect![[r#"
-        error: the files of a and b have changed since their results were played; use --accept-changed to continue with the current files
-    "#]],
+        "error: the files of a and b have changed since their results were played; use --accept-changed to continue with the current files",
     );
     let accepted = run_all(&[&resume[..], &["--accept-changed".to_owned()]].concat());
     assert_eq!(accepted.code, 0, "{accepted:#?}");
     assert!(accepted.stdout.contains("the files of b were changed during the tournament"), "{accepted:#?}");
     assert!(!accepted.stdout.contains("Finished game 1 of"), "{accepted:#?}");
     // The accepted change is recorded, so the option isn't needed again.
-    check(&resume, 0, expect![[""]]);
+    check(&resume, 0, "");
     fs::remove_file(agent_folder.path("a.py")).unwrap();
     let gone = run_all(&resume);
     assert_eq!((gone.code, gone.stderr.contains("agent a: ")), (8, true), "{gone:#?}");
@@ -399,23 +375,7 @@ fn pgn_contains_a_custom_start_position() {
     let date = pgn.lines().find(|line| line.starts_with("[Date ")).unwrap();
     // The date is that of the replay's file.
     assert!(date.starts_with("[Date \"20") && date.len() == unknown.len(), "{date}");
-    expect![[r#"
-        [Event "chess round-robin"]
-        [Site "?"]
-        [Date "????.??.??"]
-        [Round "1.1"]
-        [White "a"]
-        [Black "b"]
-        [Result "0-1"]
-        [Termination "rules infraction"]
-        [Seed "fca74f0a6b72efe00dc2cf6d900008602366417e5ff007d9940c1cf265197ff1"]
-        [SetUp "1"]
-        [FEN "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"]
-
-        {ILLEGAL_MOVE} 0-1
-
-    "#]]
-    .assert_eq(&pgn.replace(date, unknown));
+    expect_file!["tournament/pgn_contains_a_custom_start_position.txt"].assert_eq(&pgn.replace(date, unknown));
 }
 
 #[test]

@@ -8,12 +8,10 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::{Answer, Client};
-use expect_test::{Expect, expect};
+use arena_testkit::{Answer, Client, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::crash::read_answer;
 use crate::program::{Running, eventually, file, folder, run};
 
 /// Creates a session in which two players have joined.
@@ -43,19 +41,6 @@ fn everything(client: &Client, invites: &[&str]) -> Vec<(String, String)> {
             (path, body)
         })
         .collect()
-}
-
-/// Returns the numbers of a player's set.
-fn set_of(client: &Client, session: &str, invite: &str) -> Vec<u64> {
-    let log = client.get(&format!("/api/arena/sync?channel={session}&from={invite}")).ok();
-    let messages = log["messages"].as_array().expect("a list").iter();
-    let mut output = messages.filter_map(|message| message["content"].as_str()?.strip_prefix("Your private set is: "));
-    let digits = output.next().expect("a set").split(|char: char| !char.is_ascii_digit());
-    digits.filter_map(|digits| digits.parse().ok()).collect()
-}
-
-fn numbers(numbers: &[u64]) -> String {
-    numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
 #[track_caller]
@@ -193,11 +178,7 @@ mod full_disk {
             assert_eq!(filled.client.get("/health").status, 200);
             // For a second after a successful write, the server reports that it is ready without another test write.
             if room == 0 {
-                let until = Instant::now() + Duration::from_secs(60);
-                while filled.client.get("/ready").status != 503 {
-                    assert!(Instant::now() < until, "the server still reports that it is ready");
-                    thread::sleep(Duration::from_millis(50));
-                }
+                until("the server isn't ready", || filled.client.get("/ready").status == 503);
             }
         }
     }
@@ -238,8 +219,8 @@ mod full_disk {
                 }
             }
             filled.assert_chat(client, &["too much"]);
-            let set = set_of(client, session, &invites[1]);
-            client.act(session, &invites[1], "guess", &numbers(&set)).ok();
+            let set = client.set_of(session, &invites[1]);
+            client.guess(session, &invites[1], &set).ok();
             let ended = client.get("/api/challenges?status=ended").ok();
             let scores = &ended["challenges"][0]["state"]["scores"];
             assert_eq!(scores, &json!([{ "security": 1, "utility": -1 }, { "security": 1, "utility": -1 }]));
@@ -298,7 +279,7 @@ fn below_the_reserve_of_disk_space_games_go_on_and_nothing_new_begins() {
     }
     client.chat(&active, &ada, "hello").ok();
     for invite in [&ada, &bob] {
-        client.act(&active, invite, "guess", &numbers(&set_of(&client, &active, invite))).ok();
+        client.guess(&active, invite, &client.set_of(&active, invite)).ok();
     }
     let lists =
         ["", "?status=ended"].map(|filter| client.get(&format!("/api/challenges{filter}")).ok()["total"].clone());
@@ -311,11 +292,11 @@ fn below_the_reserve_of_disk_space_games_go_on_and_nothing_new_begins() {
 /// Runs `serve` with a data folder with which it can't start, and compares its error message. In the message, the
 /// temporary folder is replaced by `FOLDER`.
 #[track_caller]
-fn refuses(folder: &Path, data: &Path, expected: Expect) {
+fn refuses(folder: &Path, data: &Path, expected: &str) {
     let data = data.to_str().expect("a UTF-8 path");
     let run = run(&["serve", "--listen", "127.0.0.1:0", "--data", data]);
     assert_eq!((run.code, run.stdout.as_str()), (6, ""), "{run:#?}");
-    expected.assert_eq(&run.stderr.replace(folder.to_str().expect("a UTF-8 path"), "FOLDER"));
+    assert_eq!(run.stderr.replace(folder.to_str().expect("a UTF-8 path"), "FOLDER"), format!("{expected}\n"));
 }
 
 #[test]
@@ -325,16 +306,12 @@ fn data_path_that_is_a_file_or_below_one_is_refused_with_a_sentence() {
     refuses(
         folder.path(),
         &folder.path().join("file"),
-        expect![[r#"
-            error: the data folder FOLDER/file cannot be used: File exists (os error 17)
-        "#]],
+        "error: the data folder FOLDER/file cannot be used: File exists (os error 17)",
     );
     refuses(
         folder.path(),
         &folder.path().join("file/below"),
-        expect![[r#"
-            error: the data folder FOLDER/file/below cannot be used: Not a directory (os error 20)
-        "#]],
+        "error: the data folder FOLDER/file/below cannot be used: Not a directory (os error 20)",
     );
     assert_eq!(fs::read_to_string(folder.path().join("file")).expect("the file still exists"), "precious");
 }
@@ -346,9 +323,7 @@ fn data_folder_without_write_permission_is_refused_with_a_sentence() {
     refuses(
         folder().path(),
         Path::new("/sys"),
-        expect![[r#"
-            error: the data folder /sys cannot be used: Permission denied (os error 13)
-        "#]],
+        "error: the data folder /sys cannot be used: Permission denied (os error 13)",
     );
 }
 
@@ -390,9 +365,7 @@ fn file_that_is_no_database_is_refused_and_left_alone() {
     refuses(
         folder.path(),
         folder.path(),
-        expect![[r#"
-            error: the data folder FOLDER cannot be used: arena.sqlite3: file is not a database
-        "#]],
+        "error: the data folder FOLDER cannot be used: arena.sqlite3: file is not a database",
     );
     assert_eq!(fs::read_to_string(folder.path().join("arena.sqlite3")).expect("the file still exists"), letter);
 }
@@ -410,10 +383,10 @@ fn everything_is_there_after_a_graceful_stop_and_after_kill_nine() {
     let (active, [ada, bob]) = active_session(&client);
     client.chat(&active, &ada, "to all: \u{2603}").ok();
     client.post("/api/chat/send", &json!({ "channel": active, "from": bob, "to": ada, "content": "to ada" })).ok();
-    client.act(&active, &ada, "guess", &numbers(&set_of(&client, &active, &ada))).ok();
+    client.guess(&active, &ada, &client.set_of(&active, &ada)).ok();
     let (ended, [cleo, dan]) = active_session(&client);
     for invite in [&cleo, &dan] {
-        client.act(&ended, invite, "guess", &numbers(&set_of(&client, &ended, &dan))).ok();
+        client.guess(&ended, invite, &client.set_of(&ended, &dan)).ok();
     }
     let invites = [&open[0], &ada, &bob, &cleo, &dan].map(String::as_str);
     let before = everything(&client, &invites);
@@ -429,7 +402,7 @@ fn everything_is_there_after_a_graceful_stop_and_after_kill_nine() {
     let client = server.client();
     client.join(&open[1]).ok();
     assert_eq!(client.chat(&active, &bob, "next").ok()["index"], 3);
-    client.act(&active, &bob, "guess", &numbers(&set_of(&client, &active, &bob))).ok();
+    client.guess(&active, &bob, &client.set_of(&active, &bob)).ok();
     assert_eq!(client.get("/api/challenges?status=ended").ok()["total"], 2);
 }
 
@@ -438,8 +411,7 @@ fn ask_behind_another(client: &Client, path: &str) -> BufReader<TcpStream> {
     let mut stream = BufReader::new(client.connect().expect("a connection"));
     let requests = ["/health", path].map(|path| format!("GET {path} HTTP/1.1\r\nHost: arena\r\n\r\n"));
     stream.get_mut().write_all(requests.concat().as_bytes()).expect("requests are sent");
-    let (status, _, _) = read_answer(&mut stream).expect("an answer to the first");
-    assert_eq!(status, 200);
+    assert_eq!(Answer::read(&mut stream, false).expect("an answer to the first").status, 200);
     stream
 }
 
@@ -462,9 +434,9 @@ fn long_polls_under_way_are_answered_at_once_when_the_server_stops() {
     let stopped = Instant::now();
     server.signal(Signal::TERM);
     for (path, stream) in polls.iter().zip(&mut waiting) {
-        let (status, _, body) =
-            read_answer(stream).unwrap_or_else(|error| panic!("the answer to {path} is incomplete: {error}"));
-        assert_eq!((status, body.as_str()), (200, r#"{"messages":[],"count":0}"#), "{path}");
+        let answer = Answer::read(stream, false);
+        let answer = answer.unwrap_or_else(|error| panic!("the answer to {path} is incomplete: {error}"));
+        assert_eq!((answer.status, answer.text()), (200, r#"{"messages":[],"count":0}"#), "{path}");
         assert_eq!(stream.read(&mut [0]).expect("the end"), 0, "{path}");
     }
     assert_eq!(server.ended().code(), Some(0), "{}", server.said());
@@ -481,7 +453,8 @@ fn last_answer_of_a_stopping_server_says_that_its_connection_ends() {
     let path = "/api/chat/sync?channel=invites&wait=20";
     let mut waiting: Vec<_> = (0..100).map(|_| ask_behind_another(&client, path)).collect();
     server.signal(Signal::TERM);
-    let kept = waiting.iter_mut().filter_map(|stream| read_answer(stream).ok()).filter(|(_, closes, _)| !closes);
+    let answers = waiting.iter_mut().filter_map(|stream| Answer::read(stream, false).ok());
+    let kept = answers.filter(|answer| answer.header("connection") != Some("close"));
     assert_eq!(kept.count(), 0, "answers without `connection: close`");
 }
 
@@ -513,9 +486,7 @@ fn requests_accepted_before_a_stop_are_finished_and_kept() {
         .into_iter()
         .map(|(content, mut stream)| {
             stream.write_all(b"}").expect("the connection is still there");
-            let (status, _, body) = read_answer(&mut BufReader::new(stream)).expect("an answer");
-            assert_eq!(status, 200, "{body}");
-            let answer: Value = serde_json::from_str(&body).expect("answers are JSON");
+            let answer = Answer::read(&mut BufReader::new(stream), false).expect("an answer").ok();
             (answer["index"].as_u64().expect("an index"), content)
         })
         .collect();

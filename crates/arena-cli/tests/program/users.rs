@@ -1,6 +1,6 @@
 //! Profiles and leaderboards on the command line.
 
-use arena_testkit::{Client, data_folder};
+use arena_testkit::data_folder;
 use serde_json::json;
 
 use crate::program::{Running, run, run_with};
@@ -10,7 +10,7 @@ fn users_and_leaderboards_are_read_and_profiles_changed() {
     let data = data_folder();
     let server = Running::serve(data.path());
     let url = server.url.as_str();
-    let client = Client::new(url.strip_prefix("http://").unwrap().parse().unwrap());
+    let client = server.client();
     let (session, invites) = client.seated_as("psi", ["ada", "bob"]);
     for invite in &invites {
         client.act(&session, invite, "guess", "1").ok();

@@ -8,7 +8,7 @@ use arena_web::{seat_class, seat_mark};
 use maud::{Markup, html};
 
 use super::breaches::{Leak, breaches, leaks};
-use super::html::grouped;
+use super::html::thousands;
 use super::tables::dollars;
 use crate::record::{CallLine, CallRecord, GameRecord, TranscriptMessage};
 use crate::{EvalRun, FolderError, PlannedChallenge};
@@ -212,7 +212,7 @@ impl<'r> GameView<'r> {
                     td.number { (number_of(result.utility)) } td.number { (number_of(result.security)) }
                     td.prose { (result.cause.name()) @if let Some(detail) = &result.detail { ": " (shown(detail)) } }
                     td.number { (measured.calls) }
-                    td.number { (grouped(measured.usage.input)) } td.number { (grouped(measured.usage.output)) }
+                    td.number { (thousands(measured.usage.input)) } td.number { (thousands(measured.usage.output)) }
                     td.number { (measured.usd.map_or_else(|| "–".to_owned(), dollars)) }
                     td.number { (number_of(measured.ms as f64 / 1000.0)) }
                     td { (faults(measured)) }
@@ -242,8 +242,8 @@ impl<'r> GameView<'r> {
                     } }
                     tbody { @for ((seat, number), call) in &calls { @let usage = &call.reply.usage; tr id=(call_id(*seat, *number)) {
                         th.name scope="row" { (self.party(*seat)) " " (number) }
-                        td.number { (grouped(usage.input)) } td.number { (grouped(usage.cached)) }
-                        td.number { (grouped(usage.output)) @if usage.is_estimated { " (estimated)" } }
+                        td.number { (thousands(usage.input)) } td.number { (thousands(usage.cached)) }
+                        td.number { (thousands(usage.output)) @if usage.is_estimated { " (estimated)" } }
                         td.number { (call.usd.map_or_else(|| "–".to_owned(), dollars)) }
                         td.number { (number_of(call.ms as f64 / 1000.0)) }
                         td.prose { (call_faults(call)) }
@@ -299,7 +299,7 @@ pub(super) fn faults(measured: &Measured) -> String {
 
 /// Returns a number with its noun, such as `1 game` and `1,200 games`.
 pub(super) fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+    format!("{} {noun}{}", thousands(number), if number == 1 { "" } else { "s" })
 }
 
 /// Returns the agents' names by seat. Copies of an agent have the number of their seat after the name.
@@ -318,5 +318,5 @@ fn prose(text: &str, most: usize) -> Markup {
         None => (&*text, 0),
         Some((at, _)) => (&text[..at], text[at..].chars().count()),
     };
-    html! { p.said { bdi { (visible) } @if rest > 0 { span.soft { " … " (grouped(rest as u64)) " more characters" } } } }
+    html! { p.said { bdi { (visible) } @if rest > 0 { span.soft { " … " (thousands(rest as u64)) " more characters" } } } }
 }

@@ -79,14 +79,14 @@ pub(super) fn about(report: &Report) -> Markup {
                 }
             }
             div {
-                dt { "Games" } dd { (grouped(games.finished as u64)) " of " (grouped(games.planned as u64)) }
-                dd { (grouped(games.counted as u64)) " of the finished games count" }
+                dt { "Games" } dd { (thousands(games.finished as u64)) " of " (thousands(games.planned as u64)) }
+                dd { (thousands(games.counted as u64)) " of the finished games count" }
             }
             @if let Some(Measurements { total, .. }) = &report.measurements {
                 div {
                     dt { "Cost of the finished games" }
                     dd { @match total.usd { Some(usd) => { "$" (tables::dollars(usd)) } None => "Unknown" } }
-                    dd { (grouped(total.calls)) " calls, " (grouped(total.tokens())) " tokens" }
+                    dd { (thousands(total.calls)) " calls, " (thousands(total.tokens())) " tokens" }
                 }
             }
         }
@@ -192,7 +192,7 @@ fn score_picture(title: &str, axis: &str, means: Vec<(&str, ClusteredMean)>) -> 
 }
 
 /// Formats a number with commas between its groups of three digits.
-pub(super) fn grouped(number: u64) -> String {
+pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

@@ -26,6 +26,7 @@ use crate::EvalRun;
 use crate::record::VERSION;
 use input::Input;
 
+pub use html::thousands;
 pub use site::ReportSite;
 pub use tables::TextTable;
 

@@ -350,16 +350,9 @@ fn pages_and_tables_show_names_literally() {
     let page = report.html();
     assert!(page.contains("&lt;b&gt;A&lt;/b&gt;") && !page.contains("<b>A</b>"));
     assert!(!page.contains("<script") && !page.contains("src="));
-    for heading in [
-        "All challenges",
-        "Breaches",
-        "Noise floor",
-        "Reliability",
-        "Costs",
-        "Accepted changes",
-        "How to read this report",
-        "Utility and price",
-    ] {
+    let headings = "All challenges|Breaches|Noise floor|Reliability|Costs|Accepted changes|How to read this report|\
+        Utility and price";
+    for heading in headings.split('|') {
         assert!(page.contains(heading), "{heading}");
     }
     let csv = report.csv();

@@ -61,9 +61,9 @@ impl Game {
         self
     }
 
-    /// Lets all players join, in order.
+    /// Lets all players join who haven't, in order.
     pub(crate) fn start(self) -> Game {
-        (0..self.session.facts.invites.len()).fold(self, |game, _| game.join())
+        (self.session.seats.len()..self.session.facts.invites.len()).fold(self, |game, _| game.join())
     }
 
     pub(crate) fn join(mut self) -> Game {

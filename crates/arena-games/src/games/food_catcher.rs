@@ -279,25 +279,8 @@ mod tests {
 
     #[test]
     fn the_usual_constants_are_those_that_agents_know() {
-        expect![[r#"
-            {
-              "grid_width": 40,
-              "grid_height": 40,
-              "max_food_sources": 10,
-              "take_food_max_distance": 1.0,
-              "deposit_food_max_distance": 0.15,
-              "actor_radius": 0.45,
-              "attack_range": 5.0,
-              "take_food_speed": 5.0,
-              "spawn_actor_cost": 100.0,
-              "make_base_cost": 500.0,
-              "base_spawn_border_offset": 0.15,
-              "actor_speed": 1.0,
-              "actor_damage": 5.0,
-              "actor_max_health": 50.0,
-              "n_epochs": 10000
-            }"#]]
-        .assert_eq(&serde_json::to_string_pretty(&Constants::default()).unwrap());
+        expect_file!["food_catcher/the_usual_constants_are_those_that_agents_know.txt"]
+            .assert_eq(&serde_json::to_string_pretty(&Constants::default()).unwrap());
     }
 
     proptest! {

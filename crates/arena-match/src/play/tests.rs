@@ -13,7 +13,7 @@ use arena_model::Dialect;
 use arena_model::{
     Actions, Events, Game, GameType, IndexedAction, MatchResult, SeatResult, Setup, UpdateMode, Verdict, agent_ids,
 };
-use expect_test::expect;
+use expect_test::{expect, expect_file};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde::{Deserialize, Serialize};
@@ -587,20 +587,8 @@ fn three_go_on_without_one_and_two_do_not() {
     let three = arena().seat(says(1)).seat(leaves()).seat(says(2)).play();
     assert_eq!(three.heard[0].len(), 2 + 5 + 1);
     let fewer = [arena().seat(says(1)).seat(leaves()), arena().seat(says(1)), arena().seat(leaves())];
-    expect![[r#"
-        GAME_ENDED after 5, c wins
-        a score 5 rank 2 faults 0
-        b score -10 rank 3 faults 0, CRASHED: closed its output
-        c score 10 rank 1 faults 0
-        TAINTED after 2, a wins
-        a score 1 rank 1 faults 0
-        b score -10 rank 2 faults 0, CRASHED: closed its output
-        GAME_ENDED after 5, a wins
-        a score 5 rank 1 faults 0
-        TAINTED after 2, DRAW wins
-        a score -10 rank 1 faults 0, CRASHED: closed its output
-    "#]]
-    .assert_eq(&(three.summary() + &fewer.map(|arena| arena.play().summary()).concat()));
+    expect_file!["tests/three_go_on_without_one_and_two_do_not.txt"]
+        .assert_eq(&(three.summary() + &fewer.map(|arena| arena.play().summary()).concat()));
 }
 
 #[test]
@@ -723,20 +711,7 @@ fn agents_read_what_the_protocol_says() {
         arena = arena.seat_with(dialect, false, false, says(2));
     }
     let actual = arena.play();
-    expect![[r#"
-        {"ping":"ping"}
-        {"config":{"by_turns":false,"game_name":"tally","n_epochs":1,"step_limit_pool":500,"step_time_limit":20000,"update_mode":"SIMULTANEOUS"},"set_agent_id":"a"}
-        {"world_state":{"said":[[],[],[]],"epoch":1,"agent_ids":["a","b","c"],"remaining_overage_ms":500},"said":[[],[],[]],"epoch":1,"agent_ids":["a","b","c"],"remaining_overage_ms":500}
-        {"stop":{"reason":"end_of_game"}}
-        {"ping":"ping"}
-        {"config":{"by_turns":false,"game_name":"tally","n_epochs":1,"step_limit_pool":500,"step_time_limit":20000,"update_mode":"SIMULTANEOUS"},"set_agent_id":"b"}
-        {"world_state":{"said":[[],[],[]],"epoch":1,"agent_ids":["a","b","c"],"remaining_overage_ms":500}}
-        {"stop":{"reason":"end_of_game"}}
-        {"ping":"ping"}
-        {"config":{"by_turns":false,"game_name":"tally","n_epochs":1,"step_limit_pool":500,"step_time_limit":20000,"update_mode":"SIMULTANEOUS"},"set_agent_id":"c"}
-        {"said":[[],[],[]],"epoch":1,"agent_ids":["a","b","c"],"remaining_overage_ms":500}
-        {"stop":{"reason":"end_of_game"}}
-    "#]].assert_eq(&actual.heard.concat().concat());
+    expect_file!["tests/agents_read_what_the_protocol_says.txt"].assert_eq(&actual.heard.concat().concat());
 }
 
 #[test]

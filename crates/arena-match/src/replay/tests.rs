@@ -3,7 +3,7 @@
 
 use arena_model::{Disqualified, Match, Seat as SeatNumber, Seed, Setup, TimeLimits, UpdateMode, Verdict, agent_ids};
 use arena_record::RecordKey;
-use expect_test::{Expect, expect};
+use expect_test::{Expect, expect, expect_file};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -289,18 +289,7 @@ fn changed_headers_are_found() {
         (1, "\"SIMULTANEOUS\"", "\"ISOLATED\""),
         (1, "\"arena_replay\":2", "\"arena_replay\":3"),
     ];
-    expect![[r#"
-        07" => 08": line 1: the agent on seat 0 is 848cf120-ea98-44fa-a299-931255ca1761, but the seed gives b0189462-a79e-49bf-af44-0507dee5531a
-        07" => 0x": line 1: the seed isn't 64 hexadecimal digits
-        "options":{"n_epochs":8} => "options":{"n_epochs":9}: line 1: the constant `n_epochs` had another value when the match was played; the value is 9 now
-        "grid_width":10 => "grid_width":11: line 1: the constant `grid_width` had another value when the match was played; the value is 10 now
-        "config":{ => "config":{"gravity":9.81,: line 1: the config has an unknown constant "gravity"
-        "step_time_limit":100 => "step_time_limit":"100": line 1: the config has no time limits: invalid type: string "100", expected u64
-        ,"update_mode":"SIMULTANEOUS"} => }: line 1: the constant `update_mode` had another value when the match was played; the value is "SIMULTANEOUS" now
-        "game":"snake" => "game":"ludo": line 1: there is no game `ludo`
-        "SIMULTANEOUS" => "ISOLATED": line 1: `update_mode` isn't that of snake
-        "arena_replay":2 => "arena_replay":3: the replay has format 3, but this program reads formats 1 to 2; use a newer release
-    "#]].assert_eq(&changed(&replay, &changes));
+    expect_file!["tests/changed_headers_are_found.txt"].assert_eq(&changed(&replay, &changes));
     let ids = agent_ids(&Seed::from_number(7), 2);
     let others = agent_ids(&Seed::from_number(8), 2);
     let renamed = replay.replace(ids[0].as_str(), others[0].as_str()).replace(ids[1].as_str(), "ben");
@@ -590,45 +579,7 @@ fn games_of_chess_are_exported_as_pgn() {
         // Games last up to 150 quiet plies, while other programs count to 100.
         pgn(json!({"fen": "8/1k6/8/8/8/8/6K1/R7 w - - 99 80", "n_epochs": 4}), "a1c1 b7b6 c1c2 b6b5"),
     ];
-    expect![[r#"
-        [Result "0-1"]
-        [Termination "normal"]
-        [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
-
-        1. f3 e5 2. g4 Qh4# {CHECKMATE} 0-1
-
-        [Result "1/2-1/2"]
-        [Termination "normal"]
-        [SetUp "1"]
-        [FEN "r3k3/6pP/8/5P2/8/8/8/R3K2R b KQq - 0 1"]
-        [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
-
-        1... g5 2. fxg6 O-O-O 3. h8=Q Kb7 4. O-O Rxh8 5. Rf7+ {MAX_PLIES} 1/2-1/2
-
-        [Result "1/2-1/2"]
-        [Termination "normal"]
-        [SetUp "1"]
-        [FEN "8/k7/8/8/4Q2Q/8/P5K1/RN1R3Q w - - 0 1"]
-        [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
-
-        1. Qh4e1 Ka6 2. Nd2 Kb6 3. Rac1 {MAX_PLIES} 1/2-1/2
-
-        [Result "0-1"]
-        [Termination "rules infraction"]
-        [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
-
-        {ILLEGAL_MOVE} 0-1
-
-        [Result "1/2-1/2"]
-        [Termination "normal"]
-        [SetUp "1"]
-        [FEN "8/1k6/8/8/8/8/6K1/R7 w - - 99 80"]
-        [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
-
-        80. Rc1 Kb6 81. Rc2 Kb5 {MAX_PLIES} 1/2-1/2
-
-    "#]]
-    .assert_eq(&games.concat());
+    expect_file!["tests/games_of_chess_are_exported_as_pgn.txt"].assert_eq(&games.concat());
     let error = export_pgn(snakes().as_bytes(), &mut Vec::new()).unwrap_err();
     expect!["this format doesn't support snake"].assert_eq(&error.to_string());
 }

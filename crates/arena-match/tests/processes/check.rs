@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use arena_match::{Agent, CheckPlan, CheckReport, Confinement, Dialect, Finding, Limits, Severity, check};
 use arena_model::{GameType, Seed};
-use expect_test::expect;
+use expect_test::{expect, expect_file};
 
 use crate::agent::{self, CONFINED};
 
@@ -117,18 +117,7 @@ fn faults_of_the_handshake() {
         (r#"say(agent_id=me, agent_name="good", agent_version="1")"#, "print('thank you', flush=True)"),
         (r#"message["set_agent_id"]"#, r#"message["agent-id"]"#),
     ];
-    expect![[r#"
-        "    if 'ping' in message and not me: print('ready', flush=True)\n    state =" => Wrong: writes something else to stdout before it answers the ping <- ready
-        "for line in sys.stdin.read().splitlines():" => Wrong: doesn't answer the ping: no answer within 5000 ms
-        "print('\\n', flush=True) or {}" => Wrong: doesn't answer the ping: no answer within 5000 ms, only 2 empty lines
-        "{\"agent_id\": \"x\"} if" => Wrong: answers the ping without the key `pong` <- {"agent_id": "x"}
-        "raise SystemExit(3)\n" => Wrong: doesn't answer the ping: it exited with code 3
-        "say(agent_id='you', agent_name" => Wrong: answers `set_agent_id` with an invalid line: `agent_id` isn't a player of this match <- {"agent_id": "you", "agent_name": "good", "agent_version": "1"}
-        "say()" => Advice: answers `set_agent_id` without `agent_id` <- {} | Advice: doesn't send its name and version <- {}
-        "pass" => Advice: doesn't answer `set_agent_id` within 500 ms, which each match waits for
-        "print('thank you', flush=True)" => Wrong: answers `set_agent_id` with an invalid line: the line isn't JSON: expected ident at line 1 column 2 <- thank you
-        "message[\"agent-id\"]" => Wrong: fails at `set_agent_id`: it exited with code 1 # KeyError: 'agent-id'
-    "#]].assert_eq(&findings(&replacements));
+    expect_file!["check/faults_of_the_handshake.txt"].assert_eq(&findings(&replacements));
 }
 
 #[test]
@@ -151,21 +140,7 @@ fn faults_while_playing() {
         ("import json", "import json; sys.stdout.reconfigure(encoding='utf-8-sig')"),
         ("print(json.dumps(answer), flush=True)", "print(json.dumps(answer), end='\\r\\n', flush=True)"),
     ];
-    expect![[r#"
-        "say(actions" => Wrong: the reply lacks `agent_id` again and again <- {"actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
-        "say(agent_id='you', actions" => Wrong: `agent_id` isn't a player of this match again and again <- {"agent_id": "you", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
-        "print('thinking', flush=True)" => Wrong: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr again and again <- thinking
-        "state['nothing']" => Wrong: ends in the middle of the game: it exited with code 1 # KeyError: 'nothing'
-        "time.sleep(9)" => Wrong: doesn't answer a state: no answer within 2200 ms, and the step limit is 200 ms
-        "line = json.dumps({'agent_id': me, 'actions': act(state), **pong}); print(line + '\\n' + line, flush=True)" => Wrong: writes more than one line for one message; all but the first are discarded again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
-        "actions=[{'action': 'fly'}]" => Wrong: the game accepted none of its 30 actions | Advice: the game rejects an action: unknown variant `fly`, expected one of `move`, `take_food`, `deposit_food`, `heal`, `spawn`, `attack`, `make_base` again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "fly"}]}
-        "actions=act(state) + [{'action': 'move', 'actor_id': 'x', 'target': [1, 2]}]" => Advice: the game rejects an action: invalid value: string "x", expected an id of 6 letters and digits again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}, {"action": "move", "actor_id": "x", "target": [1, 2]}]}
-        "actions=[]" => Advice: answers correctly, but does nothing in 30 steps
-        "moves=[], **pong" => Advice: answers a state with neither `actions` nor `move` again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "moves": []} | Advice: answers correctly, but does nothing in 30 steps
-        "action=act(state), **pong" => Wrong: the reply has the key `action` instead of `actions`, so it does nothing again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "action": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
-        "import json; sys.stdout.reconfigure(encoding='utf-8-sig')" => Advice: begins with a byte order mark, which is harmless here
-        "print(json.dumps(answer), end='\\r\\n', flush=True)" => Advice: ends its lines with CR LF, which is harmless here
-    "#]].assert_eq(&findings(&replacements));
+    expect_file!["check/faults_while_playing.txt"].assert_eq(&findings(&replacements));
 }
 
 #[test]

@@ -16,6 +16,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use arena_identity::{KeyPair, ProfileUpdate};
+use arena_llm::describe_certificate_fault;
 use arena_model::{Timestamp, hex};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::CertificateError;
@@ -608,19 +609,10 @@ fn certificate_fault(error: &ureq::Error) -> Option<String> {
         _ => return None,
     };
     let rustls::Error::InvalidCertificate(error) = error else { return None };
+    let fault = describe_certificate_fault(error);
     Some(match error {
-        CertificateError::UnknownIssuer => {
-            "its certificate is signed by an unknown authority; give the authority's certificate with --cacert FILE"
-                .to_owned()
-        }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "its certificate has expired".to_owned(),
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "its certificate isn't valid yet; check the clock of this machine".to_owned()
-        }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "its certificate is for another host".to_owned()
-        }
-        error => format!("its certificate is rejected: {error:?}"),
+        CertificateError::UnknownIssuer => format!("{fault}; give the authority's certificate with --cacert FILE"),
+        _ => fault,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use arena_ratings::bradley_terry::Interval;
 use arena_tournament::Format;
-use expect_test::{Expect, expect};
+use expect_test::{ExpectFile, expect_file};
 use roxmltree::Document;
 
 use super::*;
@@ -26,7 +26,7 @@ fn content(picture: &Picture) -> String {
 }
 
 #[track_caller]
-fn check(picture: Option<Picture>, expected: Expect) {
+fn check(picture: Option<Picture>, expected: ExpectFile) {
     expected.assert_eq(&content(&picture.expect("a picture")));
 }
 
@@ -40,27 +40,7 @@ const AXES: Axes<'static> = Axes { title: "Security against utility", x: "securi
 fn ratings_have_whiskers_and_arrows_on_open_sides() {
     check(
         ratings_picture(&record("snake", Format::RoundRobin, &["best", "crash", "even", "equal"], 2, 9)),
-        expect![[r#"
-            title: Elo ratings with 95 % intervals
-            desc: best: 1096, at least -99, rank range 1-4. equal: 5, from -188 to 198, rank range 1-4. even: -5, from -198 to 188, rank range 1-4. crash: -1001, at most 441, rank range 1-4.
-            text: −1000
-            text: −500
-            text: 0
-            text: 500
-            text: 1000
-            text: agent
-            text: rank range
-            text: Elo; 0 is the mean
-            text: best
-            text: 1–4
-            text: equal
-            text: 1–4
-            text: even
-            text: 1–4
-            text: crash
-            text: 1–4
-            4 circle, 1 desc, 5 line, 2 polygon, 20 polyline, 1 rect, 1 svg, 16 text, 1 title
-        "#]],
+        expect_file!["tests/ratings_have_whiskers_and_arrows_on_open_sides.txt"],
     );
     assert!(ratings_picture(&record("snake", Format::RoundRobin, &["best", "even"], 2, 0)).is_none());
 }
@@ -77,39 +57,7 @@ fn agents_without_games_are_not_in_the_ratings_picture() {
 fn a_cross_table_has_percentages_and_dots() {
     check(
         cross_table_picture(&record("snake", Format::RoundRobin, &["best", "crash", "even", "equal"], 2, 9)),
-        expect![[r#"
-            title: Head-to-head score, %
-            desc: best: 100 against equal, 100 against even, 100 against crash. equal: 0 against best, 50 against even, 100 against crash. even: 0 against best, 50 against equal. crash: 0 against best, 0 against equal.
-            text: 1
-            text: 1
-            text: best
-            text: 100
-            text: 100
-            text: 100
-            text: 2
-            text: 2
-            text: equal
-            text: 0
-            text: 50
-            text: 100
-            text: 3
-            text: 3
-            text: even
-            text: 0
-            text: 50
-            text: ·
-            text: 4
-            text: 4
-            text: crash
-            text: 0
-            text: 0
-            text: ·
-            text: score, %
-            text: 0
-            text: 50
-            text: 100
-            1 desc, 24 rect, 1 svg, 28 text, 1 title
-        "#]],
+        expect_file!["tests/a_cross_table_has_percentages_and_dots.txt"],
     );
     assert!(cross_table_picture(&record("snake", Format::RoundRobin, &["best", "even"], 2, 2)).is_none());
 }
@@ -118,24 +66,7 @@ fn a_cross_table_has_percentages_and_dots() {
 fn progress_has_a_curve_for_each_agent() {
     check(
         progress_picture(&record("snake", Format::RoundRobin, &["best", "crash", "even"], 2, 99)),
-        expect![[r#"
-        title: Points above 50 %, by games played
-        desc: best: 2 after 6 games. even: 0 after 6 games. crash: −2 after 6 games.
-        text: −2
-        text: −1
-        text: 0
-        text: 1
-        text: 2
-        text: 0
-        text: 2
-        text: 4
-        text: 6
-        text: best
-        text: even
-        text: crash
-        text: games played
-        1 desc, 5 line, 17 polyline, 1 rect, 1 svg, 13 text, 1 title
-    "#]],
+        expect_file!["tests/progress_has_a_curve_for_each_agent.txt"],
     );
 }
 
@@ -151,28 +82,7 @@ fn a_scatter_has_points_intervals_and_the_front() {
     open.x.interval = Interval { low: 0.1, high: f64::INFINITY };
     check(
         scatter(&[open, point("a", 0.5, 0.5), point("b", 0.4, 0.4)], &AXES),
-        expect![[r#"
-        title: Security against utility
-        desc: open: security 0.2, utility 0.9, on the Pareto front. a: security 0.5, utility 0.5, on the Pareto front. b: security 0.4, utility 0.4.
-        text: 0.4
-        text: 0.5
-        text: 0.6
-        text: 0.7
-        text: 0.8
-        text: 0.9
-        text: 0.1
-        text: 0.2
-        text: 0.3
-        text: 0.4
-        text: 0.5
-        text: open
-        text: a
-        text: b
-        text: ● Pareto front
-        text: utility
-        text: security
-        3 circle, 1 desc, 11 line, 2 polygon, 17 polyline, 1 rect, 1 svg, 17 text, 1 title
-    "#]],
+        expect_file!["tests/a_scatter_has_points_intervals_and_the_front.txt"],
     );
     assert!(scatter(&[], &AXES).is_none());
 }
@@ -282,42 +192,12 @@ fn curves_over_time_have_bands_or_whiskers() {
         values: vec![estimate(20.0, -80.0, 120.0), estimate(60.0, 10.0, f64::INFINITY)],
     };
     let axis = TimeAxis { title: "Elo in each tournament", x: "tournaments" };
-    check(
-        over_time(&axis, &[few]),
-        expect![[r#"
-        title: Elo in each tournament
-        desc: rating after 2 tournaments: 60, at least 10.
-        text: −50
-        text: 0
-        text: 50
-        text: 100
-        text: 1
-        text: 2
-        text: rating
-        text: tournaments
-        2 circle, 1 desc, 4 line, 1 polygon, 17 polyline, 1 rect, 1 svg, 8 text, 1 title
-    "#]],
-    );
+    check(over_time(&axis, &[few]), expect_file!["tests/curves_over_time_have_bands_or_whiskers.txt"]);
     let values = (0..400).map(|game| estimate(0.5, 0.5 - 1.0 / f64::from(game + 1), 0.5 + 1.0 / f64::from(game + 1)));
     let many = Curve { name: HOSTILE[0].to_owned(), values: values.collect() };
     check(
         over_time(&TimeAxis { title: "Security", x: "games" }, &[many]),
-        expect![[r#"
-        title: Security
-        desc: <script>alert(1)</script> after 400 games: 0.5, from 0.497 to 0.502.
-        text: −0.5
-        text: 0
-        text: 0.5
-        text: 1
-        text: 1.5
-        text: 100
-        text: 200
-        text: 300
-        text: 400
-        text: <script>alert(1…
-        text: games
-        1 desc, 5 line, 1 polygon, 13 polyline, 1 rect, 1 svg, 11 text, 1 title
-    "#]],
+        expect_file!["tests/curves_over_time_have_bands_or_whiskers_2.txt"],
     );
     assert!(over_time(&axis, &[]).is_none());
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use arena_script::Limits;
-use expect_test::{Expect, expect};
+use expect_test::{Expect, expect, expect_file};
 
 use crate::table::{Game, METADATA, load, load_into, sandbox, script};
 
@@ -318,29 +318,8 @@ fn scripts_that_take_turns_in_one_worker_find_nothing_of_each_other_nor_of_thems
         games.insert(number, game);
     }
     let told: Vec<String> = games.iter().map(|game| game.told.clone()).collect();
-    expect![[r#"
-        1 → operator: (act) now
-        operator → all: ada 0,0,,,0 1
-        1 → operator: (act) now
-        operator → all: ada 0,0,,,0 1
-        1 → operator: (act) now
-        operator → all: ada 0,0,,,0 1
-        1 → operator: (act) now
-        operator → all: ada 0,0,,,0 1
-
-        1 → operator: (act) now
-        operator → all: ben 0,0,,,0 2
-        1 → operator: (act) now
-        operator → all: ben 0,0,,,0 2
-
-        1 → operator: (act) now
-        operator → all: cyd 0,0,,,0 number
-        1 → operator: (act) now
-        operator → all: cyd 0,0,,,0 number
-        1 → operator: (act) now
-        operator → all: cyd 0,0,,,0 number
-    "#]]
-    .assert_eq(&told.join("\n"));
+    expect_file!["hostile/scripts_that_take_turns_in_one_worker_find_nothing_of_each_other_nor_of_themselves.txt"]
+        .assert_eq(&told.join("\n"));
 }
 
 #[test]

@@ -4,10 +4,8 @@ use std::io::{Read, Write};
 
 use arena_server::Settings;
 use arena_testkit::attacks::ATTACKER;
-use arena_testkit::{Client, Host, known_admin_token};
+use arena_testkit::{Client, Host, known_admin_token, until};
 use serde_json::{Value, json};
-
-use super::refusals::ends_well;
 
 const HONEST: [u8; 4] = [127, 0, 0, 2];
 
@@ -44,7 +42,7 @@ fn an_address_that_has_stored_much_begins_nothing_new_and_plays_on() {
     create(&other).ok();
 
     // The game ends right, and the rest of the budget ends as well.
-    ends_well(&client, &session, &players);
+    client.ends_well(&session, &players);
     let (session, players) = other.create("psi");
     for player in &players {
         client.join(player).ok();
@@ -98,7 +96,7 @@ fn an_address_with_many_running_sessions_creates_none_until_one_ends() {
     );
     refused(&client.post("/api/queue/ultimatum", &json!({})), "TOO_MANY_SESSIONS");
     host.client().from_address(HONEST.into()).create("psi");
-    ends_well(&client, &first, &players);
+    client.ends_well(&first, &players);
     // Ended sessions are looked up once a second.
     std::thread::sleep(std::time::Duration::from_millis(1_100));
     create().ok();
@@ -129,9 +127,9 @@ fn an_address_has_a_number_of_streams_and_of_places_in_queues() {
     assert!(error.ends_with("(limits.tickets_per_address)"), "{error}");
 
     // The game goes on, and a closed stream leaves its place.
-    ends_well(&client, &session, &players);
+    client.ends_well(&session, &players);
     drop(open);
-    super::refusals::until("a stream has ended", || client.stream(&path, None).status == 200);
+    until("a stream has ended", || client.stream(&path, None).status == 200);
 }
 
 #[test]
@@ -153,6 +151,6 @@ fn an_address_that_has_computed_for_long_begins_nothing_new_for_a_while() {
     assert!(error.ends_with(" seconds (limits.computing_ms_per_second)"), "{error}");
     assert!(used_by(&host, ATTACKER)["computingMs"].as_u64() >= Some(55));
     // Games that have begun go on, and others aren't concerned.
-    ends_well(&client, &session, &players);
+    client.ends_well(&session, &players);
     host.client().from_address(HONEST.into()).create("psi");
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use arena_server::Settings;
-use arena_testkit::{Answer, Client, EventStream, Host, Player, TestEnvironment, known_admin_token, known_secret};
+use arena_testkit::{
+    Answer, Client, EventStream, Host, Player, TestEnvironment, known_admin_token, known_secret, until,
+};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-
-use super::refusals::{ends_well, messages};
 
 /// A server, and a client of its administrator's routes.
 pub(super) struct AdminFixture {
@@ -98,10 +98,7 @@ impl AdminFixture {
     }
 
     fn own_numbers(&self, session: &str, player: &str) -> String {
-        let output = messages(&self.client.get(&format!("/api/arena/sync?channel={session}&from={player}")));
-        let texts = output.iter().filter_map(|message| message["content"].as_str());
-        let mut sets = texts.filter_map(|text| text.strip_prefix("Your private set is: {"));
-        sets.next().expect("the operator sends the set").trim_end_matches("}.").to_owned()
+        self.client.set_of(session, player).iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -316,7 +313,7 @@ fn a_deleted_user_leaves_its_games_to_the_other_players() {
 
 /// Returns a viewer's messages of a channel: the content, the hash of hidden content, or `redacted`.
 fn read(client: &Client, path: &str) -> Vec<String> {
-    messages(&client.get(path)).iter().map(shown).collect()
+    client.get(path).messages().iter().map(shown).collect()
 }
 
 pub(super) fn shown(message: &Value) -> String {
@@ -436,7 +433,7 @@ fn a_banned_user_may_watch_and_nothing_else() {
     banned(client.act(&session, &players[0], "nothing", "1"));
     banned(client.chat(&session, &players[0], "hello"));
     banned(client.post("/api/users", &json!({ "userId": "ada", "username": "Ada" })));
-    assert_eq!(messages(&client.get(&format!("/api/chat/sync?channel={session}&from={}", players[0]))).len(), 0);
+    assert_eq!(client.get(&format!("/api/chat/sync?channel={session}&from={}", players[0])).messages().len(), 0);
     // The other players continue, and the unused invite is free.
     client.chat(&session, &players[1], "where are you?").ok();
     client.post("/api/arena/join", &json!({ "invite": invites[0], "userId": "bob" })).ok();
@@ -535,7 +532,7 @@ fn a_removed_session_is_gone_and_has_never_counted() {
     assert_eq!(client.join(&invites[0]).refusal(), (400, "INVITE_NOT_FOUND".to_owned()));
     assert_eq!(client.act(&active, &players[0], "guess", "1").refusal(), (400, "CHALLENGE_NOT_FOUND".to_owned()));
     assert_eq!(client.get(&format!("/api/chat/ws/{active}")).refusal(), (404, "CHANNEL_NOT_FOUND".to_owned()));
-    assert_eq!(messages(&client.get(&format!("/api/arena/sync?channel={ended}"))).len(), 0);
+    assert_eq!(client.get(&format!("/api/arena/sync?channel={ended}")).messages().len(), 0);
     assert_eq!(fixture.remove("psi").refusal(), (404, "CHALLENGE_NOT_FOUND".to_owned()));
     let removed: Vec<Value> = fixture.audited().into_iter().map(|(_, detail)| detail["status"].clone()).collect();
     assert_eq!(removed, ["ended", "active", "open"]);
@@ -662,7 +659,7 @@ fn an_import_keeps_a_session_unlisted() {
 }
 
 fn messages_of(fixture: &AdminFixture, session: &str) -> Vec<Value> {
-    messages(&fixture.client.get(&format!("/api/arena/sync?channel={session}")))
+    fixture.client.get(&format!("/api/arena/sync?channel={session}")).messages()
 }
 
 #[test]
@@ -737,7 +734,7 @@ fn an_answer_of_the_reference_can_be_imported() {
     assert_eq!(listed["id"], json!(id(1)));
     assert_eq!(listed["state"]["attributions"], breach(json!(a), json!(b)));
     assert!(listed.get("seed").is_none() && listed.get("seedCommitment").is_none(), "{listed}");
-    let said = messages(&fixture.client.get(&format!("/api/chat/sync?channel={}", id(2))));
+    let said = fixture.client.get(&format!("/api/chat/sync?channel={}", id(2))).messages();
     let said: Vec<_> = said.iter().map(|message| (message["index"].clone(), message["content"].clone())).collect();
     assert_eq!(said, [(json!(1), json!("first")), (json!(2), json!("second"))]);
     // The rules and the prompt of these games are unknown, so the games have a separate board.
@@ -805,7 +802,7 @@ fn an_import_is_bounded_by_its_sessions_and_not_by_its_length() {
     let mut stream = whole.client.connect().expect("a connection");
     std::io::Write::write_all(&mut stream, &[head.as_bytes(), half.as_bytes()].concat()).expect("it is sent");
     stream.shutdown(std::net::Shutdown::Write).expect("it is cut off");
-    super::refusals::until("what came whole is there", || !messages_of(&whole, &quiet).is_empty());
+    until("what came whole is there", || !messages_of(&whole, &quiet).is_empty());
     assert_eq!(whole.import(&lines)["sessions"], 1);
 }
 
@@ -824,7 +821,7 @@ fn games_go_on_while_sessions_are_removed_and_messages_hidden() {
                     }
                     if (n + round) % 2 == 0 {
                         fixture.hide(&session, 1).ok();
-                        ends_well(&fixture.client, &session, &players);
+                        fixture.client.ends_well(&session, &players);
                     } else {
                         fixture.end(&session, &players, 0);
                         fixture.remove(&session).ok();

@@ -13,7 +13,6 @@ use arena_testkit::{Answer, known_admin_token};
 use serde_json::{Value, json};
 
 use super::admin::{AdminFixture, hash, shown};
-use super::refusals::messages;
 
 /// The place of an archive's files, read and changed by a test.
 pub(super) trait Files {
@@ -178,13 +177,13 @@ pub(super) fn assert_archival_is_unnoticed(fixture: &AdminFixture, files: &dyn F
     // Chat after the end goes on, and running games aren't affected.
     client.chat(&session, &players[1], "well played").ok();
     let path = format!("/api/chat/sync?channel={session}&index=149");
-    let late: Vec<String> = messages(&client.get(&path)).iter().map(shown).collect();
+    let late: Vec<String> = client.get(&path).messages().iter().map(shown).collect();
     assert_eq!(late[late.len() - 1], "well played", "{late:?}");
     fixture.end(&running, &running_players, 0);
     assert_eq!(fixture.post("/restore", json!({})).ok()["restored"], 2);
     assert_eq!(files.list(), [] as [String; 0]);
     let path = format!("/api/chat/sync?channel={session}");
-    let texts: Vec<String> = messages(&client.get(&path)).iter().map(shown).collect();
+    let texts: Vec<String> = client.get(&path).messages().iter().map(shown).collect();
     assert_eq!((texts.len(), texts[151].as_str()), (152, "well played"));
     assert_eq!(look()[6], before[6], "the record has no chat after the end");
 }

@@ -8,10 +8,8 @@ use std::thread;
 
 use arena_engine::Environment;
 use arena_server::Settings;
-use arena_testkit::{Answer, Client, Host, Player, TestEnvironment, known_secret};
+use arena_testkit::{Answer, Client, Host, Player, TestEnvironment, known_secret, until};
 use serde_json::{Map, Value, json};
-
-use crate::refusals::{gauge, messages, until};
 
 const APIS: [&str; 2] = ["/api", "/api/v1"];
 
@@ -73,10 +71,8 @@ impl AuthFixture {
 }
 
 fn set_of(client: &Client, game: &Game, seat: usize) -> BTreeSet<u64> {
-    let summary = messages(&client.get_with(&game.keys[seat], &format!("/api/arena/sync?channel={}", game.id)));
-    let mut texts = summary.iter().filter_map(|message| message["content"].as_str());
-    let set = texts.find(|text| text.starts_with("Your private set is")).expect("the operator sends the set");
-    set.split(|char: char| !char.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+    let sync = client.get_with(&game.keys[seat], &format!("/api/arena/sync?channel={}", game.id));
+    sync.set().into_iter().collect()
 }
 
 fn act(client: &Client, key: &str, session: &str, content: &str) -> Answer {
@@ -96,11 +92,7 @@ fn ends_well(client: &Client, game: &Game, users: &[String]) {
     for key in &game.keys {
         act(client, key, &game.id, &guess).ok();
     }
-    let page = client.get("/api/challenges?limit=100").ok();
-    let mut listed = page["challenges"].as_array().expect("a list").iter();
-    let state = &listed.find(|listed| listed["id"] == game.id.as_str()).expect("the session is listed")["state"];
-    assert_eq!(state["status"], "ended");
-    assert_eq!(state["scores"], json!([{"security": 1, "utility": 1}, {"security": 1, "utility": 1}]));
+    let state = client.ended_well(&game.id);
     let identities = game.players.iter().zip(users).map(|(player, user)| (player.clone(), json!(user))).collect();
     assert_eq!(state["playerIdentities"], Value::Object(identities));
 }
@@ -125,7 +117,7 @@ const EXPIRED: &str = "401 TIMESTAMP_EXPIRED: Timestamp expired";
 fn a_game_is_played_with_keys_alone() {
     let AuthFixture { host: _host, client, here, there, .. } = AuthFixture::new();
     say(&client, &here.keys[0], &here.id, "hello").ok();
-    let said = messages(&client.get(&format!("/api/chat/sync?channel={}", here.id)));
+    let said = client.get(&format!("/api/chat/sync?channel={}", here.id)).messages();
     assert_eq!((&said[0]["from"], &said[0]["content"]), (&json!(here.players[0]), &json!("hello")));
     ends_well(&client, &here, &users(&[1, 2]));
     ends_well(&client, &there, &users(&[3, 4]));
@@ -388,7 +380,7 @@ fn a_wrong_key_opens_nothing_on_any_route() {
         }
     }
     assert_eq!(fixture.seen(), before, "something was stored");
-    assert_eq!(gauge(&fixture.client, "arena_stream_subscribers"), 0);
+    assert_eq!(fixture.client.counter("arena_stream_subscribers"), 0);
     ends_well(&fixture.client, &fixture.here, &users(&[1, 2]));
 }
 
@@ -462,7 +454,7 @@ fn without_a_key_callers_are_anonymous_and_from_is_ignored() {
         let sent = client.post_with(&keys[0], &format!("/api/chat/send?from={}", players[1]), &body).ok();
         assert_eq!(sent["from"], players[0].as_str());
     }
-    let own = messages(&client.get_with(&keys[1], &format!("/api/chat/sync?channel={id}&from={}", players[0])));
+    let own = client.get_with(&keys[1], &format!("/api/chat/sync?channel={id}&from={}", players[0])).messages();
     assert_eq!(own[0]["content"], "between us");
 }
 

@@ -1,13 +1,11 @@
 //! Ladders over HTTP: bots join, play, are replaced and removed; seasons end. The bots are HTTP servers in the test process.
 
 use std::sync::atomic::Ordering;
-use std::thread;
-use std::time::{Duration, Instant};
 
-use arena_testkit::{Answer, known_admin_token};
+use arena_testkit::{Answer, eventually, known_admin_token, until};
 use serde_json::{Value, json};
 
-use crate::tournaments::{Bot, TIMEOUT, TournamentFixture, made};
+use crate::tournaments::{Bot, TournamentFixture, made};
 
 const LADDER: &str = "/api/ladders/snake";
 
@@ -29,16 +27,11 @@ fn replace(fixture: &TournamentFixture, (id, key): (&str, &str), bot: &Bot) -> A
 /// Waits until a row of the standings satisfies `is_such`. Returns the row.
 #[track_caller]
 fn wait(fixture: &TournamentFixture, is_such: impl Fn(&Value) -> bool) -> Value {
-    let until = Instant::now() + TIMEOUT;
-    loop {
+    eventually("the standings have such a row", || {
         let answer = fixture.client.get(LADDER);
         let rows = if answer.status == 200 { answer.json()["standings"].take() } else { Value::Null };
-        if let Some(row) = rows.as_array().into_iter().flatten().find(|row| is_such(row)) {
-            return row.clone();
-        }
-        assert!(Instant::now() < until, "there are only {rows}");
-        thread::sleep(Duration::from_millis(20));
-    }
+        rows.as_array().into_iter().flatten().find(|row| is_such(row)).cloned()
+    })
 }
 
 /// Matches an uploaded bot's version with at least this number of games.
@@ -162,11 +155,7 @@ fn earlier_versions_of_a_bot_do_not_count() {
     }
     wait(&fixture, has_played("ada", 4, 1));
     assert_eq!(upload(&fixture, "eve", &bot).refusal(), (429, "TOO_MANY_OWN_AGENTS".to_owned()));
-    let until = Instant::now() + TIMEOUT;
-    while fixture.client.get("/api/agents").ok()["total"] != 1 {
-        assert!(Instant::now() < until, "the earlier versions stay");
-        thread::sleep(Duration::from_millis(20));
-    }
+    until("the earlier versions are gone", || fixture.client.get("/api/agents").ok()["total"] == 1);
     assert_eq!(fixture.client.get(&format!("/api/agents/{id}")).status, 200);
     wait(&fixture, |row| row["name"] == "ada" && row["generation"] == 1 && row["state"] == "gone");
 }

@@ -4,12 +4,12 @@ use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::{Answer, Client, Host};
+use arena_testkit::{Answer, Client, Host, until};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::refusals::{ends_well, gauge, until, until_hung_up};
+use crate::refusals::until_hung_up;
 
 /// Posts bytes with these headers and those that every request needs.
 fn post_raw(client: &Client, path: &str, headers: &str, body: &[u8]) -> Answer {
@@ -327,7 +327,7 @@ fn a_call_that_waits_is_answered_as_soon_as_there_is_news() {
     let arguments = json!({ "channel": session, "from": players[1], "index": 1, "wait": 30 });
     let (text, _) = thread::scope(|scope| {
         let waiting = scope.spawn(|| call(&client, "chat", "sync", &arguments));
-        until("a call waits", || gauge(&client, "arena_http_in_flight") == 2);
+        until("a call waits", || client.counter("arena_http_in_flight") == 2);
         client.chat(&session, &players[0], "news").ok();
         waiting.join().expect("no panic")
     });
@@ -345,8 +345,8 @@ fn a_sync_does_not_wait_for_the_operator_after_the_end() {
     let wait = || call(&client, "arena", "challenge_sync", &arguments).0;
     let early = thread::scope(|scope| {
         let early = scope.spawn(wait);
-        until("a call waits", || gauge(&client, "arena_http_in_flight") == 2);
-        ends_well(&client, &session, &players);
+        until("a call waits", || client.counter("arena_http_in_flight") == 2);
+        client.ends_well(&session, &players);
         early.join().expect("no panic")
     });
     assert_eq!([early, wait()], [r#"{"messages":[],"count":0}"#; 2]);
@@ -374,7 +374,7 @@ fn calls_that_wait_are_answered_when_the_server_stops() {
             connection
         },
     );
-    until("both wait", || gauge(&client, "arena_http_in_flight") == 3);
+    until("both wait", || client.counter("arena_http_in_flight") == 3);
     drop(host);
     for mut connection in connections {
         let answer = until_hung_up(&mut connection);

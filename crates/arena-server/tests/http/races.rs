@@ -1,10 +1,10 @@
 //! Concurrent requests have the same effect as sequential ones.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Barrier;
 use std::thread;
 
-use arena_testkit::{Answer, Host};
+use arena_testkit::Host;
 use serde_json::{Value, json};
 
 /// Calls `what` with each number below `n`, on threads that start together. Returns the results.
@@ -23,10 +23,6 @@ fn together<T: Send>(n: usize, what: impl Fn(usize) -> T + Sync) -> Vec<T> {
     })
 }
 
-fn messages(answer: &Answer) -> Vec<Value> {
-    answer.ok()["messages"].as_array().expect("a list").clone()
-}
-
 #[test]
 fn one_invite_seats_one_player_however_many_come() {
     let host = Host::start();
@@ -40,7 +36,7 @@ fn one_invite_seats_one_player_however_many_come() {
             assert_eq!(answer.refusal(), (400, "INVITE_ALREADY_USED".to_owned()));
         }
         client.join(&invites[1]).ok();
-        let received = messages(&client.get(&format!("/api/arena/sync?channel={session}&from={}", invites[0])));
+        let received = client.get(&format!("/api/arena/sync?channel={session}&from={}", invites[0])).messages();
         assert_eq!(received.len(), 2, "two players, two sets");
     }
 }
@@ -54,7 +50,7 @@ fn a_game_starts_once_when_all_come_at_the_same_moment() {
         for answer in together(2, |seat| client.join(&invites[seat])) {
             answer.ok();
         }
-        let received = messages(&client.get(&format!("/api/arena/sync?channel={session}")));
+        let received = client.get(&format!("/api/arena/sync?channel={session}")).messages();
         let indexes: Vec<u64> = received.iter().filter_map(|message| message["index"].as_u64()).collect();
         assert_eq!(indexes, [1, 2]);
         let recipients: HashSet<&str> = received.iter().filter_map(|message| message["to"].as_str()).collect();
@@ -70,19 +66,10 @@ fn no_score_is_lost_when_all_guess_at_the_same_moment() {
     let client = host.client();
     for _ in 0..20 {
         let (session, invites) = client.seated("psi");
-        let sets: Vec<HashSet<u64>> = invites
-            .iter()
-            .map(|invite| {
-                let received = messages(&client.get(&format!("/api/arena/sync?channel={session}&from={invite}")));
-                let text =
-                    received.iter().filter_map(|message| message["content"].as_str()).find(|text| !text.is_empty());
-                let digits = text.expect("a set").split(|char: char| !char.is_ascii_digit());
-                digits.filter_map(|number| number.parse().ok()).collect()
-            })
-            .collect();
-        let common: Vec<String> = sets[0].intersection(&sets[1]).map(u64::to_string).collect();
+        let sets = [0, 1].map(|seat| client.set_of(&session, &invites[seat]).into_iter().collect::<BTreeSet<u64>>());
+        let common = &sets[0] & &sets[1];
         // Each player guesses twice, concurrently. One of the two guesses counts.
-        let answers = together(4, |i| client.act(&session, &invites[i % 2], "guess", &common.join(", ")));
+        let answers = together(4, |i| client.guess(&session, &invites[i % 2], &common));
         let mut outcomes: Vec<String> = answers
             .iter()
             .map(|answer| if answer.status == 200 { "taken".to_owned() } else { answer.refusal().1 })
@@ -90,7 +77,9 @@ fn no_score_is_lost_when_all_guess_at_the_same_moment() {
         outcomes.sort();
         // The last player's second guess may arrive after the end: the response is 200, the operator replies privately.
         let refused = outcomes.iter().filter(|outcome| *outcome == "DUPLICATE_GUESS").count();
-        let late = messages(&client.get(&format!("/api/arena/sync?channel={session}")))
+        let late = client
+            .get(&format!("/api/arena/sync?channel={session}"))
+            .messages()
             .iter()
             .filter(|message| message["content"].as_str().is_some_and(|text| text.starts_with("ERR_GAME_NOT_RUNNING")))
             .count();
@@ -114,7 +103,7 @@ fn a_channel_has_no_gap_when_many_speak_at_the_same_moment() {
     let mut received: Vec<u64> = answers.iter().flatten().filter_map(Value::as_u64).collect();
     received.sort_unstable();
     assert_eq!(received, (1..=400).collect::<Vec<u64>>());
-    let stored = messages(&client.get(&format!("/api/chat/sync?channel={session}")));
+    let stored = client.get(&format!("/api/chat/sync?channel={session}")).messages();
     let indexes: Vec<u64> = stored.iter().filter_map(|message| message["index"].as_u64()).collect();
     assert_eq!(indexes, received);
     let texts: HashSet<&str> = stored.iter().filter_map(|message| message["content"].as_str()).collect();

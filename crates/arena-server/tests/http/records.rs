@@ -2,16 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
-use std::time::{Duration, Instant};
 
 use arena_record::{EventKind, Parsed, ReadLimits};
 use arena_server::Settings;
-use arena_testkit::{Answer, Client, Host, known_admin_token};
+use arena_testkit::{Answer, Client, Host, eventually, known_admin_token};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-
-/// The time in which the log must have an event. The promise is one second; the rest is for slow machines.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 fn start(change: impl FnOnce(&mut Settings)) -> Host {
     Host::start_with(|settings| {
@@ -47,20 +43,8 @@ fn record_path(session: &str) -> String {
     format!("/api/sessions/{session}/record")
 }
 
-/// Waits until `look` finds a value.
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < until, "waited in vain for {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 fn proof(client: &Client, session: &str, kind: &str) -> Value {
-    wait_for(kind, || {
+    eventually(kind, || {
         let answer = client.get(&format!("/log/proof/{session}?kind={kind}"));
         (answer.status == 200).then(|| answer.json())
     })

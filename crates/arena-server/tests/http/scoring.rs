@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use arena_server::Settings;
 use arena_testkit::{Client, Host};
-use expect_test::expect;
+use expect_test::expect_file;
 use serde_json::{Value, json};
 
 /// Creates a session and joins both seats as these users. An empty name means an anonymous player.
@@ -98,25 +98,7 @@ fn strategies_are_listed_with_their_metrics() {
             output += &format!("  {key} {label} {format} {direction}\n");
         }
     }
-    expect![[r#"
-        "average" "challenge" [all]
-          "average:security" "Security" "number" "higher"
-          "average:utility" "Utility" "number" "higher"
-        "consecutive" "challenge" [all]
-          "consecutive:security" "Security streak" "count" "higher"
-          "consecutive:utility" "Utility streak" "count" "higher"
-          "consecutive:attack" "Attack streak" "count" "higher"
-        "red-team" "challenge" [those that ask for it]
-          "red-team:attack" "Breaches caused per game" "number" "higher"
-          "red-team:defend" "1 − breaches suffered per game" "number" "higher"
-        "win-rate" "challenge" [all]
-          "win-rate:security" "Security wins" "percent" "higher"
-          "win-rate:utility" "Utility wins" "percent" "higher"
-        "global-average" "global" [all]
-          "global-average:security" "Security" "number" "higher"
-          "global-average:utility" "Utility" "number" "higher"
-    "#]]
-    .assert_eq(&output);
+    expect_file!["scoring/strategies_are_listed_with_their_metrics.txt"].assert_eq(&output);
     assert_eq!(listed[4]["source"], "average");
     // Every metric of a board's entries is described.
     play(&client, ["ada", "bob"], [Play::Steals, Play::Finds]);

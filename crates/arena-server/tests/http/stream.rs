@@ -6,10 +6,10 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::{Answer, Client, EventStream, Host};
+use arena_testkit::{Answer, Client, EventStream, Host, until};
 use serde_json::{Value, json};
 
-use super::refusals::{ends_well, exchange, gauge, messages, until, until_hung_up};
+use crate::refusals::{exchange, until_hung_up};
 
 struct StreamFixture {
     host: Host,
@@ -61,7 +61,7 @@ impl StreamFixture {
     }
 
     fn end(&self) {
-        ends_well(&self.client, &self.session, &self.players);
+        self.client.ends_well(&self.session, &self.players);
     }
 }
 
@@ -190,7 +190,7 @@ fn initial_comes_first_and_contains_the_existing_messages() {
     for n in 1..=3 {
         table.say("hello");
         let there = initial(&mut table.chat());
-        assert_eq!(there, messages(&table.client.get(&format!("/api/chat/sync?channel={}", table.session))));
+        assert_eq!(there, table.client.get(&format!("/api/chat/sync?channel={}", table.session)).messages());
         assert_eq!(indexes(&there), (1..=n).collect::<Vec<u64>>());
     }
     let mut operator = table.client.stream(&table.path("challenge_"), None);
@@ -321,7 +321,7 @@ fn each_message_comes_once_and_in_order_despite_concurrent_writers_and_broken_co
         }
         subscribers.into_iter().map(|subscriber| subscriber.join().expect("no panic")).collect()
     });
-    let stored = messages(&table.client.get(&format!("/api/chat/sync?channel={}", table.session)));
+    let stored = table.client.get(&format!("/api/chat/sync?channel={}", table.session)).messages();
     assert_eq!(indexes(&stored), (1..=ALL).collect::<Vec<u64>>());
     for received in seen {
         assert!(received == stored, "{:?}", indexes(&received));
@@ -365,7 +365,7 @@ fn a_long_channel_is_streamed_whole() {
     const LEN: u64 = 3000;
     let table = StreamFixture::new();
     table.say_much(LEN as usize, 8);
-    let stored = messages(&table.client.get(&format!("/api/chat/sync?channel={}", table.session)));
+    let stored = table.client.get(&format!("/api/chat/sync?channel={}", table.session)).messages();
     let received = all(&mut table.chat(), LEN);
     assert!(received == stored, "{:?}", indexes(&received));
     let mut stream = table.client.stream(&table.path(""), Some("1500"));
@@ -387,7 +387,7 @@ fn a_slow_reader_loses_nothing_and_delays_no_writer() {
     let mut slow = table.chat();
     let mut slow_from_the_first = table.client.stream(&table.path(""), Some("0"));
     table.say_much(LEN as usize, 4096);
-    let stored = messages(&table.client.get(&format!("/api/chat/sync?channel={}", table.session)));
+    let stored = table.client.get(&format!("/api/chat/sync?channel={}", table.session)).messages();
     assert_eq!(stored.len() as u64, LEN);
     let received = all(&mut slow, LEN);
     assert!(received == stored, "{:?}", indexes(&received));
@@ -531,7 +531,7 @@ fn a_session_that_is_removed_ends_its_streams_and_waits() {
     gone(client.act(&session, &invites[0], "guess", "1"), 400, "CHALLENGE_NOT_FOUND");
     gone(client.chat(&session, &invites[0], "hello"), 400, "INVALID_CHANNEL");
     assert_eq!(client.get("/api/challenges").ok()["total"], 0);
-    assert_eq!(gauge(&client, "arena_stream_subscribers"), 0);
+    assert_eq!(client.counter("arena_stream_subscribers"), 0);
 }
 
 #[test]
@@ -547,7 +547,7 @@ fn a_server_that_stops_ends_streams_and_waits_at_once() {
     let streams = channels.map(|channel| ask(format!("/api/chat/ws/{channel}")));
     let polls = ["chat", "arena"].map(|route| ask(format!("/api/{route}/sync?channel={session}&index=9&wait=50")));
     until("all are served", || {
-        gauge(&client, "arena_stream_subscribers") == 3 && gauge(&client, "arena_http_in_flight") == 3
+        client.counter("arena_stream_subscribers") == 3 && client.counter("arena_http_in_flight") == 3
     });
     drop(host);
     // A response cut off by the shutdown timeout would be incomplete.
@@ -566,7 +566,7 @@ fn a_reader_that_does_not_read_keeps_no_server_from_stopping() {
     let table = StreamFixture::new();
     let stream = table.chat();
     table.say_much(100, 200_000);
-    until("the reader is served", || gauge(&table.client, "arena_stream_subscribers") == 1);
+    until("the reader is served", || table.client.counter("arena_stream_subscribers") == 1);
     let started = Instant::now();
     drop(table.host);
     // The shutdown timeout is two seconds.
@@ -592,7 +592,7 @@ fn the_public_channel_carries_announcements() {
     }
     let there = initial(&mut client.stream("/api/v1/chat/ws/invites", None));
     assert_eq!(contents(&there), invites);
-    assert_eq!(there, messages(&client.get("/api/chat/sync?channel=invites")));
+    assert_eq!(there, client.get("/api/chat/sync?channel=invites").messages());
     assert_eq!(client.get("/api/chat/sync?channel=invites&index=2&wait=50").ok()["messages"], json!(there[1..]));
     let mut resumed = client.stream("/api/chat/ws/invites", Some("1"));
     assert_eq!(next_message(&mut resumed, ""), there[1]);
@@ -652,7 +652,7 @@ fn a_wait_ends_when_a_message_comes() {
             let (stranger, player) = (path("viewer"), path(&table.players[0]));
             thread::scope(|scope| {
                 let waiting = [&stranger, &player].map(|path| scope.spawn(move || client.get(path).ok()));
-                until("they wait", || gauge(&client, "arena_http_in_flight") == 3);
+                until("they wait", || client.counter("arena_http_in_flight") == 3);
                 match route {
                     "chat" => _ = table.say("hello"),
                     _ if wait == "50" => table.end(),
@@ -673,7 +673,7 @@ fn one_message_wakes_all_long_polls() {
     let table = &table;
     thread::scope(|scope| {
         let waiting: Vec<_> = (0..WAITING).map(|_| scope.spawn(|| table.sync("chat", "&wait=50"))).collect();
-        until("they wait", || gauge(&table.client, "arena_http_in_flight") == WAITING + 1);
+        until("they wait", || table.client.counter("arena_http_in_flight") == WAITING + 1);
         table.say("wake up");
         for waiting in waiting {
             let sync = waiting.join().expect("no panic");

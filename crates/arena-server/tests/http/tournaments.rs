@@ -11,12 +11,9 @@ use std::time::{Duration, Instant};
 use arena_match::Launcher;
 use arena_model::Seed;
 use arena_server::{Creators, Settings, Uploaders};
-use arena_testkit::{Answer, Client, Host, known_admin_token};
+use arena_testkit::{Answer, Client, Host, eventually, known_admin_token, until};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-
-/// Time limit of each wait.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A remote agent that always moves straight ahead, in as many matches as the test allows.
 pub(crate) struct Bot {
@@ -135,15 +132,7 @@ impl TournamentFixture {
     /// Waits until a tournament satisfies `is_such`. Returns the tournament.
     #[track_caller]
     fn wait(&self, id: &str, is_such: impl Fn(&Value) -> bool) -> Value {
-        let until = Instant::now() + TIMEOUT;
-        loop {
-            let view = self.find(id);
-            if is_such(&view) {
-                return view;
-            }
-            assert!(Instant::now() < until, "it stays {view}");
-            thread::sleep(Duration::from_millis(5));
-        }
+        eventually(&format!("tournament {id} is as expected"), || Some(self.find(id)).filter(|view| is_such(view)))
     }
 
     pub(crate) fn ask(&self, method: &str, path: &str, key: &str) -> Answer {
@@ -727,11 +716,7 @@ fn a_sleeping_agent_costs_computing_time_and_does_not_block_other_addresses() {
         let own = rows.iter().find(|row| row["address"] == "127.0.0.1").expect("a row");
         own["used"]["computingMs"].as_u64().unwrap_or(0)
     };
-    let until = Instant::now() + TIMEOUT;
-    while computed() < 100 {
-        assert!(Instant::now() < until, "sleep counts as computing");
-        thread::sleep(Duration::from_millis(5));
-    }
+    until("the sleep has counted as computing", || computed() >= 100);
     let (of_other, _) = made(&other.post("/api/tournaments", &order(&[&c, &d], json!({}))));
     let view = fixture.wait(&first, is("failed"));
     let reason = "a match took longer than 1 s while the tournaments of others waited (tournaments.turn_seconds)";

@@ -4,6 +4,7 @@
 mod apis;
 mod faults;
 mod script;
+mod scripted;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,6 +28,7 @@ use self::apis::Format;
 pub use self::apis::Tokens;
 use self::faults::{EndpointFault, EndpointFaults};
 use self::script::{MODELS, Scene};
+pub use self::scripted::{ModelAnswer, ModelConversation, ModelEndpoint};
 
 /// The maximum size of a request in bytes.
 const LARGEST: usize = 64 << 20;
@@ -80,21 +82,14 @@ impl StandIn {
     /// # Panics
     /// If the port can't be opened.
     pub fn start(spec: StandInSpec) -> StandIn {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        listener.set_nonblocking(true).expect("a socket that doesn't block");
-        let base = format!("http://{}/v1", listener.local_addr().expect("an address"));
         let server = Arc::new(Server {
             seed: spec.seed,
             delay: Duration::from_millis(spec.answer_ms),
             faults: EndpointFaults::new(spec.seed, spec.faults),
             counts: Mutex::default(),
         });
-        let (stop, stopped) = oneshot::channel();
-        let serving = serve(listener, Arc::clone(&server), stopped);
-        // The thread ends with the server, since the runtime runs nothing else.
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        thread::Builder::new().name("stand-in".to_owned()).spawn(move || runtime.block_on(serving)).expect("a thread");
-        StandIn { base, server, _stop: stop }
+        let (url, stop) = start(Router::new().fallback(answer).with_state(Arc::clone(&server)));
+        StandIn { base: format!("{url}/v1"), server, _stop: stop }
     }
 
     /// Returns the stand-in of this process with the usual settings.
@@ -118,14 +113,25 @@ impl StandIn {
     }
 }
 
-/// Serves until the sender of `stopped` is dropped.
-async fn serve(listener: TcpListener, server: Arc<Server>, stopped: oneshot::Receiver<()>) {
+/// Serves on a free port, until the returned sender is dropped. Returns the address without a path, too.
+fn start(router: Router) -> (String, oneshot::Sender<()>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.set_nonblocking(true).expect("a socket that doesn't block");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let (stop, stopped) = oneshot::channel();
+    let serving = serve(listener, router, stopped);
+    // The thread ends with the server, since the runtime runs nothing else.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    thread::Builder::new().name("stand-in".to_owned()).spawn(move || runtime.block_on(serving)).expect("a thread");
+    (url, stop)
+}
+
+async fn serve(listener: TcpListener, router: Router, stopped: oneshot::Receiver<()>) {
     // Both errors mean that the listener is unusable. Clients then report a refused connection.
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     let listener = listener.tap_io(|stream| {
         let _ = stream.set_nodelay(true);
     });
-    let router = Router::new().fallback(answer).with_state(server);
     let stop = async move {
         let _ = stopped.await;
     };

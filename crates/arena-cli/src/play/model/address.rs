@@ -61,7 +61,7 @@ pub fn endpoint(address: &ModelAddress, args: &ModelArgs) -> Result<Endpoint, Fa
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
+    use expect_test::expect_file;
 
     use super::*;
     use crate::args;
@@ -103,23 +103,6 @@ mod tests {
                 Err(failure) => format!("error: {}\n", failure.sentence()),
             })
             .collect();
-        expect![[r#"
-            m at https://api.openai.com/v1 (chat-completions, OPENAI_API_KEY)
-            claude-m at https://api.anthropic.com (anthropic-messages, ANTHROPIC_API_KEY)
-            m at http://a/v1 (responses, OPENAI_API_KEY)
-            a@b at http://a (anthropic-messages, ANTHROPIC_API_KEY)
-            m at https://api.openai.com/v1 (chat-completions, OPENAI_API_KEY)
-            m at http://a/v1 (chat-completions, OPENAI_API_KEY)
-            m at http://a (anthropic-messages, ANTHROPIC_API_KEY)
-            claude-m at http://a (anthropic-messages, ANTHROPIC_API_KEY)
-            m at http://localhost:11434/v1 (chat-completions, no key)
-            m at http://localhost:11434/v1 (anthropic-messages, no key)
-            m at https://openrouter.ai/api/v1 (chat-completions, OPENROUTER_API_KEY)
-            m at http://b/v1 (chat-completions, OPENAI_API_KEY)
-            error: --api-base and the endpoint in --agent exclude each other; give only one of them
-            error: there is no endpoint `olama`; give a URL or one of openai, anthropic, openrouter, litellm, vllm, ollama, llama.cpp
-            error: the language model has no name; give --agent model:NAME or --model NAME
-        "#]]
-        .assert_eq(&lines);
+        expect_file!["address/options_and_addresses_mean_the_same.txt"].assert_eq(&lines);
     }
 }

@@ -125,24 +125,14 @@ const ODD: &[Row] = &[
 
 /// Behaviors for tests with weaker sandboxes: those with consequences for processes, memory and files. Lines are judged
 /// by the same code in all modes, and the opponent of each row is honest.
-const BEHAVIORS: [&str; 11] = [
-    "mute",
-    "exits_with_3",
-    "segfaults",
-    "stops_itself",
-    "leaves_a_family_behind",
-    "eats_memory",
-    "eats_memory_in_many_processes",
-    "has_a_family",
-    "ignores_the_end",
-    "fills_the_disk",
-    "hides_files",
-];
+const BEHAVIORS: &str = "mute exits_with_3 segfaults stops_itself leaves_a_family_behind eats_memory eats_memory_in_many_processes \
+    has_a_family ignores_the_end fills_the_disk hides_files";
 
 /// Returns the rows of [`BEHAVIORS`].
 fn some() -> Vec<&'static Row> {
-    let rows: Vec<&Row> = HOSTILE.iter().chain(ODD).filter(|row| BEHAVIORS.contains(&row.behavior)).collect();
-    assert_eq!(rows.len(), BEHAVIORS.len());
+    let rows: Vec<&Row> =
+        HOSTILE.iter().chain(ODD).filter(|row| BEHAVIORS.split(' ').any(|name| name == row.behavior)).collect();
+    assert_eq!(rows.len(), BEHAVIORS.split(' ').count());
     rows
 }
 
@@ -184,18 +174,8 @@ fn agents_access_only_their_own_resources() {
         fs::write(fixture.path().join("secret"), "of the user").unwrap();
         let targets = json!({"secret": fixture.file("secret"), "opponent": honest, "port": port});
         fs::write(fixture.path().join("snoops/targets.json"), targets.to_string()).unwrap();
-        let options = [
-            "match",
-            "run",
-            "food_catcher",
-            "--json",
-            "--set",
-            "n_epochs=3",
-            "--bank-ms",
-            "20000",
-            "--sandbox",
-            sandbox,
-        ];
+        let options = "match run food_catcher --json --set n_epochs=3 --bank-ms 20000 --sandbox";
+        let options: Vec<&str> = options.split(' ').chain([sandbox]).collect();
         // The folder exists before the match, because new files beside an agent aren't visible to the agent.
         fs::create_dir(fixture.path().join("snoops/late")).unwrap();
         let running = fixture.start(&[&options[..], &["--agent", &snoop, "--agent", &honest]].concat());

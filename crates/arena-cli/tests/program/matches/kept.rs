@@ -125,21 +125,8 @@ fn a_signal_to_the_runner_also_ends_engines_between_games() {
         let (plays, blocks) = (engine(&fixture, "plays"), engine(&fixture, "blocks"));
         let (other, out) = (engine(&fixture, "ignores_quit"), fixture.file("out"));
         let agents = [format!("--agent=a={plays}"), format!("--agent=b={other}"), format!("--agent=c={blocks}")];
-        let fixed = [
-            "tournament",
-            "run",
-            "chess",
-            "--set",
-            "n_epochs=20",
-            "--step-ms",
-            "86400000",
-            "--seed",
-            "2",
-            "--concurrency",
-            "1",
-            "--out",
-            &out,
-        ];
+        let fixed = "tournament run chess --set n_epochs=20 --step-ms 86400000 --seed 2 --concurrency 1 --out";
+        let fixed: Vec<&str> = fixed.split(' ').chain([out.as_str()]).collect();
         let running = fixture.start(&[&fixed[..], &agents.each_ref().map(String::as_str)].concat());
         // With this seed, the first two play first. One of them waits while the other plays against the third, which
         // never answers.

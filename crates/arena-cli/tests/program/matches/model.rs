@@ -4,21 +4,21 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arena_testkit::{ModelAnswer, ModelConversation, ModelEndpoint};
 use serde_json::{Value, json};
 
 use super::MatchFixture;
-use crate::players::endpoint::{Answer, Endpoint, ModelConversation};
 use crate::program::{Run, arena, finished, run_with};
 
 /// The endpoint's key, which must not appear in outputs.
 const KEY: &str = "sk-test-0123456789";
 
-fn call(tool: &'static str, arguments: Value) -> Answer {
-    Answer::Calls(vec![(tool, arguments.to_string())])
+fn call(tool: &'static str, arguments: Value) -> ModelAnswer {
+    ModelAnswer::Calls(vec![(tool, arguments.to_string())])
 }
 
 /// A model for PSI that makes an invalid call first, then guesses, then waits.
-fn clumsy(seen: &ModelConversation) -> Answer {
+fn clumsy(seen: &ModelConversation) -> ModelAnswer {
     match seen.answers {
         0 => call("act_sing", json!({})),
         1 => call("act_guess", json!({"content": "1"})),
@@ -26,8 +26,8 @@ fn clumsy(seen: &ModelConversation) -> Answer {
     }
 }
 
-fn agent(endpoint: &Endpoint) -> String {
-    format!("model:m-1@{}/v1", endpoint.url)
+fn agent(endpoint: &ModelEndpoint) -> String {
+    format!("model:m-1@{}", endpoint.base())
 }
 
 /// Runs the binary with the key in the environment, and checks that the key isn't printed.
@@ -41,7 +41,7 @@ fn run(args: &[&str]) -> Run {
 #[test]
 fn a_model_plays_a_match_against_a_house_bot() {
     let fixture = MatchFixture::new();
-    let endpoint = Endpoint::listen(KEY, |seen| {
+    let endpoint = ModelEndpoint::listen(KEY, |seen| {
         assert!(seen.answers != 1 || seen.text().contains("there is no tool act_sing"), "{}", seen.text());
         clumsy(seen)
     });
@@ -63,7 +63,7 @@ fn a_model_plays_a_match_against_a_house_bot() {
 fn a_fault_of_the_endpoint_is_no_loss_but_a_late_answer_is() {
     let fixture = MatchFixture::new();
     let replay = fixture.file("game.jsonl");
-    let play = |endpoint: &Endpoint, limits: &[&str]| {
+    let play = |endpoint: &ModelEndpoint, limits: &[&str]| {
         let agent = agent(endpoint);
         let args = ["match", "run", "psi", "--json", "--agent", &agent, "--agent", "house", "--bank-ms", "0"];
         run(&[&args[..], &["--replay", &replay], limits].concat())
@@ -71,14 +71,14 @@ fn a_fault_of_the_endpoint_is_no_loss_but_a_late_answer_is() {
     for (status, sentence, step_ms) in
         [(402, "no credit", "20000"), (401, "bad key", "20000"), (503, "overloaded", "1500")]
     {
-        let endpoint = Endpoint::listen(KEY, move |_| Answer::Status(status, "", sentence));
+        let endpoint = ModelEndpoint::listen(KEY, move |_| ModelAnswer::Status(status, "", sentence));
         let failed = play(&endpoint, &["--step-ms", step_ms]);
         assert_eq!((failed.code, failed.stdout.as_str()), (14, ""), "{failed:#?}");
         let expected = format!("error: the language model {} failed: ", agent(&endpoint));
         assert!(failed.stderr.starts_with(&expected) && failed.stderr.contains(sentence), "{failed:#?}");
         assert!(!fs::exists(&replay).unwrap(), "a game without a result leaves no replay");
     }
-    let endpoint = Endpoint::listen(KEY, |_| Answer::Nothing);
+    let endpoint = ModelEndpoint::listen(KEY, |_| ModelAnswer::Nothing);
     let result = play(&endpoint, &["--step-ms", "500"]).json();
     let late = result["scores"].as_array().unwrap().iter().find(|seat| seat["seat"] == 0).unwrap();
     assert_eq!((&late["tainted"], &late["tainted_reason"]), (&json!(true), &json!("TIMEOUT")), "{result}");
@@ -89,8 +89,8 @@ fn a_tournament_stops_at_a_fault_of_the_endpoint_and_continues() {
     let fixture = MatchFixture::new();
     let is_broken = Arc::new(AtomicBool::new(true));
     let flag = Arc::clone(&is_broken);
-    let endpoint = Endpoint::listen(KEY, move |seen| match flag.load(Ordering::Relaxed) && seen.asked >= 4 {
-        true => Answer::Status(402, "", "no credit"),
+    let endpoint = ModelEndpoint::listen(KEY, move |seen| match flag.load(Ordering::Relaxed) && seen.asked >= 4 {
+        true => ModelAnswer::Status(402, "", "no credit"),
         false => clumsy(seen),
     });
     let (agent, cup) = (format!("strong={}", agent(&endpoint)), fixture.file("cup"));

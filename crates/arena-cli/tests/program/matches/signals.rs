@@ -7,6 +7,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arena_testkit::until;
 use rustix::process::Signal;
 
 use super::{Match, MatchFixture, TIMEOUT};
@@ -75,11 +76,7 @@ for line in sys.stdin:
     let mut args = vec!["match", "run", "cherry_picker", "--json", "--step-ms", "86400000", "--sandbox", "off"];
     args.extend(["--agent", &leaves, "--agent", &cheats, "--agent", &waits]);
     let running = fixture.start(&args);
-    let by = Instant::now() + TIMEOUT;
-    while !Path::new(&marker).exists() {
-        assert!(Instant::now() < by, "timeout while waiting for the agents");
-        thread::sleep(Duration::from_millis(5));
-    }
+    until("the agents are in epoch 6", || Path::new(&marker).exists());
     assert_eq!(super::children(running.pid()), 1);
     running.signal(Signal::INT);
     assert_eq!(running.finish().run.code, 130);

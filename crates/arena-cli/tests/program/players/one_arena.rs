@@ -10,10 +10,6 @@ use super::{play, result};
 use crate::program::{Running, folder, run};
 use crate::replay::example;
 
-fn client(server: &Running) -> Client {
-    Client::new(server.url.strip_prefix("http://").unwrap().parse().unwrap())
-}
-
 /// Returns the last state that requests a move of this player, from the messages that the player can read.
 fn asked(client: &Client, session: &str, you: &str) -> Option<Value> {
     let read = client.get(&format!("/api/arena/sync?channel={session}&from={you}")).ok();
@@ -28,7 +24,7 @@ fn asked(client: &Client, session: &str, you: &str) -> Option<Value> {
 fn a_bot_and_requests_by_hand_play_chess() {
     let folder = folder();
     let server = Running::serve(folder.path());
-    let client = client(&server);
+    let client = server.client();
     let created = client.post("/api/challenges/chess", &json!({"options": {"n_epochs": 24}})).ok();
     let session = created["id"].as_str().unwrap();
     let [one, two] = [0, 1].map(|seat| created["invites"][seat].as_str().unwrap());
@@ -69,7 +65,7 @@ fn two_scripts_play_psi_without_a_server() {
 fn an_mcp_client_a_bot_and_a_person_dine() {
     let folder = folder();
     let server = Running::serve(folder.path());
-    let created = client(&server).post("/api/challenges/dining-cryptographers", &json!({})).ok();
+    let created = server.client().post("/api/challenges/dining-cryptographers", &json!({})).ok();
     let invites = [0, 1, 2].map(|seat| created["invites"][seat].as_str().unwrap().to_owned());
     // Seats are assigned in the order of joining, so the person has the first seat.
     let mut person = play(&server.url, &[&invites[0]]);

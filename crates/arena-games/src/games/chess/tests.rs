@@ -366,29 +366,8 @@ fn a_draw_is_claimed_or_the_claim_is_rejected_and_the_move_is_played() {
         after_reply(&quiet(100), "", claim),
         after_reply(&quiet(99), "", both),
     ];
-    expect![[r#"
-        {} "g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1 f6g8 ": [[{"action":"claim_draw"}],null]
-        Some("THREEFOLD_REPETITION") [0.5, 0.5]
-        {} "g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1 f6g8 ": [[{"action":"claim_draw"}],null]
-        Some(0) the draw that was claimed has ended the game
-        Some(2) the draw that was claimed has ended the game
-        Some("THREEFOLD_REPETITION") [0.5, 0.5]
-        {} "g1f3 g8f6 f3g1 f6g8 ": [[{"action":"move","move":"a2a3"}],null]
-        Some(1) no draw to claim: neither a third repetition nor fifty quiet moves
-        Some(2) no draw to claim: neither a third repetition nor fifty quiet moves
-        None [0.0, 0.0]
-        {} "g1f3 g8f6 f3g1 f6g8 ": [[],null]
-        Some(0) no draw to claim: neither a third repetition nor fifty quiet moves
-        seat 0 ILLEGAL_MOVE: gave no move: no draw to claim: neither a third repetition nor fifty quiet moves
-        Some("TAINTED") [0.0, 1.0]
-        {"fen":"4k3/8/8/8/8/8/P7/R3K3 w - - 100 80"} "": [[{"action":"claim_draw"}],null]
-        Some("FIFTY_MOVES") [0.5, 0.5]
-        {"fen":"4k3/8/8/8/8/8/P7/R3K3 w - - 99 80"} "": [[{"action":"move","move":"a2a3"}],null]
-        Some(1) no draw to claim: neither a third repetition nor fifty quiet moves
-        Some(2) no draw to claim: neither a third repetition nor fifty quiet moves
-        None [0.0, 0.0]
-    "#]]
-    .assert_eq(&replies.concat());
+    expect_file!["tests/a_draw_is_claimed_or_the_claim_is_rejected_and_the_move_is_played.txt"]
+        .assert_eq(&replies.concat());
 }
 
 #[test]
@@ -464,47 +443,7 @@ fn options_that_cannot_be_played_are_refused() {
     .iter()
     .map(|options| format!("{options}\n    {}\n", refused(options)))
     .collect();
-    expect![[r#"
-        {}
-            {"fen":"rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1","n_epochs":-1}
-        {"n_epochs":0}
-            n_epochs must be at least 1, or -1 for no limit; not 0
-        {"n_epochs":-2}
-            n_epochs must be at least 1, or -1 for no limit; not -2
-        {"n_epochs":1.5}
-            chess, option `n_epochs`: invalid type: floating point `1.5`, expected a whole number
-        {"variant":"atomic"}
-            chess, option `variant`: unknown field `variant`, expected one of `n_epochs`, `fen`, `agreements`
-        {"fen":""}
-            fen: a FEN has six fields, not 1
-        {"fen":"8/8/8/8/8/8/8/8 w - - 0 1"}
-            fen: the pieces form an impossible position
-        {"fen":"4k3/8/8/8/8/8/8/4K2R w K - 0"}
-            fen: a FEN has six fields, not 5
-        {"fen":"4k3/8/8/8/8/8/8/4K2R w K - 0 1 "}
-            fen: a FEN has six fields, not 7
-        {"fen":"4k3/8/8/8/8/8/8/4K2R w Q - 0 1"}
-            fen: the third field has rights that king and rooks don't have
-        {"fen":"4k3/8/8/8/8/8/8/3K3R w K - 0 1"}
-            fen: the third field has rights that king and rooks don't have
-        {"fen":"4k3/8/8/8/8/8/8/4K2R w K e3 0 1"}
-            fen: the fourth field must be - or the square that a pawn has just passed
-        {"fen":"4k3/8/8/8/8/8/8/4K2R w K - 150 1"}
-            fen: the fifth field must be 0 to 149
-        {"fen":"4k3/8/8/8/8/8/8/4K2R w K - +1 1"}
-            fen: the fifth field must be 0 to 149
-        {"fen":"4k3/8/8/8/8/8/8/4K2R w K - 0 0"}
-            fen: the sixth field must be 1 to 9999
-        {"fen":"4k3/8/8/8/8/8/8/4R1K1 w - - 0 1"}
-            fen: the pieces form an impossible position
-        {"fen":"4k3/8/8/8/8/8/8/4K3 w - - 0 1"}
-            fen: the game has already ended in this position: INSUFFICIENT_MATERIAL
-        {"fen":"9/☃/8/8/8/8/8/8 w - - 0 1"}
-            fen: the pieces form an impossible position
-        {"fen":"rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1"}
-            {"fen":"rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1","n_epochs":-1}
-    "#]]
-    .assert_eq(&actual.concat());
+    expect_file!["tests/options_that_cannot_be_played_are_refused.txt"].assert_eq(&actual.concat());
 }
 
 /// A simple agent: captures if it can, or else plays a legal move that depends on the position only; claims every draw.

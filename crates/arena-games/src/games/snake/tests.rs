@@ -79,117 +79,25 @@ fn assert_holds(game: &mut Snake) {
     assert_eq!(kept, game.board, "the updated board equals the redrawn board");
 }
 
+/// Plays each position of `positions.txt`. The lines below `---` are the grid, and each snake's score and cells.
 #[test]
-fn snakes_step_and_what_is_behind_the_head_shows_where_it_came_from() {
-    let board = after(scene(7, 4, &[&[(2, 1), (1, 1), (0, 1)], &[(5, 3), (4, 3)]], &[(6, 0)]), &["UU", "RU", "DL"]);
-    expect![[r#"
-            |  S>  @|
-            |   CCS |
-            |       |
-            |       |
-            1 [[3,1],[3,0],[2,0]]
-            0 [[4,1],[5,1]]
-        "#]]
-    .assert_eq(&board);
-}
-
-#[test]
-fn a_snake_without_a_valid_move_goes_on_in_its_last_direction() {
-    let board = after(scene(6, 5, &[&[(1, 0), (0, 0)], &[(2, 4), (1, 4)]], &[(5, 2)]), &["..", "D.", ".U"]);
-    expect![[r#"
-            |      |
-            |  S   |
-            |  C  @|
-            |    C |
-            |    S |
-            0 [[2,2],[2,1]]
-            0 [[4,3],[4,4]]
-        "#]]
-    .assert_eq(&board);
-}
-
-#[test]
-fn standing_still_is_not_an_option() {
-    // A snake with a silent agent ends in the wall.
-    let board = after(scene(4, 3, &[&[(1, 0), (0, 0)], &[(1, 2), (0, 2)]], &[(3, 1)]), &["..", ".U", ".L", ".D"]);
-    expect![[r#"
-            |    |
-            | S @|
-            | C  |
-            -1 [[4,0],[3,0]]
-            0 [[1,2],[1,1]]
-        "#]]
-    .assert_eq(&board);
-}
-
-#[test]
-fn food_is_a_point_and_one_cell_more_after_the_next_step() {
-    let board = after(scene(6, 2, &[&[(1, 0), (0, 0)], &[(1, 1), (0, 1)]], &[(2, 0), (5, 1)]), &["RR"]);
-    expect![[r#"
-            | SC   |
-            | SC  @|
-            1 [[2,0],[1,0]]
-            0 [[2,1],[1,1]]
-        "#]]
-    .assert_eq(&board);
-    let board = after(scene(6, 2, &[&[(1, 0), (0, 0)], &[(1, 1), (0, 1)]], &[(2, 0), (5, 1)]), &["RR", "RR"]);
-    expect![[r#"
-            | S>C  |
-            |  SC @|
-            1 [[3,0],[2,0],[1,0]]
-            0 [[3,1],[2,1]]
-        "#]]
-    .assert_eq(&board);
-}
-
-#[test]
-fn a_snake_that_leaves_the_grid_dies_and_is_off_the_board_at_once() {
-    // The other snake runs into the dead one's former cells, and lives.
-    let board = after(scene(4, 3, &[&[(1, 0), (1, 1), (1, 2)], &[(2, 1), (3, 1)]], &[(0, 2)]), &["UL"]);
-    expect![[r#"
-            |    |
-            | CS |
-            |@   |
-            0 [[1,-1],[1,0],[1,1]]
-            0 [[1,1],[2,1]]
-        "#]]
-    .assert_eq(&board);
-}
-
-#[test]
-fn heads_that_meet_both_die_and_leave_the_food_between_them() {
-    let board = after(scene(5, 1, &[&[(1, 0), (0, 0)], &[(3, 0), (4, 0)]], &[(2, 0)]), &["RL"]);
-    expect![[r#"
-            |  @  |
-            -1 [[2,0],[1,0]]
-            -1 [[2,0],[3,0]]
-        "#]]
-    .assert_eq(&board);
-}
-
-#[test]
-fn heads_that_swap_cells_both_die() {
-    let board = after(scene(4, 2, &[&[(1, 0), (0, 0)], &[(2, 0), (3, 0)]], &[(2, 1)]), &["RL"]);
-    expect![[r#"
-            |    |
-            |  @ |
-            -1 [[2,0],[1,0]]
-            -1 [[1,0],[2,0]]
-        "#]]
-    .assert_eq(&board);
-}
-
-#[test]
-fn a_body_that_is_run_into_is_unharmed() {
-    let board = after(scene(5, 3, &[&[(1, 1), (0, 1)], &[(2, 0), (2, 1), (2, 2)]], &[(4, 2)]), &["RR"]);
-    expect![[r#"
-            |  ^C |
-            |  S  |
-            |    @|
-            -1 [[2,1],[1,1]]
-            1 [[3,0],[2,0],[2,1]]
-        "#]]
-    .assert_eq(&board);
+fn positions_have_their_outcomes() {
+    let file = expect_file!["positions.txt"];
+    let mut played = Vec::new();
+    for block in file.data().split("\n\n") {
+        let (given, _) = block.split_once("---\n").unwrap();
+        let lines = |key: &str| -> Vec<Vec<(i16, i16)>> {
+            let cell = |cell: &str| cell.split_once(',').map(|(x, y)| (x.parse().unwrap(), y.parse().unwrap()));
+            let lines = given.lines().filter_map(|line| line.strip_prefix(key));
+            lines.map(|line| line.split_whitespace().map(|text| cell(text).unwrap()).collect()).collect()
+        };
+        let (size, snakes, foods) = (lines("grid ")[0][0], lines("snake "), lines("food ").concat());
+        let snakes: Vec<&[(i16, i16)]> = snakes.iter().map(Vec::as_slice).collect();
+        let epochs: Vec<&str> =
+            given.lines().find_map(|line| line.strip_prefix("moves ")).unwrap().split(' ').collect();
+        played.push(format!("{given}---\n{}", after(scene(size.0, size.1, &snakes, &foods), &epochs)));
+    }
+    file.assert_eq(&played.join("\n"));
 }
 
 #[test]
@@ -212,56 +120,6 @@ fn the_cell_that_a_tail_leaves_is_safe_unless_the_tail_stays_to_grow() {
             |  S @|
             -1 [[2,2],[1,2]]
             1 [[2,0],[2,1],[2,2]]
-        "#]]
-    .assert_eq(&board);
-}
-
-#[test]
-fn turning_back_is_safe_for_a_snake_of_two_only() {
-    let board = after(scene(5, 3, &[&[(2, 0), (1, 0)], &[(3, 2), (2, 2), (1, 2)]], &[(4, 1)]), &["LL"]);
-    expect![[r#"
-            | CS  |
-            |    @|
-            |     |
-            0 [[1,0],[2,0]]
-            0 [[2,2],[3,2],[2,2]]
-        "#]]
-    .assert_eq(&board);
-    // A snake of length two that has just eaten behaves like a snake of length three.
-    let board = after(scene(5, 3, &[&[(2, 0), (1, 0)], &[(2, 2), (1, 2)]], &[(3, 0), (4, 1)]), &["RR", "LL"]);
-    expect![[r#"
-            |     |
-            |    @|
-            |  CS |
-            0 [[2,0],[3,0],[2,0]]
-            0 [[2,2],[3,2]]
-        "#]]
-    .assert_eq(&board);
-}
-
-#[test]
-fn a_snake_may_follow_its_own_tail() {
-    let board = after(scene(4, 2, &[&[(0, 1), (1, 1), (1, 0), (0, 0)], &[(3, 0), (3, 1)]], &[(2, 1)]), &["UL"]);
-    expect![[r#"
-            |CSCS|
-            |<V@ |
-            2 [[0,0],[0,1],[1,1],[1,0]]
-            0 [[2,0],[3,0]]
-        "#]]
-    .assert_eq(&board);
-}
-
-#[test]
-fn three_heads_in_one_cell_all_die() {
-    let board = after(scene(5, 4, &[&[(1, 1), (0, 1)], &[(3, 1), (4, 1)], &[(2, 2), (2, 3)]], &[(0, 0)]), &["RLU"]);
-    expect![[r#"
-            |@    |
-            |     |
-            |     |
-            |     |
-            -1 [[2,1],[1,1]]
-            -1 [[2,1],[3,1]]
-            -1 [[2,1],[2,2]]
         "#]]
     .assert_eq(&board);
 }
@@ -501,21 +359,7 @@ fn options_that_cannot_be_played_are_refused() {
     .into_iter()
     .map(|(agents, options)| format!("{agents} {options}: {}\n", refused(agents, options.clone())))
     .collect();
-    expect![[r#"
-        2 {}: played
-        8 {"grid_height":7,"grid_width":5}: played
-        8 {"grid_height":6,"grid_width":5}: a grid of 5 by 6 has room for 6 snakes that don't touch, not for 8
-        2 {"grid_width":1}: grid_width must be 2 to 64, not 1
-        2 {"grid_height":65}: grid_height must be 2 to 64, not 65
-        2 {"grid_height":-1}: snake, option `grid_height`: invalid value: integer `-1`, expected a whole number of at least 0
-        2 {"grid_height":"10"}: snake, option `grid_height`: invalid type: string "10", expected a whole number of at least 0
-        2 {"food_sources_to_spawn":0}: food_sources_to_spawn must be 1 to 1000, not 0
-        2 {"food_sources_to_spawn":3,"min_food_sources":4}: min_food_sources must be 1 to food_sources_to_spawn (3), not 4
-        2 {"min_food_sources":0}: min_food_sources must be 1 to food_sources_to_spawn (5), not 0
-        2 {"n_epochs":0}: n_epochs must be 1 to 1000000, not 0
-        2 {"speed":1}: snake, option `speed`: unknown field `speed`, expected one of `grid_width`, `grid_height`, `food_sources_to_spawn`, `min_food_sources`, `n_epochs`
-        1 {}: snake is played by 2 to 8 agents, not by 1
-    "#]].assert_eq(&actual.concat());
+    expect_file!["tests/options_that_cannot_be_played_are_refused.txt"].assert_eq(&actual.concat());
 }
 
 #[test]

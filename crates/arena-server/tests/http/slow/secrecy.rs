@@ -240,12 +240,8 @@ impl Twin {
 
     /// Returns the numbers of a seat's set that are equal in both twins.
     fn own_numbers(&self, seat: usize) -> Vec<u64> {
-        let sync = self.get_as(seat, &format!("/api/arena/sync?channel={}", self.session)).ok();
-        let messages = sync["messages"].as_array().expect("a list").clone();
-        let mut texts = messages.iter().filter_map(|message| message["content"].as_str());
-        let set = texts.find(|text| text.starts_with("Your private set")).expect("a player knows its set").to_owned();
-        let numbers = set.split(|char: char| !char.is_ascii_digit()).filter_map(|number| number.parse().ok());
-        numbers.filter(|number| *number <= 900).collect()
+        let sync = self.get_as(seat, &format!("/api/arena/sync?channel={}", self.session));
+        sync.set().into_iter().filter(|number| *number <= 900).collect()
     }
 
     /// Takes a step, unless it would end the game. Returns the response unless seat 1 acted.
@@ -309,43 +305,16 @@ impl Twin {
             viewers.push(&invites[1]);
         }
         viewers.extend(invites.get(2).map(String::as_str));
-        let mut paths: Vec<String> = [
-            "/",
-            "/skill.md",
-            "/skill.json",
-            "/api/metadata",
-            "/api/challenges",
-            "/api/challenges?status=active&limit=3",
-            "/api/users",
-            "/api/users/batch?ids=player-10,player-20,player-21",
-            "/api/users/player-20",
-            "/api/users/player-21/challenges",
-            "/api/users/player-20/scores",
-            "/api/scoring",
-            "/api/stats",
-            "/api/v1/challenges",
-            "/api/chat/sync?channel=invites",
-            "/ready",
-        ]
-        .map(str::to_owned)
-        .to_vec();
+        let public = "/ /skill.md /skill.json /api/metadata /api/challenges /api/challenges?status=active&limit=3 /api/users \
+            /api/users/batch?ids=player-10,player-20,player-21 /api/users/player-20 /api/users/player-21/challenges \
+            /api/users/player-20/scores /api/scoring /api/stats /api/v1/challenges /api/chat/sync?channel=invites /ready";
+        let mut paths: Vec<String> = public.split(' ').map(str::to_owned).collect();
         for path in ["metadata", "challenges", "scoring"] {
             paths.push(format!("/api/{path}/{}", self.game.challenge));
         }
-        for page in [
-            "/challenges",
-            "/users/player-20",
-            "/users/player-21",
-            "/users/player-21/rating.svg",
-            "/leaderboard.svg",
-            "/?players=humans",
-            "/leaderboards",
-            "/leaderboards?compare=player-20,player-21",
-            "/log",
-            "/admin",
-        ] {
-            paths.push(page.to_owned());
-        }
+        let pages = "/challenges /users/player-20 /users/player-21 /users/player-21/rating.svg /leaderboard.svg /?players=humans \
+            /leaderboards /leaderboards?compare=player-20,player-21 /log /admin";
+        paths.extend(pages.split(' ').map(str::to_owned));
         paths.push(format!("/?challenge={}", self.game.challenge));
         paths.push(format!("/challenges/{}", self.game.challenge));
         paths.push(format!("/leaderboards/{}", self.game.challenge));

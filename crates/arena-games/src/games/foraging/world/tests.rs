@@ -1,9 +1,8 @@
-//! Tests of a map's rules. Each test has the entities, the agents' actions, and the expected entities after one
-//! epoch.
+//! Tests of a map's rules.
 
 use std::collections::BTreeSet;
 
-use expect_test::{Expect, expect};
+use expect_test::{expect, expect_file};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -77,237 +76,26 @@ fn tell(world: &World) -> String {
     described
 }
 
-/// Compares the rejections and the entities of a scene after an epoch in which only agent 0 gives orders.
-#[track_caller]
-fn check(scene: &str, orders: &str, expected: Expect) {
-    let owners = scene.split(" of ").skip(1).map(|rest| 1 + rest[..1].parse::<usize>().unwrap()).max().unwrap_or(1);
-    let mut world = world(owners, scene);
-    let mut lists = vec!["[]"; owners];
-    lists[0] = orders;
-    let rejected: String = play(&mut world, &lists).iter().map(|line| format!("{line}\n")).collect();
-    expected.assert_eq(&(rejected + &tell(&world)));
-}
-
+/// Plays an epoch of each scene of `scenes.txt`: entities and the actions of agent 0. The lines below `---` are the
+/// rejections, and the entities after the epoch.
 #[test]
-fn actors_perform_their_actions() {
-    check(
-        "food  Food01 at 10.5,10 with 4
-         food  Food02 at 20,20 with 50
-         actor Taker1 of 0 at 10,10 with 0
-         actor Taker2 of 0 at 20,21 with 0
-         actor Giver1 of 0 at 6,6.125 with 30
-         actor Mover1 of 0 at 30,30 with 0
-         actor Mover2 of 0 at 35,35 with 0
-         base  Base01 of 0 at 6,6 with 0
-         base  Base02 of 0 at 8,8 with 100",
-        r#"[
-            {"action":"take_food","actor_id":"Taker1","food_id":"Food01"},
-            {"action":"take_food","actor_id":"Taker2","food_id":"Food02"},
-            {"action":"deposit_food","actor_id":"Giver1","base_id":"Base01"},
-            {"action":"move","actor_id":"Mover1","target":[33,34]},
-            {"action":"move","actor_id":"Mover2","target":[35.5,35]},
-            {"action":"spawn","base_id":"Base02"}
-        ]"#,
-        expect![[r#"
-            food Food01 at [10.5, 10.0] with 0
-            food Food02 at [20.0, 20.0] with 45
-            actor Taker1 of 0 at 10,10 with 4.2 health 50
-            actor Taker2 of 0 at 20,21 with 5 health 50
-            actor Giver1 of 0 at 6,6.125 with 0 health 50
-            actor Mover1 of 0 at 30.6,30.8 with 0 health 50
-            actor Mover2 of 0 at 35.5,35 with 0 health 50
-            actor Bugw9u of 0 at 8,8 with 0 health 50
-            base Base01 of 0 at 6,6 with 30 health 50
-            base Base02 of 0 at 8,8 with 0 health 50
-        "#]],
-    );
-}
-
-#[test]
-fn food_turns_into_health_as_far_as_both_go() {
-    check(
-        "actor Actor1 of 0 at 6,6 with 0 health 10
-         actor Actor2 of 0 at 9,9 with 0 health 49.7
-         actor Actor3 of 0 at 9,10 with 0
-         base  Base01 of 0 at 6,6.1 with 15
-         base  Base02 of 0 at 9,9 with 15
-         base  Base03 of 0 at 9,10 with 15",
-        r#"[
-            {"action":"heal","actor_id":"Actor1","base_id":"Base01"},
-            {"action":"heal","actor_id":"Actor2","base_id":"Base02"},
-            {"action":"heal","actor_id":"Actor3","base_id":"Base03"}
-        ]"#,
-        expect![[r#"
-            rejected 0 2: the actor has all its health
-            actor Actor1 of 0 at 6,6 with 0 health 25
-            actor Actor2 of 0 at 9,9 with 0 health 50
-            actor Actor3 of 0 at 9,10 with 0 health 50
-            base Base01 of 0 at 6,6.1 with 0 health 50
-            base Base02 of 0 at 9,9 with 14.700000000000003 health 50
-            base Base03 of 0 at 9,10 with 15 health 50
-        "#]],
-    );
-}
-
-#[test]
-fn an_agent_acts_with_its_own_entities_only() {
-    check(
-        "food  Food01 at 10.5,10 with 40
-         actor Enemy1 of 1 at 10,10 with 600 health 40
-         base  Enemyb of 1 at 10,10 with 200
-         actor Actor1 of 0 at 10,9 with 30 health 20
-         base  Base01 of 0 at 10,9 with 0",
-        r#"[
-            {"action":"move","actor_id":"Enemy1","target":[33,34]},
-            {"action":"take_food","actor_id":"Enemy1","food_id":"Food01"},
-            {"action":"deposit_food","actor_id":"Enemy1","base_id":"Base01"},
-            {"action":"heal","actor_id":"Enemy1","base_id":"Enemyb"},
-            {"action":"attack","actor_id":"Enemy1","target":"Enemyb"},
-            {"action":"make_base","actor_id":"Enemy1"},
-            {"action":"spawn","base_id":"Enemyb"},
-            {"action":"heal","actor_id":"Actor1","base_id":"Enemyb"},
-            {"action":"attack","actor_id":"Actor1","target":"Base01"},
-            {"action":"attack","actor_id":"Actor1","target":"Actor1"}
-        ]"#,
-        expect![[r#"
-            rejected 0 0: the actor is another agent's
-            rejected 0 1: the actor is another agent's
-            rejected 0 2: the actor is another agent's
-            rejected 0 3: the actor is another agent's
-            rejected 0 4: the actor is another agent's
-            rejected 0 5: the actor is another agent's
-            rejected 0 6: the base is another agent's
-            rejected 0 7: the base is another agent's
-            rejected 0 8: the target is the agent's own
-            rejected 0 9: the target is the agent's own
-            food Food01 at [10.5, 10.0] with 42
-            actor Enemy1 of 1 at 10,10 with 600 health 40
-            actor Actor1 of 0 at 10,9 with 30 health 20
-            base Enemyb of 1 at 10,10 with 200 health 50
-            base Base01 of 0 at 10,9 with 0 health 50
-        "#]],
-    );
-}
-
-#[test]
-fn an_actor_performs_its_first_possible_action_only() {
-    check(
-        "actor Actor1 of 0 at 10,10 with 0
-         actor Actor2 of 0 at 10,15 with 0
-         base  Base01 of 0 at 30,30 with 500
-         base  Enemyb of 1 at 10,18 with 0",
-        r#"[
-            {"action":"attack","actor_id":"Actor1","target":"Enemyb"},
-            {"action":"move","actor_id":"Actor1","target":[0,10]},
-            {"action":"move","actor_id":"Actor1","target":[0,10]},
-            {"action":"attack","actor_id":"Actor2","target":"Enemyb"},
-            {"action":"attack","actor_id":"Actor2","target":"Enemyb"},
-            {"action":"spawn","base_id":"Base01"},
-            {"action":"spawn","base_id":"Base01"}
-        ]"#,
-        expect![[r#"
-            rejected 0 0: the target is too far away
-            rejected 0 2: the actor has acted in this epoch
-            rejected 0 4: the actor has acted in this epoch
-            rejected 0 6: the base has acted in this epoch
-            actor Actor1 of 0 at 9,10 with 0 health 50
-            actor Actor2 of 0 at 10,15 with 0 health 50
-            actor R7pBPd of 0 at 30,30 with 0 health 50
-            base Base01 of 0 at 30,30 with 400 health 50
-            base Enemyb of 1 at 10,18 with 0 health 45
-        "#]],
-    );
-}
-
-#[test]
-fn missing_and_distant_targets_are_rejected() {
-    check(
-        "food  Food01 at 11.01,10 with 40
-         food  Food02 at 10,10.5 with 0.1
-         actor Actor1 of 0 at 10,10 with 499.9
-         actor Actor2 of 0 at 20,20 with 0 health 49
-         base  Base01 of 0 at 10,10.16 with 99.9
-         base  Base02 of 0 at 20,20 with 0
-         actor Enemy1 of 1 at 15.01,10 with 0",
-        r#"[
-            {"action":"move","actor_id":"Nobody","target":[0,10]},
-            {"action":"spawn","base_id":"Nobody"},
-            {"action":"spawn","base_id":"Actor1"},
-            {"action":"make_base","actor_id":"Nobody"},
-            {"action":"make_base","actor_id":"Base01"},
-            {"action":"make_base","actor_id":"Actor1"},
-            {"action":"spawn","base_id":"Base01"},
-            {"action":"attack","actor_id":"Actor1","target":"Nobody"},
-            {"action":"attack","actor_id":"Actor1","target":"Food01"},
-            {"action":"attack","actor_id":"Actor1","target":"Enemy1"},
-            {"action":"take_food","actor_id":"Actor1","food_id":"Food01"},
-            {"action":"take_food","actor_id":"Actor1","food_id":"Enemy1"},
-            {"action":"deposit_food","actor_id":"Actor1","base_id":"Nobody"},
-            {"action":"deposit_food","actor_id":"Actor1","base_id":"Base01"},
-            {"action":"heal","actor_id":"Actor1","base_id":"Base01"},
-            {"action":"heal","actor_id":"Actor2","base_id":"Base02"},
-            {"action":"deposit_food","actor_id":"Actor2","base_id":"Base02"}
-        ]"#,
-        expect![[r#"
-            rejected 0 0: there is no such actor
-            rejected 0 1: there is no such base
-            rejected 0 2: there is no such base
-            rejected 0 3: there is no such actor
-            rejected 0 4: there is no such actor
-            rejected 0 5: the actor carries too little food for a base
-            rejected 0 6: the base has too little food for an actor
-            rejected 0 7: there is no such actor or base to attack
-            rejected 0 8: there is no such actor or base to attack
-            rejected 0 9: the target is too far away
-            rejected 0 10: the food is too far away
-            rejected 0 11: there is no such source of food
-            rejected 0 12: there is no such base
-            rejected 0 13: the base is too far away
-            rejected 0 14: the base is too far away
-            rejected 0 15: the base has no food
-            rejected 0 16: the actor carries no food
-            food Food01 at [11.01, 10.0] with 42
-            food Food02 at [10.0, 10.5] with 0.10500000000000001
-            actor Actor1 of 0 at 10,10 with 499.9 health 50
-            actor Actor2 of 0 at 20,20 with 0 health 49
-            actor Enemy1 of 1 at 15.01,10 with 0 health 50
-            base Base01 of 0 at 10,10.16 with 99.9 health 50
-            base Base02 of 0 at 20,20 with 0 health 50
-        "#]],
-    );
-}
-
-#[test]
-fn food_can_be_left_in_any_base_that_stands_and_is_its_owners() {
-    check(
-        "actor Actor1 of 0 at 10,10 with 30
-         actor Actor2 of 0 at 20,20 with 30
-         actor Actor3 of 0 at 30,30 with 30
-         actor Enemy1 of 1 at 31,30 with 0
-         base  Base01 of 0 at 10,9 with 0
-         base  Enemyb of 1 at 10,10.1 with 200
-         base  Enemyc of 1 at 20,20.2 with 0
-         base  Enemyd of 1 at 30,30 with 7 health 5",
-        r#"[
-            {"action":"deposit_food","actor_id":"Actor1","base_id":"Enemyb"},
-            {"action":"deposit_food","actor_id":"Actor2","base_id":"Enemyc"},
-            {"action":"attack","actor_id":"Actor2","target":"Base01"},
-            {"action":"deposit_food","actor_id":"Actor3","base_id":"Nobase"}
-        ]"#,
-        expect![[r#"
-            rejected 0 1: the base is too far away
-            rejected 0 2: the target is the agent's own
-            rejected 0 3: there is no such base
-            actor Actor1 of 0 at 10,10 with 0 health 50
-            actor Actor2 of 0 at 20,20 with 30 health 50
-            actor Actor3 of 0 at 30,30 with 30 health 50
-            actor Enemy1 of 1 at 31,30 with 0 health 50
-            base Base01 of 0 at 10,9 with 0 health 50
-            base Enemyb of 1 at 10,10.1 with 230 health 50
-            base Enemyc of 1 at 20,20.2 with 0 health 50
-            base Enemyd of 1 at 30,30 with 7 health 5
-        "#]],
-    );
+fn scenes_have_their_outcomes() {
+    let file = expect_file!["scenes.txt"];
+    let mut played = Vec::new();
+    for block in file.data().split("\n\n") {
+        let (given, _) = block.split_once("---\n").unwrap();
+        let lines = given.lines().filter(|line| !line.starts_with('#'));
+        let (orders, scene): (Vec<&str>, Vec<&str>) = lines.partition(|line| line.starts_with('{'));
+        let owners = scene.iter().filter_map(|line| line.split(" of ").nth(1)?[..1].parse::<usize>().ok());
+        let owners = 1 + owners.max().unwrap_or(0);
+        let mut world = world(owners, &scene.join("\n"));
+        let mut lists = vec!["[]"; owners];
+        let orders = format!("[{}]", orders.join(","));
+        lists[0] = &orders;
+        let rejected: String = play(&mut world, &lists).iter().map(|line| format!("{line}\n")).collect();
+        played.push(format!("{given}---\n{rejected}{}", tell(&world)));
+    }
+    file.assert_eq(&played.join("\n"));
 }
 
 #[test]
@@ -321,29 +109,6 @@ fn food_given_to_an_agent_that_can_not_act_lets_it_act_again() {
 }
 
 #[test]
-fn an_actor_that_makes_a_base_becomes_it_and_the_rest_of_its_food_is_there() {
-    check(
-        "actor Actor1 of 0 at 10,10 with 530.5 health 1
-         actor Actor2 of 0 at 20,20 with 499.9
-         actor Enemy1 of 1 at 12,10 with 0
-         base  Enemyb of 1 at 10,10 with 0",
-        r#"[
-            {"action":"make_base","actor_id":"Actor1"},
-            {"action":"deposit_food","actor_id":"Actor1","base_id":"Enemyb"},
-            {"action":"make_base","actor_id":"Actor2"}
-        ]"#,
-        expect![[r#"
-            rejected 0 1: there is no such actor
-            rejected 0 2: the actor carries too little food for a base
-            actor Actor2 of 0 at 20,20 with 499.9 health 50
-            actor Enemy1 of 1 at 12,10 with 0 health 50
-            base Enemyb of 1 at 10,10 with 0 health 50
-            base R7pBPd of 0 at 10,10 with 30.5 health 50
-        "#]],
-    );
-}
-
-#[test]
 fn an_agent_without_actors_is_out_unless_its_bases_can_pay_for_one() {
     for (food, is_in) in [(599.0, false), (600.0, true)] {
         let mut world = world(1, &format!("actor Actor1 of 0 at 10,10 with {food}"));
@@ -351,84 +116,6 @@ fn an_agent_without_actors_is_out_unless_its_bases_can_pay_for_one() {
         assert_eq!((world.actors.len(), world.can_act(0)), (0, is_in));
         assert_eq!(world.score(0), food - 500.0);
     }
-}
-
-#[test]
-fn positions_stay_on_the_map_whatever_the_target() {
-    check(
-        "actor Actor1 of 0 at 10,0.5 with 0
-         actor Actor2 of 0 at 39.5,20 with 0
-         actor Actor3 of 0 at 20,20 with 0
-         actor Actor4 of 0 at 30,30 with 0
-         actor Actor5 of 0 at 0.5,0.5 with 0
-         actor Actor6 of 0 at 25,25 with 0
-         actor Actor7 of 0 at 5,5 with 0",
-        r#"[
-            {"action":"move","actor_id":"Actor1","target":[10,-5]},
-            {"action":"move","actor_id":"Actor2","target":[42.5,24]},
-            {"action":"move","actor_id":"Actor3","target":[1.7976931348623157e308,-1.7976931348623157e308]},
-            {"action":"move","actor_id":"Actor4","target":[1e200,30]},
-            {"action":"move","actor_id":"Actor5","target":[-0.0,-0.0]},
-            {"action":"move","actor_id":"Actor6","target":[25,25]},
-            {"action":"move","actor_id":"Actor7","target":[5e-324,5]}
-        ]"#,
-        expect![[r#"
-            actor Actor1 of 0 at 10,0 with 0 health 50
-            actor Actor2 of 0 at 40,20.8 with 0 health 50
-            actor Actor3 of 0 at 20.707106781186546,19.292893218813454 with 0 health 50
-            actor Actor4 of 0 at 31,30 with 0 health 50
-            actor Actor5 of 0 at 0,0 with 0 health 50
-            actor Actor6 of 0 at 25,25 with 0 health 50
-            actor Actor7 of 0 at 4,5 with 0 health 50
-        "#]],
-    );
-}
-
-#[test]
-fn the_actor_with_the_smaller_load_survives_a_collision_and_gets_the_food() {
-    check(
-        "actor Light1 of 0 at 10,10 with 10
-         actor Heavy1 of 1 at 10.8,10 with 30
-         actor Apart1 of 1 at 10,10.9 with 5",
-        "[]",
-        expect![[r#"
-            actor Light1 of 0 at 10,10 with 40 health 50
-            actor Apart1 of 1 at 10,10.9 with 5 health 50
-            dead Heavy1 of 1 at 10.8,10 with 0 health 0
-        "#]],
-    );
-}
-
-// Three actors touch each other. Dead actors kill no others, and no food is lost.
-#[test]
-fn the_dead_do_not_collide() {
-    check(
-        "actor Actor1 of 0 at 10,10 with 30
-         actor Actor2 of 1 at 10.1,10 with 10
-         actor Actor3 of 2 at 10.2,10 with 50",
-        "[]",
-        expect![[r#"
-            actor Actor2 of 1 at 10.1,10 with 90 health 50
-            dead Actor1 of 0 at 10,10 with 0 health 0
-            dead Actor3 of 2 at 10.2,10 with 0 health 0
-        "#]],
-    );
-}
-
-// The actor in the middle dies, so no actor kills the third.
-#[test]
-fn each_death_in_a_collision_has_a_survivor_beside_it() {
-    check(
-        "actor Actor3 of 2 at 11.6,10 with 50
-         actor Actor2 of 1 at 10.8,10 with 30
-         actor Actor1 of 0 at 10,10 with 10",
-        "[]",
-        expect![[r#"
-            actor Actor3 of 2 at 11.6,10 with 50 health 50
-            actor Actor1 of 0 at 10,10 with 40 health 50
-            dead Actor2 of 1 at 10.8,10 with 0 health 0
-        "#]],
-    );
 }
 
 #[test]
@@ -538,39 +225,6 @@ fn a_new_actor_acts_from_the_next_epoch_on() {
     let mut world = scene();
     assert_eq!(play(&mut world, &[&spawn_and_move]), ["rejected 0 1: the actor has acted in this epoch"]);
     assert_eq!(play(&mut world, &[&spawn_and_move]), ["rejected 0 0: the base has too little food for an actor"]);
-}
-
-#[test]
-fn nothing_is_done_with_the_dead() {
-    check(
-        "actor Actor1 of 0 at 10,10 with 0
-         actor Actor2 of 0 at 10,12 with 0
-         base  Enemyb of 1 at 12,10 with 500 health 5",
-        r#"[{"action":"attack","actor_id":"Actor1","target":"Enemyb"},
-                {"action":"attack","actor_id":"Actor2","target":"Enemyb"}]"#,
-        expect![[r#"
-            rejected 0 1: the target has died
-            actor Actor1 of 0 at 10,10 with 0 health 50
-            actor Actor2 of 0 at 10,12 with 0 health 50
-            dead Enemyb of 1 at 12,10 with 500 health 0
-        "#]],
-    );
-}
-
-#[test]
-fn food_grows_up_to_a_limit_and_crumbs_vanish() {
-    check(
-        "food Food01 at 1,1 with 0.0999
-         food Food02 at 2,2 with 0.1
-         food Food03 at 3,3 with 20
-         food Food04 at 4,4 with 49",
-        "[]",
-        expect![[r#"
-            food Food02 at [2.0, 2.0] with 0.10500000000000001
-            food Food03 at [3.0, 3.0] with 21
-            food Food04 at [4.0, 4.0] with 50
-        "#]],
-    );
 }
 
 #[test]
