@@ -36,6 +36,7 @@ mod server;
 mod settings;
 mod shared_work;
 mod socket;
+mod strategies;
 mod supervision;
 mod tls;
 mod tournaments;
