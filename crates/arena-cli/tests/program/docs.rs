@@ -68,7 +68,7 @@ const COMMANDS: [&str; 26] = [
 ];
 
 /// All pages of the documentation, with or without commands.
-const PAGES: [&str; 33] = [
+const PAGES: [&str; 35] = [
     "README.md",
     "clients/python/README.md",
     "docs/README.md",
@@ -93,6 +93,7 @@ const PAGES: [&str; 33] = [
     "docs/replays.md",
     "docs/scaling.md",
     "docs/scores.md",
+    "docs/scoring-strategies.md",
     "docs/server-tournaments.md",
     "docs/settings.md",
     "docs/testing.md",
@@ -102,6 +103,7 @@ const PAGES: [&str; 33] = [
     "examples/challenges/README.md",
     "examples/environments/README.md",
     "examples/eval/README.md",
+    "examples/scoring/README.md",
 ];
 
 fn root() -> PathBuf {
@@ -582,6 +584,7 @@ pages! {
     records: "docs/records.md",
     replays: "docs/replays.md",
     scores: "docs/scores.md",
+    scoring_strategies: "docs/scoring-strategies.md",
     server_tournaments: "docs/server-tournaments.md",
     tournaments: "docs/tournaments.md",
     writing_challenges: "docs/writing-challenges.md",
@@ -594,8 +597,15 @@ pages! {
 #[test]
 fn every_page_is_run_or_has_no_commands() {
     let mut there = vec!["README.md".to_owned()];
-    let folders =
-        ["clients/python", "docs", "examples/agents", "examples/challenges", "examples/environments", "examples/eval"];
+    let folders = [
+        "clients/python",
+        "docs",
+        "examples/agents",
+        "examples/challenges",
+        "examples/environments",
+        "examples/eval",
+        "examples/scoring",
+    ];
     for folder in folders {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
