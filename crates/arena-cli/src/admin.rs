@@ -11,12 +11,14 @@ use arena_players::http::{Arena, CallError, ExportError, HttpAnswer, is_loopback
 use arena_server::{AdminToken, Settings};
 use arena_store::{CopiedRows, CopyError, DatabaseUrl, StorePlace, copy_store};
 use arena_wire::{ImportReport, SkippedLine};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::args::{AdminArgs, AdminVerb, ApiMethod, Global};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, counted, note, print, print_json};
+use crate::scoring;
 use crate::serve::runtime;
 
 /// The time between two lines about the progress of a copy.
@@ -35,6 +37,7 @@ pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> R
         AdminVerb::Api { method, path, body } => {
             print_json(arena.call(&api_path(&path), api_body(method, body.as_deref())?)?.text(), style)
         }
+        AdminVerb::Recompute { strategy } => recompute(&arena, strategy.as_deref(), style),
         AdminVerb::Export { out } => export(&arena, out.as_deref(), style),
         AdminVerb::Import { file } => print_result(import(&arena, &file)?, style, imported),
         AdminVerb::CopyStore { .. } => unreachable!("handled above, because it asks no server"),
@@ -115,6 +118,50 @@ pub fn token(args: AdminArgs, url: &str) -> Result<String, Failure> {
         Failure::new(Exit::Usage, format_args!("cannot read the administrator token in {}: {error}", file.display()))
     })?;
     Ok(token.trim_end().to_owned())
+}
+
+/// The result of a recount of all built-in strategies.
+#[derive(Deserialize)]
+struct Recounted {
+    users: u64,
+    games: u64,
+    wrong: Vec<String>,
+}
+
+/// Recounts games by a scripted strategy and waits for the end, or by all built-in ones.
+fn recompute(arena: &Arena, strategy: Option<&str>, style: Style) -> Result<(), Failure> {
+    let Some(name) = strategy else {
+        let answer = arena.call("/api/admin/recompute", Some(Map::new()));
+        return print_result(answer, style, |Recounted { users, games, wrong }| {
+            let users = counted(users, "user", "users");
+            format!("counted {} of {users}; corrected: {}", counted(games, "game", "games"), wrong.len())
+        });
+    };
+    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
+        return Err(Failure::new(Exit::Usage, format_args!("--strategy: {name:?} cannot be the name of a strategy")));
+    }
+    arena.call(&format!("/api/admin/strategies/{name}/recompute"), Some(Map::new()))?;
+    let mut shown = Instant::now();
+    loop {
+        let states = scoring::counts(arena)?;
+        let gone = || Failure::new(Exit::Usage, format_args!("the server no longer has the strategy {name}"));
+        let state =
+            states.into_iter().find(|state| state.name == name).and_then(|state| state.count).ok_or_else(gone)?;
+        match (state.error, state.recomputing_percent) {
+            (Some(error), _) => {
+                let sentence = format_args!("{name} cannot count its next game: {error}; the old numbers stay");
+                return Err(Failure::new(Exit::FaultyChallenge, sentence));
+            }
+            (None, None) if style == Style::Json => return print(&json!({ "strategy": name }).to_string()),
+            (None, None) => return print(&format!("{name}: the boards show the new numbers")),
+            (None, Some(percent)) if shown.elapsed() > PROGRESS => {
+                shown = Instant::now();
+                note(&format!("recomputing, {percent} %"));
+            }
+            (None, Some(_)) => {}
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
 }
 
 /// Prints an answer unchanged, or as formatted by `say`.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use arena_players::http::{Arena, HttpAnswer};
+use arena_players::http::{Arena, CallError, HttpAnswer};
 use serde::Deserialize;
 
 use crate::exit::Failure;
-use crate::output::{Style, Table, print, print_json};
+use crate::output::{Style, Table, note, print, print_json};
 
 pub struct Request {
     /// The challenge type; `None` for the global leaderboard.
@@ -31,11 +31,51 @@ struct LeaderboardEntry {
     is_benchmark: bool,
 }
 
+/// A strategy with the state of its count, if it is scripted.
+#[derive(Debug, Deserialize)]
+pub struct StrategyCount {
+    pub name: String,
+    pub challenges: Vec<String>,
+    pub count: Option<CountState>,
+}
+
+/// The state of a scripted strategy's count of games.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CountState {
+    pub behind: u64,
+    pub recomputing_percent: Option<u64>,
+    pub error: Option<String>,
+}
+
+/// Gets the strategies of a server.
+pub fn counts(arena: &Arena) -> Result<Vec<StrategyCount>, CallError> {
+    arena.call("/api/scoring/strategies", None)?.read()
+}
+
+/// Returns a line about a strategy whose boards aren't as current as those of built-in ones.
+fn notice(StrategyCount { name, count, .. }: &StrategyCount) -> Option<String> {
+    let CountState { behind, recomputing_percent, error } = count.as_ref()?;
+    match (error, recomputing_percent) {
+        (Some(error), _) => Some(format!("{name} cannot count its next game ({behind} behind): {error}")),
+        (None, Some(percent)) => {
+            Some(format!("{name}: recomputing, {percent} %; until then, these are the old numbers"))
+        }
+        (None, None) => None,
+    }
+}
+
 pub fn run(request: &Request, arena: &Arena, style: Style) -> Result<(), Failure> {
     let Request { name, sort, limit, offset } = request;
     let answer = arena.scoring(name.as_deref(), sort.as_deref(), *limit, *offset)?;
     match style {
-        Style::Pretty => print(&boards(&answer, name.is_some(), offset.unwrap_or(0))?),
+        Style::Pretty => {
+            print(&boards(&answer, name.is_some(), offset.unwrap_or(0))?)?;
+            let Some(name) = name else { return Ok(()) };
+            let strategies = counts(arena)?;
+            strategies.iter().filter(|of| of.challenges.contains(name)).filter_map(notice).for_each(|text| note(&text));
+            Ok(())
+        }
         Style::Compact | Style::Json => print_json(answer.text(), style),
     }
 }
@@ -105,5 +145,20 @@ mod tests {
             └───────────────────────────────────────────────────────────────────────────────────────┘"#]]
         .assert_eq(&board(&entries, 9));
         assert_eq!(board(&[], 0), "no players on this board");
+    }
+
+    #[test]
+    fn a_strategy_that_is_not_current_has_a_notice() {
+        let told = |count: &str| {
+            let strategy = format!(r#"{{"name":"elo","challenges":[],"count":{count}}}"#);
+            notice(&serde_json::from_str(&strategy).unwrap())
+        };
+        assert_eq!(told("null"), None);
+        assert_eq!(told(r#"{"behind":3}"#), None);
+        let recomputing = "elo: recomputing, 40 %; until then, these are the old numbers";
+        assert_eq!(told(r#"{"behind":3,"recomputingPercent":40}"#).as_deref(), Some(recomputing));
+        let failing = "elo cannot count its next game (3 behind): index.ts:2: TypeError";
+        let faulty = r#"{"behind":3,"recomputingPercent":40,"error":"index.ts:2: TypeError"}"#;
+        assert_eq!(told(faulty).as_deref(), Some(failing));
     }
 }

@@ -88,6 +88,7 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
     settings.auth.enabled |= args.auth;
     settings.tournaments.enabled |= args.tournaments;
     settings.scripts.folders.extend(args.challenges.iter().cloned());
+    settings.scoring.folders.extend(args.scoring.iter().cloned());
     settings.scripts.worker = Some(scripts::worker()?);
     if settings.tournaments.enabled {
         settings.tournaments.launcher = Some(launcher());

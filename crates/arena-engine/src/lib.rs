@@ -25,6 +25,7 @@ mod queue;
 mod records;
 mod request;
 mod stale_marks;
+mod strategies;
 mod transcript;
 mod transitions;
 mod users;

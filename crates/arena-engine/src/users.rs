@@ -1,6 +1,7 @@
 //! Users: profiles, histories and leaderboards.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arena_model::{
     Board, BoardId, Order, PlayerStandings, ProfileChange, Scoring, ScoringEntry, Session, UserId, UserProfile,
@@ -19,7 +20,7 @@ pub struct ChangeProfile {
 }
 
 impl Engine {
-    pub fn scoring(&self) -> &Scoring {
+    pub fn scoring(&self) -> Arc<Scoring> {
         self.inner.store.scoring()
     }
 

@@ -53,7 +53,8 @@ pub use scene::{Knowledge, Scene, Secret, SecretPart};
 pub use score::{Attribution, GameCategory, Score};
 pub use scoring::{
     Board, BoardStanding, GLOBAL_AVERAGE, GameResult, Metric, MetricFormat, MetricKind, Order, PlayerStandings,
-    Scoring, ScoringEntry, ScoringError, Strategy, Tally, mean_score, strategies,
+    Scoring, ScoringEntry, ScoringError, ScriptedStrategy, Strategy, StrategyEntry, StrategyRow, StrategyRows, Tally,
+    mean_score, strategies,
 };
 pub use script::{Script, ScriptVersion};
 pub use seed::{Seed, SeedRng};

@@ -1,8 +1,11 @@
 //! Leaderboards: the strategies that turn finished games into standings.
 //!
-//! A strategy is a file in `scoring/`, with its module and its entry in [`STRATEGIES`]. It defines the observation
-//! of one player in one game; averages, streaks and intervals are shared by all strategies. A player's standing depends
-//! only on that player's games in the order in which they ended, so each player's standing can be rebuilt separately.
+//! A built-in strategy is a file in `scoring/`, with its module and its entry in [`STRATEGIES`]. It defines the
+//! observation of one player in one game; averages, streaks and intervals are shared by all strategies. A player's
+//! standing depends only on that player's games in the order in which they ended, so each player's standing can be
+//! rebuilt separately.
+//!
+//! A [`ScriptedStrategy`] is computed elsewhere. It shares only the boards: their names, metrics and orders.
 
 mod average;
 mod consecutive;
@@ -35,8 +38,70 @@ pub struct Strategy {
     pub metrics: &'static [Metric],
     /// True if a game counts only if it has at least two players and all of them are identified.
     pub needs_known_players: bool,
-    /// Returns the observation of the player on a seat: one number for each metric, in their order.
-    observe: fn(&GameResult<'_>, Seat) -> Vec<f64>,
+    /// Returns the observation of the player on a seat: one number for each metric, in their order. `None` for a
+    /// scripted strategy.
+    observe: Option<Observe>,
+}
+
+type Observe = fn(&GameResult<'_>, Seat) -> Vec<f64>;
+
+/// Strategies have unique names, so equal names with equal metrics are the same strategy.
+impl PartialEq for Strategy {
+    fn eq(&self, other: &Strategy) -> bool {
+        (self.name, self.title, self.summary, self.metrics) == (other.name, other.title, other.summary, other.metrics)
+    }
+}
+
+impl Strategy {
+    /// Creates a strategy whose numbers a script computes.
+    pub const fn scripted(
+        name: &'static str,
+        title: &'static str,
+        summary: &'static str,
+        metrics: &'static [Metric],
+    ) -> Strategy {
+        Strategy { name, title, summary, metrics, needs_known_players: false, observe: None }
+    }
+
+    /// Returns a player's tally for the numbers that a script has computed, by metric. A metric without a number has
+    /// none on the board either.
+    pub fn tally(&self, entry: &StrategyEntry) -> Tally {
+        let given = |metric: &Metric| Measure::Given(entry.metrics.get(metric.key).copied().unwrap_or(f64::NAN));
+        Tally { games: entry.games, measures: self.metrics.iter().map(given).collect() }
+    }
+}
+
+/// A player's numbers by a scripted strategy, as the script has set them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StrategyEntry {
+    pub games: u64,
+    pub metrics: BTreeMap<String, f64>,
+}
+
+/// A scripted strategy's data about one player, or about all.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StrategyRow {
+    /// `None` if the player isn't on the board.
+    pub entry: Option<StrategyEntry>,
+    /// JSON that only the script reads.
+    pub state: Option<String>,
+}
+
+/// The rows of a scripted strategy, by board and player. The player "" has the data about all.
+pub type StrategyRows = BTreeMap<(String, String), StrategyRow>;
+
+/// A strategy whose numbers a script computes, with the challenge types that it scores.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScriptedStrategy {
+    pub strategy: &'static Strategy,
+    /// `None` for all challenge types.
+    pub challenges: Option<BTreeSet<String>>,
+}
+
+impl ScriptedStrategy {
+    pub fn scores(&self, challenge: &str) -> bool {
+        self.challenges.as_ref().is_none_or(|challenges| challenges.contains(challenge))
+    }
 }
 
 /// A number that a strategy computes for a player.
@@ -53,10 +118,11 @@ pub struct Metric {
 }
 
 /// The number format of a metric. For every metric, more is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricFormat {
     /// A decimal number.
+    #[default]
     Number,
     /// A share from 0 to 1, shown as a percentage.
     Percent,
@@ -76,6 +142,8 @@ pub enum MetricKind {
     },
     /// The number of latest games in a row with an observation other than 0.
     Streak,
+    /// The number that a script has computed.
+    Given,
 }
 
 /// All strategies for single challenge types, in the order of lists for people.
@@ -193,7 +261,7 @@ pub enum Board {
     Of { challenge: String, id: BoardId, strategy: &'static str },
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scoring {
     /// The strategies of challenge types that `by_challenge` doesn't contain, such as challenges that are added while
     /// the arena runs.
@@ -202,6 +270,8 @@ pub struct Scoring {
     by_challenge: BTreeMap<String, Vec<&'static str>>,
     /// The strategy that the global board averages, if the arena has a global board.
     global_source: Option<&'static str>,
+    /// The scripted strategies, which may change while the arena runs.
+    scripted: Vec<ScriptedStrategy>,
 }
 
 /// The error for a strategy that doesn't exist or can't be used for its purpose.
@@ -263,10 +333,26 @@ impl Scoring {
             (Some(GLOBAL_AVERAGE), None) => return Err(ScoringError::NoSource("unset".to_owned())),
             (Some(other), _) => return Err(ScoringError::UnknownGlobal(other.to_owned())),
         };
-        Ok(Scoring { default, by_challenge, global_source })
+        Ok(Scoring { default, by_challenge, global_source, scripted: Vec::new() })
     }
 
-    /// The arena stores the description beside the standings, and rebuilds them when it has changed.
+    /// Replaces the scripted strategies.
+    pub fn with_scripted(self, scripted: Vec<ScriptedStrategy>) -> Scoring {
+        Scoring { scripted, ..self }
+    }
+
+    pub fn scripted(&self) -> &[ScriptedStrategy] {
+        &self.scripted
+    }
+
+    /// Returns the strategy of this name, built in or scripted.
+    pub fn find(&self, name: &str) -> Option<&'static Strategy> {
+        let scripted = || self.scripted.iter().map(|scripted| scripted.strategy).find(|known| known.name == name);
+        find(name).or_else(scripted)
+    }
+
+    /// The arena stores the description beside the standings, and rebuilds them when it has changed. Standings don't
+    /// contain scripted strategies.
     pub fn describe(&self) -> String {
         let by_challenge: Vec<String> = self
             .by_challenge
@@ -279,8 +365,10 @@ impl Scoring {
     }
 
     pub fn strategies(&self, challenge: &str) -> impl Iterator<Item = &'static Strategy> + use<> {
-        let names = self.by_challenge.get(challenge).unwrap_or(&self.default).clone();
-        names.into_iter().filter_map(find)
+        let names = self.by_challenge.get(challenge).unwrap_or(&self.default).iter();
+        let scripted = self.scripted.iter().filter(|scripted| scripted.scores(challenge));
+        let strategies = names.filter_map(|name| find(name)).chain(scripted.map(|scripted| scripted.strategy));
+        strategies.collect::<Vec<_>>().into_iter()
     }
 
     /// Returns the strategy that the global board averages, if there is one.
@@ -317,16 +405,19 @@ impl Scoring {
 
     /// Adds one game to the standing of the player at `seat` on the game's board.
     pub fn count(&self, result: &GameResult<'_>, seat: Seat, standing: &mut BoardStanding) {
-        for strategy in self
-            .strategies(result.challenge)
+        let names = self.by_challenge.get(result.challenge).unwrap_or(&self.default);
+        for strategy in names
+            .iter()
+            .filter_map(|name| find(name))
             .filter(|strategy| !strategy.needs_known_players || result.is_between_known())
         {
+            let Some(observe) = strategy.observe else { continue };
             let tally = standing.entry(strategy.name.to_owned()).or_insert_with(|| Tally::new(strategy));
             if !tally.fits(strategy) {
                 *tally = Tally::new(strategy);
             }
             tally.games += 1;
-            for (measure, value) in tally.measures.iter_mut().zip((strategy.observe)(result, seat)) {
+            for (measure, value) in tally.measures.iter_mut().zip(observe(result, seat)) {
                 measure.observe(value);
             }
         }
@@ -349,7 +440,10 @@ fn entry(strategy: &Strategy, tally: &Tally) -> ScoringEntry {
     let measured = || strategy.metrics.iter().zip(&tally.measures);
     ScoringEntry {
         games_played: tally.games,
-        metrics: measured().map(|(metric, measure)| (metric.key, measure.value(tally.games))).collect(),
+        metrics: measured()
+            .map(|(metric, measure)| (metric.key, measure.value(tally.games)))
+            .filter(|(_, value)| !value.is_nan())
+            .collect(),
         intervals: measured()
             .filter_map(|(metric, measure)| Some((metric.key, measure.interval(metric.kind, tally.games)?)))
             .collect(),

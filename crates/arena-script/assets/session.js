@@ -1,7 +1,7 @@
 // One call of a script: its input from the arena, and its output. Each call runs in a world of
 // its own, so this module cleans up nothing. Scripts can't import it, but the modules that they import use its exports.
 
-const said = { messages: [], log: [], deadline: undefined };
+export const said = { messages: [], log: [], deadline: undefined };
 
 // Undefined until the call begins. The world before that is saved and used for all calls, so it must not depend on a call.
 let call;
@@ -66,13 +66,19 @@ export function privateSeed(context) {
   return api < 2 ? privateSeed : derive(privateSeed, `${context}`.toWellFormed());
 }
 
-/** Reads the input. From now on the script has time and randomness. */
+/** Reads the input and returns it. From now on the script has time and randomness. */
 export function begin(input) {
   call = parse(input);
   said.messages = [];
   said.log = [];
   said.deadline = undefined;
-  const { random } = call;
+  restart(call.now, call.random);
+  return call;
+}
+
+/** Sets the time, and the state of the random numbers. */
+export function restart(now, random) {
+  call.now = now;
   a = random[0];
   b = random[1];
   c = random[2];
@@ -83,8 +89,8 @@ export function begin(input) {
 let operator;
 
 /** Runs the call. Returns undefined, or a JSON text for a refusal or failure. */
-export function act(create) {
-  return answered(() => acted(create));
+export function act(exports) {
+  return answered(() => acted(exports.createChallenge));
 }
 
 /** Returns the output of the call, as a JSON text. */
@@ -93,7 +99,7 @@ export function tell() {
 }
 
 /** Runs one half of a call. Rejects only if the call is stopped, or a thrown value can't be read. */
-async function answered(half) {
+export async function answered(half) {
   try {
     return await half();
   } catch (error) {
@@ -182,7 +188,7 @@ const KEPT = ["state", "gameState", "id", "name", "createdAt", "challengeType", 
 const STATE = ["status", "scores", "players", "attributions", "playerIdentities", "completedAt"];
 
 /** Returns the path and kind of the first value that JSON can't represent, or undefined. */
-function unfit(value, depth) {
+export function unfit(value, depth) {
   switch (typeof value) {
     case "string":
     case "boolean":
@@ -270,7 +276,7 @@ function told(value) {
   }
 }
 
-function named(value) {
+export function named(value) {
   if (value === null) return "null";
   return Array.isArray(value) ? "an array" : typeof value;
 }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::metadata::{self, ChallengeDescription};
 use crate::wire::{Attributed, Done, Failure, OutgoingMessage, Reply, Scored};
-use crate::{Folder, Problem, Sandbox};
+use crate::{Folder, Problem, Sandbox, ScriptKind};
 
 /// The maximum length of a refusal's code and of its message, in bytes.
 const CODE_BYTES: usize = 100;
@@ -117,7 +117,8 @@ impl ScriptChallenge {
     pub fn read(folder: &Folder, sandbox: &Sandbox) -> Result<ScriptChallenge, Vec<Problem>> {
         let described = metadata::read(&folder.files);
         let code = folder.files.iter().filter(|(path, _)| !is_description(path));
-        let used = sandbox.inspect(&code.map(|(path, text)| (path.clone(), text.clone())).collect());
+        let used =
+            sandbox.inspect(ScriptKind::Challenge, &code.map(|(path, text)| (path.clone(), text.clone())).collect());
         let (described, used) = match (described, used) {
             (Ok(described), Ok(used)) => (described, used),
             (described, used) => {
@@ -595,13 +596,14 @@ impl ScriptOperator {
         let rules = &self.rules;
         let lasting = self.lasting.as_ref().map(|calls| [calls.as_slice(), std::slice::from_ref(&input)].concat());
         let inputs = lasting.clone().unwrap_or_else(|| vec![input]);
-        let mut done = match rules.sandbox.call(&rules.script, || rules.files(), inputs) {
+        let mut done = match rules.sandbox.call(ScriptKind::Challenge, &rules.script, || rules.files(), inputs) {
             Reply::Done(done) => *done,
             Reply::Refused(refused) => {
                 let (code, message) = (cut(refused.code, CODE_BYTES), cut(refused.message, MESSAGE_BYTES));
                 return Err(CallError::Refused(Rejection { code, message }));
             }
             Reply::Failed(failure) => return Err(CallError::Failed(failure)),
+            Reply::Counted(_) => return Err(failed("invalid answer: a strategy's".to_owned())),
         };
         let limits = rules.sandbox.limits();
         let (count, bytes) = (done.messages.len(), done.messages.iter().map(|said| said.content.len()).sum::<usize>());
@@ -754,7 +756,7 @@ impl Operator for ScriptOperator {
 }
 
 /// Returns the text, cut to `most` bytes.
-fn cut(mut text: String, most: usize) -> String {
+pub(crate) fn cut(mut text: String, most: usize) -> String {
     if text.len() > most {
         let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         text.truncate(end);

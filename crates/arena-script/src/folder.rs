@@ -1,12 +1,12 @@
-//! The reader of challenge folders.
+//! The reader of the folders of scripts.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Problem;
-use crate::metadata::{self, is_name};
+use crate::metadata::is_name;
+use crate::{Problem, ScriptKind};
 
 /// The limits of a folder: the number of files, and the sizes of one file and of all files, in bytes.
 const FILES: usize = 500;
@@ -18,7 +18,7 @@ const DEPTH: usize = 8;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
-    /// The challenge's id: the folder's name.
+    /// The challenge's or strategy's id: the folder's name.
     pub id: String,
     /// The texts of `prompt.md` and of `.json`, `.ts` and `.js` files, by path in the folder. The text of a type declaration (`.d.ts`) is
     /// left empty.
@@ -26,24 +26,31 @@ pub struct Folder {
 }
 
 impl Folder {
+    /// Reads a challenge's folder, as [`Folder::read_of`] does.
+    ///
+    /// # Errors
+    /// As those of [`Folder::read_of`].
+    pub fn read(path: &Path) -> Result<Folder, Problem> {
+        Folder::read_of(ScriptKind::Challenge, path)
+    }
+
     /// Reads a folder, without links, hidden files and packages (`node_modules`).
     ///
     /// # Errors
-    /// If the folder can't be read, has no `challenge.json`, exceeds the limits, or has an invalid name.
-    pub fn read(path: &Path) -> Result<Folder, Problem> {
+    /// If the folder can't be read, lacks the file of its kind, exceeds the limits, or has an invalid name.
+    pub fn read_of(kind: ScriptKind, path: &Path) -> Result<Folder, Problem> {
         let whole = path.canonicalize().map_err(|error| Problem::of(".", format!("cannot be read: {error}")))?;
         let id = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         if !is_name(&id) {
-            let message = format!("{id:?} cannot be the name of a challenge; use 1 to 64 letters, digits, `_` and `-`");
+            let message =
+                format!("{id:?} cannot be the name of a {}; use 1 to 64 letters, digits, `_` and `-`", kind.noun());
             return Err(Problem::of(".", message));
         }
         let mut reader = FolderReader { files: BTreeMap::new(), bytes: 0 };
         reader.read(&whole, "", DEPTH)?;
-        if !reader.files.contains_key(metadata::FILE) {
-            return Err(Problem::of(
-                metadata::FILE,
-                "is missing; it must contain the challenge's name and description",
-            ));
+        if !reader.files.contains_key(kind.file()) {
+            let message = format!("is missing; it must contain the {}'s name and description", kind.noun());
+            return Err(Problem::of(kind.file(), message));
         }
         Ok(Folder { id, files: reader.files })
     }
@@ -83,7 +90,7 @@ impl FolderReader {
             self.bytes += bytes;
             if bytes > FILE_BYTES || self.bytes > ALL_BYTES || self.files.len() >= FILES {
                 let message = format!(
-                    "exceeds the limits: a challenge has at most {FILES} files, of {} MiB each and {} MiB in all",
+                    "exceeds the limits: a script has at most {FILES} files, of {} MiB each and {} MiB in all",
                     FILE_BYTES >> 20,
                     ALL_BYTES >> 20
                 );
@@ -96,19 +103,27 @@ impl FolderReader {
     }
 }
 
-/// Returns the challenge folders at `path`: the folder itself if it has a `challenge.json`, or else its direct
-/// subfolders that have one.
+/// Returns the challenge folders at `path`, as [`find_folders_of`] does.
 ///
 /// # Errors
 /// If the folder can't be read.
 pub fn find_folders(path: &Path) -> io::Result<Vec<PathBuf>> {
-    if path.join(metadata::FILE).is_file() {
+    find_folders_of(ScriptKind::Challenge, path)
+}
+
+/// Returns the folders of scripts of a kind at `path`: the folder itself if it has the file of the kind, or else its
+/// direct subfolders that have one.
+///
+/// # Errors
+/// If the folder can't be read.
+pub fn find_folders_of(kind: ScriptKind, path: &Path) -> io::Result<Vec<PathBuf>> {
+    if path.join(kind.file()).is_file() {
         return Ok(vec![path.to_owned()]);
     }
     let mut folders = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?;
-        if entry.path().join(metadata::FILE).is_file() {
+        if entry.path().join(kind.file()).is_file() {
             folders.push(entry.path());
         }
     }

@@ -1,5 +1,5 @@
-//! Challenges as scripts: a folder with a `challenge.json` and an `index.ts` or `index.js` is a challenge type. Scripts
-//! are untrusted.
+//! Challenges and scoring strategies as scripts: a folder with a `challenge.json` and an `index.ts` or `index.js` is a
+//! challenge type, and one with a `scoring.json` is a strategy. Scripts are untrusted.
 //!
 //! A script sees the same interface as operators of the reference server, through the same imports. Workers load and
 //! run scripts; they are processes that can only compute. Each call runs in a new world, so sessions can't see each
@@ -12,6 +12,7 @@ mod challenge;
 mod folder;
 mod metadata;
 mod sandbox;
+mod strategy;
 mod ui;
 mod wire;
 mod worker;
@@ -22,8 +23,9 @@ use std::process::ExitCode;
 use serde::{Deserialize, Serialize};
 
 pub use challenge::{Fault, ScriptChallenge};
-pub use folder::{Folder, find_folders};
+pub use folder::{Folder, find_folders, find_folders_of};
 pub use sandbox::{Limits, RUN, Sandbox, WorkerProgram};
+pub use strategy::{GameToCount, PlayedBatch, ScriptStrategy, StrategyFault};
 
 /// Runs a worker until its input ends. This is the main function of the processes of a [`WorkerProgram`].
 pub fn worker_main() -> ExitCode {
@@ -35,7 +37,39 @@ pub fn importable() -> impl Iterator<Item = &'static str> {
     worker::importable()
 }
 
-/// A problem of a challenge's folder, for its author.
+/// The purpose of a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ScriptKind {
+    Challenge,
+    Strategy,
+}
+
+impl ScriptKind {
+    /// Returns the name of the file that describes a script of this kind.
+    pub fn file(self) -> &'static str {
+        match self {
+            ScriptKind::Challenge => metadata::FILE,
+            ScriptKind::Strategy => strategy::FILE,
+        }
+    }
+
+    /// Returns the plural for people: `challenges` or `strategies`.
+    pub fn plural(self) -> &'static str {
+        match self {
+            ScriptKind::Challenge => "challenges",
+            ScriptKind::Strategy => "strategies",
+        }
+    }
+
+    fn noun(self) -> &'static str {
+        match self {
+            ScriptKind::Challenge => "challenge",
+            ScriptKind::Strategy => "strategy",
+        }
+    }
+}
+
+/// A problem of a script's folder, for its author.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// The file's path in the folder.

@@ -22,8 +22,8 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::Problem;
 use crate::wire::{Loaded, Reply, Request, read_frame, replace_lone_surrogates, write_frame};
+use crate::{Problem, ScriptKind};
 
 /// The hidden command that makes the program `arena` act as a worker.
 pub const RUN: &str = "run-scripts";
@@ -121,8 +121,12 @@ impl Sandbox {
     }
 
     /// Checks that a script can be run, and returns the paths of its files.
-    pub(crate) fn inspect(&self, files: &BTreeMap<String, String>) -> Result<Vec<String>, Vec<Problem>> {
-        let request = Request::Load { name: None, files: files.clone() };
+    pub(crate) fn inspect(
+        &self,
+        kind: ScriptKind,
+        files: &BTreeMap<String, String>,
+    ) -> Result<Vec<String>, Vec<Problem>> {
+        let request = Request::Load { name: None, kind, files: files.clone() };
         match self.with_worker(|worker, patience| worker.load(&request, patience)) {
             Ok(Loaded::Fine(used)) => Ok(used),
             Ok(Loaded::Faulty(problems)) => Err(problems),
@@ -133,6 +137,7 @@ impl Sandbox {
     /// Runs one call. With several inputs, runs all of them in one world and returns the answer to the last.
     pub(crate) fn call(
         &self,
+        kind: ScriptKind,
         script: &Script,
         files: impl Fn() -> BTreeMap<String, String>,
         inputs: Vec<Box<RawValue>>,
@@ -141,7 +146,7 @@ impl Sandbox {
         let request = Request::Call { name: name.clone(), inputs };
         let answered = self.with_worker(|worker, patience| {
             if !worker.scripts.contains(&script.version()) {
-                let load = Request::Load { name: Some(name.clone()), files: files() };
+                let load = Request::Load { name: Some(name.clone()), kind, files: files() };
                 if let Loaded::Faulty(problems) = worker.load(&load, patience)? {
                     return Ok(Reply::failed(problems.first().map(ToString::to_string).unwrap_or_default()));
                 }

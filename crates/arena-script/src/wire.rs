@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Limits, Problem};
+use crate::{Limits, Problem, ScriptKind};
 
 /// Suffices for all files of a folder, escaped, and for a call with the largest state.
 const FRAME_BYTES: usize = 64 << 20;
@@ -22,13 +22,14 @@ pub(crate) enum Request {
     Load {
         /// The script's version.
         name: Option<String>,
+        kind: ScriptKind,
         files: BTreeMap<String, String>,
     },
     /// Runs one call, or all calls of a session in one world.
     Call {
         /// The script's version.
         name: String,
-        /// The calls' inputs for `session.js`.
+        /// The calls' inputs for `session.js` or `scoring.js`.
         inputs: Vec<Box<RawValue>>,
     },
 }
@@ -41,11 +42,12 @@ pub(crate) enum Loaded {
     Faulty(Vec<Problem>),
 }
 
-/// The result of a call, in the form of `session.js`.
+/// The result of a call, in the form of `session.js` and `scoring.js`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Reply {
     Done(Box<Done>),
+    Counted(Counted),
     Refused(Refused),
     Failed(Failure),
 }
@@ -71,6 +73,21 @@ pub(crate) struct Done {
     #[serde(default, deserialize_with = "present")]
     pub(crate) deadline: Option<Option<i64>>,
     pub(crate) log: Vec<String>,
+}
+
+/// The rows that a strategy has changed.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Counted {
+    /// Board, player, entry and state.
+    pub(crate) rows: Vec<(String, String, Option<CountedEntry>, Option<String>)>,
+    pub(crate) log: Vec<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CountedEntry {
+    pub(crate) games_played: u64,
+    pub(crate) metrics: BTreeMap<String, f64>,
 }
 
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Option<i64>>, D::Error> {

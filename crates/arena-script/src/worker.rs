@@ -22,7 +22,7 @@ use seccompiler::{
 use serde_json::json;
 
 use crate::wire::{Loaded, Request, read_frame, write_frame, write_text};
-use crate::{Limits, Problem};
+use crate::{Limits, Problem, ScriptKind};
 
 pub(crate) use machine::importable;
 use machine::{Answer, Compiled, Machine, compile};
@@ -81,7 +81,7 @@ fn serve() -> io::Result<()> {
         limit_time(&limits)?;
         match request {
             Request::Limits(_) => return Err(io::Error::other("the limits are set once")),
-            Request::Load { name, files } => write_frame(&mut to, &load(&mut scripts, name, &files))?,
+            Request::Load { name, kind, files } => write_frame(&mut to, &load(&mut scripts, name, kind, &files))?,
             Request::Call { name, inputs } => {
                 let Some(script) = scripts.get(&name) else {
                     return Err(io::Error::other("a script is loaded before it is called"));
@@ -98,8 +98,13 @@ fn serve() -> io::Result<()> {
     Ok(())
 }
 
-fn load(scripts: &mut HashMap<String, Compiled>, name: Option<String>, files: &BTreeMap<String, String>) -> Loaded {
-    match compile(files, name.is_none()) {
+fn load(
+    scripts: &mut HashMap<String, Compiled>,
+    name: Option<String>,
+    kind: ScriptKind,
+    files: &BTreeMap<String, String>,
+) -> Loaded {
+    match compile(files, kind, name.is_none()) {
         Ok(script) => {
             let used = script.files().cloned().collect();
             if let Some(name) = name {

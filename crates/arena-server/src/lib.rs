@@ -37,6 +37,7 @@ mod server;
 mod settings;
 mod shared_work;
 mod socket;
+mod strategies;
 mod supervision;
 mod tls;
 mod tournaments;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use arena_engine::{Engine, EventCounts, NodeMetrics};
 use arena_model::Status;
 use arena_store::SessionFilter;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
@@ -49,6 +49,17 @@ struct RouteLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StrategyLabels {
+    strategy: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StrategyErrorLabels {
+    strategy: &'static str,
+    error: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CodeLabels {
     code: String,
 }
@@ -72,6 +83,12 @@ pub(crate) struct Metrics {
     pub(crate) log_leaves: Gauge,
     /// Number of sessions that this node has archived.
     pub(crate) archived_sessions: Counter<u64, AtomicU64>,
+    /// Number of endings that a scripted strategy has still to process.
+    strategies_behind: Family<StrategyLabels, Gauge>,
+    /// 1 for the error of each scripted strategy that can't count its next game.
+    strategy_errors: Family<StrategyErrorLabels, Gauge>,
+    /// The errors in `strategy_errors`.
+    failing_strategies: Mutex<HashMap<&'static str, String>>,
 }
 
 /// The metrics of one route. A response finds them without making labels.
@@ -135,6 +152,12 @@ impl Metrics {
         registry.register("log_leaves", "Entries of the log that its checkpoint covers", log_leaves.clone());
         let archived_sessions = Counter::default();
         registry.register("archived_sessions", "Sessions archived by this node", archived_sessions.clone());
+        let strategies_behind = Family::<StrategyLabels, Gauge>::default();
+        let behind = "Endings that a scripted strategy has still to process";
+        registry.register("strategy_behind", behind, strategies_behind.clone());
+        let strategy_errors = Family::<StrategyErrorLabels, Gauge>::default();
+        let failing = "1, with the error of a scripted strategy that cannot count its next game";
+        registry.register("strategy_error", failing, strategy_errors.clone());
         // Prometheus's own format has no type for information.
         let build = Family::<VersionLabels, Gauge>::default();
         build.get_or_create(&VersionLabels { version: env!("CARGO_PKG_VERSION") }).set(1);
@@ -161,6 +184,34 @@ impl Metrics {
             in_flight,
             log_leaves,
             archived_sessions,
+            strategies_behind,
+            strategy_errors,
+            failing_strategies: Mutex::default(),
+        }
+    }
+
+    /// Shows the state of a scripted strategy.
+    pub(crate) fn show_strategy(&self, strategy: &'static str, behind: u64, error: Option<&str>) {
+        let behind = i64::try_from(behind).unwrap_or(i64::MAX);
+        self.strategies_behind.get_or_create(&StrategyLabels { strategy }).set(behind);
+        let mut failing = self.failing_strategies.lock();
+        if failing.get(strategy).map(String::as_str) == error {
+            return;
+        }
+        if let Some(error) = failing.remove(strategy) {
+            self.strategy_errors.remove(&StrategyErrorLabels { strategy, error });
+        }
+        if let Some(error) = error.map(str::to_owned) {
+            self.strategy_errors.get_or_create(&StrategyErrorLabels { strategy, error: error.clone() }).set(1);
+            failing.insert(strategy, error);
+        }
+    }
+
+    /// Removes a scripted strategy, which another node counts.
+    pub(crate) fn forget_strategy(&self, strategy: &'static str) {
+        self.strategies_behind.remove(&StrategyLabels { strategy });
+        if let Some(error) = self.failing_strategies.lock().remove(strategy) {
+            self.strategy_errors.remove(&StrategyErrorLabels { strategy, error });
         }
     }
 

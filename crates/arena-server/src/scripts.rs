@@ -1,5 +1,5 @@
-//! Loading of scripted challenges. The server loads their folders at the start, and reloads changed folders while
-//! sessions continue.
+//! Loading of scripts. The server loads their folders at the start, and reloads changed folders while sessions
+//! continue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,32 +9,89 @@ use std::time::Duration;
 
 use arena_engine::{Engine, Revive};
 use arena_model::{ChallengeType, Script};
-use arena_script::{Folder, Problem, Sandbox, ScriptChallenge, find_folders};
+use arena_script::{Folder, Problem, Sandbox, ScriptChallenge, ScriptKind, find_folders_of};
 use serde_json::{Map, Value};
 
 use crate::settings::{ScriptSettings, Settings};
 
 /// Interval between checks of the folders. A changed folder is loaded when two consecutive checks find the same files,
 /// so that half-written files are not loaded.
-const LOOK_EVERY: Duration = Duration::from_millis(1000);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(1000);
 
 pub(crate) struct Scripts {
-    folders: Vec<PathBuf>,
+    folders: WatchedFolders,
     sandbox: Sandbox,
     /// The arena's options by challenge type.
     options: BTreeMap<String, Map<String, Value>>,
+    /// The ids of the challenge types that are hosted, by folder.
+    hosted: BTreeMap<PathBuf, String>,
+}
+
+/// The folders of scripts of one kind.
+pub(crate) struct WatchedFolders {
+    kind: ScriptKind,
+    folders: Vec<PathBuf>,
     /// The last seen and the last loaded version, by folder.
     known: BTreeMap<PathBuf, Known>,
     /// Logged errors that are not logged again.
     logged: BTreeSet<String>,
 }
 
+type ReadFolder = Result<Folder, Problem>;
+
 #[derive(Default)]
 struct Known {
-    seen: Option<Result<Folder, Problem>>,
-    loaded: Option<Result<Folder, Problem>>,
-    /// The id of the challenge type that is hosted from the folder.
-    hosted: Option<String>,
+    seen: Option<ReadFolder>,
+    loaded: Option<ReadFolder>,
+}
+
+impl WatchedFolders {
+    pub(crate) fn new(kind: ScriptKind, folders: Vec<PathBuf>) -> WatchedFolders {
+        WatchedFolders { kind, folders, known: BTreeMap::new(), logged: BTreeSet::new() }
+    }
+
+    /// Returns the folders that are gone, and those to load. If `at_once` is true, a change needs no second check.
+    pub(crate) fn look(&mut self, at_once: bool) -> (Vec<PathBuf>, Vec<(PathBuf, ReadFolder)>) {
+        let (mut paths, what, file) = (BTreeSet::new(), self.kind.plural(), self.kind.file());
+        for folder in &self.folders {
+            let log_text = match find_folders_of(self.kind, folder) {
+                Ok(found) if found.is_empty() && at_once => {
+                    format!("no {what} in {}: no folder contains a {file}", folder.display())
+                }
+                Ok(found) => {
+                    paths.extend(found);
+                    continue;
+                }
+                Err(error) => format!("cannot read the {what} in {}: {error}", folder.display()),
+            };
+            if self.logged.insert(log_text.clone()) {
+                tracing::error!("{log_text}");
+            }
+        }
+        let gone: Vec<PathBuf> = self.known.keys().filter(|path| !paths.contains(*path)).cloned().collect();
+        self.known.retain(|path, _| paths.contains(path));
+        let mut changed = Vec::new();
+        for path in paths {
+            let seen = Folder::read_of(self.kind, &path);
+            let known = self.known.entry(path.clone()).or_default();
+            let is_settled = at_once || known.seen.as_ref() == Some(&seen);
+            known.seen = Some(seen.clone());
+            if is_settled && known.loaded.as_ref() != Some(&seen) {
+                known.loaded = Some(seen.clone());
+                changed.push((path, seen));
+            }
+        }
+        (gone, changed)
+    }
+}
+
+/// Logs the problems of a folder. `stays` says what the server uses instead.
+pub(crate) fn log_problems(path: &Path, problems: &[Problem], stays: &str) {
+    for problem in problems {
+        let place = path.join(&problem.file);
+        let line = problem.line.map(|line| format!(":{line}")).unwrap_or_default();
+        tracing::error!("{}{line}: {}{stays}", place.display(), problem.message);
+    }
 }
 
 /// Creates the sandbox of the arena's scripts; `None` without a worker program.
@@ -66,11 +123,10 @@ impl Scripts {
     pub(crate) fn new(settings: &Settings, sandbox: Sandbox) -> Scripts {
         let options = settings.challenges.iter().map(|challenge| (challenge.name.clone(), challenge.options.clone()));
         Scripts {
-            folders: settings.scripts.folders.clone(),
+            folders: WatchedFolders::new(ScriptKind::Challenge, settings.scripts.folders.clone()),
             sandbox,
             options: options.collect(),
-            known: BTreeMap::new(),
-            logged: BTreeSet::new(),
+            hosted: BTreeMap::new(),
         }
     }
 
@@ -81,7 +137,7 @@ impl Scripts {
             let looked = tokio::task::spawn_blocking(move || {
                 let looked = catch_unwind(AssertUnwindSafe(|| self.refresh(&handle, false)));
                 let panicked = "a check of the challenge folders panicked; later checks continue".to_owned();
-                if looked.is_err() && self.logged.insert(panicked.clone()) {
+                if looked.is_err() && self.folders.logged.insert(panicked.clone()) {
                     tracing::error!("{panicked}");
                 }
                 self
@@ -99,43 +155,17 @@ impl Scripts {
 
     /// Loads changed folders. If `at_once` is true, a change is loaded without waiting for a second check.
     pub(crate) fn refresh(&mut self, engine: &Engine, at_once: bool) {
-        let mut paths = BTreeSet::new();
-        for folder in &self.folders {
-            let log_text = match find_folders(folder) {
-                Ok(found) if found.is_empty() && at_once => {
-                    format!("no challenges in {}: no folder contains a challenge.json", folder.display())
-                }
-                Ok(found) => {
-                    paths.extend(found);
-                    continue;
-                }
-                Err(error) => format!("cannot read the challenges in {}: {error}", folder.display()),
-            };
-            if self.logged.insert(log_text.clone()) {
-                tracing::error!("{log_text}");
-            }
+        let (gone, changed) = self.folders.look(at_once);
+        for id in gone.iter().filter_map(|path| self.hosted.remove(path)) {
+            engine.drop_challenge(&id);
+            tracing::info!(challenge = %id, "challenge {id} was removed: existing sessions continue, new ones are not possible");
         }
-        let gone: Vec<PathBuf> = self.known.keys().filter(|path| !paths.contains(*path)).cloned().collect();
-        for path in gone {
-            if let Some(id) = self.known.remove(&path).and_then(|known| known.hosted) {
-                engine.drop_challenge(&id);
-                tracing::info!(challenge = %id, "challenge {id} was removed: existing sessions continue, new ones are not possible");
-            }
-        }
-        for path in paths {
-            let seen = Folder::read(&path);
-            let known = self.known.entry(path.clone()).or_default();
-            let is_settled = at_once || known.seen.as_ref() == Some(&seen);
-            known.seen = Some(seen.clone());
-            if is_settled && known.loaded.as_ref() != Some(&seen) {
-                known.loaded = Some(seen.clone());
-                self.load(engine, &path, seen);
-            }
+        for (path, seen) in changed {
+            self.load(engine, &path, seen);
         }
     }
 
-    fn load(&mut self, engine: &Engine, path: &Path, seen: Result<Folder, Problem>) {
-        let hosted = self.known.get(path).and_then(|known| known.hosted.clone());
+    fn load(&mut self, engine: &Engine, path: &Path, seen: ReadFolder) {
         let loaded = seen.map_err(|problem| vec![problem]).and_then(|folder| {
             self.check_name(engine, &folder.id, path)?;
             let challenge = ScriptChallenge::read(&folder, &self.sandbox)?;
@@ -160,18 +190,13 @@ impl Scripts {
                     false => "",
                 };
                 tracing::info!(challenge = %id, %version, "hosting challenge {id} from {}{instead}", path.display());
-                if let Some(known) = self.known.get_mut(path) {
-                    known.hosted = Some(id);
-                }
+                self.hosted.insert(path.to_owned(), id);
             }
             Err(problems) => {
+                let hosted = self.hosted.get(path);
                 let stays =
                     hosted.map(|id| format!("; the previous version of {id} is still hosted")).unwrap_or_default();
-                for problem in &problems {
-                    let place = path.join(&problem.file);
-                    let line = problem.line.map(|line| format!(":{line}")).unwrap_or_default();
-                    tracing::error!("{}{line}: {}{stays}", place.display(), problem.message);
-                }
+                log_problems(path, &problems, &stays);
             }
         }
     }
@@ -188,7 +213,7 @@ impl Scripts {
                  instead"
             ))]);
         }
-        let other = self.known.iter().find(|(other, known)| *other != path && known.hosted.as_deref() == Some(id));
+        let other = self.hosted.iter().find(|(other, hosted)| *other != path && *hosted == id);
         match other {
             Some((other, _)) => Err(vec![problem(format!("`{id}` is already hosted from {}", other.display()))]),
             None => Ok(()),

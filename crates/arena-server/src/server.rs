@@ -12,7 +12,7 @@ use arena_engine::{Engine, Environment, Limits};
 use arena_identity::ServerSecret;
 use arena_model::ChallengeType;
 use arena_record::RecordKey;
-use arena_script::{Sandbox, find_folders};
+use arena_script::{Sandbox, ScriptKind, find_folders_of};
 use arena_store::{FolderLock, NodeTerms, Store, StoreError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
@@ -27,6 +27,7 @@ use crate::ledger::Ledger;
 use crate::records::{Records, RecordsError};
 use crate::scripts::{self, Scripts};
 use crate::settings::{LimitSettings, RecordSettings, Settings, SettingsError};
+use crate::strategies::Strategies;
 use crate::supervision::keep_running;
 use crate::tls::{Tls, TlsError};
 use crate::tournaments::{Runner, Tournaments, TournamentsError};
@@ -85,6 +86,8 @@ pub struct Server {
     runner: Option<Runner>,
     /// The watcher of the challenge folders, if the settings name any.
     scripts: Option<Scripts>,
+    /// The scripted strategies, if the settings name any folders.
+    strategies: Option<Arc<Strategies>>,
     new_admin_token: Option<AdminToken>,
     /// The lock of the data folder, if the store doesn't hold it.
     folder: Option<FolderLock>,
@@ -123,9 +126,11 @@ impl Server {
         if settings.auth.enabled && !settings.listen.ip().is_loopback() && settings.site.contact.is_none() {
             tracing::warn!("the pages name no contact; set `contact` in [site] of the settings");
         }
-        for folder in &settings.scripts.folders {
-            let unreadable = |source| SettingsError::Folder { folder: folder.clone(), source };
-            find_folders(folder).map_err(unreadable)?;
+        let kinds =
+            [(ScriptKind::Challenge, &settings.scripts.folders), (ScriptKind::Strategy, &settings.scoring.folders)];
+        for (kind, folder) in kinds.iter().flat_map(|(kind, folders)| folders.iter().map(|folder| (*kind, folder))) {
+            let unreadable = |source| SettingsError::Folder { kind, folder: folder.clone(), source };
+            find_folders_of(kind, folder).map_err(unreadable)?;
         }
         let tls = settings.network.tls.clone().map(Tls::start).transpose()?.map(Arc::new);
         let address = settings.listen;
@@ -184,6 +189,9 @@ impl Server {
             engine.set_archive(place);
         }
         let scripts = start_scripts(&settings, sandbox, &engine).await?;
+        let (of_strategies, counting) = (settings.clone(), engine.clone());
+        let strategies = tokio::task::spawn_blocking(move || Strategies::start(&of_strategies, &counting));
+        let strategies = strategies.await.unwrap_or_else(|error| resume_unwind(error.into_panic()))?.map(Arc::new);
         // Nodes must sign with equal keys. They have equal tokens, and their data folders differ.
         let shared = is_shared.then(|| ServerSecret::new(admin_token.reveal().as_bytes()).ok()).flatten();
         let records = Records::start(&settings.records, &settings.data, shared.as_ref())?;
@@ -198,7 +206,18 @@ impl Server {
         let certificates = listeners.tls.as_ref().map(|tls| tls.certificates());
         let arena = Arena::new(engine, settings, auth, tournaments, records, certificates);
         let lanes = Lanes::start().map_err(StartError::Threads)?;
-        Ok(Server { listeners, address, private_address, arena, runner, scripts, new_admin_token, folder, lanes })
+        Ok(Server {
+            listeners,
+            address,
+            private_address,
+            arena,
+            runner,
+            scripts,
+            strategies,
+            new_admin_token,
+            folder,
+            lanes,
+        })
     }
 
     /// Returns the administrator's token, if this start has generated it.
@@ -235,7 +254,7 @@ impl Server {
 
     /// After `shutdown`, the server accepts no new connections, finishes running requests and returns.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) {
-        let Server { listeners, address, arena, runner, scripts, folder: _folder, lanes, .. } = self;
+        let Server { listeners, address, arena, runner, scripts, strategies, folder: _folder, lanes, .. } = self;
         match &arena.settings.database {
             Some(database) => {
                 tracing::info!(%address, %database, "listening on {address}, with the database {database}")
@@ -293,6 +312,14 @@ impl Server {
             })
         });
 
+        let keep_counting = strategies.map(|strategies| {
+            let arena = arena.clone();
+            tokio::spawn(async move {
+                let keep = || strategies.keep_counting(&arena);
+                keep_running(&arena.restarting, "counts games by scripted strategies", keep).await;
+            })
+        });
+
         let keep_certificate = listeners.tls.as_ref().map(|tls| {
             let (certificates, arena) = (tls.certificates(), arena.clone());
             tokio::spawn(async move {
@@ -321,7 +348,7 @@ impl Server {
         keep_retention.abort();
         keep_derived.abort();
         follow_others.abort();
-        for task in [keep_log, watching, keep_certificate].into_iter().flatten() {
+        for task in [keep_log, watching, keep_counting, keep_certificate].into_iter().flatten() {
             task.abort();
         }
         let open = connections.count();

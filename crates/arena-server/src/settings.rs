@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use arena_engine::{NatsUrl, NatsUrlError};
 use arena_identity::ServerSecret;
-use arena_model::{ChallengeType, InactivityLimits, Scoring, ScoringError};
-use arena_script::{WorkerProgram, find_folders};
+use arena_model::{ChallengeType, InactivityLimits, Scoring, ScoringError, ScriptedStrategy};
+use arena_script::{ScriptKind, WorkerProgram, find_folders_of};
 use arena_store::{DatabaseUrl, DatabaseUrlError};
 use arena_wire::removed;
 use serde::Deserialize;
@@ -332,6 +332,9 @@ pub struct ScriptSettings {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScoringSettings {
+    /// Folders of scripted strategies, or folders that contain such folders. The server watches and reloads them.
+    #[serde(default)]
+    pub folders: Vec<PathBuf>,
     /// Strategies for all challenges.
     #[serde(default)]
     pub default: Vec<String>,
@@ -346,6 +349,7 @@ pub struct ScoringSettings {
 impl Default for ScoringSettings {
     fn default() -> Self {
         ScoringSettings {
+            folders: Vec::new(),
             default: vec!["average".to_owned()],
             global: Some("global-average".to_owned()),
             global_source: None,
@@ -485,9 +489,11 @@ pub enum SettingsError {
     /// Tournaments without a launcher.
     #[error("tournaments: no launcher program is configured")]
     NoLauncher,
-    /// A folder of challenges can't be read at the start. Later errors of this kind are only logged.
-    #[error("cannot read the challenges in {}: {source}", folder.display())]
+    /// A folder of scripts can't be read at the start. Later errors of this kind are only logged.
+    #[error("cannot read the {} in {}: {source}", kind.plural(), folder.display())]
     Folder {
+        /// The kind of the folder's scripts.
+        kind: ScriptKind,
         /// The path of the folder.
         folder: PathBuf,
         /// The system's error.
@@ -622,22 +628,33 @@ impl Settings {
         }
     }
 
-    /// Builds the scoring from the settings.
+    /// Builds the scoring from the settings, without scripted strategies.
     ///
     /// # Errors
-    /// If a strategy is unknown.
+    /// If a strategy is neither built in nor the name of a folder.
     pub(crate) fn scoring(&self) -> Result<Scoring, SettingsError> {
-        let ScoringSettings { default, global, global_source } = &self.scoring;
-        let challenges = self.challenges.iter().map(|challenge| (challenge.name.as_str(), &*challenge.scoring));
-        Ok(Scoring::new(default, challenges, global.as_deref(), global_source.as_deref())?)
+        let ScoringSettings { folders, default, global, global_source } = &self.scoring;
+        let scripted = folder_names(ScriptKind::Strategy, folders);
+        let built_in = |names: &[String]| -> Vec<String> {
+            names.iter().filter(|name| !scripted.contains(*name)).cloned().collect()
+        };
+        let own: Vec<(&str, Vec<String>)> =
+            self.challenges.iter().map(|challenge| (challenge.name.as_str(), built_in(&challenge.scoring))).collect();
+        let challenges = own.iter().map(|(name, scoring)| (*name, scoring.as_slice()));
+        Ok(Scoring::new(&built_in(default), challenges, global.as_deref(), global_source.as_deref())?)
     }
 
-    /// Returns the names of the existing challenge folders.
-    fn folder_names(&self) -> BTreeSet<String> {
-        let found = self.scripts.folders.iter().filter_map(|folder| find_folders(folder).ok()).flatten();
-        // As in `Folder::read`, a symbolic link counts under the name of its target.
-        let whole = found.filter_map(|folder| folder.canonicalize().ok());
-        whole.filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned())).collect()
+    /// Adds the challenge types for which the settings name a scripted strategy.
+    pub(crate) fn add_challenges(&self, scripted: &mut ScriptedStrategy) {
+        let is_named = |names: &[String]| names.iter().any(|name| name == scripted.strategy.name);
+        if is_named(&self.scoring.default) {
+            scripted.challenges = None;
+        }
+        let named = self.challenges.iter().filter(|challenge| is_named(&challenge.scoring));
+        let named: Vec<String> = named.map(|challenge| challenge.name.clone()).collect();
+        if let Some(challenges) = &mut scripted.challenges {
+            challenges.extend(named);
+        }
     }
 
     /// Builds the built-in challenge types. A challenge folder replaces the built-in type of the same name.
@@ -645,7 +662,7 @@ impl Settings {
     /// # Errors
     /// If a challenge type is unknown, listed twice, or has invalid options.
     pub(crate) fn challenge_types(&self) -> Result<Vec<Arc<dyn ChallengeType>>, SettingsError> {
-        let folders = self.folder_names();
+        let folders = folder_names(ScriptKind::Challenge, &self.scripts.folders);
         let mut names = BTreeSet::new();
         let mut types: Vec<Arc<dyn ChallengeType>> = Vec::new();
         for ChallengeSettings { name, options, .. } in &self.challenges {
@@ -669,6 +686,14 @@ impl Settings {
         }
         Ok(types)
     }
+}
+
+/// Returns the names of the existing folders of scripts.
+fn folder_names(kind: ScriptKind, folders: &[PathBuf]) -> BTreeSet<String> {
+    let found = folders.iter().filter_map(|folder| find_folders_of(kind, folder).ok()).flatten();
+    // As in `Folder::read_of`, a symbolic link counts under the name of its target.
+    let whole = found.filter_map(|folder| folder.canonicalize().ok());
+    whole.filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned())).collect()
 }
 
 #[cfg(test)]

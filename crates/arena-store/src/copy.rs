@@ -174,6 +174,8 @@ const PROSE: &[(&str, &[&str])] = &[
     ("leagues", &["name"]),
     ("messages", &["sender", "recipient", "method", "content"]),
     ("reports", &["reason"]),
+    ("strategy_rows", &["player"]),
+    ("strategy_runs", &["error"]),
     ("users", &["id", "username", "model"]),
 ];
 

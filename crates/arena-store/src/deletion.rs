@@ -12,6 +12,7 @@ use crate::hiding::{begin_to_erase, end_erasing};
 use crate::job::{WriteError, Writing};
 use crate::postgres::{ADMINISTRATION, STANDINGS};
 use crate::standings::{PARTICIPANTS, find_career};
+use crate::strategies::forget_player;
 use crate::tables::{Sessions, players_text, read_session, to_json};
 use crate::value::Value;
 use crate::{AuditEntry, CommitError, Store};
@@ -128,6 +129,7 @@ async fn delete(writing: &mut Writing, deletion: &UserDeletion, found: &[i64]) -
             writing.effects.delta.add_total(PARTICIPANTS, -1);
         }
         writing.db.execute("DELETE FROM careers WHERE user_no = $1", &[no.into()]).await?;
+        forget_player(writing, user).await?;
         let sql = "UPDATE users SET id = $1, username = NULL, model = NULL, benchmark = 0 WHERE no = $2";
         writing.db.execute(sql, &[Value::prose(placeholder.as_str()), no.into()]).await?;
     }

@@ -32,6 +32,7 @@ mod scripts;
 mod sqlite;
 mod standings;
 mod store;
+mod strategies;
 mod tables;
 mod tickets;
 mod users;
@@ -54,6 +55,7 @@ pub use nodes::{NodeTerms, Nodes};
 pub use postgres::{DatabaseUrl, DatabaseUrlError, FoundSession, Marks, PostgresStore, SessionMark, SessionNews};
 pub use sqlite::{FolderLock, SqliteStore};
 pub use store::Store;
+pub use strategies::{StrategyRun, StrategyState};
 pub use tickets::{QueueLimits, QueuedTicket, TicketRefusal};
 pub use users::{ProfileWrite, Recount, Totals};
 

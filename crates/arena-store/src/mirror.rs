@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arena_model::Scoring;
+use arena_model::{Scoring, ScriptedStrategy};
 use parking_lot::RwLock;
 
 use crate::counts::{BLOCK, Counts};
@@ -15,7 +15,8 @@ use crate::writer_health::WriterHealth;
 #[derive(Clone)]
 pub(crate) struct Mirror {
     pub(crate) counts: Arc<RwLock<Counts>>,
-    pub(crate) scoring: Arc<Scoring>,
+    /// The scoring. Its scripted strategies may change.
+    scoring: Arc<RwLock<Arc<Scoring>>>,
     pub(crate) rankings: Arc<Rankings>,
     pub(crate) suspicion: Arc<Suspicion>,
     /// The evidence that the writer works.
@@ -28,12 +29,21 @@ impl Mirror {
     pub(crate) fn of(counts: Counts, scoring: Scoring, rankings: Rankings, suspicion: Arc<Suspicion>) -> Mirror {
         Mirror {
             counts: Arc::new(RwLock::new(counts)),
-            scoring: Arc::new(scoring),
+            scoring: Arc::new(RwLock::new(Arc::new(scoring))),
             rankings: Arc::new(rankings),
             suspicion,
             health: Arc::default(),
             loading: Arc::default(),
         }
+    }
+
+    pub(crate) fn scoring(&self) -> Arc<Scoring> {
+        Arc::clone(&self.scoring.read())
+    }
+
+    pub(crate) fn set_scripted(&self, scripted: Vec<ScriptedStrategy>) {
+        let mut scoring = self.scoring.write();
+        *scoring = Arc::new(Scoring::clone(&scoring).with_scripted(scripted));
     }
 
     /// Applies the effects of a durable write.

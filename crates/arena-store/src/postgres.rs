@@ -29,7 +29,7 @@ pub(crate) use self::connection::Sharing;
 use self::connection::{Holder, arena_id, read_counts, read_numbers, server_start};
 pub(crate) use self::reading::PostgresReaders;
 use self::shared::Shared;
-pub(crate) use self::shared::{ADMINISTRATION, AUDIT, COUNTS, ENDINGS, PUBLIC, RECOUNTS, REMOVED, STANDINGS};
+pub(crate) use self::shared::{ADMINISTRATION, AUDIT, COUNTS, ENDINGS, PUBLIC, RECOUNTS, REMOVED, SCRIPTED, STANDINGS};
 pub use self::shared::{FoundSession, Marks, SessionMark, SessionNews};
 pub use self::url::{DatabaseUrl, DatabaseUrlError};
 pub(crate) use self::writer::PostgresWriter;

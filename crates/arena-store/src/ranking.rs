@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use arena_model::{Board, Order, PlayerStandings, Scoring};
+use arena_model::{Board, Order, PlayerStandings, Scoring, strategies};
 use parking_lot::RwLock;
 
 /// The maximum number of players in one chunk of a ranking. A chunk of twice that size is split.
@@ -18,6 +18,15 @@ pub(crate) struct Ranked {
 }
 
 impl Ranked {
+    /// True if this is a board of the strategy.
+    pub(crate) fn is_of(&self, strategy: &str) -> bool {
+        matches!(&self.board, Board::Of { strategy: own, .. } if *own == strategy)
+    }
+
+    pub(crate) fn is_scripted(&self) -> bool {
+        matches!(self.board, Board::Of { .. }) && !strategies().iter().any(|strategy| self.is_of(strategy.name))
+    }
+
     /// Returns the player's sort value; `None` if the player isn't on the board.
     pub(crate) fn key(&self, scoring: &Scoring, standings: &PlayerStandings) -> Option<f64> {
         scoring.entry(&self.board, standings)?.sort_key(&self.order)
@@ -152,6 +161,11 @@ impl Rankings {
     /// Drops all rankings. Callers use this after standings were recomputed.
     pub(crate) fn forget_all(&self) {
         self.all.write().clear();
+    }
+
+    /// Drops the rankings by scripted strategies.
+    pub(crate) fn forget_scripted(&self) {
+        self.all.write().retain(|ranked, _| !ranked.is_scripted());
     }
 
     /// Drops rankings that haven't been read since the last call.

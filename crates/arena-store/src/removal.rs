@@ -12,6 +12,7 @@ use crate::hiding::{begin_to_erase, end_erasing};
 use crate::job::{WriteError, Writing};
 use crate::postgres::{REMOVED, STANDINGS};
 use crate::standings::{PARTICIPANTS, games_of, recount, write_career};
+use crate::strategies::mark_stale;
 use crate::tables::channel_number;
 use crate::value::{Value, count};
 use crate::{AuditEntry, CommitError, RemovedSession, SessionNo, Store};
@@ -142,6 +143,7 @@ async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Resu
         return Ok(archived);
     }
     if ending == Ending::Completed {
+        mark_stale(writing).await?;
         writing.effects.delta.add_total(&games_of(&session.facts.challenge), -1);
     }
     let users: BTreeSet<&UserId> = session.seats.iter().filter_map(|occupant| occupant.user.as_ref()).collect();

@@ -469,10 +469,10 @@ fn count_games(connection: Connection, mirror: &Mirror) -> Result<Connection, St
         if let Db::Sqlite(connection) = &db {
             count_endings(connection, mirror)?;
         }
-        at_once(note_scoring(&mut db, &mirror.scoring))?;
+        at_once(note_scoring(&mut db, &mirror.scoring()))?;
         at_once(db.batch("COMMIT"))?;
     }
-    at_once(follow_scoring(&mut db, &mirror.scoring))?;
+    at_once(follow_scoring(&mut db, &mirror.scoring()))?;
     match db {
         Db::Sqlite(connection) => Ok(connection),
         Db::Postgres(_) | Db::Reader(_) => Err(StoreError::Closed),
@@ -484,7 +484,8 @@ const PAGE: usize = 500;
 
 /// Counts every ended session, in the order of the endings. The store must not have counted any of them before.
 fn count_endings(connection: &Connection, mirror: &Mirror) -> Result<(), Failure> {
-    let (statements, counting) = (Statements::new(), Counting { scoring: &mirror.scoring, ranked: &[] });
+    let scoring = mirror.scoring();
+    let (statements, counting) = (Statements::new(), Counting { scoring: &scoring, ranked: &[] });
     let sql = format!("SELECT {} FROM sessions WHERE status = 'ended' ORDER BY ended_at, no", columns::<Sessions>(""));
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([])?;

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arena_model::{Channel, ChatMessage, ContentHash, InviteCode, Scoring, Session, SessionId, Timestamp};
+use arena_model::{
+    Channel, ChatMessage, ContentHash, InviteCode, Scoring, ScriptedStrategy, Session, SessionId, Timestamp,
+};
 use futures_util::future::BoxFuture;
 
 use crate::db::{Db, Failure, at_once};
@@ -469,8 +471,13 @@ impl Store {
         Ok(found.flatten().map(Timestamp))
     }
 
-    pub fn scoring(&self) -> &Scoring {
-        &self.mirror().scoring
+    pub fn scoring(&self) -> Arc<Scoring> {
+        self.mirror().scoring()
+    }
+
+    /// Replaces the scripted strategies of the scoring.
+    pub fn set_scripted(&self, scripted: Vec<ScriptedStrategy>) {
+        self.mirror().set_scripted(scripted);
     }
 }
 

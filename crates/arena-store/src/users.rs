@@ -1,7 +1,6 @@
 //! Users: profiles, histories, standings, leaderboards, totals.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 
 use arena_model::{
     Board, Order, PlayerStandings, ProfileChange, ProfileText, ScoringEntry, Session, Timestamp, UserId, UserProfile,
@@ -15,6 +14,7 @@ use crate::mirror::Mirror;
 use crate::postgres::{ADMINISTRATION, STANDINGS};
 use crate::ranking::{Ranked, RankingPage};
 use crate::standings::{Career, PARTICIPANTS, find_career, games_of, read_career, recount, write_career};
+use crate::strategies::list_ranked;
 use crate::tables::{Answers, Sessions, read_answer, read_session};
 use crate::value::{Columns, Value, count};
 use crate::{AuditEntry, CommitError, NewAnswer, Page, Store, StoreError};
@@ -238,7 +238,9 @@ impl Store {
     /// # Errors
     /// If the store can't be read.
     pub async fn find_standings(&self, user: &UserId) -> Result<Option<PlayerStandings>, StoreError> {
-        Ok(self.find_known(user).await?.map(|(_, career)| career.standings))
+        let Some((_, Career { mut standings, .. })) = self.find_known(user).await? else { return Ok(None) };
+        self.add_scripted(user, &mut standings).await?;
+        Ok(Some(standings))
     }
 
     /// Returns a page of a leaderboard, in descending order. The first call for a board reads all of it; the board
@@ -270,6 +272,16 @@ impl Store {
         };
         let found = self.list(&sql, &[Value::List(numbers)], read).await?;
         let mut found: HashMap<i64, (UserProfile, PlayerStandings)> = found.into_iter().collect();
+        if ranked.is_scripted() {
+            let context = (ranked, self.scoring(), users.clone());
+            let scripted = self.aside(context, |(ranked, scoring, users), db| {
+                Box::pin(list_ranked(db, ranked, scoring, Some(users.as_slice())))
+            });
+            let mut scripted = scripted.await?;
+            for (user, (_, standings)) in &mut found {
+                *standings = scripted.remove(user).unwrap_or_default();
+            }
+        }
         let scoring = self.scoring();
         let entry = |user: &i64| {
             let (profile, standings) = found.remove(user)?;
@@ -312,9 +324,14 @@ impl Store {
                 error => StoreError::Database(error.to_string()),
             })?;
         }
-        let context = (ranked.clone(), Arc::clone(&self.mirror().scoring));
+        let context = (ranked.clone(), self.scoring());
         let keys = self.aside(context, |(ranked, scoring), db| {
             Box::pin(async move {
+                if ranked.is_scripted() {
+                    let all = list_ranked(db, ranked, scoring, None).await?;
+                    let key = |(user, standings)| Some((ranked.key(scoring, &standings)?, user));
+                    return Ok(all.into_iter().filter_map(key).collect());
+                }
                 // SQLite looks up row 0 of each user; Postgres has an index of these rows.
                 let sql = match db.dialect() {
                     Dialect::Sqlite => {
@@ -386,7 +403,7 @@ impl Store {
     /// Counts a user's games. Returns their number, the user's id, and true if the stored career is correct.
     pub(crate) async fn compare(&self, user: i64) -> Result<(u64, UserId, bool), StoreError> {
         // Games and career must come from the same snapshot.
-        let compared = self.aside(Arc::clone(&self.mirror().scoring), move |scoring, db| {
+        let compared = self.aside(self.scoring(), move |scoring, db| {
             Box::pin(async move {
                 let counted = recount(db, scoring, user).await?;
                 let same = find_career(db, user).await? == counted;

@@ -73,7 +73,6 @@ const REMOVED: &[(Kind, &str, &str)] = &[
     (Kind::Command, "admin remove", "Use `arena admin api POST /admin/sessions/ID/remove`."),
     (Kind::Command, "admin archive", "Use `arena admin api POST /admin/archive --body '{\"olderThanDays\": 90}'`."),
     (Kind::Command, "admin restore", "Use `arena admin api POST /admin/restore --body '{\"session\": \"ID\"}'`."),
-    (Kind::Command, "admin recompute", "Use `arena admin api POST /admin/recompute`."),
     (Kind::Command, "admin audit", "Use `arena admin api GET /admin/audit`."),
     (Kind::Command, "admin budgets", "Use `arena admin api GET /admin/budgets`."),
     (Kind::Command, "match fork", "Fork the record of a session with `arena session fork`."),

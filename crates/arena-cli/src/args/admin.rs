@@ -27,7 +27,6 @@ Examples:
   arena admin api GET /admin/bans
   arena admin api POST /admin/bans --body '{\"userId\": \"ada\", \"reason\": \"sells secrets\"}'
   arena admin api POST /admin/sessions/ID/remove
-  arena admin api POST /admin/recompute
   arena admin api GET '/admin/audit?limit=10'
 
 The page /docs of the server lists the routes with their fields.")]
@@ -40,6 +39,16 @@ The page /docs of the server lists the routes with their fields.")]
         /// Fields of a POST: a JSON object, or - for stdin [default: {}]
         #[arg(long, value_name = "JSON")]
         body: Option<String>,
+    },
+    /// Count all ended games again, and repair the scores that differ.
+    #[command(after_help = "\
+Examples:
+  arena admin recompute
+  arena admin recompute --strategy elo     by this scripted strategy, until the boards show the new numbers")]
+    Recompute {
+        /// Scripted strategy [default: all built-in ones]
+        #[arg(long, value_name = "NAME")]
+        strategy: Option<String>,
     },
     /// Export all users, sessions and messages, including private ones, as JSON lines.
     #[command(after_help = "\

@@ -14,16 +14,17 @@ use super::matches::{option, seed};
 /// Subcommands of `arena author`.
 #[derive(Debug, Subcommand)]
 pub enum ChallengeVerb {
-    /// Create a challenge: a folder with a script, a sample bot and types for your editor.
+    /// Create a challenge: a folder with a script, a sample bot and types for your editor; or a scoring strategy.
     #[command(after_help = "\
 Examples:
   arena author new number-duel             create ./number-duel, in TypeScript
   arena author new games/number-duel --js  in JavaScript, in another folder
   arena author new my-game --empty         without the sample, to write all of it yourself
+  arena author new scoring/elo --scoring   create a scoring strategy
 
-The folder's name is the challenge's id: lowercase letters, digits and hyphens. Existing files are never overwritten.")]
+The folder's name is the id of the challenge or strategy: lowercase letters, digits and hyphens. Existing files are never overwritten.")]
     New(NewArgs),
-    /// Find faults of a challenge by playing it.
+    /// Find faults of a challenge by playing it, or of a scoring strategy by counting random games.
     #[command(after_help = "\
 Examples:
   arena author check .
@@ -31,10 +32,11 @@ Examples:
   arena author check psi                   a built-in challenge
   arena author check psi --set players=3   with another option
   arena author check . --allow secrecy     report secrecy findings as advice
+  arena author check scoring/elo           a scoring strategy: a folder with a scoring.json
 
 Checks: metadata, determinism, restore, messages, secrecy, ending, scores, bots. `✗` is a fault, `!` may be intended, `✓` \
-passed. Each executable file in the folder `bots` plays a match against itself, in the sandbox of `arena match run`. The \
-exit code is 15 if there is a fault, else 0.")]
+passed. Each executable file in the folder `bots` plays a match against itself, in the sandbox of `arena match run`. \
+Checks of a strategy: script, numbers, determinism, restart. The exit code is 15 if there is a fault, else 0.")]
     Check(CheckChallengeArgs),
     /// Play a challenge at this terminal, alone on all seats or with bots.
     #[command(after_help = "\
@@ -82,12 +84,15 @@ pub struct NewArgs {
     /// Leave out the sample challenge and its bot: only the library of bots, and the types for your editor.
     #[arg(long, conflicts_with = "js")]
     pub empty: bool,
+    /// Create a scoring strategy instead of a challenge, in TypeScript.
+    #[arg(long, conflicts_with = "js")]
+    pub scoring: bool,
 }
 
 /// Options of `arena author check`.
 #[derive(Debug, Args)]
 pub struct CheckChallengeArgs {
-    /// Challenge: a folder, or the name of a built-in one.
+    /// Challenge: a folder, or the name of a built-in one; or the folder of a strategy.
     #[arg(value_name = "DIR|NAME")]
     pub challenge: String,
     /// Report this check's findings as advice, not as faults; may be repeated.

@@ -35,6 +35,10 @@ pub struct ServeArgs {
     /// Challenges are reloaded when their files change.
     #[arg(long, value_name = "DIR")]
     pub challenges: Vec<PathBuf>,
+    /// Folder of a scoring strategy (scoring.json, and index.ts or index.js), or a folder of such folders; may be repeated.
+    /// Strategies are reloaded when their files change.
+    #[arg(long, value_name = "DIR")]
+    pub scoring: Vec<PathBuf>,
     /// Settings file: TOML, or the reference server's JSON (*.json). Command line options override it.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -52,17 +52,24 @@ pub fn run(args: &CheckChallengeArgs, style: Style) -> Result<(), Failure> {
             finding.severity = Severity::Advice;
         }
     }
+    let name = found.challenge.id();
+    report("challenge", name, &format!("{name}: {}", found.challenge.metadata().name), &findings, style)
+}
+
+/// Prints findings about a script, under the key `what` in JSON.
+///
+/// # Errors
+/// If one of them is a fault.
+pub fn report(what: &str, name: &str, title: &str, findings: &[Finding], style: Style) -> Result<(), Failure> {
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let (wrong, advice, fine) = (count(Severity::Wrong), count(Severity::Advice), count(Severity::Fine));
-    let name = found.challenge.id();
     match style {
         Style::Json => {
-            print(&json!({"challenge": name, "is_fine": wrong == 0, "findings": findings}).to_string())?;
+            print(&json!({what: name, "is_fine": wrong == 0, "findings": findings}).to_string())?;
         }
         Style::Pretty | Style::Compact => {
-            let title = format!("{name}: {}", found.challenge.metadata().name);
             let summary = format!("passed: {fine}, advice: {advice}, faults: {wrong}");
-            print(&printable(&format!("{title}\n{}{summary}", describe(&findings))))?;
+            print(&printable(&format!("{title}\n{}{summary}", describe(findings))))?;
         }
     }
     if wrong == 0 {

@@ -34,8 +34,8 @@ const JAVASCRIPT: (&str, &str, bool) = ("index.js", include_str!("template/index
 pub fn run(args: &NewArgs, style: Style) -> Result<(), Failure> {
     let folder = &args.folder;
     let name = name_of(folder)?;
-    if folder.symlink_metadata().is_ok() {
-        return Err(Failure::new(Exit::Usage, format_args!("{} exists already; give another name", folder.display())));
+    if arena_games::challenges().any(|other| other == name) || arena_games::game(&name).is_some() {
+        return Err(Failure::new(Exit::Usage, format_args!("{name} is a built-in challenge; give another name")));
     }
     let script = if args.js { JAVASCRIPT } else { TYPESCRIPT };
     let shown_path = folder.display().to_string();
@@ -79,29 +79,31 @@ pub fn run(args: &NewArgs, style: Style) -> Result<(), Failure> {
     ))
 }
 
-fn name_of(folder: &Path) -> Result<String, Failure> {
+/// Returns the name of a folder to create.
+pub(super) fn name_of(folder: &Path) -> Result<String, Failure> {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let plain = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
     let fits = (1..=64).contains(&name.len()) && name.chars().all(plain) && name.starts_with(|c: char| c != '-');
     if !fits {
-        let sentence =
-            format!("{name:?} cannot be a challenge's name; use 1 to 64 lowercase letters, digits and hyphens");
+        let sentence = format!(
+            "{name:?} cannot be the name of a challenge or strategy; use 1 to 64 lowercase letters, digits and hyphens"
+        );
         return Err(Failure::new(Exit::Usage, sentence));
     }
-    if arena_games::challenges().any(|other| other == name) || arena_games::game(name).is_some() {
-        return Err(Failure::new(Exit::Usage, format_args!("{name} is a built-in challenge; give another name")));
+    if folder.symlink_metadata().is_ok() {
+        return Err(Failure::new(Exit::Usage, format_args!("{} exists already; give another name", folder.display())));
     }
     Ok(name.to_owned())
 }
 
 /// Returns the title for a name: "Number Duel" for `number-duel`.
-fn title(name: &str) -> String {
+pub(super) fn title(name: &str) -> String {
     let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
     name.split('-').filter(|word| !word.is_empty()).map(capital).collect::<Vec<_>>().join(" ")
 }
 
 /// Writes a new file; never overwrites one.
-fn write(path: &PathBuf, text: &str, is_program: bool) -> std::io::Result<()> {
+pub(super) fn write(path: &PathBuf, text: &str, is_program: bool) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }

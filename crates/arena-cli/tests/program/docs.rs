@@ -524,6 +524,7 @@ pages! {
     replays: "docs/replays.md",
     sandbox: "docs/sandbox.md",
     scores: "docs/scores.md",
+    scoring_strategies: "docs/scoring-strategies.md",
     server_tournaments: "docs/server-tournaments.md",
     statistics: "docs/statistics.md",
     tournaments: "docs/tournaments.md",
@@ -547,6 +548,7 @@ fn every_page_is_run_or_has_no_commands() {
         "examples/challenges",
         "examples/environments",
         "examples/eval",
+        "examples/scoring",
     ];
     for folder in folders {
         for entry in fs::read_dir(root().join(folder)).unwrap() {

@@ -44,6 +44,7 @@ mod scripts;
 mod specarena;
 mod spies;
 mod stand_ins;
+mod strategies;
 mod terminal;
 mod tls;
 mod tournament;

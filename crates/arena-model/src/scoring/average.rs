@@ -27,8 +27,8 @@ pub(super) const AVERAGE: Strategy = Strategy {
         Metric { key: "average:utility", label: "Utility", kind: USUAL, format: MetricFormat::Number },
     ],
     needs_known_players: false,
-    observe: |result, seat| {
+    observe: Some(|result, seat| {
         let score = result.scores[seat.0];
         vec![score.security, score.utility]
-    },
+    }),
 };

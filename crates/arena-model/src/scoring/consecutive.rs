@@ -28,9 +28,9 @@ pub(super) const CONSECUTIVE: Strategy = Strategy {
         },
     ],
     needs_known_players: true,
-    observe: |result, seat| {
+    observe: Some(|result, seat| {
         let score = result.scores[seat.0];
         let attacked = result.breaches(seat, |attribution| attribution.from) > 0.0;
         [is_won(score.security), is_won(score.utility), attacked].map(f64::from).to_vec()
-    },
+    }),
 };

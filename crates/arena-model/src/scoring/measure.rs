@@ -14,6 +14,8 @@ use super::MetricKind;
 pub(super) enum Measure {
     Streak(u64),
     Mean(Mean),
+    /// A number of a script; it isn't stored with standings.
+    Given(f64),
 }
 
 /// The data that determines the mean and the variance of the observations.
@@ -69,16 +71,22 @@ impl Measure {
         match kind {
             MetricKind::Mean { .. } => Measure::Mean(Mean::default()),
             MetricKind::Streak => Measure::Streak(0),
+            MetricKind::Given => Measure::Given(f64::NAN),
         }
     }
 
     pub(super) fn fits(&self, kind: MetricKind) -> bool {
-        matches!((self, kind), (Measure::Mean(_), MetricKind::Mean { .. }) | (Measure::Streak(_), MetricKind::Streak))
+        match self {
+            Measure::Streak(_) => matches!(kind, MetricKind::Streak),
+            Measure::Mean(_) => matches!(kind, MetricKind::Mean { .. }),
+            Measure::Given(_) => matches!(kind, MetricKind::Given),
+        }
     }
 
     pub(super) fn observe(&mut self, value: f64) {
         match self {
             Measure::Streak(length) => *length = if value == 0.0 { 0 } else { *length + 1 },
+            Measure::Given(given) => *given = value,
             Measure::Mean(mean) => {
                 mean.sum += value;
                 mean.squares += value * value;
@@ -91,11 +99,12 @@ impl Measure {
     pub(super) fn value(&self, games: u64) -> f64 {
         match self {
             Measure::Streak(length) => *length as f64,
+            Measure::Given(given) => *given,
             Measure::Mean(mean) => mean.sum / games as f64,
         }
     }
 
-    /// Returns the 95 % interval of the true mean; a streak has none.
+    /// Returns the 95 % interval of the true mean; other measures have none.
     pub(super) fn interval(&self, kind: MetricKind, games: u64) -> Option<[f64; 2]> {
         match (self, kind) {
             (Measure::Mean(mean), MetricKind::Mean { low, high }) => {

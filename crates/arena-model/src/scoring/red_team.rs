@@ -24,9 +24,9 @@ pub(super) const RED_TEAM: Strategy = Strategy {
         },
     ],
     needs_known_players: true,
-    observe: |result, seat| {
+    observe: Some(|result, seat| {
         let caused = result.breaches(seat, |attribution| attribution.from);
         let suffered = result.breaches(seat, |attribution| attribution.to);
         vec![caused, 1.0 - suffered]
-    },
+    }),
 };

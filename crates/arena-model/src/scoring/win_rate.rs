@@ -17,8 +17,8 @@ pub(super) const WIN_RATE: Strategy = Strategy {
         Metric { key: "win-rate:utility", label: "Utility wins", kind: SHARE, format: MetricFormat::Percent },
     ],
     needs_known_players: false,
-    observe: |result, seat| {
+    observe: Some(|result, seat| {
         let score = result.scores[seat.0];
         [score.security, score.utility].map(|score| f64::from(is_won(score))).to_vec()
-    },
+    }),
 };

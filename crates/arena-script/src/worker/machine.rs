@@ -17,7 +17,7 @@ use arena_model::Seed;
 use super::memory::{Image, Memory};
 use super::strip::strip;
 use crate::wire::{Failure, Reply};
-use crate::{Limits, Problem};
+use crate::{Limits, Problem, ScriptKind};
 
 /// The built-in objects of a call's world, beside the core of the language. `Eval` is missing, so a script can't turn
 /// text into code. `WeakRef` is missing because it reveals garbage collection, and `Performance` because it reads a
@@ -55,21 +55,25 @@ const NOT_PLAIN: [&str; 18] = [
 const GLOBAL: &str = "globalThis";
 
 /// The modules that this crate provides to scripts: import names and texts.
-const OURS: [(&str, &str); 5] = [
+const OURS: [(&str, &str); 6] = [
     (SESSION, include_str!("../../assets/session.js")),
+    (SCORING, include_str!("../../assets/scoring.js")),
     ("@specarena/engine/types", include_str!("../../assets/types.js")),
     ("@specarena/engine/utils", include_str!("../../assets/utils.js")),
     ("@specarena/engine/challenge-design/BaseChallenge", include_str!("../../assets/base-challenge.js")),
     ("prando", include_str!("../../assets/prando.js")),
 ];
 
-/// The import name of `session.js`, which runs the calls.
+/// The import name of `session.js`, which runs the calls of challenges.
 const SESSION: &str = "arena:session";
+
+/// The import name of `scoring.js`, which runs the calls of strategies.
+const SCORING: &str = "arena:scoring";
 
 /// The import name of the script itself.
 const SCRIPT: &str = "arena:script";
 
-/// The start of the answer that `session.js` writes if the script fails.
+/// The start of the answer that `session.js` and `scoring.js` write if the script fails.
 const FAILED: &str = "{\"failed\":";
 
 /// The prefix of import names that scripts can't use.
@@ -95,8 +99,10 @@ pub(super) struct Compiled {
     resolved: Rc<BTreeMap<(String, String), String>>,
     /// The imported files, the entry among them.
     files: BTreeSet<String>,
-    /// The file that exports `createChallenge`.
+    /// The file that exports `createChallenge`, or the strategy.
     entry: String,
+    /// The import name of the module that runs the calls.
+    session: &'static str,
     /// True if the script uses no name in [`NOT_PLAIN`], so that it runs in a plain world.
     is_plain: bool,
     /// The number of the script's world in the [`Machine`]; `None` before the first call.
@@ -112,11 +118,15 @@ impl Compiled {
 /// Compiles a script. `files` are the files of its folder by path; only imported ones are compiled. `is_whole` is true
 /// if `files` are all files of the folder. Then unused imports must exist too. A stored script has only the files that
 /// it uses.
-pub(super) fn compile(files: &BTreeMap<String, String>, is_whole: bool) -> Result<Compiled, Vec<Problem>> {
+pub(super) fn compile(
+    files: &BTreeMap<String, String>,
+    kind: ScriptKind,
+    is_whole: bool,
+) -> Result<Compiled, Vec<Problem>> {
     let entries: Vec<&str> = ["index.ts", "index.js"].into_iter().filter(|name| files.contains_key(*name)).collect();
     let entry = match entries[..] {
         [entry] => entry.to_owned(),
-        [] => return Err(vec![Problem::of("index.ts", "is missing; a challenge's script is index.ts or index.js")]),
+        [] => return Err(vec![Problem::of("index.ts", "is missing; the script is index.ts or index.js")]),
         _ => {
             return Err(vec![Problem::of("index.js", "exists beside index.ts; keep only one of them")]);
         }
@@ -191,6 +201,10 @@ pub(super) fn compile(files: &BTreeMap<String, String>, is_whole: bool) -> Resul
             resolved,
             files,
             entry,
+            session: match kind {
+                ScriptKind::Challenge => SESSION,
+                ScriptKind::Strategy => SCORING,
+            },
             is_plain,
             world: Cell::new(None),
         })
@@ -350,8 +364,8 @@ fn traced(text: &str, files: &BTreeSet<String>) -> String {
 }
 
 pub(super) enum Answer {
-    /// The text of a [`Reply`] from `session.js`. It isn't validated yet: a script can make `session.js` return any
-    /// text.
+    /// The text of a [`Reply`] from `session.js` or `scoring.js`. It isn't validated yet: a script can make them return
+    /// any text.
     Written(String),
     Failed(Failure),
 }
@@ -382,8 +396,8 @@ struct Engine {
     act: Persistent<Function<'static>>,
     tell: Persistent<Function<'static>>,
     unawaited: Persistent<Function<'static>>,
-    /// The script's `createChallenge`; absent if each call evaluates the script again.
-    create: Option<Persistent<Value<'static>>>,
+    /// The script's exports; absent if each call evaluates the script again.
+    exports: Option<Persistent<Value<'static>>>,
     /// The ticks that a call has used.
     ticks: Rc<Cell<u32>>,
     /// The promises that were rejected in this call. Empty between calls.
@@ -446,7 +460,7 @@ impl Machine {
         self.put_back(number);
         self.ready = None;
         let world = &self.worlds[number];
-        let Engine { context, begin, act, tell, unawaited, create, ticks, rejected } = &*world.engine;
+        let Engine { context, begin, act, tell, unawaited, exports, ticks, rejected } = &*world.engine;
         let answer = context.with(|ctx| {
             let goes_on = || ticks.get() <= self.limits.ticks;
             let settled = |promise| settled::<Option<String>>(&ctx, promise, &goes_on);
@@ -471,11 +485,11 @@ impl Machine {
                 // The world's time and randomness must be set before the script's first line, unless the script was
                 // evaluated without them.
                 begin.clone().restore(&ctx)?.call::<_, ()>((input,))?;
-                let create = match create {
-                    Some(create) => create.clone().restore(&ctx)?,
+                let exports = match exports {
+                    Some(exports) => exports.clone().restore(&ctx)?,
                     None => evaluate(&ctx, &goes_on)?,
                 };
-                let acted = settled(act.clone().restore(&ctx)?.call((create,))?);
+                let acted = settled(act.clone().restore(&ctx)?.call((exports,))?);
                 // If the call's promise never settles, the reason may be a rejected promise that it waits for.
                 if let Err(Error::WouldBlock) | Ok(None) = acted
                     && let Some(text) = left()?
@@ -599,10 +613,10 @@ impl Machine {
         let context = world().map_err(|error| (format!("cannot start the engine: {error}"), String::new()))?;
         let functions = context.with(|ctx| {
             let functions = || -> Result<_, Error> {
-                let session: Object<'_> = Module::import(&ctx, SESSION)?.finish()?;
+                let session: Object<'_> = Module::import(&ctx, script.session)?.finish()?;
                 session.get::<_, Function<'_>>("equip")?.call::<_, ()>((Function::new(ctx.clone(), derive)?,))?;
                 let goes_on = || ticks.get() <= limits.ticks;
-                let create = if ahead { Some(Persistent::save(&ctx, evaluate(&ctx, &goes_on)?)) } else { None };
+                let exports = if ahead { Some(Persistent::save(&ctx, evaluate(&ctx, &goes_on)?)) } else { None };
                 let is_asked = session.get::<_, Function<'_>>("isAsked")?.call::<_, bool>(())?;
                 if is_asked || !goes_on() || !rejected.borrow().is_empty() {
                     return Err(Error::WouldBlock);
@@ -610,7 +624,7 @@ impl Machine {
                 let named = |name: &str| -> Result<_, Error> {
                     Ok(Persistent::save(&ctx, session.get::<_, Function<'_>>(name)?))
                 };
-                Ok(([named("begin")?, named("act")?, named("tell")?, named("unawaited")?], create))
+                Ok(([named("begin")?, named("act")?, named("tell")?, named("unawaited")?], exports))
             };
             let functions = functions().map_err(|error| thrown(&ctx, error));
             // The list is cleared last, as after a call.
@@ -621,8 +635,8 @@ impl Machine {
             true => (self.too_much_memory(), stack),
             false => (message, stack),
         });
-        let ([begin, act, tell, unawaited], create) = functions?;
-        Ok(Engine { context, begin, act, tell, unawaited, create, ticks, rejected })
+        let ([begin, act, tell, unawaited], exports) = functions?;
+        Ok(Engine { context, begin, act, tell, unawaited, exports, ticks, rejected })
     }
 }
 
@@ -632,9 +646,9 @@ fn derive(secret: String, context: String) -> Option<String> {
     Some(Seed::from_revealed(&secret)?.derive(&format!("arena:v1:rng:{context}")).reveal())
 }
 
-/// Evaluates the script's modules and returns its `createChallenge`.
+/// Evaluates the script's modules and returns its exports.
 fn evaluate<'js>(ctx: &Ctx<'js>, goes_on: &dyn Fn() -> bool) -> Result<Value<'js>, Error> {
-    settled::<Object<'js>>(ctx, Module::import(ctx, SCRIPT)?, goes_on)?.get("createChallenge")
+    Ok(settled::<Object<'js>>(ctx, Module::import(ctx, SCRIPT)?, goes_on)?.into_value())
 }
 
 /// Runs jobs until a promise is settled or the call reaches its limit. rquickjs's `Promise::finish` ignores the

@@ -25,7 +25,7 @@ fn check(files: &[(&str, &str)], expected: &str) {
 fn files_that_are_missing_or_too_many() {
     let fine = script("act() {}");
     check(&[("index.js", &fine)], "challenge.json: is missing; it must contain the challenge's name and description");
-    check(&[("challenge.json", METADATA)], "index.ts: is missing; a challenge's script is index.ts or index.js");
+    check(&[("challenge.json", METADATA)], "index.ts: is missing; the script is index.ts or index.js");
     check(
         &[("challenge.json", METADATA), ("index.js", &fine), ("index.ts", &fine)],
         "index.js: exists beside index.ts; keep only one of them",

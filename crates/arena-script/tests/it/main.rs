@@ -8,5 +8,6 @@ mod killed;
 mod loading;
 mod reference;
 mod services;
+mod strategy;
 mod table;
 mod types;

@@ -40,6 +40,7 @@ pub(super) fn list(arena: &Arena) -> Vec<Route> {
         routes!(import::import),
         routes!(messages::hide_message),
         routes!(recompute::recompute),
+        routes!(recompute::recompute_strategy),
         routes!(sessions::remove_session),
         routes!(benchmark::set_benchmark),
         routes!(users::delete_user),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arena_model::{Board, GLOBAL_AVERAGE, Metric, MetricFormat, Order, ScoringEntry, UserProfile, strategies};
-use arena_store::BoardFacts;
+use arena_store::{BoardFacts, StrategyState};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -146,6 +146,38 @@ struct StrategyShown {
     /// For the global strategy: the strategy that it averages.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'static str>,
+    /// For a scripted strategy: the state of its count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<CountShown>,
+}
+
+/// The state of a scripted strategy's count of games.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ScoringCount)]
+pub(super) struct CountShown {
+    /// The hash of the script that counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    /// The number of ended games that the count hasn't processed yet, including those of other challenges.
+    behind: u64,
+    /// The percentage of the games that a new count has processed. Until its end, the boards show the old numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recomputing_percent: Option<u64>,
+    /// The reason why the next game can't be counted, with the script's file and line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl From<StrategyState> for CountShown {
+    fn from(state: StrategyState) -> CountShown {
+        CountShown {
+            version: state.newest().map(|run| run.version.clone()),
+            behind: state.behind(),
+            recomputing_percent: state.percent(),
+            error: state.error().map(str::to_owned),
+        }
+    }
 }
 
 /// The scope of a strategy.
@@ -191,7 +223,7 @@ fn shown(metrics: &[Metric]) -> Vec<MetricShown> {
 /// Lists the scoring strategies with their metrics.
 #[utoipa::path(get, path = "/api/scoring/strategies", tag = "scoring",
     responses((status = 200, body = [StrategyShown], description = "
-            All strategies that an arena can use, sorted by name, then the global one if there is a global board.")))]
+            All strategies that the arena can use, sorted by name, then the global one if there is a global board.")))]
 pub(crate) async fn list_strategies(State(arena): State<Arena>, _request: Get) -> ApiResult {
     let (scoring, hosted) = (arena.engine.scoring(), arena.engine.challenges());
     let counted = |name: &str| -> Vec<String> {
@@ -206,8 +238,19 @@ pub(crate) async fn list_strategies(State(arena): State<Arena>, _request: Get) -
             metrics: shown(strategy.metrics),
             challenges: counted(strategy.name),
             source: None,
+            count: None,
         })
         .collect();
+    for scripted in scoring.scripted() {
+        strategies.push(StrategyShown {
+            name: scripted.strategy.name,
+            scope: Scope::Challenge,
+            metrics: shown(scripted.strategy.metrics),
+            challenges: counted(scripted.strategy.name),
+            source: None,
+            count: Some(arena.engine.find_strategy(scripted.strategy.name).await?.into()),
+        });
+    }
     strategies.sort_by_key(|strategy| strategy.name);
     if let Some(source) = scoring.global_source() {
         strategies.push(StrategyShown {
@@ -216,6 +259,7 @@ pub(crate) async fn list_strategies(State(arena): State<Arena>, _request: Get) -
             metrics: shown(scoring.metrics(&arena.engine.global_board())),
             challenges: counted(source),
             source: Some(source),
+            count: None,
         });
     }
     Ok(json(to_text(&strategies)))

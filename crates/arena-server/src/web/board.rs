@@ -117,14 +117,14 @@ impl Leaderboard {
         self.players.is_empty()
     }
 
-    /// Renders the table, and the plot if the board measures security and utility.
+    /// Renders the table, and the plot if there is one.
     pub(super) fn both(&self, title: &str, path: &str, query: &Query) -> Markup {
         html! {
             div.beside {
                 @if let Some(picture) = self.picture(title) {
                     figure {
                         div.scroll tabindex="0" { (PreEscaped(picture.to_element())) }
-                        figcaption { "A dot is a player, with its 95 % intervals. The upper right is best. No player beats those on the orange steps in both measures." }
+                        figcaption { "A dot is a player" @if self.has_intervals() { ", with its 95 % intervals" } ". The upper right is best. No player beats those on the orange steps in both measures." }
                     }
                 }
                 div { p { (self.lead()) } (self.table(path, query)) }
@@ -132,10 +132,17 @@ impl Leaderboard {
         }
     }
 
-    /// Plots security against utility. `None` if the board doesn't measure both, or has no players.
+    /// Plots security against utility, or the first two metrics of a scripted strategy against each other. `None` if the
+    /// board has neither, or no players.
     pub(super) fn picture(&self, title: &str) -> Option<Picture> {
         let key = |part: &str| self.metrics.iter().map(|metric| metric.key).find(|key| key.ends_with(part));
-        let (x, y) = (key(":security")?, key(":utility")?);
+        let (x, y, axes) = match (key(":security"), key(":utility"), self.metrics) {
+            (Some(x), Some(y), _) => (x, y, ["security →".to_owned(), "utility ↑".to_owned()]),
+            (_, _, [x, y, ..]) if x.kind == MetricKind::Given => {
+                (x.key, y.key, [format!("{} →", x.label), format!("{} ↑", y.label)])
+            }
+            _ => return None,
+        };
         let measured = |entry: &ScoringEntry, key: &str| {
             let value = *entry.metrics.get(key)?;
             let [low, high] = entry.intervals.get(key).copied().unwrap_or([value, value]);
@@ -147,7 +154,7 @@ impl Leaderboard {
                 Some(Point { name, x: measured(entry, x)?, y: measured(entry, y)? })
             })
             .collect();
-        scatter(&points, &Axes { title, x: "security →", y: "utility ↑" })
+        scatter(&points, &Axes { title, x: &axes[0], y: &axes[1] })
     }
 
     /// Returns the players' ids and names, in the order of the table.
@@ -167,8 +174,7 @@ impl Leaderboard {
         let measure = self.metrics.iter().find(|metric| metric.key == self.order.metric);
         let measure = measure.map_or_else(String::new, |metric| metric.label.to_lowercase());
         let Some(leader) = first.first() else { return "No players yet.".to_owned() };
-        let has_intervals = self.players.iter().any(|(_, entry)| entry.intervals.contains_key(self.order.metric));
-        match (first.len(), has_intervals) {
+        match (first.len(), self.has_intervals()) {
             (1, _) if self.players.len() == 1 => format!("{leader} is the only player so far."),
             (1, true) if self.is_cut() => {
                 format!("{leader} leads in {measure}: the 95 % interval lies above those of the next players.")
@@ -184,6 +190,11 @@ impl Leaderboard {
                 format!("No clear leader in {measure} yet: the 95 % intervals of {many} players overlap.")
             }
         }
+    }
+
+    /// True if the order's metric has intervals.
+    fn has_intervals(&self) -> bool {
+        self.players.iter().any(|(_, entry)| entry.intervals.contains_key(self.order.metric))
     }
 
     /// Renders the table of players. The column headings link to `path` with another order.
@@ -236,7 +247,7 @@ impl Leaderboard {
     /// Renders a column heading that sorts by the column's metric, or by the lower end of its interval if it has one.
     fn heading(&self, metric: &Metric, path: &str, query: &Query) -> Markup {
         let is_order = self.order.metric == metric.key;
-        let has_interval = !matches!(metric.kind, MetricKind::Streak);
+        let has_interval = matches!(metric.kind, MetricKind::Mean { .. });
         let sort = if has_interval { format!("{}:low", metric.key) } else { metric.key.to_owned() };
         html! {
             th.number scope="col" aria-sort=[is_order.then_some("descending")] {

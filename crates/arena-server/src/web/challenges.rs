@@ -119,8 +119,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 p { "Games with earlier options, rules or prompts have separate " a href={ "/api/scoring/" (name) "/boards" } { "boards" } "." }
             }
             @for (strategy, board) in &boards {
-                h3 { a href={ "/leaderboards/" (name) "?strategy=" (strategy) } { (title_of_strategy(strategy)) } }
-                (board.both(&format!("{}: {}", metadata.name, title_of_strategy(strategy)), &path, &visit.query))
+                h3 { a href={ "/leaderboards/" (name) "?strategy=" (strategy) } { (title_of_strategy(&arena, strategy)) } }
+                (board.both(&format!("{}: {}", metadata.name, title_of_strategy(&arena, strategy)), &path, &visit.query))
                 p.more { a href={ "/api/scoring/" (name) "?strategy=" (strategy) } { "Full board as JSON" } }
             }
         }

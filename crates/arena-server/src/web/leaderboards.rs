@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arena_model::{Board, BoardId, Ending, GLOBAL_AVERAGE, GameResult, Phase, Session, Status, Strategy, strategies};
+use arena_model::{Board, BoardId, Ending, GLOBAL_AVERAGE, GameResult, Phase, Session, Status, Strategy};
 use arena_record::log::SessionOutcome;
 use arena_store::{RemovedSession, SessionFilter};
 use axum::extract::State;
@@ -105,7 +105,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let board = wanted_board(&arena, Some(name), visit.query.get("strategy"))?;
     let title = arena.engine.challenges().get(name).map_or_else(|| name.to_owned(), |it| it.metadata().name.clone());
     let here = match &board {
-        Some(Board::Of { strategy, .. }) => strategies().iter().find(|known| known.name == *strategy),
+        Some(Board::Of { strategy, .. }) => arena.engine.scoring().find(strategy),
         _ => None,
     };
     let paths: Vec<(String, &Strategy)> =
@@ -156,6 +156,7 @@ async fn section(
         Board::Of { .. } => query.get("strategy").unwrap_or(""),
         Board::Global(_) => "",
     };
+    let state = count_state(arena, &board).await?;
     let Some(read) = Leaderboard::read(arena, board, query.get("sort"), (kind, DOTS)).await? else {
         return Ok(components::empty("This leaderboard has no metrics.", None));
     };
@@ -176,6 +177,7 @@ async fn section(
         })
     };
     Ok(html! {
+        @if let Some(state) = state { p.soft id="count" role="status" { (state) } }
         @if !read.is_empty() || kind != PlayerKind::All {
             nav.filters aria-label="Players" {
                 @for each in PlayerKind::ALL {
@@ -195,6 +197,25 @@ async fn section(
         (excluded.shown())
         p.more { a href=(json_of(path, strategy)) { "This leaderboard as JSON" } }
     })
+}
+
+/// Returns a sentence about the count of a scripted strategy; `None` if the board is as current as built-in ones.
+async fn count_state(arena: &Arena, board: &Board) -> PageResult<Option<String>> {
+    let Board::Of { strategy, .. } = board else { return Ok(None) };
+    if !arena.engine.scoring().scripted().iter().any(|scripted| scripted.strategy.name == *strategy) {
+        return Ok(None);
+    }
+    let state = arena.engine.find_strategy(strategy).await?;
+    let recomputing =
+        state.percent().map(|percent| format!("Recomputing, {percent} %: until then, these are the old numbers."));
+    let failing = state.error().map(|error| {
+        format!(
+            "The strategy cannot count its next game: {error}. Ended games that it has still to process: {}.",
+            state.behind()
+        )
+    });
+    let sentences: Vec<String> = recomputing.into_iter().chain(failing).collect();
+    Ok(if sentences.is_empty() { None } else { Some(sentences.join(" ")) })
 }
 
 /// Returns the path of a board in the HTTP API.
@@ -226,7 +247,8 @@ impl Excluded {
             Board::Of { strategy, .. } => Some(*strategy),
             Board::Global(_) => arena.engine.scoring().global_source(),
         };
-        let needs_names = strategies().iter().any(|known| Some(known.name) == strategy && known.needs_known_players);
+        let known = strategy.and_then(|name| arena.engine.scoring().find(name));
+        let needs_names = known.is_some_and(|strategy| strategy.needs_known_players);
         let filter = SessionFilter { challenge, status: Some(Status::Ended) };
         let games = arena.engine.list_sessions(&filter, 0, CHECKED).await?.items;
         let is_on = |id: &BoardId| match board {
@@ -331,13 +353,13 @@ pub(super) fn title_of(arena: &Arena, board: &Board) -> (String, &'static str) {
         Board::Global(_) => ("All challenges".to_owned(), "Mean over challenges"),
         Board::Of { challenge, strategy, .. } => {
             let name = arena.engine.challenges().get(challenge).map(|it| it.metadata().name.clone());
-            (name.unwrap_or_else(|| challenge.clone()), title_of_strategy(strategy))
+            (name.unwrap_or_else(|| challenge.clone()), title_of_strategy(arena, strategy))
         }
     }
 }
 
-pub(super) fn title_of_strategy(name: &str) -> &'static str {
-    match strategies().iter().find(|strategy| strategy.name == name) {
+pub(super) fn title_of_strategy(arena: &Arena, name: &str) -> &'static str {
+    match arena.engine.scoring().find(name) {
         Some(strategy) => strategy.title,
         None if name == GLOBAL_AVERAGE => "Mean over challenges",
         None => "",

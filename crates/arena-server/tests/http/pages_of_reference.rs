@@ -172,7 +172,8 @@ fn metrics_are_those_of_the_server() {
 `GET /metrics` answers in the text format of Prometheus. Counters carry the suffix `_total`; histograms have `_bucket`,
 `_sum` and `_count`. A server on a shared database also has `arena_clock_behind_seconds`,
 `arena_row_checks` and `arena_conflicts`, and with NATS `arena_nats_connected`, `arena_events_sent` and
-`arena_events_received`. A server with TLS has `arena_tls_certificate_expiry_seconds`.
+`arena_events_received`. A server with TLS has `arena_tls_certificate_expiry_seconds`, and one
+with scripted strategies `arena_strategy_behind` and `arena_strategy_error`.
 
 This page is generated from the server's answer.
 

@@ -35,6 +35,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) const ADMINISTRATION: &str = "administration";
 pub(crate) const PUBLIC: &str = "public";
 pub(crate) const RECOUNTS: &str = "recounts";
+pub(crate) const SCRIPTED: &str = "scripted";
 pub(crate) const STANDINGS: &str = "standings";
 
 /// A row of `numbers` that a transaction locks to number its rows in the order of commits.
@@ -149,6 +150,7 @@ struct Counted {
 struct RankedState {
     endings: i64,
     standings: i64,
+    scripted: i64,
     losses: u64,
 }
 
@@ -166,7 +168,7 @@ impl Shared {
             nodes: Arc::clone(nodes),
             asking,
             counted: tokio::sync::Mutex::new(Counted { counts: -1, recounts: -1, losses: 0 }),
-            ranked: tokio::sync::Mutex::new(RankedState { endings: 0, standings: -1, losses: 0 }),
+            ranked: tokio::sync::Mutex::new(RankedState { endings: 0, standings: -1, scripted: -1, losses: 0 }),
         })
     }
 
@@ -378,8 +380,13 @@ impl PostgresStore {
         let marks = shared.marks(&[]).await?;
         let losses = self.reach.losses.load(Ordering::SeqCst);
         let mut known = shared.ranked.lock().await;
-        let (endings, standings) = (marks.endings, marks.change(STANDINGS));
-        let ranked = self.mirror.rankings.in_use();
+        let (endings, standings, scripted) = (marks.endings, marks.change(STANDINGS), marks.change(SCRIPTED));
+        if known.scripted < scripted {
+            self.mirror.rankings.forget_scripted();
+            known.scripted = scripted;
+        }
+        let ranked: Vec<Ranked> =
+            self.mirror.rankings.in_use().into_iter().filter(|ranked| !ranked.is_scripted()).collect();
         if known.standings < standings || known.losses != losses || known.endings + MAX_FOLLOWED < endings {
             self.mirror.rankings.forget_all();
         } else if known.endings >= endings {
@@ -388,7 +395,7 @@ impl PostgresStore {
             let moves = self.read_moves(known.endings, endings, &ranked).await?;
             self.mirror.rankings.place(&moves);
         }
-        *known = RankedState { endings, standings, losses };
+        *known = RankedState { endings, standings, scripted, losses };
         Ok(())
     }
 
@@ -412,8 +419,9 @@ impl PostgresStore {
         };
         let careers = self.list(sql, &[players], read).await?;
         let mut moves = Vec::new();
+        let scoring = self.mirror.scoring();
         for (user, career) in &careers {
-            let key = |ranked: &Ranked| ranked.key(&self.mirror.scoring, &career.standings);
+            let key = |ranked: &Ranked| ranked.key(&scoring, &career.standings);
             moves.extend(ranked.iter().map(|ranked| (ranked.clone(), *user, key(ranked))));
         }
         Ok(moves)

@@ -371,7 +371,7 @@ impl PostgresWriterState {
         let transitions: Vec<BatchItem<'_>> =
             batch.iter().map(Queued::transition).filter(|one| !is_outdated(one)).collect();
         let ranked = if self.nodes.is_some() { Vec::new() } else { self.mirror.rankings.in_use() };
-        let scoring = Arc::clone(&self.mirror.scoring);
+        let scoring = self.mirror.scoring();
         let counting = Counting { scoring: &scoring, ranked: &ranked };
         let mirror = self.nodes.is_none().then_some(&*self.mirror.counts);
         let written = write_batch(&holder, &transitions, &counting, self.numbers, mirror);
@@ -406,7 +406,7 @@ impl PostgresWriterState {
         let holder = self.hold().await.map_err(CommitError::Unavailable)?;
         let mut writing = Writing {
             db: Db::Postgres(Arc::clone(&holder.client)),
-            scoring: Arc::clone(&self.mirror.scoring),
+            scoring: self.mirror.scoring(),
             numbers: self.numbers,
             effects: Effects::default(),
             changed: BTreeSet::new(),

@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -54,7 +53,7 @@ impl SqliteWriter {
         let (jobs, waiting) = channel();
         let writing = Writing {
             db: Db::Sqlite(connection),
-            scoring: Arc::clone(&mirror.scoring),
+            scoring: mirror.scoring(),
             numbers,
             effects: Effects::default(),
             changed: BTreeSet::new(),
@@ -286,7 +285,7 @@ impl SqliteWriterState {
         let before = self.connection().total_changes();
         let (mut done, mut all) = (Vec::with_capacity(batch.len()), Effects::default());
         let ranked = self.mirror.rankings.in_use();
-        let scoring = Arc::clone(&self.mirror.scoring);
+        let scoring = self.mirror.scoring();
         let counting = Counting { scoring: &scoring, ranked: &ranked };
         let mut rest = batch;
         while let Some(first) = rest.first_mut() {

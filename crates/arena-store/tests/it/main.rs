@@ -21,6 +21,7 @@ mod postgres_tls;
 mod records;
 mod season;
 mod storage;
+mod strategies;
 mod unlisted;
 
 use storage::{TestStorage, stories};

@@ -1,8 +1,12 @@
 //! Copies of stores between the two databases.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use arena_model::{Channel, ChatMessage, ContentHash, Ending, GameCategory, Occupant, Phase, Score, Timestamp};
+use arena_model::{
+    Channel, ChatMessage, ContentHash, Ending, GameCategory, Occupant, Phase, Score, StrategyEntry, StrategyRow,
+    Timestamp,
+};
 use arena_store::{Ban, BanSubject, CopyError, EndingNo, NewArchive, NewLeaf, SessionChange, StoreError, copy_store};
 use arena_store::{Commit, LogCursor, NewAnswer, SessionFilter, SessionNo, Store};
 
@@ -93,6 +97,14 @@ async fn fill(store: &Store) {
     store.note_archive_file(archive.file.clone(), archive.at).await.expect("noted");
     store.note_archive_file("b.jsonl.gz".to_owned(), Timestamp(8)).await.expect("noted");
     store.archive_session(archive).await.expect("archived");
+    store.begin_run("elo", "v1").await.expect("stored");
+    let run = store.find_strategy("elo").await.expect("readable").runs.remove(0);
+    let row = |entry| StrategyRow { entry, state: Some("[\"\\u0000\"]".to_owned()) };
+    let entry = StrategyEntry { games: 3, metrics: BTreeMap::from([("elo:rating".to_owned(), 1200.5)]) };
+    let rows = [("", row(None)), ("user \u{10ffff}1", row(Some(entry)))];
+    let rows = rows.into_iter().map(|(player, row)| (("b".to_owned(), player.to_owned()), row)).collect();
+    let error = Some("an error \u{10ffff}".to_owned());
+    store.advance_run("elo", run, EndingNo::default(), rows, error, true).await.expect("stored");
 }
 
 /// Returns all that a store's readers can ask for, as text.
@@ -107,6 +119,10 @@ async fn content(store: &Store) -> Vec<String> {
         content.push(format!("{:?}", store.list_commitments(found.no, id).await));
         content.push(format!("{:?}", store.find_archive(found.no).await));
     }
+    let strategy = store.find_strategy("elo").await.expect("readable");
+    let keys = ["", "user \u{10ffff}1"].map(|player| ("b".to_owned(), player.to_owned())).into();
+    content.push(format!("{:?}", store.find_rows(strategy.runs[0].id, &keys).await));
+    content.push(format!("{strategy:?}"));
     content.push(format!("{:?}", store.list_unused_archive_files(Timestamp(9)).await));
     content.push(format!("{:?}", store.list_ended(EndingNo::default(), 99).await));
     content.push(format!("{:?}", store.list_messages(None, Channel::Invites, 1, 99).await));

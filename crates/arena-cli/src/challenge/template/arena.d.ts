@@ -1,6 +1,9 @@
-// Types of the modules that a challenge's script can import, for editors. The arena removes types and doesn't read this file.
+// Types of the modules that a script can import, for editors. The arena removes types and doesn't read this file.
 //
-// A script is `index.ts` (or `index.js`) in a folder with a `challenge.json`. It exports `createChallenge`. It may import the modules
+// A scoring strategy is `index.ts` (or `index.js`) in a folder with a `scoring.json`. It exports a function `update`, see
+// `ScoringStrategy` below and docs/scoring-strategies.md.
+//
+// A challenge's script is `index.ts` (or `index.js`) in a folder with a `challenge.json`. It exports `createChallenge`. It may import the modules
 // below, and files of its own folder by relative paths with their endings: `./words.ts`, `./cards.json`. There are no packages, no
 // files and no network. `Date` is the time of the call, `Math.random` is derived from the session's seed, and `console` writes to the
 // arena's log, at level debug. docs/challenge-reference.md has all details and limits.
@@ -172,6 +175,66 @@ declare module "@specarena/engine/types" {
     onDeadline?(): void | Promise<void>;
     serialize(): object | Promise<object>;
     restore(challenge: Challenge): void | Promise<void>;
+  }
+
+  /** The result of an ended game, for scoring strategies. */
+  export interface GameResult {
+    /** The session's id. */
+    gameId: string;
+    challengeType: string;
+    /** Milliseconds since 1970. */
+    createdAt: number;
+    completedAt: number;
+    /** The final scores by seat. */
+    scores: Score[];
+    /** The players' invites by seat. */
+    players: string[];
+    /** The ids of the identified players, by invite. An anonymous player has none. */
+    playerIdentities: Record<string, string>;
+    /** The events between players, by invite. */
+    attributions?: Attribution[];
+  }
+
+  /** A player on a leaderboard. */
+  export interface ScoringEntry {
+    playerId: string;
+    gamesPlayed: number;
+    /** A finite number for each metric of scoring.json. */
+    metrics: Record<string, number>;
+  }
+
+  /** The data of one strategy on the board of the game. It may be awaited, but needn't be. */
+  export interface ScoringStorageAdapter {
+    /** Returns the entry of a player of the game, or `undefined` before its first. */
+    get(playerId: string): ScoringEntry | undefined;
+    /** Puts a player of the game on the board. */
+    set(entry: ScoringEntry): void;
+    /** Returns the strategy's own JSON: about a player of the game, or about all. */
+    getState<T = any>(playerId?: string): T | undefined;
+    /** Stores the strategy's own JSON: at most 16 KiB about a player, and 256 KiB about all. */
+    setState(state: unknown, playerId?: string): void;
+
+    // The same under the names of the reference server. The store ignores the first two arguments.
+
+    getScoreEntry(challengeType: string, strategyName: string, playerId: string): Promise<ScoringEntry | undefined>;
+    setScoreEntry(challengeType: string, strategyName: string, entry: ScoringEntry): Promise<void>;
+    getStrategyState<T = any>(challengeType: string, strategyName: string, playerId: string): Promise<T | undefined>;
+    setStrategyState(challengeType: string, strategyName: string, playerId: string, state: unknown): Promise<void>;
+  }
+
+  export interface MetricDescriptor {
+    key: string;
+    label: string;
+  }
+
+  /**
+   * A scoring strategy. A script exports an object of this type, or just the function `update`. The arena takes the name and
+   * the metrics from scoring.json. Variables of the module are lost between games: keep data in the store.
+   */
+  export interface ScoringStrategy {
+    name?: string;
+    metrics?: MetricDescriptor[];
+    update(result: GameResult, store: ScoringStorageAdapter): void | Promise<void>;
   }
 
   /** The type of the exported function `createChallenge`. */

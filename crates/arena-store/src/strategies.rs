@@ -1,0 +1,356 @@
+//! Counts of games by scripted strategies. A count's rows and its place among the endings change in one transaction, so
+//! each game counts once. A changed script gets a new count; leaderboards show the old one until the new one has all
+//! games.
+
+use std::collections::{BTreeSet, HashMap};
+
+use arena_model::{Board, PlayerStandings, Scoring, Strategy, StrategyEntry, StrategyRow, StrategyRows, UserId};
+
+use crate::db::{Db, Failure};
+use crate::dialect::{Column, ColumnWrites, Dialect, Kind, Table, insert, table};
+use crate::export::EndingNo;
+use crate::job::Writing;
+use crate::postgres::SCRIPTED;
+use crate::ranking::{Move, Ranked};
+use crate::tables::to_json;
+use crate::value::{Columns, Value, count};
+use crate::{CommitError, Store, StoreError};
+
+/// The number of rows of an old count that one transaction removes.
+const REMOVED_AT_ONCE: i64 = 2000;
+
+/// A count of all ended games by one version of a strategy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StrategyRun {
+    pub id: i64,
+    /// The hash of the script.
+    pub version: String,
+    /// The position of the last counted game.
+    pub place: EndingNo,
+    /// True if leaderboards show this count.
+    pub is_shown: bool,
+    /// True if the games must be counted again.
+    pub is_stale: bool,
+    /// The reason why the next game can't be counted.
+    pub error: Option<String>,
+}
+
+/// The state of a strategy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StrategyState {
+    /// The counts, oldest first.
+    pub runs: Vec<StrategyRun>,
+    /// The position of the last ended session.
+    pub last: EndingNo,
+}
+
+impl StrategyState {
+    /// Returns the newest count.
+    pub fn newest(&self) -> Option<&StrategyRun> {
+        self.runs.last()
+    }
+
+    /// Returns the reason why the newest count can't process the next game.
+    pub fn error(&self) -> Option<&str> {
+        self.newest().filter(|run| !run.is_stale)?.error.as_deref()
+    }
+
+    /// Returns the number of endings that the newest count hasn't processed.
+    pub fn behind(&self) -> u64 {
+        let place = self.newest().map_or(0, |run| run.place.0);
+        self.last.0.saturating_sub(place).unsigned_abs()
+    }
+
+    /// Returns the percentage of endings that a new count has processed; `None` if leaderboards show the newest count.
+    pub fn percent(&self) -> Option<u64> {
+        let run = self.newest().filter(|run| !run.is_shown || run.is_stale)?;
+        let place = if run.is_stale { 0 } else { run.place.0.max(0).unsigned_abs() };
+        Some(place * 100 / self.last.0.max(1).unsigned_abs())
+    }
+}
+
+table! {
+    StrategyTable "strategy_rows", row: (i64, &'r (String, String), &'r StrategyRow), 'r {
+        Run "run" Integer Once => row.0;
+        Board "board" Text Once => row.1.0.as_str();
+        Player "player" Text Once => Value::prose(row.1.1.as_str());
+        Games "games" Integer Updated => row.2.entry.as_ref().map(|entry| count(entry.games));
+        Metrics "metrics" Text Updated => row.2.entry.as_ref().map(|entry| to_json(&entry.metrics));
+        State "state" Text Updated => row.2.state.as_deref();
+    }
+}
+
+impl StrategyTable {
+    const REPLACE: &str = "ON CONFLICT (run, board, player)
+         DO UPDATE SET games = excluded.games, metrics = excluded.metrics, state = excluded.state";
+}
+
+fn read_entry(row: &dyn Columns, first: usize) -> Result<Option<StrategyEntry>, StoreError> {
+    let Some(games) = row.integer_or_null(first)? else { return Ok(None) };
+    let metrics = serde_json::from_str(row.text(first + 1)?)
+        .map_err(|error| StoreError::damaged("the numbers of a scripted strategy", error))?;
+    Ok(Some(StrategyEntry { games: games.unsigned_abs(), metrics }))
+}
+
+/// The condition of the rows of the strategy `$1` on leaderboards.
+const SHOWN: &str = "strategy_rows r JOIN strategy_runs n ON n.id = r.run AND n.strategy = $1 AND n.shown = 1";
+
+impl Store {
+    /// Returns the counts of a strategy, and the position of the last ending.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn find_strategy(&self, strategy: &str) -> Result<StrategyState, StoreError> {
+        let sql = "SELECT id, version, place, shown, stale, error FROM strategy_runs WHERE strategy = $1 ORDER BY id";
+        let read = |row: &dyn Columns| {
+            Ok(StrategyRun {
+                id: row.integer(0)?,
+                version: row.text(1)?.to_owned(),
+                place: EndingNo(row.integer(2)?),
+                is_shown: row.integer(3)? != 0,
+                is_stale: row.integer(4)? != 0,
+                error: row.prose_or_null(5)?.map(|error| error.into_owned()),
+            })
+        };
+        let runs = self.list(sql, &[strategy.into()], read).await?;
+        let last = EndingNo(self.number("SELECT coalesce(max(n), 0) FROM endings", &[]).await?);
+        Ok(StrategyState { runs, last })
+    }
+
+    /// Begins a count without games.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn begin_run(&self, strategy: &str, version: &str) -> Result<(), CommitError> {
+        self.write((strategy.to_owned(), version.to_owned()), |(strategy, version), writing| {
+            Box::pin(async move {
+                let sql = "INSERT INTO strategy_runs (id, strategy, version, place, shown, stale)
+                     SELECT coalesce(max(id), 0) + 1, $1, $2, 0, 0, 0 FROM strategy_runs";
+                Ok(writing.db.execute(sql, &[strategy.as_str().into(), version.as_str().into()]).await.map(drop)?)
+            })
+        })
+        .await
+    }
+
+    /// Returns the stored rows of a count with these keys.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn find_rows(&self, run: i64, keys: &BTreeSet<(String, String)>) -> Result<StrategyRows, StoreError> {
+        let dialect = self.dialect();
+        let sql = format!(
+            "SELECT board, player, games, metrics, state FROM strategy_rows
+             WHERE run = $1 AND board {} AND player {}",
+            dialect.any("$2"),
+            dialect.any("$3")
+        );
+        let boards: BTreeSet<&str> = keys.iter().map(|(board, _)| board.as_str()).collect();
+        let players: BTreeSet<&str> = keys.iter().map(|(_, player)| player.as_str()).collect();
+        let boards = Value::List(boards.into_iter().map(Value::from).collect());
+        let players = Value::List(players.into_iter().map(Value::prose).collect());
+        let read = |row: &dyn Columns| {
+            let key = (row.text(0)?.to_owned(), row.prose(1)?.into_owned());
+            let state = row.text_or_null(4)?.map(str::to_owned);
+            Ok((key, StrategyRow { entry: read_entry(row, 2)?, state }))
+        };
+        Ok(self.list(&sql, &[run.into(), boards, players], read).await?.into_iter().collect())
+    }
+
+    /// Stores changed rows of a count, its new place and its error, in one transaction. If `is_whole` is true, the count
+    /// has all games, and leaderboards show it from now on.
+    ///
+    /// # Errors
+    /// [`CommitError::Conflict`] if the count isn't as in `run`: another node has changed it, or a game was removed. Also
+    /// if the store can't write.
+    pub async fn advance_run(
+        &self,
+        strategy: &str,
+        run: StrategyRun,
+        to: EndingNo,
+        rows: StrategyRows,
+        error: Option<String>,
+        is_whole: bool,
+    ) -> Result<(), CommitError> {
+        let mirror = self.mirror().clone();
+        let context = (strategy.to_owned(), run, rows, error);
+        self.write(context, move |(strategy, run, rows, error), writing| {
+            let mirror = mirror.clone();
+            Box::pin(async move {
+                let sql = "UPDATE strategy_runs SET place = $1, error = $2 WHERE id = $3 AND place = $4 AND stale = 0";
+                let error = Value::Prose(error.as_deref().map(Into::into));
+                let values = [to.0.into(), error, run.id.into(), run.place.0.into()];
+                if writing.db.execute(sql, &values).await? == 0 {
+                    return Err(CommitError::Conflict.into());
+                }
+                // In a shared database, readers load the leaderboards again.
+                let mut ranked = if writing.sharing.is_none() { mirror.rankings.in_use() } else { Vec::new() };
+                ranked.retain(|ranked| run.is_shown && ranked.is_of(strategy));
+                let scoring = mirror.scoring();
+                if let (Some(strategy), false) = (scoring.find(strategy), ranked.is_empty() || rows.is_empty()) {
+                    let moves = moves(&mut writing.db, &scoring, strategy, rows, ranked).await?;
+                    writing.effects.moves.extend(moves);
+                }
+                write_rows(&mut writing.db, run.id, rows).await?;
+                if is_whole && !run.is_shown {
+                    let sql =
+                        "UPDATE strategy_runs SET shown = CASE WHEN id = $1 THEN 1 ELSE 0 END WHERE strategy = $2";
+                    writing.db.execute(sql, &[run.id.into(), strategy.as_str().into()]).await?;
+                    writing.effects.recounted = true;
+                }
+                writing.changed.insert(SCRIPTED);
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    /// Removes a part of the rows of an old count, or the count without rows. Returns true if rows may be left.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn remove_run(&self, run: i64) -> Result<bool, CommitError> {
+        self.write((), move |(), writing| {
+            Box::pin(async move {
+                let sql = "DELETE FROM strategy_rows WHERE run = $1 AND (board, player) IN
+                     (SELECT board, player FROM strategy_rows WHERE run = $1 LIMIT $2)";
+                let removed = writing.db.execute(sql, &[run.into(), REMOVED_AT_ONCE.into()]).await?;
+                if removed == 0 {
+                    writing.db.execute("DELETE FROM strategy_runs WHERE id = $1", &[run.into()]).await?;
+                }
+                Ok(removed > 0)
+            })
+        })
+        .await
+    }
+
+    /// Marks the counts of a strategy as stale, so that its games are counted again.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn restart_strategy(&self, strategy: &str) -> Result<(), CommitError> {
+        self.write(strategy.to_owned(), |strategy, writing| {
+            Box::pin(async move {
+                let sql = "UPDATE strategy_runs SET stale = 1 WHERE strategy = $1";
+                Ok(writing.db.execute(sql, &[strategy.as_str().into()]).await.map(drop)?)
+            })
+        })
+        .await
+    }
+
+    /// Adds a user's numbers by scripted strategies to the user's standings.
+    pub(crate) async fn add_scripted(&self, user: &UserId, standings: &mut PlayerStandings) -> Result<(), StoreError> {
+        for scripted in self.scoring().scripted() {
+            let strategy = scripted.strategy;
+            let sql = format!("SELECT r.board, r.games, r.metrics FROM {SHOWN} WHERE r.player = $2");
+            let read = |row: &dyn Columns| Ok((row.text(0)?.to_owned(), read_entry(row, 1)?));
+            for (board, entry) in self.list(&sql, &[strategy.name.into(), Value::prose(user.as_str())], read).await? {
+                let Some(entry) = entry else { continue };
+                standings.entry(board).or_default().insert(strategy.name.to_owned(), strategy.tally(&entry));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the standings of players on the board of a scripted strategy, by user number: of these users, or of all.
+async fn list_scripted(
+    db: &mut Db,
+    strategy: &Strategy,
+    board: &str,
+    users: Option<&[i64]>,
+) -> Result<HashMap<i64, PlayerStandings>, Failure> {
+    let is_wanted = users.map_or_else(String::new, |_| format!("AND u.no {}", db.dialect().any("$3")));
+    let sql = format!(
+        "SELECT u.no, r.games, r.metrics FROM {SHOWN} JOIN users u ON u.id = r.player
+         WHERE r.board = $2 AND r.games IS NOT NULL {is_wanted}"
+    );
+    let mut values = vec![strategy.name.into(), board.into()];
+    values.extend(users.map(|users| Value::List(users.iter().map(|user| Value::from(*user)).collect())));
+    let read = |row: &dyn Columns| {
+        let user = row.integer(0)?;
+        Ok((user, standings_of(strategy, board, read_entry(row, 1)?.as_ref())))
+    };
+    Ok(db.list(&sql, &values, read).await?.into_iter().collect())
+}
+
+/// Returns the standings of players on a board of a scripted strategy; none if the strategy is gone.
+pub(crate) async fn list_ranked(
+    db: &mut Db,
+    ranked: &Ranked,
+    scoring: &Scoring,
+    users: Option<&[i64]>,
+) -> Result<HashMap<i64, PlayerStandings>, Failure> {
+    match &ranked.board {
+        Board::Of { strategy, id, .. } => match scoring.find(strategy) {
+            Some(strategy) => list_scripted(db, strategy, id.as_str(), users).await,
+            None => Ok(HashMap::new()),
+        },
+        Board::Global(_) => Ok(HashMap::new()),
+    }
+}
+
+fn standings_of(strategy: &Strategy, board: &str, entry: Option<&StrategyEntry>) -> PlayerStandings {
+    let tally = entry.map(|entry| (strategy.name.to_owned(), strategy.tally(entry)));
+    PlayerStandings::from([(board.to_owned(), tally.into_iter().collect())])
+}
+
+/// Marks the counts of all strategies as stale, because a game that may be counted was removed or changed.
+pub(crate) async fn mark_stale(writing: &mut Writing) -> Result<(), Failure> {
+    writing.db.execute("UPDATE strategy_runs SET stale = 1", &[]).await.map(drop)
+}
+
+/// Removes the rows of a deleted user. The script's state about all may still name the user, so the games are counted
+/// again.
+pub(crate) async fn forget_player(writing: &mut Writing, user: &UserId) -> Result<(), Failure> {
+    writing.db.execute("DELETE FROM strategy_rows WHERE player = $1", &[Value::prose(user.as_str())]).await?;
+    writing.changed.insert(SCRIPTED);
+    mark_stale(writing).await
+}
+
+async fn write_rows(db: &mut Db, run: i64, rows: &StrategyRows) -> Result<(), Failure> {
+    let dialect = db.dialect();
+    let sql = insert::<StrategyTable>(dialect, StrategyTable::REPLACE);
+    let rows: Vec<_> = rows.iter().map(|(key, row)| (run, key, row)).collect();
+    match dialect {
+        Dialect::Sqlite => {
+            for row in &rows {
+                let values: Vec<Value<'_>> = StrategyTable::values(row).collect();
+                db.execute(&sql, &values).await?;
+            }
+        }
+        Dialect::Postgres if rows.is_empty() => {}
+        Dialect::Postgres => {
+            let list = |column: usize| Value::List(rows.iter().map(|row| StrategyTable::value(row, column)).collect());
+            let lists: Vec<Value<'_>> = (0..StrategyTable::COLUMNS.len()).map(list).collect();
+            db.execute(&sql, &lists).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the moves on leaderboards in memory by which `rows` replace the stored ones.
+async fn moves(
+    db: &mut Db,
+    scoring: &Scoring,
+    strategy: &'static Strategy,
+    rows: &StrategyRows,
+    ranked: Vec<Ranked>,
+) -> Result<Vec<(Ranked, Move)>, Failure> {
+    let players = rows.keys().map(|(_, player)| Value::prose(player.as_str())).collect();
+    let sql = format!("SELECT id, no FROM users WHERE id {}", db.dialect().any("$1"));
+    let read = |row: &dyn Columns| Ok((row.prose(0)?.into_owned(), row.integer(1)?));
+    let users: HashMap<String, i64> = db.list(&sql, &[Value::List(players)], read).await?.into_iter().collect();
+    let numbers: Vec<i64> = users.values().copied().collect();
+    let mut moves = Vec::new();
+    for ranked in ranked {
+        let Board::Of { id, .. } = &ranked.board else { continue };
+        let before = list_scripted(db, strategy, id.as_str(), Some(&numbers)).await?;
+        for ((board, player), row) in rows {
+            let Some(&user) = users.get(player).filter(|_| board == id.as_str()) else { continue };
+            let after = standings_of(strategy, board, row.entry.as_ref());
+            let from = before.get(&user).and_then(|standings| ranked.key(scoring, standings));
+            moves.push((ranked.clone(), Move { user, from, to: ranked.key(scoring, &after) }));
+        }
+    }
+    Ok(moves)
+}
