@@ -17,6 +17,7 @@ use crate::engine::{Engine, Inner};
 use crate::environment::Environment;
 use crate::events::{EventCounts, Events};
 use crate::live::LiveRef;
+use crate::node_state::NodeState;
 use crate::request::EngineError;
 
 /// The interval between queries for subscribers.

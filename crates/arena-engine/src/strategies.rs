@@ -9,8 +9,7 @@ use serde_json::json;
 
 use crate::Administrator;
 use crate::engine::Engine;
-use crate::request::EngineError;
-use crate::users::unwritten;
+use crate::request::{EngineError, unwritten};
 
 impl Engine {
     /// Replaces the scripted strategies of the boards.

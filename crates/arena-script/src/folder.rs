@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::metadata::is_name;
+use crate::metadata::{PROMPT_FILE, is_name};
 use crate::{Problem, ScriptKind};
 
 /// The limits of a folder: the number of files, and the sizes of one file and of all files, in bytes.
@@ -76,8 +76,7 @@ impl FolderReader {
             if kind.is_dir() && depth > 0 {
                 self.read(&entry.path(), &format!("{path}/"), depth - 1)?;
             }
-            let counts =
-                path == metadata::PROMPT_FILE || [".json", ".ts", ".js"].iter().any(|ending| name.ends_with(ending));
+            let counts = path == PROMPT_FILE || [".json", ".ts", ".js"].iter().any(|ending| name.ends_with(ending));
             if !kind.is_file() || !counts {
                 continue;
             }

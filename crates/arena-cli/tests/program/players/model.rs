@@ -383,7 +383,8 @@ fn a_failed_endpoint_parks_the_seat_without_resigning() {
         format!("{}\n", reason.unwrap_or_else(|| panic!("{parked:#?}")))
     };
     let (patient, once) = (&[][..], &["--patience", "0"][..]);
-    let cases: [(fn() -> ModelAnswer, &[&str]); 11] = [
+    type Case<'c> = (fn() -> ModelAnswer, &'c [&'c str]);
+    let cases: [Case<'_>; 11] = [
         (|| ModelAnswer::Status(402, "", "no credit for sk-test-0123456789"), patient),
         (|| ModelAnswer::Status(400, "", "prompt is too long"), patient),
         (|| ModelAnswer::Status(401, "", "bad key"), patient),
