@@ -307,7 +307,7 @@ fn a_repeated_profile_change_happens_once() {
 #[test]
 fn an_arena_without_scoring_has_empty_boards() {
     let host = Host::start_with(|settings: &mut Settings| {
-        settings.scoring = arena_server::ScoringSettings { default: Vec::new(), global: None, global_source: None };
+        settings.scoring = arena_server::ScoringSettings { default: Vec::new(), global: None, ..Default::default() };
         for challenge in &mut settings.challenges {
             challenge.scoring.clear();
         }
