@@ -438,7 +438,7 @@ impl Caller<'_> {
         }
         // The player sends its first message before the other player may have joined.
         let mut said = count(&game.id, &|message| message.from == *me);
-        if said == 0 && game.number % 5 > 0 {
+        if said == 0 && !game.number.is_multiple_of(5) {
             self.say(game, seat, None)?;
             said += 1;
         }
