@@ -383,8 +383,8 @@ fn a_failed_endpoint_parks_the_seat_without_resigning() {
         format!("{}\n", reason.unwrap_or_else(|| panic!("{parked:#?}")))
     };
     let (patient, once) = (&[][..], &["--patience", "0"][..]);
-    type Case<'c> = (fn() -> ModelAnswer, &'c [&'c str]);
-    let cases: [Case<'_>; 11] = [
+    type Failure = fn() -> ModelAnswer;
+    let cases: [(Failure, &[&str]); 11] = [
         (|| ModelAnswer::Status(402, "", "no credit for sk-test-0123456789"), patient),
         (|| ModelAnswer::Status(400, "", "prompt is too long"), patient),
         (|| ModelAnswer::Status(401, "", "bad key"), patient),
@@ -397,7 +397,7 @@ fn a_failed_endpoint_parks_the_seat_without_resigning() {
         (|| ModelAnswer::Raw(r#"{"choices": []}"#), once),
         (|| ModelAnswer::Nothing, &["--max-time", "1"]),
     ];
-    let fails = |answer: fn() -> ModelAnswer| ModelEndpoint::listen(KEY, move |_| answer());
+    let fails = |answer: Failure| ModelEndpoint::listen(KEY, move |_| answer());
     let mut reasons: String = cases.map(|(answer, args)| why(&fails(answer).base(), args)).concat();
     reasons += &why(&fails(|| ModelAnswer::Status(402, "", "no credit")).url, &["--api", "anthropic"]);
     // The listener is dropped, so nothing listens on its port.
@@ -409,8 +409,7 @@ fn a_failed_endpoint_parks_the_seat_without_resigning() {
     });
     reasons += &why(&fails_and_hangs.base(), &["--max-time", "4"]);
     // The URL has TLS, the endpoint doesn't.
-    let plain = fails(|| ModelAnswer::Words("hello"));
-    reasons += &why(&plain.base().replace("http://", "https://"), once);
+    reasons += &why(&fails(|| ModelAnswer::Words("hello")).base().replace("http://", "https://"), once);
     expect_test::expect_file!["model/a_failed_endpoint_parks_the_seat_without_resigning.txt"].assert_eq(&reasons);
     assert_eq!(server.client().get("/api/stats").ok()["global"]["gamesPlayed"], 0);
 }
