@@ -325,7 +325,7 @@ mod tests {
                 "overridable": {overridable}}}"#
             )
         };
-        let actual = |options: &str, overridable: &str| match read(&with(options, overridable)) {
+        let actual = |options: &str, overridable: &str| match read_text(&with(options, overridable), None) {
             Ok(described) => serde_json::to_string(&described.overridable).unwrap(),
             Err(problems) => problems.iter().map(|problem| format!("{problem}\n")).collect(),
         };
