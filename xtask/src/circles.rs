@@ -135,7 +135,11 @@ fn paths(code: &str, public: bool) -> Vec<String> {
 /// Adds the paths of a tree such as `a::{b, c::{d, e}}`, each after `prefix`.
 fn spread(prefix: &str, tree: &str, paths: &mut Vec<String>) {
     let Some((before, inside)) = tree.split_once('{') else {
-        return paths.push(format!("{prefix}{}", tree.trim()));
+        // The last comma is followed by nothing.
+        if !tree.trim().is_empty() {
+            paths.push(format!("{prefix}{}", tree.trim()));
+        }
+        return;
     };
     let (mut depth, mut from) = (0, 0);
     for (at, char) in inside.char_indices() {

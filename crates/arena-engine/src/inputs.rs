@@ -1,4 +1,4 @@
-//! What the engine writes for records: a session's first input, and the commitments to hidden contents.
+//! A session's first input, and the commitments to hidden contents: the engine writes both for records.
 
 use arena_model::{BoardTerms, Channel, ChatMessage, ContentHash, Draft, Party, Seat, SessionFacts, SessionId};
 use serde_json::json;

@@ -14,7 +14,7 @@ const REASONS: [&str; 3] =
 /// The public reason that replaces each of [`REASONS`].
 const REASON: &str = "its host isn't known, or isn't at a public address";
 
-/// What is redacted.
+/// The facts that are redacted.
 pub(crate) struct Redaction {
     /// The absolute paths of these folders; their last names stay.
     pub(super) folders: [PathBuf; 3],
