@@ -603,7 +603,7 @@ fn an_id_that_is_none_is_refused() {
     let table = StreamFixture::new();
     for channel in [table.session.clone(), "invites".to_owned(), "nothing".to_owned()] {
         for api in ["/api", "/api/v1"] {
-            let ids = "x|-1|+1|1.5|1e3|0x1|NaN|1 2|1,2|.ended|-1.ended|+1.ended|1.ende|1.ended.ended|1.ended ended|\
+            let ids = "x|-1|+1|1.5|1e3|0x1|NaN|1 2|1,2|.ended|-1.ended|+1.ended|1.end|1.ended.ended|1.ended ended|\
                 18446744073709551616|99999999999999999999|١|initial|null|1;";
             for id in ids.split('|') {
                 let answer =
