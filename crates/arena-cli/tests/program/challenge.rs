@@ -339,7 +339,7 @@ fn a_replay_of_a_script_is_verified_with_the_same_version_only() {
     // If several versions are given, the program uses the version of the record.
     let later = folder.path().join("later/number-duel");
     fs::create_dir_all(&later).unwrap();
-    for file in ["challenge.json", "index.ts"] {
+    for file in ["challenge.json", "index.ts", "prompt.md"] {
         fs::copy(Path::new(&challenge).join(file), later.join(file)).unwrap();
     }
     let later = later.to_str().unwrap();
