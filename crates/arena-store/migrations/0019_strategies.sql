@@ -1,6 +1,6 @@
 -- Counts of all ended games by scripted scoring strategies. The newest count of a strategy is the current one; until it has
 -- reached the last ending, leaderboards show the one before.
-CREATE TABLE strategy_runs (
+CREATE TABLE IF NOT EXISTS strategy_runs (
     id       BIGINT PRIMARY KEY,
     strategy TEXT NOT NULL,   -- name
     version  TEXT NOT NULL,   -- hash of the script
@@ -11,7 +11,7 @@ CREATE TABLE strategy_runs (
 );
 
 -- Data of a count about a player on a board; for the player '' about all.
-CREATE TABLE strategy_rows (
+CREATE TABLE IF NOT EXISTS strategy_rows (
     run     BIGINT NOT NULL, -- strategy_runs.id
     board   TEXT NOT NULL,   -- boards.id
     player  TEXT NOT NULL,   -- users.id
@@ -20,4 +20,4 @@ CREATE TABLE strategy_rows (
     state   TEXT,            -- JSON of the script
     PRIMARY KEY (run, board, player)
 );
-CREATE INDEX strategy_rows_player ON strategy_rows (player);
+CREATE INDEX IF NOT EXISTS strategy_rows_player ON strategy_rows (player);

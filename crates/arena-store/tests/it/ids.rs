@@ -64,6 +64,7 @@ fn make_older(storage: &TestStorage) {
              DROP TABLE invites; ALTER TABLE older RENAME TO invites;
              ALTER TABLE sessions DROP COLUMN rated; DROP VIEW standings; DROP TABLE boards; CREATE VIEW standings AS SELECT 1;
              ALTER TABLE league_seasons DROP COLUMN rules_version;
+             DROP TABLE strategy_rows; DROP TABLE strategy_runs;
              DROP TABLE archives; DROP TABLE archive_files; DROP TABLE reports; DROP TABLE queue; ALTER TABLE sessions DROP COLUMN unlisted;
              DROP TABLE log_leaves; DROP TABLE removed_sessions; ALTER TABLE messages DROP COLUMN commitment;
              PRAGMA user_version = 6"
@@ -76,6 +77,7 @@ fn make_older(storage: &TestStorage) {
              DROP TABLE changes, numbers; ALTER TABLE sessions DROP COLUMN edits; DROP INDEX session_counts_changed;
              ALTER TABLE session_counts DROP COLUMN changed; CREATE TABLE journal (n BIGINT PRIMARY KEY);
              CREATE SEQUENCE ending_numbers;
+             DROP TABLE strategy_rows; DROP TABLE strategy_runs;
              DROP TABLE archives; DROP TABLE archive_files; DROP TABLE reports; DROP TABLE queue; ALTER TABLE sessions DROP COLUMN unlisted;
              DROP TABLE log_leaves; DROP TABLE removed_sessions; ALTER TABLE messages DROP COLUMN commitment;
              ALTER TABLE messages DROP COLUMN no; DROP SEQUENCE message_numbers;
