@@ -89,7 +89,8 @@ fn a_stopped_node_is_drained_and_the_other_node_continues() {
     clients[1].post("/api/chat/send", &said).ok();
 
     first.signal(Signal::TERM);
-    until("the node is unready", || clients[0].get("/ready").refusal() == (404, "STOPPING".to_owned()));
+    until("the node is unready", || clients[0].get("/ready").status != 200);
+    assert_eq!(clients[0].get("/ready").refusal(), (404, "STOPPING".to_owned()));
     // The stopping node still answers for a while, for clients that haven't noticed the stop.
     let read = |client: &Client| -> Value { client.get(&format!("/api/chat/sync?channel={channel}")).ok() };
     assert_eq!(read(&clients[0]), read(&clients[1]));
