@@ -88,6 +88,10 @@ fn add_codes(codes: &mut BTreeMap<String, Code>, operation: &str, status: &str, 
         let Some((code, meaning)) = line.trim().strip_prefix("- `").and_then(|line| line.split_once("`: ")) else {
             continue;
         };
+        // Challenges have codes of their own.
+        if code == "…" {
+            continue;
+        }
         let entry = codes.entry(code.to_owned()).or_default();
         entry.statuses.insert(status.to_owned());
         entry.operations.insert(operation.to_owned());
