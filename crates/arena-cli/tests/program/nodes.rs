@@ -263,7 +263,8 @@ fn a_newer_node_changes_no_tables_while_older_ones_run() {
     let postgres = Postgres::shared();
     let (url, folder) = (postgres.schema(), data_folder());
     let first = node(&folder, &["--shared"], &[("DATABASE_URL", &url)]);
-    postgres.run_sql(&url, "UPDATE arena_schema SET version = version - 1");
+    // Later migrations only add tables, which the running nodes don't need.
+    postgres.run_sql(&url, "UPDATE arena_schema SET version = 14");
     refuses(
         &["--shared"],
         &[("DATABASE_URL", &url), ("ADMIN_TOKEN", TOKEN)],
