@@ -7,6 +7,7 @@
 //! The endpoints are stateless: each POST is independent and returns JSON, so clients survive a restart of the server.
 
 mod call;
+mod plain;
 mod tools;
 
 use std::convert::Infallible;
@@ -22,8 +23,8 @@ use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult, ErrorData,
-    Implementation, JsonRpcRequest, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult, ErrorData, Implementation,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -36,6 +37,7 @@ use crate::connections::RequestConnection;
 use crate::error::{ApiError, ApiResult, Refusal};
 use crate::request::{BodyLimit, JSON_WEIGHT, read_body};
 use call::McpCaller;
+use plain::PlainCall;
 pub(crate) use tools::ToolSet;
 
 /// Maximum size in bytes of a message that isn't a tool call. Such messages are short if they are valid. The SDK tries
@@ -149,6 +151,7 @@ enum Answers {
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     arena: Arena,
+    server: Arc<ToolServer>,
     protocol: Arc<StreamableHttpService<Arc<ToolServer>, NeverSessionManager>>,
 }
 
@@ -163,8 +166,9 @@ impl Endpoint {
             .with_json_response(true)
             .disable_allowed_hosts()
             .with_max_request_body_bytes(arena.settings.limits.body_bytes);
-        let protocol = StreamableHttpService::new(move || Ok(Arc::clone(&server)), Arc::default(), config);
-        Endpoint { arena, protocol: Arc::new(protocol) }
+        let handler = Arc::clone(&server);
+        let protocol = StreamableHttpService::new(move || Ok(Arc::clone(&handler)), Arc::default(), config);
+        Endpoint { arena, server, protocol: Arc::new(protocol) }
     }
 
     /// Answers a POST.
@@ -176,7 +180,7 @@ impl Endpoint {
         let (mut parts, body) = request.into_parts();
         let caller = Arc::new(McpCaller::of(&parts));
         parts.extensions.insert(Arc::clone(&caller));
-        let answer = self.speak(parts, body).await;
+        let answer = self.speak(&caller, parts, body).await;
         // The REST routes count the tool calls that reach them against the rate limit. All other requests count here.
         if let Some(address) = caller.uncounted() {
             self.arena.rates.admit(address)?;
@@ -184,7 +188,7 @@ impl Endpoint {
         answer
     }
 
-    async fn speak(&self, mut parts: Parts, body: Body) -> ApiResult {
+    async fn speak(&self, caller: &McpCaller, parts: Parts, body: Body) -> ApiResult {
         if !is_json(&parts.headers) {
             return Err(refusal(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -200,16 +204,22 @@ impl Endpoint {
         let limits = &self.arena.settings.limits;
         let limit = BodyLimit { bytes: limits.body_bytes, setting: "limits.body_bytes", weight: JSON_WEIGHT };
         let body = read_body(body, limit, limits, RequestConnection::of(&parts.extensions).as_ref()).await?;
+        if let Some(PlainCall { params, reply }) = PlainCall::of(&parts.headers, &body) {
+            return Ok(reply.with(self.server.call(caller, params).await));
+        }
         // The SDK parses nested values repeatedly and without a depth limit. `serde_json` has a depth limit, so this
         // parse rejects deeply nested bodies.
         if serde_json::from_slice::<serde_json::Value>(&body).is_err() {
             return Err(refusal(StatusCode::BAD_REQUEST, NO_MESSAGE));
         }
-        let is_call = |body: &[u8]| serde_json::from_slice::<JsonRpcRequest<CallToolRequest>>(body).is_ok();
-        if body.len() > PROTOCOL_BYTES && !is_call(&body) {
+        if body.len() > PROTOCOL_BYTES {
             let text = format!("messages other than a well-formed tools/call may have at most {PROTOCOL_BYTES} bytes");
             return Err(ApiError::too_large("BODY_TOO_LARGE", text));
         }
+        self.by_sdk(parts, body).await
+    }
+
+    async fn by_sdk(&self, mut parts: Parts, body: Bytes) -> ApiResult {
         // The protocol requires clients to accept event streams, and the SDK refuses those that don't. The arena never
         // responds with a stream, so it accepts these clients by setting the header. The SDK also requires `Host`, but
         // doesn't use it.
@@ -368,11 +378,20 @@ mod tests {
         (Endpoint::new(tools, Arena::new(engine, settings, None, None, records, None), rest), folder)
     }
 
-    /// Builds a tool call as a client sends it.
-    fn request(tool: &str, arguments: &Value) -> Request {
+    /// Builds a tool call as a client sends it. If `handshake` is true, its protocol revision is one with a handshake.
+    fn request(handshake: bool, tool: &str, arguments: &Value) -> Request {
         let request = Request::post("/api/arena/mcp").header(header::CONTENT_TYPE, "application/json");
-        let request = request.header("mcp-protocol-version", "2025-11-25");
-        let params = json!({ "name": tool, "arguments": arguments });
+        let mut params = json!({ "name": tool, "arguments": arguments });
+        let request = if handshake {
+            request.header("mcp-protocol-version", "2025-11-25")
+        } else {
+            params["_meta"] = json!({
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            });
+            let request = request.header("mcp-protocol-version", "2026-07-28").header("mcp-method", "tools/call");
+            request.header("mcp-name", tool)
+        };
         let message = json!({ "jsonrpc": "2.0", "id": "7", "method": "tools/call", "params": params });
         request.body(Body::from(message.to_string())).expect("a request")
     }
@@ -383,6 +402,42 @@ mod tests {
         serde_json::from_slice(&body).expect("JSON")
     }
 
+    /// Returns the SDK's response to a request. The fast path is not used.
+    async fn told_by_sdk(endpoint: &Endpoint, request: Request) -> Value {
+        let (mut parts, body) = request.into_parts();
+        parts.extensions.insert(Arc::new(McpCaller::of(&parts)));
+        let body = body.collect().await.expect("a body").to_bytes();
+        read_answer(endpoint.by_sdk(parts, body).await.expect("an answer")).await
+    }
+
+    #[tokio::test]
+    async fn a_call_is_answered_in_place_as_the_sdk_would_answer_it() {
+        let rest = Router::new()
+            .route("/api/arena/sync", get(|request: Request| async move { request.uri().to_string() }))
+            .route("/api/arena/join", axum::routing::post(|| async { (StatusCode::BAD_REQUEST, r#"{"error":"no"}"#) }))
+            .route("/api/arena/message", axum::routing::post(|| async { StatusCode::SERVICE_UNAVAILABLE }));
+        let (endpoint, _folder) = endpoint(ToolSet::arena(false), rest).await;
+        let message = json!({ "challengeId": "c", "from": "f", "messageType": "m", "content": "\u{1}\"" });
+        for (tool, arguments) in [
+            ("challenge_sync", json!({ "channel": "c", "from": "f" })),
+            ("challenge_sync", json!({})),
+            ("challenge_join", json!({ "invite": "i" })),
+            ("challenge_message", message),
+            ("unheard_of", Value::Null),
+        ] {
+            for handshake in [true, false] {
+                let (parts, body) = request(handshake, tool, &arguments).into_parts();
+                let body = body.collect().await.expect("a body").to_bytes();
+                assert!(PlainCall::of(&parts.headers, &body).is_some(), "{tool} {arguments}");
+                let here = read_answer(
+                    endpoint.clone().answer(request(handshake, tool, &arguments)).await.expect("an answer"),
+                );
+                let there = told_by_sdk(&endpoint, request(handshake, tool, &arguments)).await;
+                assert_eq!(here.await, there, "{tool} {arguments}");
+            }
+        }
+    }
+
     #[tokio::test]
     async fn keys_that_the_client_always_sends_go_along_unless_the_call_has_one() {
         let echo = get(|request: Request| async move {
@@ -391,7 +446,7 @@ mod tests {
         });
         let (endpoint, _folder) = endpoint(ToolSet::chat(true), Router::new().route("/api/chat/sync", echo)).await;
         let ask = |arguments: Value| {
-            let mut request = request("sync", &arguments);
+            let mut request = request(true, "sync", &arguments);
             *request.uri_mut() = "/api/chat/mcp?x=1&key=a%20b&key=c".parse().expect("a URI");
             request.headers_mut().append(header::AUTHORIZATION, HeaderValue::from_static("Bearer d"));
             request.headers_mut().append(header::AUTHORIZATION, HeaderValue::from_static("Bearer e"));
@@ -423,12 +478,17 @@ mod tests {
         });
         let (endpoint, _folder) = endpoint(ToolSet::arena(false), Router::new().route("/api/arena/sync", wait)).await;
         let arguments = json!({ "channel": "c", "from": "f" });
-        let mut call = Box::pin(endpoint.answer(request("challenge_sync", &arguments)));
-        tokio::select! {
-            _ = call.as_mut() => panic!("the route never responds"),
-            word = heard.recv() => assert_eq!(word, Some("waits")),
+        let in_place = endpoint.clone().answer(request(true, "challenge_sync", &arguments));
+        let by_sdk = told_by_sdk(&endpoint, request(true, "challenge_sync", &arguments));
+        let mut calls: [std::pin::Pin<Box<dyn Future<Output = ()>>>; 2] =
+            [Box::pin(async { drop(in_place.await) }), Box::pin(async { drop(by_sdk.await) })];
+        for call in &mut calls {
+            tokio::select! {
+                () = call.as_mut() => panic!("the route never responds"),
+                word = heard.recv() => assert_eq!(word, Some("waits")),
+            }
+            *call = Box::pin(std::future::ready(()));
+            assert_eq!(heard.recv().await, Some("left"));
         }
-        drop(call);
-        assert_eq!(heard.recv().await, Some("left"));
     }
 }
