@@ -6,6 +6,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arena_testkit::attacks::{ATTACKER, HELD, Target, write_costly_challenge};
@@ -30,9 +31,13 @@ const OF_CONNECTION: u64 = 128 * KIB;
 /// The growth of a debug build's memory without an attack: caches, the store's pages, and the allocator's reserve.
 const OTHERWISE: u64 = 96 * MIB;
 
+/// Held during each of these tests, since one attack would disturb the measurements of another.
+static ALONE: Mutex<()> = Mutex::new(());
+
 struct AttackFixture {
     server: Running,
     _folder: TempDir,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl AttackFixture {
@@ -45,16 +50,17 @@ impl AttackFixture {
 
     /// Starts a server with these settings, which hosts a costly challenge too.
     fn start(settings: &str) -> AttackFixture {
-        AttackFixture::start_in(tempfile::tempdir().unwrap(), settings)
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        AttackFixture::start_in(tempfile::tempdir().unwrap(), alone, settings)
     }
 
     /// Stops the server and starts another one with its data.
     fn restart(self, settings: &str) -> AttackFixture {
         self.server.stop();
-        AttackFixture::start_in(self._folder, settings)
+        AttackFixture::start_in(self._folder, self._alone, settings)
     }
 
-    fn start_in(folder: TempDir, settings: &str) -> AttackFixture {
+    fn start_in(folder: TempDir, alone: MutexGuard<'static, ()>, settings: &str) -> AttackFixture {
         let file = folder.path().join("arena.toml");
         std::fs::write(&file, settings).unwrap();
         let challenges = folder.path().join("challenges");
@@ -63,7 +69,7 @@ impl AttackFixture {
         let [file, data, challenges] = [&file, &data, &challenges].map(|path| path.to_str().unwrap());
         let args = ["serve", "--listen", "127.0.0.1:0", "--data", data, "--config", file, "--challenges", challenges];
         let server = Running::start_with(&args, &[("ADMIN_TOKEN", known_admin_token().reveal())]);
-        AttackFixture { server, _folder: folder }
+        AttackFixture { server, _folder: folder, _alone: alone }
     }
 
     fn client(&self, last: u8) -> Client {
