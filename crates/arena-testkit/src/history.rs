@@ -1,6 +1,6 @@
 //! A record of the requests and observations of clients, for comparison with the final state of the arena.
 //!
-//! Only [`FinalState::read`] does I/O. A test records each request with its time, node and response ([`History`]), reads the
+//! This module does no I/O. A test records each request with its time, node and response ([`History`]), reads the
 //! final state of the arena (`FinalState`, in `history/final_state.rs`), and calls [`check`], which returns the
 //! contradictions. All times count from the start of the history on one monotonic clock, so times of different
 //! clients can be compared.

@@ -3,10 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
-
-use crate::client::Client;
-use crate::player::known_admin_token;
+use serde_json::Value;
 
 /// The parts of an arena's final state that the checker compares with a history.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -118,35 +115,6 @@ impl FinalState {
             }
         }
         final_state
-    }
-
-    /// Reads the state of an arena with these challenges, whose administrator's token is the known one.
-    ///
-    /// # Panics
-    /// If an answer isn't as documented.
-    #[track_caller]
-    pub fn read(client: &Client, challenges: &[&str]) -> FinalState {
-        let export = client.get_with(known_admin_token().reveal(), "/api/admin/export");
-        assert_eq!(export.status, 200, "{}", export.text());
-        let mut state = FinalState::of_export(export.text());
-        let invites = client.get("/api/chat/sync?channel=invites").ok();
-        let invites = list(&invites["messages"]).iter().map(ObservedMessage::of).collect();
-        state.channels.insert("invites".to_owned(), invites);
-        state.take_stats(&client.get("/api/stats").ok());
-        for challenge in challenges {
-            state.take_boards(challenge, &client.get(&format!("/api/scoring/{challenge}?strategy=average")).ok());
-        }
-        let total = |path: String| client.get(&path).ok()["total"].as_u64().expect("total is a number");
-        for status in ["open", "active", "ended"] {
-            state.listed.insert(status.to_owned(), total(format!("/api/challenges?status={status}&limit=1")));
-        }
-        for user in state.right_histories().into_keys() {
-            let path = format!("/api/users/{}/challenges?limit=1", user.replace(' ', "%20"));
-            state.histories.insert(user, total(path));
-        }
-        let counted = client.post_with(known_admin_token().reveal(), "/api/admin/recompute", &json!({})).ok();
-        state.mended = list(&counted["wrong"]).iter().map(text).collect();
-        state
     }
 
     /// Removes the sessions of all other challenges, with their channels.
