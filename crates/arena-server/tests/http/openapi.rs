@@ -158,6 +158,18 @@ fn one_description_has_the_fields_of_both_modes() {
         (fields.as_str(), &join["required"]),
         ("from, invite, publicKey, signature, timestamp, userId", &json!(["invite"]))
     );
+    // A field of one mode says so.
+    let schemas = &keys["components"]["schemas"];
+    for (schema, field) in [
+        ("JoinRequest", "userId"),
+        ("JoinRequest", "publicKey"),
+        ("JoinRequest", "signature"),
+        ("JoinRequest", "timestamp"),
+        ("Joined", "sessionKey"),
+    ] {
+        let description = schemas[schema]["properties"][field]["description"].as_str().expect("a description");
+        assert!(description.contains("`--auth`"), "{schema}.{field}: {description}");
+    }
     let sync = &keys["paths"]["/api/arena/sync"]["get"];
     assert!(sync["security"].is_array() && sync["responses"]["401"].is_object());
     assert!(sync["parameters"].to_string().contains("\"from\""));

@@ -188,6 +188,8 @@ async fn a_repair_that_fails_changes_nothing_and_is_done_later(storage: TestStor
     ));
     store.check_derived().await.expect_err("totals can't be written");
     assert_eq!(store.list_boards("psi").await.expect("readable").len(), 0);
+    let played = store.list_played(&user(names[0]), 0, 9).await.expect("readable");
+    assert!(played.is_none_or(|page| page.total == 0), "the histories are as before");
     assert_eq!(store.read_totals().await.expect("totals").participants, 0);
     storage.change(match storage {
         TestStorage::Folder(_) => "DROP TRIGGER refuse",

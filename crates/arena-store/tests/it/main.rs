@@ -410,10 +410,14 @@ async fn a_missing_write_ahead_log_is_reported_unless_the_store_was_closed() {
     create(&store, &session(1)).await;
     // The writer writes the mark after it has answered the first commit.
     let mut marked = Vec::new();
-    while marked.is_empty() {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    for _ in 0..6_000 {
         marked = std::fs::read(&mark).expect("a mark");
+        if !marked.is_empty() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
+    assert!(!marked.is_empty(), "the mark wasn't written within 30 s");
     drop(store);
     assert_eq!(std::fs::read(&mark).expect("a mark"), b"");
     open().check_writing().await.expect("the store was closed");

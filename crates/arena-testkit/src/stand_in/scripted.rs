@@ -134,6 +134,7 @@ async fn answer(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Resp
 
 /// Returns an answer with these calls. A model without tools makes one call in a text, with words around it.
 fn answer_of(calls: Vec<(&str, String)>, asked: usize, is_text: bool) -> ApiAnswer {
+    assert!(!is_text || calls.len() == 1, "a model without tools makes one call");
     let mut answer = ApiAnswer { text: String::new(), calls: Vec::new(), end: AnswerEnd::Done };
     for (place, (name, arguments)) in calls.into_iter().enumerate() {
         let arguments: Option<Value> = serde_json::from_str(&arguments).ok();
@@ -181,6 +182,14 @@ fn check(format: Format, headers: &HeaderMap, body: &Value, key: &str) -> Result
         demand(has("x-api-key", key) && has("anthropic-version", "2023-06-01"), "headers")?;
         demand(body["max_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "max_tokens")?;
         demand(tools.iter().all(|tool| is_tool(&tool["name"], &tool["input_schema"])), "tools")?;
+        demand(body["system"].is_string(), "system")?;
+        let has_text = |block: &Value| match block["type"].as_str() {
+            Some("text") => block["text"].is_string(),
+            Some("tool_result") => block["content"].is_string(),
+            _ => true,
+        };
+        let has_blocks = |blocks: &Vec<Value>| !blocks.is_empty() && blocks.iter().all(has_text);
+        demand(messages.iter().all(|message| message["content"].as_array().is_some_and(has_blocks)), "content")?;
         let roles = ["user", "assistant"].iter().cycle();
         return demand(messages.iter().zip(roles).all(|(message, role)| message["role"] == *role), "roles take turns");
     }
@@ -188,11 +197,25 @@ fn check(format: Format, headers: &HeaderMap, body: &Value, key: &str) -> Result
     demand(tools.iter().all(|tool| tool["type"] == "function"), "types of tools")?;
     if format == Format::Responses {
         demand(body["store"] == false, "store")?;
+        demand(body["instructions"].is_string(), "instructions")?;
+        let has_text = |item: &Value| match item["type"].as_str() {
+            Some("function_call_output") => item["output"].is_string(),
+            Some(_) => true,
+            None => item["content"].is_string(),
+        };
+        demand(messages.iter().all(has_text), "content")?;
         demand(!tools.is_empty() && tools.iter().all(|tool| tool["strict"] == false), "strict")?;
         return demand(tools.iter().all(|tool| is_tool(&tool["name"], &tool["parameters"])), "tools");
     }
     let mut functions = tools.iter().map(|tool| &tool["function"]);
     demand(functions.all(|tool| is_tool(&tool["name"], &tool["parameters"])), "tools")?;
+    demand(messages.iter().skip(1).all(|message| message["role"] != "system"), "the system prompt comes first")?;
+    let has_text = |message: &Value| match &message["content"] {
+        Value::String(text) => message["role"] != "user" || !text.is_empty(),
+        // An answer with calls goes back as it came.
+        content => content.is_null() && message["tool_calls"].is_array(),
+    };
+    demand(messages.iter().all(has_text), "content")?;
     let system = messages[0]["content"].as_str().unwrap_or_default();
     let is_described = ["act_guess: ", "chat: ", "wait: "].iter().all(|tool| system.contains(tool));
     let has_results = messages.iter().any(|message| message["role"] == "tool");
@@ -218,11 +241,16 @@ mod tests {
         let good = |format| match format {
             Format::Chat => json!({"stream": false, "model": "m", "tools": [function], "messages": user}),
             Format::Responses => {
-                json!({"stream": false, "model": "m", "tools": [flat], "input": user, "store": false})
+                json!({
+                    "stream": false, "model": "m", "tools": [flat], "input": user, "store": false, "instructions": "s",
+                })
             }
             Format::Messages => {
                 let tools = json!([{"name": "wait", "input_schema": object}]);
-                json!({"stream": false, "model": "m", "tools": tools, "messages": user, "max_tokens": 9})
+                let user = json!([{"role": "user", "content": [{"type": "text", "text": "hello"}]}]);
+                json!({
+                    "stream": false, "model": "m", "tools": tools, "messages": user, "max_tokens": 9, "system": "s",
+                })
             }
         };
         let headers = [("authorization", "Bearer k"), ("x-api-key", "k"), ("anthropic-version", "2023-06-01")];
@@ -235,6 +263,13 @@ mod tests {
             (Format::Chat, "/tools/0/type", json!("tool"), "types of tools"),
             (Format::Chat, "/tools/0/function/name", json!("a b"), "tools"),
             (Format::Chat, "/tools", json!([]), "tools in the text"),
+            (Format::Chat, "/messages/0/content", json!(""), "content"),
+            (Format::Chat, "/messages/0/content", json!(null), "content"),
+            (Format::Responses, "/instructions", json!(null), "instructions"),
+            (Format::Responses, "/input/0/content", json!(null), "content"),
+            (Format::Messages, "/system", json!(null), "system"),
+            (Format::Messages, "/messages/0/content", json!([]), "content"),
+            (Format::Messages, "/messages/0/content/0/text", json!(null), "content"),
             (Format::Responses, "/store", json!(true), "store"),
             (Format::Responses, "/tools/0/strict", json!(true), "strict"),
             (Format::Responses, "/tools/0/parameters/type", json!("list"), "tools"),
