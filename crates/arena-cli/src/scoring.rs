@@ -36,7 +36,16 @@ struct LeaderboardEntry {
 pub struct StrategyCount {
     pub name: String,
     pub challenges: Vec<String>,
+    #[serde(default)]
+    metrics: Vec<MetricColumn>,
     pub count: Option<CountState>,
+}
+
+/// A metric's key in entries of leaderboards, and its name for people.
+#[derive(Debug, Deserialize)]
+struct MetricColumn {
+    key: String,
+    label: String,
 }
 
 /// The state of a scripted strategy's count of games.
@@ -53,6 +62,9 @@ pub fn counts(arena: &Arena) -> Result<Vec<StrategyCount>, CallError> {
     arena.call("/api/scoring/strategies", None)?.read()
 }
 
+/// The number of unprocessed games above which a board isn't current.
+const SHOWN_BEHIND: u64 = 200;
+
 /// Returns a line about a strategy whose boards aren't as current as those of built-in ones.
 fn notice(StrategyCount { name, count, .. }: &StrategyCount) -> Option<String> {
     let CountState { behind, recomputing_percent, error } = count.as_ref()?;
@@ -61,6 +73,7 @@ fn notice(StrategyCount { name, count, .. }: &StrategyCount) -> Option<String> {
         (None, Some(percent)) => {
             Some(format!("{name}: recomputing, {percent} %; until then, these are the old numbers"))
         }
+        (None, None) if *behind > SHOWN_BEHIND => Some(format!("{name} has still to process {behind} ended games")),
         (None, None) => None,
     }
 }
@@ -70,10 +83,11 @@ pub fn run(request: &Request, arena: &Arena, style: Style) -> Result<(), Failure
     let answer = arena.scoring(name.as_deref(), sort.as_deref(), *limit, *offset)?;
     match style {
         Style::Pretty => {
-            print(&boards(&answer, name.is_some(), offset.unwrap_or(0))?)?;
-            let Some(name) = name else { return Ok(()) };
-            // Servers of other programs don't have this route, and only hints come from it.
+            let offset = offset.unwrap_or(0);
+            let Some(name) = name else { return print(&board(&answer.read::<Vec<LeaderboardEntry>>()?, offset, &[])) };
+            // Servers of other programs don't have this route. Labels of scripted strategies and hints come from it.
             let strategies = counts(arena).unwrap_or_default();
+            print(&boards(&answer, offset, &strategies)?)?;
             strategies.iter().filter(|of| of.challenges.contains(name)).filter_map(notice).for_each(|text| note(&text));
             Ok(())
         }
@@ -81,24 +95,27 @@ pub fn run(request: &Request, arena: &Arena, style: Style) -> Result<(), Failure
     }
 }
 
-fn boards(answer: &HttpAnswer, of_type: bool, offset: u64) -> Result<String, Failure> {
-    if !of_type {
-        return Ok(board(&answer.read::<Vec<LeaderboardEntry>>()?, offset));
-    }
+fn boards(answer: &HttpAnswer, offset: u64, strategies: &[StrategyCount]) -> Result<String, Failure> {
     let boards: BTreeMap<String, Vec<LeaderboardEntry>> = answer.read()?;
-    let text =
-        |(strategy, entries): (&String, &Vec<LeaderboardEntry>)| format!("{strategy}\n{}", board(entries, offset));
+    let text = |(strategy, entries): (&String, &Vec<LeaderboardEntry>)| {
+        let scripted = strategies.iter().find(|scripted| scripted.name == *strategy && scripted.count.is_some());
+        format!("{strategy}\n{}", board(entries, offset, scripted.map_or(&[], |scripted| &scripted.metrics)))
+    };
     let texts: Vec<String> = boards.iter().map(text).collect();
     Ok(if texts.is_empty() { "no scores yet".to_owned() } else { texts.join("\n\n") })
 }
 
-/// Formats a leaderboard as a table with a column for each metric. Metrics with intervals show them.
-fn board(entries: &[LeaderboardEntry], offset: u64) -> String {
+/// Formats a leaderboard as a table with these columns, or with one for each metric. Metrics with intervals show them.
+fn board(entries: &[LeaderboardEntry], offset: u64, columns: &[MetricColumn]) -> String {
     let Some(first) = entries.first() else { return "no players on this board".to_owned() };
-    let keys: Vec<&String> = first.metrics.keys().collect();
-    let mut header = vec!["place", "player", "model", "games"];
     // The part of a key before the colon is the leaderboard's name.
-    header.extend(keys.iter().map(|key| key.split_once(':').map_or(key.as_str(), |(_, metric)| metric)));
+    let short = |key: &'_ String| key.split_once(':').map_or_else(|| key.clone(), |(_, metric)| metric.to_owned());
+    let (keys, labels): (Vec<&String>, Vec<String>) = match columns {
+        [] => first.metrics.keys().map(|key| (key, short(key))).unzip(),
+        columns => columns.iter().map(|MetricColumn { key, label }| (key, label.clone())).unzip(),
+    };
+    let mut header = vec!["place", "player", "model", "games"];
+    header.extend(labels.iter().map(String::as_str));
     let mut table = Table::new(&header);
     for (place, entry) in (offset + 1..).zip(entries) {
         let mut row = vec![place.to_string(), player(entry), entry.model.clone().unwrap_or_default()];
@@ -118,8 +135,9 @@ fn player(entry: &LeaderboardEntry) -> String {
 fn metric(entry: &LeaderboardEntry, key: &str) -> String {
     match (entry.metrics.get(key), entry.intervals.get(key)) {
         (Some(value), Some([low, high])) => format!("{value:.2} [{low:.2}, {high:.2}]"),
-        // Metrics without an interval, such as streaks, are whole numbers.
-        (Some(value), None) => value.to_string(),
+        // Most metrics without an interval are whole numbers, such as streaks.
+        (Some(value), None) if value.fract() == 0.0 => value.to_string(),
+        (Some(value), None) => format!("{value:.2}"),
         (None, _) => String::new(),
     }
 }
@@ -134,7 +152,7 @@ mod tests {
         let entries = r#"[
             {"playerId":"ada","gamesPlayed":12,"metrics":{"red-team:attack":0.25,"red-team:defend":1},
              "intervals":{"red-team:attack":[0.05,0.6],"red-team:defend":[0.75,1]},"username":"Ada\u001b","model":"m","isBenchmark":true},
-            {"playerId":"bob","gamesPlayed":3,"metrics":{"red-team:attack":0,"red-team:defend":2}}
+            {"playerId":"bob","gamesPlayed":3,"metrics":{"red-team:attack":0,"red-team:defend":0.6666666666666666}}
         ]"#;
         let entries: Vec<LeaderboardEntry> = serde_json::from_str(entries).unwrap();
         expect![[r#"
@@ -142,10 +160,13 @@ mod tests {
             │ place   player                  model   games              attack              defend │
             ╞═══════════════════════════════════════════════════════════════════════════════════════╡
             │    10   Ada\u{1b} (benchmark)   m          12   0.25 [0.05, 0.60]   1.00 [0.75, 1.00] │
-            │    11   bob                                 3                   0                   2 │
+            │    11   bob                                 3                   0                0.67 │
             └───────────────────────────────────────────────────────────────────────────────────────┘"#]]
-        .assert_eq(&board(&entries, 9));
-        assert_eq!(board(&[], 0), "no players on this board");
+        .assert_eq(&board(&entries, 9, &[]));
+        assert_eq!(board(&[], 0, &[]), "no players on this board");
+        let columns = [("red-team:defend", "Defence"), ("red-team:attack", "Attack")];
+        let columns = columns.map(|(key, label)| MetricColumn { key: key.to_owned(), label: label.to_owned() });
+        assert!(board(&entries, 9, &columns).contains("games             Defence              Attack"));
     }
 
     #[test]

@@ -63,7 +63,8 @@ function storeOf(rows, board, players) {
     const name = typeof player === "string" ? stringify(player.slice(0, 100)) : named(player);
     throw new TypeError(`${name} isn't the id of a player of this game; use the values of result.playerIdentities`);
   };
-  const rowOfState = (player) => (player === undefined ? rowOf("") : rowOfPlayer(player));
+  // Without a player, the state is about all. A player who isn't known is an error.
+  const rowOfState = (players) => (players.length === 0 ? rowOf("") : rowOfPlayer(players[0]));
   const get = (player) => {
     const { entry } = rowOfPlayer(player);
     return entry === null ? undefined : { playerId: player, ...entry, metrics: { ...entry.metrics } };
@@ -89,19 +90,20 @@ function storeOf(rows, board, players) {
     row.entry = { gamesPlayed, metrics: numbers };
     changed.add(row);
   };
-  const getState = (player) => {
-    const { state } = rowOfState(player);
+  const getState = (...players) => {
+    const { state } = rowOfState(players);
     return state === null ? undefined : parse(state);
   };
-  const setState = (state, player) => {
-    const row = rowOfState(player);
-    const wrong = unfit(state, 0);
+  const setState = (state, ...players) => {
+    const row = rowOfState(players);
+    const wrong = unfit(state, 0)?.replace("override serialize() and restore(), or ", "");
     if (wrong !== undefined) throw new TypeError(`the state${wrong.slice(0, 200)}`);
     const text = state === undefined ? null : stringify(state);
-    const most = player === undefined ? call.stateBytes : call.playerStateBytes;
+    const isOfAll = players.length === 0;
+    const most = isOfAll ? call.stateBytes : call.playerStateBytes;
     if (text?.length > most) {
-      const whose = player === undefined ? "the strategy's state" : "a player's state";
-      throw new RangeError(`${whose} has grown to ${text.length} bytes; at most ${most} are allowed`);
+      const whose = isOfAll ? "the strategy's state" : "a player's state";
+      throw new RangeError(`${whose} has grown to ${text.length} characters; at most ${most} are allowed`);
     }
     row.state = text;
     changed.add(row);
@@ -114,7 +116,7 @@ function storeOf(rows, board, players) {
     // The same under the names of the reference server. A store belongs to one challenge and one strategy.
     getScoreEntry: async (_challengeType, _strategyName, playerId) => get(playerId),
     setScoreEntry: async (_challengeType, _strategyName, entry) => set(entry),
-    getStrategyState: async (_challengeType, _strategyName, playerId) => getState(playerId),
+    getStrategyState: async (_challengeType, _strategyName, ...playerId) => getState(...playerId),
     setStrategyState: async (_challengeType, _strategyName, playerId, state) => setState(state, playerId),
   };
 }

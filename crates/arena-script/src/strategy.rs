@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::time::{Duration, Instant};
 
 use arena_model::{
     GameResult, Metric, MetricFormat, MetricKind, Phase, Score, Script, ScriptVersion, ScriptedStrategy, Seed, SeedRng,
@@ -24,7 +25,10 @@ const API: u32 = 1;
 /// The maximum number of a strategy's metrics.
 const METRICS: usize = 20;
 
-/// The maximum size of a strategy's state about one player, in bytes. [`Limits::output_bytes`](crate::Limits) limits its
+/// The time after which an update stores the games that it has counted, if each needs a call of its own.
+const LONG_UPDATE: Duration = Duration::from_secs(2);
+
+/// The maximum length of a strategy's state about one player, in JavaScript's characters. [`Limits::output_bytes`](crate::Limits) limits its
 /// state about all.
 const PLAYER_STATE_BYTES: usize = 16 << 10;
 
@@ -164,7 +168,7 @@ impl GameToCount {
     }
 }
 
-/// A failed update: an error that the strategy's author must fix.
+/// A failed update, with the script's place if it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StrategyFault {
     /// The file with the line, such as `index.ts:12`, if known.
@@ -187,7 +191,7 @@ impl fmt::Display for StrategyFault {
 /// The result of updates with several games.
 #[derive(Debug, Default)]
 pub struct PlayedBatch {
-    /// The number of games before the fault, or of all games.
+    /// The number of games before the fault, before the early end, or of all games.
     pub counted: usize,
     /// The keys of the changed rows.
     pub changed: BTreeSet<(String, String)>,
@@ -238,13 +242,18 @@ impl ScriptStrategy {
     }
 
     /// Updates `rows` with games in their order, up to the first fault. `rows` must have the stored rows of the games'
-    /// keys. Games share a world as long as none fails; after a failure, each of them has its own limits.
+    /// keys. Games share a world as long as none fails; after a failure, each of them has its own limits, and the update
+    /// ends early if they take long.
     pub fn update(&self, games: &[&GameToCount], rows: &mut StrategyRows) -> PlayedBatch {
         if let Ok(changed) = self.call(games, rows) {
             return PlayedBatch { counted: games.len(), changed, fault: None };
         }
         let mut batch = PlayedBatch::default();
+        let begun = Instant::now();
         for game in games {
+            if batch.counted > 0 && begun.elapsed() > LONG_UPDATE {
+                break;
+            }
             match self.call(&[*game], rows) {
                 Ok(changed) => batch.changed.extend(changed),
                 Err(fault) => return PlayedBatch { fault: Some(fault), ..batch },
@@ -307,7 +316,7 @@ impl ScriptStrategy {
         let mut checked = Vec::with_capacity(changed.len());
         for (board, player, entry, state) in changed {
             let most = if player.is_empty() { state_bytes } else { PLAYER_STATE_BYTES };
-            let is_small = state.as_ref().is_none_or(|state| state.len() <= most);
+            let is_small = state.as_ref().is_none_or(|state| state.encode_utf16().count() <= most);
             let is_whole = entry.as_ref().is_none_or(|CountedEntry { metrics: numbers, .. }| {
                 numbers.len() == metrics.len()
                     && metrics.iter().all(|metric| numbers.get(metric.key).is_some_and(|value| value.is_finite()))

@@ -1,9 +1,10 @@
 //! Scripted scoring strategies: the loading of their folders, and a task for each that counts games.
 //!
 //! A task reads ended games in the order of their endings, and stores the script's changes with its place in that order.
-//! Play never waits for it. On several nodes, the one that writes the log counts.
+//! Play never waits for it. On several nodes, the one that leads counts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,6 +77,9 @@ impl Strategies {
             let loaded = self.0.lock().loaded.clone();
             tasks.retain(|path, (strategy, task)| {
                 let stays = loaded.get(path).is_some_and(|loaded| Arc::ptr_eq(loaded, strategy));
+                if !stays {
+                    arena.metrics.forget_strategy(strategy.scripted.strategy.name);
+                }
                 stays && task.try_join_next().is_none()
             });
             for (path, strategy) in loaded {
@@ -213,20 +217,19 @@ async fn advance(arena: &Arena, strategy: &Arc<ScriptStrategy>) -> Result<bool, 
         let all: Vec<&GameToCount> = games.iter().map(|(_, game)| game).collect();
         let batch = if all.is_empty() { PlayedBatch::default() } else { script.update(&all, &mut rows) };
         rows.retain(|key, _| batch.changed.contains(key));
-        let failed = batch.fault.map(|fault| (games[batch.counted].0, fault));
-        (rows, failed)
+        (rows, games.get(batch.counted).map(|(n, _)| *n), batch.fault)
     });
-    let (rows, failed) = counted.await.map_err(|_| EngineError::Contended)?;
-    // The place is before the game that fails.
-    let is_counted = |n: &&EndingNo| failed.as_ref().is_none_or(|(failing, _)| **n < *failing);
-    let to = ends.iter().rfind(is_counted).copied().unwrap_or(run.place);
-    let error = failed.as_ref().map(|(_, fault)| fault.to_string());
-    let is_whole = is_last && failed.is_none();
+    let (rows, next, fault) = counted.await.unwrap_or_else(|error| resume_unwind(error.into_panic()));
+    let is_whole = is_last && next.is_none();
+    let to = match next {
+        // Endings of removed games aren't listed. The last ending was read before the list.
+        None if is_last => ends.last().copied().max(Some(state.last)),
+        // The place is before the game that fails, or that the script didn't reach.
+        next => ends.iter().rfind(|n| next.is_none_or(|next| **n < next)).copied(),
+    };
+    let (to, error) = (to.unwrap_or(run.place), fault.as_ref().map(ToString::to_string));
     if to != run.place || error != run.error || (is_whole && !run.is_shown) {
         engine.advance_run(name, run, to, rows, error, is_whole).await?;
     }
-    match failed {
-        Some((_, fault)) => Err(CountError::Script(fault)),
-        None => Ok(!is_last),
-    }
+    fault.map_or(Ok(!is_whole), |fault| Err(CountError::Script(fault)))
 }

@@ -75,12 +75,16 @@ impl Store {
 
 /// Returns the numbers of the sessions that meet a condition and contain the user, given as JSON text.
 async fn find_sessions(db: &mut Db, user: &str, condition: &str) -> Result<Vec<i64>, Failure> {
-    let contains = match db.dialect() {
-        Dialect::Sqlite => "instr(players, $1) > 0",
-        Dialect::Postgres => "strpos(players, $1) > 0",
-    };
-    let sql = format!("SELECT no FROM sessions WHERE {condition} AND {contains}");
+    let sql = format!("SELECT no FROM sessions WHERE {condition} AND {}(players, $1) > 0", position(db.dialect()));
     db.list(&sql, &[user.into()], |row| row.integer(0)).await
+}
+
+/// Returns the function that finds a text in another one.
+fn position(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => "instr",
+        Dialect::Postgres => "strpos",
+    }
 }
 
 async fn delete(writing: &mut Writing, deletion: &UserDeletion, found: &[i64]) -> Result<DeletionOutcome, WriteError> {
@@ -100,8 +104,13 @@ async fn delete(writing: &mut Writing, deletion: &UserDeletion, found: &[i64]) -
     let id = [Value::prose(user.as_str())];
     let no = writing.db.find("SELECT no FROM users WHERE id = $1", &id, |row| row.integer(0)).await?;
     if let Some(no) = no {
-        let played = "SELECT session FROM careers WHERE user_no = $1 AND n > 0";
-        let played = writing.db.list(played, &[no.into()], |row| row.integer(0)).await?;
+        // A wrong row of `careers` doesn't prevent the deletion.
+        let played = format!(
+            "SELECT c.session FROM careers c JOIN sessions s ON s.no = c.session
+             WHERE c.user_no = $1 AND c.n > 0 AND {}(s.players, $2) > 0",
+            position(dialect)
+        );
+        let played = writing.db.list(&played, &[no.into(), text.as_str().into()], |row| row.integer(0)).await?;
         if played.iter().any(|session| !sessions.contains(session)) {
             return Err(CommitError::Conflict.into());
         }
@@ -129,7 +138,9 @@ async fn delete(writing: &mut Writing, deletion: &UserDeletion, found: &[i64]) -
             writing.effects.delta.add_total(PARTICIPANTS, -1);
         }
         writing.db.execute("DELETE FROM careers WHERE user_no = $1", &[no.into()]).await?;
-        forget_player(writing, user).await?;
+        if !ended.is_empty() {
+            forget_player(writing, user).await?;
+        }
         let sql = "UPDATE users SET id = $1, username = NULL, model = NULL, benchmark = 0 WHERE no = $2";
         writing.db.execute(sql, &[Value::prose(placeholder.as_str()), no.into()]).await?;
     }

@@ -143,7 +143,9 @@ async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Resu
         return Ok(archived);
     }
     if ending == Ending::Completed {
-        mark_stale(writing).await?;
+        if session.facts.board().is_some() {
+            mark_stale(writing).await?;
+        }
         writing.effects.delta.add_total(&games_of(&session.facts.challenge), -1);
     }
     let users: BTreeSet<&UserId> = session.seats.iter().filter_map(|occupant| occupant.user.as_ref()).collect();

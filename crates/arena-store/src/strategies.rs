@@ -85,14 +85,16 @@ impl StrategyTable {
          DO UPDATE SET games = excluded.games, metrics = excluded.metrics, state = excluded.state";
 }
 
+/// Reads a player's numbers. Damaged ones are none, so that they stop neither play nor the count.
 fn read_entry(row: &dyn Columns, first: usize) -> Result<Option<StrategyEntry>, StoreError> {
     let Some(games) = row.integer_or_null(first)? else { return Ok(None) };
-    let metrics = serde_json::from_str(row.text(first + 1)?)
-        .map_err(|error| StoreError::damaged("the numbers of a scripted strategy", error))?;
-    Ok(Some(StrategyEntry { games: games.unsigned_abs(), metrics }))
+    let metrics = serde_json::from_str(row.text(first + 1).unwrap_or_default());
+    let metrics =
+        metrics.inspect_err(|error| tracing::error!(%error, "skipped damaged numbers of a strategy: {error}"));
+    Ok(metrics.ok().map(|metrics| StrategyEntry { games: games.unsigned_abs(), metrics }))
 }
 
-/// The condition of the rows of the strategy `$1` on leaderboards.
+/// The rows of the strategy `$1` that leaderboards show.
 const SHOWN: &str = "strategy_rows r JOIN strategy_runs n ON n.id = r.run AND n.strategy = $1 AND n.shown = 1";
 
 impl Store {
@@ -197,7 +199,9 @@ impl Store {
                     writing.db.execute(sql, &[run.id.into(), strategy.as_str().into()]).await?;
                     writing.effects.recounted = true;
                 }
-                writing.changed.insert(SCRIPTED);
+                if run.is_shown || is_whole {
+                    writing.changed.insert(SCRIPTED);
+                }
                 Ok(())
             })
         })
@@ -299,12 +303,13 @@ pub(crate) async fn mark_stale(writing: &mut Writing) -> Result<(), Failure> {
     writing.db.execute("UPDATE strategy_runs SET stale = 1", &[]).await.map(drop)
 }
 
-/// Removes the rows of a deleted user. The script's state about all may still name the user, so the games are counted
-/// again.
+/// Removes the rows of a deleted user, and the states about all, which may name the user. The games are counted again.
 pub(crate) async fn forget_player(writing: &mut Writing, user: &UserId) -> Result<(), Failure> {
-    writing.db.execute("DELETE FROM strategy_rows WHERE player = $1", &[Value::prose(user.as_str())]).await?;
+    // Counts are changed before their rows, as by a batch of games, so that nodes can't deadlock.
+    mark_stale(writing).await?;
     writing.changed.insert(SCRIPTED);
-    mark_stale(writing).await
+    let sql = "DELETE FROM strategy_rows WHERE player IN ($1, '')";
+    writing.db.execute(sql, &[Value::prose(user.as_str())]).await.map(drop)
 }
 
 async fn write_rows(db: &mut Db, run: i64, rows: &StrategyRows) -> Result<(), Failure> {
@@ -344,6 +349,9 @@ async fn moves(
     let mut moves = Vec::new();
     for ranked in ranked {
         let Board::Of { id, .. } = &ranked.board else { continue };
+        if !rows.keys().any(|(board, _)| board == id.as_str()) {
+            continue;
+        }
         let before = list_scripted(db, strategy, id.as_str(), Some(&numbers)).await?;
         for ((board, player), row) in rows {
             let Some(&user) = users.get(player).filter(|_| board == id.as_str()) else { continue };

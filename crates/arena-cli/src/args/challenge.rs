@@ -75,7 +75,7 @@ Examples:
 /// Options of `arena author new`.
 #[derive(Debug, Args)]
 pub struct NewArgs {
-    /// Folder to create; its name is the challenge's id.
+    /// Folder to create; its name is the id.
     #[arg(value_name = "NAME")]
     pub folder: PathBuf,
     /// Write JavaScript instead of TypeScript.
@@ -85,7 +85,7 @@ pub struct NewArgs {
     #[arg(long, conflicts_with = "js")]
     pub empty: bool,
     /// Create a scoring strategy instead of a challenge, in TypeScript.
-    #[arg(long, conflicts_with = "js")]
+    #[arg(long, conflicts_with_all = ["js", "empty"])]
     pub scoring: bool,
 }
 
@@ -98,7 +98,7 @@ pub struct CheckChallengeArgs {
     /// Report this check's findings as advice, not as faults; may be repeated.
     #[arg(long, value_name = "CHECK", value_parser = PossibleValuesParser::new(checks()))]
     pub allow: Vec<String>,
-    /// Number of random games.
+    /// Number of random games; of a strategy's games, ten times as many are counted.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub games: u32,
     /// Random seed: an integer, or 64 hexadecimal digits [default: 0]

@@ -65,6 +65,14 @@ pub fn is_folder(name: &str) -> bool {
 
 /// Finds faults of a strategy by counting random games.
 pub fn check(args: &CheckChallengeArgs, style: Style) -> Result<(), Failure> {
+    let of_challenges =
+        [("--allow", !args.allow.is_empty()), ("--no-bots", args.no_bots), ("--set", !args.options.is_empty())];
+    if let Some((option, _)) = of_challenges.into_iter().find(|(_, is_given)| *is_given) {
+        return Err(Failure::new(
+            Exit::Usage,
+            format!("{option} is for challenges; {} is a scoring strategy", args.challenge),
+        ));
+    }
     let path = Path::new(&args.challenge);
     let program = worker()?;
     let load = |folder: &Folder| ScriptStrategy::load(folder, &Sandbox::new(program.clone(), Limits::default()));
@@ -127,8 +135,13 @@ fn findings(strategy: &ScriptStrategy, other: &ScriptStrategy, games: &[GameToCo
 fn count(strategy: &ScriptStrategy, parts: &[&[&GameToCount]]) -> Result<StrategyRows, StrategyFault> {
     let mut rows = StrategyRows::new();
     for games in parts {
-        if let Some(fault) = strategy.update(games, &mut rows).fault {
-            return Err(fault);
+        let mut rest = *games;
+        while !rest.is_empty() {
+            let batch = strategy.update(rest, &mut rows);
+            if let Some(fault) = batch.fault {
+                return Err(fault);
+            }
+            rest = &rest[batch.counted..];
         }
     }
     Ok(rows)

@@ -137,10 +137,10 @@ impl Leaderboard {
     pub(super) fn picture(&self, title: &str) -> Option<Picture> {
         let key = |part: &str| self.metrics.iter().map(|metric| metric.key).find(|key| key.ends_with(part));
         let (x, y, axes) = match (key(":security"), key(":utility"), self.metrics) {
-            (Some(x), Some(y), _) => (x, y, ["security →".to_owned(), "utility ↑".to_owned()]),
             (_, _, [x, y, ..]) if x.kind == MetricKind::Given => {
                 (x.key, y.key, [format!("{} →", x.label), format!("{} ↑", y.label)])
             }
+            (Some(x), Some(y), _) => (x, y, ["security →".to_owned(), "utility ↑".to_owned()]),
             _ => return None,
         };
         let measured = |entry: &ScoringEntry, key: &str| {

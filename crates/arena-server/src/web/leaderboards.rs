@@ -199,6 +199,9 @@ async fn section(
     })
 }
 
+/// The number of unprocessed games above which a board says that it isn't current.
+const SHOWN_BEHIND: u64 = 200;
+
 /// Returns a sentence about the count of a scripted strategy; `None` if the board is as current as built-in ones.
 async fn count_state(arena: &Arena, board: &Board) -> PageResult<Option<String>> {
     let Board::Of { strategy, .. } = board else { return Ok(None) };
@@ -208,13 +211,10 @@ async fn count_state(arena: &Arena, board: &Board) -> PageResult<Option<String>>
     let state = arena.engine.find_strategy(strategy).await?;
     let recomputing =
         state.percent().map(|percent| format!("Recomputing, {percent} %: until then, these are the old numbers."));
-    let failing = state.error().map(|error| {
-        format!(
-            "The strategy cannot count its next game: {error}. Ended games that it has still to process: {}.",
-            state.behind()
-        )
-    });
-    let sentences: Vec<String> = recomputing.into_iter().chain(failing).collect();
+    let failing = state.error().map(|error| format!("The strategy cannot count its next game: {error}."));
+    let is_behind = failing.is_some() || (recomputing.is_none() && state.behind() > SHOWN_BEHIND);
+    let behind = is_behind.then(|| format!("Ended games that it has still to process: {}.", state.behind()));
+    let sentences: Vec<String> = [recomputing, failing, behind].into_iter().flatten().collect();
     Ok(if sentences.is_empty() { None } else { Some(sentences.join(" ")) })
 }
 
