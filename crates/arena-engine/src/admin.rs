@@ -52,12 +52,13 @@ impl Engine {
         channel: Channel,
         index: u64,
     ) -> Result<ContentHash, EngineError> {
-        let inner = Arc::clone(&self.inner);
+        let engine = self.clone();
         Completion::new(async move {
+            let inner = &engine.inner;
             let hidden = match channel {
                 Channel::Invites => inner.hide_public(by, index).await?,
                 Channel::Chat(id) | Channel::Operator(id) => {
-                    let live = inner.live.find(id, &inner.store).await?.ok_or(EngineError::UnknownSession)?;
+                    let live = engine.current(id).await?.ok_or(EngineError::UnknownSession)?;
                     inner.hide_in_session(by, &live, channel, index).await?
                 }
                 Channel::Inputs(_) => None,

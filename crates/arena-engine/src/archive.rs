@@ -101,11 +101,11 @@ impl Engine {
     /// # Errors
     /// If there is no such session, its file can't be read, the store can't write, or the arena has no archive.
     pub async fn restore(&self, by: Administrator, id: SessionId) -> Result<bool, EngineError> {
-        let inner = Arc::clone(&self.inner);
+        let engine = self.clone();
         Completion::new(async move {
-            let live = inner.live.find(id, &inner.store).await?.ok_or(EngineError::UnknownSession)?;
-            inner.archive.get().ok_or(EngineError::NoArchive)?;
-            inner.restore(Some(by), live.no, id).await
+            let live = engine.current(id).await?.ok_or(EngineError::UnknownSession)?;
+            engine.inner.archive.get().ok_or(EngineError::NoArchive)?;
+            engine.inner.restore(Some(by), live.no, id).await
         })
         .await
     }

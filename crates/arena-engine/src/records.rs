@@ -85,8 +85,7 @@ impl Engine {
     /// # Errors
     /// If there is no such session, the store can't be read, or the messages are too long for a record.
     pub async fn record_bytes(&self, id: SessionId) -> Result<u64, EngineError> {
-        // Only the number of the session is needed, which never changes.
-        let live = self.inner.live.find(id, &self.inner.store).await?.ok_or(EngineError::UnknownSession)?;
+        let live = self.current(id).await?.ok_or(EngineError::UnknownSession)?;
         let bytes = self.inner.store.session_bytes(live.no).await?;
         if bytes > MOST_BYTES { Err(EngineError::RecordTooLong { limit: MOST_BYTES }) } else { Ok(bytes) }
     }

@@ -161,7 +161,7 @@ impl Server {
         };
         let store = match (opened, &settings.database) {
             (None, Some(database)) if is_shared => {
-                let terms = terms(auth.as_ref(), &admin_token, &settings.records);
+                let terms = terms(auth.as_ref(), &admin_token, &settings);
                 Store::join(database.clone(), scoring, &terms).await?
             }
             (None, Some(database)) => Store::connect(database.clone(), scoring).await?,
@@ -374,11 +374,11 @@ impl Server {
 
 /// Returns the settings that must be equal on all nodes of a shared database, so that a key from one node is valid on
 /// the others. Secrets are represented by digests.
-fn terms(auth: Option<&Auth>, admin_token: &AdminToken, records: &RecordSettings) -> NodeTerms {
+fn terms(auth: Option<&Auth>, admin_token: &AdminToken, settings: &Settings) -> NodeTerms {
     let secret = auth.map_or_else(|| "none".to_owned(), |auth| auth.secret.fingerprint());
     let mode = if auth.is_some() { "authentication" } else { "standalone" };
     // Nodes without a secret for records compute the keys of records from the token.
-    let RecordSettings { log, origin, secret: record_secret } = records;
+    let RecordSettings { log, origin, secret: record_secret } = &settings.records;
     let record_secret = record_secret.as_ref().map_or_else(|| "none".to_owned(), ServerSecret::fingerprint);
     let default = || "default".to_owned();
     // Nodes that differ in these would sign checkpoints of one log with two names or keys.
@@ -389,6 +389,8 @@ fn terms(auth: Option<&Auth>, admin_token: &AdminToken, records: &RecordSettings
         ("RECORD_SECRET", record_secret),
         ("records.log", log.to_string()),
         ("records.origin", origin.clone().unwrap_or_else(default)),
+        // The node that leads plays for all.
+        ("tournaments.enabled", settings.tournaments.enabled.to_string()),
     ];
     terms.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -341,7 +341,7 @@ pub struct ScoringSettings {
     /// The global strategy, if any.
     #[serde(default, deserialize_with = "one_or_none")]
     pub global: Option<String>,
-    /// The strategy that the global strategy averages. Default: the first strategy of `default`.
+    /// The strategy that the global strategy averages. Default: the first built-in strategy of `default`.
     #[serde(default, alias = "globalSource")]
     pub global_source: Option<String>,
 }

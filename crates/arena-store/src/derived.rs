@@ -16,7 +16,9 @@ use crate::db::{Db, Failure};
 use crate::job::Writing;
 use crate::postgres::{COUNTS, ENDINGS, RECOUNTS, STANDINGS};
 use crate::standings::{recount, write_career};
+use crate::strategies::mark_stale;
 use crate::users::{count_totals, missing_totals};
+use crate::value::Value;
 use crate::{CommitError, Store};
 
 /// Selects block, type, status and number of sessions. Unlisted sessions have the type
@@ -210,30 +212,8 @@ async fn mend_endings(writing: &mut Writing) -> Result<(), Failure> {
         let sql = "UPDATE numbers SET n = $1 WHERE kind = 'endings'";
         writing.db.execute(sql, &[writing.numbers.ending.into()]).await?;
     }
-    Ok(())
-}
-
-/// A user's history: the ended sessions by number, as `careers` has them.
-#[derive(Debug, Default)]
-struct StoredHistory {
-    sessions: Vec<i64>,
-    /// The greatest position in the history.
-    last: i64,
-    /// The number of sessions that row 0 of the career states.
-    stated: i64,
-}
-
-impl StoredHistory {
-    /// True if the history has exactly these sessions, without gaps between its positions.
-    fn is(&self, sessions: &[i64]) -> bool {
-        let sorted = |sessions: &[i64]| {
-            let mut sessions = sessions.to_vec();
-            sessions.sort_unstable();
-            sessions
-        };
-        let count = sessions.len() as i64;
-        self.last == count && self.stated == count && sorted(&self.sessions) == sorted(sessions)
-    }
+    // Strategies may have counted a game under its lost number.
+    mark_stale(writing).await
 }
 
 /// Returns the correct history of each user whose stored one is wrong: the ended sessions in the order of their endings.
@@ -247,44 +227,80 @@ async fn wrong_histories(db: &mut Db) -> Result<BTreeMap<String, Vec<i64>>, Fail
         Ok(())
     })
     .await?;
-    let mut stored = BTreeMap::<String, StoredHistory>::new();
-    let sql = "SELECT u.id, c.n, c.session FROM careers c JOIN users u ON u.no = c.user_no";
+    let (mut wrong, mut stored) = (BTreeMap::new(), (String::new(), StoredHistory::default()));
+    let mut compare = |user: String, stored: StoredHistory, histories: &mut BTreeMap<String, Vec<i64>>| {
+        let sessions = histories.remove(&user).unwrap_or_default();
+        // Nothing can repair the history of an invalid id.
+        if user.parse::<UserId>().is_ok() && !stored.is(&sessions) {
+            wrong.insert(user, sessions);
+        }
+    };
+    let sql = "SELECT u.id, c.n, c.session FROM careers c JOIN users u ON u.no = c.user_no ORDER BY c.user_no, c.n";
     db.each(sql, &[], |row| {
         let (n, session) = (row.integer(1)?, row.integer(2).unwrap_or(-1));
-        let history = stored.entry(row.prose(0).unwrap_or_default().into_owned()).or_default();
-        if n == 0 {
-            history.stated = session;
-        } else {
-            history.sessions.push(session);
-            history.last = history.last.max(n);
+        let user = row.prose(0).unwrap_or_default();
+        if user != stored.0 {
+            let (user, history) = std::mem::replace(&mut stored, (user.into_owned(), StoredHistory::default()));
+            compare(user, history, &mut histories);
         }
+        stored.1.add(n, session);
         Ok(())
     })
     .await?;
-    for user in stored.keys() {
-        histories.entry(user.clone()).or_default();
+    compare(stored.0, stored.1, &mut histories);
+    // The remaining users have no stored history.
+    wrong.extend(histories);
+    Ok(wrong)
+}
+
+/// A user's history, as `careers` has it.
+#[derive(Debug, Default)]
+struct StoredHistory {
+    sessions: Vec<i64>,
+    /// The greatest position in the history.
+    last: i64,
+    /// The number of sessions that row 0 of the career states.
+    stated: i64,
+}
+
+impl StoredHistory {
+    fn add(&mut self, n: i64, session: i64) {
+        if n == 0 {
+            self.stated = session;
+        } else {
+            self.sessions.push(session);
+            self.last = self.last.max(n);
+        }
     }
-    histories.retain(|user, sessions| !stored.get(user).is_some_and(|history| history.is(sessions)));
-    Ok(histories)
+
+    /// True if the history has exactly these sessions, without gaps between its positions.
+    fn is(&self, sessions: &[i64]) -> bool {
+        let sorted = |sessions: &[i64]| {
+            let mut sessions = sessions.to_vec();
+            sessions.sort_unstable();
+            sessions
+        };
+        let count = sessions.len() as i64;
+        self.last == count && self.stated == count && sorted(&self.sessions) == sorted(sessions)
+    }
 }
 
 /// Replaces the histories and standings of some users.
 async fn mend_histories(writing: &mut Writing, histories: BTreeMap<String, Vec<i64>>) -> Result<(), Failure> {
+    let sql = format!(
+        "INSERT INTO careers (user_no, n, session)
+         SELECT CAST($1 AS bigint), row_number() OVER (ORDER BY e.n), e.session FROM endings e WHERE e.session {}",
+        writing.db.dialect().any("$2")
+    );
     for (user, sessions) in histories {
-        if user.parse::<UserId>().is_err() {
-            continue;
-        }
         let no = writing.user_no(&user).await?;
         let db = &mut writing.db;
         db.execute("DELETE FROM careers WHERE user_no = $1", &[no.into()]).await?;
-        for (n, session) in (1_i64..).zip(sessions) {
-            let sql = "INSERT INTO careers (user_no, n, session) VALUES ($1, $2, $3)";
-            db.execute(sql, &[no.into(), n.into(), session.into()]).await?;
-        }
+        let sessions = Value::List(sessions.into_iter().map(Value::from).collect());
+        db.execute(&sql, &[no.into(), sessions]).await?;
         let career = recount(db, &writing.scoring, no).await?;
         write_career(db, no, &career).await?;
     }
     writing.changed.insert(STANDINGS);
-    writing.effects.recounted = true;
     Ok(())
 }

@@ -18,7 +18,7 @@ pub struct Nodes {
     pub(crate) clock: DatabaseClock,
     /// The start of the database's server, as last read.
     server_start: Mutex<String>,
-    /// True if this node writes the log.
+    /// True if this node leads: it writes the log, plays tournaments and counts by scripts.
     pub(crate) leads: AtomicBool,
     /// The number of queries for rows that other nodes may have changed.
     pub(crate) checks: AtomicU64,

@@ -174,7 +174,8 @@ impl Store {
         }
     }
 
-    /// True if this process writes the log: the only one, or the one among the nodes of a shared database that does.
+    /// True if this process leads: it writes the log, plays tournaments and counts by scripts. It is the only process, or
+    /// one of the nodes of a shared database.
     pub fn leads(&self) -> bool {
         self.nodes().is_none_or(|nodes| nodes.leads.load(Ordering::Relaxed))
     }

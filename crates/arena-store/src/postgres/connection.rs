@@ -634,7 +634,7 @@ statements! {
          WHERE NOT EXISTS (SELECT FROM users known WHERE known.id = w.id)";
     /// Locks a number until the end of the transaction.
     lock_number: "SELECT n FROM numbers WHERE kind = $1 FOR UPDATE";
-    note_change: "UPDATE changes SET n = n + 1 WHERE kind = $1";
+    note_change: "INSERT INTO changes AS c (kind, n) VALUES ($1, 1) ON CONFLICT (kind) DO UPDATE SET n = c.n + 1";
     /// Adds to counts, with the number of this change. The number stays locked until the commit, so that a node that has
     /// read a number has read all smaller ones.
     add_counts: "WITH last AS (UPDATE numbers SET n = n + 1 WHERE kind = 'counts' RETURNING n)

@@ -41,7 +41,7 @@ const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
 /// The interval between measurements of the store's size. Each measurement takes the database some milliseconds.
 const MEASURE_AGAIN: Duration = Duration::from_secs(60);
 
-/// The interval between attempts of a node to become the one that writes the log. It is below the database's time limit
+/// The interval between attempts of a node to become the one that leads. It is below the database's time limit
 /// for idle connections.
 const LEAD_AGAIN: Duration = Duration::from_secs(1);
 
@@ -128,7 +128,7 @@ struct PostgresWriterState {
     nodes: Option<Arc<Nodes>>,
     /// The time of the last measurement of the store's size.
     measured: Option<Instant>,
-    /// The time of the last attempt to write the log.
+    /// The time of the last attempt to lead.
     tried_to_lead: Option<Instant>,
     /// True if the last attempt to reach the database failed.
     away: bool,
