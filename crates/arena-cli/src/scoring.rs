@@ -164,9 +164,9 @@ mod tests {
             └───────────────────────────────────────────────────────────────────────────────────────┘"#]]
         .assert_eq(&board(&entries, 9, &[]));
         assert_eq!(board(&[], 0, &[]), "no players on this board");
-        let columns = [("red-team:defend", "Defence"), ("red-team:attack", "Attack")];
+        let columns = [("red-team:defend", "Defense"), ("red-team:attack", "Attack")];
         let columns = columns.map(|(key, label)| MetricColumn { key: key.to_owned(), label: label.to_owned() });
-        assert!(board(&entries, 9, &columns).contains("games             Defence              Attack"));
+        assert!(board(&entries, 9, &columns).contains("games             Defense              Attack"));
     }
 
     #[test]

@@ -22,13 +22,13 @@ stories!(
     many_writers_count_each_game_once,
 );
 
-fn scoring(own: &[&str]) -> Scoring {
+pub(super) fn scoring(own: &[&str]) -> Scoring {
     let own: Vec<String> = own.iter().map(|name| (*name).to_owned()).collect();
     Scoring::new(&["average".to_owned()], [("psi", &own[..]), ("chess", &[])], Some(GLOBAL_AVERAGE), None)
         .expect("these exist")
 }
 
-const ALL: &[&str] = &["win-rate", "red-team", "consecutive"];
+pub(super) const ALL: &[&str] = &["win-rate", "red-team", "consecutive"];
 
 pub(super) async fn open(storage: &TestStorage) -> Store {
     storage.open(scoring(ALL)).await

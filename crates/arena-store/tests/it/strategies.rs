@@ -7,10 +7,11 @@ use arena_model::{
     ContentHash, Metric, MetricFormat, MetricKind, ScriptedStrategy, Seat, SessionId, Strategy, StrategyEntry,
     StrategyRow, StrategyRows,
 };
-use arena_store::{CommitError, EndingNo, Store, StrategyRun, UserDeletion};
+use arena_store::{CommitError, EndingNo, NodeTerms, Store, StrategyRun, UserDeletion};
+use arena_testkit::Postgres;
 
 use crate::audit;
-use crate::season::{GAME, Game, begin, board, end, id_of, open, psi, user};
+use crate::season::{ALL, GAME, Game, begin, board, end, id_of, open, psi, scoring, user};
 use crate::storage::{TestStorage, stories};
 
 stories!(
@@ -96,6 +97,26 @@ async fn a_place_and_its_rows_change_together_or_not_at_all(storage: TestStorage
     let standings = store.find_standings(&user("ada")).await.expect("readable").expect("a user");
     let entry = store.scoring().entry(&psi("points"), &standings).expect("an entry");
     assert_eq!((entry.games_played, entry.metrics["points:all"]), (3, -3.0));
+}
+
+/// A board in the memory of one node follows the count of another.
+#[tokio::test]
+async fn postgres_boards_follow_the_counts_of_other_nodes() {
+    let url = Postgres::shared().schema();
+    let join = async || {
+        let url = url.parse().expect("a URL");
+        let store = Store::join(url, scoring(ALL), &NodeTerms::new()).await.expect("the database is shared");
+        store.set_scripted(vec![ScriptedStrategy { strategy: &POINTS, challenges: None }]);
+        store
+    };
+    let (one, other) = (join().await, join().await);
+    assert_eq!(points(&other).await, " of 0");
+    let ends = counted(&one).await;
+    assert_eq!(points(&other).await, "ada 2 2.50, bob 2 -1.00 of 2");
+    one.advance_run("points", newest(&one).await, ends[1], rows(&[("ada", 3, -3.0)]), None, true)
+        .await
+        .expect("stored");
+    assert_eq!([points(&one).await, points(&other).await], ["bob 2 -1.00, ada 3 -3.00 of 2"; 2]);
 }
 
 async fn boards_show_the_old_count_until_the_new_one_is_whole(storage: TestStorage) {
