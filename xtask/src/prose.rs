@@ -1,5 +1,5 @@
 //! The house rules of prose: doc comments begin with a noun or a verb, and links in documents lead to files and headings
-//! that exist.
+//! that exist. A thing has one name in documents and in the help of commands.
 
 mod markdown;
 
@@ -7,6 +7,11 @@ use std::path::Path;
 
 /// Words that turn a label into a question. A doc comment doesn't open with one of them.
 const QUESTION_WORDS: [&str; 8] = ["What", "Who", "Whose", "Whether", "How", "Which", "Where", "Why"];
+
+/// Words for what has another name: the word, the phrases in which it is right, and the name. The list of words in
+/// `docs/README.md` has the meanings.
+const OTHER_NAMES: [(&str, &[&str], &str); 3] =
+    [("bot", &["house bot", "called a bot"], "agent"), ("referee", &[], "operator"), ("lobby", &[], "queue")];
 
 /// Returns the complaints about `files`, which have paths relative to `root`.
 pub fn complaints(root: &Path, files: &[(String, String)]) -> Vec<String> {
@@ -21,6 +26,7 @@ pub fn complaints(root: &Path, files: &[(String, String)]) -> Vec<String> {
                 file.map(|(_, text)| markdown::anchors(text))
             };
             complaints.extend(about_links(path, text, |target| root.join(target).exists(), anchors));
+            complaints.extend(about_names(path, text));
         }
     }
     complaints
@@ -38,6 +44,25 @@ fn about_openings(path: &str, text: &str) -> Vec<String> {
             complaints.push(format!("{path}:{number}: opens with `{word}`; say the noun or the verb: {line}"));
         }
         before = line.starts_with("///") || line.starts_with("//!");
+    }
+    complaints
+}
+
+/// Returns the complaints about words for what has another name. Decisions and the changelog keep the words of their
+/// time.
+fn about_names(path: &str, text: &str) -> Vec<String> {
+    let mut complaints = Vec::new();
+    if path.starts_with("docs/decisions/") || path == "CHANGELOG.md" {
+        return complaints;
+    }
+    for (line, content) in markdown::prose(text) {
+        for (word, phrases, name) in OTHER_NAMES {
+            let rest = phrases.iter().fold(content.to_lowercase(), |rest, phrase| rest.replace(phrase, ""));
+            let mut words = rest.split(|char: char| !char.is_alphanumeric());
+            if words.any(|other| other.strip_suffix('s').unwrap_or(other) == word) {
+                complaints.push(format!("{path}:{line}: `{word}`; docs/README.md calls it `{name}`"));
+            }
+        }
     }
     complaints
 }
@@ -94,6 +119,14 @@ mod tests {
         let text = "//! A file.\n\n/// What it is.\nstruct A {\n    /// A name.\n    ///\n    /// Why it is there.\n    a: u8,\n}\n// How.\n";
         let expected = "a.rs:3: opens with `What`; say the noun or the verb: /// What it is.";
         assert_eq!(about_openings("a.rs", text), [expected]);
+    }
+
+    #[test]
+    fn a_thing_has_one_name() {
+        let text = "A bot, a house bot, `a bot` and [agents](bots.md).\n\n    bots\n\nHouse bots.\nBots!\n";
+        let complaint = |line| format!("a.md:{line}: `bot`; docs/README.md calls it `agent`");
+        assert_eq!(about_names("a.md", text), [complaint(1), complaint(6)]);
+        assert_eq!(about_names("docs/decisions/a.md", text), [""; 0]);
     }
 
     #[test]
