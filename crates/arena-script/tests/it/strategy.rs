@@ -99,11 +99,11 @@ fn an_update_that_fails_names_file_and_line_and_changes_nothing() {
         ("store.setState(\"x\".repeat(10 << 20));", "index.js:3: the script exceeded the limit of 16 MiB of memory"),
         (
             "store.setState(\"x\".repeat(1 << 20));",
-            "index.js:3: RangeError: the strategy's state has grown to 1048578 bytes; at most 262144 are allowed",
+            "index.js:3: RangeError: the strategy's state has grown to 1048578 characters; at most 262144 are allowed",
         ),
         (
             "store.setState(\"x\".repeat(20000), id);",
-            "index.js:3: RangeError: a player's state has grown to 20002 bytes; at most 16384 are allowed",
+            "index.js:3: RangeError: a player's state has grown to 20002 characters; at most 16384 are allowed",
         ),
         (
             "store.setState({ a: [1, () => 1] });",
