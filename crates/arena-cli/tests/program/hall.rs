@@ -286,7 +286,7 @@ fn check_numbers(games: &[Value]) {
 #[test]
 fn one_node_at_a_time_plays_a_ladder() {
     let (shared, data, url) = (folder(), [folder(), folder()], Postgres::shared().schema());
-    let more = format!("ladder_share = 0.3\nfolder = \"{}\"\n", shared.path().display());
+    let more = format!("ladder_share = 1.0\nfolder = \"{}\"\n", shared.path().display());
     let environment = [("DATABASE_URL", url.as_str())];
     let start = |node: usize| TournamentServerFixture::start_with(data[node].path(), &more, &environment);
     let mut nodes = [start(0), start(1)];
