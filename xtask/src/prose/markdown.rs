@@ -19,9 +19,10 @@ pub fn links(text: &str) -> Vec<(usize, String)> {
     links
 }
 
-/// Returns the lines of a document's text with their numbers, without code and targets of links.
+/// Returns the lines of a document's text with their numbers, without code, comments and targets of links.
 pub fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
-    lines(text).into_iter().map(|(line, content)| (line, blank_targets(&without_code(content))))
+    let shown = lines(text).into_iter().filter(|(_, content)| !content.starts_with("<!--"));
+    shown.map(|(line, content)| (line, blank_targets(&without_code(content))))
 }
 
 /// Returns the anchors of a document's headings, in GitHub's form, and the anchors of its HTML tags.

@@ -29,7 +29,7 @@ const REPAIRS: [(&str, &str); 49] = [
     ("FORBIDDEN_SENDER", "Send as your own seat"),
     ("IDEMPOTENCY_KEY_REUSED", "Use a new key for each new request"),
     ("INTERNAL", "Repeat once; then report it with the `X-Request-Id` of the answer"),
-    ("INVALID_AGENT", "Run `arena agent check` with the bot, and repair what it names"),
+    ("INVALID_AGENT", "Run `arena agent check` with the agent, and repair what it names"),
     ("INVALID_HOST", "Send one `Host` header; in a proxy, pass it on"),
     ("INVALID_IDEMPOTENCY_KEY", "Use a random UUID"),
     (
