@@ -4,10 +4,10 @@
 use arena_model::{ChatMessage, ContentHash, SessionId, Status, Timestamp};
 
 use crate::audit::record;
-use crate::db::Failure;
 use crate::dialect::{INSERTED, Table, columns, tuples};
+use crate::errors::{Failure, WriteError};
 use crate::hiding::set_secure_delete;
-use crate::job::{WriteError, Writing};
+use crate::job::Writing;
 use crate::store::read_id;
 use crate::tables::{Messages, read_commitment, read_message, session_channel};
 use crate::value::{Columns, Value, count};

@@ -3,11 +3,11 @@
 use arena_model::Timestamp;
 use serde_json::Value as Json;
 
-use crate::job::{WriteError, Writing};
-use crate::postgres::AUDIT;
-use crate::tables::to_json;
+use crate::errors::WriteError;
+use crate::job::Writing;
+use crate::tables::{AUDIT, to_json};
 use crate::value::{Columns, Value, count};
-use crate::{CommitError, Page, Store, StoreError};
+use crate::{AuditNo, CommitError, Page, Store, StoreError};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditEntry {
@@ -18,10 +18,6 @@ pub struct AuditEntry {
     /// The action's object and options, as a JSON object.
     pub detail: Json,
 }
-
-/// The number of an audit entry. Numbers are 1, 2, 3 … in the order of commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct AuditNo(pub u64);
 
 /// Callers add it last in a transaction, because other nodes can't number their entries until the commit.
 pub(crate) async fn record(writing: &mut Writing, entry: &AuditEntry) -> Result<AuditNo, WriteError> {

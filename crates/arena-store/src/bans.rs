@@ -7,7 +7,7 @@ use std::str::FromStr;
 use arena_model::{Timestamp, UserId};
 
 use crate::audit::record;
-use crate::postgres::ADMINISTRATION;
+use crate::tables::ADMINISTRATION;
 use crate::value::{Columns, Value};
 use crate::{AuditEntry, CommitError, Store, StoreError};
 

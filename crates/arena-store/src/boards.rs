@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use arena_model::{BoardId, BoardTerms, Session};
 use serde_json::Value as Json;
 
-use crate::db::{Db, Failure};
+use crate::db::Db;
 use crate::dialect::Table;
+use crate::errors::Failure;
 use crate::tables::{Boards, rated_text, read_rated};
 use crate::value::{Columns, Value};
 use crate::{Store, StoreError};

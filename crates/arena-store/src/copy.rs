@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::dialect::{Dialect, INSERTED, tuples};
-use crate::job::{WriteError, Writing};
+use crate::errors::WriteError;
+use crate::job::Writing;
 use crate::tables::SQLITE;
 use crate::value::{Columns, Value};
 use crate::{CommitError, DatabaseUrl, PostgresStore, SqliteStore, Store, StoreError};

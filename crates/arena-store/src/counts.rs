@@ -13,7 +13,13 @@ use std::ops::RangeInclusive;
 
 use arena_model::{SessionFacts, Status};
 
-use crate::SessionFilter;
+#[derive(Debug, Clone, Default)]
+pub struct SessionFilter {
+    /// The required challenge type; `None` matches every type.
+    pub challenge: Option<String>,
+    /// The required status; `None` matches every status.
+    pub status: Option<Status>,
+}
 
 /// The number of session numbers in a block. Larger blocks make it slower to read a page; smaller blocks make it
 /// slower to add up the counts.

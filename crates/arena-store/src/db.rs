@@ -10,6 +10,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::StoreError;
 use crate::dialect::Dialect;
+use crate::errors::Failure;
 use crate::postgres::PooledConnection;
 use crate::value::{Columns, Value};
 
@@ -30,45 +31,6 @@ pub(crate) enum Db {
 /// If the future isn't ready at the first poll.
 pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
     future.now_or_never().expect("futures of SQLite are ready at the first poll")
-}
-
-/// A failure of a transaction, or a transaction with an unknown result.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// A unique constraint was violated, or two transactions conflicted. Nothing has changed.
-    Constraint,
-    /// The database reported an error. Nothing has changed.
-    Failed(StoreError),
-    /// The connection or the disk failed during the commit, so its result is unknown.
-    Unsure,
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Failure {
-        Failure::Failed(error)
-    }
-}
-
-impl From<rusqlite::Error> for Failure {
-    fn from(error: rusqlite::Error) -> Failure {
-        let code = error.sqlite_error().map(|error| error.extended_code);
-        match error.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::ConstraintViolation) => Failure::Constraint,
-            // The commit is in the write-ahead log, but the fsync failed. The commit may reappear after a crash.
-            _ if code == Some(rusqlite::ffi::SQLITE_IOERR_FSYNC) => Failure::Unsure,
-            _ => Failure::Failed(error.into()),
-        }
-    }
-}
-
-impl From<Failure> for StoreError {
-    fn from(failure: Failure) -> StoreError {
-        match failure {
-            Failure::Constraint => StoreError::Database("a row violates a unique constraint".to_owned()),
-            Failure::Failed(error) => error,
-            Failure::Unsure => StoreError::Unsure,
-        }
-    }
 }
 
 pub(crate) fn parameters<'p>(values: &'p [Value<'_>]) -> Vec<&'p (dyn ToSql + Sync)> {

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use arena_model::{ContentHash, Occupant, Seat, Session, SessionId, Status, UserId};
 
 use crate::audit::record;
-use crate::db::{Db, Failure};
+use crate::db::Db;
 use crate::dialect::{Dialect, columns};
+use crate::errors::{Failure, WriteError};
 use crate::hiding::{begin_to_erase, end_erasing};
-use crate::job::{WriteError, Writing};
-use crate::postgres::{ADMINISTRATION, STANDINGS};
+use crate::job::Writing;
 use crate::standings::{PARTICIPANTS, find_career};
 use crate::strategies::forget_player;
-use crate::tables::{Sessions, players_text, read_session, to_json};
+use crate::tables::{ADMINISTRATION, STANDINGS, Sessions, players_text, read_session, to_json};
 use crate::value::Value;
 use crate::{AuditEntry, CommitError, Store};
 

@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 use arena_model::UserId;
 use tokio::sync::Notify;
 
-use crate::boards;
-use crate::db::{Db, Failure};
+use crate::db::Db;
+use crate::errors::Failure;
 use crate::job::Writing;
-use crate::postgres::{COUNTS, ENDINGS, RECOUNTS, STANDINGS};
 use crate::standings::{recount, write_career};
 use crate::strategies::mark_stale;
+use crate::tables::{COUNTS, ENDINGS, RECOUNTS, STANDINGS};
 use crate::users::{count_totals, missing_totals};
 use crate::value::Value;
-use crate::{CommitError, Store};
+use crate::{CommitError, Store, boards};
 
 /// Selects block, type, status and number of sessions. Unlisted sessions have the type
 /// [`UNLISTED`](crate::counts::UNLISTED), which is the empty text.

@@ -69,18 +69,21 @@ macro_rules! table {
             $($(#[$doc])* $variant,)*
         }
 
-        impl Table for $table {
+        impl $crate::dialect::Table for $table {
             const NAME: &'static str = $name;
-            const COLUMNS: &'static [Column] =
-                &[$(Column { name: $column, kind: Kind::$kind, written: ColumnWrites::$written },)*];
+            const COLUMNS: &'static [$crate::dialect::Column] = &[$($crate::dialect::Column {
+                name: $column,
+                kind: $crate::dialect::Kind::$kind,
+                written: $crate::dialect::ColumnWrites::$written,
+            },)*];
             type Row<$lifetime> = $of;
 
             #[inline]
-            fn value<$lifetime>($row: &Self::Row<$lifetime>, column: usize) -> Value<$lifetime> {
+            fn value<$lifetime>($row: &Self::Row<$lifetime>, column: usize) -> $crate::value::Value<$lifetime> {
                 $(if column == $table::$variant as usize {
-                    return Value::from($value);
+                    return $crate::value::Value::from($value);
                 })*
-                Value::Integer(None)
+                $crate::value::Value::Integer(None)
             }
         }
     };

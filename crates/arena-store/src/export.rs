@@ -6,11 +6,7 @@ use crate::dialect::{Table, columns};
 use crate::standings::read_or_pass_over;
 use crate::tables::{Sessions, read_session};
 use crate::value::{Columns, count};
-use crate::{SessionNo, Store, StoreError};
-
-/// The position of an ended session in the order of endings. Later endings have greater numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct EndingNo(pub(crate) i64);
+use crate::{EndingNo, SessionNo, Store, StoreError};
 
 impl Store {
     /// Returns the ended sessions after `after` in the order in which they ended, at most `limit`.

@@ -4,9 +4,9 @@ use arena_model::{Channel, ContentHash};
 
 use crate::audit::record;
 use crate::db::Db;
-use crate::job::{WriteError, Writing};
-use crate::postgres::PUBLIC;
-use crate::tables::channel_number;
+use crate::errors::WriteError;
+use crate::job::Writing;
+use crate::tables::{PUBLIC, channel_number};
 use crate::value::{Value, count};
 use crate::{AuditEntry, CommitError, SessionNo, Store, StoreError};
 

@@ -3,29 +3,11 @@
 
 use std::sync::Arc;
 
-use arena_model::{ChatMessage, Session, UserProfile};
+use arena_model::UserProfile;
 
-use crate::audit::AuditNo;
-use crate::postgres::ADMINISTRATION;
+use crate::tables::ADMINISTRATION;
 use crate::users::{find_user, write_profile};
-use crate::{CommitError, Store};
-
-#[derive(Debug)]
-pub struct ImportedSession {
-    pub session: Session,
-    /// The session's messages, with indexes 1, 2, 3 … in each channel.
-    pub messages: Vec<ChatMessage>,
-    pub import: AuditNo,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ImportOutcome {
-    New,
-    /// The session or user exists already, and stays unchanged.
-    Known,
-    /// An invite of the session belongs to another session, so the session wasn't imported.
-    ForeignInvite,
-}
+use crate::{CommitError, ImportOutcome, Store};
 
 impl Store {
     /// Imports a user. An existing profile stays unchanged. Imports happen in the order of the calls, as with

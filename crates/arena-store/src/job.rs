@@ -9,13 +9,14 @@ use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
 use crate::counts::Delta;
-use crate::db::{Db, Failure};
-use crate::import::{ImportOutcome, ImportedSession};
-use crate::plan::{BatchItem, Done, Numbers};
-use crate::postgres::Sharing;
+use crate::db::Db;
+use crate::errors::{Failure, WriteError};
+use crate::numbers::Numbers;
+use crate::plan::{BatchItem, Done};
+use crate::postgres::connection::Sharing;
 use crate::ranking::{Move, Ranked};
 use crate::value::Value;
-use crate::{Commit, CommitError, SessionNo, StoreError};
+use crate::{Commit, CommitError, ImportOutcome, ImportedSession, SessionNo, StoreError};
 
 /// A write in the writer's queue.
 pub(crate) enum Waiting {
@@ -79,7 +80,7 @@ pub(crate) struct Writing {
 
 impl Writing {
     /// Locks the last number of a kind of rows against other nodes until the commit, so that rows are numbered in the order
-    /// of commits. Transactions lock [`AUDIT`](crate::postgres::AUDIT), `REMOVED`, `COUNTS` and `ENDINGS` in this order, so
+    /// of commits. Transactions lock [`AUDIT`](crate::tables::AUDIT), `REMOVED`, `COUNTS` and `ENDINGS` in this order, so
     /// that nodes can't deadlock, and last, because other nodes wait.
     pub(crate) async fn lock_number(&mut self, kind: &str) -> Result<(), Failure> {
         if let (Some(sharing), Db::Postgres(client)) = (&self.sharing, &self.db) {
@@ -150,47 +151,6 @@ impl Effects {
         self.erased |= other.erased;
         self.mend |= other.mend;
         self.suspect = self.suspect.or(other.suspect);
-    }
-}
-
-pub(crate) enum WriteError {
-    /// The database failed. The whole transaction must be rolled back.
-    Failed(Failure),
-    /// The write was refused. Only this write's part of the transaction must be rolled back.
-    Refused(CommitError),
-}
-
-impl From<Failure> for WriteError {
-    fn from(failure: Failure) -> WriteError {
-        match failure {
-            // Other writes in the transaction don't read the damaged row.
-            Failure::Failed(error @ StoreError::Damaged { .. }) => WriteError::Refused(error.into()),
-            failure => WriteError::Failed(failure),
-        }
-    }
-}
-
-impl From<rusqlite::Error> for WriteError {
-    fn from(error: rusqlite::Error) -> WriteError {
-        WriteError::Failed(error.into())
-    }
-}
-
-impl From<tokio_postgres::Error> for WriteError {
-    fn from(error: tokio_postgres::Error) -> WriteError {
-        WriteError::Failed(error.into())
-    }
-}
-
-impl From<StoreError> for WriteError {
-    fn from(error: StoreError) -> WriteError {
-        WriteError::Refused(error.into())
-    }
-}
-
-impl From<CommitError> for WriteError {
-    fn from(error: CommitError) -> WriteError {
-        WriteError::Refused(error)
     }
 }
 

@@ -3,8 +3,8 @@
 
 use arena_model::{Ending, Seed, SessionId, Timestamp};
 
-use crate::db::Failure;
 use crate::dialect::{Dialect, Table, columns, insert};
+use crate::errors::Failure;
 use crate::job::Writing;
 use crate::standings::pass_over;
 use crate::tables::{LogLeaves, RemovedSessions, read_bytes, read_ending, read_seed, to_json};

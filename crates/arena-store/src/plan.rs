@@ -11,13 +11,14 @@ use arena_model::{
     BoardId, Channel, ChatMessage, Ending, GameResult, InviteCode, Phase, Session, SessionId, Status, UserId,
 };
 
-use crate::boards::{self, BoardRow};
-use crate::import::{ImportOutcome, ImportedSession};
+use crate::boards::BoardRow;
 use crate::job::Effects;
+use crate::numbers::Numbers;
 use crate::standings::{Career, Counting, PARTICIPANTS, games_of, players};
 use crate::tables::{CareerRow, SessionRow, channel_number};
 use crate::{
-    AuditNo, Commit, CommitError, NewAnswer, RemovedSession, SessionChange, SessionNo, StoreError, StoredAnswer,
+    AuditNo, Commit, CommitError, ImportOutcome, ImportedSession, NewAnswer, RemovedSession, SessionChange, SessionNo,
+    StoreError, StoredAnswer, boards,
 };
 
 pub(crate) enum BatchItem<'b> {
@@ -31,27 +32,6 @@ pub(crate) enum BatchItem<'b> {
 pub(crate) enum Done {
     Committed(SessionNo),
     Imported(ImportOutcome),
-}
-
-/// The last assigned row numbers. New rows get the next numbers. A shared database assigns the numbers instead.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Numbers {
-    pub(crate) session: i64,
-    pub(crate) user: i64,
-    pub(crate) ending: i64,
-}
-
-impl Numbers {
-    /// Selects the columns of [`Numbers`], in the order of its fields.
-    pub(crate) const LAST: &str =
-        "SELECT (SELECT coalesce(max(no), 0) FROM sessions), (SELECT coalesce(max(no), 0) FROM users),
-         (SELECT coalesce(max(n), 0) FROM endings)";
-
-    /// Replaces the numbers with those from the database. The last number of an ending never decreases, so that the
-    /// number of a deleted ending isn't reused.
-    pub(crate) fn read_again(&mut self, numbers: Numbers) {
-        *self = Numbers { ending: numbers.ending.max(self.ending), ..numbers };
-    }
 }
 
 /// The key of a channel: the session's number, or 0 for the public channel, and the number of the channel.

@@ -25,25 +25,24 @@ use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
 use tokio_postgres::Client;
 
-pub(crate) use self::connection::Sharing;
 use self::connection::{Holder, arena_id, read_counts, read_numbers, server_start};
-pub(crate) use self::reading::PostgresReaders;
 use self::shared::Shared;
-pub(crate) use self::shared::{ADMINISTRATION, AUDIT, COUNTS, ENDINGS, PUBLIC, RECOUNTS, REMOVED, SCRIPTED, STANDINGS};
-pub use self::shared::{FoundSession, Marks, SessionMark, SessionNews};
-pub use self::url::{DatabaseUrl, DatabaseUrlError};
-pub(crate) use self::writer::PostgresWriter;
 use crate::counts::{Counts, PagePlan};
-use crate::db::{Db, Failure};
+use crate::db::Db;
 use crate::derived::Suspicion;
 use crate::dialect::columns;
+use crate::errors::Failure;
 use crate::mirror::Mirror;
-use crate::nodes::{NodeTerms, Nodes};
 use crate::ranking::Rankings;
 use crate::standings::follow_scoring;
 use crate::tables::{Messages, Sessions, channel_number, read_message, read_session};
 use crate::value::{Columns, Value, count};
-use crate::{SessionFilter, SessionNo, StoreError};
+use crate::{Marks, NodeTerms, Nodes, SessionFilter, SessionMark, SessionNo, StoreError};
+
+pub(crate) use self::connection::Sharing;
+pub(crate) use self::reading::PostgresReaders;
+pub use self::url::{DatabaseUrl, DatabaseUrlError};
+pub(crate) use self::writer::PostgresWriter;
 
 /// A schema of a database. Either one process uses it exclusively, or several nodes share it.
 pub struct PostgresStore {

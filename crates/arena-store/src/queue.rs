@@ -3,9 +3,9 @@
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use crate::import::{ImportOutcome, ImportedSession};
-use crate::job::{Intent, Queued, Waiting, WriteError, Writing};
-use crate::{Commit, CommitError, SessionNo, StoreError};
+use crate::errors::WriteError;
+use crate::job::{Intent, Queued, Waiting, Writing};
+use crate::{Commit, CommitError, ImportOutcome, ImportedSession, SessionNo, StoreError};
 
 /// The sending end of a writer's queue.
 pub(crate) enum JobQueue {

@@ -7,13 +7,12 @@ use arena_model::{Channel, ChatMessage, Ending, Phase, Session, UserId};
 
 use crate::archives::note_removed_file;
 use crate::audit::record;
-use crate::db::Failure;
+use crate::errors::{Failure, WriteError};
 use crate::hiding::{begin_to_erase, end_erasing};
-use crate::job::{WriteError, Writing};
-use crate::postgres::{REMOVED, STANDINGS};
+use crate::job::Writing;
 use crate::standings::{PARTICIPANTS, games_of, recount, write_career};
 use crate::strategies::mark_stale;
-use crate::tables::channel_number;
+use crate::tables::{REMOVED, STANDINGS, channel_number};
 use crate::value::{Value, count};
 use crate::{AuditEntry, CommitError, RemovedSession, SessionNo, Store};
 

@@ -23,16 +23,17 @@ use rusqlite::{Connection, OpenFlags, params};
 use self::batch::{Statements, write_delta, write_transitions};
 use self::writer::SqliteWriter;
 use crate::counts::{Counts, Delta, PagePlan};
-use crate::db::{Db, Failure, at_once, each_of_sqlite};
-use crate::derived;
+use crate::db::{Db, at_once, each_of_sqlite};
 use crate::dialect::{Dialect, columns};
+use crate::errors::Failure;
 use crate::mirror::Mirror;
-use crate::plan::{BatchItem, Numbers};
+use crate::numbers::Numbers;
+use crate::plan::BatchItem;
 use crate::ranking::Rankings;
 use crate::standings::{Counting, counted_by, follow_scoring, note_scoring, read_or_pass_over};
-use crate::tables::{self, Messages, Sessions, channel_number, read_message, read_session};
+use crate::tables::{Messages, Sessions, channel_number, read_message, read_session};
 use crate::value::{Columns, Value, count};
-use crate::{CommitError, SessionFilter, SessionNo, StoreError};
+use crate::{CommitError, SessionFilter, SessionNo, StoreError, derived, tables};
 
 const FILE: &str = "arena.sqlite3";
 

@@ -3,13 +3,13 @@
 
 use arena_model::{GameResult, PlayerStandings, Scoring, Seat, Session, UserId};
 
-use crate::boards;
-use crate::db::{Db, Failure};
+use crate::db::Db;
 use crate::dialect::{Table, columns};
+use crate::errors::Failure;
 use crate::ranking::{Move, Ranked};
 use crate::tables::{CareerRow, Careers, Sessions, read_session};
 use crate::value::{Columns, Value};
-use crate::{SessionNo, StoreError};
+use crate::{SessionNo, StoreError, boards};
 
 /// The scoring for ended games, and the rankings whose moves must be recorded.
 pub(crate) struct Counting<'c> {

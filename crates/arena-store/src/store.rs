@@ -12,9 +12,10 @@ use arena_model::{
 };
 use futures_util::future::BoxFuture;
 
-use crate::db::{Db, Failure, at_once};
+use crate::db::{Db, at_once};
 use crate::dialect::{Dialect, Table, columns};
-use crate::job::{WriteError, Writing};
+use crate::errors::{Failure, WriteError};
+use crate::job::Writing;
 use crate::mirror::Mirror;
 use crate::queue::JobQueue;
 use crate::tables::{
@@ -22,12 +23,27 @@ use crate::tables::{
 };
 use crate::value::{Columns, Value, count};
 use crate::{
-    Commit, CommitError, DatabaseUrl, Due, ImportOutcome, ImportedSession, Marks, NodeTerms, Nodes, Page,
-    PostgresStore, SessionFilter, SessionMark, SessionNo, SqliteStore, StoreError, StoredAnswer, StoredSession,
+    Commit, CommitError, DatabaseUrl, ImportOutcome, ImportedSession, Marks, NodeTerms, Nodes, PostgresStore,
+    SessionFilter, SessionMark, SessionNo, SqliteStore, StoreError, StoredAnswer, StoredSession,
 };
 
 /// The number of bytes of text after which a read of messages stops. It limits the memory of one reader.
 const READ_BYTES: usize = 1024 * 1024;
+
+/// A page of a list, and the length of the whole list.
+#[derive(Debug)]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    /// Number of items on all pages.
+    pub total: u64,
+}
+
+/// A session with its wake-up time, from the list of due sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    pub id: SessionId,
+    pub at: Timestamp,
+}
 
 pub enum Store {
     Sqlite(SqliteStore),

@@ -6,15 +6,14 @@ use std::collections::{BTreeSet, HashMap};
 
 use arena_model::{Board, PlayerStandings, Scoring, Strategy, StrategyEntry, StrategyRow, StrategyRows, UserId};
 
-use crate::db::{Db, Failure};
-use crate::dialect::{Column, ColumnWrites, Dialect, Kind, Table, insert, table};
-use crate::export::EndingNo;
+use crate::db::Db;
+use crate::dialect::{Dialect, Table, insert, table};
+use crate::errors::Failure;
 use crate::job::Writing;
-use crate::postgres::SCRIPTED;
 use crate::ranking::{Move, Ranked};
-use crate::tables::to_json;
+use crate::tables::{SCRIPTED, to_json};
 use crate::value::{Columns, Value, count};
-use crate::{CommitError, Store, StoreError};
+use crate::{CommitError, EndingNo, Store, StoreError};
 
 /// The number of rows of an old count that one transaction removes.
 const REMOVED_AT_ONCE: i64 = 2000;

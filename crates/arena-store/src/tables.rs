@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::boards::BoardRow;
-use crate::dialect::{Column, ColumnWrites, Kind, Table, table};
+use crate::dialect::{Kind, Table, table};
 use crate::plan::KnownSession;
 use crate::standings::Career;
 use crate::value::{Columns, Value, count};
@@ -68,6 +68,19 @@ pub(crate) const POSTGRES: &[&str] = &[
 /// The schema version of Postgres after which migrations only add tables and columns that older programs don't need.
 /// While nodes of an older program run, a newer node may apply these.
 pub(crate) const COMPATIBLE: i64 = 15;
+
+/// A kind of rare changes, as named in the table `changes`.
+pub(crate) const ADMINISTRATION: &str = "administration";
+pub(crate) const PUBLIC: &str = "public";
+pub(crate) const RECOUNTS: &str = "recounts";
+pub(crate) const SCRIPTED: &str = "scripted";
+pub(crate) const STANDINGS: &str = "standings";
+
+/// A row of `numbers` that a transaction locks to number its rows in the order of commits.
+pub(crate) const AUDIT: &str = "audit";
+pub(crate) const COUNTS: &str = "counts";
+pub(crate) const ENDINGS: &str = "endings";
+pub(crate) const REMOVED: &str = "removed";
 
 /// A session to insert or update.
 pub(crate) struct SessionRow<'r> {

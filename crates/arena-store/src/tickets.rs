@@ -6,7 +6,8 @@
 
 use arena_model::{Timestamp, hex};
 
-use crate::job::{WriteError, Writing};
+use crate::errors::WriteError;
+use crate::job::Writing;
 use crate::value::{Columns, Value};
 use crate::{CommitError, NewAnswer, Store, StoreError};
 

@@ -7,15 +7,15 @@ use arena_model::{
 };
 
 use crate::audit::record;
-use crate::db::{Db, Failure};
+use crate::db::Db;
 use crate::dialect::{Dialect, Table, columns};
+use crate::errors::Failure;
 use crate::job::Writing;
 use crate::mirror::Mirror;
-use crate::postgres::{ADMINISTRATION, STANDINGS};
 use crate::ranking::{Ranked, RankingPage};
 use crate::standings::{Career, PARTICIPANTS, find_career, games_of, read_career, recount, write_career};
 use crate::strategies::list_ranked;
-use crate::tables::{Answers, Sessions, read_answer, read_session};
+use crate::tables::{ADMINISTRATION, Answers, STANDINGS, Sessions, read_answer, read_session};
 use crate::value::{Columns, Value, count};
 use crate::{AuditEntry, CommitError, NewAnswer, Page, Store, StoreError};
 
@@ -480,10 +480,4 @@ pub(crate) async fn missing_totals(db: &mut Db) -> Result<BTreeMap<String, i64>,
     }
     missing.retain(|_, n| *n != 0);
     Ok(missing)
-}
-
-impl From<StoreError> for CommitError {
-    fn from(error: StoreError) -> Self {
-        CommitError::Unavailable(error)
-    }
 }

@@ -6,19 +6,17 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
 
 use super::connection::{Holder, Sharing, Statements};
-use super::shared::REMOVED;
 use crate::counts::{Counts, Delta};
-use crate::db::Failure;
 use crate::dialect::{Table, updated};
+use crate::errors::Failure;
 use crate::job::Effects;
 use crate::mirror::{is_count_wrong, is_total_wrong};
-use crate::plan::{
-    BatchItem, BatchPlan, Done, KnownSession, KnownUser, Numbers, RowsFound, RowsWanted, SharedRows, Update,
-};
+use crate::numbers::Numbers;
+use crate::plan::{BatchItem, BatchPlan, Done, KnownSession, KnownUser, RowsFound, RowsWanted, SharedRows, Update};
 use crate::standings::{Counting, read_career};
 use crate::tables::{
-    Answers, Boards, CareerRow, Careers, Endings, Invites, Messages, RemovedSessions, SessionRow, Sessions, Users,
-    read_answer, read_bytes,
+    Answers, Boards, CareerRow, Careers, Endings, Invites, Messages, REMOVED, RemovedSessions, SessionRow, Sessions,
+    Users, read_answer, read_bytes,
 };
 use crate::value::{Columns, Value};
 use crate::{CommitError, NewAnswer, StoreError};

@@ -5,21 +5,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arena_model::{Scoring, Status};
-use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, SimpleQueryMessage, Statement};
 
-use super::url::{DatabaseServer, DatabaseUrl};
-use crate::StoreError;
+use super::url::DatabaseServer;
 use crate::counts::{Counts, Delta};
-use crate::db::{Db, Failure};
+use crate::db::Db;
 use crate::derived::Suspicion;
 use crate::dialect::{Dialect, insert, update_sessions};
-use crate::nodes::NodeTerms;
-use crate::plan::Numbers;
+use crate::numbers::Numbers;
 use crate::standings::{counted_by, follow_scoring};
 use crate::tables::{
     Answers, Boards, COMPATIBLE, Careers, Endings, Invites, Messages, POSTGRES, RemovedSessions, Sessions, Users,
 };
+use crate::{DatabaseUrl, NodeTerms, StoreError};
 
 /// The advisory lock of arenas, held exclusively or shared. Its key is this number with the hash of the schema's
 /// name, so that arenas in two schemas of a database are independent.
@@ -87,38 +85,6 @@ const WRITING_BESIDE_OTHERS: &Settings = &[
     ("idle_in_transaction_session_timeout", "5s"),
     ("idle_session_timeout", "10s"),
 ];
-
-pub(crate) fn failed(error: &tokio_postgres::Error) -> StoreError {
-    StoreError::Database(reason(error))
-}
-
-/// Returns the cause of an error, as reported by the database, the system or the driver.
-fn reason(error: &tokio_postgres::Error) -> String {
-    if let Some(error) = error.as_db_error() {
-        return error.message().to_owned();
-    }
-    let source = std::error::Error::source(error).map(ToString::to_string);
-    source.unwrap_or_else(|| error.to_string())
-}
-
-/// True for a violated unique constraint or a conflict. Nothing was written, and another attempt may succeed.
-pub(crate) fn is_constraint(error: &tokio_postgres::Error) -> bool {
-    const STATES: [SqlState; 3] =
-        [SqlState::UNIQUE_VIOLATION, SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE];
-    error.code().is_some_and(|code| STATES.contains(code))
-}
-
-impl From<tokio_postgres::Error> for Failure {
-    fn from(error: tokio_postgres::Error) -> Failure {
-        if is_constraint(&error) { Failure::Constraint } else { Failure::Failed(failed(&error)) }
-    }
-}
-
-impl From<tokio_postgres::Error> for StoreError {
-    fn from(error: tokio_postgres::Error) -> StoreError {
-        failed(&error)
-    }
-}
 
 /// Returns the error for a failed attempt to connect.
 pub(crate) fn unreachable(database: &DatabaseServer, error: &tokio_postgres::Error) -> StoreError {

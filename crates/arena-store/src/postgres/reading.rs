@@ -12,11 +12,11 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::Reach;
-use super::connection::{ANSWER_WITHIN, BY_KEY, READING, Settings, failed, set, silent, unreachable};
-use super::url::{DatabaseServer, DatabaseUrl};
-use crate::StoreError;
+use super::connection::{ANSWER_WITHIN, BY_KEY, READING, Settings, set, silent, unreachable};
+use super::url::DatabaseServer;
 use crate::db::parameters;
 use crate::value::{Columns, Value};
+use crate::{DatabaseUrl, StoreError};
 
 /// One connection handles thousands of short reads per second; the others allow long reads at the same time.
 const CONNECTIONS: usize = 16;
@@ -112,7 +112,7 @@ impl PostgresReaders {
             match tokio::time::timeout(self.timeout, found).await {
                 Ok(Ok(rows)) => return Ok(rows),
                 Ok(Err(_)) if connection.is_closed() && tries == 0 => tries += 1,
-                Ok(Err(error)) => return Err(failed(&error)),
+                Ok(Err(error)) => return Err(error.into()),
                 Err(_) => {
                     // The connection doesn't return to the pool, because the next reader might wait just as long.
                     drop(Object::take(connection));

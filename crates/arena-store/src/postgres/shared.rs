@@ -1,26 +1,29 @@
 //! The state of the rows that other nodes of a shared database may have changed. Callers that wait at the same time share
 //! one query, which begins after all of them have come (docs/decisions/0024).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use arena_model::{Channel, ChatMessage, Status, Timestamp};
+use arena_model::{Channel, Status, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
+use super::Reach;
 use super::connection::{NOW_MS, SERVER_START};
-use super::{PostgresReaders, PostgresStore, Reach};
+use super::reading::PostgresReaders;
 use crate::counts::{Counts, Delta};
 use crate::db::parameters;
 use crate::derived::users_in;
 use crate::dialect::{Table, columns};
-use crate::nodes::Nodes;
 use crate::ranking::Ranked;
 use crate::standings::read_career;
-use crate::tables::{Messages, Sessions, read_message, read_session, session_channel};
+use crate::tables::{Messages, RECOUNTS, SCRIPTED, STANDINGS, Sessions, read_message, read_session, session_channel};
 use crate::value::{Columns, Value, count};
-use crate::{DatabaseUrl, SessionNo, StoreError, StoredSession};
+use crate::{
+    DatabaseUrl, FoundSession, Marks, Nodes, PostgresStore, SessionMark, SessionNews, SessionNo, StoreError,
+    StoredSession,
+};
 
 /// The maximum number of endings whose players a node moves on its leaderboards. After more, it reads the boards again.
 const MAX_FOLLOWED: i64 = 1_000;
@@ -31,86 +34,9 @@ const MOST_ASKED: usize = 1024;
 /// The pause after a failed query. All callers that need its result wait for it.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// A kind of rare changes, as named in the table `changes`.
-pub(crate) const ADMINISTRATION: &str = "administration";
-pub(crate) const PUBLIC: &str = "public";
-pub(crate) const RECOUNTS: &str = "recounts";
-pub(crate) const SCRIPTED: &str = "scripted";
-pub(crate) const STANDINGS: &str = "standings";
-
-/// A row of `numbers` that a transaction locks to number its rows in the order of commits.
-pub(crate) const AUDIT: &str = "audit";
-pub(crate) const COUNTS: &str = "counts";
-pub(crate) const ENDINGS: &str = "endings";
-pub(crate) const REMOVED: &str = "removed";
-
 /// The maximum numbers of new messages that a read of marks returns, of one channel and of all. Callers read further ones
 /// themselves.
 const MOST_NEWS: (u64, u64) = (64, 512);
-
-/// The state of a session, in memory or in the store. All numbers only grow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SessionMark {
-    pub no: SessionNo,
-    pub version: u64,
-    /// The number of changes that leave the version: hidden messages, deleted users.
-    pub edits: u64,
-    pub chat_len: u64,
-    pub operator_len: u64,
-}
-
-impl SessionMark {
-    /// Returns true if this state has something that `other` lacks.
-    pub fn exceeds(&self, other: &SessionMark) -> bool {
-        self.version > other.version
-            || self.edits > other.edits
-            || self.chat_len > other.chat_len
-            || self.operator_len > other.operator_len
-    }
-}
-
-/// A session's row at the time of a query.
-#[derive(Debug)]
-pub struct FoundSession {
-    /// The lengths don't count messages in the archive.
-    pub mark: SessionMark,
-    /// The whole session, if its row exceeds the mark of a caller.
-    pub news: Option<SessionNews>,
-}
-
-#[derive(Debug)]
-pub struct SessionNews {
-    pub stored: StoredSession,
-    /// The messages of the chat and the operator channel that follow those of the caller. A channel with many has none.
-    pub messages: [Vec<ChatMessage>; 2],
-}
-
-/// The state of rows at the time of one query. If the store isn't shared, it has no sessions, and its numbers are 0.
-#[derive(Debug, Default)]
-pub struct Marks {
-    /// Those of the wanted sessions that exist.
-    pub sessions: HashMap<SessionNo, FoundSession>,
-    pub public_len: u64,
-    /// The number of the last ending.
-    endings: i64,
-    changes: HashMap<String, i64>,
-}
-
-impl Marks {
-    /// Returns the number of hidden messages of the public channel.
-    pub fn public_edits(&self) -> i64 {
-        self.change(PUBLIC)
-    }
-
-    /// Returns a number that grows with each change of bans and benchmark models.
-    pub fn administration(&self) -> i64 {
-        self.change(ADMINISTRATION)
-    }
-
-    fn change(&self, kind: &str) -> i64 {
-        self.changes.get(kind).copied().unwrap_or_default()
-    }
-}
 
 /// A caller that waits for the next query, with its state of sessions.
 type Asking = (Vec<SessionMark>, oneshot::Sender<Result<Arc<Marks>, StoreError>>);

@@ -3,11 +3,12 @@
 use rusqlite::{Connection, params, params_from_iter};
 
 use crate::counts::Delta;
-use crate::db::Failure;
 use crate::dialect::{Dialect, Table, insert, update_sessions, updated};
+use crate::errors::Failure;
 use crate::job::Effects;
 use crate::mirror::{Mirror, is_count_wrong, is_total_wrong};
-use crate::plan::{BatchItem, BatchPlan, Done, KnownSession, KnownUser, Numbers, RowsFound, RowsWanted};
+use crate::numbers::Numbers;
+use crate::plan::{BatchItem, BatchPlan, Done, KnownSession, KnownUser, RowsFound, RowsWanted};
 use crate::standings::{Counting, read_career};
 use crate::tables::{
     Answers, Boards, Careers, Endings, Invites, Messages, RemovedSessions, SessionRow, Sessions, Users, read_answer,

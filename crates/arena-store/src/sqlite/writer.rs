@@ -14,17 +14,18 @@ use rusqlite::Connection;
 
 use super::batch::{Applied, Statements, write_delta, write_transitions};
 use super::checkpoints::{Checkpoints, checkpoint};
-use super::mark::{self, Mark};
-use super::{BUSY_TIMEOUT, read_counts};
-use crate::db::{Db, Failure, at_once};
-use crate::derived;
-use crate::job::{Effects, Job, Waiting, WriteError, Writing};
+use super::mark::Mark;
+use super::{BUSY_TIMEOUT, mark, read_counts};
+use crate::db::{Db, at_once};
+use crate::errors::{Failure, WriteError};
+use crate::job::{Effects, Job, Waiting, Writing};
 use crate::mirror::Mirror;
-use crate::plan::{BatchItem, Done, Numbers};
+use crate::numbers::Numbers;
+use crate::plan::{BatchItem, Done};
 use crate::queue::JobQueue;
 use crate::standings::Counting;
 use crate::writer_health::Verdict;
-use crate::{CommitError, StoreError};
+use crate::{CommitError, StoreError, derived};
 
 /// The maximum number of writes in one transaction. It limits the wait of the first write.
 const MAX_BATCH: usize = 1024;
