@@ -4,6 +4,9 @@
 //! No game depends on a derived table. An impossible value in a derived table raises a [`Suspicion`]
 //! (docs/decisions/0012).
 
+pub(crate) mod boards;
+pub(crate) mod standings;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,18 +14,19 @@ use std::time::{Duration, Instant};
 use arena_model::UserId;
 use tokio::sync::Notify;
 
-use crate::db::Db;
+use self::boards;
+use self::standings::{recount, write_career};
 use crate::errors::Failure;
-use crate::job::Writing;
-use crate::standings::{recount, write_career};
-use crate::strategies::mark_stale;
+use crate::sql::db::Db;
+use crate::sql::value::Value;
+use crate::store::strategies::mark_stale;
+use crate::store::users::{count_totals, missing_totals};
 use crate::tables::{COUNTS, ENDINGS, RECOUNTS, STANDINGS};
-use crate::users::{count_totals, missing_totals};
-use crate::value::Value;
-use crate::{CommitError, Store, boards};
+use crate::writing::Writing;
+use crate::{CommitError, Store};
 
 /// Selects block, type, status and number of sessions. Unlisted sessions have the type
-/// [`UNLISTED`](crate::counts::UNLISTED), which is the empty text.
+/// [`UNLISTED`](crate::mirror::counts::UNLISTED), which is the empty text.
 macro_rules! counted_sessions {
     () => {
         "SELECT no / 256, CASE WHEN unlisted = 0 THEN type ELSE '' END, status, count(*) FROM sessions

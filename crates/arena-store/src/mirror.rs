@@ -1,15 +1,19 @@
 //! The data that the store mirrors in memory. The writer updates the mirror after each commit.
 
+pub(crate) mod counts;
+pub(crate) mod health;
+pub(crate) mod ranking;
+
 use std::sync::Arc;
 
 use arena_model::{Scoring, ScriptedStrategy};
 use parking_lot::RwLock;
 
-use crate::counts::{BLOCK, Counts};
+use self::counts::{BLOCK, Counts};
+use self::health::WriterHealth;
+use self::ranking::Rankings;
 use crate::derived::Suspicion;
-use crate::job::Effects;
-use crate::ranking::Rankings;
-use crate::writer_health::WriterHealth;
+use crate::writing::Effects;
 
 /// Handles to the mirrored data. Clones share the data.
 #[derive(Clone)]

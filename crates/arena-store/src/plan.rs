@@ -11,14 +11,15 @@ use arena_model::{
     BoardId, Channel, ChatMessage, Ending, GameResult, InviteCode, Phase, Session, SessionId, Status, UserId,
 };
 
-use crate::boards::BoardRow;
-use crate::job::Effects;
+use crate::derived::boards;
+use crate::derived::boards::BoardRow;
+use crate::derived::standings::{Career, Counting, PARTICIPANTS, games_of, players};
 use crate::numbers::Numbers;
-use crate::standings::{Career, Counting, PARTICIPANTS, games_of, players};
 use crate::tables::{CareerRow, SessionRow, channel_number};
+use crate::writing::Effects;
 use crate::{
     AuditNo, Commit, CommitError, ImportOutcome, ImportedSession, NewAnswer, RemovedSession, SessionChange, SessionNo,
-    StoreError, StoredAnswer, boards,
+    StoreError, StoredAnswer,
 };
 
 pub(crate) enum BatchItem<'b> {

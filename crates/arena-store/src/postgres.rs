@@ -8,11 +8,11 @@
 //! from the rows that have changed (`shared.rs`).
 
 mod batch;
-mod connection;
-mod reading;
+pub(crate) mod connection;
+pub(crate) mod nodes;
+mod readers;
 mod shared;
-pub(crate) mod text;
-mod url;
+pub(crate) mod url;
 mod writer;
 
 use std::ops::{Deref, RangeInclusive};
@@ -26,23 +26,20 @@ use parking_lot::RwLock;
 use tokio_postgres::Client;
 
 use self::connection::{Holder, arena_id, read_counts, read_numbers, server_start};
+use self::readers::PostgresReaders;
 use self::shared::Shared;
-use crate::counts::{Counts, PagePlan};
-use crate::db::Db;
+use self::writer::PostgresWriter;
 use crate::derived::Suspicion;
-use crate::dialect::columns;
+use crate::derived::standings::follow_scoring;
 use crate::errors::Failure;
 use crate::mirror::Mirror;
-use crate::ranking::Rankings;
-use crate::standings::follow_scoring;
+use crate::mirror::counts::{Counts, PagePlan};
+use crate::mirror::ranking::Rankings;
+use crate::sql::db::Db;
+use crate::sql::dialect::columns;
+use crate::sql::value::{Columns, Value, count};
 use crate::tables::{Messages, Sessions, channel_number, read_message, read_session};
-use crate::value::{Columns, Value, count};
-use crate::{Marks, NodeTerms, Nodes, SessionFilter, SessionMark, SessionNo, StoreError};
-
-pub(crate) use self::connection::Sharing;
-pub(crate) use self::reading::PostgresReaders;
-pub use self::url::{DatabaseUrl, DatabaseUrlError};
-pub(crate) use self::writer::PostgresWriter;
+use crate::{DatabaseUrl, Marks, NodeTerms, Nodes, SessionFilter, SessionMark, SessionNo, StoreError};
 
 /// A schema of a database. Either one process uses it exclusively, or several nodes share it.
 pub struct PostgresStore {

@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
 use crate::errors::WriteError;
-use crate::job::{Intent, Queued, Waiting, Writing};
+use crate::writing::{Intent, Queued, Waiting, Writing};
 use crate::{Commit, CommitError, ImportOutcome, ImportedSession, SessionNo, StoreError};
 
 /// The sending end of a writer's queue.

@@ -22,17 +22,17 @@ use rusqlite::{Connection, OpenFlags, params};
 
 use self::batch::{Statements, write_delta, write_transitions};
 use self::writer::SqliteWriter;
-use crate::counts::{Counts, Delta, PagePlan};
-use crate::db::{Db, at_once, each_of_sqlite};
-use crate::dialect::{Dialect, columns};
+use crate::derived::standings::{Counting, counted_by, follow_scoring, note_scoring, read_or_pass_over};
 use crate::errors::Failure;
 use crate::mirror::Mirror;
+use crate::mirror::counts::{Counts, Delta, PagePlan};
+use crate::mirror::ranking::Rankings;
 use crate::numbers::Numbers;
 use crate::plan::BatchItem;
-use crate::ranking::Rankings;
-use crate::standings::{Counting, counted_by, follow_scoring, note_scoring, read_or_pass_over};
+use crate::sql::db::{Db, at_once, each_of_sqlite};
+use crate::sql::dialect::{Dialect, columns};
+use crate::sql::value::{Columns, Value, count};
 use crate::tables::{Messages, Sessions, channel_number, read_message, read_session};
-use crate::value::{Columns, Value, count};
 use crate::{CommitError, SessionFilter, SessionNo, StoreError, derived, tables};
 
 const FILE: &str = "arena.sqlite3";

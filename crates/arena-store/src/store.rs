@@ -3,6 +3,21 @@
 //! Statements that both databases understand run with [`Store::list`], [`Store::aside`] and [`Store::write`], here and
 //! in the other modules. Methods that match on the backend have separate statements for the two databases.
 
+pub(crate) mod archives;
+pub(crate) mod audit;
+pub(crate) mod bans;
+pub(crate) mod copy;
+pub(crate) mod deletion;
+mod export;
+mod hiding;
+mod import;
+pub(crate) mod log;
+mod removal;
+mod scripts;
+pub(crate) mod strategies;
+pub(crate) mod tickets;
+pub(crate) mod users;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,16 +27,16 @@ use arena_model::{
 };
 use futures_util::future::BoxFuture;
 
-use crate::db::{Db, at_once};
-use crate::dialect::{Dialect, Table, columns};
 use crate::errors::{Failure, WriteError};
-use crate::job::Writing;
 use crate::mirror::Mirror;
 use crate::queue::JobQueue;
+use crate::sql::db::{Db, at_once};
+use crate::sql::dialect::{Dialect, Table, columns};
+use crate::sql::value::{Columns, Value, count};
 use crate::tables::{
     Messages, Sessions, channel_number, read_answer, read_commitment, read_message, read_session, session_channel,
 };
-use crate::value::{Columns, Value, count};
+use crate::writing::Writing;
 use crate::{
     Commit, CommitError, DatabaseUrl, ImportOutcome, ImportedSession, Marks, NodeTerms, Nodes, PostgresStore,
     SessionFilter, SessionMark, SessionNo, SqliteStore, StoreError, StoredAnswer, StoredSession,

@@ -17,11 +17,11 @@ use arena_model::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::boards::BoardRow;
-use crate::dialect::{Kind, Table, table};
+use crate::derived::boards::BoardRow;
+use crate::derived::standings::Career;
 use crate::plan::KnownSession;
-use crate::standings::Career;
-use crate::value::{Columns, Value, count};
+use crate::sql::dialect::{Kind, Table, table};
+use crate::sql::value::{Columns, Value, count};
 use crate::{AuditNo, NewAnswer, SessionNo, StoreError, StoredAnswer, StoredLeaf};
 
 /// The migrations of SQLite, in order. The schema version of a store is the number of migrations that were applied to

@@ -6,19 +6,19 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
 
 use super::connection::{Holder, Sharing, Statements};
-use crate::counts::{Counts, Delta};
-use crate::dialect::{Table, updated};
+use crate::derived::standings::{Counting, read_career};
 use crate::errors::Failure;
-use crate::job::Effects;
+use crate::mirror::counts::{Counts, Delta};
 use crate::mirror::{is_count_wrong, is_total_wrong};
 use crate::numbers::Numbers;
 use crate::plan::{BatchItem, BatchPlan, Done, KnownSession, KnownUser, RowsFound, RowsWanted, SharedRows, Update};
-use crate::standings::{Counting, read_career};
+use crate::sql::dialect::{Table, updated};
+use crate::sql::value::{Columns, Value};
 use crate::tables::{
     Answers, Boards, CareerRow, Careers, Endings, Invites, Messages, REMOVED, RemovedSessions, SessionRow, Sessions,
     Users, read_answer, read_bytes,
 };
-use crate::value::{Columns, Value};
+use crate::writing::Effects;
 use crate::{CommitError, NewAnswer, StoreError};
 
 /// Returns the result of a transaction from the results of its statements, of which the last is COMMIT.

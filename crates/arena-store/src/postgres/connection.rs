@@ -8,12 +8,12 @@ use arena_model::{Scoring, Status};
 use tokio_postgres::{Client, SimpleQueryMessage, Statement};
 
 use super::url::DatabaseServer;
-use crate::counts::{Counts, Delta};
-use crate::db::Db;
 use crate::derived::Suspicion;
-use crate::dialect::{Dialect, insert, update_sessions};
+use crate::derived::standings::{counted_by, follow_scoring};
+use crate::mirror::counts::{Counts, Delta};
 use crate::numbers::Numbers;
-use crate::standings::{counted_by, follow_scoring};
+use crate::sql::db::Db;
+use crate::sql::dialect::{Dialect, insert, update_sessions};
 use crate::tables::{
     Answers, Boards, COMPATIBLE, Careers, Endings, Invites, Messages, POSTGRES, RemovedSessions, Sessions, Users,
 };

@@ -11,15 +11,15 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Reach;
 use super::connection::{NOW_MS, SERVER_START};
-use super::reading::PostgresReaders;
-use crate::counts::{Counts, Delta};
-use crate::db::parameters;
+use super::readers::PostgresReaders;
+use crate::derived::standings::read_career;
 use crate::derived::users_in;
-use crate::dialect::{Table, columns};
-use crate::ranking::Ranked;
-use crate::standings::read_career;
+use crate::mirror::counts::{Counts, Delta};
+use crate::mirror::ranking::Ranked;
+use crate::sql::db::parameters;
+use crate::sql::dialect::{Table, columns};
+use crate::sql::value::{Columns, Value, count};
 use crate::tables::{Messages, RECOUNTS, SCRIPTED, STANDINGS, Sessions, read_message, read_session, session_channel};
-use crate::value::{Columns, Value, count};
 use crate::{
     DatabaseUrl, FoundSession, Marks, Nodes, PostgresStore, SessionMark, SessionNews, SessionNo, StoreError,
     StoredSession,

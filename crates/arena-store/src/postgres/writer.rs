@@ -18,16 +18,16 @@ use tokio::sync::mpsc;
 use super::Reach;
 use super::batch::{add_delta, result_of, write_batch};
 use super::connection::{Holder, Primary, measure, read_counts, read_numbers, server_start};
-use crate::counts::Counts;
-use crate::db::Db;
+use crate::derived::standings::Counting;
 use crate::errors::{Failure, WriteError};
-use crate::job::{Effects, Job, Queued, Waiting, Writing};
 use crate::mirror::Mirror;
+use crate::mirror::counts::Counts;
+use crate::mirror::health::Verdict;
 use crate::numbers::Numbers;
 use crate::plan::{BatchItem, Done};
 use crate::queue::JobQueue;
-use crate::standings::Counting;
-use crate::writer_health::Verdict;
+use crate::sql::db::Db;
+use crate::writing::{Effects, Job, Queued, Waiting, Writing};
 use crate::{CommitError, DatabaseUrl, Nodes, SessionChange, StoreError, derived};
 
 /// The maximum size of a batch: the number of transitions, and the bytes of text. These limits bound the wait of the

@@ -2,18 +2,18 @@
 
 use rusqlite::{Connection, params, params_from_iter};
 
-use crate::counts::Delta;
-use crate::dialect::{Dialect, Table, insert, update_sessions, updated};
+use crate::derived::standings::{Counting, read_career};
 use crate::errors::Failure;
-use crate::job::Effects;
+use crate::mirror::counts::Delta;
 use crate::mirror::{Mirror, is_count_wrong, is_total_wrong};
 use crate::numbers::Numbers;
 use crate::plan::{BatchItem, BatchPlan, Done, KnownSession, KnownUser, RowsFound, RowsWanted};
-use crate::standings::{Counting, read_career};
+use crate::sql::dialect::{Dialect, Table, insert, update_sessions, updated};
+use crate::sql::value::{Columns, Value};
 use crate::tables::{
     Answers, Boards, Careers, Endings, Invites, Messages, RemovedSessions, SessionRow, Sessions, Users, read_answer,
 };
-use crate::value::{Columns, Value};
+use crate::writing::Effects;
 use crate::{CommitError, StoreError};
 
 /// The statements of a batch that are derived from the description of the tables.

@@ -16,15 +16,15 @@ use super::batch::{Applied, Statements, write_delta, write_transitions};
 use super::checkpoints::{Checkpoints, checkpoint};
 use super::mark::Mark;
 use super::{BUSY_TIMEOUT, mark, read_counts};
-use crate::db::{Db, at_once};
+use crate::derived::standings::Counting;
 use crate::errors::{Failure, WriteError};
-use crate::job::{Effects, Job, Waiting, Writing};
 use crate::mirror::Mirror;
+use crate::mirror::health::Verdict;
 use crate::numbers::Numbers;
 use crate::plan::{BatchItem, Done};
 use crate::queue::JobQueue;
-use crate::standings::Counting;
-use crate::writer_health::Verdict;
+use crate::sql::db::{Db, at_once};
+use crate::writing::{Effects, Job, Waiting, Writing};
 use crate::{CommitError, StoreError, derived};
 
 /// The maximum number of writes in one transaction. It limits the wait of the first write.

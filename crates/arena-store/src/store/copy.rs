@@ -8,11 +8,11 @@ use std::fmt::{self, Display};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::dialect::{Dialect, INSERTED, tuples};
 use crate::errors::WriteError;
-use crate::job::Writing;
+use crate::sql::dialect::{Dialect, INSERTED, tuples};
+use crate::sql::value::{Columns, Value};
 use crate::tables::SQLITE;
-use crate::value::{Columns, Value};
+use crate::writing::Writing;
 use crate::{CommitError, DatabaseUrl, PostgresStore, SqliteStore, Store, StoreError};
 
 /// The number of rows in one read and one commit, and the size of their texts at which a commit ends.

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use arena_model::{ContentHash, Occupant, Seat, Session, SessionId, Status, UserId};
 
-use crate::audit::record;
-use crate::db::Db;
-use crate::dialect::{Dialect, columns};
+use super::audit::record;
+use super::hiding::{begin_to_erase, end_erasing};
+use super::strategies::forget_player;
+use crate::derived::standings::{PARTICIPANTS, find_career};
 use crate::errors::{Failure, WriteError};
-use crate::hiding::{begin_to_erase, end_erasing};
-use crate::job::Writing;
-use crate::standings::{PARTICIPANTS, find_career};
-use crate::strategies::forget_player;
+use crate::sql::db::Db;
+use crate::sql::dialect::{Dialect, columns};
+use crate::sql::value::Value;
 use crate::tables::{ADMINISTRATION, STANDINGS, Sessions, players_text, read_session, to_json};
-use crate::value::Value;
+use crate::writing::Writing;
 use crate::{AuditEntry, CommitError, Store};
 
 pub struct UserDeletion {

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::value::Value;
 use crate::tables::Sessions;
-use crate::value::Value;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -69,21 +69,21 @@ macro_rules! table {
             $($(#[$doc])* $variant,)*
         }
 
-        impl $crate::dialect::Table for $table {
+        impl $crate::sql::dialect::Table for $table {
             const NAME: &'static str = $name;
-            const COLUMNS: &'static [$crate::dialect::Column] = &[$($crate::dialect::Column {
+            const COLUMNS: &'static [$crate::sql::dialect::Column] = &[$($crate::sql::dialect::Column {
                 name: $column,
-                kind: $crate::dialect::Kind::$kind,
-                written: $crate::dialect::ColumnWrites::$written,
+                kind: $crate::sql::dialect::Kind::$kind,
+                written: $crate::sql::dialect::ColumnWrites::$written,
             },)*];
             type Row<$lifetime> = $of;
 
             #[inline]
-            fn value<$lifetime>($row: &Self::Row<$lifetime>, column: usize) -> $crate::value::Value<$lifetime> {
+            fn value<$lifetime>($row: &Self::Row<$lifetime>, column: usize) -> $crate::sql::value::Value<$lifetime> {
                 $(if column == $table::$variant as usize {
-                    return $crate::value::Value::from($value);
+                    return $crate::sql::value::Value::from($value);
                 })*
-                $crate::value::Value::Integer(None)
+                $crate::sql::value::Value::Integer(None)
             }
         }
     };

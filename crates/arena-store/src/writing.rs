@@ -8,14 +8,14 @@ use arena_model::{ChatMessage, Scoring};
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use crate::counts::Delta;
-use crate::db::Db;
 use crate::errors::{Failure, WriteError};
+use crate::mirror::counts::Delta;
+use crate::mirror::ranking::{Move, Ranked};
 use crate::numbers::Numbers;
 use crate::plan::{BatchItem, Done};
 use crate::postgres::connection::Sharing;
-use crate::ranking::{Move, Ranked};
-use crate::value::Value;
+use crate::sql::db::Db;
+use crate::sql::value::Value;
 use crate::{Commit, CommitError, ImportOutcome, ImportedSession, SessionNo, StoreError};
 
 /// A write in the writer's queue.

@@ -3,12 +3,12 @@
 
 use arena_model::{Ending, Seed, SessionId, Timestamp};
 
-use crate::dialect::{Dialect, Table, columns, insert};
+use crate::derived::standings::pass_over;
 use crate::errors::Failure;
-use crate::job::Writing;
-use crate::standings::pass_over;
+use crate::sql::dialect::{Dialect, Table, columns, insert};
+use crate::sql::value::{Columns, Value, count};
 use crate::tables::{LogLeaves, RemovedSessions, read_bytes, read_ending, read_seed, to_json};
-use crate::value::{Columns, Value, count};
+use crate::writing::Writing;
 use crate::{CommitError, EndingNo, SessionNo, Store, StoreError};
 
 /// A leaf to append: its session, its kind, its line and the hash of the line.

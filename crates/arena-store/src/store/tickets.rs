@@ -7,8 +7,8 @@
 use arena_model::{Timestamp, hex};
 
 use crate::errors::WriteError;
-use crate::job::Writing;
-use crate::value::{Columns, Value};
+use crate::sql::value::{Columns, Value};
+use crate::writing::Writing;
 use crate::{CommitError, NewAnswer, Store, StoreError};
 
 /// A caller that waits for opponents.

@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 use arena_model::{Timestamp, UserId};
 
-use crate::audit::record;
+use super::audit::record;
+use crate::sql::value::{Columns, Value};
 use crate::tables::ADMINISTRATION;
-use crate::value::{Columns, Value};
 use crate::{AuditEntry, CommitError, Store, StoreError};
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use arena_model::Session;
 
-use crate::dialect::{Table, columns};
-use crate::standings::read_or_pass_over;
+use crate::derived::standings::read_or_pass_over;
+use crate::sql::dialect::{Table, columns};
+use crate::sql::value::{Columns, count};
 use crate::tables::{Sessions, read_session};
-use crate::value::{Columns, count};
 use crate::{EndingNo, SessionNo, Store, StoreError};
 
 impl Store {

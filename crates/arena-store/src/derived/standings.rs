@@ -3,13 +3,14 @@
 
 use arena_model::{GameResult, PlayerStandings, Scoring, Seat, Session, UserId};
 
-use crate::db::Db;
-use crate::dialect::{Table, columns};
+use super::boards;
 use crate::errors::Failure;
-use crate::ranking::{Move, Ranked};
+use crate::mirror::ranking::{Move, Ranked};
+use crate::sql::db::Db;
+use crate::sql::dialect::{Table, columns};
+use crate::sql::value::{Columns, Value};
 use crate::tables::{CareerRow, Careers, Sessions, read_session};
-use crate::value::{Columns, Value};
-use crate::{SessionNo, StoreError, boards};
+use crate::{SessionNo, StoreError};
 
 /// The scoring for ended games, and the rankings whose moves must be recorded.
 pub(crate) struct Counting<'c> {

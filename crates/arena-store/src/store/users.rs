@@ -6,17 +6,17 @@ use arena_model::{
     Board, Order, PlayerStandings, ProfileChange, ProfileText, ScoringEntry, Session, Timestamp, UserId, UserProfile,
 };
 
-use crate::audit::record;
-use crate::db::Db;
-use crate::dialect::{Dialect, Table, columns};
+use super::audit::record;
+use super::strategies::list_ranked;
+use crate::derived::standings::{Career, PARTICIPANTS, find_career, games_of, read_career, recount, write_career};
 use crate::errors::Failure;
-use crate::job::Writing;
 use crate::mirror::Mirror;
-use crate::ranking::{Ranked, RankingPage};
-use crate::standings::{Career, PARTICIPANTS, find_career, games_of, read_career, recount, write_career};
-use crate::strategies::list_ranked;
+use crate::mirror::ranking::{Ranked, RankingPage};
+use crate::sql::db::Db;
+use crate::sql::dialect::{Dialect, Table, columns};
+use crate::sql::value::{Columns, Value, count};
 use crate::tables::{ADMINISTRATION, Answers, STANDINGS, Sessions, read_answer, read_session};
-use crate::value::{Columns, Value, count};
+use crate::writing::Writing;
 use crate::{AuditEntry, CommitError, NewAnswer, Page, Store, StoreError};
 
 pub struct ProfileWrite {

@@ -2,12 +2,12 @@
 
 use arena_model::{Channel, ContentHash};
 
-use crate::audit::record;
-use crate::db::Db;
+use super::audit::record;
 use crate::errors::WriteError;
-use crate::job::Writing;
+use crate::sql::db::Db;
+use crate::sql::value::{Value, count};
 use crate::tables::{PUBLIC, channel_number};
-use crate::value::{Value, count};
+use crate::writing::Writing;
 use crate::{AuditEntry, CommitError, SessionNo, Store, StoreError};
 
 impl Store {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use arena_model::UserProfile;
 
+use super::users::{find_user, write_profile};
 use crate::tables::ADMINISTRATION;
-use crate::users::{find_user, write_profile};
 use crate::{CommitError, ImportOutcome, Store};
 
 impl Store {

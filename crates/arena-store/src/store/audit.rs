@@ -4,9 +4,9 @@ use arena_model::Timestamp;
 use serde_json::Value as Json;
 
 use crate::errors::WriteError;
-use crate::job::Writing;
+use crate::sql::value::{Columns, Value, count};
 use crate::tables::{AUDIT, to_json};
-use crate::value::{Columns, Value, count};
+use crate::writing::Writing;
 use crate::{AuditNo, CommitError, Page, Store, StoreError};
 
 #[derive(Debug, Clone, PartialEq)]

@@ -6,13 +6,13 @@ use std::collections::{BTreeSet, HashMap};
 
 use arena_model::{Board, PlayerStandings, Scoring, Strategy, StrategyEntry, StrategyRow, StrategyRows, UserId};
 
-use crate::db::Db;
-use crate::dialect::{Dialect, Table, insert, table};
 use crate::errors::Failure;
-use crate::job::Writing;
-use crate::ranking::{Move, Ranked};
+use crate::mirror::ranking::{Move, Ranked};
+use crate::sql::db::Db;
+use crate::sql::dialect::{Dialect, Table, insert, table};
+use crate::sql::value::{Columns, Value, count};
 use crate::tables::{SCRIPTED, to_json};
-use crate::value::{Columns, Value, count};
+use crate::writing::Writing;
 use crate::{CommitError, EndingNo, Store, StoreError};
 
 /// The number of rows of an old count that one transaction removes.

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use arena_model::{BoardId, BoardTerms, Session};
 use serde_json::Value as Json;
 
-use crate::db::Db;
-use crate::dialect::Table;
 use crate::errors::Failure;
+use crate::sql::db::Db;
+use crate::sql::dialect::Table;
+use crate::sql::value::{Columns, Value};
 use crate::tables::{Boards, rated_text, read_rated};
-use crate::value::{Columns, Value};
 use crate::{Store, StoreError};
 
 /// A board, with the options and terms of the games that count on it.

@@ -8,11 +8,11 @@ use rusqlite::params_from_iter;
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 
+use super::dialect::Dialect;
+use super::value::{Columns, Value};
 use crate::StoreError;
-use crate::dialect::Dialect;
 use crate::errors::Failure;
 use crate::postgres::PooledConnection;
-use crate::value::{Columns, Value};
 
 /// A connection. Statements have the parameters `$1`, `$2` …. The first uses of the parameters must be in ascending
 /// order, because SQLite numbers parameters by their first use. The column `user_no` is translated, see

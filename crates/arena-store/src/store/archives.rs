@@ -3,14 +3,14 @@
 
 use arena_model::{ChatMessage, ContentHash, SessionId, Status, Timestamp};
 
-use crate::audit::record;
-use crate::dialect::{INSERTED, Table, columns, tuples};
+use super::audit::record;
+use super::hiding::set_secure_delete;
+use super::read_id;
 use crate::errors::{Failure, WriteError};
-use crate::hiding::set_secure_delete;
-use crate::job::Writing;
-use crate::store::read_id;
+use crate::sql::dialect::{INSERTED, Table, columns, tuples};
+use crate::sql::value::{Columns, Value, count};
 use crate::tables::{Messages, read_commitment, read_message, session_channel};
-use crate::value::{Columns, Value, count};
+use crate::writing::Writing;
 use crate::{AuditEntry, CommitError, EndingNo, SessionNo, Store, StoreError};
 
 /// The condition of the messages in an archive. The parameters are the session, and the numbers of archived messages in

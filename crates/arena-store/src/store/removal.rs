@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use arena_model::{Channel, ChatMessage, Ending, Phase, Session, UserId};
 
-use crate::archives::note_removed_file;
-use crate::audit::record;
+use super::archives::note_removed_file;
+use super::audit::record;
+use super::hiding::{begin_to_erase, end_erasing};
+use super::strategies::mark_stale;
+use crate::derived::standings::{PARTICIPANTS, games_of, recount, write_career};
 use crate::errors::{Failure, WriteError};
-use crate::hiding::{begin_to_erase, end_erasing};
-use crate::job::Writing;
-use crate::standings::{PARTICIPANTS, games_of, recount, write_career};
-use crate::strategies::mark_stale;
+use crate::sql::value::{Value, count};
 use crate::tables::{REMOVED, STANDINGS, channel_number};
-use crate::value::{Value, count};
+use crate::writing::Writing;
 use crate::{AuditEntry, CommitError, RemovedSession, SessionNo, Store};
 
 impl Store {

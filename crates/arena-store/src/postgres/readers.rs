@@ -14,8 +14,8 @@ use tokio_postgres::types::ToSql;
 use super::Reach;
 use super::connection::{ANSWER_WITHIN, BY_KEY, READING, Settings, set, silent, unreachable};
 use super::url::DatabaseServer;
-use crate::db::parameters;
-use crate::value::{Columns, Value};
+use crate::sql::db::parameters;
+use crate::sql::value::{Columns, Value};
 use crate::{DatabaseUrl, StoreError};
 
 /// One connection handles thousands of short reads per second; the others allow long reads at the same time.

@@ -6,8 +6,8 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, Type, to_sql_checked};
 
+use super::encoding::{decode, encode};
 use crate::StoreError;
-use crate::postgres::text::{decode, encode};
 
 #[derive(Debug, Clone)]
 pub(crate) enum Value<'v> {
@@ -18,7 +18,7 @@ pub(crate) enum Value<'v> {
     /// A text from a user. It may contain any character, so Postgres stores it encoded.
     Prose(Option<Cow<'v, str>>),
     Bytes(&'v [u8]),
-    /// A list of texts or integers, for a condition from [`Dialect::any`](crate::dialect::Dialect::any). For Postgres
+    /// A list of texts or integers, for a condition from [`Dialect::any`](crate::sql::dialect::Dialect::any). For Postgres
     /// also a column of new rows.
     List(Vec<Value<'v>>),
 }
