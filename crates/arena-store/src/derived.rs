@@ -21,6 +21,7 @@ use crate::sql::db::Db;
 use crate::sql::value::Value;
 use crate::store::strategies::mark_stale;
 use crate::store::users::{count_totals, missing_totals};
+use crate::tables::sessions::users_in;
 use crate::tables::{COUNTS, ENDINGS, RECOUNTS, STANDINGS};
 use crate::writing::Writing;
 use crate::{CommitError, Store};
@@ -97,20 +98,6 @@ impl Suspicion {
             self.raised_notify.notified().await;
         }
     }
-}
-
-/// Returns the user ids in a session's column `players`, each once. The list is empty if the column is invalid.
-pub(crate) fn users_in(players: &str) -> Vec<String> {
-    // Each player is a list of the invite, the user's id, and the commitment to the id of a deleted user.
-    let players: Vec<Vec<Option<String>>> = serde_json::from_str(players).unwrap_or_default();
-    let mut users: Vec<String> = Vec::new();
-    for user in players.into_iter().filter_map(|player| player.into_iter().nth(1).flatten()) {
-        // `read_session` also ignores invalid ids.
-        if user.parse::<UserId>().is_ok() && !users.contains(&user) {
-            users.push(user);
-        }
-    }
-    users
 }
 
 /// Sleeps for the duration of the work since `begun`. This limits a background comparison to half of a CPU core.

@@ -11,11 +11,12 @@ use arena_model::{
     BoardId, Channel, ChatMessage, Ending, GameResult, InviteCode, Phase, Session, SessionId, Status, UserId,
 };
 
-use crate::derived::boards;
-use crate::derived::boards::BoardRow;
-use crate::derived::standings::{Career, Counting, PARTICIPANTS, games_of, players};
+use crate::derived::standings::{Counting, PARTICIPANTS, games_of, players};
 use crate::numbers::Numbers;
-use crate::tables::{CareerRow, SessionRow, channel_number};
+use crate::tables::boards::{BoardRow, board_row};
+use crate::tables::careers::{Career, CareerRow};
+use crate::tables::messages::channel_number;
+use crate::tables::sessions::{KnownSession, SessionRow};
 use crate::writing::Effects;
 use crate::{
     AuditNo, Commit, CommitError, ImportOutcome, ImportedSession, NewAnswer, RemovedSession, SessionChange, SessionNo,
@@ -138,13 +139,6 @@ pub(crate) struct SharedRows {
     pub(crate) lens: HashMap<ChannelKey, u64>,
     /// Numbers for the new sessions.
     pub(crate) numbers: VecDeque<i64>,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct KnownSession {
-    pub(crate) version: i64,
-    pub(crate) status: Status,
-    pub(crate) wake_at: Option<i64>,
 }
 
 pub(crate) struct KnownUser {
@@ -343,7 +337,7 @@ impl<'b> BatchPlan<'b> {
             self.effects.delta.add_total(&games_of(&session.facts.challenge), 1);
         }
         let result = GameResult::of(session);
-        self.boards.extend(result.as_ref().and_then(|_| boards::row_of(session)));
+        self.boards.extend(result.as_ref().and_then(|_| board_row(session)));
         for (seat, user) in players(session) {
             let known = self.known.users.entry(user.as_str().to_owned()).or_insert_with(|| {
                 self.numbers.user += 1;

@@ -15,15 +15,13 @@ mod shared;
 pub(crate) mod url;
 mod writer;
 
-use std::ops::{Deref, RangeInclusive};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use arena_model::{Channel, ChatMessage, Scoring, Session, Status};
-use deadpool_postgres::Object;
 use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
-use tokio_postgres::Client;
 
 use self::connection::{Holder, arena_id, read_counts, read_numbers, server_start};
 use self::readers::PostgresReaders;
@@ -35,10 +33,11 @@ use crate::errors::Failure;
 use crate::mirror::Mirror;
 use crate::mirror::counts::{Counts, PagePlan};
 use crate::mirror::ranking::Rankings;
-use crate::sql::db::Db;
+use crate::sql::db::{Db, PooledConnection};
 use crate::sql::dialect::columns;
 use crate::sql::value::{Columns, Value, count};
-use crate::tables::{Messages, Sessions, channel_number, read_message, read_session};
+use crate::tables::messages::{Messages, channel_number, read_message};
+use crate::tables::sessions::{Sessions, read_session};
 use crate::{DatabaseUrl, Marks, NodeTerms, Nodes, SessionFilter, SessionMark, SessionNo, StoreError};
 
 /// A schema of a database. Either one process uses it exclusively, or several nodes share it.
@@ -67,23 +66,6 @@ pub(crate) struct Reach {
 impl Reach {
     fn of(holder: &Holder) -> Reach {
         Reach { server: Arc::new(holder.primary.server.into()), ..Reach::default() }
-    }
-}
-
-/// With an open transaction. A connection that is dropped before its end doesn't return to the pool.
-pub(crate) struct PooledConnection(Option<Object>);
-
-impl Deref for PooledConnection {
-    type Target = Client;
-
-    fn deref(&self) -> &Client {
-        self.0.as_ref().expect("the connection is returned only after its last use")
-    }
-}
-
-impl Drop for PooledConnection {
-    fn drop(&mut self) {
-        drop(self.0.take().map(Object::take));
     }
 }
 

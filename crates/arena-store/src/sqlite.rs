@@ -22,7 +22,7 @@ use rusqlite::{Connection, OpenFlags, params};
 
 use self::batch::{Statements, write_delta, write_transitions};
 use self::writer::SqliteWriter;
-use crate::derived::standings::{Counting, counted_by, follow_scoring, note_scoring, read_or_pass_over};
+use crate::derived::standings::{Counting, counted_by, follow_scoring, note_scoring};
 use crate::errors::Failure;
 use crate::mirror::Mirror;
 use crate::mirror::counts::{Counts, Delta, PagePlan};
@@ -32,8 +32,10 @@ use crate::plan::BatchItem;
 use crate::sql::db::{Db, at_once, each_of_sqlite};
 use crate::sql::dialect::{Dialect, columns};
 use crate::sql::value::{Columns, Value, count};
-use crate::tables::{Messages, Sessions, channel_number, read_message, read_session};
-use crate::{CommitError, SessionFilter, SessionNo, StoreError, derived, tables};
+use crate::tables::messages::{Messages, channel_number, read_message};
+use crate::tables::migrations::SQLITE;
+use crate::tables::sessions::{Sessions, read_or_pass_over, read_session};
+use crate::{CommitError, SessionFilter, SessionNo, StoreError, derived};
 
 const FILE: &str = "arena.sqlite3";
 
@@ -410,13 +412,13 @@ fn read_version(connection: &Connection) -> Result<i64, StoreError> {
 
 fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     let found = read_version(connection)?;
-    let known = tables::SQLITE.len() as i64;
+    let known = SQLITE.len() as i64;
     if found > known {
         return Err(StoreError::Newer { found, known });
     }
     // New indexes of large tables are sorted in files rather than in memory.
     connection.pragma_update(None, "temp_store", "FILE")?;
-    for (done, migration) in tables::SQLITE.iter().enumerate().skip(found.unsigned_abs() as usize) {
+    for (done, migration) in SQLITE.iter().enumerate().skip(found.unsigned_abs() as usize) {
         let transaction = connection.transaction()?;
         transaction.execute_batch(migration)?;
         transaction.pragma_update(None, "user_version", done as i64 + 1)?;

@@ -33,9 +33,9 @@ use crate::queue::JobQueue;
 use crate::sql::db::{Db, at_once};
 use crate::sql::dialect::{Dialect, Table, columns};
 use crate::sql::value::{Columns, Value, count};
-use crate::tables::{
-    Messages, Sessions, channel_number, read_answer, read_commitment, read_message, read_session, session_channel,
-};
+use crate::tables::messages::{Messages, channel_number, read_commitment, read_message, session_channel};
+use crate::tables::read_answer;
+use crate::tables::sessions::{Sessions, read_id, read_session};
 use crate::writing::Writing;
 use crate::{
     Commit, CommitError, DatabaseUrl, ImportOutcome, ImportedSession, Marks, NodeTerms, Nodes, PostgresStore,
@@ -522,9 +522,4 @@ fn last_message(channel: i64, archived: &str) -> String {
          (SELECT a.{archived}_len || ' ' || a.{archived}_at FROM archives a
              WHERE a.session = s.no AND a.{archived}_len > 0))"
     )
-}
-
-pub(crate) fn read_id(row: &dyn Columns, column: usize) -> Result<SessionId, StoreError> {
-    let id = row.text(column)?;
-    id.parse().map_err(|error| StoreError::damaged(format!("session {id}"), error))
 }

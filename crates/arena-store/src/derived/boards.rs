@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use arena_model::{BoardId, BoardTerms, Session};
+use arena_model::{BoardId, BoardTerms};
 use serde_json::Value as Json;
 
 use crate::errors::Failure;
 use crate::sql::db::Db;
 use crate::sql::dialect::Table;
 use crate::sql::value::{Columns, Value};
-use crate::tables::{Boards, rated_text, read_rated};
+use crate::tables::boards::{BoardRow, Boards, rated_text, read_rated};
 use crate::{Store, StoreError};
 
 /// A board, with the options and terms of the games that count on it.
@@ -20,21 +20,11 @@ pub struct BoardFacts {
     pub terms: BoardTerms,
 }
 
-/// A row of `boards`: the columns type, options and terms.
-pub(crate) type BoardRow = [String; 3];
-
 /// Selects each combination of type, options and terms for which a game has counted, as stored in `sessions`.
 const PLAYED_KINDS: &str = "SELECT DISTINCT type, options, rated, script FROM sessions
      WHERE ending = 'completed' AND (rated IS NULL OR rated <> '')";
 
 const ALL_BOARDS: &str = "SELECT id, type, options, rated FROM boards";
-
-/// Returns the id and the row of the board on which a session counts.
-pub(crate) fn row_of(session: &Session) -> Option<(BoardId, BoardRow)> {
-    let facts = &*session.facts;
-    let row = [facts.challenge.clone(), facts.options.to_string(), rated_text(facts.rated.as_ref())];
-    Some((facts.board()?, row))
-}
 
 /// The row has a session's columns type, options, rated and script. Returns `None` if a column is invalid.
 fn row_of_kind(row: &dyn Columns) -> Option<(BoardId, BoardRow)> {

@@ -9,8 +9,8 @@ use crate::mirror::ranking::{Move, Ranked};
 use crate::sql::db::Db;
 use crate::sql::dialect::{Table, columns};
 use crate::sql::value::{Columns, Value};
-use crate::tables::{CareerRow, Careers, Sessions, read_session};
-use crate::{SessionNo, StoreError};
+use crate::tables::careers::{Career, CareerRow, Careers, read_career};
+use crate::tables::sessions::{Sessions, read_or_pass_over};
 
 /// The scoring for ended games, and the rankings whose moves must be recorded.
 pub(crate) struct Counting<'c> {
@@ -54,36 +54,9 @@ pub(crate) fn players(session: &Session) -> Vec<(Seat, &UserId)> {
     players
 }
 
-/// A user's career, stored as row 0 of `careers`.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct Career {
-    /// The number of ended sessions in the user's history.
-    pub(crate) played: i64,
-    pub(crate) standings: PlayerStandings,
-}
-
-/// Reads a user's career from the columns `session` and `standings` of row 0; without a row, the career is blank.
-/// Invalid standings are read as empty, and a recount repairs them.
-pub(crate) fn read_career(user: i64, row: &dyn Columns, first: usize) -> Career {
-    let played = match row.integer_or_null(first) {
-        Ok(None) => return Career::default(),
-        Ok(Some(played)) => played,
-        Err(_) => -1,
-    };
-    Career { played, standings: read_standings(user, row.text_or_null(first + 1).ok().flatten().unwrap_or_default()) }
-}
-
 pub(crate) async fn find_career(db: &mut Db, user: i64) -> Result<Career, Failure> {
     let sql = "SELECT session, standings FROM careers WHERE user_no = $1 AND n = 0";
     Ok(db.find(sql, &[user.into()], |row| Ok(read_career(user, row, 0))).await?.unwrap_or_default())
-}
-
-/// Parses the standings of a user. Invalid standings are read as empty.
-pub(crate) fn read_standings(user: i64, text: &str) -> PlayerStandings {
-    serde_json::from_str(text).unwrap_or_else(|error| {
-        tracing::error!(user, %error, "the standings of user {user} cannot be read: {error}; run `arena admin api POST /admin/recompute`");
-        PlayerStandings::new()
-    })
 }
 
 pub(crate) async fn write_career(db: &mut Db, user: i64, career: &Career) -> Result<(), Failure> {
@@ -132,23 +105,6 @@ pub(crate) async fn recount(db: &mut Db, scoring: &Scoring, user: i64) -> Result
         if rows < PAGE {
             return Ok(career);
         }
-    }
-}
-
-/// Returns `None` if the row is damaged: a damaged session doesn't count, but other sessions still do.
-pub(crate) fn read_or_pass_over(row: &dyn Columns) -> Result<Option<(SessionNo, Session)>, StoreError> {
-    pass_over(read_session(row))
-}
-
-/// Returns `None` for a damaged session.
-pub(crate) fn pass_over<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
-    match read {
-        Ok(read) => Ok(Some(read)),
-        Err(error @ StoreError::Damaged { .. }) => {
-            tracing::error!(%error, "skipped a damaged session: {error}");
-            Ok(None)
-        }
-        Err(error) => Err(error),
     }
 }
 

@@ -6,18 +6,20 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
 
 use super::connection::{Holder, Sharing, Statements};
-use crate::derived::standings::{Counting, read_career};
+use crate::derived::standings::Counting;
 use crate::errors::Failure;
 use crate::mirror::counts::{Counts, Delta};
 use crate::mirror::{is_count_wrong, is_total_wrong};
 use crate::numbers::Numbers;
-use crate::plan::{BatchItem, BatchPlan, Done, KnownSession, KnownUser, RowsFound, RowsWanted, SharedRows, Update};
-use crate::sql::dialect::{Table, updated};
+use crate::plan::{BatchItem, BatchPlan, Done, KnownUser, RowsFound, RowsWanted, SharedRows, Update};
+use crate::sql::dialect::Table;
 use crate::sql::value::{Columns, Value};
-use crate::tables::{
-    Answers, Boards, CareerRow, Careers, Endings, Invites, Messages, REMOVED, RemovedSessions, SessionRow, Sessions,
-    Users, read_answer, read_bytes,
-};
+use crate::tables::boards::Boards;
+use crate::tables::careers::{CareerRow, Careers, read_career};
+use crate::tables::messages::Messages;
+use crate::tables::sessions::{KnownSession, SessionRow, Sessions, updated};
+use crate::tables::text::read_bytes;
+use crate::tables::{Answers, Endings, Invites, REMOVED, RemovedSessions, Users, read_answer};
 use crate::writing::Effects;
 use crate::{CommitError, NewAnswer, StoreError};
 

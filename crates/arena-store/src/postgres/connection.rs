@@ -13,10 +13,13 @@ use crate::derived::standings::{counted_by, follow_scoring};
 use crate::mirror::counts::{Counts, Delta};
 use crate::numbers::Numbers;
 use crate::sql::db::Db;
-use crate::sql::dialect::{Dialect, insert, update_sessions};
-use crate::tables::{
-    Answers, Boards, COMPATIBLE, Careers, Endings, Invites, Messages, POSTGRES, RemovedSessions, Sessions, Users,
-};
+use crate::sql::dialect::{Dialect, insert};
+use crate::tables::boards::Boards;
+use crate::tables::careers::Careers;
+use crate::tables::messages::Messages;
+use crate::tables::migrations::{COMPATIBLE, POSTGRES};
+use crate::tables::sessions::{Sessions, update_sessions};
+use crate::tables::{Answers, Endings, Invites, RemovedSessions, Users};
 use crate::{DatabaseUrl, NodeTerms, StoreError};
 
 /// The advisory lock of arenas, held exclusively or shared. Its key is this number with the hash of the schema's

@@ -12,14 +12,15 @@ use tokio::sync::{mpsc, oneshot};
 use super::Reach;
 use super::connection::{NOW_MS, SERVER_START};
 use super::readers::PostgresReaders;
-use crate::derived::standings::read_career;
-use crate::derived::users_in;
 use crate::mirror::counts::{Counts, Delta};
 use crate::mirror::ranking::Ranked;
 use crate::sql::db::parameters;
 use crate::sql::dialect::{Table, columns};
 use crate::sql::value::{Columns, Value, count};
-use crate::tables::{Messages, RECOUNTS, SCRIPTED, STANDINGS, Sessions, read_message, read_session, session_channel};
+use crate::tables::careers::read_career;
+use crate::tables::messages::{Messages, read_message, session_channel};
+use crate::tables::sessions::{Sessions, read_session, users_in};
+use crate::tables::{RECOUNTS, SCRIPTED, STANDINGS};
 use crate::{
     DatabaseUrl, FoundSession, Marks, Nodes, PostgresStore, SessionMark, SessionNews, SessionNo, StoreError,
     StoredSession,

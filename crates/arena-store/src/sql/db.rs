@@ -1,8 +1,10 @@
 //! A database connection of either backend, for statements that both databases understand.
 
+use std::ops::Deref;
 use std::pin::pin;
 use std::sync::Arc;
 
+use deadpool_postgres::Object;
 use futures_util::{FutureExt, TryStreamExt};
 use rusqlite::params_from_iter;
 use tokio_postgres::Client;
@@ -12,7 +14,6 @@ use super::dialect::Dialect;
 use super::value::{Columns, Value};
 use crate::StoreError;
 use crate::errors::Failure;
-use crate::postgres::PooledConnection;
 
 /// A connection. Statements have the parameters `$1`, `$2` …. The first uses of the parameters must be in ascending
 /// order, because SQLite numbers parameters by their first use. The column `user_no` is translated, see
@@ -23,6 +24,23 @@ pub(crate) enum Db {
     Sqlite(rusqlite::Connection),
     Postgres(Arc<Client>),
     Reader(PooledConnection),
+}
+
+/// With an open transaction. A connection that is dropped before its end doesn't return to the pool.
+pub(crate) struct PooledConnection(pub(crate) Option<Object>);
+
+impl Deref for PooledConnection {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        self.0.as_ref().expect("the connection is returned only after its last use")
+    }
+}
+
+impl Drop for PooledConnection {
+    fn drop(&mut self) {
+        drop(self.0.take().map(Object::take));
+    }
 }
 
 /// Returns the result of a future that uses only SQLite.

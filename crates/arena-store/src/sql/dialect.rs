@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use super::value::Value;
-use crate::tables::Sessions;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -15,7 +14,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// Returns the Postgres array type for a list of values of this type.
-    fn list(self) -> &'static str {
+    pub(crate) fn list(self) -> &'static str {
         match self {
             Kind::Integer => "int8[]",
             Kind::Small => "int2[]",
@@ -197,39 +196,4 @@ pub(crate) fn tuples(rows: usize, columns: usize) -> String {
         format!("({})", parameters.join(", "))
     };
     (0..rows).map(tuple).collect::<Vec<_>>().join(", ")
-}
-
-/// Returns the indexes of the columns of `sessions` that an update writes. If `indexed` is true, the
-/// [`ColumnWrites::Indexed`] columns are included.
-pub(crate) fn updated(indexed: bool) -> impl Iterator<Item = usize> {
-    let is_updated = move |column: &Column| match column.written {
-        ColumnWrites::Once => false,
-        ColumnWrites::Updated => true,
-        ColumnWrites::Indexed => indexed,
-    };
-    Sessions::COLUMNS.iter().enumerate().filter(move |(_, column)| is_updated(column)).map(|(at, _)| at)
-}
-
-/// The first two parameters are the session's number and version; the columns of [`updated`] follow.
-pub(crate) fn update_sessions(dialect: Dialect, indexed: bool) -> String {
-    let columns: Vec<&Column> = updated(indexed).map(|at| &Sessions::COLUMNS[at]).collect();
-    let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
-    match dialect {
-        Dialect::Sqlite => {
-            let set: Vec<String> = (3..).zip(&names).map(|(at, name)| format!("{name} = ?{at}")).collect();
-            format!("UPDATE sessions SET {} WHERE no = ?1 AND version = ?2", set.join(", "))
-        }
-        Dialect::Postgres => {
-            let set: Vec<String> = names.iter().map(|name| format!("{name} = u.{name}")).collect();
-            let lists: Vec<String> =
-                (3..).zip(&columns).map(|(at, column)| format!("${at}::{}", column.kind.list())).collect();
-            format!(
-                "UPDATE sessions s SET {} FROM unnest($1::int8[], $2::int8[], {}) AS u (no, before, {})
-                 WHERE s.no = u.no AND s.version = u.before",
-                set.join(", "),
-                lists.join(", "),
-                names.join(", ")
-            )
-        }
-    }
 }

@@ -2,17 +2,19 @@
 
 use rusqlite::{Connection, params, params_from_iter};
 
-use crate::derived::standings::{Counting, read_career};
+use crate::derived::standings::Counting;
 use crate::errors::Failure;
 use crate::mirror::counts::Delta;
 use crate::mirror::{Mirror, is_count_wrong, is_total_wrong};
 use crate::numbers::Numbers;
-use crate::plan::{BatchItem, BatchPlan, Done, KnownSession, KnownUser, RowsFound, RowsWanted};
-use crate::sql::dialect::{Dialect, Table, insert, update_sessions, updated};
+use crate::plan::{BatchItem, BatchPlan, Done, KnownUser, RowsFound, RowsWanted};
+use crate::sql::dialect::{Dialect, Table, insert};
 use crate::sql::value::{Columns, Value};
-use crate::tables::{
-    Answers, Boards, Careers, Endings, Invites, Messages, RemovedSessions, SessionRow, Sessions, Users, read_answer,
-};
+use crate::tables::boards::Boards;
+use crate::tables::careers::{Careers, read_career};
+use crate::tables::messages::Messages;
+use crate::tables::sessions::{KnownSession, SessionRow, Sessions, update_sessions, updated};
+use crate::tables::{Answers, Endings, Invites, RemovedSessions, Users, read_answer};
 use crate::writing::Effects;
 use crate::{CommitError, StoreError};
 

@@ -5,11 +5,11 @@ use arena_model::{ChatMessage, ContentHash, SessionId, Status, Timestamp};
 
 use super::audit::record;
 use super::hiding::set_secure_delete;
-use super::read_id;
 use crate::errors::{Failure, WriteError};
 use crate::sql::dialect::{INSERTED, Table, columns, tuples};
 use crate::sql::value::{Columns, Value, count};
-use crate::tables::{Messages, read_commitment, read_message, session_channel};
+use crate::tables::messages::{Messages, read_commitment, read_message, session_channel};
+use crate::tables::sessions::read_id;
 use crate::writing::Writing;
 use crate::{AuditEntry, CommitError, EndingNo, SessionNo, Store, StoreError};
 

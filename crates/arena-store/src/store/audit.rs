@@ -5,7 +5,8 @@ use serde_json::Value as Json;
 
 use crate::errors::WriteError;
 use crate::sql::value::{Columns, Value, count};
-use crate::tables::{AUDIT, to_json};
+use crate::tables::AUDIT;
+use crate::tables::text::to_json;
 use crate::writing::Writing;
 use crate::{AuditNo, CommitError, Page, Store, StoreError};
 

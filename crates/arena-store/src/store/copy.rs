@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::errors::WriteError;
 use crate::sql::dialect::{Dialect, INSERTED, tuples};
 use crate::sql::value::{Columns, Value};
-use crate::tables::SQLITE;
+use crate::tables::migrations::SQLITE;
 use crate::writing::Writing;
 use crate::{CommitError, DatabaseUrl, PostgresStore, SqliteStore, Store, StoreError};
 

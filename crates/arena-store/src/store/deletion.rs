@@ -13,7 +13,9 @@ use crate::errors::{Failure, WriteError};
 use crate::sql::db::Db;
 use crate::sql::dialect::{Dialect, columns};
 use crate::sql::value::Value;
-use crate::tables::{ADMINISTRATION, STANDINGS, Sessions, players_text, read_session, to_json};
+use crate::tables::sessions::{Sessions, players_text, read_session};
+use crate::tables::text::to_json;
+use crate::tables::{ADMINISTRATION, STANDINGS};
 use crate::writing::Writing;
 use crate::{AuditEntry, CommitError, Store};
 

@@ -2,10 +2,9 @@
 
 use arena_model::Session;
 
-use crate::derived::standings::read_or_pass_over;
 use crate::sql::dialect::{Table, columns};
 use crate::sql::value::{Columns, count};
-use crate::tables::{Sessions, read_session};
+use crate::tables::sessions::{Sessions, read_or_pass_over, read_session};
 use crate::{EndingNo, SessionNo, Store, StoreError};
 
 impl Store {

@@ -6,7 +6,8 @@ use super::audit::record;
 use crate::errors::WriteError;
 use crate::sql::db::Db;
 use crate::sql::value::{Value, count};
-use crate::tables::{PUBLIC, channel_number};
+use crate::tables::PUBLIC;
+use crate::tables::messages::channel_number;
 use crate::writing::Writing;
 use crate::{AuditEntry, CommitError, SessionNo, Store, StoreError};
 

@@ -3,13 +3,14 @@
 
 use arena_model::{Ending, Seed, SessionId, Timestamp};
 
-use crate::derived::standings::pass_over;
 use crate::errors::Failure;
 use crate::sql::dialect::{Dialect, Table, columns, insert};
 use crate::sql::value::{Columns, Value, count};
-use crate::tables::{LogLeaves, RemovedSessions, read_bytes, read_ending, read_seed, to_json};
+use crate::tables::RemovedSessions;
+use crate::tables::sessions::{pass_over, read_ending, read_id, read_seed};
+use crate::tables::text::{read_bytes, to_json};
 use crate::writing::Writing;
-use crate::{CommitError, EndingNo, SessionNo, Store, StoreError};
+use crate::{CommitError, EndingNo, RemovedSession, SessionNo, Store, StoreError};
 
 /// A leaf to append: its session, its kind, its line and the hash of the line.
 pub type NewLeaf = (Option<SessionId>, String, String, [u8; 32]);
@@ -25,6 +26,16 @@ pub struct StoredLeaf {
     pub data: String,
     /// The leaf's hash in the Merkle tree.
     pub hash: [u8; 32],
+}
+
+table! {
+    LogLeaves "log_leaves", row: &'r StoredLeaf, 'r {
+        N "n" Integer Once => count(row.n);
+        Session "session" Text Once => row.session.map(|id| id.to_string());
+        Kind "kind" Text Once => row.kind.as_str();
+        Data "data" Text Once => row.data.as_str();
+        Hash "hash" Bytes Once => &row.hash[..];
+    }
 }
 
 /// The position up to which the events of the store are in the log. The default is the position before all events.
@@ -63,25 +74,6 @@ pub struct EndedSession {
     pub chat_len: u64,
     pub is_unlisted: bool,
     pub is_imported: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RemovedSession {
-    /// The number of the removal: later removals have greater numbers.
-    pub n: u64,
-    pub id: SessionId,
-    pub at: Timestamp,
-    /// The reason: [`RemovedSession::EXPIRED`], [`RemovedSession::ADMINISTRATOR`] or [`RemovedSession::CREATOR`].
-    pub reason: String,
-}
-
-impl RemovedSession {
-    /// The reason for the removal of a session that its players didn't join in time.
-    pub const EXPIRED: &str = "expired";
-    /// The reason for a removal by an administrator.
-    pub const ADMINISTRATOR: &str = "administrator";
-    /// The reason for a removal by the session's creator, before its end.
-    pub const CREATOR: &str = "creator";
 }
 
 /// The age at which a missing session number counts as unused, in milliseconds. In a shared database, a node draws a
@@ -301,7 +293,7 @@ impl RowAge {
 
 /// Reads a row of [`Store::list_created`].
 fn read_created(row: &dyn Columns) -> Result<CreatedSession, StoreError> {
-    let id = read_id(row)?;
+    let id = read_id(row, 2)?;
     Ok(CreatedSession {
         no: SessionNo(row.integer(0)?),
         id,
@@ -317,7 +309,7 @@ fn read_created(row: &dyn Columns) -> Result<CreatedSession, StoreError> {
 
 /// Reads a row of [`Store::list_endings`].
 fn read_ended(row: &dyn Columns, n: EndingNo) -> Result<EndedSession, StoreError> {
-    let id = read_id(row)?;
+    let id = read_id(row, 2)?;
     let damaged = |reason: String| StoreError::damaged(format!("session {id}"), reason);
     Ok(EndedSession {
         n,
@@ -329,11 +321,6 @@ fn read_ended(row: &dyn Columns, n: EndingNo) -> Result<EndedSession, StoreError
         is_imported: row.integer_or_null(6)?.is_some(),
         chat_len: row.integer(7)?.unsigned_abs(),
     })
-}
-
-fn read_id(row: &dyn Columns) -> Result<SessionId, StoreError> {
-    let id = row.text(2)?;
-    id.parse().map_err(|error: arena_model::IdError| StoreError::damaged(format!("session {id}"), error))
 }
 
 /// Returns the number of rows at the beginning of `rows` before which no other session can appear. Each row has a

@@ -12,7 +12,8 @@ use super::strategies::mark_stale;
 use crate::derived::standings::{PARTICIPANTS, games_of, recount, write_career};
 use crate::errors::{Failure, WriteError};
 use crate::sql::value::{Value, count};
-use crate::tables::{REMOVED, STANDINGS, channel_number};
+use crate::tables::messages::channel_number;
+use crate::tables::{REMOVED, STANDINGS};
 use crate::writing::Writing;
 use crate::{AuditEntry, CommitError, RemovedSession, SessionNo, Store};
 

@@ -11,7 +11,8 @@ use crate::mirror::ranking::{Move, Ranked};
 use crate::sql::db::Db;
 use crate::sql::dialect::{Dialect, Table, insert, table};
 use crate::sql::value::{Columns, Value, count};
-use crate::tables::{SCRIPTED, to_json};
+use crate::tables::SCRIPTED;
+use crate::tables::text::to_json;
 use crate::writing::Writing;
 use crate::{CommitError, EndingNo, Store, StoreError};
 

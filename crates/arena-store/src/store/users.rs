@@ -8,14 +8,16 @@ use arena_model::{
 
 use super::audit::record;
 use super::strategies::list_ranked;
-use crate::derived::standings::{Career, PARTICIPANTS, find_career, games_of, read_career, recount, write_career};
+use crate::derived::standings::{PARTICIPANTS, find_career, games_of, recount, write_career};
 use crate::errors::Failure;
 use crate::mirror::Mirror;
 use crate::mirror::ranking::{Ranked, RankingPage};
 use crate::sql::db::Db;
 use crate::sql::dialect::{Dialect, Table, columns};
 use crate::sql::value::{Columns, Value, count};
-use crate::tables::{ADMINISTRATION, Answers, STANDINGS, Sessions, read_answer, read_session};
+use crate::tables::careers::{Career, read_career};
+use crate::tables::sessions::{Sessions, read_session};
+use crate::tables::{ADMINISTRATION, Answers, STANDINGS, read_answer};
 use crate::writing::Writing;
 use crate::{AuditEntry, CommitError, NewAnswer, Page, Store, StoreError};
 
