@@ -8,11 +8,9 @@ pub(crate) mod boards;
 pub(crate) mod standings;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arena_model::UserId;
-use tokio::sync::Notify;
 
 use self::boards;
 use self::standings::{recount, write_career};
@@ -73,33 +71,6 @@ const ENDED_PLAYERS: &str = "SELECT s.no, s.players FROM endings e JOIN sessions
 
 const LAST_ENDING: &str = "SELECT coalesce(max(n), 0) FROM endings";
 
-/// A signal that a derived table may be wrong. The writer raises the signal, and the engine then calls
-/// [`Store::check_derived`].
-#[derive(Default)]
-pub(crate) struct Suspicion {
-    raised: AtomicBool,
-    raised_notify: Notify,
-}
-
-impl Suspicion {
-    /// Raises the suspicion. Only the first call after a [`Suspicion::wait`] writes to the log.
-    pub(crate) fn raise(&self, what: &str) {
-        if !self.raised.swap(true, Ordering::SeqCst) {
-            tracing::error!(
-                "{what} disagrees with the sessions; all derived tables are now compared with the sessions"
-            );
-        }
-        self.raised_notify.notify_one();
-    }
-
-    /// Waits until the suspicion is raised, and clears it.
-    pub(crate) async fn wait(&self) {
-        while !self.raised.swap(false, Ordering::SeqCst) {
-            self.raised_notify.notified().await;
-        }
-    }
-}
-
 /// Sleeps for the duration of the work since `begun`. This limits a background comparison to half of a CPU core.
 async fn pause_after(begun: Instant) {
     tokio::time::sleep(begun.elapsed().min(Duration::from_secs(1))).await;
@@ -154,7 +125,7 @@ async fn are_wrong(db: &mut Db) -> Result<bool, Failure> {
 pub(crate) async fn mend(writing: &mut Writing) -> Result<(), Failure> {
     let mut mended = Vec::new();
     writing.db.read_whole_tables().await?;
-    if writing.sharing.is_some() {
+    if writing.is_shared() {
         writing.db.execute("SELECT no FROM users ORDER BY no FOR NO KEY UPDATE", &[]).await?;
     }
     if boards::are_wrong(&mut writing.db).await? {
@@ -193,13 +164,13 @@ async fn mend_endings(writing: &mut Writing) -> Result<(), Failure> {
     writing.db.execute(CLEAR_ENDINGS, &[]).await?;
     // The numbers of deleted rows aren't reused.
     let mut last = writing.db.number(LAST_ENDING, &[]).await?.max(writing.numbers.ending);
-    if writing.sharing.is_some() {
+    if writing.is_shared() {
         writing.lock_number(ENDINGS).await?;
         last = writing.db.number("SELECT n FROM numbers WHERE kind = 'endings'", &[]).await?;
     }
     let added = writing.db.execute(ADD_ENDINGS, &[last.into()]).await?;
     writing.numbers.ending = last.saturating_add_unsigned(added);
-    if writing.sharing.is_some() {
+    if writing.is_shared() {
         let sql = "UPDATE numbers SET n = $1 WHERE kind = 'endings'";
         writing.db.execute(sql, &[writing.numbers.ending.into()]).await?;
     }

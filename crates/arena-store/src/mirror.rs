@@ -1,19 +1,21 @@
 //! The data that the store mirrors in memory. The writer updates the mirror after each commit.
 
 pub(crate) mod counts;
+pub(crate) mod effects;
 pub(crate) mod health;
 pub(crate) mod ranking;
+pub(crate) mod suspicion;
 
 use std::sync::Arc;
 
 use arena_model::{Scoring, ScriptedStrategy};
 use parking_lot::RwLock;
 
-use self::counts::{BLOCK, Counts};
+use self::counts::Counts;
+use self::effects::Effects;
 use self::health::WriterHealth;
 use self::ranking::Rankings;
-use crate::derived::Suspicion;
-use crate::writing::Effects;
+use self::suspicion::Suspicion;
 
 /// Handles to the mirrored data. Clones share the data.
 #[derive(Clone)]
@@ -63,14 +65,4 @@ impl Mirror {
             self.rankings.apply(&effects.moves);
         }
     }
-}
-
-/// Returns true if a stored count is wrong: if it is out of range, or if it differs from `before + change`, where
-/// `before` is the count in memory, if known.
-pub(crate) fn is_count_wrong(after: Option<i64>, before: Option<i64>, change: i64) -> bool {
-    after.is_none_or(|after| !(0..=BLOCK).contains(&after) || before.is_some_and(|before| before + change != after))
-}
-
-pub(crate) fn is_total_wrong(after: Option<i64>) -> bool {
-    after.is_none_or(|after| after < 0)
 }

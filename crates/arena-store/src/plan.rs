@@ -5,19 +5,21 @@
 //! A plan depends only on the transitions and the known rows. The backends read and write: SQLite in one transaction,
 //! Postgres in two round trips.
 
+pub(crate) mod counting;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use arena_model::{
     BoardId, Channel, ChatMessage, Ending, GameResult, InviteCode, Phase, Session, SessionId, Status, UserId,
 };
 
-use crate::derived::standings::{Counting, PARTICIPANTS, games_of, players};
+use self::counting::{Counting, PARTICIPANTS, games_of, players};
+use crate::mirror::effects::Effects;
 use crate::numbers::Numbers;
 use crate::tables::boards::{BoardRow, board_row};
 use crate::tables::careers::{Career, CareerRow};
 use crate::tables::messages::channel_number;
 use crate::tables::sessions::{KnownSession, SessionRow};
-use crate::writing::Effects;
 use crate::{
     AuditNo, Commit, CommitError, ImportOutcome, ImportedSession, NewAnswer, RemovedSession, SessionChange, SessionNo,
     StoreError, StoredAnswer,
@@ -34,6 +36,13 @@ pub(crate) enum BatchItem<'b> {
 pub(crate) enum Done {
     Committed(SessionNo),
     Imported(ImportOutcome),
+}
+
+/// The results of a batch that is written, but may not be durable yet.
+pub(crate) struct BatchOutcome {
+    pub(crate) done: Vec<Result<Done, CommitError>>,
+    pub(crate) numbers: Numbers,
+    pub(crate) effects: Effects,
 }
 
 /// The key of a channel: the session's number, or 0 for the public channel, and the number of the channel.
@@ -161,7 +170,8 @@ pub(crate) struct Update<'b> {
 pub(crate) struct BatchPlan<'b> {
     known: RowsFound,
     counting: &'b Counting<'b>,
-    pub(crate) numbers: Numbers,
+    numbers: Numbers,
+    done: Vec<Result<Done, CommitError>>,
     pub(crate) effects: Effects,
     /// New answers by key. All nodes write them in this order, so that two nodes can't deadlock.
     pub(crate) answers: BTreeMap<[u8; 32], &'b NewAnswer>,
@@ -177,11 +187,18 @@ pub(crate) struct BatchPlan<'b> {
 }
 
 impl<'b> BatchPlan<'b> {
-    pub(crate) fn new(known: RowsFound, numbers: Numbers, counting: &'b Counting<'b>) -> BatchPlan<'b> {
-        BatchPlan {
+    /// Decides a batch. A refused transition writes nothing.
+    pub(crate) fn of(
+        batch: &[BatchItem<'b>],
+        known: RowsFound,
+        numbers: Numbers,
+        counting: &'b Counting<'b>,
+    ) -> BatchPlan<'b> {
+        let mut plan = BatchPlan {
             known,
             counting,
             numbers,
+            done: Vec::with_capacity(batch.len()),
             effects: Effects::default(),
             answers: BTreeMap::new(),
             created: Vec::new(),
@@ -192,11 +209,21 @@ impl<'b> BatchPlan<'b> {
             played: Vec::new(),
             endings: Vec::new(),
             boards: BTreeMap::new(),
+        };
+        for transition in batch {
+            let done = plan.add(transition);
+            plan.done.push(done);
         }
+        plan
     }
 
-    /// Adds a transition or refuses it. A refused transition writes nothing.
-    pub(crate) fn add(&mut self, transition: &BatchItem<'b>) -> Result<Done, CommitError> {
+    /// Returns the results of the transitions, once the plan is written.
+    pub(crate) fn outcome(self) -> BatchOutcome {
+        BatchOutcome { done: self.done, numbers: self.numbers, effects: self.effects }
+    }
+
+    /// Adds a transition or refuses it.
+    fn add(&mut self, transition: &BatchItem<'b>) -> Result<Done, CommitError> {
         match *transition {
             BatchItem::Commit(commit) => self.add_commit(commit).map(Done::Committed),
             BatchItem::Import(imported) => self.add_import(imported).map(Done::Imported),

@@ -8,7 +8,7 @@
 //! from the rows that have changed (`shared.rs`).
 
 mod batch;
-pub(crate) mod connection;
+mod connection;
 pub(crate) mod nodes;
 mod readers;
 mod shared;
@@ -27,12 +27,12 @@ use self::connection::{Holder, arena_id, read_counts, read_numbers, server_start
 use self::readers::PostgresReaders;
 use self::shared::Shared;
 use self::writer::PostgresWriter;
-use crate::derived::Suspicion;
 use crate::derived::standings::follow_scoring;
 use crate::errors::Failure;
 use crate::mirror::Mirror;
 use crate::mirror::counts::{Counts, PagePlan};
 use crate::mirror::ranking::Rankings;
+use crate::mirror::suspicion::Suspicion;
 use crate::sql::db::{Db, PooledConnection};
 use crate::sql::dialect::columns;
 use crate::sql::value::{Columns, Value, count};

@@ -22,13 +22,14 @@ use rusqlite::{Connection, OpenFlags, params};
 
 use self::batch::{Statements, write_delta, write_transitions};
 use self::writer::SqliteWriter;
-use crate::derived::standings::{Counting, counted_by, follow_scoring, note_scoring};
+use crate::derived::standings::{counted_by, follow_scoring, note_scoring};
 use crate::errors::Failure;
 use crate::mirror::Mirror;
 use crate::mirror::counts::{Counts, Delta, PagePlan};
 use crate::mirror::ranking::Rankings;
 use crate::numbers::Numbers;
 use crate::plan::BatchItem;
+use crate::plan::counting::Counting;
 use crate::sql::db::{Db, at_once, each_of_sqlite};
 use crate::sql::dialect::{Dialect, columns};
 use crate::sql::value::{Columns, Value, count};

@@ -1,58 +1,15 @@
 //! The effects of an ended game on its players: histories and standings. Both are written in the commit that ends the
 //! game.
 
-use arena_model::{GameResult, PlayerStandings, Scoring, Seat, Session, UserId};
+use arena_model::{GameResult, Scoring, Seat};
 
 use super::boards;
 use crate::errors::Failure;
-use crate::mirror::ranking::{Move, Ranked};
 use crate::sql::db::Db;
 use crate::sql::dialect::{Table, columns};
 use crate::sql::value::{Columns, Value};
 use crate::tables::careers::{Career, CareerRow, Careers, read_career};
 use crate::tables::sessions::{Sessions, read_or_pass_over};
-
-/// The scoring for ended games, and the rankings whose moves must be recorded.
-pub(crate) struct Counting<'c> {
-    pub(crate) scoring: &'c Scoring,
-    pub(crate) ranked: &'c [Ranked],
-}
-
-impl Counting<'_> {
-    pub(crate) fn count(
-        &self,
-        user: i64,
-        standings: &mut PlayerStandings,
-        result: &GameResult<'_>,
-        seat: Seat,
-    ) -> Vec<(Ranked, Move)> {
-        let keys = |standings: &PlayerStandings| -> Vec<Option<f64>> {
-            self.ranked.iter().map(|ranked| ranked.key(self.scoring, standings)).collect()
-        };
-        let before = keys(standings);
-        self.scoring.count(result, seat, standings.entry(result.board.to_string()).or_default());
-        let after = keys(standings);
-        let moved = self.ranked.iter().zip(before.into_iter().zip(after)).filter(|(_, (from, to))| from != to);
-        moved.map(|(ranked, (from, to))| (ranked.clone(), Move { user, from, to })).collect()
-    }
-}
-
-/// Returns the players of a session that are known users. A player with two seats is listed once, with the first seat,
-/// because it has played only one session. The list is empty for an unlisted session, which is in no history.
-pub(crate) fn players(session: &Session) -> Vec<(Seat, &UserId)> {
-    let mut players: Vec<(Seat, &UserId)> = Vec::new();
-    if session.facts.is_unlisted {
-        return players;
-    }
-    for (seat, occupant) in session.seats.iter().enumerate() {
-        if let Some(user) = &occupant.user
-            && players.iter().all(|(_, other)| *other != user)
-        {
-            players.push((Seat(seat), user));
-        }
-    }
-    players
-}
 
 pub(crate) async fn find_career(db: &mut Db, user: i64) -> Result<Career, Failure> {
     let sql = "SELECT session, standings FROM careers WHERE user_no = $1 AND n = 0";
@@ -64,14 +21,6 @@ pub(crate) async fn write_career(db: &mut Db, user: i64, career: &Career) -> Res
         format!("INSERT INTO careers (user_no, n, session, standings) VALUES ($1, $2, $3, $4) {}", Careers::REPLACE);
     let values: Vec<Value<'_>> = Careers::values(&CareerRow::Career(user, career)).collect();
     db.execute(&sql, &values).await.map(drop)
-}
-
-/// The name of the total that counts users with a game.
-pub(crate) const PARTICIPANTS: &str = "participants";
-
-/// Returns the name of the total that counts the games of a challenge type.
-pub(crate) fn games_of(challenge: &str) -> String {
-    format!("games:{challenge}")
 }
 
 /// The number of sessions in one read. Reads are limited because a user may have played for years.

@@ -189,6 +189,16 @@ pub(crate) struct PagePlan {
     pub(crate) skip: u64,
 }
 
+/// Returns true if a stored count is wrong: if it is out of range, or if it differs from `before + change`, where
+/// `before` is the count in memory, if known.
+pub(crate) fn is_count_wrong(after: Option<i64>, before: Option<i64>, change: i64) -> bool {
+    after.is_none_or(|after| !(0..=BLOCK).contains(&after) || before.is_some_and(|before| before + change != after))
+}
+
+pub(crate) fn is_total_wrong(after: Option<i64>) -> bool {
+    after.is_none_or(|after| after < 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,12 +6,11 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
 
 use super::connection::{Holder, Sharing, Statements};
-use crate::derived::standings::Counting;
 use crate::errors::Failure;
-use crate::mirror::counts::{Counts, Delta};
-use crate::mirror::{is_count_wrong, is_total_wrong};
+use crate::mirror::counts::{Counts, Delta, is_count_wrong, is_total_wrong};
 use crate::numbers::Numbers;
-use crate::plan::{BatchItem, BatchPlan, Done, KnownUser, RowsFound, RowsWanted, SharedRows, Update};
+use crate::plan::counting::Counting;
+use crate::plan::{BatchItem, BatchOutcome, BatchPlan, KnownUser, RowsFound, RowsWanted, SharedRows, Update};
 use crate::sql::dialect::Table;
 use crate::sql::value::{Columns, Value};
 use crate::tables::boards::Boards;
@@ -20,8 +19,7 @@ use crate::tables::messages::Messages;
 use crate::tables::sessions::{KnownSession, SessionRow, Sessions, updated};
 use crate::tables::text::read_bytes;
 use crate::tables::{Answers, Endings, Invites, REMOVED, RemovedSessions, Users, read_answer};
-use crate::writing::Effects;
-use crate::{CommitError, NewAnswer, StoreError};
+use crate::{NewAnswer, StoreError};
 
 /// Returns the result of a transaction from the results of its statements, of which the last is COMMIT.
 pub(crate) fn result_of(statements: impl IntoIterator<Item = Result<(), Error>>) -> Result<(), Failure> {
@@ -107,12 +105,6 @@ async fn find(client: &Client, statement: &Statement, keys: &[Value<'_>]) -> Res
     if keys.is_empty() { Ok(Vec::new()) } else { client.query(statement, &[&keys]).await }
 }
 
-pub(crate) struct DurableBatch {
-    pub(crate) done: Vec<Result<Done, CommitError>>,
-    pub(crate) numbers: Numbers,
-    pub(crate) effects: Effects,
-}
-
 /// Writes transitions in two round trips: one reads and locks the rows that the decisions need, and one writes all
 /// rows.
 pub(crate) async fn write_batch<'b>(
@@ -121,7 +113,7 @@ pub(crate) async fn write_batch<'b>(
     counting: &'b Counting<'b>,
     numbers: Numbers,
     mirror: Option<&RwLock<Counts>>,
-) -> Result<DurableBatch, Failure> {
+) -> Result<BatchOutcome, Failure> {
     let client = &holder.client;
     let wanted = RowsWanted::of(batch);
     let begun = !wanted.is_empty() || holder.sharing.is_some();
@@ -138,12 +130,11 @@ pub(crate) async fn write_batch<'b>(
             return Err(Failure::Failed(error));
         }
     };
-    let mut plan = BatchPlan::new(known, numbers, counting);
-    let done: Vec<Result<Done, CommitError>> = batch.iter().map(|transition| plan.add(transition)).collect();
+    let mut plan = BatchPlan::of(batch, known, numbers, counting);
     match write_plan(holder, &plan, begun, mirror).await {
         Ok(suspect) => {
             plan.effects.suspect = plan.effects.suspect.or(suspect);
-            Ok(DurableBatch { done, numbers: plan.numbers, effects: plan.effects })
+            Ok(plan.outcome())
         }
         Err(failure) => {
             // A COMMIT after an error has already rolled back; a ROLLBACK without a transaction does nothing.

@@ -8,9 +8,9 @@ use arena_model::{Scoring, Status};
 use tokio_postgres::{Client, SimpleQueryMessage, Statement};
 
 use super::url::DatabaseServer;
-use crate::derived::Suspicion;
 use crate::derived::standings::{counted_by, follow_scoring};
 use crate::mirror::counts::{Counts, Delta};
+use crate::mirror::suspicion::Suspicion;
 use crate::numbers::Numbers;
 use crate::sql::db::Db;
 use crate::sql::dialect::{Dialect, insert};
@@ -20,6 +20,7 @@ use crate::tables::messages::Messages;
 use crate::tables::migrations::{COMPATIBLE, POSTGRES};
 use crate::tables::sessions::{Sessions, update_sessions};
 use crate::tables::{Answers, Endings, Invites, RemovedSessions, Users};
+use crate::writing::Locks;
 use crate::{DatabaseUrl, NodeTerms, StoreError};
 
 /// The advisory lock of arenas, held exclusively or shared. Its key is this number with the hash of the schema's
@@ -234,7 +235,7 @@ pub(crate) struct Holder {
     pub(crate) client: Arc<Client>,
     pub(crate) statements: Statements,
     /// The additional statements, if the database is shared.
-    pub(crate) sharing: Option<Arc<Sharing>>,
+    pub(crate) sharing: Option<Sharing>,
     /// The id of this start of the arena, as stored in the database. In a shared database, that of the first node.
     pub(crate) name: String,
     /// The server at the other end.
@@ -355,7 +356,7 @@ impl Holder {
     async fn of(client: Arc<Client>, name: String, access: Access, primary: Primary) -> Result<Holder, StoreError> {
         let statements = Statements::prepare(&client).await?;
         let sharing = match access {
-            Access::Shared => Some(Arc::new(Sharing::prepare(&client).await?)),
+            Access::Shared => Some(Sharing::prepare(&client).await?),
             Access::Alone => None,
         };
         Ok(Holder { client, statements, sharing, name, primary })
@@ -617,6 +618,17 @@ statements! {
          SELECT last.n - cardinality($1::int8[]) + w.place, w.session
          FROM last CROSS JOIN unnest($1::int8[]) WITH ORDINALITY AS w (session, place)";
     try_to_lead: format!("SELECT pg_try_advisory_lock({LEADER_LOCK}, hashtext(current_schema()))");
+}
+
+impl Sharing {
+    pub(crate) fn locks(&self) -> Locks {
+        Locks {
+            lock_number: self.lock_number.clone(),
+            lock_users: self.lock_users.clone(),
+            lock_numbers_of_users: self.lock_numbers_of_users.clone(),
+            number_users: self.number_users.clone(),
+        }
+    }
 }
 
 /// Finds each invite with the index, regardless of the planner's estimate of the table's size.

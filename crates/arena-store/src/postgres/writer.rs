@@ -17,17 +17,18 @@ use tokio::sync::mpsc;
 
 use super::Reach;
 use super::batch::{add_delta, result_of, write_batch};
-use super::connection::{Holder, Primary, measure, read_counts, read_numbers, server_start};
-use crate::derived::standings::Counting;
+use super::connection::{Holder, Primary, Sharing, measure, read_counts, read_numbers, server_start};
 use crate::errors::{Failure, WriteError};
 use crate::mirror::Mirror;
 use crate::mirror::counts::Counts;
+use crate::mirror::effects::Effects;
 use crate::mirror::health::Verdict;
 use crate::numbers::Numbers;
+use crate::plan::counting::Counting;
 use crate::plan::{BatchItem, Done};
-use crate::queue::JobQueue;
+use crate::queue::{Job, JobQueue, Queued, Waiting};
 use crate::sql::db::Db;
-use crate::writing::{Effects, Job, Queued, Waiting, Writing};
+use crate::writing::Writing;
 use crate::{CommitError, DatabaseUrl, Nodes, SessionChange, StoreError, derived};
 
 /// The maximum size of a batch: the number of transitions, and the bytes of text. These limits bound the wait of the
@@ -409,7 +410,7 @@ impl PostgresWriterState {
             numbers: self.numbers,
             effects: Effects::default(),
             changed: BTreeSet::new(),
-            sharing: holder.sharing.clone(),
+            locks: holder.sharing.as_ref().map(Sharing::locks),
         };
         let mirror = self.nodes.is_none().then_some(&*self.mirror.counts);
         let written = tokio::time::timeout(LONG_WRITE_TIMEOUT, write_other(&holder, job, &mut writing, mirror));

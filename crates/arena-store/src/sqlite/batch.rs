@@ -2,12 +2,13 @@
 
 use rusqlite::{Connection, params, params_from_iter};
 
-use crate::derived::standings::Counting;
+use crate::StoreError;
 use crate::errors::Failure;
-use crate::mirror::counts::Delta;
-use crate::mirror::{Mirror, is_count_wrong, is_total_wrong};
+use crate::mirror::Mirror;
+use crate::mirror::counts::{Delta, is_count_wrong, is_total_wrong};
 use crate::numbers::Numbers;
-use crate::plan::{BatchItem, BatchPlan, Done, KnownUser, RowsFound, RowsWanted};
+use crate::plan::counting::Counting;
+use crate::plan::{BatchItem, BatchOutcome, BatchPlan, KnownUser, RowsFound, RowsWanted};
 use crate::sql::dialect::{Dialect, Table, insert};
 use crate::sql::value::{Columns, Value};
 use crate::tables::boards::Boards;
@@ -15,8 +16,6 @@ use crate::tables::careers::{Careers, read_career};
 use crate::tables::messages::Messages;
 use crate::tables::sessions::{KnownSession, SessionRow, Sessions, update_sessions, updated};
 use crate::tables::{Answers, Endings, Invites, RemovedSessions, Users, read_answer};
-use crate::writing::Effects;
-use crate::{CommitError, StoreError};
 
 /// The statements of a batch that are derived from the description of the tables.
 pub(super) struct Statements {
@@ -53,13 +52,6 @@ impl Statements {
     }
 }
 
-/// The result of one part of a transaction that isn't durable yet.
-pub(super) struct Applied {
-    pub(super) done: Vec<Result<Done, CommitError>>,
-    pub(super) numbers: Numbers,
-    pub(super) effects: Effects,
-}
-
 /// Decides transitions and writes them. If `careful` is true, stored answers are looked up first. Otherwise a stored
 /// answer violates a constraint. The first attempt isn't careful, because the engine has already looked for an answer.
 pub(super) fn write_transitions(
@@ -69,12 +61,11 @@ pub(super) fn write_transitions(
     counting: &Counting<'_>,
     numbers: Numbers,
     careful: bool,
-) -> Result<Applied, Failure> {
+) -> Result<BatchOutcome, Failure> {
     let known = read_known(connection, &RowsWanted::of(transitions), careful)?;
-    let mut plan = BatchPlan::new(known, numbers, counting);
-    let done = transitions.iter().map(|transition| plan.add(transition)).collect();
+    let plan = BatchPlan::of(transitions, known, numbers, counting);
     write_plan(connection, statements, &plan)?;
-    Ok(Applied { done, numbers: plan.numbers, effects: plan.effects })
+    Ok(plan.outcome())
 }
 
 /// Calls `see` with the first row that a statement finds for each key.

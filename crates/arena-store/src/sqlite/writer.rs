@@ -12,19 +12,20 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::batch::{Applied, Statements, write_delta, write_transitions};
+use super::batch::{Statements, write_delta, write_transitions};
 use super::checkpoints::{Checkpoints, checkpoint};
 use super::mark::Mark;
 use super::{BUSY_TIMEOUT, mark, read_counts};
-use crate::derived::standings::Counting;
 use crate::errors::{Failure, WriteError};
 use crate::mirror::Mirror;
+use crate::mirror::effects::Effects;
 use crate::mirror::health::Verdict;
 use crate::numbers::Numbers;
-use crate::plan::{BatchItem, Done};
-use crate::queue::JobQueue;
+use crate::plan::counting::Counting;
+use crate::plan::{BatchItem, BatchOutcome, Done};
+use crate::queue::{Job, JobQueue, Waiting};
 use crate::sql::db::{Db, at_once};
-use crate::writing::{Effects, Job, Waiting, Writing};
+use crate::writing::Writing;
 use crate::{CommitError, StoreError, derived};
 
 /// The maximum number of writes in one transaction. It limits the wait of the first write.
@@ -58,7 +59,7 @@ impl SqliteWriter {
             numbers,
             effects: Effects::default(),
             changed: BTreeSet::new(),
-            sharing: None,
+            locks: None,
         };
         let (mirror_of_state, statements) = (mirror.clone(), Statements::new());
         let mut state =
@@ -305,7 +306,7 @@ impl SqliteWriterState {
                 .collect();
             let (connection, numbers) = (self.connection(), self.writing.numbers);
             let applied = write_transitions(connection, &self.statements, &transitions, &counting, numbers, careful)?;
-            let Applied { done: results, numbers, effects } = applied;
+            let BatchOutcome { done: results, numbers, effects } = applied;
             self.writing.numbers = numbers;
             all.merge(effects);
             let len = transitions.len();

@@ -4,7 +4,6 @@
 use arena_model::{ChatMessage, ContentHash, SessionId, Status, Timestamp};
 
 use super::audit::record;
-use super::hiding::set_secure_delete;
 use crate::errors::{Failure, WriteError};
 use crate::sql::dialect::{INSERTED, Table, columns, tuples};
 use crate::sql::value::{Columns, Value, count};
@@ -216,17 +215,17 @@ async fn remove_messages(writing: &mut Writing, archive: &NewArchive) -> Result<
     let values = [session_no, file.as_str().into(), at, chat_len, chat_at, operator_len, operator_at, sha256];
     writing.db.execute(sql, &values).await?;
     // A message that is hidden later must not be left in unused pages of the database.
-    set_secure_delete(writing, true)?;
+    writing.set_secure_delete(true)?;
     let place = [session.0, count(chat.len), count(operator.len)].map(Value::from);
     // A message that was hidden since the archive was written isn't removed as a visible one, so the counts differ.
     for (condition, expected) in [("hidden IS NULL", messages - hidden), ("hidden IS NOT NULL", *hidden)] {
         let sql = format!("DELETE FROM messages WHERE {ARCHIVED} AND {condition}");
         if writing.db.execute(&sql, &place).await? != expected {
-            set_secure_delete(writing, false)?;
+            writing.set_secure_delete(false)?;
             return Err(CommitError::Conflict.into());
         }
     }
-    set_secure_delete(writing, false)
+    writing.set_secure_delete(false)
 }
 
 /// Removes all messages of a session, and returns them in the order of their commits.
@@ -244,9 +243,9 @@ async fn take_messages(
         Ok((read_message(row, channel)?, read_commitment(row, Messages::COLUMNS.len(), id)?))
     };
     let messages = writing.db.list(&sql, &[no.0.into()], read).await?;
-    set_secure_delete(writing, true)?;
+    writing.set_secure_delete(true)?;
     writing.db.execute("DELETE FROM messages WHERE session = $1", &[no.0.into()]).await?;
-    set_secure_delete(writing, false)?;
+    writing.set_secure_delete(false)?;
     Ok(messages)
 }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use arena_model::{ContentHash, Occupant, Seat, Session, SessionId, Status, UserId};
 
 use super::audit::record;
-use super::hiding::{begin_to_erase, end_erasing};
 use super::strategies::forget_player;
-use crate::derived::standings::{PARTICIPANTS, find_career};
+use crate::derived::standings::find_career;
 use crate::errors::{Failure, WriteError};
+use crate::plan::counting::PARTICIPANTS;
 use crate::sql::db::Db;
 use crate::sql::dialect::{Dialect, columns};
 use crate::sql::value::Value;
@@ -57,9 +57,9 @@ impl Store {
             let found = self.aside(user.clone(), |user, db| Box::pin(find_sessions(db, user, "1 = 1"))).await?;
             let written = self.write((Arc::clone(&deletion), found), |(deletion, found), writing| {
                 Box::pin(async move {
-                    begin_to_erase(writing)?;
+                    writing.begin_to_erase()?;
                     let deleted = delete(writing, deletion, found).await;
-                    end_erasing(writing)?;
+                    writing.end_erasing()?;
                     let deleted = deleted?;
                     if let DeletionOutcome::Deleted(_) = deleted {
                         record(writing, &deletion.audit).await?;

@@ -3,12 +3,9 @@
 use arena_model::{Channel, ContentHash};
 
 use super::audit::record;
-use crate::errors::WriteError;
-use crate::sql::db::Db;
 use crate::sql::value::{Value, count};
 use crate::tables::PUBLIC;
 use crate::tables::messages::channel_number;
-use crate::writing::Writing;
 use crate::{AuditEntry, CommitError, SessionNo, Store, StoreError};
 
 impl Store {
@@ -49,7 +46,7 @@ impl Store {
                 }
                 let hash = ContentHash::of(&content);
                 let [session, number, index] = place;
-                begin_to_erase(writing)?;
+                writing.begin_to_erase()?;
                 let sql = "UPDATE messages SET content = '', hidden = $1, commitment = $2
                      WHERE session = $3 AND channel = $4 AND idx = $5";
                 let commitment = commit(&content).map(|commitment| commitment.to_string());
@@ -58,32 +55,12 @@ impl Store {
                 // Earlier versions stored reports by readers, which may quote the message.
                 let sql = "DELETE FROM reports WHERE channel = $1 AND idx = $2";
                 writing.db.execute(sql, &[channel.to_string().into(), index]).await?;
-                end_erasing(writing)?;
+                writing.end_erasing()?;
                 let entry = audit(hash);
                 record(writing, &entry).await?;
                 Ok(Some(hash))
             })
         })
         .await
-    }
-}
-
-/// Begins secure deletion: until [`end_erasing`], writes leave no trace of deleted content. SQLite overwrites the
-/// content in the database file, and empties the write-ahead log after the commit. Other writes don't have this cost.
-/// Postgres has no such setting.
-pub(crate) fn begin_to_erase(writing: &mut Writing) -> Result<(), WriteError> {
-    set_secure_delete(writing, true)
-}
-
-pub(crate) fn end_erasing(writing: &mut Writing) -> Result<(), WriteError> {
-    writing.effects.erased = true;
-    set_secure_delete(writing, false)
-}
-
-/// Lets SQLite overwrite deleted content in the database file, or not. The write-ahead log may keep it until it is emptied.
-pub(crate) fn set_secure_delete(writing: &mut Writing, secure: bool) -> Result<(), WriteError> {
-    match &writing.db {
-        Db::Sqlite(connection) => Ok(connection.pragma_update(None, "secure_delete", secure)?),
-        Db::Postgres(_) | Db::Reader(_) => Ok(()),
     }
 }

@@ -7,10 +7,10 @@ use arena_model::{Channel, ChatMessage, Ending, Phase, Session, UserId};
 
 use super::archives::note_removed_file;
 use super::audit::record;
-use super::hiding::{begin_to_erase, end_erasing};
 use super::strategies::mark_stale;
-use crate::derived::standings::{PARTICIPANTS, games_of, recount, write_career};
+use crate::derived::standings::{recount, write_career};
 use crate::errors::{Failure, WriteError};
+use crate::plan::counting::{PARTICIPANTS, games_of};
 use crate::sql::value::{Value, count};
 use crate::tables::messages::channel_number;
 use crate::tables::{REMOVED, STANDINGS};
@@ -46,9 +46,9 @@ impl Store {
     ) -> Result<Option<String>, CommitError> {
         self.write((session, audit), move |(session, audit), writing| {
             Box::pin(async move {
-                begin_to_erase(writing)?;
+                writing.begin_to_erase()?;
                 let removed = remove(writing, no, session).await;
-                end_erasing(writing)?;
+                writing.end_erasing()?;
                 let archived = removed?;
                 record(writing, audit).await?;
                 writing.lock_number(REMOVED).await?;

@@ -185,7 +185,7 @@ impl Store {
                     return Err(CommitError::Conflict.into());
                 }
                 // In a shared database, readers load the leaderboards again.
-                let mut ranked = if writing.sharing.is_none() { mirror.rankings.in_use() } else { Vec::new() };
+                let mut ranked = if !writing.is_shared() { mirror.rankings.in_use() } else { Vec::new() };
                 ranked.retain(|ranked| run.is_shown && ranked.is_of(strategy));
                 let scoring = mirror.scoring();
                 if let (Some(strategy), false) = (scoring.find(strategy), ranked.is_empty() || rows.is_empty()) {

@@ -8,10 +8,11 @@ use arena_model::{
 
 use super::audit::record;
 use super::strategies::list_ranked;
-use crate::derived::standings::{PARTICIPANTS, find_career, games_of, recount, write_career};
+use crate::derived::standings::{find_career, recount, write_career};
 use crate::errors::Failure;
 use crate::mirror::Mirror;
 use crate::mirror::ranking::{Ranked, RankingPage};
+use crate::plan::counting::{PARTICIPANTS, games_of};
 use crate::sql::db::Db;
 use crate::sql::dialect::{Dialect, Table, columns};
 use crate::sql::value::{Columns, Value, count};
