@@ -32,12 +32,12 @@ pub(crate) struct Mirror {
 }
 
 impl Mirror {
-    pub(crate) fn of(counts: Counts, scoring: Scoring, rankings: Rankings, suspicion: Arc<Suspicion>) -> Mirror {
+    pub(crate) fn of(scoring: Scoring, rankings: Rankings) -> Mirror {
         Mirror {
-            counts: Arc::new(RwLock::new(counts)),
+            counts: Arc::default(),
             scoring: Arc::new(RwLock::new(Arc::new(scoring))),
             rankings: Arc::new(rankings),
-            suspicion,
+            suspicion: Arc::default(),
             health: Arc::default(),
             loading: Arc::default(),
         }
@@ -50,6 +50,14 @@ impl Mirror {
     pub(crate) fn set_scripted(&self, scripted: Vec<ScriptedStrategy>) {
         let mut scoring = self.scoring.write();
         *scoring = Arc::new(Scoring::clone(&scoring).with_scripted(scripted));
+    }
+
+    /// Replaces the counts with those from the database. `possible` is false if some were invalid.
+    pub(crate) fn set_counts(&self, (counts, possible): (Counts, bool)) {
+        *self.counts.write() = counts;
+        if !possible {
+            self.suspicion.raise("a count of sessions");
+        }
     }
 
     /// Applies the effects of a durable write.

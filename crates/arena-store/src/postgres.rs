@@ -23,21 +23,22 @@ use arena_model::{Channel, ChatMessage, Scoring, Session, Status};
 use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
 
-use self::connection::{Holder, arena_id, read_counts, read_numbers, server_start};
+use self::connection::{Holder, arena_id, server_start};
 use self::readers::PostgresReaders;
 use self::shared::Shared;
 use self::writer::PostgresWriter;
+use crate::derived::counts::read_counts;
 use crate::derived::standings::follow_scoring;
 use crate::errors::Failure;
 use crate::mirror::Mirror;
-use crate::mirror::counts::{Counts, PagePlan};
+use crate::mirror::counts::PagePlan;
 use crate::mirror::ranking::Rankings;
-use crate::mirror::suspicion::Suspicion;
 use crate::sql::db::{Db, PooledConnection};
 use crate::sql::dialect::columns;
 use crate::sql::value::{Columns, Value, count};
 use crate::tables::messages::{Messages, channel_number, read_message};
 use crate::tables::sessions::{Sessions, read_session};
+use crate::writing::read_numbers;
 use crate::{DatabaseUrl, Marks, NodeTerms, Nodes, SessionFilter, SessionMark, SessionNo, StoreError};
 
 /// A schema of a database. Either one process uses it exclusively, or several nodes share it.
@@ -78,7 +79,7 @@ impl PostgresStore {
     /// If the database can't be reached or used, another arena uses it, or a newer program created the store in it.
     pub async fn connect(database: DatabaseUrl, scoring: Scoring) -> Result<PostgresStore, StoreError> {
         let holder = Holder::take(&database).await?;
-        follow_scoring(&mut Db::Postgres(Arc::clone(&holder.client)), &scoring).await?;
+        follow_scoring(&mut holder.db(), &scoring).await?;
         PostgresStore::start(database, holder, scoring).await
     }
 
@@ -93,10 +94,9 @@ impl PostgresStore {
     }
 
     async fn start(database: DatabaseUrl, holder: Holder, scoring: Scoring) -> Result<PostgresStore, StoreError> {
-        let suspicion = Arc::<Suspicion>::default();
-        let counts = read_counts(&holder.client, &suspicion).await?;
-        let mirror = Mirror::of(counts, scoring, Rankings::default(), suspicion);
-        let (numbers, reach) = (read_numbers(&holder.client).await?, Reach::of(&holder));
+        let mirror = Mirror::of(scoring, Rankings::default());
+        mirror.set_counts(read_counts(&mut holder.db()).await?);
+        let (numbers, reach) = (read_numbers(&mut holder.db()).await?, Reach::of(&holder));
         let readers = PostgresReaders::of(&database, &reach)?;
         let writer = PostgresWriter::start(database, holder, numbers, mirror.clone(), reach.clone(), None);
         Ok(PostgresStore { readers, writer, mirror, reach, shared: None })
@@ -111,11 +111,11 @@ impl PostgresStore {
     /// those of the others.
     pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &NodeTerms) -> Result<PostgresStore, StoreError> {
         let (holder, node) = Holder::join(&database, &scoring, terms).await?;
-        let (suspicion, reach) = (Arc::<Suspicion>::default(), Reach::of(&holder));
+        let reach = Reach::of(&holder);
         let readers = PostgresReaders::of(&database, &reach)?;
-        let mirror = Mirror::of(Counts::default(), scoring, Rankings::shared(), suspicion);
+        let mirror = Mirror::of(scoring, Rankings::shared());
         let nodes = Arc::new(Nodes::new(arena_id(&holder.client).await?, node, server_start(&holder.client).await?));
-        let numbers = read_numbers(&holder.client).await?;
+        let numbers = read_numbers(&mut holder.db()).await?;
         let shared = Shared::start(&nodes, &holder.name, &database, &reach)?;
         let writer = PostgresWriter::start(database, holder, numbers, mirror.clone(), reach.clone(), Some(nodes));
         let store = PostgresStore { readers, writer, mirror, reach, shared: Some(shared) };

@@ -5,7 +5,6 @@ mod checkpoints;
 mod mark;
 mod writer;
 
-use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -22,6 +21,7 @@ use rusqlite::{Connection, OpenFlags, params};
 
 use self::batch::{Statements, write_delta, write_transitions};
 use self::writer::SqliteWriter;
+use crate::derived::counts::{COUNT_SESSIONS, read_counts};
 use crate::derived::standings::{counted_by, follow_scoring, note_scoring};
 use crate::errors::Failure;
 use crate::mirror::Mirror;
@@ -36,7 +36,7 @@ use crate::sql::value::{Columns, Value, count};
 use crate::tables::messages::{Messages, channel_number, read_message};
 use crate::tables::migrations::SQLITE;
 use crate::tables::sessions::{Sessions, read_or_pass_over, read_session};
-use crate::{CommitError, SessionFilter, SessionNo, StoreError, derived};
+use crate::{CommitError, SessionFilter, SessionNo, StoreError};
 
 const FILE: &str = "arena.sqlite3";
 
@@ -96,7 +96,7 @@ impl SqliteStore {
     /// # Errors
     /// As [`Store::open`].
     pub fn open_as_counted(folder: &Path) -> Result<SqliteStore, StoreError> {
-        SqliteStore::open_counted(folder, Scoring::default(), |connection, _| Ok(connection))
+        SqliteStore::open_counted(folder, Scoring::default(), |_, _| Ok(()))
     }
 
     /// Returns true if the folder has a store.
@@ -107,7 +107,7 @@ impl SqliteStore {
     fn open_counted(
         folder: &Path,
         scoring: Scoring,
-        count: impl FnOnce(Connection, &Mirror) -> Result<Connection, StoreError>,
+        count: impl FnOnce(&mut Db, &Mirror) -> Result<(), StoreError>,
     ) -> Result<SqliteStore, StoreError> {
         let lock = FolderLock::take(folder)?;
         let file = folder.join(FILE);
@@ -119,10 +119,11 @@ impl SqliteStore {
         let mut connection = open_writable(&file).map_err(|error| refuse(&error))?;
         mark::check(&file, &connection).map_err(|error| refuse(&error))?;
         migrate(&mut connection)?;
-        let counts = read_or_mend_counts(&mut connection)?;
-        let mirror = Mirror::of(counts, scoring, Rankings::default(), Arc::default());
-        let connection = count(connection, &mirror)?;
-        let writer = SqliteWriter::start(connection, &file, mirror.clone())?;
+        let mut db = Db::Sqlite(connection);
+        let mirror = Mirror::of(scoring, Rankings::default());
+        mirror.set_counts((read_or_mend_counts(&mut db)?, true));
+        count(&mut db, &mirror)?;
+        let writer = SqliteWriter::start(db, &file, mirror.clone())?;
         let readers = SqliteReaders(Arc::new(Pool { idle: Mutex::new(Vec::new()), file }));
         Ok(SqliteStore { readers, writer, mirror, _lock: lock })
     }
@@ -429,58 +430,30 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Reads the stored counts, except invalid ones. The second value is true if all are valid.
-pub(crate) fn read_counts(connection: &Connection) -> Result<(Counts, bool), StoreError> {
-    let mut sessions = BTreeMap::new();
-    let mut possible = true;
-    let mut statement = connection.prepare("SELECT block, type, status, n FROM session_counts WHERE n <> 0")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let key = || -> Option<_> {
-            let status = Status::from_wire(row.get_ref(2).ok()?.as_str().ok()?)?;
-            Some(((row.get(0).ok()?, row.get(1).ok()?, status), row.get(3).ok()?))
-        };
-        match key() {
-            Some((key, n)) => drop(sessions.insert(key, n)),
-            None => possible = false,
-        }
-    }
-    let mut counts = Counts::default();
-    possible &= counts.apply(&Delta { sessions, ..Delta::default() });
-    Ok((counts, possible))
-}
-
 /// Reads the stored counts, or recomputes them if they are impossible. Other wrong counts are found by
 /// `Store::check_derived`, which a server calls after its start, because it reads all sessions.
-fn read_or_mend_counts(connection: &mut Connection) -> Result<Counts, StoreError> {
-    let (counts, possible) = read_counts(connection)?;
+fn read_or_mend_counts(db: &mut Db) -> Result<Counts, StoreError> {
+    let (counts, possible) = at_once(read_counts(db))?;
     if possible {
         return Ok(counts);
     }
-    let transaction = connection.transaction()?;
-    transaction.execute_batch(derived::COUNT_SESSIONS)?;
-    transaction.commit()?;
+    at_once(db.batch(&format!("BEGIN; {COUNT_SESSIONS}; COMMIT")))?;
     tracing::warn!("the counts of sessions were impossible and were recomputed");
-    Ok(read_counts(connection)?.0)
+    Ok(at_once(read_counts(db))?.0)
 }
 
 /// Recounts games if the stored standings have another scoring than the arena, or if an older program without scoring
 /// created the store.
-fn count_games(connection: Connection, mirror: &Mirror) -> Result<Connection, StoreError> {
-    let mut db = Db::Sqlite(connection);
-    if at_once(counted_by(&mut db))?.is_none() {
+fn count_games(db: &mut Db, mirror: &Mirror) -> Result<(), StoreError> {
+    if at_once(counted_by(db))?.is_none() {
         at_once(db.batch("BEGIN"))?;
-        if let Db::Sqlite(connection) = &db {
+        if let Db::Sqlite(connection) = db {
             count_endings(connection, mirror)?;
         }
-        at_once(note_scoring(&mut db, &mirror.scoring()))?;
+        at_once(note_scoring(db, &mirror.scoring()))?;
         at_once(db.batch("COMMIT"))?;
     }
-    at_once(follow_scoring(&mut db, &mirror.scoring()))?;
-    match db {
-        Db::Sqlite(connection) => Ok(connection),
-        Db::Postgres(_) | Db::Reader(_) => Err(StoreError::Closed),
-    }
+    Ok(at_once(follow_scoring(db, &mirror.scoring()))?)
 }
 
 /// The number of sessions that one step counts.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use arena_model::Scoring;
 use tokio_postgres::Statement;
 
+use crate::StoreError;
 use crate::errors::{Failure, WriteError};
 use crate::mirror::effects::Effects;
 use crate::numbers::Numbers;
 use crate::sql::db::Db;
-use crate::sql::value::Value;
+use crate::sql::value::{Columns, Value};
 
 /// The statements with which a node of a shared database locks and numbers rows.
 pub(crate) struct Locks {
@@ -104,4 +105,11 @@ impl Writing {
             Db::Postgres(_) | Db::Reader(_) => Ok(()),
         }
     }
+}
+
+/// Reads the last assigned row numbers.
+pub(crate) async fn read_numbers(db: &mut Db) -> Result<Numbers, StoreError> {
+    let read =
+        |row: &dyn Columns| Ok(Numbers { session: row.integer(0)?, user: row.integer(1)?, ending: row.integer(2)? });
+    Ok(db.find(Numbers::LAST, &[], read).await?.unwrap_or_default())
 }

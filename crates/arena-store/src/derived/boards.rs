@@ -1,24 +1,14 @@
-//! Boards with counted games. The table `boards` is derived from the sessions.
+//! The boards with counted games, in the table `boards`.
 
 use std::collections::BTreeMap;
 
-use arena_model::{BoardId, BoardTerms};
+use arena_model::BoardId;
 use serde_json::Value as Json;
 
 use crate::errors::Failure;
 use crate::sql::db::Db;
-use crate::sql::dialect::Table;
-use crate::sql::value::{Columns, Value};
+use crate::sql::value::Columns;
 use crate::tables::boards::{BoardRow, Boards, rated_text, read_rated};
-use crate::{Store, StoreError};
-
-/// A board, with the options and terms of the games that count on it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BoardFacts {
-    pub id: BoardId,
-    pub options: Json,
-    pub terms: BoardTerms,
-}
 
 /// Selects each combination of type, options and terms for which a game has counted, as stored in `sessions`.
 const PLAYED_KINDS: &str = "SELECT DISTINCT type, options, rated, script FROM sessions
@@ -33,25 +23,6 @@ fn row_of_kind(row: &dyn Columns) -> Option<(BoardId, BoardRow)> {
     let terms = read_rated(row.text_or_null(2).ok()?, row.text_or_null(3).ok()?).ok()??;
     let id = BoardId::of(&challenge, &options, &terms);
     Some((id, [challenge, options.to_string(), rated_text(Some(&terms))]))
-}
-
-/// Reads a board of a challenge type from a row. Returns `None` if a column is invalid.
-fn read_board(challenge: &str, row: &dyn Columns) -> Option<BoardFacts> {
-    let options: Json = serde_json::from_str(row.text(0).ok()?).ok()?;
-    let terms = read_rated(Some(row.text(1).ok()?), None).ok()??;
-    Some(BoardFacts { id: BoardId::of(challenge, &options, &terms), options, terms })
-}
-
-impl Store {
-    /// Returns the boards of a challenge type on which games have counted, in no particular order.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn list_boards(&self, challenge: &str) -> Result<Vec<BoardFacts>, StoreError> {
-        let sql = "SELECT options, rated FROM boards WHERE type = $1";
-        let boards = self.list(sql, &[challenge.into()], |row| Ok(read_board(challenge, row))).await?;
-        Ok(boards.into_iter().flatten().collect())
-    }
 }
 
 async fn boards_played(db: &mut Db) -> Result<BTreeMap<BoardId, BoardRow>, Failure> {
@@ -93,10 +64,6 @@ pub(crate) async fn mend(db: &mut Db) -> Result<(), Failure> {
     for id in wrong.await?.into_iter().flatten() {
         db.execute("DELETE FROM boards WHERE id = $1", &[id.into()]).await?;
     }
-    let sql = "INSERT INTO boards (id, type, options, rated) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
-    for row in &played {
-        let values: Vec<Value<'_>> = Boards::values(&row).collect();
-        db.execute(sql, &values).await?;
-    }
-    Ok(())
+    let rows: Vec<_> = played.iter().collect();
+    db.insert::<Boards>(&rows, "ON CONFLICT DO NOTHING").await.map(drop)
 }

@@ -1,5 +1,4 @@
-//! The effects of an ended game on its players: histories and standings. Both are written in the commit that ends the
-//! game.
+//! The standings of users, in the table `careers`. They are written in the commit that ends a game.
 
 use arena_model::{GameResult, Scoring, Seat};
 
@@ -7,7 +6,6 @@ use super::boards;
 use crate::errors::Failure;
 use crate::sql::db::Db;
 use crate::sql::dialect::{Table, columns};
-use crate::sql::value::{Columns, Value};
 use crate::tables::careers::{Career, CareerRow, Careers, read_career};
 use crate::tables::sessions::{Sessions, read_or_pass_over};
 
@@ -17,10 +15,7 @@ pub(crate) async fn find_career(db: &mut Db, user: i64) -> Result<Career, Failur
 }
 
 pub(crate) async fn write_career(db: &mut Db, user: i64, career: &Career) -> Result<(), Failure> {
-    let sql =
-        format!("INSERT INTO careers (user_no, n, session, standings) VALUES ($1, $2, $3, $4) {}", Careers::REPLACE);
-    let values: Vec<Value<'_>> = Careers::values(&CareerRow::Career(user, career)).collect();
-    db.execute(&sql, &values).await.map(drop)
+    db.insert::<Careers>(&[CareerRow::Career(user, career)], Careers::REPLACE).await.map(drop)
 }
 
 /// The number of sessions in one read. Reads are limited because a user may have played for years.

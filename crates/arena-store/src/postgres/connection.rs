@@ -4,14 +4,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arena_model::{Scoring, Status};
+use arena_model::Scoring;
 use tokio_postgres::{Client, SimpleQueryMessage, Statement};
 
 use super::url::DatabaseServer;
 use crate::derived::standings::{counted_by, follow_scoring};
-use crate::mirror::counts::{Counts, Delta};
-use crate::mirror::suspicion::Suspicion;
-use crate::numbers::Numbers;
 use crate::sql::db::Db;
 use crate::sql::dialect::{Dialect, insert};
 use crate::tables::boards::Boards;
@@ -258,6 +255,10 @@ impl Access {
 }
 
 impl Holder {
+    pub(crate) fn db(&self) -> Db {
+        Db::Postgres(Arc::clone(&self.client))
+    }
+
     /// Locks the database for exclusive use and updates its schema.
     ///
     /// # Errors
@@ -526,23 +527,6 @@ async fn migrate(client: &Client) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Reads the stored counts, except invalid ones. Raises the suspicion if some counts are invalid.
-pub(crate) async fn read_counts(client: &Client, suspicion: &Suspicion) -> Result<Counts, StoreError> {
-    let mut delta = Delta::default();
-    let mut possible = true;
-    for row in client.query("SELECT block, type, status, n FROM session_counts WHERE n <> 0", &[]).await? {
-        match Status::from_wire(row.try_get(2)?) {
-            Some(status) => drop(delta.sessions.insert((row.try_get(0)?, row.try_get(1)?, status), row.try_get(3)?)),
-            None => possible = false,
-        }
-    }
-    let mut counts = Counts::default();
-    if !counts.apply(&delta) || !possible {
-        suspicion.raise("a count of sessions");
-    }
-    Ok(counts)
-}
-
 /// Returns the size of the store in bytes.
 pub(crate) async fn measure(client: &Client) -> Result<u64, StoreError> {
     let sql = "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
@@ -553,11 +537,6 @@ pub(crate) async fn measure(client: &Client) -> Result<u64, StoreError> {
 /// Returns the start of the database's server.
 pub(crate) async fn server_start(client: &Client) -> Result<String, StoreError> {
     Ok(client.query_one(&format!("SELECT {SERVER_START}"), &[]).await?.try_get(0)?)
-}
-
-pub(crate) async fn read_numbers(client: &Client) -> Result<Numbers, StoreError> {
-    let row = client.query_one(Numbers::LAST, &[]).await?;
-    Ok(Numbers { session: row.try_get(0)?, user: row.try_get(1)?, ending: row.try_get(2)? })
 }
 
 macro_rules! statements {

@@ -17,7 +17,8 @@ use tokio::sync::mpsc;
 
 use super::Reach;
 use super::batch::{add_delta, result_of, write_batch};
-use super::connection::{Holder, Primary, Sharing, measure, read_counts, read_numbers, server_start};
+use super::connection::{Holder, Primary, Sharing, measure, server_start};
+use crate::derived::counts::read_counts;
 use crate::errors::{Failure, WriteError};
 use crate::mirror::Mirror;
 use crate::mirror::counts::Counts;
@@ -27,8 +28,7 @@ use crate::numbers::Numbers;
 use crate::plan::counting::Counting;
 use crate::plan::{BatchItem, Done};
 use crate::queue::{Job, JobQueue, Queued, Waiting};
-use crate::sql::db::Db;
-use crate::writing::Writing;
+use crate::writing::{Writing, read_numbers};
 use crate::{CommitError, DatabaseUrl, Nodes, SessionChange, StoreError, derived};
 
 /// The maximum size of a batch: the number of transitions, and the bytes of text. These limits bound the wait of the
@@ -285,9 +285,8 @@ impl PostgresWriterState {
         }
         self.reach.server.store(holder.primary.server, Ordering::SeqCst);
         if self.nodes.is_none() {
-            self.numbers = read_numbers(&holder.client).await?;
-            let counts = read_counts(&holder.client, &self.mirror.suspicion).await?;
-            *self.mirror.counts.write() = counts;
+            self.numbers = read_numbers(&mut holder.db()).await?;
+            self.mirror.set_counts(read_counts(&mut holder.db()).await?);
             self.mirror.rankings.forget_all();
         }
         Ok(Arc::new(holder))
@@ -332,7 +331,7 @@ impl PostgresWriterState {
     /// may have the next number.
     async fn read_numbers(&mut self) {
         if let (None, Some(holder)) = (&self.nodes, self.link.clone()) {
-            match read_numbers(&holder.client).await {
+            match read_numbers(&mut holder.db()).await {
                 Ok(numbers) => self.numbers.read_again(numbers),
                 Err(error) => tracing::warn!(%error, "the last assigned numbers cannot be read: {error}"),
             }
@@ -405,7 +404,7 @@ impl PostgresWriterState {
     async fn try_other(&mut self, job: &mut dyn Job) -> Result<(), CommitError> {
         let holder = self.hold().await.map_err(CommitError::Unavailable)?;
         let mut writing = Writing {
-            db: Db::Postgres(Arc::clone(&holder.client)),
+            db: holder.db(),
             scoring: self.mirror.scoring(),
             numbers: self.numbers,
             effects: Effects::default(),
@@ -420,8 +419,8 @@ impl PostgresWriterState {
                 self.show(&writing.effects);
                 if writing.effects.mend && self.nodes.is_none() {
                     self.read_numbers().await;
-                    let counts = read_counts(&holder.client, &self.mirror.suspicion).await;
-                    *self.mirror.counts.write() = counts.map_err(|_| CommitError::Unavailable(StoreError::Unsure))?;
+                    let counts = read_counts(&mut holder.db()).await;
+                    self.mirror.set_counts(counts.map_err(|_| CommitError::Unavailable(StoreError::Unsure))?);
                 }
                 Ok(())
             }

@@ -10,7 +10,7 @@ use rusqlite::params_from_iter;
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 
-use super::dialect::Dialect;
+use super::dialect::{Dialect, Table, insert};
 use super::value::{Columns, Value};
 use crate::StoreError;
 use crate::errors::Failure;
@@ -140,6 +140,26 @@ impl Db {
             Db::Reader(client) => client,
         };
         Ok(client.execute(sql, &parameters(values)).await?)
+    }
+
+    /// Inserts rows of a table: one at a time in SQLite, all at once in Postgres. Returns the number of rows that were
+    /// inserted or replaced. `conflict` is the clause after the values.
+    pub(crate) async fn insert<T: Table>(&mut self, rows: &[T::Row<'_>], conflict: &str) -> Result<u64, Failure> {
+        if rows.is_empty() {
+            return Ok(0);
+        }
+        let sql = insert::<T>(self.dialect(), conflict);
+        if self.dialect() == Dialect::Postgres {
+            let list = |column: usize| Value::List(rows.iter().map(|row| T::value(row, column)).collect());
+            let lists: Vec<Value<'_>> = (0..T::COLUMNS.len()).map(list).collect();
+            return self.execute(&sql, &lists).await;
+        }
+        let mut inserted = 0;
+        for row in rows {
+            let values: Vec<Value<'_>> = T::values(row).collect();
+            inserted += self.execute(&sql, &values).await?;
+        }
+        Ok(inserted)
     }
 
     pub(crate) async fn batch(&mut self, sql: &str) -> Result<(), Failure> {

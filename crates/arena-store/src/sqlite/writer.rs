@@ -15,12 +15,12 @@ use rusqlite::Connection;
 use super::batch::{Statements, write_delta, write_transitions};
 use super::checkpoints::{Checkpoints, checkpoint};
 use super::mark::Mark;
-use super::{BUSY_TIMEOUT, mark, read_counts};
+use super::{BUSY_TIMEOUT, mark};
+use crate::derived::counts::read_counts;
 use crate::errors::{Failure, WriteError};
 use crate::mirror::Mirror;
 use crate::mirror::effects::Effects;
 use crate::mirror::health::Verdict;
-use crate::numbers::Numbers;
 use crate::plan::counting::Counting;
 use crate::plan::{BatchItem, BatchOutcome, Done};
 use crate::queue::{Job, JobQueue, Waiting};
@@ -46,12 +46,13 @@ pub(crate) struct SqliteWriter {
 }
 
 impl SqliteWriter {
-    pub(super) fn start(mut connection: Connection, file: &Path, mirror: Mirror) -> Result<SqliteWriter, StoreError> {
+    pub(super) fn start(mut db: Db, file: &Path, mirror: Mirror) -> Result<SqliteWriter, StoreError> {
+        let numbers = at_once(read_numbers(&mut db))?;
+        let Db::Sqlite(mut connection) = db else { return Err(StoreError::Closed) };
         connection.set_prepared_statement_cache_capacity(32);
         let checkpoints = Checkpoints::start(&mut connection, file)?;
         let unusable = |error| StoreError::Database(format!("cannot open the mark of the write-ahead log: {error}"));
         let mark = Mark::open(file).map_err(unusable)?;
-        let numbers = read_numbers(&connection)?;
         let (jobs, waiting) = channel();
         let writing = Writing {
             db: Db::Sqlite(connection),
@@ -113,12 +114,6 @@ impl Drop for SqliteWriter {
             tracing::error!("the store's writer panicked");
         }
     }
-}
-
-fn read_numbers(connection: &Connection) -> Result<Numbers, StoreError> {
-    Ok(connection.query_row(Numbers::LAST, [], |row| {
-        Ok(Numbers { session: row.get(0)?, user: row.get(1)?, ending: row.get(2)? })
-    })?)
 }
 
 struct SqliteWriterState {
@@ -203,13 +198,8 @@ impl SqliteWriterState {
     /// Reads the mirrored data and the last assigned numbers from the database.
     fn read_again(&mut self) {
         self.read_numbers();
-        match read_counts(self.connection()) {
-            Ok((counts, possible)) => {
-                *self.mirror.counts.write() = counts;
-                if !possible {
-                    self.mirror.suspicion.raise("a count of sessions");
-                }
-            }
+        match at_once(read_counts(&mut self.writing.db)) {
+            Ok(counts) => self.mirror.set_counts(counts),
             Err(error) => tracing::error!(%error, "the counts of sessions cannot be read: {error}"),
         }
         self.mirror.rankings.forget_all();
@@ -217,7 +207,7 @@ impl SqliteWriterState {
 
     /// Reads the last assigned numbers again, because a row that was added by hand may have used the next number.
     fn read_numbers(&mut self) {
-        match read_numbers(self.connection()) {
+        match at_once(read_numbers(&mut self.writing.db)) {
             Ok(numbers) => self.writing.numbers.read_again(numbers),
             Err(error) => tracing::error!(%error, "the last assigned numbers cannot be read: {error}"),
         }

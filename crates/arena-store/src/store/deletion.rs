@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arena_model::{ContentHash, Occupant, Seat, Session, SessionId, Status, UserId};
 
 use super::audit::record;
-use super::strategies::forget_player;
 use crate::derived::standings::find_career;
+use crate::derived::strategies::forget_player;
 use crate::errors::{Failure, WriteError};
 use crate::plan::counting::PARTICIPANTS;
 use crate::sql::db::Db;

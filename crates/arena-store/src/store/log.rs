@@ -3,13 +3,11 @@
 
 use arena_model::{Ending, Seed, SessionId, Timestamp};
 
-use crate::errors::Failure;
-use crate::sql::dialect::{Dialect, Table, columns, insert};
-use crate::sql::value::{Columns, Value, count};
+use crate::sql::dialect::{Dialect, Table, columns};
+use crate::sql::value::{Columns, count};
 use crate::tables::RemovedSessions;
 use crate::tables::sessions::{pass_over, read_ending, read_id, read_seed};
 use crate::tables::text::{read_bytes, to_json};
-use crate::writing::Writing;
 use crate::{CommitError, EndingNo, RemovedSession, SessionNo, Store, StoreError};
 
 /// A leaf to append: its session, its kind, its line and the hash of the line.
@@ -127,7 +125,8 @@ impl Store {
                 if writing.db.number(LOG_SIZE, &[]).await? != count(expected_size) {
                     return Err(CommitError::Conflict.into());
                 }
-                insert_leaves(writing, leaves).await?;
+                let rows: Vec<&StoredLeaf> = leaves.iter().collect();
+                writing.db.insert::<LogLeaves>(&rows, "").await?;
                 let LogCursor { created, ended, removed } = cursor;
                 let cursor = to_json(&(created.0, ended.0, removed));
                 let sql = "INSERT INTO notes (name, value) VALUES ('log', $1)
@@ -350,28 +349,6 @@ fn read_leaf(row: &dyn Columns) -> Result<StoredLeaf, StoreError> {
         data: row.text(LogLeaves::Data as usize)?.to_owned(),
         hash: read_bytes(row, LogLeaves::Hash as usize)?,
     })
-}
-
-async fn insert_leaves(writing: &mut Writing, leaves: &[StoredLeaf]) -> Result<(), Failure> {
-    if leaves.is_empty() {
-        return Ok(());
-    }
-    let dialect = writing.db.dialect();
-    let sql = insert::<LogLeaves>(dialect, "");
-    match dialect {
-        Dialect::Sqlite => {
-            for leaf in leaves {
-                let values: Vec<Value<'_>> = LogLeaves::values(&leaf).collect();
-                writing.db.execute(&sql, &values).await?;
-            }
-        }
-        Dialect::Postgres => {
-            let list = |column: usize| Value::List(leaves.iter().map(|leaf| LogLeaves::value(&leaf, column)).collect());
-            let lists: Vec<Value<'_>> = (0..LogLeaves::COLUMNS.len()).map(list).collect();
-            writing.db.execute(&sql, &lists).await?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use arena_model::{Channel, ChatMessage, Ending, Phase, Session, UserId};
 
 use super::archives::note_removed_file;
 use super::audit::record;
-use super::strategies::mark_stale;
 use crate::derived::standings::{recount, write_career};
+use crate::derived::strategies::mark_stale;
 use crate::errors::{Failure, WriteError};
 use crate::plan::counting::{PARTICIPANTS, games_of};
 use crate::sql::value::{Value, count};
@@ -60,9 +60,7 @@ impl Store {
         })
         .await
     }
-}
 
-impl Store {
     /// Takes a session that hasn't ended from all lists and boards: stores `after`, which differs from `before` in its
     /// version and these facts only, with the input of the change.
     ///

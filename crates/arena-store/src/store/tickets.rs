@@ -8,6 +8,7 @@ use arena_model::{Timestamp, hex};
 
 use crate::errors::WriteError;
 use crate::sql::value::{Columns, Value};
+use crate::tables::Answers;
 use crate::writing::Writing;
 use crate::{CommitError, NewAnswer, Store, StoreError};
 
@@ -186,8 +187,5 @@ impl Store {
 
 /// Stores an answer. Returns false if there is one under its key.
 async fn insert_answer(writing: &mut Writing, answer: &NewAnswer) -> Result<bool, WriteError> {
-    let NewAnswer { key, request, body, at } = answer;
-    let sql = "INSERT INTO answers (key, request, body, at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
-    let values = [key[..].into(), request[..].into(), body.as_str().into(), at.0.into()];
-    Ok(writing.db.execute(sql, &values).await? > 0)
+    Ok(writing.db.insert::<Answers>(&[answer], "ON CONFLICT DO NOTHING").await? > 0)
 }
