@@ -9,21 +9,27 @@
 
 mod batch;
 mod connection;
+mod holder;
+mod marks_reader;
 pub(crate) mod nodes;
+mod reach;
 mod readers;
+mod schema;
 mod shared;
+mod statements;
 pub(crate) mod url;
 mod writer;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use arena_model::{Channel, ChatMessage, Scoring, Session, Status};
 use futures_util::future::BoxFuture;
-use parking_lot::RwLock;
 
-use self::connection::{Holder, arena_id, server_start};
+use self::connection::server_start;
+use self::holder::{Holder, arena_id};
+use self::reach::Reach;
 use self::readers::PostgresReaders;
 use self::shared::Shared;
 use self::writer::PostgresWriter;
@@ -49,25 +55,6 @@ pub struct PostgresStore {
     reach: Reach,
     /// The data for reading other nodes' commits, if the database is shared.
     shared: Option<Shared>,
-}
-
-/// The state of the connection to the database.
-#[derive(Clone, Default)]
-pub(crate) struct Reach {
-    /// The number of times that the database may have lost commits, which memory then still shows.
-    pub(crate) losses: Arc<AtomicU64>,
-    /// The error that closed this store; `None` while the store is open.
-    pub(crate) ended: Arc<RwLock<Option<StoreError>>>,
-    /// The size of the store in bytes, as last measured.
-    pub(crate) bytes: Arc<AtomicU64>,
-    /// The place of the writer's server in the URL.
-    pub(crate) server: Arc<AtomicUsize>,
-}
-
-impl Reach {
-    fn of(holder: &Holder) -> Reach {
-        Reach { server: Arc::new(holder.primary.server.into()), ..Reach::default() }
-    }
 }
 
 impl PostgresStore {
@@ -96,7 +83,7 @@ impl PostgresStore {
     async fn start(database: DatabaseUrl, holder: Holder, scoring: Scoring) -> Result<PostgresStore, StoreError> {
         let mirror = Mirror::of(scoring, Rankings::default());
         mirror.set_counts(read_counts(&mut holder.db()).await?);
-        let (numbers, reach) = (read_numbers(&mut holder.db()).await?, Reach::of(&holder));
+        let (numbers, reach) = (read_numbers(&mut holder.db()).await?, Reach::of(holder.primary.server));
         let readers = PostgresReaders::of(&database, &reach)?;
         let writer = PostgresWriter::start(database, holder, numbers, mirror.clone(), reach.clone(), None);
         Ok(PostgresStore { readers, writer, mirror, reach, shared: None })
@@ -111,7 +98,7 @@ impl PostgresStore {
     /// those of the others.
     pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &NodeTerms) -> Result<PostgresStore, StoreError> {
         let (holder, node) = Holder::join(&database, &scoring, terms).await?;
-        let reach = Reach::of(&holder);
+        let reach = Reach::of(holder.primary.server);
         let readers = PostgresReaders::of(&database, &reach)?;
         let mirror = Mirror::of(scoring, Rankings::shared());
         let nodes = Arc::new(Nodes::new(arena_id(&holder.client).await?, node, server_start(&holder.client).await?));
@@ -137,7 +124,7 @@ impl PostgresStore {
     }
 
     pub(crate) fn losses(&self) -> u64 {
-        self.reach.losses.load(Ordering::SeqCst)
+        self.reach.losses()
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -146,6 +133,22 @@ impl PostgresStore {
 
     pub(crate) fn mirror(&self) -> &Mirror {
         &self.mirror
+    }
+
+    /// Reads the counts that other nodes have changed. Does nothing if the database isn't shared.
+    pub(crate) async fn refresh_counts(&self) -> Result<(), StoreError> {
+        match &self.shared {
+            Some(shared) => shared.refresh_counts(&self.readers, &self.mirror).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Moves the players of other nodes' games on the leaderboards in memory. Does nothing if the database isn't shared.
+    pub(crate) async fn refresh_rankings(&self) -> Result<(), StoreError> {
+        match &self.shared {
+            Some(shared) => shared.refresh_rankings(&self.readers, &self.mirror).await,
+            None => Ok(()),
+        }
     }
 
     pub(crate) async fn list<T>(

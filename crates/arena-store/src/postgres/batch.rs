@@ -5,7 +5,8 @@ use parking_lot::RwLock;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
 
-use super::connection::{Holder, Sharing, Statements};
+use super::holder::Holder;
+use super::statements::{Sharing, Statements};
 use crate::errors::Failure;
 use crate::mirror::counts::{Counts, Delta, is_count_wrong, is_total_wrong};
 use crate::numbers::Numbers;

@@ -11,8 +11,8 @@ use deadpool_postgres::{
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::Reach;
 use super::connection::{ANSWER_WITHIN, BY_KEY, READING, Settings, set, silent, unreachable};
+use super::reach::Reach;
 use super::url::DatabaseServer;
 use crate::sql::db::parameters;
 use crate::sql::value::{Columns, Value};

@@ -15,9 +15,12 @@ use futures_util::FutureExt;
 use parking_lot::RwLock;
 use tokio::sync::mpsc;
 
-use super::Reach;
 use super::batch::{add_delta, result_of, write_batch};
-use super::connection::{Holder, Primary, Sharing, measure, server_start};
+use super::connection::{Primary, server_start};
+use super::holder::Holder;
+use super::reach::Reach;
+use super::schema::measure;
+use super::statements::Sharing;
 use crate::derived::counts::read_counts;
 use crate::errors::{Failure, WriteError};
 use crate::mirror::Mirror;

@@ -14,8 +14,9 @@ use rusqlite::Connection;
 
 use super::batch::{Statements, write_delta, write_transitions};
 use super::checkpoints::{Checkpoints, checkpoint};
+use super::connection::BUSY_TIMEOUT;
+use super::mark;
 use super::mark::Mark;
-use super::{BUSY_TIMEOUT, mark};
 use crate::derived::counts::read_counts;
 use crate::errors::{Failure, WriteError};
 use crate::mirror::Mirror;
