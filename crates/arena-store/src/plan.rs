@@ -390,6 +390,12 @@ impl<'b> BatchPlan<'b> {
         }
     }
 
+    /// Returns the invites of the new sessions, with the numbers of their sessions.
+    pub(crate) fn invites(&self) -> Vec<(i64, InviteCode)> {
+        let rows = self.created.iter();
+        rows.flat_map(|row| row.session.facts.invites.iter().map(|invite| (row.no, *invite))).collect()
+    }
+
     /// Returns the rows about the removed sessions. A transition removes only sessions whose time limit has passed.
     pub(crate) fn removals(&self) -> Vec<(SessionId, i64, &'static str)> {
         let removal = |(_, session): &(i64, &Session)| {
