@@ -137,7 +137,7 @@ impl tokio_postgres::types::ToSql for Value<'_> {
 }
 
 /// A row of a result, from either database. A column is identified by its position in the statement, from 0. For whole
-/// rows of a table, the positions are the variants of the table's description in `tables.rs`.
+/// rows of a table, the positions are the variants of the table's description in `tables/`.
 pub(crate) trait Columns {
     fn integer(&self, column: usize) -> Result<i64, StoreError> {
         self.integer_or_null(column)?.ok_or_else(|| missing("an integer", column))
