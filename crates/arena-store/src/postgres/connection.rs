@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::url::DatabaseServer;
+use crate::errors::reason;
 use crate::{DatabaseUrl, StoreError};
 
 /// The SQL expression for the database's time, in milliseconds since the epoch.

@@ -26,7 +26,7 @@ use crate::plan::counting::Counting;
 use crate::plan::{BatchItem, BatchOutcome, Done};
 use crate::queue::{Job, JobQueue, Waiting};
 use crate::sql::db::{Db, at_once};
-use crate::writing::Writing;
+use crate::writing::{Writing, read_numbers};
 use crate::{CommitError, StoreError, derived};
 
 /// The maximum number of writes in one transaction. It limits the wait of the first write.

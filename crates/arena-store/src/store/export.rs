@@ -21,20 +21,33 @@ impl Store {
             "SELECT {}, e.n FROM endings e JOIN sessions s ON s.no = e.session WHERE e.n > $1 ORDER BY e.n LIMIT $2",
             columns::<Sessions>("s.")
         );
-        let mut after = after.0;
-        let mut sessions = Vec::new();
-        // The list skips damaged sessions, so the loop reads more rows until the page is full. The caller takes a short
-        // page for the end of the list.
-        while sessions.len() < limit {
-            let wanted = count((limit - sessions.len()) as u64);
-            let read =
-                |row: &dyn Columns| Ok((EndingNo(row.integer(Sessions::COLUMNS.len())?), read_or_pass_over(row)?));
-            let rows = self.list(&sql, &[after.into(), wanted.into()], read).await?;
+        self.list_after(&sql, after, limit, |row| {
+            let n = EndingNo(row.integer(Sessions::COLUMNS.len())?);
+            Ok((n, read_or_pass_over(row)?.map(|(no, session)| (n, no, session))))
+        })
+        .await
+    }
+
+    /// Returns what `read` makes of the rows after an ending, at most `limit`. `read` also returns the ending of the row,
+    /// and `None` for a damaged row.
+    pub(super) async fn list_after<T>(
+        &self,
+        sql: &str,
+        mut after: EndingNo,
+        limit: usize,
+        read: impl Fn(&dyn Columns) -> Result<(EndingNo, Option<T>), StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut items = Vec::new();
+        // The list skips damaged rows, so the loop reads more until the page is full. The caller takes a short page for
+        // the end of the list.
+        while items.len() < limit {
+            let wanted = count((limit - items.len()) as u64);
+            let rows = self.list(sql, &[after.0.into(), wanted.into()], &read).await?;
             let Some((last, _)) = rows.last() else { break };
-            after = last.0;
-            sessions.extend(rows.into_iter().filter_map(|(n, read)| read.map(|(no, session)| (n, no, session))));
+            after = *last;
+            items.extend(rows.into_iter().filter_map(|(_, item)| item));
         }
-        Ok(sessions)
+        Ok(items)
     }
 
     /// Returns sessions that haven't ended, in the order of creation. One call searches for the first such session

@@ -223,20 +223,11 @@ impl Store {
         let sql = "SELECT e.n, s.no, s.id, s.ended_at, s.ending, s.unlisted, s.imported,
                  coalesce((SELECT m.idx FROM messages m WHERE m.session = s.no AND m.channel = 0 ORDER BY m.idx DESC LIMIT 1), 0)
              FROM endings e JOIN sessions s ON s.no = e.session WHERE e.n > $1 ORDER BY e.n LIMIT $2";
-        let read = |row: &dyn Columns| {
+        self.list_after(sql, after, limit, |row| {
             let n = EndingNo(row.integer(0)?);
             Ok((n, pass_over(read_ended(row, n))?))
-        };
-        let mut after = after;
-        let mut sessions = Vec::new();
-        while sessions.len() < limit {
-            let wanted = count((limit - sessions.len()) as u64);
-            let rows = self.list(sql, &[after.0.into(), wanted.into()], read).await?;
-            let Some((last, _)) = rows.last() else { break };
-            after = *last;
-            sessions.extend(rows.into_iter().filter_map(|(_, read)| read));
-        }
-        Ok(sessions)
+        })
+        .await
     }
 
     /// Returns the removals after number `after`, in order, at most `limit`.
