@@ -2,7 +2,7 @@
 //! repaired.
 //!
 //! No game depends on a derived table. An impossible value in one raises a
-//! [`Suspicion`](crate::mirror::suspicion::Suspicion) (docs/decisions/0012).
+//! [`Suspicion`](crate::mirror::Suspicion) (docs/decisions/0012).
 
 pub(crate) mod boards;
 pub(crate) mod counts;
@@ -16,7 +16,7 @@ use self::histories::{mend_histories, wrong_histories};
 use self::strategies::mark_stale;
 use self::totals::{count_totals, missing_totals};
 use crate::errors::Failure;
-use crate::sql::db::Db;
+use crate::sql::Db;
 use crate::tables::{COUNTS, ENDINGS, RECOUNTS};
 use crate::writing::Writing;
 

@@ -1,21 +1,23 @@
 //! The data that the store mirrors in memory. The writer updates the mirror after each commit.
 
 pub(crate) mod counts;
-pub(crate) mod effects;
-pub(crate) mod health;
-pub(crate) mod ranking;
-pub(crate) mod suspicion;
+mod effects;
+mod health;
+mod ranking;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arena_model::{Scoring, ScriptedStrategy};
 use parking_lot::RwLock;
+use tokio::sync::Notify;
 
-use self::counts::Counts;
-use self::effects::Effects;
 use self::health::WriterHealth;
-use self::ranking::Rankings;
-use self::suspicion::Suspicion;
+
+pub(crate) use self::counts::{Counts, Delta, PagePlan, is_count_wrong, is_total_wrong};
+pub(crate) use self::effects::Effects;
+pub(crate) use self::health::Verdict;
+pub(crate) use self::ranking::{Move, Ranked, RankingPage, Rankings};
 
 /// Handles to the mirrored data. Clones share the data.
 #[derive(Clone)]
@@ -71,6 +73,33 @@ impl Mirror {
             self.rankings.forget_all();
         } else {
             self.rankings.apply(&effects.moves);
+        }
+    }
+}
+
+/// A signal that a derived table may be wrong. The writer raises the signal, and the engine then calls
+/// [`Store::check_derived`](crate::Store::check_derived).
+#[derive(Default)]
+pub(crate) struct Suspicion {
+    raised: AtomicBool,
+    raised_notify: Notify,
+}
+
+impl Suspicion {
+    /// Raises the suspicion. Only the first call after a [`Suspicion::wait`] writes to the log.
+    pub(crate) fn raise(&self, what: &str) {
+        if !self.raised.swap(true, Ordering::SeqCst) {
+            tracing::error!(
+                "{what} disagrees with the sessions; all derived tables are now compared with the sessions"
+            );
+        }
+        self.raised_notify.notify_one();
+    }
+
+    /// Waits until the suspicion is raised, and clears it.
+    pub(crate) async fn wait(&self) {
+        while !self.raised.swap(false, Ordering::SeqCst) {
+            self.raised_notify.notified().await;
         }
     }
 }

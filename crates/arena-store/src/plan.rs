@@ -5,7 +5,7 @@
 //! A plan depends only on the transitions and the known rows. The backends read and write: SQLite in one transaction,
 //! Postgres in two round trips.
 
-pub(crate) mod counting;
+mod counting;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -13,17 +13,16 @@ use arena_model::{
     BoardId, Channel, ChatMessage, Ending, GameResult, InviteCode, Phase, Session, SessionId, Status, UserId,
 };
 
-use self::counting::{Counting, PARTICIPANTS, games_of, players};
-use crate::mirror::effects::Effects;
+use self::counting::players;
+use crate::mirror::Effects;
 use crate::numbers::Numbers;
-use crate::tables::boards::{BoardRow, board_row};
-use crate::tables::careers::{Career, CareerRow};
-use crate::tables::messages::channel_number;
-use crate::tables::sessions::{KnownSession, SessionRow};
+use crate::tables::{BoardRow, Career, CareerRow, KnownSession, SessionRow, board_row, channel_number};
 use crate::{
     AuditNo, Commit, CommitError, ImportOutcome, ImportedSession, NewAnswer, RemovedSession, SessionChange, SessionNo,
     StoreError, StoredAnswer,
 };
+
+pub(crate) use self::counting::{Counting, PARTICIPANTS, games_of};
 
 pub(crate) enum BatchItem<'b> {
     Commit(&'b Commit),

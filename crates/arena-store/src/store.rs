@@ -32,9 +32,7 @@ use futures_util::future::BoxFuture;
 use crate::errors::{Failure, WriteError};
 use crate::mirror::Mirror;
 use crate::queue::JobQueue;
-use crate::sql::db::{Db, at_once};
-use crate::sql::dialect::Dialect;
-use crate::sql::value::{Columns, Value};
+use crate::sql::{Columns, Db, Dialect, Value, at_once};
 use crate::tables::read_answer;
 use crate::writing::Writing;
 use crate::{

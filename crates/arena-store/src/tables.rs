@@ -3,19 +3,27 @@
 //! Each table has one description: an enum with a variant for each column. A variant has the column's name, its type
 //! and its value in a new row. Code that reads a row addresses columns by these variants.
 
-pub(crate) mod boards;
-pub(crate) mod careers;
-pub(crate) mod messages;
-pub(crate) mod migrations;
-pub(crate) mod sessions;
-pub(crate) mod text;
+mod boards;
+mod careers;
+mod messages;
+mod migrations;
+mod sessions;
+mod text;
 
 use arena_model::{InviteCode, SessionId, Timestamp, UserId};
 
-use self::text::read_bytes;
-use crate::sql::dialect::table;
-use crate::sql::value::{Columns, Value};
+use crate::sql::{Columns, Value, table};
 use crate::{NewAnswer, StoreError, StoredAnswer};
+
+pub(crate) use self::boards::{BoardRow, Boards, board_row, rated_text, read_rated};
+pub(crate) use self::careers::{Career, CareerRow, Careers, read_career};
+pub(crate) use self::messages::{Messages, channel_number, read_commitment, read_message, session_channel};
+pub(crate) use self::migrations::{COMPATIBLE, POSTGRES, SQLITE};
+pub(crate) use self::sessions::{
+    KnownSession, SessionRow, Sessions, pass_over, players_text, read_ending, read_id, read_or_pass_over, read_seed,
+    read_session, update_sessions, updated, users_in,
+};
+pub(crate) use self::text::{read_bytes, to_json};
 
 /// A kind of rare changes, as named in the table `changes`.
 pub(crate) const ADMINISTRATION: &str = "administration";

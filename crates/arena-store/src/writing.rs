@@ -8,10 +8,9 @@ use tokio_postgres::Statement;
 
 use crate::StoreError;
 use crate::errors::{Failure, WriteError};
-use crate::mirror::effects::Effects;
+use crate::mirror::Effects;
 use crate::numbers::Numbers;
-use crate::sql::db::Db;
-use crate::sql::value::{Columns, Value};
+use crate::sql::{Columns, Db, Value};
 
 /// The statements with which a node of a shared database locks and numbers rows.
 pub(crate) struct Locks {

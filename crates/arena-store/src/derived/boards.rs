@@ -6,9 +6,8 @@ use arena_model::BoardId;
 use serde_json::Value as Json;
 
 use crate::errors::Failure;
-use crate::sql::db::Db;
-use crate::sql::value::Columns;
-use crate::tables::boards::{BoardRow, Boards, rated_text, read_rated};
+use crate::sql::{Columns, Db};
+use crate::tables::{BoardRow, Boards, rated_text, read_rated};
 
 /// Selects each combination of type, options and terms for which a game has counted, as stored in `sessions`.
 const PLAYED_KINDS: &str = "SELECT DISTINCT type, options, rated, script FROM sessions

@@ -3,8 +3,8 @@
 use arena_model::Status;
 
 use crate::StoreError;
-use crate::mirror::counts::{Counts, Delta};
-use crate::sql::db::Db;
+use crate::mirror::{Counts, Delta};
+use crate::sql::Db;
 
 /// Selects block, type, status and number of sessions. Unlisted sessions have the type
 /// [`UNLISTED`](crate::mirror::counts::UNLISTED), which is the empty text.

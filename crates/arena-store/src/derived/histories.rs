@@ -6,10 +6,8 @@ use arena_model::UserId;
 
 use super::standings::{recount, write_career};
 use crate::errors::Failure;
-use crate::sql::db::Db;
-use crate::sql::value::Value;
-use crate::tables::STANDINGS;
-use crate::tables::sessions::users_in;
+use crate::sql::{Db, Value};
+use crate::tables::{STANDINGS, users_in};
 use crate::writing::Writing;
 
 /// Selects all listed sessions that have ended, with their players, in the order of their endings.

@@ -4,10 +4,8 @@ use arena_model::{GameResult, Scoring, Seat};
 
 use super::boards;
 use crate::errors::Failure;
-use crate::sql::db::Db;
-use crate::sql::dialect::{Table, columns};
-use crate::tables::careers::{Career, CareerRow, Careers, read_career};
-use crate::tables::sessions::{Sessions, read_or_pass_over};
+use crate::sql::{Db, Table, columns};
+use crate::tables::{Career, CareerRow, Careers, Sessions, read_career, read_or_pass_over};
 
 pub(crate) async fn find_career(db: &mut Db, user: i64) -> Result<Career, Failure> {
     let sql = "SELECT session, standings FROM careers WHERE user_no = $1 AND n = 0";

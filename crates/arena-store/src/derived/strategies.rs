@@ -6,12 +6,9 @@ use arena_model::{Board, PlayerStandings, Scoring, Strategy, StrategyEntry, Stra
 
 use crate::StoreError;
 use crate::errors::Failure;
-use crate::mirror::ranking::{Move, Ranked};
-use crate::sql::db::Db;
-use crate::sql::dialect::table;
-use crate::sql::value::{Columns, Value, count};
-use crate::tables::SCRIPTED;
-use crate::tables::text::to_json;
+use crate::mirror::{Move, Ranked};
+use crate::sql::{Columns, Db, Value, count, table};
+use crate::tables::{SCRIPTED, to_json};
 use crate::writing::Writing;
 
 table! {

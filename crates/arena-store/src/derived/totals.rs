@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::errors::Failure;
-use crate::plan::counting::{PARTICIPANTS, games_of};
-use crate::sql::db::Db;
-use crate::sql::value::Columns;
+use crate::plan::{PARTICIPANTS, games_of};
+use crate::sql::{Columns, Db};
 
 pub(crate) const TOTALS: &str = "SELECT name, n FROM totals";
 

@@ -2,7 +2,7 @@
 
 use arena_model::{GameResult, PlayerStandings, Scoring, Seat, Session, UserId};
 
-use crate::mirror::ranking::{Move, Ranked};
+use crate::mirror::{Move, Ranked};
 
 /// The scoring for ended games, and the rankings whose moves must be recorded.
 pub(crate) struct Counting<'c> {

@@ -9,18 +9,14 @@ use super::holder::Holder;
 use super::statements::{Sharing, Statements};
 use crate::StoreError;
 use crate::errors::Failure;
-use crate::mirror::counts::{Counts, Delta, is_count_wrong, is_total_wrong};
+use crate::mirror::{Counts, Delta, is_count_wrong, is_total_wrong};
 use crate::numbers::Numbers;
-use crate::plan::counting::Counting;
-use crate::plan::{BatchItem, BatchOutcome, BatchPlan, KnownUser, RowsFound, RowsWanted, SharedRows, Update};
-use crate::sql::dialect::Table;
-use crate::sql::value::{Columns, Value};
-use crate::tables::boards::Boards;
-use crate::tables::careers::{Careers, read_career};
-use crate::tables::messages::Messages;
-use crate::tables::sessions::{KnownSession, SessionRow, Sessions, updated};
-use crate::tables::text::read_bytes;
-use crate::tables::{Answers, Endings, Invites, REMOVED, RemovedSessions, Users, read_answer};
+use crate::plan::{BatchItem, BatchOutcome, BatchPlan, Counting, KnownUser, RowsFound, RowsWanted, SharedRows, Update};
+use crate::sql::{Columns, Table, Value};
+use crate::tables::{
+    Answers, Boards, Careers, Endings, Invites, KnownSession, Messages, REMOVED, RemovedSessions, SessionRow, Sessions,
+    Users, read_answer, read_bytes, read_career, updated,
+};
 
 /// Returns the result of a transaction from the results of its statements, of which the last is COMMIT.
 pub(crate) fn result_of(statements: impl IntoIterator<Item = Result<(), Error>>) -> Result<(), Failure> {

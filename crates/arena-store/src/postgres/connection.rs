@@ -1,7 +1,10 @@
-//! Connections to a server of the database: their settings, and the search for the server that accepts writes.
+//! Connections to the database: their settings, their state, and the search for the server that accepts writes.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::url::DatabaseServer;
@@ -183,4 +186,28 @@ pub(super) async fn check_sessions(database: &DatabaseServer, client: &Client) -
 /// Returns the start of the database's server.
 pub(crate) async fn server_start(client: &Client) -> Result<String, StoreError> {
     Ok(client.query_one(&format!("SELECT {SERVER_START}"), &[]).await?.try_get(0)?)
+}
+
+/// The state of the connection to the database.
+#[derive(Clone, Default)]
+pub(crate) struct Reach {
+    /// The number of times that the database may have lost commits, which memory then still shows.
+    pub(crate) losses: Arc<AtomicU64>,
+    /// The error that closed this store; `None` while the store is open.
+    pub(crate) ended: Arc<RwLock<Option<StoreError>>>,
+    /// The size of the store in bytes, as last measured.
+    pub(crate) bytes: Arc<AtomicU64>,
+    /// The place of the writer's server in the URL.
+    pub(crate) server: Arc<AtomicUsize>,
+}
+
+impl Reach {
+    /// Returns the state after the first connection, to the server at this place in the URL.
+    pub(super) fn of(server: usize) -> Reach {
+        Reach { server: Arc::new(server.into()), ..Reach::default() }
+    }
+
+    pub(super) fn losses(&self) -> u64 {
+        self.losses.load(Ordering::SeqCst)
+    }
 }

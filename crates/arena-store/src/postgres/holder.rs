@@ -11,8 +11,8 @@ use super::schema::{migrate, schema_version};
 use super::statements::{LOCK, START_LOCK, Sharing, Statements};
 use super::url::DatabaseServer;
 use crate::derived::standings::{counted_by, follow_scoring};
-use crate::sql::db::Db;
-use crate::tables::migrations::{COMPATIBLE, POSTGRES};
+use crate::sql::Db;
+use crate::tables::{COMPATIBLE, POSTGRES};
 use crate::{DatabaseUrl, NodeTerms, StoreError};
 
 /// The time for which a starting arena waits for the lock of another arena, which may be stopping, or may have ended

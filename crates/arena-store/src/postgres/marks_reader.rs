@@ -9,14 +9,10 @@ use std::time::{Duration, Instant};
 use arena_model::{Channel, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
-use super::connection::{NOW_MS, SERVER_START};
-use super::reach::Reach;
+use super::connection::{NOW_MS, Reach, SERVER_START};
 use super::readers::PostgresReaders;
-use crate::sql::db::parameters;
-use crate::sql::dialect::{Table, columns};
-use crate::sql::value::{Columns, Value, count};
-use crate::tables::messages::{Messages, read_message, session_channel};
-use crate::tables::sessions::{Sessions, read_session};
+use crate::sql::{Columns, Table, Value, columns, count, parameters};
+use crate::tables::{Messages, Sessions, read_message, read_session, session_channel};
 use crate::{DatabaseUrl, FoundSession, Marks, Nodes, SessionMark, SessionNews, SessionNo, StoreError, StoredSession};
 
 /// The maximum number of callers that share a query.

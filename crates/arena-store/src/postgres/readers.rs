@@ -11,11 +11,9 @@ use deadpool_postgres::{
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::connection::{ANSWER_WITHIN, BY_KEY, READING, Settings, set, silent, unreachable};
-use super::reach::Reach;
+use super::connection::{ANSWER_WITHIN, BY_KEY, READING, Reach, Settings, set, silent, unreachable};
 use super::url::DatabaseServer;
-use crate::sql::db::parameters;
-use crate::sql::value::{Columns, Value};
+use crate::sql::{Columns, Value, parameters};
 use crate::{DatabaseUrl, StoreError};
 
 /// One connection handles thousands of short reads per second; the others allow long reads at the same time.

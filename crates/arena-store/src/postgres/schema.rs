@@ -3,7 +3,7 @@
 use tokio_postgres::Client;
 
 use crate::StoreError;
-use crate::tables::migrations::POSTGRES;
+use crate::tables::POSTGRES;
 
 /// Returns the version of the database's schema; 0 if it has none.
 pub(super) async fn schema_version(client: &Client) -> Result<i64, StoreError> {

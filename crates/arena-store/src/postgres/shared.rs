@@ -6,16 +6,12 @@ use std::sync::Arc;
 use arena_model::{Scoring, Status};
 use tokio::sync::{mpsc, oneshot};
 
+use super::connection::Reach;
 use super::marks_reader::{Asking, MarksReader};
-use super::reach::Reach;
 use super::readers::PostgresReaders;
-use crate::mirror::Mirror;
-use crate::mirror::counts::{Counts, Delta};
-use crate::mirror::ranking::Ranked;
-use crate::sql::value::{Columns, Value};
-use crate::tables::careers::read_career;
-use crate::tables::sessions::users_in;
-use crate::tables::{RECOUNTS, SCRIPTED, STANDINGS};
+use crate::mirror::{Counts, Delta, Mirror, Ranked};
+use crate::sql::{Columns, Value};
+use crate::tables::{RECOUNTS, SCRIPTED, STANDINGS, read_career, users_in};
 use crate::{DatabaseUrl, Marks, Nodes, SessionMark, StoreError};
 
 /// The maximum number of endings whose players a node moves on its leaderboards. After more, it reads the boards again.

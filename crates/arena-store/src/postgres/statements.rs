@@ -3,12 +3,10 @@
 use tokio_postgres::{Client, Statement};
 
 use crate::StoreError;
-use crate::sql::dialect::{Dialect, insert};
-use crate::tables::boards::Boards;
-use crate::tables::careers::Careers;
-use crate::tables::messages::Messages;
-use crate::tables::sessions::{Sessions, update_sessions};
-use crate::tables::{Answers, Endings, Invites, RemovedSessions, Users};
+use crate::sql::{Dialect, insert};
+use crate::tables::{
+    Answers, Boards, Careers, Endings, Invites, Messages, RemovedSessions, Sessions, Users, update_sessions,
+};
 use crate::writing::Locks;
 
 /// The advisory lock of arenas, held exclusively or shared. Its key is this number with the hash of the schema's

@@ -68,21 +68,21 @@ macro_rules! table {
             $($(#[$doc])* $variant,)*
         }
 
-        impl $crate::sql::dialect::Table for $table {
+        impl $crate::sql::Table for $table {
             const NAME: &'static str = $name;
-            const COLUMNS: &'static [$crate::sql::dialect::Column] = &[$($crate::sql::dialect::Column {
+            const COLUMNS: &'static [$crate::sql::Column] = &[$($crate::sql::Column {
                 name: $column,
-                kind: $crate::sql::dialect::Kind::$kind,
-                written: $crate::sql::dialect::ColumnWrites::$written,
+                kind: $crate::sql::Kind::$kind,
+                written: $crate::sql::ColumnWrites::$written,
             },)*];
             type Row<$lifetime> = $of;
 
             #[inline]
-            fn value<$lifetime>($row: &Self::Row<$lifetime>, column: usize) -> $crate::sql::value::Value<$lifetime> {
+            fn value<$lifetime>($row: &Self::Row<$lifetime>, column: usize) -> $crate::sql::Value<$lifetime> {
                 $(if column == $table::$variant as usize {
-                    return $crate::sql::value::Value::from($value);
+                    return $crate::sql::Value::from($value);
                 })*
-                $crate::sql::value::Value::Integer(None)
+                $crate::sql::Value::Integer(None)
             }
         }
     };

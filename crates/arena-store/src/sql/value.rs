@@ -18,7 +18,7 @@ pub(crate) enum Value<'v> {
     /// A text from a user. It may contain any character, so Postgres stores it encoded.
     Prose(Option<Cow<'v, str>>),
     Bytes(&'v [u8]),
-    /// A list of texts or integers, for a condition from [`Dialect::any`](crate::sql::dialect::Dialect::any). For Postgres
+    /// A list of texts or integers, for a condition from [`Dialect::any`](crate::sql::Dialect::any). For Postgres
     /// also a column of new rows.
     List(Vec<Value<'v>>),
 }

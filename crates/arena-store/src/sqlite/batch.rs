@@ -4,18 +4,14 @@ use rusqlite::{Connection, params, params_from_iter};
 
 use crate::StoreError;
 use crate::errors::Failure;
-use crate::mirror::Mirror;
-use crate::mirror::counts::{Delta, is_count_wrong, is_total_wrong};
+use crate::mirror::{Delta, Mirror, is_count_wrong, is_total_wrong};
 use crate::numbers::Numbers;
-use crate::plan::counting::Counting;
-use crate::plan::{BatchItem, BatchOutcome, BatchPlan, KnownUser, RowsFound, RowsWanted};
-use crate::sql::dialect::{Dialect, Table, insert};
-use crate::sql::value::{Columns, Value};
-use crate::tables::boards::Boards;
-use crate::tables::careers::{Careers, read_career};
-use crate::tables::messages::Messages;
-use crate::tables::sessions::{KnownSession, SessionRow, Sessions, update_sessions, updated};
-use crate::tables::{Answers, Endings, Invites, RemovedSessions, Users, read_answer};
+use crate::plan::{BatchItem, BatchOutcome, BatchPlan, Counting, KnownUser, RowsFound, RowsWanted};
+use crate::sql::{Columns, Dialect, Table, Value, insert};
+use crate::tables::{
+    Answers, Boards, Careers, Endings, Invites, KnownSession, Messages, RemovedSessions, SessionRow, Sessions, Users,
+    read_answer, read_career, update_sessions, updated,
+};
 
 /// The statements of a batch that are derived from the description of the tables.
 pub(super) struct Statements {

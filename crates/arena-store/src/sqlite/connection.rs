@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use crate::StoreError;
-use crate::tables::migrations::SQLITE;
+use crate::tables::SQLITE;
 
 /// The time to wait for another program that uses the database.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

@@ -8,9 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::connection::configure;
 use crate::StoreError;
-use crate::sql::db::each_of_sqlite;
-use crate::sql::dialect::Dialect;
-use crate::sql::value::{Columns, Value};
+use crate::sql::{Columns, Dialect, Value, each_of_sqlite};
 
 /// The maximum number of idle connections kept for later readers. About that of readers at the highest load.
 const IDLE_READERS: usize = 32;

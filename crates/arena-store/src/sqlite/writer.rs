@@ -19,13 +19,10 @@ use super::mark;
 use super::mark::Mark;
 use crate::derived::counts::read_counts;
 use crate::errors::{Failure, WriteError};
-use crate::mirror::Mirror;
-use crate::mirror::effects::Effects;
-use crate::mirror::health::Verdict;
-use crate::plan::counting::Counting;
-use crate::plan::{BatchItem, BatchOutcome, Done};
+use crate::mirror::{Effects, Mirror, Verdict};
+use crate::plan::{BatchItem, BatchOutcome, Counting, Done};
 use crate::queue::{Job, JobQueue, Waiting};
-use crate::sql::db::{Db, at_once};
+use crate::sql::{Db, at_once};
 use crate::writing::{Writing, read_numbers};
 use crate::{CommitError, StoreError, derived};
 

@@ -5,10 +5,8 @@ use arena_model::{ChatMessage, ContentHash, SessionId, Status, Timestamp};
 
 use super::audit::record;
 use crate::errors::{Failure, WriteError};
-use crate::sql::dialect::{INSERTED, Table, columns, tuples};
-use crate::sql::value::{Columns, Value, count};
-use crate::tables::messages::{Messages, read_commitment, read_message, session_channel};
-use crate::tables::sessions::read_id;
+use crate::sql::{Columns, INSERTED, Table, Value, columns, count, tuples};
+use crate::tables::{Messages, read_commitment, read_id, read_message, session_channel};
 use crate::writing::Writing;
 use crate::{AuditEntry, CommitError, EndingNo, SessionNo, Store, StoreError};
 

@@ -4,9 +4,8 @@ use arena_model::Timestamp;
 use serde_json::Value as Json;
 
 use crate::errors::WriteError;
-use crate::sql::value::{Columns, Value, count};
-use crate::tables::AUDIT;
-use crate::tables::text::to_json;
+use crate::sql::{Columns, Value, count};
+use crate::tables::{AUDIT, to_json};
 use crate::writing::Writing;
 use crate::{AuditNo, CommitError, Page, Store, StoreError};
 

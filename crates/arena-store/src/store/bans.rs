@@ -7,7 +7,7 @@ use std::str::FromStr;
 use arena_model::{Timestamp, UserId};
 
 use super::audit::record;
-use crate::sql::value::{Columns, Value};
+use crate::sql::{Columns, Value};
 use crate::tables::ADMINISTRATION;
 use crate::{AuditEntry, CommitError, Store, StoreError};
 

@@ -7,12 +7,9 @@ use serde_json::Value as Json;
 
 use super::users::{PROFILE, read_profile};
 use crate::derived::strategies::list_ranked;
-use crate::mirror::Mirror;
-use crate::mirror::ranking::{Ranked, RankingPage};
-use crate::sql::dialect::Dialect;
-use crate::sql::value::{Columns, Value};
-use crate::tables::boards::read_rated;
-use crate::tables::careers::read_career;
+use crate::mirror::{Mirror, Ranked, RankingPage};
+use crate::sql::{Columns, Dialect, Value};
+use crate::tables::{read_career, read_rated};
 use crate::{CommitError, Page, Store, StoreError};
 
 /// A board, with the options and terms of the games that count on it.

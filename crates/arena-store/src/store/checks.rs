@@ -8,7 +8,7 @@ use arena_model::UserId;
 use super::audit::record;
 use crate::derived::standings::{find_career, recount, write_career};
 use crate::derived::totals::{TOTALS, missing_totals, read_total};
-use crate::plan::counting::PARTICIPANTS;
+use crate::plan::PARTICIPANTS;
 use crate::tables::STANDINGS;
 use crate::{AuditEntry, CommitError, Store, StoreError, derived};
 

@@ -9,9 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::errors::WriteError;
-use crate::sql::dialect::{Dialect, INSERTED, tuples};
-use crate::sql::value::{Columns, Value};
-use crate::tables::migrations::SQLITE;
+use crate::sql::{Columns, Dialect, INSERTED, Value, tuples};
+use crate::tables::SQLITE;
 use crate::writing::Writing;
 use crate::{CommitError, DatabaseUrl, PostgresStore, SqliteStore, Store, StoreError};
 

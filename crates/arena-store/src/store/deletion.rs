@@ -9,13 +9,9 @@ use super::audit::record;
 use crate::derived::standings::find_career;
 use crate::derived::strategies::forget_player;
 use crate::errors::{Failure, WriteError};
-use crate::plan::counting::PARTICIPANTS;
-use crate::sql::db::Db;
-use crate::sql::dialect::{Dialect, columns};
-use crate::sql::value::Value;
-use crate::tables::sessions::{Sessions, players_text, read_session};
-use crate::tables::text::to_json;
-use crate::tables::{ADMINISTRATION, STANDINGS};
+use crate::plan::PARTICIPANTS;
+use crate::sql::{Db, Dialect, Value, columns};
+use crate::tables::{ADMINISTRATION, STANDINGS, Sessions, players_text, read_session, to_json};
 use crate::writing::Writing;
 use crate::{AuditEntry, CommitError, Store};
 

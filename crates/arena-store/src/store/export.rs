@@ -2,9 +2,8 @@
 
 use arena_model::Session;
 
-use crate::sql::dialect::{Table, columns};
-use crate::sql::value::{Columns, count};
-use crate::tables::sessions::{Sessions, read_or_pass_over, read_session};
+use crate::sql::{Columns, Table, columns, count};
+use crate::tables::{Sessions, read_or_pass_over, read_session};
 use crate::{EndingNo, SessionNo, Store, StoreError};
 
 impl Store {

@@ -3,9 +3,8 @@
 use arena_model::{Channel, ContentHash};
 
 use super::audit::record;
-use crate::sql::value::{Value, count};
-use crate::tables::PUBLIC;
-use crate::tables::messages::channel_number;
+use crate::sql::{Value, count};
+use crate::tables::{PUBLIC, channel_number};
 use crate::{AuditEntry, CommitError, SessionNo, Store, StoreError};
 
 impl Store {

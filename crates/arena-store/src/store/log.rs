@@ -3,11 +3,8 @@
 
 use arena_model::{Ending, Seed, SessionId, Timestamp};
 
-use crate::sql::dialect::{Dialect, Table, columns};
-use crate::sql::value::{Columns, count};
-use crate::tables::RemovedSessions;
-use crate::tables::sessions::{pass_over, read_ending, read_id, read_seed};
-use crate::tables::text::{read_bytes, to_json};
+use crate::sql::{Columns, Dialect, Table, columns, count};
+use crate::tables::{RemovedSessions, pass_over, read_bytes, read_ending, read_id, read_seed, to_json};
 use crate::{CommitError, EndingNo, RemovedSession, SessionNo, Store, StoreError};
 
 /// A leaf to append: its session, its kind, its line and the hash of the line.

@@ -2,9 +2,8 @@
 
 use arena_model::{Channel, ChatMessage, ContentHash, SessionId};
 
-use crate::sql::dialect::columns;
-use crate::sql::value::{Columns, count};
-use crate::tables::messages::{Messages, channel_number, read_commitment, read_message, session_channel};
+use crate::sql::{Columns, columns, count};
+use crate::tables::{Messages, channel_number, read_commitment, read_message, session_channel};
 use crate::{SessionNo, Store, StoreError};
 
 /// The number of bytes of text after which a read of messages stops. It limits the memory of one reader.

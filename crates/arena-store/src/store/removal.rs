@@ -10,10 +10,9 @@ use super::audit::record;
 use crate::derived::standings::{recount, write_career};
 use crate::derived::strategies::mark_stale;
 use crate::errors::{Failure, WriteError};
-use crate::plan::counting::{PARTICIPANTS, games_of};
-use crate::sql::value::{Value, count};
-use crate::tables::messages::channel_number;
-use crate::tables::{REMOVED, STANDINGS};
+use crate::plan::{PARTICIPANTS, games_of};
+use crate::sql::{Value, count};
+use crate::tables::{REMOVED, STANDINGS, channel_number};
 use crate::writing::Writing;
 use crate::{AuditEntry, CommitError, RemovedSession, SessionNo, Store};
 

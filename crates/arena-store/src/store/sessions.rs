@@ -2,10 +2,8 @@
 
 use arena_model::{Channel, InviteCode, Session, SessionId, Timestamp};
 
-use crate::sql::dialect::{Dialect, Table, columns};
-use crate::sql::value::{Columns, Value, count};
-use crate::tables::messages::channel_number;
-use crate::tables::sessions::{Sessions, read_id, read_session};
+use crate::sql::{Columns, Dialect, Table, Value, columns, count};
+use crate::tables::{Sessions, channel_number, read_id, read_session};
 use crate::{Page, SessionFilter, Store, StoreError, StoredSession};
 
 /// A session with its wake-up time, from the list of due sessions.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use arena_model::{PlayerStandings, StrategyRow, StrategyRows, UserId};
 
 use crate::derived::strategies::{SHOWN, moves, read_entry, write_rows};
-use crate::sql::value::{Columns, Value};
+use crate::sql::{Columns, Value};
 use crate::tables::SCRIPTED;
 use crate::{CommitError, EndingNo, Store, StoreError};
 

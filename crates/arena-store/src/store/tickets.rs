@@ -7,7 +7,7 @@
 use arena_model::{Timestamp, hex};
 
 use crate::errors::WriteError;
-use crate::sql::value::{Columns, Value};
+use crate::sql::{Columns, Value};
 use crate::tables::Answers;
 use crate::writing::Writing;
 use crate::{CommitError, NewAnswer, Store, StoreError};

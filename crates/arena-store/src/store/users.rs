@@ -6,12 +6,8 @@ use arena_model::{PlayerStandings, ProfileChange, ProfileText, Session, Timestam
 
 use super::audit::record;
 use crate::errors::Failure;
-use crate::sql::db::Db;
-use crate::sql::dialect::{Dialect, columns};
-use crate::sql::value::{Columns, Value, count};
-use crate::tables::careers::{Career, read_career};
-use crate::tables::sessions::{Sessions, read_session};
-use crate::tables::{ADMINISTRATION, Answers, read_answer};
+use crate::sql::{Columns, Db, Dialect, Value, columns, count};
+use crate::tables::{ADMINISTRATION, Answers, Career, Sessions, read_answer, read_career, read_session};
 use crate::writing::Writing;
 use crate::{AuditEntry, CommitError, NewAnswer, Page, Store, StoreError};
 

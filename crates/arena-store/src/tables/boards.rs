@@ -2,7 +2,7 @@
 
 use arena_model::{BoardId, BoardTerms, Session};
 
-use crate::sql::dialect::table;
+use crate::sql::table;
 
 /// A row of `boards`: the columns type, options and terms.
 pub(crate) type BoardRow = [String; 3];

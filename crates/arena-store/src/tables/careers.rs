@@ -3,8 +3,7 @@
 use arena_model::PlayerStandings;
 
 use super::text::to_json;
-use crate::sql::dialect::table;
-use crate::sql::value::Columns;
+use crate::sql::{Columns, table};
 
 /// A user's career, stored as row 0 of `careers`.
 #[derive(Debug, Default, PartialEq)]

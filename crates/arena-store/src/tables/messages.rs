@@ -6,8 +6,7 @@ use arena_model::{Channel, ChatMessage, ContentHash, Party, SessionId, Timestamp
 
 use super::text::parse;
 use crate::StoreError;
-use crate::sql::dialect::table;
-use crate::sql::value::{Columns, Value};
+use crate::sql::{Columns, Value, table};
 
 table! {
     /// The row of a message, with its session's number.

@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::boards::{rated_text, read_rated};
 use super::text::{json, parse, to_json};
-use crate::sql::dialect::{Column, ColumnWrites, Dialect, Table, table};
-use crate::sql::value::Columns;
+use crate::sql::{Column, ColumnWrites, Columns, Dialect, Table, table};
 use crate::{AuditNo, SessionNo, StoreError};
 
 /// A session to insert or update.

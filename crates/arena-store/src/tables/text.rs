@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::StoreError;
-use crate::sql::value::Columns;
+use crate::sql::Columns;
 
 pub(crate) fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("lists of texts and numbers are JSON")
