@@ -30,6 +30,19 @@ pub struct StrategyRun {
     pub error: Option<String>,
 }
 
+/// A step of a count.
+#[derive(Debug, Clone)]
+pub struct RunStep {
+    /// The changed rows.
+    pub rows: StrategyRows,
+    /// The position of the last counted game.
+    pub place: EndingNo,
+    /// The reason why the next game can't be counted.
+    pub error: Option<String>,
+    /// True if the count has all games, so that leaderboards show it from now on.
+    pub is_whole: bool,
+}
+
 /// The state of a strategy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StrategyState {
@@ -125,48 +138,39 @@ impl Store {
         Ok(self.list(&sql, &[run.into(), boards, players], read).await?.into_iter().collect())
     }
 
-    /// Stores changed rows of a count, its new place and its error, in one transaction. If `is_whole` is true, the count
-    /// has all games, and leaderboards show it from now on.
+    /// Stores a step of a count, in one transaction.
     ///
     /// # Errors
     /// [`CommitError::Conflict`] if the count isn't as in `run`: another node has changed it, or a game was removed. Also
     /// if the store can't write.
-    pub async fn advance_run(
-        &self,
-        strategy: &str,
-        run: StrategyRun,
-        to: EndingNo,
-        rows: StrategyRows,
-        error: Option<String>,
-        is_whole: bool,
-    ) -> Result<(), CommitError> {
+    pub async fn advance_run(&self, strategy: &str, run: StrategyRun, step: RunStep) -> Result<(), CommitError> {
         let mirror = self.mirror().clone();
-        let context = (strategy.to_owned(), run, rows, error);
-        self.write(context, move |(strategy, run, rows, error), writing| {
+        let context = (strategy.to_owned(), run, step);
+        self.write(context, move |(strategy, run, step), writing| {
             let mirror = mirror.clone();
             Box::pin(async move {
                 let sql = "UPDATE strategy_runs SET place = $1, error = $2 WHERE id = $3 AND place = $4 AND stale = 0";
-                let error = Value::Prose(error.as_deref().map(Into::into));
-                let values = [to.0.into(), error, run.id.into(), run.place.0.into()];
+                let error = Value::Prose(step.error.as_deref().map(Into::into));
+                let values = [step.place.0.into(), error, run.id.into(), run.place.0.into()];
                 if writing.db.execute(sql, &values).await? == 0 {
                     return Err(CommitError::Conflict.into());
                 }
                 // In a shared database, readers load the leaderboards again.
-                let mut ranked = if !writing.is_shared() { mirror.rankings.in_use() } else { Vec::new() };
+                let mut ranked = if writing.is_shared() { Vec::new() } else { mirror.rankings.in_use() };
                 ranked.retain(|ranked| run.is_shown && ranked.is_of(strategy));
                 let scoring = mirror.scoring();
-                if let (Some(strategy), false) = (scoring.find(strategy), ranked.is_empty() || rows.is_empty()) {
-                    let moves = moves(&mut writing.db, &scoring, strategy, rows, ranked).await?;
+                if let (Some(strategy), false) = (scoring.find(strategy), ranked.is_empty() || step.rows.is_empty()) {
+                    let moves = moves(&mut writing.db, &scoring, strategy, &step.rows, ranked).await?;
                     writing.effects.moves.extend(moves);
                 }
-                write_rows(&mut writing.db, run.id, rows).await?;
-                if is_whole && !run.is_shown {
+                write_rows(&mut writing.db, run.id, &step.rows).await?;
+                if step.is_whole && !run.is_shown {
                     let sql =
                         "UPDATE strategy_runs SET shown = CASE WHEN id = $1 THEN 1 ELSE 0 END WHERE strategy = $2";
                     writing.db.execute(sql, &[run.id.into(), strategy.as_str().into()]).await?;
                     writing.effects.recounted = true;
                 }
-                if run.is_shown || is_whole {
+                if run.is_shown || step.is_whole {
                     writing.changed.insert(SCRIPTED);
                 }
                 Ok(())
