@@ -44,7 +44,7 @@ use crate::{DatabaseUrl, Marks, NodeTerms, Nodes, SessionFilter, SessionMark, Se
 pub struct PostgresStore {
     pub(crate) readers: PostgresReaders,
     pub(crate) writer: PostgresWriter,
-    mirror: Mirror,
+    pub(crate) mirror: Mirror,
     reach: Reach,
     /// The data for reading other nodes' commits, if the database is shared.
     shared: Option<Shared>,
@@ -124,10 +124,6 @@ impl PostgresStore {
         self.reach.bytes.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn mirror(&self) -> &Mirror {
-        &self.mirror
-    }
-
     /// Reads the counts that other nodes have changed. Does nothing if the database isn't shared.
     pub(crate) async fn refresh_counts(&self) -> Result<(), StoreError> {
         match &self.shared {
@@ -142,15 +138,6 @@ impl PostgresStore {
             Some(shared) => shared.refresh_rankings(&self.readers, &self.mirror).await,
             None => Ok(()),
         }
-    }
-
-    pub(crate) async fn list<T>(
-        &self,
-        sql: &str,
-        values: &[Value<'_>],
-        read: impl FnMut(&dyn Columns) -> Result<T, StoreError>,
-    ) -> Result<Vec<T>, StoreError> {
-        self.readers.list(sql, values, read).await
     }
 
     /// Runs long reads in one snapshot, on a separate connection.
@@ -188,7 +175,7 @@ impl PostgresStore {
         );
         let (no, limit, most_bytes) = (no.map_or(0, |no| no.0), limit as u64, most_bytes as u64);
         let values = [no, channel_number(channel), count(from), count(limit), count(most_bytes)].map(Value::from);
-        self.list(&sql, &values, |row| read_message(row, channel)).await
+        self.readers.list(&sql, &values, |row| read_message(row, channel)).await
     }
 
     pub(crate) async fn list_sessions(
@@ -218,6 +205,6 @@ impl PostgresStore {
             filter.challenge.as_deref().into(),
             filter.status.map(Status::as_str).into(),
         ];
-        self.list(&sql, &values, |row| Ok(read_session(row)?.1)).await
+        self.readers.list(&sql, &values, |row| Ok(read_session(row)?.1)).await
     }
 }

@@ -27,7 +27,7 @@ use crate::errors::Failure;
 use crate::mirror::{Counts, Delta, Mirror, PagePlan, Rankings};
 use crate::numbers::Numbers;
 use crate::plan::{BatchItem, Counting};
-use crate::sql::{Columns, Db, Value, at_once, columns, count};
+use crate::sql::{Columns, Db, at_once, columns, count};
 use crate::tables::{Messages, Sessions, channel_number, read_message, read_or_pass_over, read_session};
 use crate::{CommitError, FolderLock, SessionFilter, SessionNo, StoreError};
 
@@ -102,15 +102,6 @@ impl SqliteStore {
             return Err(StoreError::Lost { file: lost.display().to_string() }.into());
         }
         self.writer.check().await
-    }
-
-    pub(crate) fn list<T>(
-        &self,
-        sql: &str,
-        values: &[Value<'_>],
-        read: impl FnMut(&dyn Columns) -> Result<T, StoreError>,
-    ) -> Result<Vec<T>, StoreError> {
-        self.readers.list(sql, values, read)
     }
 
     /// Runs long reads in one snapshot, on a thread for blocking work.

@@ -90,7 +90,7 @@ impl Store {
     pub(crate) fn mirror(&self) -> &Mirror {
         match self {
             Store::Sqlite(store) => &store.mirror,
-            Store::Postgres(store) => store.mirror(),
+            Store::Postgres(store) => &store.mirror,
         }
     }
 
@@ -109,8 +109,8 @@ impl Store {
         read: impl FnMut(&dyn Columns) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
         match self {
-            Store::Sqlite(store) => store.list(sql, values, read),
-            Store::Postgres(store) => store.list(sql, values, read).await,
+            Store::Sqlite(store) => store.readers.list(sql, values, read),
+            Store::Postgres(store) => store.readers.list(sql, values, read).await,
         }
     }
 
