@@ -14,9 +14,6 @@ const TABLES: [&str; 1] = ["crates/arena-tournament/src/format.rs"];
 /// The path of a module in its crate. The root is empty.
 type Module = Vec<String>;
 
-/// Crates with a longer circle, and its length, which may only fall. Their other circles may not be longer.
-const LONGER: [(&str, usize); 1] = [("arena-store", 22)];
-
 /// Returns a complaint for each circle of more than [`MOST`] files in a crate. A file is its path and its text.
 pub fn complaints(files: &[(String, String)]) -> Vec<String> {
     let mut crates = BTreeMap::<&str, BTreeMap<Module, (&str, &str)>>::new();
@@ -35,24 +32,11 @@ pub fn complaints(files: &[(String, String)]) -> Vec<String> {
             modules.insert(module.collect(), (path.as_str(), code));
         }
     }
-    let mut complaints = Vec::new();
-    for (name, modules) in &crates {
-        let mut found = circles(modules);
-        found.sort_by_key(Vec::len);
-        if let Some((_, longest)) = LONGER.iter().find(|(longer, _)| longer == name) {
-            match found.pop().map_or(0, |circle| circle.len()) {
-                length if length == *longest => {}
-                length => complaints.push(format!(
-                    "crates/{name}: its longest circle has {length} files, not {longest}; change LONGER"
-                )),
-            }
-        }
-        complaints.extend(found.iter().map(|circle| {
-            let others = circle[1..].join(", ");
-            format!("{}: {} files import each other in a circle (at most {MOST}): {others}", circle[0], circle.len())
-        }));
-    }
-    complaints
+    let complaint = |circle: Vec<&str>| {
+        let others = circle[1..].join(", ");
+        format!("{}: {} files import each other in a circle (at most {MOST}): {others}", circle[0], circle.len())
+    };
+    crates.values().flat_map(circles).map(complaint).collect()
 }
 
 /// Returns the paths of the files in each circle of more than [`MOST`] files.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arena_model::{ScriptedStrategy, Session, StrategyRows};
-use arena_store::{CommitError, EndingNo, StrategyRun, StrategyState};
+use arena_store::{CommitError, EndingNo, RunStep, StrategyRun, StrategyState};
 use serde_json::json;
 
 use crate::Administrator;
@@ -50,20 +50,12 @@ impl Engine {
         Ok(self.inner.store.find_rows(run, keys).await?)
     }
 
-    /// Stores a count's changed rows, its place and its error, as `Store::advance_run` does.
+    /// Stores a step of a count, as `Store::advance_run` does.
     ///
     /// # Errors
     /// [`CommitError::Conflict`] if the count has changed meanwhile. Also if the store can't write.
-    pub async fn advance_run(
-        &self,
-        strategy: &str,
-        run: StrategyRun,
-        to: EndingNo,
-        rows: StrategyRows,
-        error: Option<String>,
-        is_whole: bool,
-    ) -> Result<(), CommitError> {
-        self.inner.store.advance_run(strategy, run, to, rows, error, is_whole).await
+    pub async fn advance_run(&self, strategy: &str, run: StrategyRun, step: RunStep) -> Result<(), CommitError> {
+        self.inner.store.advance_run(strategy, run, step).await
     }
 
     /// Removes a part of an old count. Returns true if rows may be left.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use arena_engine::{Engine, EngineError};
 use arena_model::{ScriptedStrategy, StrategyRows};
 use arena_script::{Folder, GameToCount, PlayedBatch, Problem, Sandbox, ScriptKind, ScriptStrategy, StrategyFault};
-use arena_store::{CommitError, EndingNo};
+use arena_store::{CommitError, EndingNo, RunStep};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
@@ -227,9 +227,9 @@ async fn advance(arena: &Arena, strategy: &Arc<ScriptStrategy>) -> Result<bool, 
         // The place is before the game that fails, or that the script didn't reach.
         next => ends.iter().rfind(|n| next.is_none_or(|next| **n < next)).copied(),
     };
-    let (to, error) = (to.unwrap_or(run.place), fault.as_ref().map(ToString::to_string));
-    if to != run.place || error != run.error || (is_whole && !run.is_shown) {
-        engine.advance_run(name, run, to, rows, error, is_whole).await?;
+    let (place, error) = (to.unwrap_or(run.place), fault.as_ref().map(ToString::to_string));
+    if place != run.place || error != run.error || (is_whole && !run.is_shown) {
+        engine.advance_run(name, run, RunStep { rows, place, error, is_whole }).await?;
     }
     fault.map_or(Ok(!is_whole), |fault| Err(CountError::Script(fault)))
 }

@@ -1,47 +1,24 @@
-//! Comparison of the derived tables (counts, totals, endings, histories, standings) with the sessions, and their
-//! repair.
+//! Derived tables: counts, totals, endings, histories, standings and boards. They are compared with the sessions, and
+//! repaired.
 //!
-//! No game depends on a derived table. An impossible value in a derived table raises a [`Suspicion`]
-//! (docs/decisions/0012).
+//! No game depends on a derived table. An impossible value in one raises a
+//! [`Suspicion`](crate::mirror::Suspicion) (docs/decisions/0012).
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+pub(crate) mod boards;
+pub(crate) mod counts;
+mod histories;
+pub(crate) mod standings;
+pub(crate) mod strategies;
+pub(crate) mod totals;
 
-use arena_model::UserId;
-use tokio::sync::Notify;
-
-use crate::boards;
-use crate::db::{Db, Failure};
-use crate::job::Writing;
-use crate::postgres::{COUNTS, ENDINGS, RECOUNTS, STANDINGS};
-use crate::standings::{recount, write_career};
-use crate::strategies::mark_stale;
-use crate::users::{count_totals, missing_totals};
-use crate::value::Value;
-use crate::{CommitError, Store};
-
-/// Selects block, type, status and number of sessions. Unlisted sessions have the type
-/// [`UNLISTED`](crate::counts::UNLISTED), which is the empty text.
-macro_rules! counted_sessions {
-    () => {
-        "SELECT no / 256, CASE WHEN unlisted = 0 THEN type ELSE '' END, status, count(*) FROM sessions
-         WHERE status IN ('open', 'active', 'ended') GROUP BY 1, 2, 3"
-    };
-}
-
-/// Counts the differences between the counts of sessions and the stored ones. A stored 0 is like no row.
-const WRONG_COUNTS: &str = concat!(
-    "WITH counted (block, type, status, n) AS (",
-    counted_sessions!(),
-    "), stored (block, type, status, n) AS (SELECT block, type, status, n FROM session_counts WHERE n <> 0)
-     SELECT (SELECT count(*) FROM (SELECT * FROM counted EXCEPT SELECT * FROM stored) AS missing)
-          + (SELECT count(*) FROM (SELECT * FROM stored EXCEPT SELECT * FROM counted) AS wrong)"
-);
-
-/// Recomputes the counts of sessions.
-pub(crate) const COUNT_SESSIONS: &str =
-    concat!("DELETE FROM session_counts; INSERT INTO session_counts (block, type, status, n) ", counted_sessions!());
+use self::counts::{COUNT_SESSIONS, WRONG_COUNTS};
+use self::histories::{mend_histories, wrong_histories};
+use self::strategies::mark_stale;
+use self::totals::{count_totals, missing_totals};
+use crate::errors::Failure;
+use crate::sql::Db;
+use crate::tables::{COUNTS, ENDINGS, RECOUNTS};
+use crate::writing::Writing;
 
 /// Counts the errors in `endings`: ended sessions without an entry, and entries whose session hasn't ended or has
 /// another entry.
@@ -62,94 +39,10 @@ const ADD_ENDINGS: &str = "INSERT INTO endings (n, session)
      SELECT $1 + row_number() OVER (ORDER BY s.ended_at, s.no), s.no FROM sessions s
      WHERE s.status = 'ended' AND NOT EXISTS (SELECT 1 FROM endings e WHERE e.session = s.no)";
 
-/// Selects all listed sessions that have ended, with their players, in the order of their endings.
-const ENDED_PLAYERS: &str = "SELECT s.no, s.players FROM endings e JOIN sessions s ON s.no = e.session
-     WHERE s.unlisted = 0 ORDER BY e.n";
-
 const LAST_ENDING: &str = "SELECT coalesce(max(n), 0) FROM endings";
 
-/// A signal that a derived table may be wrong. The writer raises the signal, and the engine then calls
-/// [`Store::check_derived`].
-#[derive(Default)]
-pub(crate) struct Suspicion {
-    raised: AtomicBool,
-    raised_notify: Notify,
-}
-
-impl Suspicion {
-    /// Raises the suspicion. Only the first call after a [`Suspicion::wait`] writes to the log.
-    pub(crate) fn raise(&self, what: &str) {
-        if !self.raised.swap(true, Ordering::SeqCst) {
-            tracing::error!(
-                "{what} disagrees with the sessions; all derived tables are now compared with the sessions"
-            );
-        }
-        self.raised_notify.notify_one();
-    }
-
-    /// Waits until the suspicion is raised, and clears it.
-    pub(crate) async fn wait(&self) {
-        while !self.raised.swap(false, Ordering::SeqCst) {
-            self.raised_notify.notified().await;
-        }
-    }
-}
-
-/// Returns the user ids in a session's column `players`, each once. The list is empty if the column is invalid.
-pub(crate) fn users_in(players: &str) -> Vec<String> {
-    // Each player is a list of the invite, the user's id, and the commitment to the id of a deleted user.
-    let players: Vec<Vec<Option<String>>> = serde_json::from_str(players).unwrap_or_default();
-    let mut users: Vec<String> = Vec::new();
-    for user in players.into_iter().filter_map(|player| player.into_iter().nth(1).flatten()) {
-        // `read_session` also ignores invalid ids.
-        if user.parse::<UserId>().is_ok() && !users.contains(&user) {
-            users.push(user);
-        }
-    }
-    users
-}
-
-/// Sleeps for the duration of the work since `begun`. This limits a background comparison to half of a CPU core.
-async fn pause_after(begun: Instant) {
-    tokio::time::sleep(begun.elapsed().min(Duration::from_secs(1))).await;
-}
-
-impl Store {
-    /// Compares all derived tables (counts, totals, endings, histories, standings) with the sessions. Repairs and logs
-    /// the tables that differ. Games continue during the comparison, but wait for a repair, which reads all sessions in
-    /// one transaction.
-    ///
-    /// # Errors
-    /// If the store can't be read or written.
-    pub async fn check_derived(&self) -> Result<(), CommitError> {
-        if self.aside((), |(), db| Box::pin(are_wrong(db))).await? {
-            self.write((), |(), writing| {
-                writing.effects.mend = true;
-                Box::pin(async { Ok(()) })
-            })
-            .await?;
-        }
-        for user in 1..=self.last_user().await? {
-            let begun = Instant::now();
-            let (_, id, same) = self.compare(user).await?;
-            if !same {
-                self.mend_standings(user, None).await?;
-                tracing::warn!(user = %id, "the standings of user {id} disagreed with the user's games and were recomputed");
-            }
-            pause_after(begun).await;
-        }
-        Ok(())
-    }
-
-    /// Waits until the writer finds a wrong value in a derived table. The caller should then call
-    /// [`Store::check_derived`].
-    pub async fn suspected(&self) {
-        self.mirror().suspicion.wait().await;
-    }
-}
-
 /// Compares the derived tables, except standings, with the sessions in one snapshot.
-async fn are_wrong(db: &mut Db) -> Result<bool, Failure> {
+pub(crate) async fn are_wrong(db: &mut Db) -> Result<bool, Failure> {
     db.read_whole_tables().await?;
     Ok(db.number(WRONG_COUNTS, &[]).await? != 0
         || db.number(WRONG_ENDINGS, &[]).await? != 0
@@ -163,7 +56,7 @@ async fn are_wrong(db: &mut Db) -> Result<bool, Failure> {
 pub(crate) async fn mend(writing: &mut Writing) -> Result<(), Failure> {
     let mut mended = Vec::new();
     writing.db.read_whole_tables().await?;
-    if writing.sharing.is_some() {
+    if writing.is_shared() {
         writing.db.execute("SELECT no FROM users ORDER BY no FOR NO KEY UPDATE", &[]).await?;
     }
     if boards::are_wrong(&mut writing.db).await? {
@@ -202,105 +95,16 @@ async fn mend_endings(writing: &mut Writing) -> Result<(), Failure> {
     writing.db.execute(CLEAR_ENDINGS, &[]).await?;
     // The numbers of deleted rows aren't reused.
     let mut last = writing.db.number(LAST_ENDING, &[]).await?.max(writing.numbers.ending);
-    if writing.sharing.is_some() {
+    if writing.is_shared() {
         writing.lock_number(ENDINGS).await?;
         last = writing.db.number("SELECT n FROM numbers WHERE kind = 'endings'", &[]).await?;
     }
     let added = writing.db.execute(ADD_ENDINGS, &[last.into()]).await?;
     writing.numbers.ending = last.saturating_add_unsigned(added);
-    if writing.sharing.is_some() {
+    if writing.is_shared() {
         let sql = "UPDATE numbers SET n = $1 WHERE kind = 'endings'";
         writing.db.execute(sql, &[writing.numbers.ending.into()]).await?;
     }
     // Strategies may have counted a game under its lost number.
     mark_stale(writing).await
-}
-
-/// Returns the correct history of each user whose stored one is wrong: the ended sessions in the order of their endings.
-async fn wrong_histories(db: &mut Db) -> Result<BTreeMap<String, Vec<i64>>, Failure> {
-    let mut histories = BTreeMap::<String, Vec<i64>>::new();
-    db.each(ENDED_PLAYERS, &[], |row| {
-        let no = row.integer(0)?;
-        for user in users_in(row.text(1).unwrap_or_default()) {
-            histories.entry(user).or_default().push(no);
-        }
-        Ok(())
-    })
-    .await?;
-    let (mut wrong, mut stored) = (BTreeMap::new(), (String::new(), StoredHistory::default()));
-    let mut compare = |user: String, stored: StoredHistory, histories: &mut BTreeMap<String, Vec<i64>>| {
-        let sessions = histories.remove(&user).unwrap_or_default();
-        // Nothing can repair the history of an invalid id.
-        if user.parse::<UserId>().is_ok() && !stored.is(&sessions) {
-            wrong.insert(user, sessions);
-        }
-    };
-    let sql = "SELECT u.id, c.n, c.session FROM careers c JOIN users u ON u.no = c.user_no ORDER BY c.user_no, c.n";
-    db.each(sql, &[], |row| {
-        let (n, session) = (row.integer(1)?, row.integer(2).unwrap_or(-1));
-        let user = row.prose(0).unwrap_or_default();
-        if user != stored.0 {
-            let (user, history) = std::mem::replace(&mut stored, (user.into_owned(), StoredHistory::default()));
-            compare(user, history, &mut histories);
-        }
-        stored.1.add(n, session);
-        Ok(())
-    })
-    .await?;
-    compare(stored.0, stored.1, &mut histories);
-    // The remaining users have no stored history.
-    wrong.extend(histories);
-    Ok(wrong)
-}
-
-/// A user's history, as `careers` has it.
-#[derive(Debug, Default)]
-struct StoredHistory {
-    sessions: Vec<i64>,
-    /// The greatest position in the history.
-    last: i64,
-    /// The number of sessions that row 0 of the career states.
-    stated: i64,
-}
-
-impl StoredHistory {
-    fn add(&mut self, n: i64, session: i64) {
-        if n == 0 {
-            self.stated = session;
-        } else {
-            self.sessions.push(session);
-            self.last = self.last.max(n);
-        }
-    }
-
-    /// True if the history has exactly these sessions, without gaps between its positions.
-    fn is(&self, sessions: &[i64]) -> bool {
-        let sorted = |sessions: &[i64]| {
-            let mut sessions = sessions.to_vec();
-            sessions.sort_unstable();
-            sessions
-        };
-        let count = sessions.len() as i64;
-        self.last == count && self.stated == count && sorted(&self.sessions) == sorted(sessions)
-    }
-}
-
-/// Replaces the histories and standings of some users.
-async fn mend_histories(writing: &mut Writing, histories: BTreeMap<String, Vec<i64>>) -> Result<(), Failure> {
-    let sql = format!(
-        "INSERT INTO careers (user_no, n, session)
-         SELECT CAST($1 AS bigint), row_number() OVER (ORDER BY e.n), e.session FROM endings e WHERE e.session {}",
-        writing.db.dialect().any("$2")
-    );
-    for (user, sessions) in histories {
-        let no = writing.user_no(&user).await?;
-        let db = &mut writing.db;
-        db.execute("DELETE FROM careers WHERE user_no = $1", &[no.into()]).await?;
-        let sessions = Value::List(sessions.into_iter().map(Value::from).collect());
-        db.execute(&sql, &[no.into(), sessions]).await?;
-        let career = recount(db, &writing.scoring, no).await?;
-        write_career(db, no, &career).await?;
-    }
-    writing.changed.insert(STANDINGS);
-    Ok(())
 }

@@ -1,15 +1,23 @@
 //! The data that the store mirrors in memory. The writer updates the mirror after each commit.
 
+pub(crate) mod counts;
+mod effects;
+mod health;
+mod ranking;
+
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arena_model::{Scoring, ScriptedStrategy};
 use parking_lot::RwLock;
+use tokio::sync::Notify;
 
-use crate::counts::{BLOCK, Counts};
-use crate::derived::Suspicion;
-use crate::job::Effects;
-use crate::ranking::Rankings;
-use crate::writer_health::WriterHealth;
+use self::health::WriterHealth;
+
+pub(crate) use self::counts::{Counts, Delta, PagePlan, is_count_wrong, is_total_wrong};
+pub(crate) use self::effects::Effects;
+pub(crate) use self::health::Verdict;
+pub(crate) use self::ranking::{Move, Ranked, RankingPage, Rankings};
 
 /// Handles to the mirrored data. Clones share the data.
 #[derive(Clone)]
@@ -26,12 +34,12 @@ pub(crate) struct Mirror {
 }
 
 impl Mirror {
-    pub(crate) fn of(counts: Counts, scoring: Scoring, rankings: Rankings, suspicion: Arc<Suspicion>) -> Mirror {
+    pub(crate) fn of(scoring: Scoring, rankings: Rankings) -> Mirror {
         Mirror {
-            counts: Arc::new(RwLock::new(counts)),
+            counts: Arc::default(),
             scoring: Arc::new(RwLock::new(Arc::new(scoring))),
             rankings: Arc::new(rankings),
-            suspicion,
+            suspicion: Arc::default(),
             health: Arc::default(),
             loading: Arc::default(),
         }
@@ -44,6 +52,14 @@ impl Mirror {
     pub(crate) fn set_scripted(&self, scripted: Vec<ScriptedStrategy>) {
         let mut scoring = self.scoring.write();
         *scoring = Arc::new(Scoring::clone(&scoring).with_scripted(scripted));
+    }
+
+    /// Replaces the counts with those from the database. `possible` is false if some were invalid.
+    pub(crate) fn set_counts(&self, (counts, possible): (Counts, bool)) {
+        *self.counts.write() = counts;
+        if !possible {
+            self.suspicion.raise("a count of sessions");
+        }
     }
 
     /// Applies the effects of a durable write.
@@ -61,12 +77,29 @@ impl Mirror {
     }
 }
 
-/// Returns true if a stored count is wrong: if it is out of range, or if it differs from `before + change`, where
-/// `before` is the count in memory, if known.
-pub(crate) fn is_count_wrong(after: Option<i64>, before: Option<i64>, change: i64) -> bool {
-    after.is_none_or(|after| !(0..=BLOCK).contains(&after) || before.is_some_and(|before| before + change != after))
+/// A signal that a derived table may be wrong. The writer raises the signal, and the engine then calls
+/// [`Store::check_derived`](crate::Store::check_derived).
+#[derive(Default)]
+pub(crate) struct Suspicion {
+    raised: AtomicBool,
+    raised_notify: Notify,
 }
 
-pub(crate) fn is_total_wrong(after: Option<i64>) -> bool {
-    after.is_none_or(|after| after < 0)
+impl Suspicion {
+    /// Raises the suspicion. Only the first call after a [`Suspicion::wait`] writes to the log.
+    pub(crate) fn raise(&self, what: &str) {
+        if !self.raised.swap(true, Ordering::SeqCst) {
+            tracing::error!(
+                "{what} disagrees with the sessions; all derived tables are now compared with the sessions"
+            );
+        }
+        self.raised_notify.notify_one();
+    }
+
+    /// Waits until the suspicion is raised, and clears it.
+    pub(crate) async fn wait(&self) {
+        while !self.raised.swap(false, Ordering::SeqCst) {
+            self.raised_notify.notified().await;
+        }
+    }
 }

@@ -5,20 +5,24 @@
 //! A plan depends only on the transitions and the known rows. The backends read and write: SQLite in one transaction,
 //! Postgres in two round trips.
 
+mod counting;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use arena_model::{
     BoardId, Channel, ChatMessage, Ending, GameResult, InviteCode, Phase, Session, SessionId, Status, UserId,
 };
 
-use crate::boards::{self, BoardRow};
-use crate::import::{ImportOutcome, ImportedSession};
-use crate::job::Effects;
-use crate::standings::{Career, Counting, PARTICIPANTS, games_of, players};
-use crate::tables::{CareerRow, SessionRow, channel_number};
+use self::counting::players;
+use crate::mirror::Effects;
+use crate::numbers::Numbers;
+use crate::tables::{BoardRow, Career, CareerRow, KnownSession, SessionRow, board_row, channel_number};
 use crate::{
-    AuditNo, Commit, CommitError, NewAnswer, RemovedSession, SessionChange, SessionNo, StoreError, StoredAnswer,
+    AuditNo, Commit, CommitError, ImportOutcome, ImportedSession, NewAnswer, RemovedSession, SessionChange, SessionNo,
+    StoreError, StoredAnswer,
 };
+
+pub(crate) use self::counting::{Counting, PARTICIPANTS, games_of};
 
 pub(crate) enum BatchItem<'b> {
     Commit(&'b Commit),
@@ -33,25 +37,11 @@ pub(crate) enum Done {
     Imported(ImportOutcome),
 }
 
-/// The last assigned row numbers. New rows get the next numbers. A shared database assigns the numbers instead.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Numbers {
-    pub(crate) session: i64,
-    pub(crate) user: i64,
-    pub(crate) ending: i64,
-}
-
-impl Numbers {
-    /// Selects the columns of [`Numbers`], in the order of its fields.
-    pub(crate) const LAST: &str =
-        "SELECT (SELECT coalesce(max(no), 0) FROM sessions), (SELECT coalesce(max(no), 0) FROM users),
-         (SELECT coalesce(max(n), 0) FROM endings)";
-
-    /// Replaces the numbers with those from the database. The last number of an ending never decreases, so that the
-    /// number of a deleted ending isn't reused.
-    pub(crate) fn read_again(&mut self, numbers: Numbers) {
-        *self = Numbers { ending: numbers.ending.max(self.ending), ..numbers };
-    }
+/// The results of a batch that is written, but may not be durable yet.
+pub(crate) struct BatchOutcome {
+    pub(crate) done: Vec<Result<Done, CommitError>>,
+    pub(crate) numbers: Numbers,
+    pub(crate) effects: Effects,
 }
 
 /// The key of a channel: the session's number, or 0 for the public channel, and the number of the channel.
@@ -159,13 +149,6 @@ pub(crate) struct SharedRows {
     pub(crate) numbers: VecDeque<i64>,
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct KnownSession {
-    pub(crate) version: i64,
-    pub(crate) status: Status,
-    pub(crate) wake_at: Option<i64>,
-}
-
 pub(crate) struct KnownUser {
     pub(crate) no: i64,
     pub(crate) career: Career,
@@ -186,7 +169,8 @@ pub(crate) struct Update<'b> {
 pub(crate) struct BatchPlan<'b> {
     known: RowsFound,
     counting: &'b Counting<'b>,
-    pub(crate) numbers: Numbers,
+    numbers: Numbers,
+    done: Vec<Result<Done, CommitError>>,
     pub(crate) effects: Effects,
     /// New answers by key. All nodes write them in this order, so that two nodes can't deadlock.
     pub(crate) answers: BTreeMap<[u8; 32], &'b NewAnswer>,
@@ -202,11 +186,18 @@ pub(crate) struct BatchPlan<'b> {
 }
 
 impl<'b> BatchPlan<'b> {
-    pub(crate) fn new(known: RowsFound, numbers: Numbers, counting: &'b Counting<'b>) -> BatchPlan<'b> {
-        BatchPlan {
+    /// Decides a batch. A refused transition writes nothing.
+    pub(crate) fn of(
+        batch: &[BatchItem<'b>],
+        known: RowsFound,
+        numbers: Numbers,
+        counting: &'b Counting<'b>,
+    ) -> BatchPlan<'b> {
+        let mut plan = BatchPlan {
             known,
             counting,
             numbers,
+            done: Vec::with_capacity(batch.len()),
             effects: Effects::default(),
             answers: BTreeMap::new(),
             created: Vec::new(),
@@ -217,11 +208,21 @@ impl<'b> BatchPlan<'b> {
             played: Vec::new(),
             endings: Vec::new(),
             boards: BTreeMap::new(),
+        };
+        for transition in batch {
+            let done = plan.add(transition);
+            plan.done.push(done);
         }
+        plan
     }
 
-    /// Adds a transition or refuses it. A refused transition writes nothing.
-    pub(crate) fn add(&mut self, transition: &BatchItem<'b>) -> Result<Done, CommitError> {
+    /// Returns the results of the transitions, once the plan is written.
+    pub(crate) fn outcome(self) -> BatchOutcome {
+        BatchOutcome { done: self.done, numbers: self.numbers, effects: self.effects }
+    }
+
+    /// Adds a transition or refuses it.
+    fn add(&mut self, transition: &BatchItem<'b>) -> Result<Done, CommitError> {
         match *transition {
             BatchItem::Commit(commit) => self.add_commit(commit).map(Done::Committed),
             BatchItem::Import(imported) => self.add_import(imported).map(Done::Imported),
@@ -362,7 +363,7 @@ impl<'b> BatchPlan<'b> {
             self.effects.delta.add_total(&games_of(&session.facts.challenge), 1);
         }
         let result = GameResult::of(session);
-        self.boards.extend(result.as_ref().and_then(|_| boards::row_of(session)));
+        self.boards.extend(result.as_ref().and_then(|_| board_row(session)));
         for (seat, user) in players(session) {
             let known = self.known.users.entry(user.as_str().to_owned()).or_insert_with(|| {
                 self.numbers.user += 1;
@@ -386,6 +387,12 @@ impl<'b> BatchPlan<'b> {
                 self.effects.moves.extend(moves);
             }
         }
+    }
+
+    /// Returns the invites of the new sessions, with the numbers of their sessions.
+    pub(crate) fn invites(&self) -> Vec<(i64, InviteCode)> {
+        let rows = self.created.iter();
+        rows.flat_map(|row| row.session.facts.invites.iter().map(|invite| (row.no, *invite))).collect()
     }
 
     /// Returns the rows about the removed sessions. A transition removes only sessions whose time limit has passed.

@@ -9,86 +9,45 @@
 
 mod batch;
 mod connection;
-mod reading;
+mod holder;
+mod marks_reader;
+pub(crate) mod nodes;
+mod readers;
+mod schema;
 mod shared;
-pub(crate) mod text;
-mod url;
+mod statements;
+pub(crate) mod url;
 mod writer;
 
-use std::ops::{Deref, RangeInclusive};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use arena_model::{Channel, ChatMessage, Scoring, Session, Status};
-use deadpool_postgres::Object;
 use futures_util::future::BoxFuture;
-use parking_lot::RwLock;
-use tokio_postgres::Client;
 
-pub(crate) use self::connection::Sharing;
-use self::connection::{Holder, arena_id, read_counts, read_numbers, server_start};
-pub(crate) use self::reading::PostgresReaders;
+use self::connection::{Reach, server_start};
+use self::holder::{Holder, arena_id};
+use self::readers::PostgresReaders;
 use self::shared::Shared;
-pub(crate) use self::shared::{ADMINISTRATION, AUDIT, COUNTS, ENDINGS, PUBLIC, RECOUNTS, REMOVED, SCRIPTED, STANDINGS};
-pub use self::shared::{FoundSession, Marks, SessionMark, SessionNews};
-pub use self::url::{DatabaseUrl, DatabaseUrlError};
-pub(crate) use self::writer::PostgresWriter;
-use crate::counts::{Counts, PagePlan};
-use crate::db::{Db, Failure};
-use crate::derived::Suspicion;
-use crate::dialect::columns;
-use crate::mirror::Mirror;
-use crate::nodes::{NodeTerms, Nodes};
-use crate::ranking::Rankings;
-use crate::standings::follow_scoring;
+use self::writer::PostgresWriter;
+use crate::derived::counts::read_counts;
+use crate::derived::standings::follow_scoring;
+use crate::errors::Failure;
+use crate::mirror::{Mirror, PagePlan, Rankings};
+use crate::sql::{Columns, Db, PooledConnection, Value, columns, count};
 use crate::tables::{Messages, Sessions, channel_number, read_message, read_session};
-use crate::value::{Columns, Value, count};
-use crate::{SessionFilter, SessionNo, StoreError};
+use crate::writing::read_numbers;
+use crate::{DatabaseUrl, Marks, NodeTerms, Nodes, SessionFilter, SessionMark, SessionNo, StoreError};
 
 /// A schema of a database. Either one process uses it exclusively, or several nodes share it.
 pub struct PostgresStore {
     pub(crate) readers: PostgresReaders,
     pub(crate) writer: PostgresWriter,
-    mirror: Mirror,
+    pub(crate) mirror: Mirror,
     reach: Reach,
     /// The data for reading other nodes' commits, if the database is shared.
     shared: Option<Shared>,
-}
-
-/// The state of the connection to the database.
-#[derive(Clone, Default)]
-pub(crate) struct Reach {
-    /// The number of times that the database may have lost commits, which memory then still shows.
-    pub(crate) losses: Arc<AtomicU64>,
-    /// The error that closed this store; `None` while the store is open.
-    pub(crate) ended: Arc<RwLock<Option<StoreError>>>,
-    /// The size of the store in bytes, as last measured.
-    pub(crate) bytes: Arc<AtomicU64>,
-    /// The place of the writer's server in the URL.
-    pub(crate) server: Arc<AtomicUsize>,
-}
-
-impl Reach {
-    fn of(holder: &Holder) -> Reach {
-        Reach { server: Arc::new(holder.primary.server.into()), ..Reach::default() }
-    }
-}
-
-/// With an open transaction. A connection that is dropped before its end doesn't return to the pool.
-pub(crate) struct PooledConnection(Option<Object>);
-
-impl Deref for PooledConnection {
-    type Target = Client;
-
-    fn deref(&self) -> &Client {
-        self.0.as_ref().expect("the connection is returned only after its last use")
-    }
-}
-
-impl Drop for PooledConnection {
-    fn drop(&mut self) {
-        drop(self.0.take().map(Object::take));
-    }
 }
 
 impl PostgresStore {
@@ -100,7 +59,7 @@ impl PostgresStore {
     /// If the database can't be reached or used, another arena uses it, or a newer program created the store in it.
     pub async fn connect(database: DatabaseUrl, scoring: Scoring) -> Result<PostgresStore, StoreError> {
         let holder = Holder::take(&database).await?;
-        follow_scoring(&mut Db::Postgres(Arc::clone(&holder.client)), &scoring).await?;
+        follow_scoring(&mut holder.db(), &scoring).await?;
         PostgresStore::start(database, holder, scoring).await
     }
 
@@ -115,10 +74,9 @@ impl PostgresStore {
     }
 
     async fn start(database: DatabaseUrl, holder: Holder, scoring: Scoring) -> Result<PostgresStore, StoreError> {
-        let suspicion = Arc::<Suspicion>::default();
-        let counts = read_counts(&holder.client, &suspicion).await?;
-        let mirror = Mirror::of(counts, scoring, Rankings::default(), suspicion);
-        let (numbers, reach) = (read_numbers(&holder.client).await?, Reach::of(&holder));
+        let mirror = Mirror::of(scoring, Rankings::default());
+        mirror.set_counts(read_counts(&mut holder.db()).await?);
+        let (numbers, reach) = (read_numbers(&mut holder.db()).await?, Reach::of(holder.primary.server));
         let readers = PostgresReaders::of(&database, &reach)?;
         let writer = PostgresWriter::start(database, holder, numbers, mirror.clone(), reach.clone(), None);
         Ok(PostgresStore { readers, writer, mirror, reach, shared: None })
@@ -133,11 +91,11 @@ impl PostgresStore {
     /// those of the others.
     pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &NodeTerms) -> Result<PostgresStore, StoreError> {
         let (holder, node) = Holder::join(&database, &scoring, terms).await?;
-        let (suspicion, reach) = (Arc::<Suspicion>::default(), Reach::of(&holder));
+        let reach = Reach::of(holder.primary.server);
         let readers = PostgresReaders::of(&database, &reach)?;
-        let mirror = Mirror::of(Counts::default(), scoring, Rankings::shared(), suspicion);
+        let mirror = Mirror::of(scoring, Rankings::shared());
         let nodes = Arc::new(Nodes::new(arena_id(&holder.client).await?, node, server_start(&holder.client).await?));
-        let numbers = read_numbers(&holder.client).await?;
+        let numbers = read_numbers(&mut holder.db()).await?;
         let shared = Shared::start(&nodes, &holder.name, &database, &reach)?;
         let writer = PostgresWriter::start(database, holder, numbers, mirror.clone(), reach.clone(), Some(nodes));
         let store = PostgresStore { readers, writer, mirror, reach, shared: Some(shared) };
@@ -159,24 +117,27 @@ impl PostgresStore {
     }
 
     pub(crate) fn losses(&self) -> u64 {
-        self.reach.losses.load(Ordering::SeqCst)
+        self.reach.losses()
     }
 
     pub(crate) fn bytes(&self) -> u64 {
         self.reach.bytes.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn mirror(&self) -> &Mirror {
-        &self.mirror
+    /// Reads the counts that other nodes have changed. Does nothing if the database isn't shared.
+    pub(crate) async fn refresh_counts(&self) -> Result<(), StoreError> {
+        match &self.shared {
+            Some(shared) => shared.refresh_counts(&self.readers, &self.mirror).await,
+            None => Ok(()),
+        }
     }
 
-    pub(crate) async fn list<T>(
-        &self,
-        sql: &str,
-        values: &[Value<'_>],
-        read: impl FnMut(&dyn Columns) -> Result<T, StoreError>,
-    ) -> Result<Vec<T>, StoreError> {
-        self.readers.list(sql, values, read).await
+    /// Moves the players of other nodes' games on the leaderboards in memory. Does nothing if the database isn't shared.
+    pub(crate) async fn refresh_rankings(&self) -> Result<(), StoreError> {
+        match &self.shared {
+            Some(shared) => shared.refresh_rankings(&self.readers, &self.mirror).await,
+            None => Ok(()),
+        }
     }
 
     /// Runs long reads in one snapshot, on a separate connection.
@@ -214,7 +175,7 @@ impl PostgresStore {
         );
         let (no, limit, most_bytes) = (no.map_or(0, |no| no.0), limit as u64, most_bytes as u64);
         let values = [no, channel_number(channel), count(from), count(limit), count(most_bytes)].map(Value::from);
-        self.list(&sql, &values, |row| read_message(row, channel)).await
+        self.readers.list(&sql, &values, |row| read_message(row, channel)).await
     }
 
     pub(crate) async fn list_sessions(
@@ -244,6 +205,6 @@ impl PostgresStore {
             filter.challenge.as_deref().into(),
             filter.status.map(Status::as_str).into(),
         ];
-        self.list(&sql, &values, |row| Ok(read_session(row)?.1)).await
+        self.readers.list(&sql, &values, |row| Ok(read_session(row)?.1)).await
     }
 }

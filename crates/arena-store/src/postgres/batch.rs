@@ -1,27 +1,22 @@
 //! The statements that write a batch of transitions, one for each table.
 
-use arena_model::{InviteCode, Session, SessionId, Status};
+use arena_model::{InviteCode, SessionId, Status};
 use parking_lot::RwLock;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
 
-use super::connection::{Holder, Sharing, Statements};
-use super::shared::REMOVED;
-use crate::counts::{Counts, Delta};
-use crate::db::Failure;
-use crate::dialect::{Table, updated};
-use crate::job::Effects;
-use crate::mirror::{is_count_wrong, is_total_wrong};
-use crate::plan::{
-    BatchItem, BatchPlan, Done, KnownSession, KnownUser, Numbers, RowsFound, RowsWanted, SharedRows, Update,
-};
-use crate::standings::{Counting, read_career};
+use super::holder::Holder;
+use super::statements::{Sharing, Statements};
+use crate::StoreError;
+use crate::errors::Failure;
+use crate::mirror::{Counts, Delta, is_count_wrong, is_total_wrong};
+use crate::numbers::Numbers;
+use crate::plan::{BatchItem, BatchOutcome, BatchPlan, Counting, KnownUser, RowsFound, RowsWanted, SharedRows, Update};
+use crate::sql::{Columns, Table, Value};
 use crate::tables::{
-    Answers, Boards, CareerRow, Careers, Endings, Invites, Messages, RemovedSessions, SessionRow, Sessions, Users,
-    read_answer, read_bytes,
+    Answers, Boards, Careers, Endings, Invites, KnownSession, Messages, REMOVED, RemovedSessions, SessionRow, Sessions,
+    Users, read_answer, read_bytes, read_career, updated,
 };
-use crate::value::{Columns, Value};
-use crate::{CommitError, NewAnswer, StoreError};
 
 /// Returns the result of a transaction from the results of its statements, of which the last is COMMIT.
 pub(crate) fn result_of(statements: impl IntoIterator<Item = Result<(), Error>>) -> Result<(), Failure> {
@@ -107,12 +102,6 @@ async fn find(client: &Client, statement: &Statement, keys: &[Value<'_>]) -> Res
     if keys.is_empty() { Ok(Vec::new()) } else { client.query(statement, &[&keys]).await }
 }
 
-pub(crate) struct DurableBatch {
-    pub(crate) done: Vec<Result<Done, CommitError>>,
-    pub(crate) numbers: Numbers,
-    pub(crate) effects: Effects,
-}
-
 /// Writes transitions in two round trips: one reads and locks the rows that the decisions need, and one writes all
 /// rows.
 pub(crate) async fn write_batch<'b>(
@@ -121,7 +110,7 @@ pub(crate) async fn write_batch<'b>(
     counting: &'b Counting<'b>,
     numbers: Numbers,
     mirror: Option<&RwLock<Counts>>,
-) -> Result<DurableBatch, Failure> {
+) -> Result<BatchOutcome, Failure> {
     let client = &holder.client;
     let wanted = RowsWanted::of(batch);
     let begun = !wanted.is_empty() || holder.sharing.is_some();
@@ -138,12 +127,11 @@ pub(crate) async fn write_batch<'b>(
             return Err(Failure::Failed(error));
         }
     };
-    let mut plan = BatchPlan::new(known, numbers, counting);
-    let done: Vec<Result<Done, CommitError>> = batch.iter().map(|transition| plan.add(transition)).collect();
+    let mut plan = BatchPlan::of(batch, known, numbers, counting);
     match write_plan(holder, &plan, begun, mirror).await {
         Ok(suspect) => {
             plan.effects.suspect = plan.effects.suspect.or(suspect);
-            Ok(DurableBatch { done, numbers: plan.numbers, effects: plan.effects })
+            Ok(plan.outcome())
         }
         Err(failure) => {
             // A COMMIT after an error has already rolled back; a ROLLBACK without a transaction does nothing.
@@ -308,7 +296,7 @@ struct Lists<'p> {
 }
 
 impl<'p> Lists<'p> {
-    fn of<T: Table>(rows: &'p [T::Row<'p>]) -> Lists<'p> {
+    fn of<T: Table>(rows: &[T::Row<'p>]) -> Lists<'p> {
         let column = |column: usize| rows.iter().map(|row| T::value(row, column)).collect();
         Lists { columns: (0..T::COLUMNS.len()).map(column).collect() }
     }
@@ -317,14 +305,96 @@ impl<'p> Lists<'p> {
         Lists { columns: vec![values.collect()] }
     }
 
+    fn is_empty(&self) -> bool {
+        self.columns.iter().all(Vec::is_empty)
+    }
+
     /// Runs a statement on the rows, if there are any.
     async fn execute(&self, client: &Client, statement: &Statement) -> Result<(), Error> {
-        if self.columns.iter().all(Vec::is_empty) {
+        if self.is_empty() {
             return Ok(());
         }
         let columns: Vec<&(dyn ToSql + Sync)> =
             self.columns.iter().map(|column| column as &(dyn ToSql + Sync)).collect();
         client.execute(statement, &columns).await.map(drop)
+    }
+}
+
+/// The parameters of the statements that write a plan.
+struct PlanLists<'p> {
+    created: Lists<'p>,
+    changed: Lists<'p>,
+    invites: Lists<'p>,
+    messages: Lists<'p>,
+    answers: Lists<'p>,
+    users: Lists<'p>,
+    played: Lists<'p>,
+    careers: Lists<'p>,
+    /// With the numbers of the endings, which a shared database assigns.
+    endings: Lists<'p>,
+    ended: Lists<'p>,
+    boards: Lists<'p>,
+    removed: Lists<'p>,
+    removed_invites: Lists<'p>,
+    removals: Lists<'p>,
+    counts: CountRows<'p>,
+    totals: TotalRows<'p>,
+}
+
+impl<'p> PlanLists<'p> {
+    fn of(plan: &'p BatchPlan<'p>) -> PlanLists<'p> {
+        let updated_row =
+            |(&no, &Update { session, .. }): (&i64, &Update<'p>)| SessionRow { no, session, import: None };
+        let rows: Vec<SessionRow<'_>> = plan.updated.iter().map(updated_row).collect();
+        let mut changed = Lists::one(plan.updated.keys().map(|no| Value::from(*no)));
+        changed.columns.push(plan.updated.values().map(|update| Value::from(update.before)).collect());
+        let column = |column: usize| rows.iter().map(|row| Sessions::value(row, column)).collect();
+        changed.columns.extend(updated(true).map(column));
+        let removed_invites = plan.removed.iter().flat_map(|(_, session)| &session.facts.invites);
+        PlanLists {
+            created: Lists::of::<Sessions>(&plan.created),
+            changed,
+            invites: Lists::of::<Invites>(&plan.invites()),
+            messages: Lists::of::<Messages>(&plan.messages),
+            answers: Lists::of::<Answers>(&plan.answers.values().copied().collect::<Vec<_>>()),
+            users: Lists::of::<Users>(&plan.users),
+            played: Lists::of::<Careers>(&plan.played),
+            careers: Lists::of::<Careers>(&plan.careers().collect::<Vec<_>>()),
+            endings: Lists::of::<Endings>(&plan.endings),
+            ended: Lists::one(plan.endings.iter().map(|(_, session)| Value::from(*session))),
+            boards: Lists::of::<Boards>(&plan.boards.iter().collect::<Vec<_>>()),
+            removed: Lists::one(plan.removed.iter().map(|(no, _)| Value::from(*no))),
+            removed_invites: Lists::one(removed_invites.map(|invite| Value::from(invite.to_string()))),
+            removals: Lists::of::<RemovedSessions>(&plan.removals()),
+            counts: CountRows::of(&plan.effects.delta),
+            totals: TotalRows::of(&plan.effects.delta),
+        }
+    }
+
+    /// Adds the endings with their numbers, unless the database is shared.
+    async fn insert_endings(&self, holder: &Holder) -> Result<(), Error> {
+        match holder.sharing {
+            None => self.endings.execute(&holder.client, &holder.statements.insert_endings).await,
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Adds the endings in a shared database.
+    async fn number_endings(&self, holder: &Holder) -> Result<(), Error> {
+        match &holder.sharing {
+            Some(sharing) => self.ended.execute(&holder.client, &sharing.insert_numbered_endings).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Locks the last number of removals against other nodes, if there are removals to number.
+    async fn lock_removals(&self, holder: &Holder) -> Result<(), Error> {
+        match &holder.sharing {
+            Some(sharing) if !self.removals.is_empty() => {
+                holder.client.execute(&sharing.lock_number, &[&REMOVED]).await.map(drop)
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -336,77 +406,31 @@ async fn write_plan(
     begun: bool,
     mirror: Option<&RwLock<Counts>>,
 ) -> Result<Option<&'static str>, Failure> {
-    let Holder { client, statements, sharing, .. } = holder;
-    let begin = async { if begun { Ok(()) } else { client.batch_execute("BEGIN").await } };
-
-    let created = Lists::of::<Sessions>(&plan.created);
-    let rows: Vec<SessionRow<'_>> =
-        plan.updated.iter().map(|(&no, &Update { session, .. })| SessionRow { no, session, import: None }).collect();
-    let mut changed = Lists::one(plan.updated.keys().map(|no| Value::from(*no)));
-    changed.columns.push(plan.updated.values().map(|update| Value::from(update.before)).collect());
-    changed.columns.extend(updated(true).map(|column| rows.iter().map(|row| Sessions::value(row, column)).collect()));
-
-    let invites_of =
-        |no: i64, session: &Session| session.facts.invites.iter().map(move |invite| (no, *invite)).collect::<Vec<_>>();
-    let invites: Vec<_> = plan.created.iter().flat_map(|row| invites_of(row.no, row.session)).collect();
-    let invites = Lists::of::<Invites>(&invites);
-    let messages = Lists::of::<Messages>(&plan.messages);
-    let answers: Vec<&NewAnswer> = plan.answers.values().copied().collect();
-    let answers = Lists::of::<Answers>(&answers);
-    let users = Lists::of::<Users>(&plan.users);
-    let played = Lists::of::<Careers>(&plan.played);
-    let careers: Vec<CareerRow<'_>> = plan.careers().collect();
-    let careers = Lists::of::<Careers>(&careers);
-    let endings = Lists::of::<Endings>(&plan.endings);
-    // In a shared database, the database numbers the endings.
-    let ended = Lists::one(plan.endings.iter().map(|(_, session)| Value::from(*session)));
-    let boards: Vec<_> = plan.boards.iter().collect();
-    let boards = Lists::of::<Boards>(&boards);
-    let removed = Lists::one(plan.removed.iter().map(|(no, _)| Value::from(*no)));
-    let removed_invites = plan.removed.iter().flat_map(|(no, session)| invites_of(*no, session));
-    let removed_invites = Lists::one(removed_invites.map(|(_, invite)| Value::from(invite.to_string())));
-    let removals = plan.removals();
-    let removals = Lists::of::<RemovedSessions>(&removals);
-    let (counts, totals) = (CountRows::of(&plan.effects.delta), TotalRows::of(&plan.effects.delta));
-
+    let Holder { client, statements, .. } = holder;
+    let lists = PlanLists::of(plan);
     // The statements are pipelined: all are sent before the first result arrives. If a statement fails, the transaction
     // is aborted, and the final COMMIT rolls it back.
     let results = tokio::join!(biased;
-        begin,
-        created.execute(client, &statements.insert_sessions),
-        changed.execute(client, &statements.update_sessions),
-        invites.execute(client, &statements.insert_invites),
-        messages.execute(client, &statements.insert_messages),
-        answers.execute(client, &statements.insert_answers),
-        users.execute(client, &statements.insert_users),
-        played.execute(client, &statements.insert_played),
-        careers.execute(client, &statements.write_careers),
-        async {
-            match sharing {
-                None => endings.execute(client, &statements.insert_endings).await,
-                Some(_) => Ok(()),
-            }
-        },
-        boards.execute(client, &statements.enter_boards),
-        removed.execute(client, &statements.delete_sessions),
-        removed.execute(client, &statements.delete_messages),
-        removed_invites.execute(client, &statements.delete_invites),
+        async { if begun { Ok(()) } else { client.batch_execute("BEGIN").await } },
+        lists.created.execute(client, &statements.insert_sessions),
+        lists.changed.execute(client, &statements.update_sessions),
+        lists.invites.execute(client, &statements.insert_invites),
+        lists.messages.execute(client, &statements.insert_messages),
+        lists.answers.execute(client, &statements.insert_answers),
+        lists.users.execute(client, &statements.insert_users),
+        lists.played.execute(client, &statements.insert_played),
+        lists.careers.execute(client, &statements.write_careers),
+        lists.insert_endings(holder),
+        lists.boards.execute(client, &statements.enter_boards),
+        lists.removed.execute(client, &statements.delete_sessions),
+        lists.removed.execute(client, &statements.delete_messages),
+        lists.removed_invites.execute(client, &statements.delete_invites),
         // In a shared database, the following statements wait for the commits of other nodes that number such rows.
-        async {
-            match sharing {
-                Some(sharing) if !plan.removed.is_empty() => client.execute(&sharing.lock_number, &[&REMOVED]).await.map(drop),
-                _ => Ok(()),
-            }
-        },
-        removals.execute(client, &statements.insert_removed),
-        add_counts(holder, &counts, mirror),
-        add_totals(client, statements, &totals),
-        async {
-            match sharing {
-                Some(sharing) => ended.execute(client, &sharing.insert_numbered_endings).await,
-                None => Ok(()),
-            }
-        },
+        lists.lock_removals(holder),
+        lists.removals.execute(client, &statements.insert_removed),
+        add_counts(holder, &lists.counts, mirror),
+        add_totals(client, statements, &lists.totals),
+        lists.number_endings(holder),
         client.batch_execute("COMMIT"),
     );
     let (r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, counted, totaled, r18, commit) = results;

@@ -1,140 +1,30 @@
-//! The state of the rows that other nodes of a shared database may have changed. Callers that wait at the same time share
-//! one query, which begins after all of them have come (docs/decisions/0024).
+//! The counts and leaderboards in memory, as other nodes of a shared database change them (docs/decisions/0024).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
-use arena_model::{Channel, ChatMessage, Status, Timestamp};
+use arena_model::{Scoring, Status};
 use tokio::sync::{mpsc, oneshot};
 
-use super::connection::{NOW_MS, SERVER_START};
-use super::{PostgresReaders, PostgresStore, Reach};
-use crate::counts::{Counts, Delta};
-use crate::db::parameters;
-use crate::derived::users_in;
-use crate::dialect::{Table, columns};
-use crate::nodes::Nodes;
-use crate::ranking::Ranked;
-use crate::standings::read_career;
-use crate::tables::{Messages, Sessions, read_message, read_session, session_channel};
-use crate::value::{Columns, Value, count};
-use crate::{DatabaseUrl, SessionNo, StoreError, StoredSession};
+use super::connection::Reach;
+use super::marks_reader::{Asking, MarksReader};
+use super::readers::PostgresReaders;
+use crate::mirror::{Counts, Delta, Mirror, Ranked};
+use crate::sql::{Columns, Value};
+use crate::tables::{RECOUNTS, SCRIPTED, STANDINGS, read_career, users_in};
+use crate::{DatabaseUrl, Marks, Nodes, SessionMark, StoreError};
 
 /// The maximum number of endings whose players a node moves on its leaderboards. After more, it reads the boards again.
 const MAX_FOLLOWED: i64 = 1_000;
-
-/// The maximum number of callers that share a query.
-const MOST_ASKED: usize = 1024;
-
-/// The pause after a failed query. All callers that need its result wait for it.
-const RETRY_PAUSE: Duration = Duration::from_millis(100);
-
-/// A kind of rare changes, as named in the table `changes`.
-pub(crate) const ADMINISTRATION: &str = "administration";
-pub(crate) const PUBLIC: &str = "public";
-pub(crate) const RECOUNTS: &str = "recounts";
-pub(crate) const SCRIPTED: &str = "scripted";
-pub(crate) const STANDINGS: &str = "standings";
-
-/// A row of `numbers` that a transaction locks to number its rows in the order of commits.
-pub(crate) const AUDIT: &str = "audit";
-pub(crate) const COUNTS: &str = "counts";
-pub(crate) const ENDINGS: &str = "endings";
-pub(crate) const REMOVED: &str = "removed";
-
-/// The maximum numbers of new messages that a read of marks returns, of one channel and of all. Callers read further ones
-/// themselves.
-const MOST_NEWS: (u64, u64) = (64, 512);
-
-/// The state of a session, in memory or in the store. All numbers only grow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SessionMark {
-    pub no: SessionNo,
-    pub version: u64,
-    /// The number of changes that leave the version: hidden messages, deleted users.
-    pub edits: u64,
-    pub chat_len: u64,
-    pub operator_len: u64,
-}
-
-impl SessionMark {
-    /// Returns true if this state has something that `other` lacks.
-    pub fn exceeds(&self, other: &SessionMark) -> bool {
-        self.version > other.version
-            || self.edits > other.edits
-            || self.chat_len > other.chat_len
-            || self.operator_len > other.operator_len
-    }
-}
-
-/// A session's row at the time of a query.
-#[derive(Debug)]
-pub struct FoundSession {
-    /// The lengths don't count messages in the archive.
-    pub mark: SessionMark,
-    /// The whole session, if its row exceeds the mark of a caller.
-    pub news: Option<SessionNews>,
-}
-
-#[derive(Debug)]
-pub struct SessionNews {
-    pub stored: StoredSession,
-    /// The messages of the chat and the operator channel that follow those of the caller. A channel with many has none.
-    pub messages: [Vec<ChatMessage>; 2],
-}
-
-/// The state of rows at the time of one query. If the store isn't shared, it has no sessions, and its numbers are 0.
-#[derive(Debug, Default)]
-pub struct Marks {
-    /// Those of the wanted sessions that exist.
-    pub sessions: HashMap<SessionNo, FoundSession>,
-    pub public_len: u64,
-    /// The number of the last ending.
-    endings: i64,
-    changes: HashMap<String, i64>,
-}
-
-impl Marks {
-    /// Returns the number of hidden messages of the public channel.
-    pub fn public_edits(&self) -> i64 {
-        self.change(PUBLIC)
-    }
-
-    /// Returns a number that grows with each change of bans and benchmark models.
-    pub fn administration(&self) -> i64 {
-        self.change(ADMINISTRATION)
-    }
-
-    fn change(&self, kind: &str) -> i64 {
-        self.changes.get(kind).copied().unwrap_or_default()
-    }
-}
-
-/// A caller that waits for the next query, with its state of sessions.
-type Asking = (Vec<SessionMark>, oneshot::Sender<Result<Arc<Marks>, StoreError>>);
 
 /// The data of a node for reading the rows that other nodes have changed.
 pub(super) struct Shared {
     pub(super) nodes: Arc<Nodes>,
     asking: mpsc::UnboundedSender<Asking>,
+    reach: Reach,
     /// The state of the database that the counts and the leaderboards in memory show.
     counted: tokio::sync::Mutex<Counted>,
     ranked: tokio::sync::Mutex<RankedState>,
-}
-
-/// The task that reads marks. All callers that come during a query share the next one.
-struct MarksReader {
-    nodes: Arc<Nodes>,
-    /// The id of the group of nodes. A database with another id has been used without this node.
-    holder: String,
-    database: DatabaseUrl,
-    reader: PostgresReaders,
-    reach: Reach,
-    sql: String,
-    /// The number of the last ending in the last query.
-    last_ending: i64,
 }
 
 /// The numbers of the last read of counts.
@@ -167,6 +57,7 @@ impl Shared {
         Ok(Shared {
             nodes: Arc::clone(nodes),
             asking,
+            reach: reach.clone(),
             counted: tokio::sync::Mutex::new(Counted { counts: -1, recounts: -1, losses: 0 }),
             ranked: tokio::sync::Mutex::new(RankedState { endings: 0, standings: -1, scripted: -1, losses: 0 }),
         })
@@ -179,177 +70,19 @@ impl Shared {
         self.asking.send((known.to_vec(), reply)).map_err(|_| StoreError::Closed)?;
         found.await.unwrap_or(Err(StoreError::Closed))
     }
-}
 
-impl MarksReader {
-    fn new(nodes: &Arc<Nodes>, holder: &str, database: &DatabaseUrl, reach: &Reach) -> Result<MarksReader, StoreError> {
-        // A session is read whole only if it exceeds the caller's mark: a null finds no row. With limits, the plan can only
-        // be to find each row by its key.
-        let last = "LEFT JOIN LATERAL (SELECT idx, at FROM messages WHERE session = m.no AND channel =";
-        let sql = format!(
-            "SELECT f.*, (SELECT value FROM notes WHERE name = 'holder'), {NOW_MS}, {SERVER_START},
-                 (SELECT idx FROM messages WHERE session = 0 AND channel = 2 ORDER BY idx DESC LIMIT 1),
-                 (SELECT n FROM endings ORDER BY n DESC LIMIT 1),
-                 (SELECT string_agg(kind || ' ' || n, ' ') FROM changes)
-             FROM (VALUES (1)) AS once LEFT JOIN
-                 (SELECT {}, m.no, m.version, m.edits, coalesce(chat.idx, 0), coalesce(operator.idx, 0),
-                      coalesce(chat.idx, a.chat_len, 0), coalesce(operator.idx, a.operator_len, 0),
-                      coalesce(chat.at, a.chat_at, 0), coalesce(operator.at, a.operator_at, 0)
-                  FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::int8[], $5::int8[])
-                      AS w (no, version, edits, chat, operator)
-                  CROSS JOIN LATERAL (SELECT no, version, edits FROM sessions WHERE no = w.no LIMIT 1) m
-                  {last} 0 ORDER BY idx DESC LIMIT 1) chat ON true
-                  {last} 1 ORDER BY idx DESC LIMIT 1) operator ON true
-                  LEFT JOIN LATERAL (SELECT * FROM sessions WHERE no = CASE WHEN m.version > w.version OR m.edits > w.edits
-                      OR chat.idx > w.chat OR operator.idx > w.operator THEN m.no END LIMIT 1) s ON true
-                  LEFT JOIN LATERAL (SELECT * FROM archives WHERE session = s.no LIMIT 1) a ON true) f ON true",
-            columns::<Sessions>("s."),
-        );
-        Ok(MarksReader {
-            nodes: Arc::clone(nodes),
-            holder: holder.to_owned(),
-            database: database.clone(),
-            reader: PostgresReaders::for_marks(database, reach)?,
-            reach: reach.clone(),
-            sql,
-            last_ending: 0,
-        })
-    }
-
-    async fn run(mut self, mut waiting: mpsc::UnboundedReceiver<Asking>) {
-        let mut asked = Vec::new();
-        while waiting.recv_many(&mut asked, MOST_ASKED).await > 0 {
-            let mut wanted = BTreeMap::new();
-            for mark in asked.iter().flat_map(|(known, _)| known) {
-                wanted.entry(mark.no).or_insert(*mark);
-            }
-            let found = self.read(&wanted).await.map(Arc::new);
-            if found.is_err() {
-                // A pause protects a database that is starting up from repeated queries.
-                tokio::time::sleep(RETRY_PAUSE).await;
-            }
-            for (_, reply) in asked.drain(..) {
-                // A failure to send means that the caller has stopped waiting.
-                let _ = reply.send(found.clone());
-            }
-        }
-    }
-
-    async fn read(&mut self, wanted: &BTreeMap<SessionNo, SessionMark>) -> Result<Marks, StoreError> {
-        const SESSION: usize = Sessions::COLUMNS.len();
-        const NODE: usize = SESSION + 9;
-        let list =
-            |of: fn(&SessionMark) -> u64| Value::List(wanted.values().map(|mark| count(of(mark)).into()).collect());
-        let no = Value::List(wanted.keys().map(|no| no.0.into()).collect());
-        let values = [
-            no,
-            list(|mark| mark.version),
-            list(|mark| mark.edits),
-            list(|mark| mark.chat_len),
-            list(|mark| mark.operator_len),
-        ];
-        let sent = Instant::now();
-        let rows = self.reader.query(&self.sql, &parameters(&values)).await?;
-        let first = rows.first().ok_or_else(|| StoreError::Database("a query returned no row".to_owned()))?;
-        self.nodes.clock.read(sent, Instant::now(), first.integer(NODE + 1)?);
-        if first.text_or_null(NODE)? != Some(&*self.holder) {
-            let error = StoreError::Superseded { database: self.database.to_string() };
-            *self.reach.ended.write() = Some(error.clone());
-            return Err(error);
-        }
-        self.nodes.checks.fetch_add(1, Ordering::Relaxed);
-        let is_new_server = self.nodes.is_new_server(first.text(NODE + 2)?);
-        let public_len = first.integer_or_null(NODE + 3)?.unwrap_or_default().unsigned_abs();
-        let endings = first.integer_or_null(NODE + 4)?.unwrap_or_default();
-        let mut marks = Marks { public_len, endings, ..Marks::default() };
-        let mut words = first.text_or_null(NODE + 5)?.unwrap_or_default().split(' ');
-        while let (Some(kind), Some(n)) = (words.next(), words.next()) {
-            let damaged = |error| StoreError::damaged("the table changes", error);
-            marks.changes.insert(kind.to_owned(), n.parse().map_err(damaged)?);
-        }
-        // A backup that was restored under a running arena has fewer endings.
-        let has_fewer = std::mem::replace(&mut self.last_ending, endings) > endings;
-        if is_new_server || has_fewer {
-            self.reach.losses.fetch_add(1, Ordering::SeqCst);
-        }
-        for row in rows.iter().filter(|row| !matches!(row.integer_or_null(SESSION), Ok(None))) {
-            let number = |column: usize| Ok::<_, StoreError>(row.integer(SESSION + column)?.unsigned_abs());
-            let no = SessionNo(row.integer(SESSION)?);
-            let [version, edits, chat_len, operator_len] = [number(1)?, number(2)?, number(3)?, number(4)?];
-            let mark = SessionMark { no, version, edits, chat_len, operator_len };
-            // Whoever needs a damaged row reads it again, and gets the error.
-            let news = match row.integer_or_null(0)?.and_then(|_| read_session(row).ok()) {
-                None => None,
-                Some((_, session)) => {
-                    let last = row.integer(SESSION + 7)?.max(row.integer(SESSION + 8)?);
-                    let last_activity = session.facts.created_at.max(Timestamp(last));
-                    let (chat_len, operator_len) = (number(5)?, number(6)?);
-                    let stored = StoredSession { no, session, chat_len, operator_len, last_activity, edits };
-                    Some(SessionNews { stored, messages: [Vec::new(), Vec::new()] })
-                }
-            };
-            marks.sessions.insert(no, FoundSession { mark, news });
-        }
-        self.read_messages(wanted, &mut marks).await?;
-        Ok(marks)
-    }
-
-    /// Reads the new messages of the sessions with news.
-    async fn read_messages(
-        &self,
-        wanted: &BTreeMap<SessionNo, SessionMark>,
-        marks: &mut Marks,
-    ) -> Result<(), StoreError> {
-        let (mut columns_of, mut all): ([Vec<Value<'_>>; 4], u64) = Default::default();
-        for (no, FoundSession { mark, .. }) in marks.sessions.iter().filter(|(_, found)| found.news.is_some()) {
-            let Some(known) = wanted.get(no) else { continue };
-            for (channel, after, last) in
-                [(0, known.chat_len, mark.chat_len), (1, known.operator_len, mark.operator_len)]
-            {
-                let new = last.saturating_sub(after);
-                if (1..=MOST_NEWS.0).contains(&new) && all + new <= MOST_NEWS.1 {
-                    all += new;
-                    let row = [no.0, channel, count(after), count(last)];
-                    columns_of.iter_mut().zip(row).for_each(|(column, value)| column.push(value.into()));
-                }
-            }
-        }
-        if all == 0 {
-            return Ok(());
-        }
-        let sql = format!(
-            "SELECT {} FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::int8[]) AS w (session, channel, after, last)
-             JOIN messages m ON m.session = w.session AND m.channel = w.channel::int2 AND m.idx > w.after AND m.idx <= w.last
-             ORDER BY m.session, m.channel, m.idx",
-            columns::<Messages>("m.")
-        );
-        for row in self.reader.query(&sql, &parameters(&columns_of.map(Value::List))).await? {
-            let no = SessionNo(row.integer(Messages::Session as usize)?);
-            let news = marks.sessions.get_mut(&no).and_then(|found| found.news.as_mut());
-            let Some(SessionNews { stored, messages }) = news else { continue };
-            let channel = session_channel(row.integer(Messages::Channel as usize)?, stored.session.facts.id)?;
-            let place = usize::from(matches!(channel, Channel::Operator(_)));
-            // Without one message, the others don't follow the known ones, so that readers get the error.
-            messages[place].extend(read_message(&row, channel).ok());
-        }
-        Ok(())
-    }
-}
-
-impl PostgresStore {
-    /// Reads the counts that other nodes have changed. Does nothing if the database isn't shared.
-    pub(crate) async fn refresh_counts(&self) -> Result<(), StoreError> {
-        let Some(shared) = &self.shared else { return Ok(()) };
-        let marks = shared.marks(&[]).await?;
-        let losses = self.reach.losses.load(Ordering::SeqCst);
-        let mut counted = shared.counted.lock().await;
+    /// Reads the counts that other nodes have changed.
+    pub(super) async fn refresh_counts(&self, readers: &PostgresReaders, mirror: &Mirror) -> Result<(), StoreError> {
+        let marks = self.marks(&[]).await?;
+        let losses = self.reach.losses();
+        let mut counted = self.counted.lock().await;
         let recounts = marks.change(RECOUNTS);
         let is_whole = counted.recounts < recounts || counted.losses != losses;
         let after = if is_whole { -1 } else { counted.counts };
         let sql = "SELECT block, type, status, n, changed FROM session_counts WHERE changed > $1";
-        let rows = self.readers.query(sql, &[&after]).await?;
+        let rows = readers.query(sql, &[&after]).await?;
         let mut last = after;
-        let mut counts = self.mirror.counts.write();
+        let mut counts = mirror.counts.write();
         if is_whole {
             *counts = Counts::default();
         }
@@ -368,62 +101,60 @@ impl PostgresStore {
         possible &= counts.apply(&delta);
         drop(counts);
         if !possible {
-            self.mirror.suspicion.raise("a count of sessions");
+            mirror.suspicion.raise("a count of sessions");
         }
         *counted = Counted { counts: last, recounts, losses };
         Ok(())
     }
 
-    /// Moves the players of other nodes' games on the leaderboards in memory. Does nothing if the database isn't shared.
-    pub(crate) async fn refresh_rankings(&self) -> Result<(), StoreError> {
-        let Some(shared) = &self.shared else { return Ok(()) };
-        let marks = shared.marks(&[]).await?;
-        let losses = self.reach.losses.load(Ordering::SeqCst);
-        let mut known = shared.ranked.lock().await;
+    /// Moves the players of other nodes' games on the leaderboards in memory.
+    pub(super) async fn refresh_rankings(&self, readers: &PostgresReaders, mirror: &Mirror) -> Result<(), StoreError> {
+        let marks = self.marks(&[]).await?;
+        let losses = self.reach.losses();
+        let mut known = self.ranked.lock().await;
         let (endings, standings, scripted) = (marks.endings, marks.change(STANDINGS), marks.change(SCRIPTED));
         if known.scripted < scripted {
-            self.mirror.rankings.forget_scripted();
+            mirror.rankings.forget_scripted();
             known.scripted = scripted;
         }
-        let ranked: Vec<Ranked> =
-            self.mirror.rankings.in_use().into_iter().filter(|ranked| !ranked.is_scripted()).collect();
+        let ranked: Vec<Ranked> = mirror.rankings.in_use().into_iter().filter(|ranked| !ranked.is_scripted()).collect();
         if known.standings < standings || known.losses != losses || known.endings + MAX_FOLLOWED < endings {
-            self.mirror.rankings.forget_all();
+            mirror.rankings.forget_all();
         } else if known.endings >= endings {
             return Ok(());
         } else if !ranked.is_empty() {
-            let moves = self.read_moves(known.endings, endings, &ranked).await?;
-            self.mirror.rankings.place(&moves);
+            let moves = read_moves(readers, &mirror.scoring(), known.endings, endings, &ranked).await?;
+            mirror.rankings.place(&moves);
         }
         *known = RankedState { endings, standings, scripted, losses };
         Ok(())
     }
+}
 
-    /// Reads the sort keys of the players of these endings on these boards.
-    async fn read_moves(
-        &self,
-        after: i64,
-        last: i64,
-        ranked: &[Ranked],
-    ) -> Result<Vec<(Ranked, i64, Option<f64>)>, StoreError> {
-        let sql = "SELECT s.players FROM endings e JOIN sessions s ON s.no = e.session WHERE e.n > $1 AND e.n <= $2";
-        let read = |row: &dyn Columns| Ok(users_in(row.text(0)?));
-        let players: BTreeSet<String> =
-            self.list(sql, &[after.into(), last.into()], read).await?.into_iter().flatten().collect();
-        let sql = "SELECT u.no, c.session, c.standings FROM users u
-             LEFT JOIN careers c ON c.user_no = u.no AND c.n = 0 WHERE u.id = ANY($1)";
-        let players = Value::List(players.iter().map(|user| Value::prose(user.as_str())).collect());
-        let read = |row: &dyn Columns| {
-            let user = row.integer(0)?;
-            Ok((user, read_career(user, row, 1)))
-        };
-        let careers = self.list(sql, &[players], read).await?;
-        let mut moves = Vec::new();
-        let scoring = self.mirror.scoring();
-        for (user, career) in &careers {
-            let key = |ranked: &Ranked| ranked.key(&scoring, &career.standings);
-            moves.extend(ranked.iter().map(|ranked| (ranked.clone(), *user, key(ranked))));
-        }
-        Ok(moves)
+/// Reads the sort keys on these boards of the players of the endings from `after` to `last`.
+async fn read_moves(
+    readers: &PostgresReaders,
+    scoring: &Scoring,
+    after: i64,
+    last: i64,
+    ranked: &[Ranked],
+) -> Result<Vec<(Ranked, i64, Option<f64>)>, StoreError> {
+    let sql = "SELECT s.players FROM endings e JOIN sessions s ON s.no = e.session WHERE e.n > $1 AND e.n <= $2";
+    let read = |row: &dyn Columns| Ok(users_in(row.text(0)?));
+    let players: BTreeSet<String> =
+        readers.list(sql, &[after.into(), last.into()], read).await?.into_iter().flatten().collect();
+    let sql = "SELECT u.no, c.session, c.standings FROM users u
+         LEFT JOIN careers c ON c.user_no = u.no AND c.n = 0 WHERE u.id = ANY($1)";
+    let players = Value::List(players.iter().map(|user| Value::prose(user.as_str())).collect());
+    let read = |row: &dyn Columns| {
+        let user = row.integer(0)?;
+        Ok((user, read_career(user, row, 1)))
+    };
+    let careers = readers.list(sql, &[players], read).await?;
+    let mut moves = Vec::new();
+    for (user, career) in &careers {
+        let key = |ranked: &Ranked| ranked.key(scoring, &career.standings);
+        moves.extend(ranked.iter().map(|ranked| (ranked.clone(), *user, key(ranked))));
     }
+    Ok(moves)
 }

@@ -96,10 +96,13 @@ impl FromStr for DatabaseUrl {
     }
 }
 
+fn refuse(reason: &str) -> DatabaseUrlError {
+    DatabaseUrlError { reason: reason.to_owned() }
+}
+
 impl DatabaseUrl {
     /// Parses a URL. `password` is for a URL without one.
     fn read(url: &str, password: Option<String>) -> Result<DatabaseUrl, DatabaseUrlError> {
-        let refuse = |reason: &str| DatabaseUrlError { reason: reason.to_owned() };
         if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
             return Err(refuse("it doesn't begin with postgres://"));
         }
@@ -109,8 +112,37 @@ impl DatabaseUrl {
             return Err(refuse("it has more than one @: write @ in a password as %40, and / as %2F"));
         }
         let bases = split_hosts(base);
-        let (mut mode, mut roots, mut settings, mut kept) = (SslMode::Disable, None, Vec::new(), Vec::new());
-        let mut target = if bases.len() > 1 { TargetSessionAttrs::ReadWrite } else { TargetSessionAttrs::Any };
+        let mut parameters = UrlParameters::read(query)?;
+        if bases.len() > 1 {
+            parameters.target = TargetSessionAttrs::ReadWrite;
+        }
+        let server = |base: &String| parameters.server(base, bases.len() > 1, password.as_deref());
+        Ok(DatabaseUrl { servers: bases.iter().map(server).collect::<Result<_, _>>()? })
+    }
+
+    /// Returns the servers in the order of the URL. There is at least one.
+    pub(crate) fn servers(&self) -> &[DatabaseServer] {
+        &self.servers
+    }
+}
+
+/// The parameters of a URL.
+struct UrlParameters<'u> {
+    mode: SslMode,
+    target: TargetSessionAttrs,
+    roots: Option<Vec<CertificateDer<'static>>>,
+    /// The settings that are applied after connecting.
+    settings: Vec<(String, String)>,
+    /// The settings of [`START_ONLY`].
+    first: Vec<(String, String)>,
+    /// The parameters that the driver parses.
+    kept: Vec<&'u str>,
+}
+
+impl<'u> UrlParameters<'u> {
+    fn read(query: &'u str) -> Result<UrlParameters<'u>, DatabaseUrlError> {
+        let (mut mode, mut target, mut roots) = (SslMode::Disable, TargetSessionAttrs::Any, None);
+        let (mut settings, mut kept) = (Vec::new(), Vec::new());
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             match parameter.split_once('=') {
                 Some(("sslmode", "disable")) => mode = SslMode::Disable,
@@ -135,43 +167,47 @@ impl DatabaseUrl {
                 _ => kept.push(parameter),
             }
         }
-        let (first, settings): (Vec<_>, Vec<_>) =
+        let (first, settings) =
             settings.into_iter().partition(|(name, _): &(String, String)| START_ONLY.contains(&name.as_str()));
-        let mut servers = Vec::new();
-        for base in &bases {
-            let url = if kept.is_empty() { base.clone() } else { format!("{base}?{}", kept.join("&")) };
-            let mut config: tokio_postgres::Config =
-                url.parse().map_err(|error: tokio_postgres::Error| DatabaseUrlError {
-                    // The error itself only states that the configuration is invalid. Its source has the reason.
-                    reason: std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string),
-                })?;
-            if config.get_hosts().is_empty() {
-                return Err(refuse("it names no host"));
-            }
-            if config.get_hosts().len() > 1 || (bases.len() > 1 && !config.get_hostaddrs().is_empty()) {
-                return Err(refuse(
-                    "write several hosts as postgres://user@db1,db2/arena, without host= and hostaddr=",
-                ));
-            }
-            if let (None, Some(password)) = (config.get_password(), &password) {
-                config.password(password);
-            }
-            config.ssl_mode(mode).target_session_attrs(target);
-            if config.get_connect_timeout().is_none() {
-                config.connect_timeout(CONNECT_TIMEOUT);
-            }
-            if config.get_application_name().is_none() {
-                config.application_name("arena");
-            }
-            config.tcp_user_timeout(LOST_AFTER).keepalives_idle(LOST_AFTER).keepalives_interval(PROBE_AGAIN);
-            if !first.is_empty() {
-                let kept = config.get_options().map(str::to_owned);
-                let all: Vec<String> = kept.into_iter().chain(first.iter().map(write_setting)).collect();
-                config.options(all.join(" "));
-            }
-            servers.push(DatabaseServer { config, settings: settings.clone(), roots: roots.clone() });
+        Ok(UrlParameters { mode, target, roots, settings, first, kept })
+    }
+
+    /// Returns the server of a URL with one host and without parameters.
+    fn server(
+        &self,
+        base: &str,
+        is_one_of_several: bool,
+        password: Option<&str>,
+    ) -> Result<DatabaseServer, DatabaseUrlError> {
+        let url = if self.kept.is_empty() { base.to_owned() } else { format!("{base}?{}", self.kept.join("&")) };
+        let mut config: tokio_postgres::Config =
+            url.parse().map_err(|error: tokio_postgres::Error| DatabaseUrlError {
+                // The error itself only states that the configuration is invalid. Its source has the reason.
+                reason: std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string),
+            })?;
+        if config.get_hosts().is_empty() {
+            return Err(refuse("it names no host"));
         }
-        Ok(DatabaseUrl { servers })
+        if config.get_hosts().len() > 1 || (is_one_of_several && !config.get_hostaddrs().is_empty()) {
+            return Err(refuse("write several hosts as postgres://user@db1,db2/arena, without host= and hostaddr="));
+        }
+        if let (None, Some(password)) = (config.get_password(), password) {
+            config.password(password);
+        }
+        config.ssl_mode(self.mode).target_session_attrs(self.target);
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("arena");
+        }
+        config.tcp_user_timeout(LOST_AFTER).keepalives_idle(LOST_AFTER).keepalives_interval(PROBE_AGAIN);
+        if !self.first.is_empty() {
+            let kept = config.get_options().map(str::to_owned);
+            let all: Vec<String> = kept.into_iter().chain(self.first.iter().map(write_setting)).collect();
+            config.options(all.join(" "));
+        }
+        Ok(DatabaseServer { config, settings: self.settings.clone(), roots: self.roots.clone() })
     }
 }
 
@@ -228,13 +264,6 @@ fn read_roots(file: &str) -> Result<Vec<CertificateDer<'static>>, DatabaseUrlErr
     let read = CertificateDer::pem_file_iter(Path::new(file)).map_err(|error| refuse(&error))?;
     let roots: Vec<_> = read.collect::<Result<_, _>>().map_err(|error| refuse(&error))?;
     if roots.is_empty() { Err(refuse(&"the file contains no certificate")) } else { Ok(roots) }
-}
-
-impl DatabaseUrl {
-    /// Returns the servers in the order of the URL. There is at least one.
-    pub(crate) fn servers(&self) -> &[DatabaseServer] {
-        &self.servers
-    }
 }
 
 impl DatabaseServer {

@@ -15,21 +15,19 @@ use futures_util::FutureExt;
 use parking_lot::RwLock;
 use tokio::sync::mpsc;
 
-use super::Reach;
 use super::batch::{add_delta, result_of, write_batch};
-use super::connection::{Holder, Primary, measure, read_counts, read_numbers, server_start};
-use super::url::DatabaseUrl;
-use crate::counts::Counts;
-use crate::db::{Db, Failure};
-use crate::derived;
-use crate::job::{Effects, Job, Queued, Waiting, WriteError, Writing};
-use crate::mirror::Mirror;
-use crate::nodes::Nodes;
-use crate::plan::{BatchItem, Done, Numbers};
-use crate::queue::JobQueue;
-use crate::standings::Counting;
-use crate::writer_health::Verdict;
-use crate::{CommitError, SessionChange, StoreError};
+use super::connection::{Primary, Reach, server_start};
+use super::holder::Holder;
+use super::schema::measure;
+use super::statements::Sharing;
+use crate::derived::counts::read_counts;
+use crate::errors::{Failure, WriteError};
+use crate::mirror::{Counts, Effects, Mirror, Verdict};
+use crate::numbers::Numbers;
+use crate::plan::{BatchItem, Counting, Done};
+use crate::queue::{Job, JobQueue, Queued, Waiting};
+use crate::writing::{Writing, read_numbers};
+use crate::{CommitError, DatabaseUrl, Nodes, SessionChange, StoreError, derived};
 
 /// The maximum size of a batch: the number of transitions, and the bytes of text. These limits bound the wait of the
 /// first transition and the size of statements.
@@ -285,9 +283,8 @@ impl PostgresWriterState {
         }
         self.reach.server.store(holder.primary.server, Ordering::SeqCst);
         if self.nodes.is_none() {
-            self.numbers = read_numbers(&holder.client).await?;
-            let counts = read_counts(&holder.client, &self.mirror.suspicion).await?;
-            *self.mirror.counts.write() = counts;
+            self.numbers = read_numbers(&mut holder.db()).await?;
+            self.mirror.set_counts(read_counts(&mut holder.db()).await?);
             self.mirror.rankings.forget_all();
         }
         Ok(Arc::new(holder))
@@ -332,7 +329,7 @@ impl PostgresWriterState {
     /// may have the next number.
     async fn read_numbers(&mut self) {
         if let (None, Some(holder)) = (&self.nodes, self.link.clone()) {
-            match read_numbers(&holder.client).await {
+            match read_numbers(&mut holder.db()).await {
                 Ok(numbers) => self.numbers.read_again(numbers),
                 Err(error) => tracing::warn!(%error, "the last assigned numbers cannot be read: {error}"),
             }
@@ -405,12 +402,12 @@ impl PostgresWriterState {
     async fn try_other(&mut self, job: &mut dyn Job) -> Result<(), CommitError> {
         let holder = self.hold().await.map_err(CommitError::Unavailable)?;
         let mut writing = Writing {
-            db: Db::Postgres(Arc::clone(&holder.client)),
+            db: holder.db(),
             scoring: self.mirror.scoring(),
             numbers: self.numbers,
             effects: Effects::default(),
             changed: BTreeSet::new(),
-            sharing: holder.sharing.clone(),
+            locks: holder.sharing.as_ref().map(Sharing::locks),
         };
         let mirror = self.nodes.is_none().then_some(&*self.mirror.counts);
         let written = tokio::time::timeout(LONG_WRITE_TIMEOUT, write_other(&holder, job, &mut writing, mirror));
@@ -420,8 +417,8 @@ impl PostgresWriterState {
                 self.show(&writing.effects);
                 if writing.effects.mend && self.nodes.is_none() {
                     self.read_numbers().await;
-                    let counts = read_counts(&holder.client, &self.mirror.suspicion).await;
-                    *self.mirror.counts.write() = counts.map_err(|_| CommitError::Unavailable(StoreError::Unsure))?;
+                    let counts = read_counts(&mut holder.db()).await;
+                    self.mirror.set_counts(counts.map_err(|_| CommitError::Unavailable(StoreError::Unsure))?);
                 }
                 Ok(())
             }

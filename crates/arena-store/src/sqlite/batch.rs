@@ -2,18 +2,16 @@
 
 use rusqlite::{Connection, params, params_from_iter};
 
-use crate::counts::Delta;
-use crate::db::Failure;
-use crate::dialect::{Dialect, Table, insert, update_sessions, updated};
-use crate::job::Effects;
-use crate::mirror::{Mirror, is_count_wrong, is_total_wrong};
-use crate::plan::{BatchItem, BatchPlan, Done, KnownSession, KnownUser, Numbers, RowsFound, RowsWanted};
-use crate::standings::{Counting, read_career};
+use crate::StoreError;
+use crate::errors::Failure;
+use crate::mirror::{Delta, Mirror, is_count_wrong, is_total_wrong};
+use crate::numbers::Numbers;
+use crate::plan::{BatchItem, BatchOutcome, BatchPlan, Counting, KnownUser, RowsFound, RowsWanted};
+use crate::sql::{Columns, Dialect, Table, Value, insert};
 use crate::tables::{
-    Answers, Boards, Careers, Endings, Invites, Messages, RemovedSessions, SessionRow, Sessions, Users, read_answer,
+    Answers, Boards, Careers, Endings, Invites, KnownSession, Messages, RemovedSessions, SessionRow, Sessions, Users,
+    read_answer, read_career, update_sessions, updated,
 };
-use crate::value::{Columns, Value};
-use crate::{CommitError, StoreError};
 
 /// The statements of a batch that are derived from the description of the tables.
 pub(super) struct Statements {
@@ -50,13 +48,6 @@ impl Statements {
     }
 }
 
-/// The result of one part of a transaction that isn't durable yet.
-pub(super) struct Applied {
-    pub(super) done: Vec<Result<Done, CommitError>>,
-    pub(super) numbers: Numbers,
-    pub(super) effects: Effects,
-}
-
 /// Decides transitions and writes them. If `careful` is true, stored answers are looked up first. Otherwise a stored
 /// answer violates a constraint. The first attempt isn't careful, because the engine has already looked for an answer.
 pub(super) fn write_transitions(
@@ -66,31 +57,29 @@ pub(super) fn write_transitions(
     counting: &Counting<'_>,
     numbers: Numbers,
     careful: bool,
-) -> Result<Applied, Failure> {
+) -> Result<BatchOutcome, Failure> {
     let known = read_known(connection, &RowsWanted::of(transitions), careful)?;
-    let mut plan = BatchPlan::new(known, numbers, counting);
-    let done = transitions.iter().map(|transition| plan.add(transition)).collect();
+    let plan = BatchPlan::of(transitions, known, numbers, counting);
     write_plan(connection, statements, &plan)?;
-    Ok(Applied { done, numbers: plan.numbers, effects: plan.effects })
+    Ok(plan.outcome())
 }
 
-/// Calls `see` with the first row that a statement finds for each key.
-fn find_each<K>(
+/// Calls `see` with the first row that a statement finds for each key and its value.
+fn find_each<'k, K>(
     connection: &Connection,
     sql: &str,
-    keys: impl IntoIterator<Item = K, IntoIter: ExactSizeIterator>,
-    value: impl Fn(&K) -> Value<'_>,
-    mut see: impl FnMut(&K, &dyn Columns) -> Result<(), StoreError>,
+    keys: impl Iterator<Item = (K, Value<'k>)>,
+    mut see: impl FnMut(K, &dyn Columns) -> Result<(), StoreError>,
 ) -> Result<(), Failure> {
-    let keys = keys.into_iter();
-    if keys.len() == 0 {
+    let mut keys = keys.peekable();
+    if keys.peek().is_none() {
         return Ok(());
     }
     let mut statement = connection.prepare_cached(sql)?;
-    for key in keys {
-        let mut rows = statement.query([value(&key)])?;
+    for (key, value) in keys {
+        let mut rows = statement.query([value])?;
         if let Some(row) = rows.next()? {
-            see(&key, row)?;
+            see(key, row)?;
         }
     }
     Ok(())
@@ -98,68 +87,49 @@ fn find_each<K>(
 
 fn read_known(connection: &Connection, wanted: &RowsWanted<'_>, careful: bool) -> Result<RowsFound, Failure> {
     let mut known = RowsFound { are_present: true, ..RowsFound::default() };
-    let answers = if careful { &wanted.answers[..] } else { &[] };
-    let find_answer = "SELECT request, body FROM answers WHERE key = ?1";
-    find_each(
-        connection,
-        find_answer,
-        answers,
-        |key| Value::from(&key[..]),
-        |key, row| {
-            known.answers.insert(***key, read_answer(row, 0)?);
+    if careful {
+        let keys = wanted.answers.iter().map(|key| (**key, Value::from(&key[..])));
+        find_each(connection, "SELECT request, body FROM answers WHERE key = ?1", keys, |key, row| {
+            known.answers.insert(key, read_answer(row, 0)?);
             Ok(())
-        },
-    )?;
-    let find_session = "SELECT version, status, wake_at FROM sessions WHERE no = ?1";
-    find_each(
-        connection,
-        find_session,
-        &wanted.sessions,
-        |no| Value::from(**no),
-        |no, row| {
-            known.sessions.extend(KnownSession::read(row, 0)?.map(|session| (**no, session)));
-            Ok(())
-        },
-    )?;
-    let find_user =
-        "SELECT u.no, c.session, c.standings, (SELECT max(l.n) FROM careers l WHERE l.user = u.no) FROM users u
-         LEFT JOIN careers c ON c.user = u.no AND c.n = 0 WHERE u.id = ?1";
-    find_each(
-        connection,
-        find_user,
-        &wanted.users,
-        |user| Value::from(user.as_str()),
-        |user, row| {
-            let no = row.integer(0)?;
-            let last = row.integer_or_null(3)?.unwrap_or(0).max(0);
-            let user_known = KnownUser { no, career: read_career(no, row, 1), last, changed: false };
-            known.users.insert(user.as_str().to_owned(), user_known);
-            Ok(())
-        },
-    )?;
-    let find_id = format!("SELECT 1 FROM sessions s WHERE {}", Dialect::Sqlite.by_id());
-    find_each(
-        connection,
-        &find_id,
-        &wanted.ids,
-        |id| Value::from(id.to_string()),
-        |id, _| {
-            known.ids.insert(**id);
-            Ok(())
-        },
-    )?;
-    let find_code = format!("SELECT 1 FROM invites i WHERE {}", Dialect::Sqlite.by_code());
-    find_each(
-        connection,
-        &find_code,
-        &wanted.codes,
-        |code| Value::from(code.to_string()),
-        |code, _| {
-            known.codes.insert(**code);
-            Ok(())
-        },
-    )?;
+        })?;
+    }
+    let sql = "SELECT version, status, wake_at FROM sessions WHERE no = ?1";
+    find_each(connection, sql, wanted.sessions.iter().map(|no| (*no, Value::from(*no))), |no, row| {
+        known.sessions.extend(KnownSession::read(row, 0)?.map(|session| (no, session)));
+        Ok(())
+    })?;
+    read_players(connection, wanted, &mut known)?;
+    read_taken(connection, wanted, &mut known)?;
     Ok(known)
+}
+
+/// Reads the careers of the players of sessions that end.
+fn read_players(connection: &Connection, wanted: &RowsWanted<'_>, known: &mut RowsFound) -> Result<(), Failure> {
+    let sql = "SELECT u.no, c.session, c.standings, (SELECT max(l.n) FROM careers l WHERE l.user = u.no) FROM users u
+         LEFT JOIN careers c ON c.user = u.no AND c.n = 0 WHERE u.id = ?1";
+    let users = wanted.users.iter().map(|user| (user.as_str(), Value::from(user.as_str())));
+    find_each(connection, sql, users, |user, row| {
+        let no = row.integer(0)?;
+        let last = row.integer_or_null(3)?.unwrap_or(0).max(0);
+        let user_known = KnownUser { no, career: read_career(no, row, 1), last, changed: false };
+        known.users.insert(user.to_owned(), user_known);
+        Ok(())
+    })
+}
+
+/// Reads the ids and invites of imported sessions that are taken already.
+fn read_taken(connection: &Connection, wanted: &RowsWanted<'_>, known: &mut RowsFound) -> Result<(), Failure> {
+    let sql = format!("SELECT 1 FROM sessions s WHERE {}", Dialect::Sqlite.by_id());
+    find_each(connection, &sql, wanted.ids.iter().map(|id| (*id, Value::from(id.to_string()))), |id, _| {
+        known.ids.insert(id);
+        Ok(())
+    })?;
+    let sql = format!("SELECT 1 FROM invites i WHERE {}", Dialect::Sqlite.by_code());
+    find_each(connection, &sql, wanted.codes.iter().map(|code| (*code, Value::from(code.to_string()))), |code, _| {
+        known.codes.insert(code);
+        Ok(())
+    })
 }
 
 /// Runs a statement with the values of each row.
@@ -202,9 +172,7 @@ fn write_plan(connection: &Connection, sql: &Statements, plan: &BatchPlan<'_>) -
         let values = keys.into_iter().chain(updated(indexed).map(|column| Sessions::value(&row, column)));
         write_each(connection, &sql.update_sessions[usize::from(indexed)], [values])?;
     }
-    let invites: Vec<_> =
-        plan.created.iter().flat_map(|row| row.session.facts.invites.iter().map(|invite| (row.no, *invite))).collect();
-    insert_each::<Invites>(connection, &sql.insert_invites, &invites)?;
+    insert_each::<Invites>(connection, &sql.insert_invites, &plan.invites())?;
     insert_each::<Messages>(connection, &sql.insert_messages, &plan.messages)?;
     insert_each::<Answers>(connection, &sql.insert_answers, plan.answers.values())?;
     insert_each::<Users>(connection, &sql.insert_users, &plan.users)?;

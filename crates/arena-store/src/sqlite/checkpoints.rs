@@ -12,7 +12,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 
-use super::{BUSY_TIMEOUT, open_writable};
+use super::connection::{BUSY_TIMEOUT, open_writable};
 use crate::StoreError;
 
 /// The number of pages (4 KiB each) in the log at which the thread copies them.

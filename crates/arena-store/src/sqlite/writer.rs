@@ -12,19 +12,19 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::batch::{Applied, Statements, write_delta, write_transitions};
+use super::batch::{Statements, write_delta, write_transitions};
 use super::checkpoints::{Checkpoints, checkpoint};
-use super::mark::{self, Mark};
-use super::{BUSY_TIMEOUT, read_counts};
-use crate::db::{Db, Failure, at_once};
-use crate::derived;
-use crate::job::{Effects, Job, Waiting, WriteError, Writing};
-use crate::mirror::Mirror;
-use crate::plan::{BatchItem, Done, Numbers};
-use crate::queue::JobQueue;
-use crate::standings::Counting;
-use crate::writer_health::Verdict;
-use crate::{CommitError, StoreError};
+use super::connection::BUSY_TIMEOUT;
+use super::mark;
+use super::mark::Mark;
+use crate::derived::counts::read_counts;
+use crate::errors::{Failure, WriteError};
+use crate::mirror::{Effects, Mirror, Verdict};
+use crate::plan::{BatchItem, BatchOutcome, Counting, Done};
+use crate::queue::{Job, JobQueue, Waiting};
+use crate::sql::{Db, at_once};
+use crate::writing::{Writing, read_numbers};
+use crate::{CommitError, StoreError, derived};
 
 /// The maximum number of writes in one transaction. It limits the wait of the first write.
 const MAX_BATCH: usize = 1024;
@@ -44,12 +44,13 @@ pub(crate) struct SqliteWriter {
 }
 
 impl SqliteWriter {
-    pub(super) fn start(mut connection: Connection, file: &Path, mirror: Mirror) -> Result<SqliteWriter, StoreError> {
+    pub(super) fn start(mut db: Db, file: &Path, mirror: Mirror) -> Result<SqliteWriter, StoreError> {
+        let numbers = at_once(read_numbers(&mut db))?;
+        let Db::Sqlite(mut connection) = db else { return Err(StoreError::Closed) };
         connection.set_prepared_statement_cache_capacity(32);
         let checkpoints = Checkpoints::start(&mut connection, file)?;
         let unusable = |error| StoreError::Database(format!("cannot open the mark of the write-ahead log: {error}"));
         let mark = Mark::open(file).map_err(unusable)?;
-        let numbers = read_numbers(&connection)?;
         let (jobs, waiting) = channel();
         let writing = Writing {
             db: Db::Sqlite(connection),
@@ -57,7 +58,7 @@ impl SqliteWriter {
             numbers,
             effects: Effects::default(),
             changed: BTreeSet::new(),
-            sharing: None,
+            locks: None,
         };
         let (mirror_of_state, statements) = (mirror.clone(), Statements::new());
         let mut state =
@@ -111,12 +112,6 @@ impl Drop for SqliteWriter {
             tracing::error!("the store's writer panicked");
         }
     }
-}
-
-fn read_numbers(connection: &Connection) -> Result<Numbers, StoreError> {
-    Ok(connection.query_row(Numbers::LAST, [], |row| {
-        Ok(Numbers { session: row.get(0)?, user: row.get(1)?, ending: row.get(2)? })
-    })?)
 }
 
 struct SqliteWriterState {
@@ -201,13 +196,8 @@ impl SqliteWriterState {
     /// Reads the mirrored data and the last assigned numbers from the database.
     fn read_again(&mut self) {
         self.read_numbers();
-        match read_counts(self.connection()) {
-            Ok((counts, possible)) => {
-                *self.mirror.counts.write() = counts;
-                if !possible {
-                    self.mirror.suspicion.raise("a count of sessions");
-                }
-            }
+        match at_once(read_counts(&mut self.writing.db)) {
+            Ok(counts) => self.mirror.set_counts(counts),
             Err(error) => tracing::error!(%error, "the counts of sessions cannot be read: {error}"),
         }
         self.mirror.rankings.forget_all();
@@ -215,7 +205,7 @@ impl SqliteWriterState {
 
     /// Reads the last assigned numbers again, because a row that was added by hand may have used the next number.
     fn read_numbers(&mut self) {
-        match read_numbers(self.connection()) {
+        match at_once(read_numbers(&mut self.writing.db)) {
             Ok(numbers) => self.writing.numbers.read_again(numbers),
             Err(error) => tracing::error!(%error, "the last assigned numbers cannot be read: {error}"),
         }
@@ -304,7 +294,7 @@ impl SqliteWriterState {
                 .collect();
             let (connection, numbers) = (self.connection(), self.writing.numbers);
             let applied = write_transitions(connection, &self.statements, &transitions, &counting, numbers, careful)?;
-            let Applied { done: results, numbers, effects } = applied;
+            let BatchOutcome { done: results, numbers, effects } = applied;
             self.writing.numbers = numbers;
             all.merge(effects);
             let len = transitions.len();

@@ -7,7 +7,9 @@ use arena_model::{
     Channel, ChatMessage, ContentHash, Ending, GameCategory, Occupant, Phase, Score, StrategyEntry, StrategyRow,
     Timestamp,
 };
-use arena_store::{Ban, BanSubject, CopyError, EndingNo, NewArchive, NewLeaf, SessionChange, StoreError, copy_store};
+use arena_store::{
+    Ban, BanSubject, CopyError, EndingNo, NewArchive, NewLeaf, RunStep, SessionChange, StoreError, copy_store,
+};
 use arena_store::{Commit, LogCursor, NewAnswer, SessionFilter, SessionNo, Store};
 
 use crate::storage::{TestStorage, stories};
@@ -104,7 +106,8 @@ async fn fill(store: &Store) {
     let rows = [("", row(None)), ("user \u{10ffff}1", row(Some(entry)))];
     let rows = rows.into_iter().map(|(player, row)| (("b".to_owned(), player.to_owned()), row)).collect();
     let error = Some("an error \u{10ffff}".to_owned());
-    store.advance_run("elo", run, EndingNo::default(), rows, error, true).await.expect("stored");
+    let step = RunStep { rows, place: EndingNo::default(), error, is_whole: true };
+    store.advance_run("elo", run, step).await.expect("stored");
 }
 
 /// Returns all that a store's readers can ask for, as text.

@@ -7,7 +7,7 @@ use arena_model::{
     ContentHash, Metric, MetricFormat, MetricKind, ScriptedStrategy, Seat, SessionId, Strategy, StrategyEntry,
     StrategyRow, StrategyRows,
 };
-use arena_store::{CommitError, EndingNo, NodeTerms, Store, StrategyRun, UserDeletion};
+use arena_store::{CommitError, EndingNo, NodeTerms, RunStep, Store, StrategyRun, UserDeletion};
 use arena_testkit::Postgres;
 
 use crate::audit;
@@ -54,6 +54,10 @@ async fn points(store: &Store) -> String {
     board(store, &psi("points"), None, 0, 9).await
 }
 
+fn step(rows: StrategyRows, place: EndingNo, is_whole: bool) -> RunStep {
+    RunStep { rows, place, error: None, is_whole }
+}
+
 /// Plays two games and counts them.
 async fn counted(store: &Store) -> Vec<EndingNo> {
     for n in 1..=2 {
@@ -62,7 +66,7 @@ async fn counted(store: &Store) -> Vec<EndingNo> {
     let ends = endings(store).await;
     store.begin_run("points", "v1").await.expect("writable");
     let all = rows(&[("ada", 2, 2.5), ("bob", 2, -1.0), ("", 2, 0.0)]);
-    store.advance_run("points", newest(store).await, ends[1], all, None, true).await.expect("it is stored");
+    store.advance_run("points", newest(store).await, step(all, ends[1], true)).await.expect("it is stored");
     ends
 }
 
@@ -78,14 +82,14 @@ async fn a_place_and_its_rows_change_together_or_not_at_all(storage: TestStorage
     let run = newest(&store).await;
     assert_eq!((run.place, run.is_shown, run.is_stale), (ends[1], true, false));
     let third = endings(&store).await[2];
-    let next = rows(&[("ada", 3, -3.0)]);
     let error = Some("index.ts:1: \u{0} no".to_owned());
-    store.advance_run("points", run.clone(), third, next.clone(), error.clone(), false).await.expect("it is stored");
+    let next = RunStep { error: error.clone(), ..step(rows(&[("ada", 3, -3.0)]), third, false) };
+    store.advance_run("points", run.clone(), next).await.expect("it is stored");
     // The board in memory moves with the commit.
     assert_eq!(points(&store).await, "bob 2 -1.00, ada 3 -3.00 of 2");
     assert_eq!(newest(&store).await.error, error);
     // The same games don't count again from the old place.
-    let again = store.advance_run("points", run, third, rows(&[("bob", 9, 9.0)]), None, false).await;
+    let again = store.advance_run("points", run, step(rows(&[("bob", 9, 9.0)]), third, false)).await;
     assert!(matches!(again, Err(CommitError::Conflict)), "{again:?}");
     drop(store);
     let store = open_scripted(&storage).await;
@@ -113,7 +117,7 @@ async fn postgres_boards_follow_the_counts_of_other_nodes() {
     assert_eq!(points(&other).await, " of 0");
     let ends = counted(&one).await;
     assert_eq!(points(&other).await, "ada 2 2.50, bob 2 -1.00 of 2");
-    one.advance_run("points", newest(&one).await, ends[1], rows(&[("ada", 3, -3.0)]), None, true)
+    one.advance_run("points", newest(&one).await, step(rows(&[("ada", 3, -3.0)]), ends[1], true))
         .await
         .expect("stored");
     assert_eq!([points(&one).await, points(&other).await], ["bob 2 -1.00, ada 3 -3.00 of 2"; 2]);
@@ -125,12 +129,12 @@ async fn boards_show_the_old_count_until_the_new_one_is_whole(storage: TestStora
     store.begin_run("points", "v2").await.expect("writable");
     let run = newest(&store).await;
     assert_eq!((&*run.version, run.place, run.is_shown), ("v2", EndingNo::default(), false));
-    store.advance_run("points", run, ends[0], rows(&[("ada", 1, 100.0)]), None, false).await.expect("it is stored");
+    store.advance_run("points", run, step(rows(&[("ada", 1, 100.0)]), ends[0], false)).await.expect("it is stored");
     assert_eq!(points(&store).await, "ada 2 2.50, bob 2 -1.00 of 2");
     let state = store.find_strategy("points").await.expect("readable");
     assert_eq!((state.runs.len(), state.percent()), (2, Some(50)));
     let old = state.runs[0].id;
-    store.advance_run("points", newest(&store).await, ends[1], StrategyRows::new(), None, true).await.expect("stored");
+    store.advance_run("points", newest(&store).await, step(StrategyRows::new(), ends[1], true)).await.expect("stored");
     assert_eq!(points(&store).await, "ada 1 100.00 of 1");
     assert!(store.remove_run(old).await.expect("writable"), "it had rows");
     assert!(!store.remove_run(old).await.expect("writable"));
@@ -150,7 +154,7 @@ async fn a_removed_game_and_a_deleted_user_make_counts_stale(storage: TestStorag
     let stale = newest(&store).await;
     assert!(stale.is_stale);
     // A count that began before the removal can't go on.
-    let refused = store.advance_run("points", stale.clone(), stale.place, StrategyRows::new(), None, false).await;
+    let refused = store.advance_run("points", stale.clone(), step(StrategyRows::new(), stale.place, false)).await;
     assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
     assert_eq!(points(&store).await, "ada 2 2.50, bob 2 -1.00 of 2");
 
