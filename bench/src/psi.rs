@@ -3,6 +3,7 @@
 //!
 //! `player_pool` and the scenarios determine the players and the number of games.
 
+use std::net::SocketAddr;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -14,6 +15,7 @@ use memchr::memmem;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::client_pool;
 use crate::connection::Connection;
 use crate::latency::Latencies;
 
@@ -119,6 +121,14 @@ pub async fn begin(connection: &mut Connection, server_kind: ServerKind) -> anyh
         join(connection, invite).await?;
     }
     Ok(invited)
+}
+
+/// Calls [`begin`] with a connection of its own.
+///
+/// # Errors
+/// If there is no server, or it refuses.
+pub fn begin_alone(address: SocketAddr, server_kind: ServerKind) -> anyhow::Result<Invited> {
+    client_pool::alone(async { begin(&mut Connection::open(address).await?, server_kind).await })
 }
 
 /// Creates a session of any challenge with two seats.

@@ -48,30 +48,7 @@ pub fn dist(root: &Path) -> anyhow::Result<()> {
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     }
-    let name = format!("arena-{version}-linux-x86_64");
-    let packed = folder.join(&name);
-    fs::create_dir_all(&packed).with_context(|| format!("cannot create {}", packed.display()))?;
-    fs::copy(&program, packed.join("arena")).with_context(|| format!("cannot copy {}", program.display()))?;
-    let bill = serde_json::to_string_pretty(&sbom(root)?)?;
-    fs::write(packed.join(BILL), bill).with_context(|| format!("cannot write {BILL}"))?;
-    let mut man = Command::new(&program);
-    man.arg("man").arg(packed.join("man/man1"));
-    run(man)?;
-    let mut copy = Command::new("cp");
-    copy.current_dir(root).arg("-r").args(DOCUMENTS).arg(&packed);
-    run(copy)?;
-    let mut pack = Command::new("tar");
-    pack.current_dir(&folder).args([
-        "--sort=name",
-        "--owner=0",
-        "--group=0",
-        "--numeric-owner",
-        "--mtime=2020-01-01",
-        "-czf",
-    ]);
-    pack.arg(format!("{name}.tar.gz")).arg(&name);
-    run(pack)?;
-    fs::remove_dir_all(&packed).with_context(|| format!("cannot remove {}", packed.display()))?;
+    write_archive(root, &folder, &program, &format!("arena-{version}-linux-x86_64"))?;
     let wheel = |kind: &str| {
         let mut wheel = Command::new("python3");
         wheel.current_dir(root).args(["xtask/wheel.py", kind]);
@@ -95,4 +72,31 @@ pub fn dist(root: &Path) -> anyhow::Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Writes the archive with the program, its man pages, the bill of materials and the documents.
+fn write_archive(root: &Path, folder: &Path, program: &Path, name: &str) -> anyhow::Result<()> {
+    let packed = folder.join(name);
+    fs::create_dir_all(&packed).with_context(|| format!("cannot create {}", packed.display()))?;
+    fs::copy(program, packed.join("arena")).with_context(|| format!("cannot copy {}", program.display()))?;
+    let bill = serde_json::to_string_pretty(&sbom(root)?)?;
+    fs::write(packed.join(BILL), bill).with_context(|| format!("cannot write {BILL}"))?;
+    let mut man = Command::new(program);
+    man.arg("man").arg(packed.join("man/man1"));
+    run(man)?;
+    let mut copy = Command::new("cp");
+    copy.current_dir(root).arg("-r").args(DOCUMENTS).arg(&packed);
+    run(copy)?;
+    let mut pack = Command::new("tar");
+    pack.current_dir(folder).args([
+        "--sort=name",
+        "--owner=0",
+        "--group=0",
+        "--numeric-owner",
+        "--mtime=2020-01-01",
+        "-czf",
+    ]);
+    pack.arg(format!("{name}.tar.gz")).arg(name);
+    run(pack)?;
+    fs::remove_dir_all(&packed).with_context(|| format!("cannot remove {}", packed.display()))
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::arguments::Arguments;
 use crate::ceiling;
-use crate::client_pool::{self, ClientPool};
+use crate::client_pool::ClientPool;
 use crate::connection::Connection;
 use crate::latency::{Latencies, LatencySummary, median};
 use crate::limits;
@@ -56,10 +56,8 @@ pub struct FanoutOptions {
 /// If a server doesn't start or refuses, if a message is lost, duplicated or out of order, or if the system doesn't
 /// allow that many connections.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
-    let FanoutOptions { subscribers, fanout_rate, many_subscribers, .. } = arguments.fanout;
+    let FanoutOptions { subscribers, many_subscribers, .. } = arguments.fanout;
     let messages = arguments.size(arguments.fanout.fanout_messages, 2_000, 300);
-    let many_messages = arguments.size(arguments.fanout.many_messages, 50, 10);
-    let paced_messages = fanout_rate * arguments.size(None, 10, 3);
     // This is done before the servers start, because they inherit the limit.
     limits::make_room_for(subscribers.max(many_subscribers) as u64)?;
     let threads = arguments.threads();
@@ -75,10 +73,24 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     }
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let arena = folder.start()?;
+    measure_flat_out(arguments, report, flat_out, &arena)?;
+    measure_paced(arguments, report, flat_out, &arena)?;
+    arena.terminate()?;
+    measure_many(arguments, report, flat_out)
+}
+
+/// Measures deliveries at full speed, in turn with the ceiling.
+fn measure_flat_out(
+    arguments: &Arguments,
+    report: &mut Report,
+    flat_out: Audience,
+    arena: &Server,
+) -> anyhow::Result<()> {
+    let subscribers = flat_out.subscribers;
     let (mut of_arena, mut of_ceiling) = (Vec::new(), Vec::new());
     for number in 1..=arguments.rounds() {
         eprintln!("fanout: {subscribers} subscribers, round {number} of {}", arguments.rounds());
-        of_arena.push(flat_out.listen(&arena, ServerKind::Arena)?);
+        of_arena.push(flat_out.listen(arena, ServerKind::Arena)?);
         of_ceiling.push(flat_out.listen(&fresh_ceiling(arguments)?, ServerKind::Ceiling)?);
     }
     let mid = |fanouts: &[Fanout], value: fn(&Fanout) -> f64| median(fanouts.iter().map(value));
@@ -100,10 +112,20 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
             mid(&of_arena, Fanout::client_us),
             mid(&of_ceiling, Fanout::client_us)
         ));
+    for (name, fanouts) in [("arena", &of_arena), ("ceiling", &of_ceiling)] {
+        let rounds: Vec<_> = fanouts.iter().map(Fanout::json).collect();
+        report.detail(NAME, format!("{name}, flat out"), json!(rounds));
+    }
+    Ok(())
+}
 
+/// Measures latencies at a fixed rate.
+fn measure_paced(arguments: &Arguments, report: &mut Report, flat_out: Audience, arena: &Server) -> anyhow::Result<()> {
+    let FanoutOptions { subscribers, fanout_rate, .. } = arguments.fanout;
     eprintln!("fanout: {subscribers} subscribers, {fanout_rate} messages/s");
-    let paced = Audience { pace: PublishingPace::PerSecond(fanout_rate), messages: paced_messages, ..flat_out };
-    let paced_arena = paced.listen(&arena, ServerKind::Arena)?;
+    let messages = fanout_rate * arguments.size(None, 10, 3);
+    let paced = Audience { pace: PublishingPace::PerSecond(fanout_rate), messages, ..flat_out };
+    let paced_arena = paced.listen(arena, ServerKind::Arena)?;
     let paced_ceiling = paced.listen(&fresh_ceiling(arguments)?, ServerKind::Ceiling)?;
     // There is no goal for CPU, because each delivery is a separate write, which takes about 10 µs in the kernel.
     let at = format!("{subscribers} subscribers, {fanout_rate} messages/s");
@@ -112,14 +134,20 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     report
         .row(NAME, format!("{at}: server CPU per delivery"), paced_arena.server_us(), "µs")
         .note(format!("ceiling {:.2} µs", paced_ceiling.server_us()));
-    arena.terminate()?;
+    report.detail(NAME, "arena, paced", paced_arena.json());
+    report.detail(NAME, "ceiling, paced", paced_ceiling.json());
+    Ok(())
+}
 
+/// Measures the memory of very many subscribers.
+fn measure_many(arguments: &Arguments, report: &mut Report, flat_out: Audience) -> anyhow::Result<()> {
+    let many_subscribers = arguments.fanout.many_subscribers;
+    let many_messages = arguments.size(arguments.fanout.many_messages, 50, 10);
     eprintln!("fanout: {many_subscribers} subscribers");
     // A new server is used, because an older one would reuse memory that it has reserved before the measurement.
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let arena = folder.start()?;
-    let many =
-        Audience { threads, subscribers: many_subscribers, messages: many_messages, pace: PublishingPace::FlatOut };
+    let many = Audience { subscribers: many_subscribers, messages: many_messages, ..flat_out };
     let idle_kib = arena.usage()?.rss_kib;
     let fanout = many.listen(&arena, ServerKind::Arena)?;
     arena.terminate()?;
@@ -133,14 +161,6 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     report.row(NAME, format!("{at}: server CPU per delivery"), fanout.server_us(), "µs");
     // The value is 0, because `listen` fails if a message is lost.
     report.row(NAME, "messages lost, doubled or out of order", 0.0, "").goal(Goal::AtMost(0.0));
-
-    let all = [("arena", &of_arena), ("ceiling", &of_ceiling)];
-    for (name, fanouts) in all {
-        let rounds: Vec<_> = fanouts.iter().map(Fanout::json).collect();
-        report.detail(NAME, format!("{name}, flat out"), json!(rounds));
-    }
-    report.detail(NAME, "arena, paced", paced_arena.json());
-    report.detail(NAME, "ceiling, paced", paced_ceiling.json());
     report.detail(NAME, "arena, many subscribers", fanout.json());
     Ok(())
 }
@@ -156,6 +176,21 @@ enum PublishingPace {
     FlatOut,
     /// On one connection, at regular intervals.
     PerSecond(u64),
+}
+
+impl PublishingPace {
+    /// Waits until the time of a message, and returns this time. `number` is the number of messages since the start.
+    async fn wait(self, start: Instant, number: u64) -> Instant {
+        let PublishingPace::PerSecond(rate) = self else { return Instant::now() };
+        let intended = start + Duration::from_nanos(1_000_000_000 * number / rate);
+        if intended <= Instant::now() {
+            // The preceding answer was late, and its delay counts for this message.
+            return intended;
+        }
+        tokio::time::sleep_until(intended.into()).await;
+        // Tokio's clock counts whole milliseconds, so the message's time is read from the precise clock after the wait.
+        Instant::now()
+    }
 }
 
 /// The subscribers and their messages.
@@ -213,16 +248,14 @@ impl Audience {
     fn listen(self, server: &Server, server_kind: ServerKind) -> anyhow::Result<Fanout> {
         let Audience { threads, subscribers, messages, pace } = self;
         let address = server.address();
-        let Invited { id, invites } = client_pool::alone(async {
-            let mut connection = Connection::open(address).await?;
-            psi::begin(&mut connection, server_kind).await
-        })?;
+        let Invited { id, invites } = psi::begin_alone(address, server_kind)?;
         let target = match server_kind {
             ServerKind::Arena | ServerKind::Script => "/api/v1/chat/send",
             ServerKind::Ceiling => ceiling::PUBLISH,
         };
         let session = id.clone();
-        let talkers = if matches!(pace, PublishingPace::FlatOut) { PUBLISHERS } else { 1 };
+        let is_flat_out = matches!(pace, PublishingPace::FlatOut);
+        let talkers = if is_flat_out { PUBLISHERS } else { 1 };
         let (postmark, begun) = (Postmark::new(), Arc::new(AtomicU64::new(0)));
         let client_pool = ClientPool { threads, workers: subscribers + talkers, limit: Duration::from_secs(600) };
         let finished = client_pool.run(
@@ -238,17 +271,14 @@ impl Audience {
                 let mut latencies = Latencies::default();
                 match guest {
                     FanoutClient::Listener(mut stream) => {
-                        stream
-                            .read_until(messages, |event, now| {
-                                // Latencies at full speed are not recorded, because they contain the waiting time in
-                                // the publisher's queue.
-                                if matches!(pace, PublishingPace::PerSecond(_))
-                                    && let Some(age) = postmark.age(event, now)
-                                {
-                                    latencies.record(age);
-                                }
-                            })
-                            .await?;
+                        let seen = |event: &[u8], now| {
+                            // Latencies at full speed are not recorded, because they contain the waiting time in the
+                            // publisher's queue.
+                            if !is_flat_out && let Some(age) = postmark.age(event, now) {
+                                latencies.record(age);
+                            }
+                        };
+                        stream.read_until(messages, seen).await?;
                         // The stream is returned, so that it stays connected until the memory was read.
                         Ok((latencies, Some(stream)))
                     }
@@ -260,21 +290,7 @@ impl Audience {
                             if number >= messages {
                                 return Ok((latencies, None));
                             }
-                            let intended = match pace {
-                                PublishingPace::FlatOut => Instant::now(),
-                                PublishingPace::PerSecond(rate) => {
-                                    let intended = start + Duration::from_nanos(1_000_000_000 * number / rate);
-                                    if intended > Instant::now() {
-                                        tokio::time::sleep_until(intended.into()).await;
-                                        // Tokio's clock counts whole milliseconds, so the message's time is read from
-                                        // the precise clock after the wait.
-                                        Instant::now()
-                                    } else {
-                                        // The preceding answer was late, and its delay counts for this message.
-                                        intended
-                                    }
-                                }
-                            };
+                            let intended = pace.wait(start, number).await;
                             let body = chat_body(&id, &postmark.content(intended), from);
                             connection.post(target, body).await?.ok("chat")?;
                         }
@@ -284,9 +300,7 @@ impl Audience {
             || Mark::take(server.pid()),
         )?;
         let mut latencies = Latencies::default();
-        for (more, _) in &finished.results {
-            latencies.merge(more);
-        }
+        finished.results.iter().for_each(|(more, _)| latencies.merge(more));
         Ok(Fanout {
             deliveries: subscribers as u64 * messages,
             spent: finished.start.until(&finished.end),

@@ -157,12 +157,8 @@ fn measure(
     for step in Step::ALL {
         report.p99(NAME, &format!("{at}: {}", step.name()), latencies.of(step).summary());
     }
-    for round in of_arena.iter() {
-        faults.merge(round.faults.clone());
-    }
-    for round in &of_ceiling {
-        report.faults(format!("games, {at}, ceiling"), &round.faults);
-    }
+    of_arena.iter().for_each(|round| faults.merge(round.faults.clone()));
+    of_ceiling.iter().for_each(|round| report.faults(format!("games, {at}, ceiling"), &round.faults));
     report.row(NAME, format!("{at}: errors"), faults.count() as f64, "").goal(Goal::AtMost(0.0));
     report.faults(format!("games, {at}"), &faults);
 

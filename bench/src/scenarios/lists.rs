@@ -100,10 +100,19 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 
     let expected = Expected { all: sessions, open, active, ended };
     measure_pages(report, &arena, expected)?;
-
-    eprintln!("lists: restarting");
     report.row(NAME, "start to first answer, empty store", ms(empty_start), "ms");
-    let mut server = arena;
+    measure_starts(arguments, report, &folder, arena, sessions)
+}
+
+/// Measures the starts of the server on a full store, and its ends.
+fn measure_starts(
+    arguments: &Arguments,
+    report: &mut Report,
+    folder: &ArenaFolder,
+    mut server: Server,
+    sessions: u64,
+) -> anyhow::Result<()> {
+    eprintln!("lists: restarting");
     let (mut orderly, mut stops, mut killed) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..arguments.rounds() {
         stops.push(ms(server.terminate()?));

@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
 use arena_match::{
-    Agent, Confinement, Launcher, Limits, MatchPlan, MatchSnapshot, PlayedMatch, SandboxMode, Watch, cores, play_match,
-    stay_on,
+    Agent, Confinement, Launcher, MatchPlan, MatchSnapshot, PlayedMatch, SandboxMode, Watch, cores, play_match, stay_on,
 };
 use arena_model::{GameType, Seed, TimeLimits};
 use rustix::time::{ClockId, clock_gettime};
@@ -174,8 +173,7 @@ fn agent(words: &[&str]) -> anyhow::Result<Agent> {
 
 fn confinement(mode: SandboxMode) -> anyhow::Result<Confinement> {
     let launcher = Launcher { program: this_program()?, args: vec![LAUNCH.into()] };
-    let (expose, private) = (Vec::new(), Vec::new());
-    Ok(Confinement { launcher, mode, limits: Limits::default(), expose, private, public_only: false })
+    Ok(Confinement::new(launcher, mode))
 }
 
 /// Reads the clocks during a match.
@@ -223,10 +221,9 @@ fn held(
     limits: TimeLimits,
     agents: [&Agent; 2],
     replay: Option<&mut (dyn Write + Send)>,
-    watch: &mut Stopwatch,
-) -> anyhow::Result<PlayedMatch> {
+) -> anyhow::Result<(PlayedMatch, Stopwatch)> {
     let confinement = confinement(SandboxMode::On)?;
-    let seed = Seed::from_number(seed);
+    let (seed, mut watch) = (Seed::from_number(seed), Stopwatch::default());
     let plan = MatchPlan {
         game,
         options,
@@ -236,7 +233,8 @@ fn held(
         confinement: &confinement,
         adjudication: None,
     };
-    Ok(play_match(&plan, replay, Some(watch), &AtomicBool::new(false))?)
+    let played_match = play_match(&plan, replay, Some(&mut watch), &AtomicBool::new(false))?;
+    Ok((played_match, watch))
 }
 
 /// Returns the options of a game: the defaults, with this number of epochs.
@@ -257,10 +255,9 @@ fn rounds(game: &'static GameType, epochs: u64, is_recorded: bool) -> anyhow::Re
 fn rounds_of(agent: &Agent, game: &'static GameType, epochs: u64, is_recorded: bool) -> anyhow::Result<RoundPace> {
     let (mut played, mut time, mut cpu_time) = (0, Duration::ZERO, Duration::ZERO);
     for seed in 0.. {
-        let mut watch = Stopwatch::default();
         let mut file = if is_recorded { Some(tempfile::tempfile().context("no file for the replay")?) } else { None };
         let replay = file.as_mut().map(|file| file as &mut (dyn Write + Send));
-        let played_match = held(game, &options(game, epochs), seed, game.limits, [agent, agent], replay, &mut watch)?;
+        let (played_match, watch) = held(game, &options(game, epochs), seed, game.limits, [agent, agent], replay)?;
         if played_match.result.seats.iter().any(|seat| seat.verdict.is_some()) {
             bail!("a fast agent was disqualified: {:?}", played_match.result);
         }
@@ -440,9 +437,8 @@ fn forfeits(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
                 if done >= exchanges {
                     break;
                 }
-                let mut watch = Stopwatch::default();
                 let options = options(game, (exchanges - done).div_ceil(2).max(2));
-                let played_match = on_core(|| held(game, &options, seed, limits, [&agent, &agent], None, &mut watch))?;
+                let (played_match, _) = on_core(|| held(game, &options, seed, limits, [&agent, &agent], None))?;
                 lost += played_match.result.seats.iter().filter(|seat| seat.verdict.is_some()).count();
                 done += 2 * played_match.result.epochs;
             }
@@ -480,10 +476,9 @@ fn lateness(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         let game = arena_games::game("snake").context("unknown game snake")?;
         let (mute, quick) = (agent(&["mute", "3"])?, agent(&["snake"])?);
         let at = Arc::new(Mutex::new(None));
-        let (mut watch, mut writes) = (Stopwatch::default(), LastWrite(at.clone()));
+        let mut writes = LastWrite(at.clone());
         let options = Map::new();
-        let played_match =
-            on_core(|| held(game, &options, seed, limits, [&mute, &quick], Some(&mut writes), &mut watch))?;
+        let (played_match, watch) = on_core(|| held(game, &options, seed, limits, [&mute, &quick], Some(&mut writes)))?;
         if played_match.result.outcome.tainted_reason != Some(arena_model::Verdict::Timeout) {
             continue;
         }

@@ -127,6 +127,21 @@ impl Setting {
         nodes.terminate()
     }
 
+    fn report(&self, report: &mut Report) {
+        let nodes_us = median(self.rounds.iter().map(Round::server_us_per_request));
+        let database_us = median(self.database_us.iter().copied());
+        let mut latencies = Latencies::default();
+        self.rounds.iter().for_each(|round| latencies.merge(&round.latencies.all()));
+        let summary = latencies.summary();
+        report.row(NAME, format!("{}: games/s", self.what), self.games_per_second(), "").note(format!(
+            "CPU: nodes {nodes_us:.1} µs a request, database {database_us:.0} µs a game; p50 {:.2} ms, p99 {:.2} ms",
+            summary.p50_us / 1e3,
+            summary.p99_us / 1e3
+        ));
+        let rounds: Vec<_> = self.rounds.iter().map(round_json).collect();
+        report.detail(NAME, self.what, json!({ "rounds": rounds, "database_us_per_game": self.database_us }));
+    }
+
     /// Returns the median of the rounds' games per second.
     fn games_per_second(&self) -> f64 {
         median(self.rounds.iter().map(|round| round.games as f64 / round.spent.seconds))
@@ -156,8 +171,36 @@ impl RunningNodes {
 /// # Errors
 /// If a server doesn't start or ends, or if CPU time can't be limited.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
-    let NodesOptions { nodes_connections, nodes_rate, nodes_seconds, nodes_quota } = arguments.nodes;
+    let NodesOptions { nodes_connections, nodes_rate, nodes_seconds, .. } = arguments.nodes;
     let (postgres, nats) = (Postgres::start(), NatsServer::start());
+    let mut settings = settings(arguments, &postgres, &nats)?;
+    let player_pool = arguments.player_pool(nodes_connections);
+    let (length, rounds) = (arguments.round()?, arguments.rounds());
+    for number in 1..=rounds {
+        for setting in &mut settings {
+            eprintln!("nodes: {}, round {number} of {rounds}", setting.what);
+            setting.play(player_pool, length, &postgres, report)?;
+        }
+    }
+    settings.iter().for_each(|setting| setting.report(report));
+    compare(&settings, report);
+
+    let pair = settings[3].start()?;
+    let messages = nodes_rate * arguments.size(nodes_seconds, 20, 3);
+    for (what, watched) in [("watched at the same node", &pair.servers[0]), ("watched at another", &pair.servers[1])] {
+        eprintln!("nodes: {nodes_rate} messages/s, {what}");
+        let summary = listen(arguments, &pair.servers[0], watched, nodes_rate, messages)?;
+        let row = report.p99(NAME, &format!("{nodes_rate} messages/s, {what}: from intended send to receipt"), summary);
+        if what == "watched at another" {
+            row.goal(Goal::AtMost(20.0));
+        }
+    }
+    pair.terminate()
+}
+
+/// Returns the settings: those without a limit of CPU time, and with `--nodes-quota` three small ones.
+fn settings(arguments: &Arguments, postgres: &Postgres, nats: &NatsServer) -> anyhow::Result<Vec<Setting>> {
+    let nodes_quota = arguments.nodes.nodes_quota;
     let shared = || environment(&postgres.schema(), &nats.url()).to_vec();
     let setting = |what, nodes: usize, environment: Vec<(&'static str, String)>, quota, way| {
         let folder = |_| ArenaFolder::new(&arguments.arena(), &arguments.work(), None);
@@ -180,31 +223,13 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
             setting("four small nodes in turn", SMALL_NODES, shared(), Some(nodes_quota), Way::InTurn)?,
         ]);
     }
+    Ok(settings)
+}
 
-    let player_pool = arguments.player_pool(nodes_connections);
-    let (length, rounds) = (arguments.round()?, arguments.rounds());
-    for number in 1..=rounds {
-        for setting in &mut settings {
-            eprintln!("nodes: {}, round {number} of {rounds}", setting.what);
-            setting.play(player_pool, length, &postgres, report)?;
-        }
-    }
-    for setting in &settings {
-        let nodes_us = median(setting.rounds.iter().map(Round::server_us_per_request));
-        let database_us = median(setting.database_us.iter().copied());
-        let mut latencies = Latencies::default();
-        setting.rounds.iter().for_each(|round| latencies.merge(&round.latencies.all()));
-        let summary = latencies.summary();
-        report.row(NAME, format!("{}: games/s", setting.what), setting.games_per_second(), "").note(format!(
-            "CPU: nodes {nodes_us:.1} µs a request, database {database_us:.0} µs a game; p50 {:.2} ms, p99 {:.2} ms",
-            summary.p50_us / 1e3,
-            summary.p99_us / 1e3
-        ));
-        let rounds: Vec<_> = setting.rounds.iter().map(round_json).collect();
-        report.detail(NAME, setting.what, json!({ "rounds": rounds, "database_us_per_game": setting.database_us }));
-    }
-    let [sqlite, only, one, two, two_in_turn, three, three_in_turn, small_settings @ ..] = &settings[..] else {
-        unreachable!("the list above has at least seven settings")
+/// Reports the settings in percent of each other, and the goals.
+fn compare(settings: &[Setting], report: &mut Report) {
+    let [sqlite, only, one, two, two_in_turn, three, three_in_turn, small_settings @ ..] = settings else {
+        unreachable!("there are at least seven settings")
     };
     report
         .row(NAME, "the only node on Postgres: games/s", only.games_per_second(), "")
@@ -235,18 +260,6 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
             "µs",
         )
         .goal(Goal::AtMost(600.0));
-
-    let pair = two.start()?;
-    let messages = nodes_rate * arguments.size(nodes_seconds, 20, 3);
-    for (what, watched) in [("watched at the same node", &pair.servers[0]), ("watched at another", &pair.servers[1])] {
-        eprintln!("nodes: {nodes_rate} messages/s, {what}");
-        let summary = listen(arguments, &pair.servers[0], watched, nodes_rate, messages)?;
-        let row = report.p99(NAME, &format!("{nodes_rate} messages/s, {what}: from intended send to receipt"), summary);
-        if what == "watched at another" {
-            row.goal(Goal::AtMost(20.0));
-        }
-    }
-    pair.terminate()
 }
 
 /// A sender or a subscriber.

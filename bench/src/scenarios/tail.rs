@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::arguments::Arguments;
 use crate::client_pool;
 use crate::connection::Connection;
-use crate::latency::{Latencies, median};
+use crate::latency::{Latencies, LatencySummary, median};
 use crate::player_pool::PlayerPool;
 use crate::psi::{self, Invited, ServerKind, chat_body};
 use crate::report::{Goal, Report};
@@ -66,22 +66,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         .goal(Goal::AtLeast(10_000.0));
 
     let channels = [&short_channel, &long_channel];
-    let alone = client_pool::alone(async {
-        let mut connection = Connection::open(arena.address()).await?;
-        let mut latencies = [Latencies::default(), Latencies::default()];
-        for number in 0..reads + 100 {
-            // The second channel of a turn has warmer caches, so the order alternates.
-            let order = if number % 2 == 0 { [0, 1] } else { [1, 0] };
-            for which in order {
-                let latency = channels[which].read(&mut connection).await?;
-                // The first hundred reads are a warm-up.
-                if number >= 100 {
-                    latencies[which].record(latency);
-                }
-            }
-        }
-        Ok(latencies)
-    })?;
+    let alone = read_alone(&arena, channels, reads)?;
     let readers = arguments.player_pool(READERS);
     let (mut ratios, mut read_us, mut cpu_us) = (Vec::new(), [Vec::new(), Vec::new()], [0.0; 2]);
     for turn in 0..TURNS {
@@ -108,7 +93,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     report
         .row(NAME, "server CPU per read, long channel / short one", long_cpu / short_cpu, "")
         .note(format!("{long_cpu:.1} and {short_cpu:.1} µs"));
-    let [short_alone, long_alone] = alone.map(|latencies| latencies.summary());
+    let [short_alone, long_alone] = alone;
     report
         .row(NAME, "median latency of one reader, long / short", long_alone.p50_us / short_alone.p50_us, "")
         .goal(Goal::AtMost(1.10))
@@ -120,6 +105,26 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Measures a single reader of both channels.
+fn read_alone(arena: &Server, channels: [&Channel; 2], reads: u64) -> anyhow::Result<[LatencySummary; 2]> {
+    client_pool::alone(async {
+        let mut connection = Connection::open(arena.address()).await?;
+        let mut latencies = [Latencies::default(), Latencies::default()];
+        for number in 0..reads + 100 {
+            // The second channel of a turn has warmer caches, so the order alternates.
+            let order = if number % 2 == 0 { [0, 1] } else { [1, 0] };
+            for which in order {
+                let latency = channels[which].read(&mut connection).await?;
+                // The first hundred reads are a warm-up.
+                if number >= 100 {
+                    latencies[which].record(latency);
+                }
+            }
+        }
+        Ok(latencies.map(|latencies| latencies.summary()))
+    })
+}
+
 /// A chat channel with a known number of messages.
 #[derive(Clone)]
 struct Channel {
@@ -129,11 +134,7 @@ struct Channel {
 
 /// Creates a session of two players with this number of messages.
 fn channel_of(fillers: PlayerPool, arena: &Server, messages: u64) -> anyhow::Result<Channel> {
-    let address = arena.address();
-    let Invited { id, invites } = client_pool::alone(async {
-        let mut connection = Connection::open(address).await?;
-        psi::begin(&mut connection, ServerKind::Arena).await
-    })?;
+    let Invited { id, invites } = psi::begin_alone(arena.address(), ServerKind::Arena)?;
     let target = format!("/api/v1/chat/sync?channel={id}&index={}&from={}", messages + 1 - READ, invites[0]);
     fillers.repeat(arena, messages, async move |connection, number| {
         let content = format!("message {number:08} of a long talk about sets, in which neither says a number aloud");

@@ -123,6 +123,21 @@ impl Group<'_> {
         self.removed || self.posting.is_some() || self.decided.len() >= limit || begun.elapsed() >= MAX_DECIDING
     }
 
+    /// Adds a transition's change and messages.
+    fn add(&mut self, after: After, messages: Vec<ChatMessage>, [chat, operator, public]: [End; 3], chat_bytes: u64) {
+        match after {
+            After::Changed(after) => self.after = Some(after),
+            After::Removed => self.removed = true,
+            After::Unchanged => {}
+        }
+        let active = messages.iter().filter(|message| !message.channel.is_inputs());
+        let at = active.fold(self.last_activity, |last, message| last.max(message.at));
+        self.last_activity = at;
+        self.ends = [End { at, ..chat }, End { at, ..operator }, public];
+        self.chat_bytes = self.chat_bytes.map(|_| chat_bytes);
+        self.messages.extend(messages);
+    }
+
     fn holds_answer(&self, once: Option<Once>) -> bool {
         once.is_some_and(|once| self.answers.iter().any(|answer| answer.key == once.key))
     }
@@ -163,38 +178,38 @@ impl Inner {
 
     async fn execute(&self, live: &LiveRef, mut requests: VecDeque<Request>) {
         let _deciding = live.deciding.lock().await;
+        // Without the session's state, no request can be decided.
+        if let Err(error) = self.execute_all(live, &mut requests).await {
+            fail(requests.into_iter(), &error);
+        }
+    }
+
+    /// Decides and commits requests until none is left. The caller holds `deciding`.
+    async fn execute_all(&self, live: &LiveRef, requests: &mut VecDeque<Request>) -> Result<(), StoreError> {
         let (mut attempt, mut begun, mut limit) = (0, Instant::now(), MAX_GROUP);
         // True if the session in memory is at least as new as the store was when the requests arrived.
         let mut is_current = self.store.nodes().is_none();
         if !is_current && live.is_contested() {
-            if let Err(error) = self.validate(live).await {
-                return fail(requests.drain(..), &error);
-            }
+            self.validate(live).await?;
             is_current = true;
         }
         while !requests.is_empty() {
-            let group = match self.decide(live, &mut requests, limit).await {
-                Ok(group) => group,
-                // Without the session's state, no request can be decided.
-                Err(error) => return fail(requests.drain(..), &error),
-            };
+            let group = self.decide(live, requests, limit).await?;
             // A commit checks the guess that the session in memory is current. A refusal and an answer without a commit
             // need another check.
             if !is_current && (group.is_empty() || group.has_refusals()) {
                 group.decided.into_iter().rev().for_each(|(request, _)| requests.push_front(request));
                 drop(group.posting);
-                if let Err(error) = self.validate(live).await {
-                    return fail(requests.drain(..), &error);
-                }
+                self.validate(live).await?;
                 is_current = true;
                 continue;
             }
-            let is_empty = group.is_empty();
-            let Group { before, after, removed, messages, answers, mut decided, posting, .. } = group;
-            if is_empty {
-                decided.into_iter().for_each(|(request, outcome)| request.finish(outcome));
+            if group.is_empty() {
+                finish(group.decided);
                 continue;
             }
+            let Group { before, after, removed, messages, answers, mut decided, posting, .. } = group;
+            let is_public = posting.is_some();
             let wake_at = after.as_ref().map_or(before.wake_at, |after| after.wake_at);
             let change = match after {
                 Some(after) => SessionChange::Update { no: live.no, before: before.version, session: after },
@@ -203,14 +218,8 @@ impl Inner {
             };
             match self.store.commit(Commit { change, messages, answers }).await {
                 Ok((_, commit)) => {
-                    if posting.is_some() {
-                        self.publish_public(&commit.messages);
-                    }
-                    if let Some((session, transcript)) = live.publish(*commit) {
-                        self.ended.add(session, transcript);
-                    }
-                    self.reschedule(wake_at);
-                    decided.into_iter().for_each(|(request, outcome)| request.finish(outcome));
+                    self.publish(live, *commit, wake_at, is_public);
+                    finish(decided);
                     (attempt, begun, limit) = (0, Instant::now(), MAX_GROUP);
                 }
                 Err(CommitError::Answered(answer)) if decided.len() == 1 => {
@@ -222,34 +231,43 @@ impl Inner {
                 Err(CommitError::Conflict | CommitError::Answered(_)) => {
                     // The next groups have one transition each, so that a conflict concerns only one request.
                     limit = 1;
-                    let is_public = posting.is_some();
                     if begun.elapsed() > LONGEST_CONTENTION {
                         decided.into_iter().for_each(|(request, _)| request.finish(Ok(Err(EngineError::Contended))));
                         // The next request has its own time, and is decided on the other node's data.
-                        live.mark_stale();
-                        if is_public {
-                            self.public.mark_stale();
-                        }
+                        self.mark_stale(live, is_public);
                         (attempt, begun) = (0, Instant::now());
                         continue;
                     }
                     drop(posting);
                     decided.into_iter().rev().for_each(|(request, _)| requests.push_front(request));
-                    if let Err(error) = self.follow_conflict(live, is_public, attempt).await {
-                        return fail(requests.drain(..), &error);
-                    }
+                    self.follow_conflict(live, is_public, attempt).await?;
                     is_current = true;
                     attempt += 1;
                 }
                 Err(CommitError::Unavailable(error)) => {
                     // After a store failure the commit's fate is unknown: reload before the next decision.
-                    live.mark_stale();
-                    if posting.is_some() {
-                        self.public.mark_stale();
-                    }
+                    self.mark_stale(live, is_public);
                     fail(decided.into_iter().map(|(request, _)| request), &error);
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn publish(&self, live: &LiveRef, commit: Commit, wake_at: Option<Timestamp>, is_public: bool) {
+        if is_public {
+            self.publish_public(&commit.messages);
+        }
+        if let Some((session, transcript)) = live.publish(commit) {
+            self.ended.add(session, transcript);
+        }
+        self.reschedule(wake_at);
+    }
+
+    fn mark_stale(&self, live: &LiveRef, is_public: bool) {
+        live.mark_stale();
+        if is_public {
+            self.public.mark_stale();
         }
     }
 
@@ -363,26 +381,8 @@ impl Inner {
         if (is_public || after == After::Removed) && !group.is_empty() {
             return Some(request);
         }
-        if is_public {
-            let posting = self.public.posting.lock().await;
-            if self.public.stale.is_stale()
-                && let Err(error) = self.reload_public().await
-            {
-                return self.refuse(group, request, error.into()).await;
-            }
-            group.posting = Some(posting);
-            let at = Timestamp(self.public.last_at.load(Ordering::SeqCst));
-            group.ends[2] = End { len: self.public.tail.read().len(), at };
-        }
-        // Moves don't wait for this query.
-        if group.chat_bytes.is_none() && drafts.iter().any(|draft| matches!(draft.channel, Channel::Chat(_))) {
-            match self.store.chat_bytes(live.no).await {
-                Ok(stored) => {
-                    live.committed.write().chat_bytes = Some(stored);
-                    group.chat_bytes = Some(stored);
-                }
-                Err(error) => return self.refuse(group, request, error.into()).await,
-            }
+        if let Err(error) = self.find_ends(live, group, &drafts, is_public).await {
+            return self.refuse(group, request, error.into()).await;
         }
         let (mut ends, mut chat_bytes) = (group.ends, group.chat_bytes.unwrap_or_default());
         let messages = match self.number_messages(drafts, &after, &mut chat_bytes, &mut ends, now) {
@@ -394,10 +394,8 @@ impl Inner {
             After::Unchanged | After::Removed => group.session(),
         };
         // The input of a transition comes first. No caller may see it.
-        let shown = match messages.split_first() {
-            Some((first, rest)) if first.channel.is_inputs() => rest,
-            _ => &messages[..],
-        };
+        let inputs = messages.first().is_some_and(|first| first.channel.is_inputs());
+        let shown = &messages[usize::from(inputs)..];
         let written = Written { session, challenge: &*challenge, messages: shown };
         let body = match catch_unwind(AssertUnwindSafe(|| request.respond.format(&written))) {
             Ok(body) => body,
@@ -406,21 +404,36 @@ impl Inner {
                 return None;
             }
         };
-        match after {
-            After::Changed(after) => group.after = Some(after),
-            After::Removed => group.removed = true,
-            After::Unchanged => {}
-        }
-        let active = messages.iter().filter(|message| !message.channel.is_inputs());
-        group.last_activity = active.fold(group.last_activity, |last, message| last.max(message.at));
-        let [chat, operator, public] = ends;
-        let at = group.last_activity;
-        group.ends = [End { at, ..chat }, End { at, ..operator }, public];
-        group.chat_bytes = group.chat_bytes.map(|_| chat_bytes);
-        group.messages.extend(messages);
+        group.add(after, messages, ends, chat_bytes);
         group.answers.extend(request.once.map(|once| new_answer(once, &body, now)));
         group.decided.push((request, Ok(Ok(body))));
         None
+    }
+
+    /// Completes the ends of the channels for the drafts: that of the public channel, with its lock, and the size of the
+    /// chat. Moves don't wait for these queries.
+    async fn find_ends<'g>(
+        &'g self,
+        live: &LiveRef,
+        group: &mut Group<'g>,
+        drafts: &[Draft],
+        is_public: bool,
+    ) -> Result<(), StoreError> {
+        if is_public {
+            let posting = self.public.posting.lock().await;
+            if self.public.stale.is_stale() {
+                self.reload_public().await?;
+            }
+            group.posting = Some(posting);
+            let at = Timestamp(self.public.last_at.load(Ordering::SeqCst));
+            group.ends[2] = End { len: self.public.tail.read().len(), at };
+        }
+        if group.chat_bytes.is_none() && drafts.iter().any(|draft| matches!(draft.channel, Channel::Chat(_))) {
+            let stored = self.store.chat_bytes(live.no).await?;
+            live.committed.write().chat_bytes = Some(stored);
+            group.chat_bytes = Some(stored);
+        }
+        Ok(())
     }
 
     /// Adds a refused request to the group, or returns the stored answer if another node has executed the same request.
@@ -508,6 +521,10 @@ async fn execute_until<T>(mut requests: Completion<()>, mut outcome: oneshot::Re
         Pin::new(&mut outcome).poll(context)
     })
     .await
+}
+
+fn finish(decided: Vec<(Request, Outcome)>) {
+    decided.into_iter().for_each(|(request, outcome)| request.finish(outcome));
 }
 
 fn fail(requests: impl Iterator<Item = Request>, error: &StoreError) {

@@ -40,15 +40,11 @@ pub(crate) fn open(
 ) -> Result<MemorySession, Halt> {
     let player = |seat| InviteCode(seed.derive_uuid(&format!("eval/player/{seat}")));
     let facts = SessionFacts {
-        id: SessionId(seed.derive_uuid("eval/session")),
-        challenge: challenge.id().to_owned(),
         script: challenge.script().map(Script::version),
-        created_at: Timestamp(0),
         seed: Some(seed.clone()),
         options: options.clone(),
-        rated: None,
-        is_unlisted: false,
         invites: (0..seats).map(player).collect(),
+        ..SessionFacts::bare(SessionId(seed.derive_uuid("eval/session")), challenge.id(), Timestamp(0))
     };
     let seated = run_rules(&**challenge, || MemorySession::seated(Arc::clone(challenge), facts));
     seated.map_err(|error| Halt::Failed(format!("the session cannot start: {error}")))
@@ -109,8 +105,8 @@ fn finish(label: &GameLabel, played: &PlayedGame) -> FinishedGame {
     FinishedGame { record, transcript }
 }
 
-/// Returns the agents' names by seat. Copies of an agent have their number of the seat after the name.
-fn distinct_names(agents: &[String]) -> Vec<String> {
+/// Returns the agents' names by seat. Copies of an agent have the number of their seat after the name.
+pub(crate) fn distinct_names(agents: &[String]) -> Vec<String> {
     let name = |(seat, agent): (usize, &String)| {
         let is_single = agents.iter().filter(|other| *other == agent).count() == 1;
         if is_single { agent.clone() } else { format!("{agent} (player {})", seat + 1) }

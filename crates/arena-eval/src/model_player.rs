@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use arena_llm::prompt::Fence;
 use arena_llm::{
-    Api, Bound, Budget, Client, Endpoint, Exceeded, Fault, FaultClass, Pacer, Params, Prices, Retry, SeatModel,
-    SeatRules, Spent, Usage, ask, request_bytes,
+    Api, Bound, Budget, Client, Endpoint, Exceeded, Fault, FaultClass, Pacer, Params, Prices, Received, Reservation,
+    Retry, SeatModel, SeatRules, Spent, Usage, ask, request_bytes,
 };
 use arena_model::{MemorySession, Seed, hex};
 use arena_players::{Called, Calling, Cause, Halt, Measured, ModelCalls, ModelPlayer, SeatEnd};
@@ -135,6 +135,17 @@ pub(crate) struct StoredCalls {
     measured: Measured,
 }
 
+/// A request without an answer.
+struct ModelRequest {
+    key: String,
+    /// The number of the answer in the game, from 1.
+    number: u32,
+    body: Vec<u8>,
+    bound: Bound,
+    /// True if the request limits its output. An endpoint's numbers above the bound aren't believed then.
+    is_bounded: bool,
+}
+
 /// Seats a model in a game.
 pub(crate) fn seat_model(
     context: &Arc<RunContext>,
@@ -198,7 +209,8 @@ impl StoredCalls {
                 record
             }
             Some(CallLine::Text { .. }) | None => {
-                match self.send(seat, key, number, &body, &bound, limit.is_some()).await? {
+                let request = ModelRequest { key, number, body, bound, is_bounded: limit.is_some() };
+                match self.send(seat, request).await? {
                     Ok(record) => record,
                     Err(cap) => {
                         let detail = format!("the seat's cap of {cap} US dollars is reached");
@@ -225,101 +237,37 @@ impl StoredCalls {
         Ok(Called::Answered { reply: record.reply, counted })
     }
 
-    /// Sends a request, and stores its answer before the game uses it. If the request limits its output, `is_bounded`, an
-    /// endpoint's numbers above the bound aren't believed. Returns the seat's cap if the highest possible price exceeds it.
-    async fn send(
-        &self,
-        seat: &SeatModel,
-        key: String,
-        number: u32,
-        body: &[u8],
-        bound: &Bound,
-        is_bounded: bool,
-    ) -> Result<Result<Box<CallRecord>, f64>, Halt> {
+    /// Sends a request, and stores its answer before the game uses it. Returns the seat's cap if the highest possible
+    /// price exceeds it.
+    async fn send(&self, seat: &SeatModel, request: ModelRequest) -> Result<Result<Box<CallRecord>, f64>, Halt> {
         let (context, model) = (&*self.context, &*self.model);
         self.check()?;
         let _slot = model.slots.acquire().await.map_err(|_| Halt::Stopped)?;
-        if let Some(why) = context.calls.refused(&key) {
-            return Err(Halt::Suspended {
-                agent: self.agent.clone(),
-                class: FaultClass::Rejected.name().to_owned(),
-                why,
-            });
+        if let Some(why) = context.calls.refused(&request.key) {
+            return Err(self.suspend(FaultClass::Rejected, why));
         }
-        let believe = |usage| if is_bounded { bound.believe(usage, model.prices.as_ref()) } else { usage };
-        // The cost of a failed attempt: the tokens that the endpoint counted, or the reservation if it may be paid.
-        let failed = |usage: Option<Usage>, may_be_paid: bool| {
-            let counted =
-                usage.map(|usage| Spent { calls: 0, ..Spent::of_call(believe(usage), model.prices.as_ref()) });
-            counted.or(may_be_paid.then(|| bound.spent()))
-        };
-        let exceeded_cap = || {
-            let spent = self.measured.usd.unwrap_or(0.0) + context.calls.paid(&key).usd;
-            context.usd_per_seat.filter(|cap| spent + bound.usd > *cap)
-        };
         let mut retries: Vec<Retry> = Vec::new();
         let (mut received, reservation) = loop {
             self.check()?;
-            if let Some(cap) = exceeded_cap() {
+            if let Some(cap) = self.exceeded_cap(&request) {
                 return Ok(Err(cap));
             }
-            let reservation = match context.budget.reserve(model.index, bound.amount()).await {
-                Ok(reservation) => reservation,
-                Err(Exceeded::Run(cap)) => return Err(Halt::Budget(cap)),
-                Err(Exceeded::Model(cap)) => {
-                    model.pause(Pause { class: None, why: format!("its cap of {cap} US dollars is reached") });
-                    return Err(Halt::Stopped);
-                }
-            };
+            let reservation = self.reserve(&request.bound).await?;
             self.check()?;
-            let is_capped = context.budget.is_capped(model.index);
-            context.calls.begin(&key, &self.agent, bound, is_capped).await.map_err(broken)?;
-            let mut paid = Ok(());
-            let mut is_over = false;
-            let mut note_retry = |retry: &Retry| {
-                context.counts.retries.fetch_add(1, Ordering::Relaxed);
-                retries.push(retry.clone());
-                if let Some(spent) = failed(retry.usage, retry.may_be_paid) {
-                    paid = context.calls.pay(&key, &self.agent, &spent);
-                    is_over = !reservation.pay(spent) || exceeded_cap().is_some();
-                }
-                !is_over && paid.is_ok()
-            };
-            let (client, patience) = (&context.client, context.patience);
-            let asked = ask(client, &model.endpoint, &model.pacer, body, patience, &mut note_retry).await;
-            paid.map_err(broken)?;
-            let fault = match asked {
-                Ok(received) => break (received, reservation),
-                Err(fault) => fault,
-            };
-            if let Some(spent) = failed(fault.usage, fault.may_be_paid) {
-                reservation.pay(spent);
-                context.calls.pay(&key, &self.agent, &spent).map_err(broken)?;
+            // Without an answer, another attempt needs a new reservation, which may have to wait for other calls.
+            if let Some(received) = self.attempt(&request, &reservation, &mut retries).await? {
+                break (received, reservation);
             }
-            if is_over {
-                context.calls.end(&key, None).map_err(broken)?;
-                // The next attempt needs a new reservation, which may have to wait for other calls.
-                continue;
-            }
-            let Fault { class, sentence: mut why, is_too_long, .. } = fault;
-            if is_too_long {
-                why += TOO_LONG;
-            } else {
-                model.note_fault(class, &why);
-            }
-            context.calls.end(&key, is_too_long.then_some(why.as_str())).map_err(broken)?;
-            return Err(Halt::Suspended { agent: self.agent.clone(), class: class.name().to_owned(), why });
         };
         model.rejected.store(0, Ordering::Relaxed);
         let counted = received.reply.usage;
-        let usage = believe(counted);
+        let usage = self.believe(&request, counted);
         received.reply.usage = usage;
-        let usd = model.prices.as_ref().map(|prices| prices.cost(&usage));
         let record = Box::new(CallRecord {
-            key,
+            key: request.key,
             game: self.game.clone(),
             seat: Some(self.seat),
-            number,
+            number: request.number,
             agent: self.agent.clone(),
             model: model.model.clone(),
             harness: self.harness.sha256.clone(),
@@ -328,7 +276,7 @@ impl StoredCalls {
             new: seat.new_turns().to_vec(),
             reply: received.reply,
             reported: (usage != counted).then_some(counted),
-            usd,
+            usd: model.prices.as_ref().map(|prices| prices.cost(&usage)),
             first_byte_ms: received.first_byte_ms,
             ms: received.ms,
             request_bytes: received.request_bytes,
@@ -345,6 +293,85 @@ impl StoredCalls {
             CallLine::Call(record) => Ok(Ok(record)),
             CallLine::Text { .. } => Err(Halt::Stopped),
         }
+    }
+
+    /// Reserves the highest possible price of a request.
+    async fn reserve(&self, bound: &Bound) -> Result<Reservation, Halt> {
+        self.context.budget.reserve(self.model.index, bound.amount()).await.map_err(|exceeded| match exceeded {
+            Exceeded::Run(cap) => Halt::Budget(cap),
+            Exceeded::Model(cap) => {
+                self.model.pause(Pause { class: None, why: format!("its cap of {cap} US dollars is reached") });
+                Halt::Stopped
+            }
+        })
+    }
+
+    /// Asks the endpoint until it answers. Returns `None` if the costs of failed attempts use up the reservation or the
+    /// seat's cap.
+    async fn attempt(
+        &self,
+        request: &ModelRequest,
+        reservation: &Reservation,
+        retries: &mut Vec<Retry>,
+    ) -> Result<Option<Received>, Halt> {
+        let (context, model, key) = (&*self.context, &*self.model, request.key.as_str());
+        let is_capped = context.budget.is_capped(model.index);
+        context.calls.begin(key, &self.agent, &request.bound, is_capped).await.map_err(broken)?;
+        let (mut paid, mut is_over) = (Ok(()), false);
+        let mut note_retry = |retry: &Retry| {
+            context.counts.retries.fetch_add(1, Ordering::Relaxed);
+            retries.push(retry.clone());
+            if let Some(spent) = self.cost_of_failure(request, retry.usage, retry.may_be_paid) {
+                paid = context.calls.pay(key, &self.agent, &spent);
+                is_over = !reservation.pay(spent) || self.exceeded_cap(request).is_some();
+            }
+            !is_over && paid.is_ok()
+        };
+        let (client, patience) = (&context.client, context.patience);
+        let asked = ask(client, &model.endpoint, &model.pacer, &request.body, patience, &mut note_retry).await;
+        paid.map_err(broken)?;
+        let fault = match asked {
+            Ok(received) => return Ok(Some(received)),
+            Err(fault) => fault,
+        };
+        if let Some(spent) = self.cost_of_failure(request, fault.usage, fault.may_be_paid) {
+            reservation.pay(spent);
+            context.calls.pay(key, &self.agent, &spent).map_err(broken)?;
+        }
+        if is_over {
+            context.calls.end(key, None).map_err(broken)?;
+            return Ok(None);
+        }
+        let Fault { class, sentence: mut why, is_too_long, .. } = fault;
+        if is_too_long {
+            why += TOO_LONG;
+        } else {
+            model.note_fault(class, &why);
+        }
+        context.calls.end(key, is_too_long.then_some(why.as_str())).map_err(broken)?;
+        Err(self.suspend(class, why))
+    }
+
+    /// Returns the usage that counts for a request.
+    fn believe(&self, request: &ModelRequest, usage: Usage) -> Usage {
+        if request.is_bounded { request.bound.believe(usage, self.model.prices.as_ref()) } else { usage }
+    }
+
+    /// Returns the cost of a failed attempt: the tokens that the endpoint counted, or the reservation if it may be paid.
+    fn cost_of_failure(&self, request: &ModelRequest, usage: Option<Usage>, may_be_paid: bool) -> Option<Spent> {
+        let cost = |usage| Spent { calls: 0, ..Spent::of_call(usage, self.model.prices.as_ref()) };
+        let counted = usage.map(|usage| cost(self.believe(request, usage)));
+        counted.or(may_be_paid.then(|| request.bound.spent()))
+    }
+
+    /// Returns the seat's cap if the highest possible price of the request exceeds it.
+    fn exceeded_cap(&self, request: &ModelRequest) -> Option<f64> {
+        let spent = self.measured.usd.unwrap_or(0.0) + self.context.calls.paid(&request.key).usd;
+        self.context.usd_per_seat.filter(|cap| spent + request.bound.usd > *cap)
+    }
+
+    fn suspend(&self, class: FaultClass, why: String) -> Halt {
+        Halt::Suspended { agent: self.agent.clone(), class: class.name().to_owned(), why }
     }
 
     /// Returns an error if no more calls of the model may be sent.

@@ -1,12 +1,14 @@
 //! The run file: a TOML file with the models, baselines and challenges of an evaluation.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod mistakes;
+
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use arena_house::Style;
-use arena_llm::{Api, Caps, Endpoint, PRESETS, Params, Prices};
+use arena_llm::{Api, Caps, PRESETS, Params, Prices};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -297,20 +299,6 @@ impl ModelSpec {
     }
 }
 
-/// The longest name of a run, agent or challenge, in characters.
-const LONGEST_NAME: usize = 80;
-
-const MOST_SEEDS: usize = 1_000_000;
-
-/// The smallest limit of a conversation, in tokens. The rules alone need more than that.
-const LEAST_HISTORY: u64 = 1000;
-
-/// The longest time limit of an answer in seconds: a day.
-const MOST_ANSWER_SECONDS: u64 = 86_400;
-
-/// Parameters that would write a secret into the files of a run.
-const SECRETS: [&str; 4] = ["api_key", "apikey", "authorization", "x-api-key"];
-
 impl RunFile {
     /// Reads and checks a run file. Prompts and challenges are checked by [`EvalPlan::of`](crate::EvalPlan::of).
     ///
@@ -349,14 +337,6 @@ impl RunFile {
         toml::to_string(self).map_err(|error| RunFileError(format!("the run file cannot be written as TOML: {error}")))
     }
 
-    /// Checks all values that can be checked without other files.
-    ///
-    /// # Errors
-    /// The first mistake, without the name of the file.
-    pub fn check(&self) -> Result<(), RunFileError> {
-        self.find_mistake().map_or(Ok(()), |mistake| Err(RunFileError(mistake)))
-    }
-
     /// Checks that the environment has the keys of all models.
     ///
     /// # Errors
@@ -374,170 +354,6 @@ impl RunFile {
             }
         }
         Ok(())
-    }
-
-    fn find_mistake(&self) -> Option<String> {
-        self.find_mistake_in_run()
-            .or_else(|| self.find_mistake_in_names())
-            .or_else(|| self.harness.iter().find_map(|(name, harness)| find_mistake_in_harness(name, harness)))
-            .or_else(|| self.models.iter().find_map(|model| self.find_mistake_in_model(model)))
-    }
-
-    fn find_mistake_in_run(&self) -> Option<String> {
-        let Self { budget, .. } = self;
-        if let Some(mistake) = find_mistake_in_name("name", &self.name) {
-            return Some(mistake);
-        }
-        if !(1..=MOST_SEEDS).contains(&self.seeds) {
-            return Some(format!("seeds must be 1 to {MOST_SEEDS}, not {}", self.seeds));
-        }
-        let caps = [
-            ("usd", budget.usd),
-            ("tokens", budget.tokens.map(|tokens| tokens as f64)),
-            ("wall_hours", budget.wall_hours),
-            ("usd_per_seat", budget.usd_per_seat),
-        ];
-        for (key, cap) in caps {
-            if let Some(mistake) = cap.and_then(|cap| find_mistake_in_cap(&format!("budget.{key}"), cap)) {
-                return Some(mistake);
-            }
-        }
-        if self.models.is_empty() && self.baselines.is_empty() {
-            return Some("there are no models; add a [[models]] table with name, model and endpoint".to_owned());
-        }
-        if self.challenges.is_empty() {
-            return Some("there are no challenges; add a [[challenges]] table with a name".to_owned());
-        }
-        for challenge in &self.challenges {
-            if challenge.name.is_empty() {
-                return Some("a challenge has an empty name; use a built-in challenge or the path of a folder".into());
-            }
-            let label = challenge.label.as_deref();
-            if let Some(mistake) = label.and_then(|label| find_mistake_in_name("challenges.label", label)) {
-                return Some(mistake);
-            }
-        }
-        None
-    }
-
-    fn find_mistake_in_names(&self) -> Option<String> {
-        let mut taken = BTreeSet::new();
-        let again = self.null_variant.as_deref().map(name_again);
-        taken.extend(again);
-        for (kind, name) in self
-            .models
-            .iter()
-            .map(|model| ("model", model.name.as_str()))
-            .chain(self.baselines.iter().map(|baseline| ("baseline", baseline.name())))
-        {
-            if let Some(mistake) = find_mistake_in_name(&format!("{kind}s.name"), name) {
-                return Some(mistake);
-            }
-            if !taken.insert(name.to_owned()) {
-                return Some(format!("{kind} `{name}`: the name is used twice; give each model and baseline its own"));
-            }
-        }
-        if let Some(name) = self.null_variant.as_ref().filter(|name| self.models.iter().all(|at| at.name != **name)) {
-            let names: Vec<&str> = self.models.iter().map(|model| model.name.as_str()).collect();
-            return Some(format!("null_variant: there is no model `{name}`; the models are {}", names.join(", ")));
-        }
-        if let Some(mistake) = self.baselines.iter().find_map(BaselineSpec::find_mistake) {
-            return Some(format!("baselines: {mistake}"));
-        }
-        None
-    }
-
-    fn find_mistake_in_model(&self, model: &ModelSpec) -> Option<String> {
-        let mistake = self.find_mistake_in_endpoint(model).or_else(|| {
-            if model.concurrency == 0 {
-                return Some("concurrency must be at least 1".to_owned());
-            }
-            if let Some(mistake) = find_mistake_in_time(model.answer_seconds) {
-                return Some(mistake);
-            }
-            let known = model.harness == DEFAULT_HARNESS || self.harness.contains_key(&model.harness);
-            if !known {
-                let mut names: Vec<&str> = self.harness.keys().map(String::as_str).collect();
-                if !names.contains(&DEFAULT_HARNESS) {
-                    names.insert(0, DEFAULT_HARNESS);
-                }
-                return Some(format!(
-                    "there is no harness `{}`; the harnesses are {}",
-                    model.harness,
-                    names.join(", ")
-                ));
-            }
-            let retry = self.harness.get(&model.harness).and_then(|harness| harness.truncated_retry);
-            match (retry, model.params.output_limit()) {
-                (Some(retry), Some(most)) if retry <= most => Some(format!(
-                    "truncated_retry of harness `{}` is {retry}; it must exceed params.max_tokens, which is {most}",
-                    model.harness
-                )),
-                _ => None,
-            }
-        });
-        mistake.map(|mistake| format!("model `{}`: {mistake}", model.name))
-    }
-
-    fn find_mistake_in_endpoint(&self, spec: &ModelSpec) -> Option<String> {
-        let ModelSpec { model, key_env, params, usd_per_million: prices, usd, .. } = spec;
-        if model.is_empty() {
-            return Some("model is empty; it is the name of the model at the endpoint".to_owned());
-        }
-        let address = match spec.address() {
-            Ok(address) => address,
-            Err(mistake) => return Some(mistake),
-        };
-        if address.base == STAND_IN {
-            return None;
-        }
-        // The URL is checked before a folder is created for the run.
-        if let Err(error) = Endpoint::new(address.api, &address.base, None) {
-            return Some(error.to_string());
-        }
-        let is_variable = |name: &str| {
-            name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-                && name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit())
-        };
-        // The error doesn't repeat the value, since it may be a key.
-        if key_env.as_deref().is_some_and(|name| !is_variable(name)) {
-            return Some("key_env must be the name of an environment variable, not the key itself".to_owned());
-        }
-        if let Some(name) = params.extra.keys().find(|name| SECRETS.contains(&name.to_ascii_lowercase().as_str())) {
-            return Some(format!("params.{name} would write a key into the files of the run; use key_env"));
-        }
-        if let Some(name) = ["stream", "n", "best_of"].iter().find(|name| !is_usual(params.extra.get(**name))) {
-            return Some(format!("params.{name} must be left out: each request asks for one answer, as a whole"));
-        }
-        if params.output_limit() == Some(0) {
-            return Some("params.max_tokens must be at least 1".to_owned());
-        }
-        if let Some(mistake) = usd.and_then(|usd| find_mistake_in_cap("usd", usd)) {
-            return Some(mistake);
-        }
-        if let Some(mistake) = prices.as_ref().and_then(find_mistake_in_prices) {
-            return Some(mistake);
-        }
-        let dollars = [
-            ("budget.usd", self.budget.usd.is_some()),
-            ("budget.usd_per_seat", self.budget.usd_per_seat.is_some()),
-            ("usd", usd.is_some()),
-        ];
-        let dollars = dollars.into_iter().find(|(_, is_capped)| *is_capped).map(|(key, _)| key);
-        let tokens = self.budget.tokens.map(|_| "budget.tokens");
-        if let (Some(key), None) = (dollars, prices) {
-            return Some(format!(
-                "{key} is a cap in dollars, but the prices are missing; add usd_per_million = {{ input = …, output = \
-                 … }}"
-            ));
-        }
-        if let (Some(key), None) = (dollars.or(tokens), params.output_limit()) {
-            return Some(format!(
-                "{key} caps the run, but an answer has no limit; add max_tokens to params, so that calls can be \
-                 reserved before they are sent"
-            ));
-        }
-        None
     }
 }
 
@@ -560,32 +376,6 @@ impl BaselineSpec {
     pub fn is_program(&self) -> bool {
         !self.command.is_empty() || !(self.agent == RANDOM || Style::of_agent(&self.agent).is_some())
     }
-
-    fn find_mistake(&self) -> Option<String> {
-        let BaselineSpec { agent, command, usd_per_million: prices, .. } = self;
-        match (agent.is_empty(), command.is_empty()) {
-            (true, true) => return Some("a baseline has no agent; add agent or command".to_owned()),
-            (false, false) => return Some(format!("`{agent}` has both agent and command; remove one of them")),
-            (true, false) if command.iter().any(String::is_empty) => {
-                return Some("a word of a command is empty".to_owned());
-            }
-            _ => {}
-        }
-        if agent.starts_with("model:") {
-            return Some(format!("`{agent}` is a language model; add a [[models]] table for it"));
-        }
-        // Other words are more likely misspelled bots than files.
-        if self.is_program() && command.is_empty() && !agent.contains(['/', '.']) && !agent.starts_with("py:") {
-            let agents = Style::agents();
-            return Some(format!(
-                "unknown agent `{agent}`; the agents are {agents}, {RANDOM}, or a program such as ./{agent}"
-            ));
-        }
-        if prices.is_some() && self.is_program() {
-            return Some(format!("`{}` is a program; usd_per_million is for models and bots", self.name()));
-        }
-        prices.as_ref().and_then(find_mistake_in_prices)
-    }
 }
 
 pub(crate) fn is_url(agent: &str) -> bool {
@@ -594,57 +384,6 @@ pub(crate) fn is_url(agent: &str) -> bool {
 
 /// The agent with random valid actions.
 pub(crate) const RANDOM: &str = "random";
-
-/// Returns true for a number of answers, or a choice of streaming, that changes nothing.
-fn is_usual(value: Option<&Value>) -> bool {
-    value.is_none_or(|value| value.is_null() || *value == false || value.as_f64() == Some(1.0))
-}
-
-fn find_mistake_in_name(key: &str, name: &str) -> Option<String> {
-    if name.trim().is_empty() {
-        return Some(format!("{key} is empty"));
-    }
-    if name.chars().any(char::is_control) || name.trim() != name {
-        return Some(format!("{key} {name:?} begins or ends with a space, or contains a control character"));
-    }
-    let length = name.chars().count();
-    (length > LONGEST_NAME).then(|| format!("{key} has {length} characters; the maximum is {LONGEST_NAME}"))
-}
-
-fn find_mistake_in_prices(Prices { input, cached, output }: &Prices) -> Option<String> {
-    let given = [("input", Some(*input)), ("cached", *cached), ("output", Some(*output))];
-    for (key, price) in given {
-        if let Some(price) = price.filter(|price| !(price.is_finite() && *price >= 0.0)) {
-            return Some(format!("usd_per_million.{key} must be a price of at least 0, not {price}"));
-        }
-    }
-    let cached = cached.filter(|cached| cached > input)?;
-    Some(format!("usd_per_million.cached is {cached}, more than the price of other input, {input}; are they swapped?"))
-}
-
-fn find_mistake_in_time(answer_seconds: Option<u64>) -> Option<String> {
-    let seconds = answer_seconds.filter(|seconds| !(1..=MOST_ANSWER_SECONDS).contains(seconds))?;
-    Some(format!("answer_seconds must be 1 to {MOST_ANSWER_SECONDS}, not {seconds}"))
-}
-
-fn find_mistake_in_cap(key: &str, cap: f64) -> Option<String> {
-    (!(cap.is_finite() && cap > 0.0)).then(|| format!("{key} must be more than 0, not {cap}; leave it out for no cap"))
-}
-
-fn find_mistake_in_harness(name: &str, harness: &HarnessSpec) -> Option<String> {
-    let least = [
-        ("history_tokens", harness.history_tokens, LEAST_HISTORY),
-        ("max_turns", harness.max_turns.map(u64::from), 1),
-        ("max_invalid", harness.max_invalid.map(u64::from), 1),
-        ("max_refused", harness.max_refused.map(u64::from), 1),
-        ("truncated_retry", harness.truncated_retry, 1),
-        ("turn_seconds", harness.turn_seconds, 1),
-    ];
-    least.into_iter().find_map(|(key, value, least)| {
-        let value = value.filter(|value| *value < least)?;
-        Some(format!("harness.{name}.{key} must be at least {least}, not {value}"))
-    })
-}
 
 /// The name of the harness that exists always.
 pub(crate) const DEFAULT_HARNESS: &str = "default";

@@ -18,7 +18,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::game::{FinishedGame, GameLabel, open, play};
 use crate::harness::Harness;
-use crate::model_player::{CallCounts, ModelSeat, RunContext, SharedModel, seat_model};
+use crate::model_player::{CallCounts, ModelSeat, Pause, RunContext, SharedModel, seat_model};
 use crate::priced::PricedPlayer;
 use crate::program;
 use crate::progress::{ModelProgress, Progress};
@@ -193,49 +193,12 @@ impl Runner {
         let plan = folder.plan();
         let waiting: VecDeque<PlannedGame> =
             plan.games.iter().filter(|game| folder.finished(&game.id).is_none()).cloned().collect();
-        // Agents without open games need no key.
+        // Agents without open games need neither keys nor programs.
         let needed: BTreeSet<usize> = waiting.iter().flat_map(|game| game.seats.iter().copied()).collect();
         let is_needed =
             |model: usize| needed.iter().any(|agent| plan.agents[*agent].kind == EvalAgentKind::Model(model));
-        let specs: Vec<&ModelSpec> = plan.file.models.iter().collect();
-        // Models behind one gateway have separate limits: a busy model must not slow down the others.
-        let mut pacers: BTreeMap<(&str, &str), Arc<Pacer>> = BTreeMap::new();
-        let addresses: Vec<EndpointAddress> =
-            specs.iter().map(|spec| spec.address()).collect::<Result<_, _>>().map_err(RunError::Failed)?;
-        let mut models = Vec::new();
-        for (index, (spec, address)) in specs.iter().zip(&addresses).enumerate() {
-            let endpoint = connect(address, spec, is_needed(index))
-                .map_err(|source| RunError::Endpoint { model: spec.name.clone(), source })?;
-            let pacer = pacers
-                .entry((address.base.as_str(), spec.model.as_str()))
-                .or_insert_with(|| Pacer::new(most_calls(&specs, &addresses, index)));
-            models.push(Arc::new(SharedModel {
-                index,
-                name: spec.name.clone(),
-                model: spec.model.clone(),
-                endpoint,
-                address: address.base.clone(),
-                params: spec.params.clone(),
-                prices: spec.usd_per_million,
-                pacer: Arc::clone(pacer),
-                slots: Semaphore::new(spec.concurrency.max(1)),
-                paused: Mutex::new(None),
-                sent: Default::default(),
-                rejected: Default::default(),
-            }));
-        }
-        let needed_programs: BTreeSet<usize> = needed
-            .iter()
-            .filter_map(|agent| match plan.agents[*agent].kind {
-                EvalAgentKind::Program(baseline) => Some(baseline),
-                _ => None,
-            })
-            .collect();
-        let baselines: Vec<&BaselineSpec> = needed_programs.iter().map(|at| &plan.file.baselines[*at]).collect();
-        let programs =
-            program::find_all(&baselines, folder.dir()).map_err(|(name, why)| RunError::Program { name, why })?;
-        let programs = needed_programs.into_iter().zip(programs.into_iter().map(Arc::new)).collect();
-        let agents = shared_agents(plan, &models, &programs)?;
+        let models = shared_models(&plan.file.models, is_needed)?;
+        let agents = shared_agents(plan, &models, &shared_programs(folder, &needed)?)?;
         let challenges = plan.challenges.iter().map(|planned| {
             let metadata = planned.challenge.metadata_with(&planned.options);
             Arc::new(SharedChallenge {
@@ -247,7 +210,7 @@ impl Runner {
         });
         let calls = folder.calls();
         let by_agent = calls.totals_by_agent();
-        let spent_before = specs.iter().enumerate().map(|(index, spec)| {
+        let spent_before = plan.file.models.iter().enumerate().map(|(index, spec)| {
             let own = plan.agents.iter().filter(|agent| agent.kind == EvalAgentKind::Model(index));
             let usd: f64 = own.filter_map(|agent| by_agent.get(&agent.name)).map(|spent| spent.usd).sum();
             (spec.usd, usd)
@@ -363,20 +326,18 @@ impl Runner {
                 folder.sync()?;
                 folder.record(JournalLine::Game(Box::new(record)))?;
                 self.finished += 1;
-                Ok(None)
             }
             Err(Halt::Suspended { agent, class, why }) => {
                 self.given_up.push((game, GivenUp { agent: Some(agent), class, why }));
-                Ok(None)
             }
             Err(Halt::Failed(why)) => {
                 self.given_up.push((game, GivenUp { agent: None, class: HOST.to_owned(), why }));
-                Ok(None)
             }
-            Err(Halt::Stopped) => Ok(None),
-            Err(Halt::Budget(cap)) => Ok(Some(RunEnd::Budget(cap))),
-            Err(Halt::Broken(why)) => Err(RunError::Failed(why)),
+            Err(Halt::Stopped) => {}
+            Err(Halt::Budget(cap)) => return Ok(Some(RunEnd::Budget(cap))),
+            Err(Halt::Broken(why)) => return Err(RunError::Failed(why)),
         }
+        Ok(None)
     }
 
     /// Records the games that were given up, in the order of the plan.
@@ -393,16 +354,11 @@ impl Runner {
 
     /// Returns the end of a run without open games that nothing else has ended.
     fn describe_end(&self) -> RunEnd {
-        let mut reasons: Vec<PausedModel> = Vec::new();
-        for model in &self.models {
-            if let Some(pause) = model.paused.lock().as_ref() {
-                reasons.push(PausedModel {
-                    name: model.name.clone(),
-                    why: pause.why.clone(),
-                    is_capped: pause.class.is_none(),
-                });
-            }
-        }
+        let pause = |model: &Arc<SharedModel>| {
+            let Pause { class, why } = model.paused.lock().clone()?;
+            Some(PausedModel { name: model.name.clone(), why, is_capped: class.is_none() })
+        };
+        let mut reasons: Vec<PausedModel> = self.models.iter().filter_map(pause).collect();
         for (game, GivenUp { agent, why, .. }) in &self.given_up {
             // A null variant has the name of its model here.
             let of_agent = |name: &String| self.agents.iter().find(|agent| agent.name == *name)?.model();
@@ -440,6 +396,54 @@ impl Runner {
         };
         *progress.lock() = current;
     }
+}
+
+/// Returns the models of a run file. `is_needed` returns true for a model with open games.
+fn shared_models(specs: &[ModelSpec], is_needed: impl Fn(usize) -> bool) -> Result<Vec<Arc<SharedModel>>, RunError> {
+    // Models behind one gateway have separate limits: a busy model must not slow down the others.
+    let mut pacers: BTreeMap<(&str, &str), Arc<Pacer>> = BTreeMap::new();
+    let addresses: Vec<EndpointAddress> =
+        specs.iter().map(ModelSpec::address).collect::<Result<_, _>>().map_err(RunError::Failed)?;
+    let mut models = Vec::new();
+    for (index, (spec, address)) in specs.iter().zip(&addresses).enumerate() {
+        let endpoint = connect(address, spec, is_needed(index))
+            .map_err(|source| RunError::Endpoint { model: spec.name.clone(), source })?;
+        let pacer = pacers
+            .entry((address.base.as_str(), spec.model.as_str()))
+            .or_insert_with(|| Pacer::new(most_calls(specs, &addresses, index)));
+        models.push(Arc::new(SharedModel {
+            index,
+            name: spec.name.clone(),
+            model: spec.model.clone(),
+            endpoint,
+            address: address.base.clone(),
+            params: spec.params.clone(),
+            prices: spec.usd_per_million,
+            pacer: Arc::clone(pacer),
+            slots: Semaphore::new(spec.concurrency.max(1)),
+            paused: Mutex::new(None),
+            sent: Default::default(),
+            rejected: Default::default(),
+        }));
+    }
+    Ok(models)
+}
+
+/// Finds the programs among the `needed` agents. Returns them by baseline.
+fn shared_programs(
+    folder: &EvalFolder,
+    needed: &BTreeSet<usize>,
+) -> Result<BTreeMap<usize, Arc<ProgramAgent>>, RunError> {
+    let plan = folder.plan();
+    let baseline = |agent: &usize| match plan.agents[*agent].kind {
+        EvalAgentKind::Program(baseline) => Some(baseline),
+        _ => None,
+    };
+    let needed: BTreeSet<usize> = needed.iter().filter_map(baseline).collect();
+    let baselines: Vec<&BaselineSpec> = needed.iter().map(|at| &plan.file.baselines[*at]).collect();
+    let programs =
+        program::find_all(&baselines, folder.dir()).map_err(|(name, why)| RunError::Program { name, why })?;
+    Ok(needed.into_iter().zip(programs.into_iter().map(Arc::new)).collect())
 }
 
 /// Returns the agents of a plan. `programs` has the programs with open games, by baseline.
@@ -525,7 +529,7 @@ async fn play_game(
 
 /// Returns the highest number of concurrent calls of a model: the highest of all entries of the run file with its name
 /// at the same endpoint.
-fn most_calls(specs: &[&ModelSpec], addresses: &[EndpointAddress], index: usize) -> usize {
+fn most_calls(specs: &[ModelSpec], addresses: &[EndpointAddress], index: usize) -> usize {
     let key = |index: usize| (addresses[index].base.as_str(), specs[index].model.as_str());
     let same = (0..specs.len()).filter(|other| key(*other) == key(index));
     same.map(|other| specs[other].concurrency).max().unwrap_or(1).max(1)
@@ -588,9 +592,8 @@ mod tests {
             ("small", "http://gateway/v1/", 6),
             ("small", "http://other/v1", 2),
         ]);
-        let specs: Vec<&ModelSpec> = file.models.iter().collect();
-        let addresses: Vec<EndpointAddress> = specs.iter().map(|spec| spec.address().unwrap()).collect();
-        let most: Vec<usize> = (0..specs.len()).map(|index| most_calls(&specs, &addresses, index)).collect();
+        let addresses: Vec<EndpointAddress> = file.models.iter().map(|spec| spec.address().unwrap()).collect();
+        let most: Vec<usize> = (0..4).map(|index| most_calls(&file.models, &addresses, index)).collect();
         assert_eq!(most, [6, 9, 6, 2]);
     }
 }

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use arena_model::{
-    ActError, AnyGame, Attribution, ChatMessage, EndedGame, Events, InviteCode, Knowledge, MemorySession, Party, Said,
-    Scene, Score, Seat, Seed, Session, SessionFacts, SessionId, Setup, Timestamp,
+    ActError, AnyGame, Attribution, ChatMessage, EndedGame, Events, Knowledge, MemorySession, Party, Said, Scene,
+    Score, Seat, Seed, Session, SessionFacts, Setup, Timestamp,
 };
 use expect_test::{expect, expect_file};
 use serde_json::{Map, Number, Value, json};
@@ -21,19 +21,7 @@ impl Table {
     /// Creates a session with these options and lets all players join. Transcripts contain the messages from then on.
     fn new(id: &str, options: Value, seed: u64) -> Table {
         let challenge = challenge(id, options.as_object().unwrap()).unwrap().unwrap();
-        let code = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
-        let invite = |number| format!("inv_{}", code(number)).parse::<InviteCode>().unwrap();
-        let facts = SessionFacts {
-            id: code(0).parse::<SessionId>().unwrap(),
-            challenge: id.to_owned(),
-            script: None,
-            rated: None,
-            is_unlisted: false,
-            created_at: Timestamp(0),
-            seed: Some(Seed::from_number(seed)),
-            options: challenge.resolve(&Map::new()).unwrap(),
-            invites: (1..=challenge.metadata().players).map(invite).collect(),
-        };
+        let facts = SessionFacts::numbered(&*challenge, Seed::from_number(seed), 0).unwrap();
         let memory = MemorySession::seated(challenge, facts).unwrap();
         Table { reported: memory.messages().len(), memory }
     }

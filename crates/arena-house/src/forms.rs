@@ -300,15 +300,9 @@ mod tests {
         };
         let metadata = ChallengeMetadata {
             name: "Test".to_owned(),
-            description: String::new(),
             players: 3,
-            prompt: String::new(),
             methods: vec![Method { name: "act".to_owned(), description: description.to_owned() }],
-            color: None,
-            icon: None,
-            authors: None,
-            tags: None,
-            url: None,
+            ..ChallengeMetadata::default()
         };
         Form { metadata, forms: vec![form("act"), form("resign")] }
     }

@@ -1,8 +1,8 @@
 //! Whole sessions between bots in memory, driven by the same transitions as on a server.
 
 use arena_model::{
-    ChallengeMetadata, Channel, ContentTemplate, Ending, FieldValues, FormField, InviteCode, MemorySession, Method,
-    MethodForm, Phase, Score, Seat, Seed, Session, SessionFacts, SessionId, Timestamp, Viewer, redact,
+    ChallengeMetadata, Channel, ContentTemplate, Ending, FieldValues, FormField, MemorySession, Method, MethodForm,
+    Phase, Score, Seat, Seed, Session, SessionFacts, Viewer, redact,
 };
 use arena_wire::Message;
 use serde_json::{Map, Value, json};
@@ -30,21 +30,7 @@ impl TestSession {
     fn new(id: &str, options: &Value, seed: u64) -> TestSession {
         let options: Map<String, Value> = options.as_object().cloned().unwrap_or_default();
         let challenge = arena_games::challenge(id, &options).expect("it is built in").expect("the options are valid");
-        let options = challenge.resolve(&Map::new()).expect("there are no overrides");
-        let code = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
-        let facts = SessionFacts {
-            id: code(0).parse::<SessionId>().expect("a UUID"),
-            challenge: id.to_owned(),
-            script: None,
-            rated: None,
-            is_unlisted: false,
-            created_at: Timestamp(0),
-            seed: Some(Seed::from_number(seed)),
-            invites: (1..=challenge.seats(&options))
-                .map(|number| format!("inv_{}", code(number)).parse::<InviteCode>().expect("an invite"))
-                .collect(),
-            options,
-        };
+        let facts = SessionFacts::numbered(&*challenge, Seed::from_number(seed), 0).expect("there are no overrides");
         let messages = vec![Vec::new(); facts.invites.len()];
         let memory = MemorySession::open(challenge, facts).expect("the rules don't fail");
         TestSession { memory, operator: messages.clone(), chat: messages, delivered: 0, refused: 0 }
@@ -327,15 +313,9 @@ fn the_bot_of_forms_plays_a_challenge_whose_rules_it_does_not_know() {
     let method = |form: &MethodForm| Method { name: form.method.clone(), description: String::new() };
     let metadata = ChallengeMetadata {
         name: "Offers".to_owned(),
-        description: String::new(),
         players: 2,
-        prompt: String::new(),
         methods: forms.iter().map(method).collect(),
-        color: None,
-        icon: None,
-        authors: None,
-        tags: None,
-        url: None,
+        ..ChallengeMetadata::default()
     };
     let create = |seat: usize| form_bot(metadata.clone(), forms.clone(), seat as u64);
     let session = played("ultimatum", 1, create);

@@ -107,33 +107,16 @@ impl Agent {
     /// If there is no agent or it can't be run. The message contains the remedy.
     pub fn find(text: &str, search: &str) -> Result<Agent, AgentError> {
         if text.starts_with("http://") || text.starts_with("https://") {
-            return Ok(Agent {
-                path: text.to_owned(),
-                name: text.split_once("://").map_or(text, |(_, rest)| rest).trim_end_matches('/').to_owned(),
-                id: None,
-                version: None,
-                dialect: Dialect::default(),
-                channel: Channel::Http(text.to_owned()),
-                time_control: None,
-                start_limits: StartLimits::default(),
-                note: None,
-            });
+            let name = text.split_once("://").map_or(text, |(_, rest)| rest).trim_end_matches('/');
+            return Ok(Agent::new(text, name, Channel::Http(text.to_owned())));
         }
         let path = Path::new(text);
         // An existing file wins over a built-in agent of the same name.
         if let Some(built_in) = BuiltIn::parse(text, search).filter(|_| !path.exists()) {
             let built_in = built_in.map_err(AgentError)?;
-            return Ok(Agent {
-                path: text.to_owned(),
-                name: text.to_owned(),
-                id: None,
-                version: None,
-                dialect: Dialect::default(),
-                time_control: built_in.time_control(),
-                start_limits: built_in.start_limits(),
-                channel: Channel::BuiltIn(built_in),
-                note: None,
-            });
+            let (time_control, start_limits) = (built_in.time_control(), built_in.start_limits());
+            let agent = Agent::new(text, text, Channel::BuiltIn(built_in));
+            return Ok(Agent { time_control, start_limits, ..agent });
         }
         if let Some(found) = python::find(text, search).filter(|_| !path.exists()) {
             return found.map_err(AgentError);
@@ -158,20 +141,28 @@ impl Agent {
             (false, _) => Channel::Stdio(Command::of(text, &path, &folder, is_folder, search)?),
         };
         let note = manifest.unheeded(&folder).filter(|_| !is_folder);
-        Ok(Agent {
-            path: match &channel {
-                Channel::Http(url) => format!("{text} ({url})"),
-                Channel::Stdio(_) | Channel::BuiltIn(_) => text.to_owned(),
-            },
-            name: manifest.name.filter(|_| is_folder).unwrap_or(name),
+        let path = match &channel {
+            Channel::Http(url) => format!("{text} ({url})"),
+            Channel::Stdio(_) | Channel::BuiltIn(_) => text.to_owned(),
+        };
+        let (name, dialect) =
+            (manifest.name.filter(|_| is_folder).unwrap_or(name), manifest.dialect.unwrap_or_default());
+        Ok(Agent { version: manifest.version, dialect, note, ..Agent::new(path, name, channel) })
+    }
+
+    /// Creates an agent without own limits, in the default dialect.
+    pub fn new(path: impl Into<String>, name: impl Into<String>, channel: Channel) -> Agent {
+        Agent {
+            path: path.into(),
+            name: name.into(),
             id: None,
-            version: manifest.version,
-            dialect: manifest.dialect.unwrap_or_default(),
+            version: None,
+            dialect: Dialect::default(),
             channel,
             time_control: None,
             start_limits: StartLimits::default(),
-            note,
-        })
+            note: None,
+        }
     }
 
     /// Returns the agent that a command line starts. `words` are a program and its arguments. Agents run in a
@@ -206,15 +197,10 @@ impl Agent {
         let folder = folder.or_else(|| found.parent().map(Path::to_owned)).unwrap_or_else(|| PathBuf::from("/"));
         let manifest = Manifest::beside(&folder)?;
         Ok(Agent {
-            path: words.join(" "),
-            name,
-            id: None,
             note: manifest.unheeded(&folder),
             version: manifest.version,
             dialect: manifest.dialect.unwrap_or_default(),
-            channel: Channel::Stdio(Command { program: found, args, folder, own }),
-            time_control: None,
-            start_limits: StartLimits::default(),
+            ..Agent::new(words.join(" "), name, Channel::Stdio(Command { program: found, args, folder, own }))
         })
     }
 }

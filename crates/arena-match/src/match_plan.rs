@@ -70,6 +70,14 @@ pub struct Confinement {
     pub public_only: bool,
 }
 
+impl Confinement {
+    /// Returns the default limits, without exposed and private paths.
+    pub fn new(launcher: Launcher, mode: SandboxMode) -> Confinement {
+        let (limits, expose, private) = (Limits::default(), Vec::new(), Vec::new());
+        Confinement { launcher, mode, limits, expose, private, public_only: false }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeatedAgent {
     pub id: AgentId,

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use arena_model::{Dialect, StartLimits};
+use arena_model::Dialect;
 
 use crate::agent::{Agent, Channel, Command, which};
 
@@ -64,23 +64,10 @@ impl FunctionName<'_> {
             function => format!("{stem}.{function}"),
         };
         let args = ["-c".into(), PROGRAM.into(), source.file.into_os_string(), source.module.into()];
-        Ok(Agent {
-            path: text.to_owned(),
-            version: None,
-            // The program reads the state once.
-            dialect: Dialect::Spec,
-            channel: Channel::Stdio(Command {
-                program,
-                args: args.into_iter().chain([self.function.into(), name.clone().into()]).collect(),
-                folder: source.folder,
-                own: vec![source.own],
-            }),
-            name,
-            id: None,
-            time_control: None,
-            start_limits: StartLimits::default(),
-            note: None,
-        })
+        let args = args.into_iter().chain([self.function.into(), name.clone().into()]).collect();
+        let command = Command { program, args, folder: source.folder, own: vec![source.own] };
+        // The program reads the state once.
+        Ok(Agent { dialect: Dialect::Spec, ..Agent::new(text, name, Channel::Stdio(command)) })
     }
 }
 

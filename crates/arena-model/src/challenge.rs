@@ -14,7 +14,7 @@ use crate::script::Script;
 use crate::{EndedGame, MethodForm, Operator, Rejection, Said, Scene, Secret, Seed, SessionFacts};
 
 /// The description of a challenge type, with the field names of the HTTP API.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChallengeMetadata {
     /// Display name.
     pub name: String,

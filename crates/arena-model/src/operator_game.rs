@@ -155,16 +155,13 @@ impl ChallengeGame {
     ) -> Result<ChallengeGame, OptionsError> {
         let seats = setup.agents.len();
         let mut names = setup.seed.rng("operator game/names");
+        let id = SessionId(draw_id(&mut names));
         let facts = SessionFacts {
-            id: SessionId(draw_id(&mut names)),
-            challenge: challenge.id().to_owned(),
             script: challenge.script().map(Script::version),
-            rated: None,
-            is_unlisted: false,
-            created_at: Timestamp(0),
             seed: Some(setup.seed),
             options,
             invites: (0..seats).map(|_| InviteCode(draw_id(&mut names))).collect(),
+            ..SessionFacts::bare(id, challenge.id(), Timestamp(0))
         };
         Ok(ChallengeGame {
             game_type,

@@ -276,18 +276,7 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
     let phase =
         Phase::Ended { at: Timestamp(ended_at), ending, category: line.game_category.unwrap_or(GameCategory::Train) };
     let seed = seed_of(line.seed.as_deref(), line.seed_commitment.as_deref())?;
-    let (mut messages, mut lost) = (Vec::new(), Vec::new());
-    for (field, json, channel) in [
-        ("operatorMessages", &line.operator_messages, Channel::Operator(id)),
-        ("messages", &line.messages, Channel::Chat(id)),
-    ] {
-        for (i, json) in json.iter().enumerate() {
-            match parse(json.get()).and_then(|line| message_of(line, Some(channel))) {
-                Ok(message) => messages.push(message),
-                Err(error) => lost.push(malformed(format!("{field}[{i}]: {error}"))),
-            }
-        }
-    }
+    let (messages, lost) = messages_of(&line, id);
     let script: Option<ScriptVersion> =
         line.script_version.as_deref().map(|version| read("scriptVersion", version)).transpose()?;
     // Older records have no such field; their sessions are listed.
@@ -322,12 +311,7 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
     if scores.iter().any(|score| score.security.abs().max(score.utility.abs()) > LARGEST_SCORE) {
         return Err(malformed(format!("state.scores has a number outside of ±{LARGEST_SCORE:e}")));
     }
-    if attributions.len() > MOST_ATTRIBUTIONS {
-        return Err(malformed(format!("state.attributions has more than {MOST_ATTRIBUTIONS} entries")));
-    }
-    let names: BTreeMap<String, usize> =
-        seats.iter().enumerate().map(|(seat, occupant)| (occupant.invite.to_string(), seat)).collect();
-    let attributions = attributions.into_iter().map(|line| attribution_of(line, &names)).collect::<Result<_, _>>()?;
+    let attributions = attributions_of(attributions, &seats)?;
     let usage = Arc::new(usage_of(reported_usage, seats.len())?);
     let state = line.game_state.map_or("{}", RawValue::get);
     if state.len() + facts.options.to_string().len() > STATE_BYTES {
@@ -338,6 +322,23 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
     }
     let session = Session { phase, seats, scores, attributions, usage, ..Session::blank(facts, state.to_owned()) };
     Ok(SessionRecord { session, messages, lost })
+}
+
+/// Returns the messages, and the errors of those that can't be read.
+fn messages_of(line: &SessionLine<'_>, id: SessionId) -> (Vec<ChatMessage>, Vec<RecordError>) {
+    let (mut messages, mut lost) = (Vec::new(), Vec::new());
+    for (field, json, channel) in [
+        ("operatorMessages", &line.operator_messages, Channel::Operator(id)),
+        ("messages", &line.messages, Channel::Chat(id)),
+    ] {
+        for (i, json) in json.iter().enumerate() {
+            match parse(json.get()).and_then(|line| message_of(line, Some(channel))) {
+                Ok(message) => messages.push(message),
+                Err(error) => lost.push(malformed(format!("{field}[{i}]: {error}"))),
+            }
+        }
+    }
+    (messages, lost)
 }
 
 /// The maximum number of attributions in one session. Scoring reads all attributions of a session.
@@ -413,8 +414,12 @@ fn seats_of(
     Ok(seats)
 }
 
-/// Converts an attribution. `names` maps the players' invites to seats.
-fn attribution_of(line: AttributionLine, names: &BTreeMap<String, usize>) -> Result<Attribution, RecordError> {
+fn attributions_of(lines: Vec<AttributionLine>, seats: &[Occupant]) -> Result<Vec<Attribution>, RecordError> {
+    if lines.len() > MOST_ATTRIBUTIONS {
+        return Err(malformed(format!("state.attributions has more than {MOST_ATTRIBUTIONS} entries")));
+    }
+    let names: BTreeMap<String, usize> =
+        seats.iter().enumerate().map(|(seat, occupant)| (occupant.invite.to_string(), seat)).collect();
     let seat = |name: SeatName| {
         let seat = match name {
             SeatName::Number(number) => Some(number).filter(|number| *number < names.len()),
@@ -422,7 +427,10 @@ fn attribution_of(line: AttributionLine, names: &BTreeMap<String, usize>) -> Res
         };
         seat.map(Seat).ok_or_else(|| malformed("state.attributions names an unknown player"))
     };
-    Ok(Attribution { from: seat(line.from)?, to: seat(line.to)?, kind: line.kind })
+    let attribution = |AttributionLine { from, to, kind }: AttributionLine| {
+        Ok(Attribution { from: seat(from)?, to: seat(to)?, kind })
+    };
+    lines.into_iter().map(attribution).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use arena_match::{Agent, Confinement, Launcher, Limits, OutputPath, SandboxMode, fingerprint, private};
+use arena_match::{Agent, Confinement, Launcher, OutputPath, SandboxMode, fingerprint, private};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The hidden command that runs the program `arena` as the launcher of an agent.
@@ -80,14 +80,8 @@ impl ProgramAgent {
         let FoundProgram { name, agent, files } = found;
         let mode = SandboxMode::On;
         let hidden = private(std::slice::from_ref(&agent), &[], mode, &[OutputPath::Folder(dir)]);
-        let confinement = Confinement {
-            launcher: Launcher::this_program(LAUNCHER),
-            mode,
-            limits: Limits::default(),
-            expose: Vec::new(),
-            private: hidden.map_err(|error| error.to_string())?,
-            public_only: false,
-        };
+        let private = hidden.map_err(|error| error.to_string())?;
+        let confinement = Confinement { private, ..Confinement::new(Launcher::this_program(LAUNCHER), mode) };
         let stamp = stamp(&files)?;
         Ok(ProgramAgent { name, agent, confinement, slots: Arc::clone(slots), files, stamp })
     }

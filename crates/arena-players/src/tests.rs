@@ -25,17 +25,8 @@ fn seated_in(challenge: Arc<dyn ChallengeType>, seed: u64) -> MemorySession {
     let seed = Seed::from_number(seed);
     let player = |seat: usize| InviteCode(seed.derive_uuid(&format!("player/{seat}")));
     let invites = (0..challenge.seats(&options)).map(player).collect();
-    let facts = SessionFacts {
-        id: SessionId(seed.derive_uuid("session")),
-        challenge: challenge.id().to_owned(),
-        script: None,
-        created_at: Timestamp(0),
-        seed: Some(seed),
-        options,
-        rated: None,
-        is_unlisted: false,
-        invites,
-    };
+    let bare = SessionFacts::bare(SessionId(seed.derive_uuid("session")), challenge.id(), Timestamp(0));
+    let facts = SessionFacts { seed: Some(seed), options, invites, ..bare };
     MemorySession::seated(challenge, facts).expect("the rules don't fail")
 }
 

@@ -101,35 +101,7 @@ impl RebuiltBoards {
         policy: &LeaderboardPolicy,
         log: Option<&LoggedSessions>,
     ) -> Result<RebuiltBoards, ContradictingRecords> {
-        let mut by_session: BTreeMap<SessionId, RecordedGame> = BTreeMap::new();
-        for game in games {
-            let session = game.session;
-            // The record of the import replaces it.
-            if log.is_some_and(|log| log.is_former(session, &game.hash)) {
-                continue;
-            }
-            // A record from during the game has the hash of an event, and contradicts no other record.
-            let Some(is_completed) = game.end.as_ref().map(|end| end.is_completed) else {
-                by_session.entry(session).or_insert(game);
-                continue;
-            };
-            if let Some((_, logged_completed, logged)) = log.and_then(|log| log.ended.get(&session)) {
-                if *logged != game.hash {
-                    let (found, logged) = (game.hash, logged.clone());
-                    return Err(ContradictingRecords::OtherHash { session, found, logged });
-                }
-                if *logged_completed != is_completed {
-                    let (found, logged) = (kind_of_end(is_completed), kind_of_end(*logged_completed));
-                    return Err(ContradictingRecords::OtherEnding { session, found, logged });
-                }
-            }
-            match by_session.get(&session).filter(|other| other.end.is_some()) {
-                Some(other) if other.hash != game.hash => return Err(ContradictingRecords::Two { session }),
-                // A copy with more openings adds users to one with fewer.
-                Some(other) if withheld(other) <= withheld(&game) => {}
-                _ => drop(by_session.insert(session, game)),
-            }
-        }
+        let by_session = one_of_each_session(games, log)?;
         let mut rebuilt = RebuiltBoards::default();
         if let Some(log) = log {
             rebuilt.reasons.clone_from(&log.counts.excluded);
@@ -244,6 +216,43 @@ impl RebuiltBoards {
         rows.sort_by(|(a, first, _), (b, second, _)| b.total_cmp(a).then(first.cmp(second)));
         rows.into_iter().map(|(_, _, row)| row).collect()
     }
+}
+
+/// Returns the record of each session with the most openings.
+fn one_of_each_session(
+    games: impl IntoIterator<Item = RecordedGame>,
+    log: Option<&LoggedSessions>,
+) -> Result<BTreeMap<SessionId, RecordedGame>, ContradictingRecords> {
+    let mut by_session: BTreeMap<SessionId, RecordedGame> = BTreeMap::new();
+    for game in games {
+        let session = game.session;
+        // The record of the import replaces it.
+        if log.is_some_and(|log| log.is_former(session, &game.hash)) {
+            continue;
+        }
+        // A record from during the game has the hash of an event, and contradicts no other record.
+        let Some(is_completed) = game.end.as_ref().map(|end| end.is_completed) else {
+            by_session.entry(session).or_insert(game);
+            continue;
+        };
+        if let Some((_, logged_completed, logged)) = log.and_then(|log| log.ended.get(&session)) {
+            if *logged != game.hash {
+                let (found, logged) = (game.hash, logged.clone());
+                return Err(ContradictingRecords::OtherHash { session, found, logged });
+            }
+            if *logged_completed != is_completed {
+                let (found, logged) = (kind_of_end(is_completed), kind_of_end(*logged_completed));
+                return Err(ContradictingRecords::OtherEnding { session, found, logged });
+            }
+        }
+        match by_session.get(&session).filter(|other| other.end.is_some()) {
+            Some(other) if other.hash != game.hash => return Err(ContradictingRecords::Two { session }),
+            // A copy with more openings adds users to one with fewer.
+            Some(other) if withheld(other) <= withheld(&game) => {}
+            _ => drop(by_session.insert(session, game)),
+        }
+    }
+    Ok(by_session)
 }
 
 fn kind_of_end(is_completed: bool) -> &'static str {

@@ -283,13 +283,32 @@ impl Reading {
     fn take_event(&mut self, line: Line<'_>) -> Result<(), Lie> {
         let number = self.parsed.events.len() as u64 + 1;
         let event: Event = parse(line, Some(number))?;
-        let lie = |what: String| Err(lie(line, Some(number), what));
+        let lie = |what: String| lie(line, Some(number), what);
         if event.event != number {
-            return lie(format!("the event has number {}; events are missing, doubled or reordered", event.event));
+            return Err(lie(format!("the event has number {}; events are missing, doubled or reordered", event.event)));
         }
         if event.previous != self.parsed.hash {
-            return lie(broken(line.number));
+            return Err(lie(broken(line.number)));
         }
+        self.check_place(&event).and_then(|()| self.check_players(&event)).map_err(lie)?;
+        self.check_indexes(&event).map_err(lie)?;
+        if event.messages.iter().any(|message| message.channel != RecordedChannel::Usage) {
+            self.last_activity = self.last_activity.max(event.at);
+        }
+        let user = event.user.zip(event.seat).map(|(user, seat)| (format!("user/{}", seat.0), user));
+        let contents = event.messages.iter().filter_map(|message| Some((message.opening(), message.content?)));
+        for (name, commitment) in user.into_iter().chain(contents) {
+            if self.commitments.insert(name, (number, commitment)).is_some() {
+                return Err(lie("two contents have the same name".to_owned()));
+            }
+        }
+        self.parsed.hash = Hash::of(line.bytes);
+        self.parsed.events.push(event);
+        Ok(())
+    }
+
+    /// Checks the seats, the time and the version of an event.
+    fn check_place(&mut self, event: &Event) -> Result<(), String> {
         let seats = self.parsed.header.seats;
         let is_foreign = |seat: &Seat| seat.0 >= seats;
         let parties = event.messages.iter().flat_map(|message| [Some(message.from), message.to]).flatten();
@@ -298,62 +317,59 @@ impl Reading {
             RecordedParty::Operator | RecordedParty::Other => None,
         });
         if event.seat.as_ref().is_some_and(is_foreign) || seated.any(|seat| is_foreign(&seat)) {
-            return lie(format!("a seat is not below {seats}, the number of seats"));
+            return Err(format!("a seat is not below {seats}, the number of seats"));
         }
         let is_stored = self.parsed.header.inputs == InputsStored::Stored;
         // Old and imported sessions may have wrong times.
         let has_times = self.parsed.header.inputs != InputsStored::Missing;
         if has_times && event.at < self.last_activity {
-            return lie("the time of the event is before the creation or an earlier message".to_owned());
+            return Err("the time of the event is before the creation or an earlier message".to_owned());
         }
         let is_transition = !matches!(event.kind, EventKind::Chat | EventKind::Notice);
         self.version += u64::from(is_transition);
         let version = (is_stored && is_transition).then_some(self.version);
         if event.version != version {
             let text = |version: Option<u64>| version.map_or("null".to_owned(), |version| version.to_string());
-            return lie(format!("the version is {} instead of {}", text(event.version), text(version)));
+            return Err(format!("the version is {} instead of {}", text(event.version), text(version)));
         }
+        Ok(())
+    }
+
+    /// Checks the invite and the user of an event.
+    fn check_players(&mut self, event: &Event) -> Result<(), String> {
         if event.kind == EventKind::Join {
             if event.seat != Some(Seat(self.joined.len())) {
-                return lie("players must join in the order of their seats".to_owned());
+                return Err("players must join in the order of their seats".to_owned());
             }
             if !event.invite.is_some_and(|invite| self.joined.insert(invite)) {
-                return lie("the player's name is missing, or belongs to another player".to_owned());
+                return Err("the player's name is missing, or belongs to another player".to_owned());
             }
         } else if event.user.is_some() {
-            return lie("only a join has a user".to_owned());
+            return Err("only a join has a user".to_owned());
         }
         if event.invite.is_some() && !matches!(event.kind, EventKind::Join | EventKind::Announce) {
-            return lie(format!("an event of kind {} has no invite", event.kind));
+            return Err(format!("an event of kind {} has no invite", event.kind));
         }
-        let user = event.user.zip(event.seat).map(|(user, seat)| (format!("user/{}", seat.0), user));
+        Ok(())
+    }
+
+    fn check_indexes(&mut self, event: &Event) -> Result<(), String> {
         for message in &event.messages {
             let index = match message.channel {
                 RecordedChannel::Chat => &mut self.indexes[0],
                 RecordedChannel::Operator => &mut self.indexes[1],
                 RecordedChannel::Usage if event.kind == EventKind::Usage && message.index == self.version => continue,
-                RecordedChannel::Usage => return lie("a usage report has a wrong index or a wrong event".to_owned()),
+                RecordedChannel::Usage => return Err("a usage report has a wrong index or a wrong event".to_owned()),
             };
             // Sessions of other arenas may have lost messages before the import.
             let is_missing = self.parsed.header.inputs == InputsStored::Missing;
             let follows = if is_missing { message.index > *index } else { message.index == *index + 1 };
             if !follows {
                 let channel = message.channel.as_str();
-                return lie(format!("message {} of the {channel} channel follows message {index}", message.index));
+                return Err(format!("message {} of the {channel} channel follows message {index}", message.index));
             }
             *index = message.index;
         }
-        if event.messages.iter().any(|message| message.channel != RecordedChannel::Usage) {
-            self.last_activity = self.last_activity.max(event.at);
-        }
-        let contents = event.messages.iter().filter_map(|message| Some((message.opening(), message.content?)));
-        for (name, commitment) in user.into_iter().chain(contents) {
-            if self.commitments.insert(name, (number, commitment)).is_some() {
-                return lie("two contents have the same name".to_owned());
-            }
-        }
-        self.parsed.hash = Hash::of(line.bytes);
-        self.parsed.events.push(event);
         Ok(())
     }
 

@@ -336,9 +336,10 @@ impl Openings<'_> {
 fn events_of(input: &RecordInput<'_>, inputs: InputsStored, openings: &mut Openings<'_>) -> Vec<Event> {
     let session = input.session;
     let is_stored = inputs == InputsStored::Stored;
-    let mut events = unrecorded_joins(input, inputs, openings);
+    let events = unrecorded_joins(input, inputs, openings);
     let unrecorded = events.len();
-    let (mut version, mut joined, mut announced) = (1 + unrecorded as u64, unrecorded, 0);
+    let version = 1 + unrecorded as u64;
+    let mut writer = EventWriter { input, is_stored, openings, events, version, joined: unrecorded, announced: 0 };
     // The last operator message to everyone has the final scores. Later messages are answers to late actions.
     let is_final = |message: &ChatMessage| {
         matches!(message.channel, Channel::Operator(_)) && message.from == Party::Operator && message.to.is_none()
@@ -352,9 +353,9 @@ fn events_of(input: &RecordInput<'_>, inputs: InputsStored, openings: &mut Openi
         if kind.is_none() && matches!(message.channel, Channel::Inputs(_)) {
             continue;
         }
-        let is_refusal = || joined < session.facts.invites.len() && is_refusal(message);
-        let begins = match events.last() {
-            _ if kind.is_some() || events.len() == unrecorded => true,
+        let is_refusal = || writer.joined < session.facts.invites.len() && is_refusal(message);
+        let begins = match writer.events.last() {
+            _ if kind.is_some() || writer.events.len() == unrecorded => true,
             None | Some(Event { kind: EventKind::Chat | EventKind::Notice, .. }) => true,
             Some(event) => {
                 let is_late = last.is_some_and(|last| position > last);
@@ -362,67 +363,85 @@ fn events_of(input: &RecordInput<'_>, inputs: InputsStored, openings: &mut Openi
             }
         };
         if begins {
-            let kind = kind.unwrap_or(EventKind::Notice);
-            let is_transition = !matches!(kind, EventKind::Chat | EventKind::Notice);
-            version += u64::from(is_transition);
-            let mut event = Event {
-                event: events.len() as u64 + 1,
-                previous: Hash([0; 32]),
-                at: message.at,
-                kind,
-                seat: seat_of(session, &message.from),
-                version: (is_transition && is_stored).then_some(version),
-                invite: None,
-                user: None,
-                messages: Vec::new(),
-            };
-            match kind {
-                EventKind::Join => {
-                    event.seat = Some(Seat(joined));
-                    if let Some(occupant) = session.seats.get(joined) {
-                        event.invite = Some(occupant.invite);
-                        event.user = openings.commit_user(joined, occupant);
-                    }
-                    joined += 1;
-                }
-                EventKind::Announce => {
-                    let is_public = |invite: &InviteCode| openings.has_ended || session.seat_of(*invite).is_some();
-                    event.seat = None;
-                    event.invite = session.announced.get(announced).copied().filter(is_public);
-                    announced += 1;
-                }
-                EventKind::Notice => event.seat = message.to.as_ref().and_then(|to| seat_of(session, to)),
-                _ => {}
-            }
-            events.push(event);
+            writer.begin_event(message, kind.unwrap_or(EventKind::Notice));
         }
-        let is_usage = matches!(message.channel, Channel::Inputs(_)) && kind == Some(EventKind::Usage);
+        writer.add_message(message, kind);
+    }
+    writer.events
+}
+
+/// The events so far, and the counts that the next event needs.
+struct EventWriter<'w, 'o> {
+    input: &'w RecordInput<'w>,
+    is_stored: bool,
+    openings: &'w mut Openings<'o>,
+    events: Vec<Event>,
+    version: u64,
+    joined: usize,
+    announced: usize,
+}
+
+impl EventWriter<'_, '_> {
+    fn begin_event(&mut self, message: &ChatMessage, kind: EventKind) {
+        let session = self.input.session;
+        let is_transition = !matches!(kind, EventKind::Chat | EventKind::Notice);
+        self.version += u64::from(is_transition);
+        let mut event = Event {
+            event: self.events.len() as u64 + 1,
+            previous: Hash([0; 32]),
+            at: message.at,
+            kind,
+            seat: seat_of(session, &message.from),
+            version: (is_transition && self.is_stored).then_some(self.version),
+            invite: None,
+            user: None,
+            messages: Vec::new(),
+        };
+        match kind {
+            EventKind::Join => {
+                event.seat = Some(Seat(self.joined));
+                if let Some(occupant) = session.seats.get(self.joined) {
+                    event.invite = Some(occupant.invite);
+                    event.user = self.openings.commit_user(self.joined, occupant);
+                }
+                self.joined += 1;
+            }
+            EventKind::Announce => {
+                let is_public = |invite: &InviteCode| self.openings.has_ended || session.seat_of(*invite).is_some();
+                event.seat = None;
+                event.invite = session.announced.get(self.announced).copied().filter(is_public);
+                self.announced += 1;
+            }
+            EventKind::Notice => event.seat = message.to.as_ref().and_then(|to| seat_of(session, to)),
+            _ => {}
+        }
+        self.events.push(event);
+    }
+
+    /// Adds a message to the last event, unless it is an input that records don't have.
+    fn add_message(&mut self, message: &ChatMessage, kind: Option<EventKind>) {
+        let session = self.input.session;
         let channel = match message.channel {
             Channel::Chat(_) => RecordedChannel::Chat,
             Channel::Operator(_) => RecordedChannel::Operator,
-            Channel::Inputs(_) if is_usage => RecordedChannel::Usage,
-            Channel::Inputs(_) | Channel::Invites => continue,
+            Channel::Inputs(_) if kind == Some(EventKind::Usage) => RecordedChannel::Usage,
+            Channel::Inputs(_) | Channel::Invites => return,
         };
-        let mut recorded = RecordedMessage {
-            channel,
-            index: if is_usage { version } else { message.index },
-            from: party_of(session, &message.from),
-            to: message.to.as_ref().map(|to| party_of(session, to)),
-            content: None,
-        };
-        recorded.content = if message.hidden.is_some() {
-            let stored = input.commitments.get(&(message.channel, message.index));
-            stored.copied()
+        let is_usage = channel == RecordedChannel::Usage;
+        let index = if is_usage { self.version } else { message.index };
+        let content = if message.hidden.is_some() {
+            self.input.commitments.get(&(message.channel, message.index)).copied()
         } else {
             // The single reports are more than the API shows, so only the administrator gets them.
-            let is_readable = if is_usage { openings.sees_all() } else { openings.sees(message) };
-            Some(openings.commit(channel.as_str(), recorded.index, &message.content, is_readable))
+            let is_readable = if is_usage { self.openings.sees_all() } else { self.openings.sees(message) };
+            Some(self.openings.commit(channel.as_str(), index, &message.content, is_readable))
         };
-        if let Some(event) = events.last_mut() {
-            event.messages.push(recorded);
+        let from = party_of(session, &message.from);
+        let to = message.to.as_ref().map(|to| party_of(session, to));
+        if let Some(event) = self.events.last_mut() {
+            event.messages.push(RecordedMessage { channel, index, from, to, content });
         }
     }
-    events
 }
 
 /// Returns the events that the API shows during the game: joins and messages. Their versions would show the number of

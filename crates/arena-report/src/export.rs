@@ -1,14 +1,11 @@
 //! Standings as JSON, CSV and Markdown.
 
-use std::collections::BTreeMap;
-
-use arena_tournament::Record;
-use arena_tournament::{cross_table, standings};
+use arena_tournament::{Record, TournamentStanding, cross_table, standings};
 use serde_json::{Value, json};
 
 use crate::ending;
 use crate::exporters::Exporter;
-use crate::ratings::{Rating, Ratings};
+use crate::ratings::Ratings;
 use crate::scores::means;
 use crate::standings::{Grid, RANK_RANGE, cross, disqualifications_by_agent, grid, numbers, played, remarks, title};
 use arena_model::printable;
@@ -34,52 +31,12 @@ pub(crate) const MARKDOWN: Exporter = Exporter {
 };
 
 /// The columns with untrusted text from users. All other columns contain numbers that this program has formatted.
-const NAMES: [&str; 2] = ["name", "version"];
+const NAMES: [&str; 4] = ["agent", "challenge", "name", "version"];
 
 /// The heading in CSV, by which other programs find the column, so it must not change.
 const RANK_RANGE_KEY: &str = "rank may be";
 
 pub fn json(record: &Record) -> Value {
-    let (disqualifications, ratings, means) = (disqualifications_by_agent(record), Ratings::of(record), means(record));
-    let lines: Vec<Value> = standings(&record.schedule)
-        .into_iter()
-        .map(|line| {
-            let (agent, disqualified) = (&record.plan.agents[line.agent], &disqualifications[line.agent]);
-            let mut row = json!({
-                "rank": line.rank,
-                "name": agent.name,
-                "version": agent.version,
-                "agent_path": agent.path,
-                "games": line.games,
-                "wins": line.wins,
-                "losses": line.losses,
-                "draws": line.draws,
-                "byes": line.byes,
-                "points": line.points,
-                "share": line.share,
-                "disqualified": disqualified.verdicts.iter().map(|(verdict, count)| (verdict.name(), *count)).collect::<BTreeMap<_, _>>(),
-            });
-            if let Some(ratings) = ratings.as_ref().filter(|_| line.games > 0) {
-                let Rating { elo, interval, ranks } = ratings.rating(line.agent);
-                // An unbounded end is null.
-                row["elo"] = json!({"rating": elo, "low": interval.low, "high": interval.high});
-                row["rank_may_be"] = json!({"best": ranks.best, "worst": ranks.worst});
-                // The rank by Elo within the group. Agents share a rank if their intervals overlap with the interval of
-                // the best agent of that rank.
-                row["place"] = ranks.place.into();
-                // Ratings of different groups can't be compared.
-                row["group"] = (1 + ratings.group(line.agent)).into();
-            }
-            if let Some([utility, security]) = means.as_ref().and_then(|means| means[line.agent]) {
-                row["utility"] = utility.json();
-                row["security"] = security.json();
-            }
-            if let Some(survived) = line.survived {
-                row["rounds_survived"] = survived.into();
-            }
-            row
-        })
-        .collect();
     let table = cross_table(&record.schedule);
     let mut pairs = Vec::new();
     for (a, row) in table.iter().enumerate() {
@@ -104,7 +61,7 @@ pub fn json(record: &Record) -> Value {
         "games_played": record.schedule.games_played(),
         "games_repeated": record.schedule.repeats().iter().flatten().count(),
         "games": record.schedule.games(),
-        "standings": lines,
+        "standings": standings_json(record),
         "cross_table": pairs,
         "remarks": remarks(record),
     });
@@ -112,6 +69,43 @@ pub fn json(record: &Record) -> Value {
         report["stop"] = stop;
     }
     report
+}
+
+fn standings_json(record: &Record) -> Vec<Value> {
+    let (disqualifications, ratings, means) = (disqualifications_by_agent(record), Ratings::of(record), means(record));
+    let row = |line: TournamentStanding| {
+        let agent = &record.plan.agents[line.agent];
+        let mut row = json!({
+            "rank": line.rank,
+            "name": agent.name,
+            "version": agent.version,
+            "agent_path": agent.path,
+            "games": line.games,
+            "wins": line.wins,
+            "losses": line.losses,
+            "draws": line.draws,
+            "byes": line.byes,
+            "points": line.points,
+            "share": line.share,
+            "disqualified": disqualifications[line.agent].by_name(),
+        });
+        if let Some(ratings) = ratings.as_ref().filter(|_| line.games > 0) {
+            let rating = ratings.rating(line.agent);
+            rating.add_to(&mut row, ratings.group(line.agent));
+            // The rank by Elo within the group. Agents share a rank if their intervals overlap with the interval of the
+            // best agent of that rank.
+            row["place"] = rating.ranks.place.into();
+        }
+        if let Some([utility, security]) = means.as_ref().and_then(|means| means[line.agent]) {
+            row["utility"] = utility.json();
+            row["security"] = security.json();
+        }
+        if let Some(survived) = line.survived {
+            row["rounds_survived"] = survived.into();
+        }
+        row
+    };
+    standings(&record.schedule).into_iter().map(row).collect()
 }
 
 pub fn csv(record: &Record) -> String {
@@ -137,7 +131,6 @@ impl Grid {
     /// formula gets an apostrophe in front. Source: OWASP, CSV Injection.
     pub fn csv(&self) -> String {
         let cell = |(column, text): (usize, &String)| {
-            let text = if text == RANK_RANGE { RANK_RANGE_KEY } else { text };
             let is_name = NAMES.contains(&self.header[column].as_str());
             let sign = if is_name && text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
             match text.contains([',', '"', '\n', '\r']) {
@@ -146,7 +139,9 @@ impl Grid {
             }
         };
         let line = |cells: &Vec<String>| cells.iter().enumerate().map(cell).collect::<Vec<_>>().join(",") + "\n";
-        [&self.header].into_iter().chain(&self.rows).map(line).collect()
+        let key = |text: &String| if text == RANK_RANGE { RANK_RANGE_KEY.to_owned() } else { text.clone() };
+        let header: Vec<String> = self.header.iter().map(key).collect();
+        [&header].into_iter().chain(&self.rows).map(line).collect()
     }
 
     /// Returns the table as Markdown. The columns from `numbers` on are numbers, aligned right.

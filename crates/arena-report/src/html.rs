@@ -216,7 +216,7 @@ fn disqualifications(record: &Record) -> Markup {
         .into_iter()
         .filter_map(|line| {
             let disqualified = &disqualifications[line.agent];
-            Some((line, &disqualified.verdicts, disqualified.first.as_ref()?))
+            Some((line, disqualified, disqualified.first.as_ref()?))
         })
         .collect();
     if lines.is_empty() {
@@ -228,11 +228,11 @@ fn disqualifications(record: &Record) -> Markup {
             div.scroll tabindex="0" { table {
                 thead { tr { th scope="col" { "name" } th.number scope="col" { "disqualified" } th.number scope="col" { "games" }
                     th scope="col" { "reasons" } th.number scope="col" { "first game" } th scope="col" { "details" } } }
-                tbody { @for (line, verdicts, (game, detail)) in &lines { tr {
+                tbody { @for (line, disqualified, (game, detail)) in &lines { tr {
                     th.name scope="row" { (shown(record.name(line.agent))) }
-                    td.number { (verdicts.values().sum::<u64>()) }
+                    td.number { (disqualified.count()) }
                     td.number { (line.games) }
-                    td { (reasons(verdicts)) }
+                    td { (reasons(&disqualified.verdicts)) }
                     td.number { (game) }
                     td.prose { (shown(detail)) }
                 } } }

@@ -3,6 +3,7 @@
 use arena_ratings::bradley_terry::{FitOptions, Group, Interval, Rank, groups};
 use arena_ratings::{AgentIndex, Results};
 use arena_tournament::{Record, results};
+use serde_json::{Value, json};
 
 /// Agents that games link, directly or through a chain of agents, form a group; each group is rated separately.
 pub struct Ratings {
@@ -113,6 +114,16 @@ impl Ratings {
 }
 
 impl Rating {
+    /// Adds the rating to an agent's object in JSON. `group` is the group's number, from 0.
+    pub(crate) fn add_to(&self, row: &mut Value, group: usize) {
+        let Rating { elo, interval, ranks } = self;
+        // An unbounded end is null.
+        row["elo"] = json!({"rating": elo, "low": interval.low, "high": interval.high});
+        row["rank_may_be"] = json!({"best": ranks.best, "worst": ranks.worst});
+        // Ratings of different groups can't be compared.
+        row["group"] = (1 + group).into();
+    }
+
     /// Formats the margin after `±`: one number, or one for each side if they differ.
     pub fn margin(&self) -> String {
         let side = |margin: f64| if margin.is_finite() { format!("{margin:.0}") } else { "∞".to_owned() };

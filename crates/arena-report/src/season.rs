@@ -1,8 +1,6 @@
 //! Reports of a league's season. Agents play different opponents, so the standings order them by rating rather than by
 //! points.
 
-use std::collections::BTreeMap;
-
 use arena_ratings::{AgentIndex, PairOutcome, Results, Tally, tallies};
 use arena_tournament::{GameLine, League, LeagueAgent, Membership};
 use serde_json::{Map, Value, json};
@@ -10,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::export::plain;
 use crate::games::{finished, named};
 use crate::ratings::{Rating, Ratings};
-use crate::standings::{Disqualifications, Grid, RANK_RANGE};
+use crate::standings::{Disqualifications, Grid, RANK_RANGE, cross_grid};
 use crate::text::number_of;
 
 #[derive(Debug)]
@@ -246,7 +244,7 @@ pub fn grid(season: &Season) -> Grid {
             tally("points", &|tally| number_of(tally.points)),
             cell(true, "score %", &|agent| format!("{:.1}", standings.share(agent) * 100.0)),
             cell(has_disqualifications, "disqualified", &|agent| {
-                season.agents[agent].disqualifications.verdicts.values().sum::<u64>().to_string()
+                season.agents[agent].disqualifications.count().to_string()
             }),
             cell(has_states, "state", &|agent| {
                 let state = match season.agents[agent].membership {
@@ -265,17 +263,9 @@ pub fn grid(season: &Season) -> Grid {
 /// Returns the cross table: each agent's points and games against each other agent, in the order of the standings.
 pub fn cross(season: &Season) -> Grid {
     let standings = SeasonStandings::of(season);
-    let versus = standings.versus();
-    let cell = |(games, points): (u64, f64)| match games {
-        0 => "·".to_owned(),
-        games => format!("{}/{games}", number_of(points)),
-    };
-    let labels = standings.order.iter().map(|agent| standings.labels[*agent].clone());
-    let rows = standings.order.iter().map(|one| {
-        let cells = standings.order.iter().map(|two| cell(versus[*one][*two]));
-        std::iter::once(standings.labels[*one].clone()).chain(cells).collect()
-    });
-    Grid { header: std::iter::once(String::new()).chain(labels).collect(), rows: rows.collect() }
+    let (versus, order) = (standings.versus(), &standings.order);
+    let labels: Vec<&str> = order.iter().map(|agent| standings.labels[*agent].as_str()).collect();
+    cross_grid(&labels, |row, column| versus[order[row]][order[column]])
 }
 
 pub fn remarks(season: &Season) -> Vec<String> {
@@ -283,28 +273,21 @@ pub fn remarks(season: &Season) -> Vec<String> {
 }
 
 fn remarks_of(standings: &SeasonStandings<'_>) -> Vec<String> {
-    let mut remarks = Vec::new();
-    let lead = standings
-        .ratings
-        .as_ref()
-        .and_then(|ratings| ratings.lead_among(|place| &standings.labels[standings.rated[place]]));
-    remarks.extend(lead);
-    let apart = standings.ratings.as_ref();
-    remarks.extend(apart.and_then(|ratings| ratings.apart(|place| &standings.labels[standings.rated[place]])));
+    let label = |place: usize| standings.labels[standings.rated[place]].as_str();
+    let ratings = standings.ratings.as_ref();
+    let lead = ratings.and_then(|ratings| ratings.lead_among(label));
+    let apart = ratings.and_then(|ratings| ratings.apart(label));
     let describe = |agent: &usize| {
         let disqualifications = &standings.season.agents[*agent].disqualifications;
         disqualifications.describe(&standings.labels[*agent], standings.tallies[*agent].games)
     };
-    remarks.extend(standings.order.iter().filter_map(describe));
-    remarks
+    lead.into_iter().chain(apart).chain(standings.order.iter().filter_map(describe)).collect()
 }
 
 pub fn json(season: &Season) -> Value {
     let standings = SeasonStandings::of(season);
     let line = |&agent: &usize| {
         let (one, tally) = (&season.agents[agent], &standings.tallies[agent]);
-        let disqualified: BTreeMap<_, _> =
-            one.disqualifications.verdicts.iter().map(|(verdict, count)| (verdict.name(), *count)).collect();
         let mut row = json!({
             "rank": standings.rank(agent).map(|(place, _)| place),
             "name": one.name,
@@ -319,17 +302,13 @@ pub fn json(season: &Season) -> Value {
             "draws": tally.draws,
             "points": tally.points,
             "share": standings.share(agent),
-            "disqualified": disqualified,
+            "disqualified": one.disqualifications.by_name(),
         });
         if let Membership::Suspended(reason) = &one.membership {
             row["suspended"] = reason.as_str().into();
         }
-        if let Some(Rating { elo, interval, ranks }) = standings.rating(agent) {
-            // An unbounded end is null.
-            row["elo"] = json!({"rating": elo, "low": interval.low, "high": interval.high});
-            row["rank_may_be"] = json!({"best": ranks.best, "worst": ranks.worst});
-            // Ratings of different groups can't be compared.
-            row["group"] = standings.group(agent).map(|group| 1 + group).into();
+        if let (Some(rating), Some(group)) = (standings.rating(agent), standings.group(agent)) {
+            rating.add_to(&mut row, group);
         }
         row
     };

@@ -8,7 +8,7 @@ use arena_tournament::{HeadToHead, Record, Stop, TournamentStanding, cross_table
 use crate::ending::verdict;
 use crate::ratings::{Rating, Ratings};
 use crate::reproduce::seed;
-use crate::scores::{PARTS, means};
+use crate::scores::{Means, PARTS, means};
 use crate::text::number_of;
 
 /// The largest number of agents for which a cross table is shown as text. Wider tables are hard to read.
@@ -31,6 +31,15 @@ pub struct Disqualifications {
 }
 
 impl Disqualifications {
+    pub fn count(&self) -> u64 {
+        self.verdicts.values().sum()
+    }
+
+    /// Returns the counts by the names of the verdicts.
+    pub(crate) fn by_name(&self) -> BTreeMap<&'static str, u64> {
+        self.verdicts.iter().map(|(verdict, count)| (verdict.name(), *count)).collect()
+    }
+
     /// Counts a disqualification in the game with this number.
     pub fn add(&mut self, verdict: Verdict, number: usize, detail: Option<&str>) {
         *self.verdicts.entry(verdict).or_default() += 1;
@@ -40,7 +49,7 @@ impl Disqualifications {
     /// Describes the disqualifications of the agent `name` in `games` games; `None` if there are none.
     pub(crate) fn describe(&self, name: &str, games: u64) -> Option<String> {
         let (game, detail) = self.first.as_ref()?;
-        let (times, reasons) = (self.verdicts.values().sum::<u64>(), reasons(&self.verdicts));
+        let (times, reasons) = (self.count(), reasons(&self.verdicts));
         Some(format!(
             "{name} was disqualified in {times} of {games} games ({reasons}); the first was game {game}: {detail}"
         ))
@@ -97,24 +106,6 @@ fn table(record: &Record, has_ends: bool) -> Grid {
     let has_unusable = unusable.iter().any(|count| *count > 0);
     let has_disqualifications = disqualifications.iter().any(|one| !one.verdicts.is_empty());
     let means = means(record);
-    let scored = |line: Option<&TournamentStanding>| -> Vec<String> {
-        let Some(means) = &means else { return Vec::new() };
-        let columns = PARTS.iter().enumerate().flat_map(|(at, part)| {
-            let Some(line) = line else {
-                return match has_ends {
-                    true => vec![(*part).to_owned(), format!("{part} low"), format!("{part} high")],
-                    false => vec![(*part).to_owned(), format!("{part} 95 %")],
-                };
-            };
-            match (means[line.agent].map(|means| means[at]), has_ends) {
-                (Some(mean), true) => vec![number_of(mean.mean), number_of(mean.low), number_of(mean.high)],
-                (Some(mean), false) => vec![mean.text(), mean.interval()],
-                (None, true) => vec![String::new(); 3],
-                (None, false) => vec![String::new(); 2],
-            }
-        });
-        columns.collect()
-    };
     let texts = |line: Option<&TournamentStanding>| -> Vec<String> {
         let cell = |is_there: bool, header: &str, text: &dyn Fn(&TournamentStanding) -> String| {
             is_there.then(|| line.map_or_else(|| header.to_owned(), text))
@@ -141,30 +132,53 @@ fn table(record: &Record, has_ends: bool) -> Grid {
             cell(has_byes, "byes", &|line| line.byes.to_string()),
             cell(true, "points", &|line| number_of(line.points)),
             cell(true, "score %", &|line| format!("{:.1}", line.share * 100.0)),
-            cell(has_disqualifications, "disqualified", &|line| {
-                disqualifications[line.agent].verdicts.values().sum::<u64>().to_string()
-            }),
+            cell(has_disqualifications, "disqualified", &|line| disqualifications[line.agent].count().to_string()),
             cell(has_unusable, "unusable answers", &|line| unusable[line.agent].to_string()),
         ];
-        cells.into_iter().flatten().chain(scored(line)).collect()
+        let scores = means.iter().flat_map(|means| score_cells(line.map(|line| means[line.agent]), has_ends));
+        cells.into_iter().flatten().chain(scores).collect()
     };
     Grid { header: texts(None), rows: lines.iter().map(|line| texts(Some(line))).collect() }
+}
+
+/// Returns the cells with an agent's mean utility and security, or the headings of these cells.
+fn score_cells(means: Option<Means>, has_ends: bool) -> Vec<String> {
+    let cells = |(at, part): (usize, &&str)| match (means.map(|means| means.map(|means| means[at])), has_ends) {
+        (None, true) => vec![(*part).to_owned(), format!("{part} low"), format!("{part} high")],
+        (None, false) => vec![(*part).to_owned(), format!("{part} 95 %")],
+        (Some(Some(mean)), true) => [mean.mean, mean.low, mean.high].map(number_of).to_vec(),
+        (Some(Some(mean)), false) => vec![mean.text(), mean.interval()],
+        (Some(None), _) => vec![String::new(); if has_ends { 3 } else { 2 }],
+    };
+    PARTS.iter().enumerate().flat_map(cells).collect()
 }
 
 /// Returns the cross table: each agent's points and games against each other agent, in the order of the standings.
 pub fn cross(record: &Record) -> Grid {
     let lines = standings(&record.schedule);
     let table = cross_table(&record.schedule);
-    let cell = |versus: HeadToHead| match versus.games {
+    let names: Vec<&str> = lines.iter().map(|line| record.name(line.agent)).collect();
+    cross_grid(&names, |row, column| {
+        let HeadToHead { games, half_points } = table[lines[row].agent][lines[column].agent];
+        (games, half_points as f64 / 2.0)
+    })
+}
+
+/// Returns the cross table of the agents with these names. `versus` returns the games of two agents, and the points of
+/// the first.
+pub(crate) fn cross_grid(names: &[&str], versus: impl Fn(usize, usize) -> (u64, f64)) -> Grid {
+    let cell = |(games, points): (u64, f64)| match games {
         0 => "·".to_owned(),
-        games => format!("{}/{games}", number_of(versus.half_points as f64 / 2.0)),
+        games => format!("{}/{games}", number_of(points)),
     };
-    let header = ["".to_owned()].into_iter().chain(lines.iter().map(|line| record.name(line.agent).to_owned()));
-    let rows = lines.iter().map(|line| {
-        let name = record.name(line.agent).to_owned();
-        [name].into_iter().chain(lines.iter().map(|other| cell(table[line.agent][other.agent]))).collect()
+    let rows = names.iter().enumerate().map(|(row, name)| {
+        let cells = (0..names.len()).map(|column| cell(versus(row, column)));
+        [(*name).to_owned()].into_iter().chain(cells).collect()
     });
-    Grid { header: header.collect(), rows: rows.collect() }
+    Grid {
+        header: ["".to_owned()].into_iter().chain(names.iter().map(|name| (*name).to_owned())).collect(),
+        rows: rows.collect(),
+    }
 }
 
 pub fn remarks(record: &Record) -> Vec<String> {

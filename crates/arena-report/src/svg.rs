@@ -26,6 +26,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use arena_model::printable;
+use arena_ratings::bradley_terry::Interval;
 
 /// The default width of a picture, in units of the view box. On the narrowest screens a unit is 0.75 pixels, at which
 /// text of 12 units is still readable.
@@ -286,6 +287,17 @@ fn xml(text: &str) -> String {
 /// Formats a number for an axis, with a minus sign instead of a hyphen.
 fn tick(number: f64) -> String {
     crate::text::number_of(number + 0.0).replace('-', "−")
+}
+
+/// Describes an interval after its value: `, from 1 to 2`. Empty without an interval.
+fn ends(Interval { low, high }: Interval, number: impl Fn(f64) -> String) -> String {
+    match (low.is_finite(), high.is_finite()) {
+        (true, true) if low == high => String::new(),
+        (true, true) => format!(", from {} to {}", number(low), number(high)),
+        (true, false) => format!(", at least {}", number(low)),
+        (false, true) => format!(", at most {}", number(high)),
+        (false, false) => ", unbounded".to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Tables and files of tournaments with made-up results.
 
-use arena_model::Dialect;
 use arena_model::{MatchOutcome, MatchResult, Moves, Score, SeatResult, Seed, Verdict};
 use arena_ratings::{EloModel, Sprt};
 use arena_tournament::{AgentAddress, Entrant, Format, GameLine, Record, Shape, Stop, TournamentPlan};
@@ -19,15 +18,9 @@ pub fn record(game: &str, format: Format, names: &[&str], seats: usize, games: u
 
 /// Returns a tournament of this shape, played as in [`record`].
 fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
-    let entrant = |name: &&str| Entrant {
-        name: (*name).to_owned(),
-        agent_id: None,
-        version: None,
-        path: format!("http://127.0.0.1/{name}"),
-        dialect: Dialect::default(),
-        reach: AgentAddress::Url(format!("http://127.0.0.1/{name}")),
-        files: Vec::new(),
-        sha256: None,
+    let entrant = |name: &&str| {
+        let url = format!("http://127.0.0.1/{name}");
+        Entrant::new(name, &url, AgentAddress::Url(url.clone()))
     };
     let game = arena_games::game(game).unwrap();
     let mut record = Record::new(TournamentPlan::new(game, names.iter().map(entrant).collect(), &shape)).unwrap();
@@ -45,14 +38,10 @@ fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
         let seats = agents.into_iter().zip(&scores).map(|(agent, score)| SeatResult {
             rank: 1 + scores.iter().filter(|other| *other > score).count(),
             score: *score,
-            challenge_score: None,
             verdict: reason.filter(|_| agent == "crash"),
             detail: (agent == "crash").then(|| "exited with code 1".to_owned()),
-            faults: 0,
-            refused: 0,
-            waited_ms: 0.0,
-            longest_step_ms: 0.0,
             agent,
+            ..SeatResult::default()
         });
         let played = GameLine {
             number: pairing.number,

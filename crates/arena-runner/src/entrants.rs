@@ -55,16 +55,8 @@ pub fn enter(agent: &Agent, except: &Path) -> Result<Entrant, EntrantError> {
     if paths.into_iter().any(|path| path.to_str().is_none()) {
         return Err(not_utf8());
     }
-    let mut entrant = Entrant {
-        name: agent.name.clone(),
-        agent_id: agent.id.clone(),
-        version: agent.version.clone(),
-        path: agent.path.clone(),
-        dialect: agent.dialect,
-        reach,
-        files,
-        sha256: None,
-    };
+    let (agent_id, version, dialect) = (agent.id.clone(), agent.version.clone(), agent.dialect);
+    let mut entrant = Entrant { agent_id, version, dialect, files, ..Entrant::new(&agent.name, &agent.path, reach) };
     entrant.sha256 = fingerprint_of(&entrant, except)?;
     Ok(entrant)
 }

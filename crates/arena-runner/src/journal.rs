@@ -385,22 +385,13 @@ pub fn read_pgn(replay: &Path) -> Result<Option<String>, ReplayError> {
 
 #[cfg(test)]
 mod tests {
-    use arena_model::{Dialect, Seed};
+    use arena_model::Seed;
     use arena_tournament::{AgentAddress, Shape};
 
     use super::*;
 
     fn plan(game: &str) -> TournamentPlan {
-        let entrant = |name: &str| Entrant {
-            name: name.to_owned(),
-            agent_id: None,
-            version: None,
-            path: name.to_owned(),
-            dialect: Dialect::default(),
-            reach: AgentAddress::Url(format!("http://127.0.0.1/{name}")),
-            files: Vec::new(),
-            sha256: None,
-        };
+        let entrant = |name: &str| Entrant::new(name, name, AgentAddress::Url(format!("http://127.0.0.1/{name}")));
         let seed = Seed::from_number(5);
         let shape =
             Shape { format: Format::RoundRobin, agents: 2, rounds: 1, seats: 2, paired: true, stop: None, seed };

@@ -3,7 +3,7 @@
 //!
 //! A script sees the same interface as operators of the reference server, through the same imports. Workers load and
 //! run scripts; they are processes that can only compute. Each call runs in a new world, so sessions can't see each
-//! other, and a repeated call has the same result. `challenge.rs` validates the output: a failed call is refused like
+//! other, and a repeated call has the same result. `challenge/operator.rs` validates the output: a failed call is refused like
 //! any other action, and the arena's owner gets the reason.
 //!
 //! The engine and the server don't depend on scripts: they handle every challenge type in the same way.
@@ -89,6 +89,14 @@ impl Problem {
 
     pub(crate) fn at(file: &str, line: u32, message: impl Into<String>) -> Problem {
         Problem { file: file.to_owned(), line: (line > 0).then_some(line), message: message.into() }
+    }
+}
+
+/// Returns both results, or all problems.
+fn both<A, B>(one: Result<A, Vec<Problem>>, two: Result<B, Vec<Problem>>) -> Result<(A, B), Vec<Problem>> {
+    match (one, two) {
+        (Ok(one), Ok(two)) => Ok((one, two)),
+        (one, two) => Err(one.err().into_iter().chain(two.err()).flatten().collect()),
     }
 }
 

@@ -14,8 +14,8 @@ use serde_json::value::to_raw_value;
 
 use crate::challenge::cut;
 use crate::metadata::is_name;
-use crate::wire::{Attributed, Counted, CountedEntry, Failure, Reply, Scored};
-use crate::{Folder, Problem, Sandbox, ScriptKind};
+use crate::wire::{Attributed, Counted, CountedEntry, CountedRow, Failure, Reply, Scored};
+use crate::{Folder, Problem, Sandbox, ScriptKind, both};
 
 pub(crate) const FILE: &str = "scoring.json";
 
@@ -212,12 +212,7 @@ impl ScriptStrategy {
             .filter(|(path, _)| *path != FILE)
             .map(|(path, text)| (path.clone(), text.clone()))
             .collect();
-        let (described, used) = match (described, sandbox.inspect(ScriptKind::Strategy, &code)) {
-            (Ok(described), Ok(used)) => (described, used),
-            (described, used) => {
-                return Err(described.err().into_iter().chain(used.err()).flatten().collect());
-            }
-        };
+        let (described, used) = both(described, sandbox.inspect(ScriptKind::Strategy, &code))?;
         let files: BTreeMap<String, String> = code.into_iter().filter(|(path, _)| used.contains(path)).collect();
         let source = json!({ "api": API, "description": text, "files": files }).to_string();
         let strategy = ScriptStrategy {
@@ -275,15 +270,13 @@ impl ScriptStrategy {
             let entry = entry.as_ref().map(|entry| json!({ "gamesPlayed": entry.games, "metrics": entry.metrics }));
             Some(json!([key.0, key.1, entry, state]))
         });
-        let metrics = self.scripted.strategy.metrics;
-        let state_bytes = self.sandbox.limits().output_bytes;
         let games_json =
             games.iter().map(|game| json!({ "board": game.board, "result": game.result, "random": game.random }));
         let input = json!({
             "now": 0,
             "random": [0, 0, 0, 1],
-            "metrics": metrics.iter().map(|metric| metric.key).collect::<Vec<_>>(),
-            "stateBytes": state_bytes,
+            "metrics": self.scripted.strategy.metrics.iter().map(|metric| metric.key).collect::<Vec<_>>(),
+            "stateBytes": self.sandbox.limits().output_bytes,
             "playerStateBytes": PLAYER_STATE_BYTES,
             "rows": known.collect::<Vec<_>>(),
             "games": games_json.collect::<Vec<_>>(),
@@ -295,44 +288,46 @@ impl ScriptStrategy {
             _ => None,
         };
         let fault = |Failure { message, stack }: Failure| self.fault(game, &message, &stack);
-        let counted = match reply {
+        let Counted { rows: changed, log } = match reply {
             Reply::Counted(counted) => counted,
             Reply::Failed(failure) => return Err(fault(failure)),
-            Reply::Refused(refused) => return Err(fault(Failure { message: refused.message, ..Failure::default() })),
-            Reply::Done(_) => {
-                return Err(fault(Failure { message: "invalid answer".to_owned(), ..Failure::default() }));
-            }
+            Reply::Refused(refused) => return Err(fault(Failure::of(refused.message))),
+            Reply::Done(_) => return Err(fault(Failure::of("invalid answer"))),
         };
-        let Counted { rows: changed, log } = counted;
+        let name = self.scripted.strategy.name;
         for line in log {
-            tracing::debug!(
-                strategy = self.scripted.strategy.name,
-                "strategy {} says: {line}",
-                self.scripted.strategy.name
-            );
+            tracing::debug!(strategy = name, "strategy {name} says: {line}");
         }
-        // A script can make `scoring.js` return anything, so its checks are repeated.
-        let mut keys_changed = BTreeSet::new();
-        let mut checked = Vec::with_capacity(changed.len());
-        for (board, player, entry, state) in changed {
-            let most = if player.is_empty() { state_bytes } else { PLAYER_STATE_BYTES };
-            let is_small = state.as_ref().is_none_or(|state| state.encode_utf16().count() <= most);
-            let is_whole = entry.as_ref().is_none_or(|CountedEntry { metrics: numbers, .. }| {
-                numbers.len() == metrics.len()
-                    && metrics.iter().all(|metric| numbers.get(metric.key).is_some_and(|value| value.is_finite()))
-            });
-            let key = (board, player);
-            if !is_small || !is_whole || !keys.contains(&key) {
-                let what =
-                    if is_small { "the script changed rows that it may not change" } else { "a state is too large" };
-                return Err(fault(Failure { message: what.to_owned(), ..Failure::default() }));
-            }
-            let entry = entry.map(|entry| StrategyEntry { games: entry.games_played, metrics: entry.metrics });
-            keys_changed.insert(key.clone());
-            checked.push((key, StrategyRow { entry, state }));
+        let changed: Vec<_> = changed
+            .into_iter()
+            .map(|row| self.check_row(row, &keys).map_err(|what| fault(Failure::of(what))))
+            .collect::<Result<_, _>>()?;
+        let changed_keys = changed.iter().map(|(key, _)| key.clone()).collect();
+        rows.extend(changed);
+        Ok(changed_keys)
+    }
+
+    /// Checks a changed row: a script can make `scoring.js`, which checks it too, return anything.
+    fn check_row(
+        &self,
+        (board, player, entry, state): CountedRow,
+        keys: &BTreeSet<(String, String)>,
+    ) -> Result<((String, String), StrategyRow), &'static str> {
+        let metrics = self.scripted.strategy.metrics;
+        let most = if player.is_empty() { self.sandbox.limits().output_bytes } else { PLAYER_STATE_BYTES };
+        if state.as_ref().is_some_and(|state| state.encode_utf16().count() > most) {
+            return Err("a state is too large");
         }
-        rows.extend(checked);
-        Ok(keys_changed)
+        let is_whole = entry.as_ref().is_none_or(|CountedEntry { metrics: numbers, .. }| {
+            numbers.len() == metrics.len()
+                && metrics.iter().all(|metric| numbers.get(metric.key).is_some_and(|value| value.is_finite()))
+        });
+        let key = (board, player);
+        if !is_whole || !keys.contains(&key) {
+            return Err("the script changed rows that it may not change");
+        }
+        let entry = entry.map(|entry| StrategyEntry { games: entry.games_played, metrics: entry.metrics });
+        Ok((key, StrategyRow { entry, state }))
     }
 
     /// Finds the first line of the script in a stack, such as `at update (index.ts:12)`.

@@ -54,7 +54,7 @@ pub(crate) enum Reply {
 
 impl Reply {
     pub(crate) fn failed(message: impl Into<String>) -> Reply {
-        Reply::Failed(Failure { message: message.into(), ..Failure::default() })
+        Reply::Failed(Failure::of(message))
     }
 }
 
@@ -75,11 +75,13 @@ pub(crate) struct Done {
     pub(crate) log: Vec<String>,
 }
 
+/// A board, a player, the entry and the state.
+pub(crate) type CountedRow = (String, String, Option<CountedEntry>, Option<String>);
+
 /// The rows that a strategy has changed.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Counted {
-    /// Board, player, entry and state.
-    pub(crate) rows: Vec<(String, String, Option<CountedEntry>, Option<String>)>,
+    pub(crate) rows: Vec<CountedRow>,
     pub(crate) log: Vec<String>,
 }
 
@@ -129,6 +131,12 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     #[serde(default)]
     pub(crate) stack: String,
+}
+
+impl Failure {
+    pub(crate) fn of(message: impl Into<String>) -> Failure {
+        Failure { message: message.into(), stack: String::new() }
+    }
 }
 
 /// Writes one frame: its length in four bytes, then its JSON.

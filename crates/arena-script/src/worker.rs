@@ -3,6 +3,7 @@
 //! worker and starts another.
 
 mod blank;
+mod compile;
 mod machine;
 mod memory;
 mod strip;
@@ -24,8 +25,9 @@ use serde_json::json;
 use crate::wire::{Loaded, Request, read_frame, write_frame, write_text};
 use crate::{Limits, Problem, ScriptKind};
 
-pub(crate) use machine::importable;
-use machine::{Answer, Compiled, Machine, compile};
+pub(crate) use compile::importable;
+use compile::{Compiled, compile};
+use machine::{Answer, Machine};
 
 /// The memory of a worker beyond a script's limit, in bytes: for the engine, compiled scripts and the type stripper.
 /// It includes 1 GiB that the allocator of `arena` reserves without using it.
@@ -106,7 +108,7 @@ fn load(
 ) -> Loaded {
     match compile(files, kind, name.is_none()) {
         Ok(script) => {
-            let used = script.files().cloned().collect();
+            let used = script.files.iter().cloned().collect();
             if let Some(name) = name {
                 scripts.insert(name, script);
             }

@@ -138,6 +138,22 @@ pub struct Entrant {
     pub sha256: Option<String>,
 }
 
+impl Entrant {
+    /// Returns an agent with this name and path, without files.
+    pub fn new(name: &str, path: &str, reach: AgentAddress) -> Entrant {
+        Entrant {
+            name: name.to_owned(),
+            agent_id: None,
+            version: None,
+            path: path.to_owned(),
+            dialect: Dialect::default(),
+            reach,
+            files: Vec::new(),
+            sha256: None,
+        }
+    }
+}
+
 /// The command, URL or built-in name of an agent. Paths are absolute, so that the tournament can be resumed from any folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

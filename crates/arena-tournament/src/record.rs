@@ -279,7 +279,7 @@ pub(crate) fn without_place(error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use arena_model::{Dialect, Seed};
+    use arena_model::Seed;
     use serde_json::json;
 
     use super::*;
@@ -290,16 +290,7 @@ mod tests {
 
     /// Returns a Swiss tournament of four agents and three rounds, with unpaired games.
     fn swiss() -> Record {
-        let entrant = |name: &str| Entrant {
-            name: name.to_owned(),
-            agent_id: None,
-            version: None,
-            path: name.to_owned(),
-            dialect: Dialect::default(),
-            reach: AgentAddress::Url(format!("http://127.0.0.1/{name}")),
-            files: Vec::new(),
-            sha256: None,
-        };
+        let entrant = |name: &str| Entrant::new(name, name, AgentAddress::Url(format!("http://127.0.0.1/{name}")));
         let seed = Seed::from_number(5);
         let shape = Shape { format: Format::Swiss, agents: 4, rounds: 3, seats: 2, paired: false, stop: None, seed };
         let game = arena_games::game("snake").unwrap();

@@ -31,11 +31,7 @@ impl Rules for Bell {
             players: 1,
             prompt: text.clone(),
             methods: vec![Method { name: "tap".to_owned(), description: text.clone() }],
-            color: None,
-            icon: None,
-            authors: None,
-            tags: None,
-            url: None,
+            ..ChallengeMetadata::default()
         }
     }
 

@@ -9,7 +9,8 @@ use maud::{Markup, html};
 
 use super::breaches::{Leak, breaches, leaks};
 use super::html::thousands;
-use super::tables::dollars;
+use super::tables::{dollars, or_dash};
+use crate::game::distinct_names;
 use crate::record::{CallLine, CallRecord, GameRecord, TranscriptMessage};
 use crate::{EvalRun, FolderError, PlannedChallenge};
 use crate::{GameEnd, Measured};
@@ -38,7 +39,8 @@ impl<'r> GameView<'r> {
         challenge: &PlannedChallenge,
         record: &'r GameRecord,
     ) -> Result<GameView<'r>, FolderError> {
-        let names = seat_names(record);
+        let agents: Vec<String> = record.seats.iter().map(|seat| seat.agent.clone()).collect();
+        let names = distinct_names(&agents);
         let Some(transcript) = run.transcript(&record.game)? else {
             return Ok(GameView { record, names, players: Vec::new(), messages: Vec::new(), leaks: BTreeMap::new() });
         };
@@ -213,7 +215,7 @@ impl<'r> GameView<'r> {
                     td.prose { (result.cause.name()) @if let Some(detail) = &result.detail { ": " (shown(detail)) } }
                     td.number { (measured.calls) }
                     td.number { (thousands(measured.usage.input)) } td.number { (thousands(measured.usage.output)) }
-                    td.number { (measured.usd.map_or_else(|| "–".to_owned(), dollars)) }
+                    td.number { (or_dash(measured.usd, dollars)) }
                     td.number { (number_of(measured.ms as f64 / 1000.0)) }
                     td { (faults(measured)) }
                 } } }
@@ -244,7 +246,7 @@ impl<'r> GameView<'r> {
                         th.name scope="row" { (self.party(*seat)) " " (number) }
                         td.number { (thousands(usage.input)) } td.number { (thousands(usage.cached)) }
                         td.number { (thousands(usage.output)) @if usage.is_estimated { " (estimated)" } }
-                        td.number { (call.usd.map_or_else(|| "–".to_owned(), dollars)) }
+                        td.number { (or_dash(call.usd, dollars)) }
                         td.number { (number_of(call.ms as f64 / 1000.0)) }
                         td.prose { (call_faults(call)) }
                         td.prose {
@@ -300,15 +302,6 @@ pub(super) fn faults(measured: &Measured) -> String {
 /// Returns a number with its noun, such as `1 game` and `1,200 games`.
 pub(super) fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", thousands(number), if number == 1 { "" } else { "s" })
-}
-
-/// Returns the agents' names by seat. Copies of an agent have the number of their seat after the name.
-fn seat_names(record: &GameRecord) -> Vec<String> {
-    let name = |(seat, agent): (usize, &String)| {
-        let is_single = record.seats.iter().filter(|other| other.agent == *agent).count() == 1;
-        if is_single { agent.clone() } else { format!("{agent} (player {})", seat + 1) }
-    };
-    record.seats.iter().map(|seat| &seat.agent).enumerate().map(name).collect()
 }
 
 /// Renders a text of several lines, cut after `most` characters.

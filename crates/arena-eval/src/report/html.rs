@@ -253,8 +253,13 @@ fn breach_picture(report: &Report) -> Option<(Picture, &'static str)> {
 fn challenge_pictures(challenge: &ChallengeReport) -> Vec<(Picture, &'static str)> {
     let mut pictures = Vec::new();
     for measure in Measure::ALL {
-        let means =
-            challenge.agents.iter().filter_map(|cell| Some((cell.agent.as_str(), tables::score(cell, measure)?)));
+        let means = challenge.agents.iter().filter_map(|cell| {
+            let score = match measure {
+                Measure::Utility => cell.utility,
+                Measure::Security => cell.security,
+            };
+            Some((cell.agent.as_str(), score?))
+        });
         let title = format!("{}: {}", challenge.challenge, measure.name());
         pictures.extend(score_picture(&title, measure.name(), means.collect()).map(|picture| (picture, SCORE_CAPTION)));
     }

@@ -6,6 +6,7 @@
 
 mod breaches;
 mod costs;
+mod csv;
 mod game_page;
 mod html;
 mod input;
@@ -374,7 +375,7 @@ impl Report {
 
     /// Returns one line for each agent and challenge as comma-separated values.
     pub fn csv(&self) -> String {
-        tables::csv(self)
+        csv::csv(self)
     }
 
     /// Returns the report as one HTML page without scripts and external files. [`ReportSite`] has pages of games, too.

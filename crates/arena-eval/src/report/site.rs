@@ -230,7 +230,7 @@ impl<'r> ReportSite<'r> {
                     td.number { (by_seat(&mut record.seats.iter().map(|seat| seat.security))) }
                     td.prose { (ends(record)) @if !self.counts(record) { " (doesn't count)" } }
                     td.number { (record.rounds) }
-                    td.number { (total.usd.map_or_else(|| "–".to_owned(), tables::dollars)) }
+                    td.number { (tables::or_dash(total.usd, tables::dollars)) }
                     td { (faults(&total)) }
                 } } }
             } }

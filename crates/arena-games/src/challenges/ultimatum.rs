@@ -204,24 +204,7 @@ impl Rules for Ultimatum {
             );
             return Some(drawing.finish(&title));
         };
-        let mut left = 20.0;
-        for (seat, share) in shares.iter().enumerate() {
-            let (seat, width) = (Seat(seat), 280.0 * *share as f64 / total as f64);
-            let middle = left + width / 2.0;
-            drawing.add(&format!(
-                r#"<rect x="{left:.1}" y="84" width="{:.1}" height="64" rx="6" fill="{}" stroke="{}" stroke-width="2"/>"#,
-                (width - 3.0).max(0.0),
-                surface(seat),
-                color(seat)
-            ));
-            let text = share.to_string();
-            if width > 9.0 * text.len() as f64 + 6.0 {
-                let style = format!(r#"fill="{}" font-weight="700" font-size="16""#, color(seat));
-                drawing.text((middle, 122.0), &style, &text);
-            }
-            left += width;
-        }
-        // The names of two players fit below the ends of the bar; more players have their letters below their shares.
+        draw_shares(&mut drawing, &shares, total);
         if shares.len() == 2 {
             drawing.name((80.0, 172.0), Seat(0), scene.name(Seat(0))).name(
                 (240.0, 172.0),
@@ -231,16 +214,6 @@ impl Rules for Ultimatum {
             for (x, reservation) in [80.0, 240.0].iter().zip(reservations.into_iter().flatten()) {
                 let text = format!("needed {reservation}");
                 drawing.text((*x, 192.0), r#"fill="var(--soft)" font-size="13""#, &text);
-            }
-        } else {
-            let mut left = 20.0;
-            for (seat, share) in shares.iter().enumerate() {
-                let width = 280.0 * *share as f64 / total as f64;
-                if width >= 12.0 {
-                    let style = format!(r#"fill="{}" font-weight="700""#, color(Seat(seat)));
-                    drawing.text((left + width / 2.0, 170.0), &style, &letter(Seat(seat)).to_string());
-                }
-                left += width;
             }
         }
         let told: Vec<String> =
@@ -254,6 +227,40 @@ impl Rules for Ultimatum {
             Secret { title: format!("{} needed at least", ended.name(seat)), parts: vec![part] }
         };
         ended.seats().zip(&self.reservation_values).map(secret).collect()
+    }
+}
+
+/// Draws a bar with all shares. The names of two players fit below the ends of the bar; more players have their letters
+/// below their shares.
+fn draw_shares(drawing: &mut SvgDrawing, shares: &[u64], total: u64) {
+    let mut left = 20.0;
+    for (seat, share) in shares.iter().enumerate() {
+        let (seat, width) = (Seat(seat), 280.0 * *share as f64 / total as f64);
+        let middle = left + width / 2.0;
+        drawing.add(&format!(
+            r#"<rect x="{left:.1}" y="84" width="{:.1}" height="64" rx="6" fill="{}" stroke="{}" stroke-width="2"/>"#,
+            (width - 3.0).max(0.0),
+            surface(seat),
+            color(seat)
+        ));
+        let text = share.to_string();
+        if width > 9.0 * text.len() as f64 + 6.0 {
+            let style = format!(r#"fill="{}" font-weight="700" font-size="16""#, color(seat));
+            drawing.text((middle, 122.0), &style, &text);
+        }
+        left += width;
+    }
+    if shares.len() == 2 {
+        return;
+    }
+    let mut left = 20.0;
+    for (seat, share) in shares.iter().enumerate() {
+        let width = 280.0 * *share as f64 / total as f64;
+        if width >= 12.0 {
+            let style = format!(r#"fill="{}" font-weight="700""#, color(Seat(seat)));
+            drawing.text((left + width / 2.0, 170.0), &style, &letter(Seat(seat)).to_string());
+        }
+        left += width;
     }
 }
 

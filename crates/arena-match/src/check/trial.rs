@@ -35,6 +35,8 @@ const UNKNOWN_KEY: &[u8] = br#""a_key_of_later":{"is_new":true},"#;
 /// The key that turns a state into a ping as well.
 const PING: &[u8] = br#""ping":"ping","#;
 
+const IGNORE_KEYS: &str = "ignore keys that you don't know; later versions may send them";
+
 #[derive(Clone, Copy)]
 pub struct Trial {
     pub game: &'static GameType,
@@ -176,10 +178,9 @@ fn ask_for_step(
         tried.is_broken = true;
         let how = session.describe(answer, patience);
         let finding = match answer {
-            _ if is_unknown => Finding::wrong(
-                format!("fails when a message has a key that it doesn't know: {how}"),
-                "ignore keys that you don't know; later versions may send them",
-            ),
+            _ if is_unknown => {
+                Finding::wrong(format!("fails when a message has a key that it doesn't know: {how}"), IGNORE_KEYS)
+            }
             Answer::Late => Finding::wrong(
                 format!("doesn't answer a state: {how}, and the step limit is {} ms", limit.as_millis()),
                 silence_advice(session.seat.dialect, tried.answered > 0),
@@ -196,44 +197,46 @@ fn ask_for_step(
     let line = session.line().to_owned();
     session.note_second_lines();
     let actions = session.seat.validate_actions(&line).map(std::borrow::Cow::into_owned);
+    judge_answer(session, &line, actions.as_deref(), is_unknown, message);
+    match actions {
+        Some(_) => tried.answered += 1,
+        None => tried.is_broken |= session.seat.out.is_some(),
+    }
+    Ok(actions)
+}
+
+/// Adds findings for the form of an answer. `actions` are the valid actions in it.
+fn judge_answer(session: &mut Session<'_>, line: &[u8], actions: Option<&str>, is_unknown: bool, message: &[u8]) {
     let faults: Vec<_> = session.seat.take_faults().collect();
     for fault in faults {
         let finding = match is_unknown {
             false => Finding::wrong(fault.what.clone(), mend(&fault.what)),
-            true => Finding::wrong(
-                format!("answers differently if a message has an unknown key: {}", fault.what),
-                "ignore keys that you don't know; later versions may send them",
-            ),
+            true => {
+                let what = format!("answers differently if a message has an unknown key: {}", fault.what);
+                Finding::wrong(what, IGNORE_KEYS)
+            }
         };
         session.findings.add(finding.with_line(fault.line).with_message(message));
     }
-    match &session.seat.out {
-        Some(out) if actions.is_none() => {
+    let Some(actions) = actions else {
+        if let Some(out) = session.seat.out.as_ref().filter(|out| out.verdict.is_cheating()) {
             let finding = Finding::wrong(
                 format!("would be disqualified here, {}: {}", out.verdict, out.detail),
                 "use the id from `set_agent_id` of this match, and none from elsewhere",
             );
-            if out.verdict.is_cheating() {
-                session.findings.add(finding.with_line(quote(&line)).with_message(message));
-            }
-            tried.is_broken = true;
+            session.findings.add(finding.with_line(quote(line)).with_message(message));
         }
-        _ => {}
+        return;
+    };
+    let reply = Reply::read(line).ok();
+    if reply.as_ref().is_some_and(Reply::misnames_actions) {
+        let advice = "rename the key: {\"agent_id\": …, \"actions\": […]}, a list of objects";
+        session.findings.add(Finding::wrong(MISNAMED, advice).with_line(quote(line)).with_message(message));
+    } else if reply.is_some_and(|reply| !reply.has_actions()) && actions == "[]" {
+        let advice = "an answer without actions is {\"agent_id\": …, \"actions\": []}";
+        let finding = Finding::advice("answers a state with neither `actions` nor `move`", advice);
+        session.findings.add(finding.with_line(quote(line)));
     }
-    if let Some(actions) = &actions {
-        tried.answered += 1;
-        let reply = Reply::read(&line).ok();
-        if reply.as_ref().is_some_and(Reply::misnames_actions) {
-            let advice = "rename the key: {\"agent_id\": …, \"actions\": […]}, a list of objects";
-            session.findings.add(Finding::wrong(MISNAMED, advice).with_line(quote(&line)).with_message(message));
-        } else if reply.is_some_and(|reply| !reply.has_actions()) && actions == "[]" {
-            let advice = "an answer without actions is {\"agent_id\": …, \"actions\": []}";
-            session.findings.add(
-                Finding::advice("answers a state with neither `actions` nor `move`", advice).with_line(quote(&line)),
-            );
-        }
-    }
-    Ok(actions)
 }
 
 fn silence_advice(dialect: Dialect, has_answered: bool) -> &'static str {

@@ -102,18 +102,8 @@ pub fn index(from: impl BufRead, entries: &mut dyn Write) -> Result<Summary, Rep
         };
         let (one, each, marks) = match &line {
             ReplayLine::Epoch(epoch) => {
-                let expected = match summary.frames {
-                    0 if epoch.epoch == 0 => 0,
-                    frames => summary.first_epoch + frames,
-                };
-                if epoch.epoch != expected {
-                    let what = format!("found epoch {} instead of epoch {expected}", epoch.epoch);
-                    return Err(ReplayError::Line { line: replay.line(), what });
-                }
-                if summary.frames == 0 {
-                    summary.first_epoch = epoch.epoch;
-                }
-                (&epoch.world_state, &epoch.worlds, summary.add(epoch))
+                let marks = summary.add(epoch).map_err(|what| ReplayError::Line { line: replay.line(), what })?;
+                (&epoch.world_state, &epoch.worlds, marks)
             }
             ReplayLine::Result(result) => {
                 summary.result = Some(result.result.clone());
@@ -138,8 +128,19 @@ pub fn index(from: impl BufRead, entries: &mut dyn Write) -> Result<Summary, Rep
 }
 
 impl Summary {
-    /// Counts the faults, rejections and disqualifications of an epoch, and returns its marks.
-    fn add(&mut self, epoch: &EpochLine) -> u8 {
+    /// Counts the faults, rejections and disqualifications of an epoch, and returns its marks. It is an error if the
+    /// epoch doesn't follow the last one.
+    fn add(&mut self, epoch: &EpochLine) -> Result<u8, String> {
+        let expected = match self.frames {
+            0 if epoch.epoch == 0 => 0,
+            frames => self.first_epoch + frames,
+        };
+        if epoch.epoch != expected {
+            return Err(format!("found epoch {} instead of epoch {expected}", epoch.epoch));
+        }
+        if self.frames == 0 {
+            self.first_epoch = epoch.epoch;
+        }
         let count = |counts: &mut Vec<u64>, seat: usize| {
             if let Some(count) = counts.get_mut(seat) {
                 *count += 1;
@@ -155,9 +156,9 @@ impl Summary {
         let out = epoch.disqualified.iter().cloned();
         self.disqualified.extend(out.map(|disqualified| DisqualifiedIn { frame, disqualified }));
         let mark = |is_empty: bool, mark: u8| if is_empty { 0 } else { mark };
-        mark(epoch.faults.is_empty(), FAULT)
+        Ok(mark(epoch.faults.is_empty(), FAULT)
             | mark(epoch.rejected.is_empty(), REJECTION)
-            | mark(epoch.disqualified.is_empty(), DISQUALIFICATION)
+            | mark(epoch.disqualified.is_empty(), DISQUALIFICATION))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use arena_match::{Agent, CheckPlan, CheckReport, Confinement, Dialect, Finding, Limits, Severity, check};
+use arena_match::{Agent, CheckPlan, CheckReport, Confinement, Dialect, Finding, Severity, check};
 use arena_model::{GameType, Seed};
 use expect_test::{expect, expect_file};
 
@@ -43,14 +43,7 @@ fn checked(replacements: &[(&str, &str)], games: &[&'static GameType]) -> CheckR
 }
 
 fn checked_in(agent: &Agent, kit: &agent::Agent, games: &[&'static GameType]) -> CheckReport {
-    let confinement = Confinement {
-        launcher: agent::launcher(),
-        mode: kit.spec.sandbox,
-        limits: Limits::default(),
-        expose: Vec::new(),
-        private: Vec::new(),
-        public_only: false,
-    };
+    let confinement = Confinement::new(agent::launcher(), kit.spec.sandbox);
     let plan = CheckPlan { agent, games, seed: &Seed::from_number(0), confinement: &confinement };
     check(plan, &AtomicBool::new(false)).unwrap()
 }

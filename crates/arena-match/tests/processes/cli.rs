@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{fs, thread};
 
-use arena_match::{Agent, Confinement, Limits, MatchPlan, PlayedMatch, SandboxMode, play_match};
+use arena_match::{Agent, Confinement, MatchError, MatchPlan, PlayedMatch, SandboxMode, play_match};
 use arena_model::{Seed, TimeLimits};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -113,14 +113,17 @@ impl Templates {
 }
 
 fn play(game: &str, mode: SandboxMode, agents: &[&Agent], step_ms: u64, replay: Option<&mut Vec<u8>>) -> PlayedMatch {
-    let confinement = Confinement {
-        launcher: launcher(),
-        mode,
-        limits: Limits::default(),
-        expose: Vec::new(),
-        private: Vec::new(),
-        public_only: false,
-    };
+    try_play(game, mode, agents, step_ms, replay).unwrap()
+}
+
+fn try_play(
+    game: &str,
+    mode: SandboxMode,
+    agents: &[&Agent],
+    step_ms: u64,
+    replay: Option<&mut Vec<u8>>,
+) -> Result<PlayedMatch, MatchError> {
+    let confinement = Confinement::new(launcher(), mode);
     let plan = MatchPlan {
         game: arena_games::game(game).unwrap(),
         options: &Map::new(),
@@ -131,7 +134,7 @@ fn play(game: &str, mode: SandboxMode, agents: &[&Agent], step_ms: u64, replay: 
         adjudication: None,
     };
     let replay = replay.map(|out| out as &mut (dyn Write + Send));
-    play_match(&plan, replay, None, &AtomicBool::new(false)).unwrap()
+    play_match(&plan, replay, None, &AtomicBool::new(false))
 }
 
 fn verdict(played: &PlayedMatch, seat: usize) -> String {
@@ -211,23 +214,6 @@ fn a_failing_model_is_no_fault_of_the_agent() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let templates = Templates::new(&format!("http://{closed}"));
     let (one, two) = (templates.agent("play", ""), templates.agent("play", ""));
-    let confinement = Confinement {
-        launcher: launcher(),
-        mode: SandboxMode::On,
-        limits: Limits::default(),
-        expose: Vec::new(),
-        private: Vec::new(),
-        public_only: false,
-    };
-    let plan = MatchPlan {
-        game: arena_games::game("psi").unwrap(),
-        options: &Map::new(),
-        seed: Seed::from_number(1),
-        limits: TimeLimits { step_ms: STEP_MS, bank_ms: 0 },
-        agents: vec![&one, &two],
-        confinement: &confinement,
-        adjudication: None,
-    };
-    let error = play_match(&plan, None, None, &AtomicBool::new(false)).unwrap_err().to_string();
+    let error = try_play("psi", SandboxMode::On, &[&one, &two], STEP_MS, None).unwrap_err().to_string();
     assert!(error.contains("the model of cli:") && error.contains("cannot be connected"), "{error}");
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_match::{Agent, CheckPlan, Confinement, Limits, MatchPlan, PlayedMatch, SandboxMode, check, play_match};
+use arena_match::{Agent, CheckPlan, Confinement, MatchPlan, PlayedMatch, SandboxMode, check, play_match};
 use arena_model::{Seed, TimeLimits};
 use expect_test::expect;
 use serde_json::{Map, Value, json};
@@ -97,14 +97,7 @@ fn play(address: &str) -> PlayedMatch {
 fn play_at(address: &str, public_only: bool) -> PlayedMatch {
     let agent = Agent::find(address, "").unwrap();
     let options = Map::from_iter([("n_epochs".to_owned(), json!(3))]);
-    let confinement = Confinement {
-        launcher: launcher(),
-        mode: SandboxMode::Off,
-        limits: Limits::default(),
-        expose: Vec::new(),
-        private: Vec::new(),
-        public_only,
-    };
+    let confinement = Confinement { public_only, ..Confinement::new(launcher(), SandboxMode::Off) };
     let plan = MatchPlan {
         game: arena_games::game("cherry_picker").unwrap(),
         options: &options,
@@ -273,14 +266,7 @@ fn servers_can_be_checked() {
         _ => Answer::ok(proper(message)),
     });
     let agent = Agent::find(&address, "").unwrap();
-    let confinement = Confinement {
-        launcher: launcher(),
-        mode: SandboxMode::Off,
-        limits: Limits::default(),
-        expose: Vec::new(),
-        private: Vec::new(),
-        public_only: false,
-    };
+    let confinement = Confinement::new(launcher(), SandboxMode::Off);
     let games = [arena_games::game("food_catcher").unwrap()];
     let plan = CheckPlan { agent: &agent, games: &games, seed: &Seed::from_number(1), confinement: &confinement };
     let checked = check(plan, &AtomicBool::new(false)).unwrap();

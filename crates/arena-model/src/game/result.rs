@@ -24,7 +24,7 @@ pub struct MatchResult<A = String> {
     pub took_ms: f64,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct SeatResult<A = String> {
     pub agent: A,
     /// The rank, from 1 for the best; equal ranks are a draw.

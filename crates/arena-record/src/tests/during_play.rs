@@ -21,11 +21,7 @@ impl Alarm {
             players: 1,
             prompt: "Call `stop`.".to_owned(),
             methods: vec![Method { name: "stop".to_owned(), description: "Nothing.".to_owned() }],
-            color: None,
-            icon: None,
-            authors: None,
-            tags: None,
-            url: None,
+            ..ChallengeMetadata::default()
         };
         let script = is_script.then(|| Script::new("{}".to_owned()));
         Alarm { metadata, script, is_failing: AtomicBool::new(false) }

@@ -1,13 +1,13 @@
 //! Ratings and other values as dots with whiskers for the 95 % intervals.
 
-use arena_ratings::bradley_terry::Interval;
 use arena_tournament::Record;
 use arena_tournament::standings;
 use plotters::prelude::{ChartBuilder, Circle, Color};
 use plotters::style::text_anchor::HPos;
 
 use super::{
-    ACCENT, Estimate, INK, LINE, Picture, SMALL, SOFT, TEXT, WIDTH, cut, line, picture, style, tick, whisker, write,
+    ACCENT, Estimate, INK, LINE, Picture, SMALL, SOFT, TEXT, WIDTH, cut, ends, line, picture, style, tick, whisker,
+    write,
 };
 use crate::ratings::{Rating, Ratings};
 
@@ -67,13 +67,9 @@ pub fn ratings_picture(record: &Record) -> Option<Picture> {
     let mut description = shown
         .iter()
         .map(|(agent, rating)| {
-            format!(
-                "{}: {:.0}, {}, rank range {}. ",
-                record.name(*agent),
-                rating.elo + 0.0,
-                span(rating),
-                rating.range()
-            )
+            let (name, elo, range) = (record.name(*agent), rating.elo + 0.0, rating.range());
+            let ends = ends(rating.interval, |elo| format!("{elo:.0}"));
+            format!("{name}: {elo:.0}{ends}, rank range {range}. ")
         })
         .collect::<String>();
     let cut_off = order.len() - shown.len();
@@ -111,16 +107,9 @@ pub fn intervals_picture(rows: &[IntervalRow], labels: &IntervalLabels) -> Optio
     }
     let shown = &rows[..rows.len().min(MOST)];
     let describe = |row: &IntervalRow| {
-        let Estimate { value, interval: Interval { low, high } } = row.estimate;
-        let ends = match (low.is_finite(), high.is_finite()) {
-            (true, true) if low == high => String::new(),
-            (true, true) => format!(", from {} to {}", tick(low), tick(high)),
-            (true, false) => format!(", at least {}", tick(low)),
-            (false, true) => format!(", at most {}", tick(high)),
-            (false, false) => ", unbounded".to_owned(),
-        };
+        let ends = ends(row.estimate.interval, tick);
         let note = if row.note.is_empty() { String::new() } else { format!(", {} {}", labels.note, row.note) };
-        format!("{}: {}{ends}{note}. ", row.name, tick(value))
+        format!("{}: {}{ends}{note}. ", row.name, tick(row.estimate.value))
     };
     let mut description: String = shown.iter().map(describe).collect();
     if shown.len() < rows.len() {
@@ -130,7 +119,9 @@ pub fn intervals_picture(rows: &[IntervalRow], labels: &IntervalLabels) -> Optio
 }
 
 fn draw(rows: &[IntervalRow], labels: &IntervalLabels, description: String) -> Picture {
-    let (low, high) = ends(rows, labels.room);
+    let values =
+        rows.iter().flat_map(|row| [row.estimate.value, row.estimate.interval.low, row.estimate.interval.high]);
+    let (low, high) = super::scatter::reach(values.filter(|value| value.is_finite()), labels.room);
     let count = rows.len() as i32;
     let size = (WIDTH, HEAD + ROW * count + FOOT);
     picture(labels.title, description, size, |area| {
@@ -179,19 +170,4 @@ fn draw(rows: &[IntervalRow], labels: &IntervalLabels, description: String) -> P
         }
         Ok(())
     })
-}
-
-fn span(rating: &Rating) -> String {
-    match (rating.interval.low, rating.interval.high) {
-        (low, high) if low.is_finite() && high.is_finite() => format!("from {low:.0} to {high:.0}"),
-        (low, _) if low.is_finite() => format!("at least {low:.0}"),
-        (_, high) if high.is_finite() => format!("at most {high:.0}"),
-        _ => "unbounded".to_owned(),
-    }
-}
-
-fn ends(rows: &[IntervalRow], room: f64) -> (f64, f64) {
-    let values =
-        rows.iter().flat_map(|row| [row.estimate.value, row.estimate.interval.low, row.estimate.interval.high]);
-    super::scatter::reach(values.filter(|value| value.is_finite()), room)
 }

@@ -5,7 +5,8 @@ use plotters::style::text_anchor::HPos;
 
 use super::scatter::reach;
 use super::{
-    CURVES, Estimate, INK, LINE, Picture, SMALL, SOFT, TEXT, WIDTH, cut, line, picture, style, tick, whisker, write,
+    Area, CURVES, Estimate, INK, LINE, Picture, SMALL, SOFT, TEXT, Tone, Trouble, WIDTH, cut, ends, line, picture,
+    style, tick, whisker, write,
 };
 
 const HEIGHT: i32 = 260;
@@ -38,13 +39,8 @@ pub fn over_time(axis: &TimeAxis<'_>, curves: &[Curve]) -> Option<Picture> {
     let describe = |curve: &&Curve| {
         let Estimate { value, interval } = curve.values.last()?;
         let (name, count) = (&curve.name, curve.values.len());
-        let ends = match (interval.low.is_finite(), interval.high.is_finite()) {
-            (true, true) if interval.low == interval.high => String::new(),
-            (true, true) => format!(", from {} to {}", tick(interval.low), tick(interval.high)),
-            (true, false) => format!(", at least {}", tick(interval.low)),
-            (false, true) => format!(", at most {}", tick(interval.high)),
-            (false, false) => String::new(),
-        };
+        let is_bounded = interval.low.is_finite() || interval.high.is_finite();
+        let ends = if is_bounded { ends(*interval, tick) } else { String::new() };
         Some(format!("{name} after {count} {}: {}{ends}. ", axis.x, tick(*value)))
     };
     let description: String = curves.iter().filter_map(describe).collect();
@@ -82,15 +78,7 @@ pub fn over_time(axis: &TimeAxis<'_>, curves: &[Curve]) -> Option<Picture> {
             let places = places(curve.values.len());
             let each = || places.iter().map(|place| (*place, curve.values[*place]));
             if longest <= FEW {
-                for (place, Estimate { value, interval }) in each() {
-                    let dot = at(place, value);
-                    for end in [interval.low, interval.high] {
-                        if end != value {
-                            whisker(area, dot, at(place, end), !end.is_finite(), tone)?;
-                        }
-                    }
-                    area.draw(&Circle::new(dot, 4, tone.rgb().filled()))?;
-                }
+                draw_whiskers(area, each(), tone, at)?;
             } else {
                 let upper = each().map(|(place, of)| at(place, of.interval.high));
                 let lower = each().rev().map(|(place, of)| at(place, of.interval.low));
@@ -104,6 +92,23 @@ pub fn over_time(axis: &TimeAxis<'_>, curves: &[Curve]) -> Option<Picture> {
         }
         write(area, axis.x, ((50 + WIDTH) / 2, HEIGHT - 12), (SMALL, SOFT, HPos::Center))
     }))
+}
+
+/// Draws values as dots with their intervals. `at` returns the pixel of a value.
+fn draw_whiskers<'a>(
+    area: &Area<'a>,
+    values: impl Iterator<Item = (usize, Estimate)>,
+    tone: Tone,
+    at: impl Fn(usize, f64) -> (i32, i32),
+) -> Result<(), Trouble<'a>> {
+    for (place, Estimate { value, interval }) in values {
+        let dot = at(place, value);
+        for end in [interval.low, interval.high].into_iter().filter(|end| *end != value) {
+            whisker(area, dot, at(place, end), !end.is_finite(), tone)?;
+        }
+        area.draw(&Circle::new(dot, 4, tone.rgb().filled()))?;
+    }
+    Ok(())
 }
 
 /// Returns the indexes of the values to draw, which include the first and the last value.

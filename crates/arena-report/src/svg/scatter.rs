@@ -5,8 +5,8 @@ use plotters::prelude::{ChartBuilder, Circle, Color, Polygon};
 use plotters::style::text_anchor::HPos;
 
 use super::{
-    ACCENT, BEATEN, CURVES, INK, LINE, Picture, SMALL, SOFT, TEXT, WIDTH, cut, line, picture, style, tick, whisker,
-    width_of, write,
+    ACCENT, Area, BEATEN, CURVES, INK, LINE, Picture, SMALL, SOFT, TEXT, Trouble, WIDTH, cut, line, picture, style,
+    tick, whisker, width_of, write,
 };
 
 /// The maximum length of a name, in columns of text.
@@ -104,49 +104,68 @@ pub fn scatter(points: &[Point], axes: &Axes) -> Option<Picture> {
         let plot = chart.plotting_area();
         let pixel = |x: f64, y: f64| plot.map_coordinate(&(x, y));
         line(area, pixels, CURVES[1], 1)?;
-        let (lower_left, upper_right) = (pixel(x.0, y.0), pixel(x.1, y.1));
-        let mut taken = Vec::new();
-        for point in points {
-            let dot = pixel(point.x.value, point.y.value);
-            let x = point.x.interval;
-            for (end, edge) in [(x.low, lower_left.0 + 2), (x.high, upper_right.0 - 2)] {
-                let to = if end.is_finite() { pixel(end, 0.0).0 } else { edge };
-                if to != dot.0 {
-                    whisker(area, dot, (to, dot.1), !end.is_finite(), ACCENT)?;
-                }
-            }
-            let y = point.y.interval;
-            for (end, edge) in [(y.low, lower_left.1 - 2), (y.high, upper_right.1 + 2)] {
-                let to = if end.is_finite() { pixel(0.0, end).1 } else { edge };
-                if to != dot.1 {
-                    whisker(area, dot, (dot.0, to), !end.is_finite(), ACCENT)?;
-                }
-            }
-            taken.push(Frame { left: dot.0 - 5, top: dot.1 - 5, right: dot.0 + 5, bottom: dot.1 + 5 });
-        }
+        let ((left, bottom), (right, top)) = (pixel(x.0, y.0), pixel(x.1, y.1));
+        let bounds = Frame { left, top, right, bottom };
+        points.iter().try_for_each(|point| draw_intervals(area, point, pixel, &bounds))?;
         for (at, point) in points.iter().enumerate() {
             let tone = if front.contains(&at) { CURVES[1] } else { ACCENT };
             area.draw(&Circle::new(pixel(point.x.value, point.y.value), 5, tone.rgb().filled()))?;
         }
-        let bounds = Frame { left: lower_left.0, top: upper_right.1, right: upper_right.0 + 10, bottom: lower_left.1 };
         // The names of points on the front are placed first, since they are the most important.
         let others = (0..points.len()).filter(|at| !front.contains(at));
-        for at in front.iter().copied().chain(others) {
-            let name = cut(&points[at].name, NAME);
-            let dot = pixel(points[at].x.value, points[at].y.value);
-            let frame = places(dot, width_of(&name, TEXT))
-                .into_iter()
-                .find(|frame| frame.is_in(&bounds) && !taken.iter().any(|other| frame.meets(other)));
-            if let Some(frame) = frame {
-                let middle = (frame.top + frame.bottom) / 2;
-                write(area, &name, ((frame.left + frame.right) / 2, middle), (TEXT, INK, HPos::Center))?;
-                taken.push(frame);
-            }
-        }
+        let names = front.iter().copied().chain(others).map(|at| &points[at]);
+        write_names(area, names, pixel, &Frame { right: right + 10, ..bounds })?;
         write(area, "● Pareto front", (WIDTH - 14, 14), (SMALL, CURVES[1], HPos::Right))?;
         write(area, axes.y, (10, 14), (SMALL, SOFT, HPos::Left))?;
         write(area, axes.x, (WIDTH - 14, HEIGHT - 12), (SMALL, SOFT, HPos::Right))
     }))
+}
+
+/// Draws the intervals of a point in both measures. `pixel` returns the pixel of a position in the `plot`.
+fn draw_intervals<'a>(
+    area: &Area<'a>,
+    point: &Point,
+    pixel: impl Fn(f64, f64) -> (i32, i32),
+    plot: &Frame,
+) -> Result<(), Trouble<'a>> {
+    let dot = pixel(point.x.value, point.y.value);
+    let (x, y) = (point.x.interval, point.y.interval);
+    for (end, edge) in [(x.low, plot.left + 2), (x.high, plot.right - 2)] {
+        let to = if end.is_finite() { pixel(end, 0.0).0 } else { edge };
+        if to != dot.0 {
+            whisker(area, dot, (to, dot.1), !end.is_finite(), ACCENT)?;
+        }
+    }
+    for (end, edge) in [(y.low, plot.bottom - 2), (y.high, plot.top + 2)] {
+        let to = if end.is_finite() { pixel(0.0, end).1 } else { edge };
+        if to != dot.1 {
+            whisker(area, dot, (dot.0, to), !end.is_finite(), ACCENT)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the names of all points for which there is room beside the dots and the names before.
+fn write_names<'a, 'p>(
+    area: &Area<'a>,
+    points: impl Iterator<Item = &'p Point> + Clone,
+    pixel: impl Fn(f64, f64) -> (i32, i32),
+    bounds: &Frame,
+) -> Result<(), Trouble<'a>> {
+    let dot = |point: &Point| pixel(point.x.value, point.y.value);
+    let around = |(x, y): (i32, i32)| Frame { left: x - 5, top: y - 5, right: x + 5, bottom: y + 5 };
+    let mut taken: Vec<Frame> = points.clone().map(|point| around(dot(point))).collect();
+    for point in points {
+        let name = cut(&point.name, NAME);
+        let mut frames = places(dot(point), width_of(&name, TEXT)).into_iter();
+        let fits = |frame: &Frame| frame.is_in(bounds) && !taken.iter().any(|other| frame.meets(other));
+        if let Some(frame) = frames.find(fits) {
+            let middle = ((frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2);
+            write(area, &name, middle, (TEXT, INK, HPos::Center))?;
+            taken.push(frame);
+        }
+    }
+    Ok(())
 }
 
 /// Returns the steps of the front, from the left edge to the lower edge.

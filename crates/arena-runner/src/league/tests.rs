@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use arena_model::{Dialect, MatchOutcome, SeatResult, Seed};
+use arena_model::{MatchOutcome, SeatResult, Seed};
 use arena_tournament::{AgentAddress, Format, Shape};
 use expect_test::expect;
 
@@ -11,16 +11,8 @@ use super::*;
 /// Describes an agent with this file.
 fn entrant(file: &Path) -> Entrant {
     let name = file.file_name().unwrap().to_str().unwrap().to_owned();
-    let mut entrant = Entrant {
-        name: name.clone(),
-        agent_id: None,
-        version: None,
-        path: name,
-        dialect: Dialect::default(),
-        reach: AgentAddress::Command { program: file.to_owned(), args: Vec::new(), folder: "/".into() },
-        files: vec![file.to_owned()],
-        sha256: None,
-    };
+    let reach = AgentAddress::Command { program: file.to_owned(), args: Vec::new(), folder: "/".into() };
+    let mut entrant = Entrant { files: vec![file.to_owned()], ..Entrant::new(&name, &name, reach) };
     entrant.sha256 = fingerprint_of(&entrant, Path::new("/nowhere")).unwrap();
     entrant
 }
@@ -33,24 +25,9 @@ fn create(folder: &Path, agents: Vec<Entrant>) -> LeagueFolder {
 }
 
 fn result(pairing: &Pairing) -> MatchResult<()> {
-    let seats = [1, 2].map(|rank| SeatResult {
-        agent: (),
-        rank,
-        score: 0.0,
-        challenge_score: None,
-        verdict: None,
-        detail: None,
-        faults: 0,
-        refused: 0,
-        waited_ms: 0.0,
-        longest_step_ms: 0.0,
-    });
-    let outcome = MatchOutcome {
-        termination: "GAME_ENDED".into(),
-        winner: "DRAW".to_owned(),
-        result: None,
-        tainted_reason: None,
-    };
+    let seats = [1, 2].map(|rank| SeatResult { rank, ..SeatResult::default() });
+    let (termination, winner) = ("GAME_ENDED".into(), "DRAW".to_owned());
+    let outcome = MatchOutcome { termination, winner, result: None, tainted_reason: None };
     let seed = pairing.seed.clone();
     MatchResult { seats: seats.into(), outcome, seed, epochs: 1, moves: None, took_ms: 0.0 }
 }

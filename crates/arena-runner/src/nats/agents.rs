@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use arena_match::archive::{self, PackError};
 use arena_match::{Agent, Channel, Command, which};
-use arena_model::{StartLimits, hex};
+use arena_model::hex;
 use arena_tournament::{AgentAddress, Entrant};
 use sha2::{Digest, Sha256};
 
@@ -166,15 +166,10 @@ pub fn unpacked(agent: &JobAgent, folder: Option<&Path>, search: &str, programs:
         program,
     };
     Ok(Agent {
-        path: agent.path.clone(),
-        name: agent.name.clone(),
         id: agent.agent_id.clone(),
         version: agent.version.clone(),
         dialect: agent.dialect,
-        channel: Channel::Stdio(command),
-        time_control: None,
-        start_limits: StartLimits::default(),
-        note: None,
+        ..Agent::new(&agent.path, &agent.name, Channel::Stdio(command))
     })
 }
 

@@ -17,7 +17,7 @@ use crate::executor::{Executor, RunError};
 use crate::journal::REPLAYS;
 use crate::nats::agents::{PackedAgents, TravelError, pack};
 use crate::nats::connect::{Nats, NatsError, connect};
-use crate::nats::dispatcher::Dispatcher;
+use crate::nats::dispatcher::{Dispatcher, JobQueue};
 use crate::nats::publish::put;
 use crate::nats::{draw_id, names};
 
@@ -120,9 +120,8 @@ impl<C: Competition + Send> Executor<C> for NatsExecutor<'_> {
         competition.begin();
         let ended = runtime.block_on(async {
             let bucket = upload(&nats, &id, &packed).await?;
-            let ids = (id, run);
-            let dispatcher = Dispatcher::new(nats, bucket, ids, packed.agents, &options, competition, on_event);
-            dispatcher.play(lost).await
+            let queue = JobQueue::new(nats, bucket, id, run);
+            Dispatcher::new(queue, packed.agents, &options, competition, on_event).play(lost).await
         });
         runtime.shutdown_timeout(LAST);
         ended

@@ -410,12 +410,6 @@ const NO_STREAMS: [libc::c_int; 5] =
 /// `allows_tcp`, the agent may create sockets of TCP over IPv4, besides local sockets.
 fn filters(scope: Scope, signals_scoped: bool, allows_tcp: bool) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
     let mut refused: BTreeMap<i64, Vec<SeccompRule>> = REFUSED.iter().map(|&call| (call, Vec::new())).collect();
-    let is = |argument, value: u64| SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value);
-    let differs =
-        |argument, value: u64| SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value);
-    let masked = |argument, mask: u64, value: u64| {
-        SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)
-    };
     let mut clones = Vec::new();
     for flag in NEW_NAMESPACES {
         let flag = u64::from(flag.unsigned_abs());
@@ -440,23 +434,8 @@ fn filters(scope: Scope, signals_scoped: bool, allows_tcp: bool) -> Result<Vec<B
         .map(|option| SeccompRule::new(vec![is(1, of_a_socket)?, is(2, u64::from(option.unsigned_abs()))?]));
     let larger_buffers = larger_buffers.into_iter().collect::<Result<_, seccompiler::BackendError>>()?;
     refused.insert(libc::SYS_setsockopt, larger_buffers);
-    let local = u64::from(libc::AF_UNIX.unsigned_abs());
     match scope {
-        Scope::Namespace => {
-            let internet = u64::from(libc::AF_INET.unsigned_abs());
-            let mut rules = Vec::new();
-            match allows_tcp {
-                false => rules.push(SeccompRule::new(vec![differs(0, local)?])?),
-                true => {
-                    rules.push(SeccompRule::new(vec![differs(0, local)?, differs(0, internet)?])?);
-                    for kind in NO_STREAMS {
-                        let kind = masked(1, 0xf, u64::from(kind.unsigned_abs()))?;
-                        rules.push(SeccompRule::new(vec![is(0, internet)?, kind])?);
-                    }
-                }
-            }
-            refused.insert(libc::SYS_socket, rules);
-        }
+        Scope::Namespace => drop(refused.insert(libc::SYS_socket, other_sockets(allows_tcp)?)),
         Scope::User => {
             refused.extend(BEYOND_LANDLOCK.iter().map(|&call| (call, Vec::new())));
             // A rule can't distinguish local sockets of others from the agent's own, so only connected pairs
@@ -483,6 +462,32 @@ fn filters(scope: Scope, signals_scoped: bool, allows_tcp: bool) -> Result<Vec<B
         programs.push(without_second_interface());
     }
     Ok(programs)
+}
+
+/// Returns the rules for sockets that aren't local and, with `allows_tcp`, not of TCP over IPv4.
+fn other_sockets(allows_tcp: bool) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    let [local, internet] = [libc::AF_UNIX, libc::AF_INET].map(|family| u64::from(family.unsigned_abs()));
+    if !allows_tcp {
+        return Ok(vec![SeccompRule::new(vec![differs(0, local)?])?]);
+    }
+    let mut rules = vec![SeccompRule::new(vec![differs(0, local)?, differs(0, internet)?])?];
+    for kind in NO_STREAMS {
+        let kind = masked(1, 0xf, u64::from(kind.unsigned_abs()))?;
+        rules.push(SeccompRule::new(vec![is(0, internet)?, kind])?);
+    }
+    Ok(rules)
+}
+
+fn is(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
+}
+
+fn differs(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
+}
+
+fn masked(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)
 }
 
 fn program(calls: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) -> Result<BpfProgram, seccompiler::BackendError> {

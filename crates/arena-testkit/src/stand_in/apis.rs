@@ -142,100 +142,10 @@ impl Format {
     }
 
     pub fn write(self, conversation: &Conversation, answer: &ApiAnswer, tokens: Tokens, id: &str) -> Value {
-        let ApiAnswer { text, calls, end } = answer;
-        let Tokens { input, cached, output } = tokens;
-        let model = &conversation.model;
-        let is_refused = *end == AnswerEnd::Refused;
         match self {
-            Format::Chat => {
-                let mut message = json!({"role": "assistant", "content": text, "refusal": null});
-                if is_refused {
-                    message["content"] = Value::Null;
-                    message["refusal"] = json!(text);
-                } else if !calls.is_empty() {
-                    let write = |call: &ApiCall| {
-                        let function = json!({"name": call.name, "arguments": call.written_arguments()});
-                        json!({"id": call.id, "type": "function", "function": function})
-                    };
-                    message["tool_calls"] = calls.iter().map(write).collect();
-                    if text.is_empty() {
-                        message["content"] = Value::Null;
-                    }
-                }
-                let reason = match end {
-                    AnswerEnd::Length => "length",
-                    AnswerEnd::Refused => "content_filter",
-                    AnswerEnd::Done if calls.is_empty() => "stop",
-                    AnswerEnd::Done => "tool_calls",
-                };
-                json!({
-                    "id": format!("chatcmpl-{id}"), "object": "chat.completion", "created": 0, "model": model,
-                    "choices": [{"index": 0, "message": message, "finish_reason": reason}],
-                    "usage": {
-                        "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
-                        "prompt_tokens_details": {"cached_tokens": cached},
-                        "completion_tokens_details": {"reasoning_tokens": 0},
-                    },
-                })
-            }
-            Format::Responses => {
-                let mut items = Vec::new();
-                if !text.is_empty() {
-                    let part = if is_refused {
-                        json!({"type": "refusal", "refusal": text})
-                    } else {
-                        json!({"type": "output_text", "text": text, "annotations": []})
-                    };
-                    items.push(json!({
-                        "type": "message", "id": format!("msg_{id}"), "role": "assistant", "status": "completed",
-                        "content": [part],
-                    }));
-                }
-                items.extend(calls.iter().map(|call| {
-                    json!({
-                        "type": "function_call", "id": format!("fc_{}", call.id), "call_id": call.id,
-                        "name": call.name, "arguments": call.written_arguments(), "status": "completed",
-                    })
-                }));
-                let (status, details) = match end {
-                    AnswerEnd::Length => ("incomplete", json!({"reason": "max_output_tokens"})),
-                    AnswerEnd::Refused | AnswerEnd::Done => ("completed", Value::Null),
-                };
-                json!({
-                    "id": format!("resp_{id}"), "object": "response", "created_at": 0, "model": model,
-                    "status": status, "incomplete_details": details, "error": null, "output": items,
-                    "usage": {
-                        "input_tokens": input, "output_tokens": output, "total_tokens": input + output,
-                        "input_tokens_details": {"cached_tokens": cached},
-                        "output_tokens_details": {"reasoning_tokens": REASONING.min(output)},
-                    },
-                })
-            }
-            Format::Messages => {
-                let mut content = Vec::new();
-                if !text.is_empty() {
-                    content.push(json!({"type": "text", "text": text}));
-                }
-                content.extend(calls.iter().map(|call| {
-                    let input = if call.is_broken { wrong_arguments() } else { call.arguments.clone() };
-                    json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input})
-                }));
-                let reason = match end {
-                    AnswerEnd::Length => "max_tokens",
-                    AnswerEnd::Refused => "refusal",
-                    AnswerEnd::Done if calls.is_empty() => "end_turn",
-                    AnswerEnd::Done => "tool_use",
-                };
-                // This API doesn't include cached tokens in `input_tokens`.
-                json!({
-                    "id": format!("msg_{id}"), "type": "message", "role": "assistant", "model": model,
-                    "content": content, "stop_reason": reason, "stop_sequence": null,
-                    "usage": {
-                        "input_tokens": input - cached.min(input), "cache_read_input_tokens": cached,
-                        "cache_creation_input_tokens": 0, "output_tokens": output,
-                    },
-                })
-            }
+            Format::Chat => write_chat(&conversation.model, answer, tokens, id),
+            Format::Responses => write_response(&conversation.model, answer, tokens, id),
+            Format::Messages => write_message(&conversation.model, answer, tokens, id),
         }
     }
 
@@ -254,6 +164,101 @@ impl Format {
             Format::Messages => json!({"type": "error", "error": {"type": kind, "message": message}}),
         }
     }
+}
+
+fn write_chat(model: &str, ApiAnswer { text, calls, end }: &ApiAnswer, tokens: Tokens, id: &str) -> Value {
+    let Tokens { input, cached, output } = tokens;
+    let mut message = json!({"role": "assistant", "content": text, "refusal": null});
+    if *end == AnswerEnd::Refused {
+        message["content"] = Value::Null;
+        message["refusal"] = json!(text);
+    } else if !calls.is_empty() {
+        let write = |call: &ApiCall| {
+            let function = json!({"name": call.name, "arguments": call.written_arguments()});
+            json!({"id": call.id, "type": "function", "function": function})
+        };
+        message["tool_calls"] = calls.iter().map(write).collect();
+        if text.is_empty() {
+            message["content"] = Value::Null;
+        }
+    }
+    let reason = match end {
+        AnswerEnd::Length => "length",
+        AnswerEnd::Refused => "content_filter",
+        AnswerEnd::Done if calls.is_empty() => "stop",
+        AnswerEnd::Done => "tool_calls",
+    };
+    json!({
+        "id": format!("chatcmpl-{id}"), "object": "chat.completion", "created": 0, "model": model,
+        "choices": [{"index": 0, "message": message, "finish_reason": reason}],
+        "usage": {
+            "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
+            "prompt_tokens_details": {"cached_tokens": cached},
+            "completion_tokens_details": {"reasoning_tokens": 0},
+        },
+    })
+}
+
+fn write_response(model: &str, ApiAnswer { text, calls, end }: &ApiAnswer, tokens: Tokens, id: &str) -> Value {
+    let Tokens { input, cached, output } = tokens;
+    let mut items = Vec::new();
+    if !text.is_empty() {
+        let part = if *end == AnswerEnd::Refused {
+            json!({"type": "refusal", "refusal": text})
+        } else {
+            json!({"type": "output_text", "text": text, "annotations": []})
+        };
+        items.push(json!({
+            "type": "message", "id": format!("msg_{id}"), "role": "assistant", "status": "completed",
+            "content": [part],
+        }));
+    }
+    items.extend(calls.iter().map(|call| {
+        json!({
+            "type": "function_call", "id": format!("fc_{}", call.id), "call_id": call.id,
+            "name": call.name, "arguments": call.written_arguments(), "status": "completed",
+        })
+    }));
+    let (status, details) = match end {
+        AnswerEnd::Length => ("incomplete", json!({"reason": "max_output_tokens"})),
+        AnswerEnd::Refused | AnswerEnd::Done => ("completed", Value::Null),
+    };
+    json!({
+        "id": format!("resp_{id}"), "object": "response", "created_at": 0, "model": model,
+        "status": status, "incomplete_details": details, "error": null, "output": items,
+        "usage": {
+            "input_tokens": input, "output_tokens": output, "total_tokens": input + output,
+            "input_tokens_details": {"cached_tokens": cached},
+            "output_tokens_details": {"reasoning_tokens": REASONING.min(output)},
+        },
+    })
+}
+
+fn write_message(model: &str, ApiAnswer { text, calls, end }: &ApiAnswer, tokens: Tokens, id: &str) -> Value {
+    let Tokens { input, cached, output } = tokens;
+    let mut content = Vec::new();
+    if !text.is_empty() {
+        content.push(json!({"type": "text", "text": text}));
+    }
+    content.extend(calls.iter().map(|call| {
+        let input = if call.is_broken { wrong_arguments() } else { call.arguments.clone() };
+        json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input})
+    }));
+    let reason = match end {
+        AnswerEnd::Length => "max_tokens",
+        AnswerEnd::Refused => "refusal",
+        AnswerEnd::Done if calls.is_empty() => "end_turn",
+        AnswerEnd::Done => "tool_use",
+    };
+    // This API doesn't include cached tokens in `input_tokens`.
+    json!({
+        "id": format!("msg_{id}"), "type": "message", "role": "assistant", "model": model,
+        "content": content, "stop_reason": reason, "stop_sequence": null,
+        "usage": {
+            "input_tokens": input - cached.min(input), "cache_read_input_tokens": cached,
+            "cache_creation_input_tokens": 0, "output_tokens": output,
+        },
+    })
 }
 
 impl Tokens {

@@ -178,35 +178,11 @@ impl Server {
             *self.counts.lock().faults.entry(fault.name()).or_default() += 1;
         }
         tokio::time::sleep(self.delay).await;
-        match fault {
-            Some(EndpointFault::Busy) => {
-                let mut response =
-                    error(format, StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "too many requests");
-                response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
-                return response;
-            }
-            Some(EndpointFault::Failing) => {
-                return error(format, StatusCode::INTERNAL_SERVER_ERROR, "api_error", "the server had an error");
-            }
-            Some(EndpointFault::Unpaid) => {
-                return error(format, StatusCode::PAYMENT_REQUIRED, "billing_error", "the balance is too low");
-            }
-            // An error in a body ends the connection before the first byte.
-            Some(EndpointFault::Reset) => {
-                let broken = stream::iter([Err::<Bytes, io::Error>(io::Error::from(io::ErrorKind::ConnectionReset))]);
-                return Response::new(Body::from_stream(broken));
-            }
-            Some(EndpointFault::Html) => {
-                let mut response = Response::new(Body::from("<!doctype html><title>Please stand by</title>"));
-                let kind = header::HeaderValue::from_static("text/html; charset=utf-8");
-                response.headers_mut().insert(header::CONTENT_TYPE, kind);
-                return response;
-            }
-            Some(EndpointFault::Empty) => {
-                return json_response(StatusCode::OK, &format.write_empty(&conversation.model));
-            }
-            Some(EndpointFault::Slow) => tokio::time::sleep(SLOW).await,
-            _ => {}
+        if let Some(response) = fault.and_then(|fault| fault_response(fault, format, &conversation.model)) {
+            return response;
+        }
+        if fault == Some(EndpointFault::Slow) {
+            tokio::time::sleep(SLOW).await;
         }
         let regular = script::answer(&scene);
         let answer = match fault {
@@ -235,6 +211,36 @@ impl Counts {
         self.tokens.cached += tokens.cached;
         self.tokens.output += tokens.output;
     }
+}
+
+/// Returns the response of a fault that replaces the answer.
+fn fault_response(fault: EndpointFault, format: Format, model: &str) -> Option<Response> {
+    let set = |response: &mut Response, name: header::HeaderName, value: &'static str| {
+        response.headers_mut().insert(name, header::HeaderValue::from_static(value));
+    };
+    Some(match fault {
+        EndpointFault::Busy => {
+            let mut response = error(format, StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "too many requests");
+            set(&mut response, header::RETRY_AFTER, "1");
+            response
+        }
+        EndpointFault::Failing => {
+            error(format, StatusCode::INTERNAL_SERVER_ERROR, "api_error", "the server had an error")
+        }
+        EndpointFault::Unpaid => error(format, StatusCode::PAYMENT_REQUIRED, "billing_error", "the balance is too low"),
+        // An error in a body ends the connection before the first byte.
+        EndpointFault::Reset => {
+            let broken = stream::iter([Err::<Bytes, io::Error>(io::Error::from(io::ErrorKind::ConnectionReset))]);
+            Response::new(Body::from_stream(broken))
+        }
+        EndpointFault::Html => {
+            let mut response = Response::new(Body::from("<!doctype html><title>Please stand by</title>"));
+            set(&mut response, header::CONTENT_TYPE, "text/html; charset=utf-8");
+            response
+        }
+        EndpointFault::Empty => json_response(StatusCode::OK, &format.write_empty(model)),
+        _ => return None,
+    })
 }
 
 fn no_path(path: &str) -> Response {

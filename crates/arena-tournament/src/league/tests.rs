@@ -1,6 +1,6 @@
 //! Tests of the games, agents and pairings of a league.
 
-use arena_model::{Dialect, MatchOutcome, SeatResult, Seed};
+use arena_model::{MatchOutcome, SeatResult, Seed};
 
 use super::*;
 use crate::format::Format;
@@ -9,16 +9,8 @@ use crate::plan::AgentAddress;
 use crate::shape::Shape;
 
 fn entrant(name: &str, sha256: &str) -> Entrant {
-    Entrant {
-        name: name.to_owned(),
-        agent_id: None,
-        version: None,
-        path: name.to_owned(),
-        dialect: Dialect::default(),
-        reach: AgentAddress::Url(format!("http://127.0.0.1/{name}")),
-        files: Vec::new(),
-        sha256: Some(sha256.to_owned()),
-    }
+    let reach = AgentAddress::Url(format!("http://127.0.0.1/{name}"));
+    Entrant { sha256: Some(sha256.to_owned()), ..Entrant::new(name, name, reach) }
 }
 
 fn plan(agents: &[&str]) -> TournamentPlan {
@@ -48,24 +40,9 @@ fn next(league: &mut League) -> JournalLine {
         assert!(season.meet(&fit, |_| true));
         season.next_leg().unwrap()
     });
-    let seats = [1, 2].map(|rank| SeatResult {
-        agent: (),
-        rank,
-        score: 0.0,
-        challenge_score: None,
-        verdict: None,
-        detail: None,
-        faults: 0,
-        refused: 0,
-        waited_ms: 0.0,
-        longest_step_ms: 0.0,
-    });
-    let outcome = MatchOutcome {
-        termination: "GAME_ENDED".into(),
-        winner: "DRAW".to_owned(),
-        result: None,
-        tainted_reason: None,
-    };
+    let seats = [1, 2].map(|rank| SeatResult { rank, ..SeatResult::default() });
+    let (termination, winner) = ("GAME_ENDED".into(), "DRAW".to_owned());
+    let outcome = MatchOutcome { termination, winner, result: None, tainted_reason: None };
     let (seats, seed) = (seats.into(), pairing.seed.clone());
     let result = MatchResult { seats, outcome, seed, epochs: 1, moves: None, took_ms: 0.0 };
     JournalLine::Game(Box::new(league.line_of(&pairing, result, None)))

@@ -48,8 +48,7 @@ impl Arena {
             let answer = read_answer(response).map_err(explain)?;
             let status = answer.status;
             self.judge(&url, answer)?;
-            let what = format!("something that isn't an export (HTTP {status})");
-            return Err(CallError::NotAnArena { url: self.url.clone(), what }.into());
+            return Err(self.stranger(format!("something that isn't an export (HTTP {status})")).into());
         }
         let mut body = response.into_body().into_reader();
         let mut piece = vec![0; PIECE];

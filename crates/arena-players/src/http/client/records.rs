@@ -67,10 +67,7 @@ impl Arena {
                 CallError::Refused { status, error: format!("there is no file {url}"), code: None }
             }
             Err(error) => error,
-            Ok(_) => CallError::NotAnArena {
-                url: self.url.clone(),
-                what: format!("something that isn't the requested file (HTTP {status})"),
-            },
+            Ok(_) => self.stranger(format!("something that isn't the requested file (HTTP {status})")),
         }
     }
 }

@@ -44,7 +44,7 @@ impl Arena {
         }
         let answer = read_answer(response).map_err(|error| self.explain(&url, ANSWER, false, error))?;
         Err(match self.judge(&url, answer) {
-            Ok(_) => CallError::NotAnArena { url: self.url.clone(), what: "no stream of events".to_owned() },
+            Ok(_) => self.stranger("no stream of events".to_owned()),
             Err(error) => error,
         })
     }

@@ -1,16 +1,51 @@
 //! Cross-checks: a second worker plays a sample of the matches, too. Differences are listed at the end and have no other
 //! consequences.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use arena_tournament::Pairing;
 
-use super::{Dispatcher, LastPresence};
+use super::Dispatcher;
 use crate::competition::{Competition, Event};
 use crate::executor::RunError;
+use crate::nats::wire::WorkerIdentity;
 
 /// The time after the start within which all running workers announce their presence.
 const INTRODUCTIONS: Duration = Duration::from_secs(3);
+
+/// The cross-check of a recorded match: a second worker plays the match, too.
+#[derive(Debug)]
+pub(super) struct CrossCheck {
+    /// The worker that has played the match.
+    pub(super) worker: WorkerIdentity,
+    /// The hash of its replay without times; see [`arena_match::VerifiedResult::played`].
+    pub(super) played: String,
+    /// The id of the second worker, while it has a job for this check.
+    pub(super) asked: Option<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct CrossChecks {
+    /// The cross-checks without a second result, by match number.
+    pub(super) open: BTreeMap<usize, CrossCheck>,
+    /// The matches that two workers played differently, as text.
+    pub(super) differences: Vec<String>,
+    began: Instant,
+}
+
+impl CrossChecks {
+    pub(super) fn new() -> CrossChecks {
+        CrossChecks { open: BTreeMap::new(), differences: Vec::new(), began: Instant::now() }
+    }
+
+    /// Returns true if results of second workers are expected. In the first seconds all open checks count, because some
+    /// workers may not have announced their presence yet.
+    pub(super) fn are_expected(&self) -> bool {
+        let is_early = self.began.elapsed() < INTRODUCTIONS;
+        self.open.values().any(|check| is_early || check.asked.is_some())
+    }
+}
 
 /// Returns true if a match is in the sample. `share` is the share of such matches, 0 to 1.
 pub(super) fn is_checked(pairing: &Pairing, share: f64) -> bool {
@@ -20,34 +55,24 @@ pub(super) fn is_checked(pairing: &Pairing, share: f64) -> bool {
 impl<C: Competition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'_, C, T> {
     /// Gives a recorded match to a second worker, if there is one that can play it.
     pub(super) async fn ask_second_worker(&mut self, number: usize) -> Result<(), RunError<E>> {
-        let Some(check) = self.checks.get(&number).filter(|check| check.asked.is_none()) else { return Ok(()) };
-        let others = self.workers.iter().filter(|(id, _)| **id != check.worker.id && !self.unable.contains(*id));
-        let busy =
-            |seen: &LastPresence| seen.presence.playing.values().sum::<usize>() * 1000 / seen.presence.slots.max(1);
-        let Some(id) = others.min_by_key(|(_, seen)| busy(seen)).map(|(id, _)| id.clone()) else { return Ok(()) };
+        let Some(check) = self.checks.open.get(&number).filter(|check| check.asked.is_none()) else { return Ok(()) };
+        let Some(id) = self.pool.find_other(&check.worker.id).cloned() else { return Ok(()) };
         self.publish(number, Some(&id)).await?;
-        if let Some(check) = self.checks.get_mut(&number) {
+        if let Some(check) = self.checks.open.get_mut(&number) {
             check.asked = Some(id);
         }
         Ok(())
     }
 
-    /// Returns true if the dispatcher still expects results of second workers. In the first seconds all open checks count,
-    /// because some workers may not have announced their presence yet.
-    pub(super) fn is_checking(&self) -> bool {
-        let is_early = self.began.elapsed() < INTRODUCTIONS;
-        self.checks.values().any(|check| is_early || check.asked.is_some())
-    }
-
     /// Adds remarks on the matches that two workers played differently, and on those without a second worker.
     pub(super) fn report_checks(&mut self) -> Result<(), RunError<E>> {
-        if !self.checks.is_empty() {
-            let games =
-                if self.checks.len() == 1 { "1 game".to_owned() } else { format!("{} games", self.checks.len()) };
-            self.note(format!("{games} couldn't be checked, because there was no second worker"))?;
+        let CrossChecks { open, differences, .. } = &self.checks;
+        let (count, games) = (open.len(), differences.join(", "));
+        if count > 0 {
+            let unchecked = if count == 1 { "1 game".to_owned() } else { format!("{count} games") };
+            self.note(format!("{unchecked} couldn't be checked, because there was no second worker"))?;
         }
-        if !self.differences.is_empty() {
-            let games = self.differences.join(", ");
+        if !games.is_empty() {
             self.note(format!("two workers played these games differently: {games}"))?;
         }
         Ok(())
