@@ -35,7 +35,7 @@ use crate::derived::counts::read_counts;
 use crate::derived::standings::follow_scoring;
 use crate::errors::Failure;
 use crate::mirror::{Mirror, PagePlan, Rankings};
-use crate::sql::{Columns, Db, PooledConnection, Value, columns, count};
+use crate::sql::{Db, PooledConnection, Value, columns, count};
 use crate::tables::{Messages, Sessions, channel_number, read_message, read_session};
 use crate::writing::read_numbers;
 use crate::{DatabaseUrl, Marks, NodeTerms, Nodes, SessionFilter, SessionMark, SessionNo, StoreError};

@@ -27,7 +27,7 @@ use crate::errors::Failure;
 use crate::mirror::{Counts, Delta, Mirror, PagePlan, Rankings};
 use crate::numbers::Numbers;
 use crate::plan::{BatchItem, Counting};
-use crate::sql::{Columns, Db, at_once, columns, count};
+use crate::sql::{Db, at_once, columns, count};
 use crate::tables::{Messages, Sessions, channel_number, read_message, read_or_pass_over, read_session};
 use crate::{CommitError, FolderLock, SessionFilter, SessionNo, StoreError};
 

@@ -3,7 +3,7 @@
 
 use arena_model::{Ending, Seed, SessionId, Timestamp};
 
-use crate::sql::{Columns, Dialect, Table, columns, count};
+use crate::sql::{Columns, Dialect, Table, columns, count, table};
 use crate::tables::{RemovedSessions, pass_over, read_bytes, read_ending, read_id, read_seed, to_json};
 use crate::{CommitError, EndingNo, RemovedSession, SessionNo, Store, StoreError};
 
