@@ -514,34 +514,38 @@ impl EvalRun {
     }
 
     fn call_file(&self) -> Result<Arc<CallFile>, FolderError> {
-        let mut slot = self.call_file.lock();
-        if let Some(calls) = &*slot {
-            return Ok(Arc::clone(calls));
-        }
-        let path = self.dir.join(CALLS);
-        let index = CallIndex::read(&self.dir)?;
-        let calls = Arc::new(CallFile { file: open_if_there(&path)?, path, index });
-        *slot = Some(Arc::clone(&calls));
-        Ok(calls)
+        read_once(&self.call_file, || {
+            let path = self.dir.join(CALLS);
+            let index = CallIndex::read(&self.dir)?;
+            Ok(CallFile { file: open_if_there(&path)?, path, index })
+        })
     }
 
     fn transcript_file(&self) -> Result<Arc<TranscriptFile>, FolderError> {
-        let mut slot = self.transcript_file.lock();
-        if let Some(transcripts) = &*slot {
-            return Ok(Arc::clone(transcripts));
-        }
-        let path = self.dir.join(TRANSCRIPTS);
-        let mut places = BTreeMap::new();
-        scan(&path, |offset, line| {
-            let GameOf { game } = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-            // A game that was interrupted after its transcript has two equal ones.
-            places.insert(game.to_owned(), (offset, line.len()));
-            Ok(())
-        })?;
-        let transcripts = Arc::new(TranscriptFile { file: open_if_there(&path)?, path, places });
-        *slot = Some(Arc::clone(&transcripts));
-        Ok(transcripts)
+        read_once(&self.transcript_file, || {
+            let path = self.dir.join(TRANSCRIPTS);
+            let mut places = BTreeMap::new();
+            scan(&path, |offset, line| {
+                let GameOf { game } = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+                // A game that was interrupted after its transcript has two equal ones.
+                places.insert(game.to_owned(), (offset, line.len()));
+                Ok(())
+            })?;
+            Ok(TranscriptFile { file: open_if_there(&path)?, path, places })
+        })
     }
+}
+
+/// Returns the value of a slot, which `read` fills at the first call.
+fn read_once<T>(
+    slot: &Mutex<Option<Arc<T>>>,
+    read: impl FnOnce() -> Result<T, FolderError>,
+) -> Result<Arc<T>, FolderError> {
+    let mut slot = slot.lock();
+    if slot.is_none() {
+        *slot = Some(Arc::new(read()?));
+    }
+    Ok(slot.clone().expect("it was just filled"))
 }
 
 fn open_if_there(path: &Path) -> Result<Option<File>, FolderError> {

@@ -9,7 +9,9 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use arena_model::agent_ids;
-use arena_model::{Adjudication, AgentId, GameType, MatchResult, Seed, Setup, TimeControl, TimeLimits, Verdict};
+use arena_model::{
+    Adjudication, Adjudicator, AgentId, GameType, MatchResult, Seed, Setup, TimeControl, TimeLimits, Verdict,
+};
 use arena_record::Hash;
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::{Map, Value, json};
@@ -153,10 +155,11 @@ fn play(
     let ids = plan.agent_ids();
     let game = plan.game.start(plan.options, Setup { seed: plan.seed.clone(), agents: ids.clone() })?;
     let (players, sandbox) = seat_all(plan, &ids, engines)?;
-    let run = MatchRun::new(game, plan.seed.clone(), plan.options, plan.limits, players, called_off);
-    let run = run.adjudicated_by(plan.adjudication);
-    let recorder = replay.map(|out| Recorder::new(out as &mut (dyn Write + Send)));
-    let mut played = run.recorded_by(recorder).watched_by(watch.map(|watch| watch as &mut dyn Watch)).play()?;
+    let mut run = MatchRun::new(game, plan.seed.clone(), plan.options, plan.limits, players, called_off);
+    run.adjudicator = plan.adjudication.map(Adjudicator::new);
+    run.recorder = replay.map(|out| Recorder::new(out as &mut (dyn Write + Send)));
+    run.watch = watch.map(|watch| watch as &mut dyn Watch);
+    let mut played = run.play()?;
     played.result.took_ms = in_ms(began.elapsed());
     Ok(PlayedMatch { sandbox, ..played })
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use arena_model::{
-    Adjudication, AdjudicationDecision, Adjudicator, AgentId, AnyGame, EngineScore, GameType, Match, OptionsError,
+    AdjudicationDecision, Adjudicator, AgentId, AnyGame, EngineScore, GameType, Match, OptionsError,
     Seat as SeatNumber, Seed, TimeLimits,
 };
 use rustix::io::Errno;
@@ -64,14 +64,15 @@ pub struct MatchRun<'a> {
     options: &'a Map<String, Value>,
     limits: TimeLimits,
     talk: Conversation<'a>,
-    recorder: Option<Recorder<'a>>,
-    watch: Option<&'a mut dyn Watch>,
+    /// The writer of the match's replay.
+    pub recorder: Option<Recorder<'a>>,
+    pub watch: Option<&'a mut dyn Watch>,
     /// The states of this epoch, in the form of [`MatchSnapshot::states`].
     states: Vec<Vec<u8>>,
     banks_ms: Vec<u64>,
     taken: Vec<u8>,
     moves: MovesHash,
-    adjudicator: Option<Adjudicator>,
+    pub adjudicator: Option<Adjudicator>,
 }
 
 impl<'a> MatchRun<'a> {
@@ -103,22 +104,6 @@ impl<'a> MatchRun<'a> {
             taken: Vec::new(),
             adjudicator: None,
         }
-    }
-
-    pub fn adjudicated_by(mut self, rules: Option<Adjudication>) -> MatchRun<'a> {
-        self.adjudicator = rules.map(Adjudicator::new);
-        self
-    }
-
-    /// Sets the writer of the match's replay.
-    pub fn recorded_by(mut self, recorder: Option<Recorder<'a>>) -> MatchRun<'a> {
-        self.recorder = recorder;
-        self
-    }
-
-    pub fn watched_by(mut self, watch: Option<&'a mut dyn Watch>) -> MatchRun<'a> {
-        self.watch = watch;
-        self
     }
 
     /// Plays the match to its end. Stops the agents even if the match fails.

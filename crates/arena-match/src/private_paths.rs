@@ -242,19 +242,17 @@ fn is_record(name: &str, path: &Path) -> bool {
     }
     match start(path) {
         // An empty file with one of the arena's names may be output that the arena is about to write.
-        Ok(start) if start.is_empty() => is_ours,
-        Ok(start) if is_store => is_sqlite(&start) || is_sqlite(&start_or_none(&path.with_file_name(STORE))),
-        Ok(start) => HEADS.iter().any(|head| start.starts_with(head)),
+        Ok(found) if found.is_empty() => is_ours,
+        Ok(found) if is_store => {
+            is_sqlite(&found) || is_sqlite(&start(&path.with_file_name(STORE)).unwrap_or_default())
+        }
+        Ok(found) => HEADS.iter().any(|head| found.starts_with(head)),
         Err(_) => is_ours,
     }
 }
 
 fn is_sqlite(start: &[u8]) -> bool {
     SQLITE.iter().any(|magic| start.starts_with(magic))
-}
-
-fn start_or_none(path: &Path) -> Vec<u8> {
-    start(path).unwrap_or_default()
 }
 
 /// Reads the first bytes of a file, which show its kind.

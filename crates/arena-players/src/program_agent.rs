@@ -68,7 +68,9 @@ impl ProgramAgent {
             programs.push(ProgramAgent::prepare(found, dir, &slots).map_err(|why| (name, why))?);
         }
         // Programs can't read each other's files.
-        let own: Vec<Vec<PathBuf>> = programs.iter().map(|program| own_paths(&program.agent).to_vec()).collect();
+        let own_paths =
+            |program: &ProgramAgent| program.agent.channel.command().map_or(Vec::new(), |command| command.own.clone());
+        let own: Vec<Vec<PathBuf>> = programs.iter().map(own_paths).collect();
         for (at, program) in programs.iter_mut().enumerate() {
             let others = own.iter().flatten().filter(|path| !own[at].contains(path));
             program.confinement.private.extend(others.cloned());
@@ -105,10 +107,6 @@ impl ProgramAgent {
 fn stamp(files: &[PathBuf]) -> Result<u64, String> {
     fingerprint::stamp(files, Path::new(""))
         .map_err(|(path, error)| format!("{} cannot be read: {error}", path.display()))
-}
-
-fn own_paths(agent: &Agent) -> &[PathBuf] {
-    agent.channel.command().map_or(&[], |command| command.own.as_slice())
 }
 
 #[cfg(test)]

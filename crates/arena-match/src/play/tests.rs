@@ -308,8 +308,9 @@ impl Arena {
         let agents = self.players.iter().map(|player| player.seat.id.clone()).collect();
         let game = game.start(&options, Setup { seed: seed.clone(), agents }).unwrap();
         let mut replay = Vec::new();
-        let run = MatchRun::new(game, seed, &options, self.limits, self.players, &self.called_off);
-        let played = run.recorded_by(Some(Recorder::new(&mut replay))).play();
+        let mut run = MatchRun::new(game, seed, &options, self.limits, self.players, &self.called_off);
+        run.recorder = Some(Recorder::new(&mut replay));
+        let played = run.play();
         let heard = self.heard.iter().map(|heard| heard.lock().unwrap().clone()).collect();
         TestRun { played, heard, replay: String::from_utf8(replay).unwrap() }
     }

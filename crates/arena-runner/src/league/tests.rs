@@ -25,7 +25,7 @@ fn create(folder: &Path, agents: Vec<Entrant>) -> LeagueFolder {
 }
 
 fn result(pairing: &Pairing) -> MatchResult<()> {
-    let seats = [1, 2].map(|rank| SeatResult { rank, ..SeatResult::default() });
+    let seats = [1, 2].map(|rank| SeatResult::<()> { rank, ..SeatResult::default() });
     let (termination, winner) = ("GAME_ENDED".into(), "DRAW".to_owned());
     let outcome = MatchOutcome { termination, winner, result: None, tainted_reason: None };
     let seed = pairing.seed.clone();

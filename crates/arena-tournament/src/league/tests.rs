@@ -40,7 +40,7 @@ fn next(league: &mut League) -> JournalLine {
         assert!(season.meet(&fit, |_| true));
         season.next_leg().unwrap()
     });
-    let seats = [1, 2].map(|rank| SeatResult { rank, ..SeatResult::default() });
+    let seats = [1, 2].map(|rank| SeatResult::<()> { rank, ..SeatResult::default() });
     let (termination, winner) = ("GAME_ENDED".into(), "DRAW".to_owned());
     let outcome = MatchOutcome { termination, winner, result: None, tainted_reason: None };
     let (seats, seed) = (seats.into(), pairing.seed.clone());

@@ -239,7 +239,7 @@ impl Position {
         }
         out.push(b' ');
         match self.plays.iter().rfind(|play| play.group == Group::EnPassant) {
-            Some(play) => write_square(play.step.to, out),
+            Some(play) => out.extend_from_slice(&name(play.step.to)),
             None => out.push(b'-'),
         }
     }
@@ -330,8 +330,4 @@ fn letter(piece: Piece) -> u8 {
 
 fn name(square: Square) -> [u8; 2] {
     [b'a' + square.file() as u8, b'1' + square.rank() as u8]
-}
-
-fn write_square(square: Square, out: &mut Vec<u8>) {
-    out.extend_from_slice(&name(square));
 }
