@@ -9,18 +9,15 @@ use arena_model::{Party, SessionId};
 use tokio::sync::{Semaphore, watch};
 
 use crate::auth::Auth;
-use crate::connections::Connections;
-use crate::disk::check_disk;
+use crate::connection::tls::Certificates;
 use crate::error::ApiResult;
-use crate::house::House;
-use crate::ledger::{Ledger, Share};
+use crate::house_bots::House;
+use crate::jobs::supervision::RestartingTasks;
+use crate::limits::{Connections, Ledger, Rates, Share, check_disk};
 use crate::metrics::Metrics;
 use crate::openapi::Description;
-use crate::rates::Rates;
 use crate::records::{Records, half_of_processors};
 use crate::settings::Settings;
-use crate::supervision::RestartingTasks;
-use crate::tls::Certificates;
 use crate::tournaments::Tournaments;
 
 /// The number of sessions in one query for the ended ones.
@@ -123,7 +120,10 @@ impl Arena {
     /// # Errors
     /// 429 if the address has used its budgets, 507 if the disk is almost full.
     pub(crate) async fn admit_new(&self, address: Option<IpAddr>, once: Option<Once>) -> ApiResult<()> {
-        let admitted = self.ledger.check(address, Share::New).and_then(|()| check_disk(&self.settings));
+        let admitted = self
+            .ledger
+            .check(address, Share::New)
+            .and_then(|()| check_disk(&self.settings.data, self.settings.limits.disk_reserve_bytes));
         self.unless_repeated(admitted, once).await
     }
 
@@ -185,5 +185,21 @@ impl Arena {
     pub(crate) fn admit_writer(&self, address: Option<IpAddr>, writer: &Party) -> ApiResult<()> {
         self.admit_play(address)?;
         self.rates.admit_writer(address, writer)
+    }
+}
+
+#[cfg(test)]
+impl Arena {
+    /// Returns an arena without tournaments, for tests without sockets. Its data is in the folder.
+    pub(crate) async fn in_tests() -> (Arena, tempfile::TempDir) {
+        let folder = tempfile::tempdir().expect("a temp folder");
+        let settings = Settings { data: folder.path().to_owned(), ..Settings::default() };
+        let scoring = settings.scoring().expect("the defaults are good");
+        let challenges = settings.challenge_types().expect("the defaults are good");
+        let store = arena_store::Store::open(folder.path(), scoring).expect("a store");
+        let environment = arena_engine::Environment::system();
+        let engine = Engine::new(store, challenges, settings.engine_limits(), environment).await.expect("an engine");
+        let records = Records::start(&settings.records, folder.path(), None).expect("keys");
+        (Arena::new(engine, settings, None, None, records, None), folder)
     }
 }

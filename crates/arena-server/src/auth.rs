@@ -1,5 +1,11 @@
 //! Authentication mode: the secret for session keys, the proofs in requests, and the verifier of signatures.
-//! `identity.rs` identifies callers.
+//! `auth/identity.rs` identifies callers in sessions, `auth/authority.rs` administrators and owners.
+
+mod admin_token;
+mod authority;
+mod identity;
+mod secret_file;
+mod verifier;
 
 use std::path::Path;
 
@@ -8,10 +14,14 @@ use arena_model::Timestamp;
 use axum::http::StatusCode;
 
 use crate::error::{ApiError, ApiResult};
-use crate::fields::ByKey;
-use crate::secret::{SecretFile, SecretFileError};
+use crate::request::ByKey;
 use crate::settings::Settings;
-use crate::verifier::Verifier;
+pub use admin_token::{AdminToken, AdminTokenError, AdminTokenFileError};
+pub(crate) use authority::{Authority, administrator_at};
+pub(crate) use identity::{Caller, Claim, unauthenticated};
+pub(crate) use secret_file::SecretFile;
+pub use secret_file::SecretFileError;
+use verifier::Verifier;
 
 /// The file in the data folder that holds the secret.
 const SECRET_FILE: SecretFile = SecretFile {

@@ -52,6 +52,11 @@ impl ApiError {
         ApiError::new(StatusCode::NOT_FOUND, code, message)
     }
 
+    /// The error of a session or challenge type that doesn't exist.
+    pub(crate) fn challenge_not_found() -> ApiError {
+        ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found")
+    }
+
     pub(crate) fn too_large(code: &str, message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, code, message)
     }
@@ -97,24 +102,24 @@ impl IntoResponse for ApiError {
 }
 
 impl From<EngineError> for ApiError {
+    // One line for most errors: a table of statuses and codes.
     fn from(error: EngineError) -> Self {
         let message = error.to_string();
-        let bad_request = |code: &str| ApiError::bad_request(code, message.clone());
+        let refuse = |status, code: &str| ApiError::new(status, code, message.clone());
+        let bad_request = |code: &str| refuse(StatusCode::BAD_REQUEST, code);
         match &error {
             EngineError::UnknownChallenge(_) => bad_request("UNKNOWN_CHALLENGE"),
             EngineError::UnknownSession => bad_request("CHALLENGE_NOT_FOUND"),
-            EngineError::SessionEnded => ApiError::new(StatusCode::CONFLICT, "SESSION_ENDED", message),
-            EngineError::RatedGame => ApiError::new(StatusCode::CONFLICT, "RATED_GAME", message),
-            EngineError::RecordTooLong { .. } => {
-                ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "RECORD_TOO_LONG", message)
-            }
+            EngineError::SessionEnded => refuse(StatusCode::CONFLICT, "SESSION_ENDED"),
+            EngineError::RatedGame => refuse(StatusCode::CONFLICT, "RATED_GAME"),
+            EngineError::RecordTooLong { .. } => refuse(StatusCode::UNPROCESSABLE_ENTITY, "RECORD_TOO_LONG"),
             EngineError::UnknownInvite(_) => bad_request("INVITE_NOT_FOUND"),
             EngineError::InviteUsed(_) => bad_request("INVITE_ALREADY_USED"),
             EngineError::SelfPlay => bad_request("SELF_PLAY"),
-            EngineError::Banned { .. } => ApiError::new(StatusCode::FORBIDDEN, "BANNED", message),
+            EngineError::Banned { .. } => refuse(StatusCode::FORBIDDEN, "BANNED"),
             EngineError::UnknownUser => ApiError::not_found("USER_NOT_FOUND", "User not found"),
-            EngineError::UserPlays { .. } => ApiError::new(StatusCode::CONFLICT, "USER_PLAYS", message),
-            EngineError::UnknownMessage { .. } => ApiError::not_found("MESSAGE_NOT_FOUND", message),
+            EngineError::UserPlays { .. } => refuse(StatusCode::CONFLICT, "USER_PLAYS"),
+            EngineError::UnknownMessage { .. } => refuse(StatusCode::NOT_FOUND, "MESSAGE_NOT_FOUND"),
             EngineError::SignatureUsed => {
                 ApiError::new(StatusCode::UNAUTHORIZED, "SIGNATURE_USED", "the signature was used before; sign again")
             }
@@ -122,7 +127,7 @@ impl From<EngineError> for ApiError {
             EngineError::Failed(rejection) => bad_request(&rejection.code),
             EngineError::NoScript { .. } => {
                 tracing::warn!("{message}");
-                ApiError::new(StatusCode::CONFLICT, "SCRIPT_MISSING", message)
+                refuse(StatusCode::CONFLICT, "SCRIPT_MISSING")
             }
             EngineError::Act(ActError::NotAPlayer) => bad_request("PLAYER_NOT_FOUND"),
             EngineError::Act(ActError::Rejected(rejection)) => bad_request(&rejection.code),
@@ -132,17 +137,16 @@ impl From<EngineError> for ApiError {
                 ApiError::too_large("CHANNEL_FULL", format!("{message} (limits.channel_messages)"))
             }
             EngineError::ChatFull { .. } => ApiError::too_large("CHAT_FULL", format!("{message} (limits.chat_bytes)")),
-            EngineError::KeyReused => {
-                ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED", message)
-            }
-            EngineError::QueueFull => ApiError::new(StatusCode::CONFLICT, "QUEUE_FULL", message),
+            EngineError::KeyReused => refuse(StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED"),
+            EngineError::QueueFull => refuse(StatusCode::CONFLICT, "QUEUE_FULL"),
             EngineError::TooManyTickets { .. } => {
                 let message = format!("{message} (limits.tickets_per_address)");
                 ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_TICKETS", message)
                     .retry_after(Duration::from_secs(1))
             }
-            EngineError::Contended => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "CONTENDED", message)
-                .retry_after(Duration::from_millis(50)),
+            EngineError::Contended => {
+                refuse(StatusCode::SERVICE_UNAVAILABLE, "CONTENDED").retry_after(Duration::from_millis(50))
+            }
             EngineError::Unavailable(cause) => {
                 match cause {
                     // The store logs the beginning and the end of such an outage, so single requests need no error in
@@ -152,22 +156,17 @@ impl From<EngineError> for ApiError {
                     }
                     _ => tracing::error!(%cause, "a request failed at the store: {cause}"),
                 }
-                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", message)
-                    .retry_after(Duration::from_secs(1))
+                refuse(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE").retry_after(Duration::from_secs(1))
             }
-            EngineError::NoArchive => ApiError::new(StatusCode::CONFLICT, "NO_ARCHIVE", message),
+            EngineError::NoArchive => refuse(StatusCode::CONFLICT, "NO_ARCHIVE"),
             EngineError::Archive { reason } => {
                 tracing::error!("a request failed at the archive: {reason}");
-                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "ARCHIVE_UNAVAILABLE", message)
-                    .retry_after(Duration::from_secs(60))
+                refuse(StatusCode::SERVICE_UNAVAILABLE, "ARCHIVE_UNAVAILABLE").retry_after(Duration::from_secs(60))
             }
             EngineError::Act(ActError::Restore(cause)) | EngineError::Damaged(cause) => {
                 tracing::error!(%cause, "cannot continue a session: {cause}");
-                ApiError::new(
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    "SESSION_DAMAGED",
-                    "the session's stored data is damaged",
-                )
+                let message = "the session's stored data is damaged";
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "SESSION_DAMAGED", message)
             }
         }
     }

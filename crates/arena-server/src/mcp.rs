@@ -33,9 +33,9 @@ use rmcp::{RoleServer, ServerHandler};
 use utoipa::{IntoResponses, ToSchema};
 
 use crate::arena::Arena;
-use crate::connections::RequestConnection;
 use crate::error::{ApiError, ApiResult, Refusal};
-use crate::request::{BodyLimit, JSON_WEIGHT, read_body};
+use crate::limits::RequestConnection;
+use crate::request::{BodyLimit, JSON_WEIGHT, is_json, read_body};
 use call::McpCaller;
 use plain::PlainCall;
 pub(crate) use tools::ToolSet;
@@ -225,13 +225,8 @@ impl Endpoint {
         // doesn't use it.
         parts.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         parts.headers.insert(header::HOST, HeaderValue::from_static("arena"));
-        in_our_words(self.protocol.handle(Request::from_parts(parts, Full::new(body))).await).await
+        with_own_error(self.protocol.handle(Request::from_parts(parts, Full::new(body))).await).await
     }
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
 }
 
 /// True if a client accepts JSON. A missing `Accept` accepts everything.
@@ -245,7 +240,7 @@ fn accepts_json(headers: &HeaderMap) -> bool {
 }
 
 /// Converts a response of the SDK. A refusal in plain text gets the arena's error body instead.
-async fn in_our_words(response: axum::http::Response<BoxBody<Bytes, Infallible>>) -> ApiResult {
+async fn with_own_error(response: axum::http::Response<BoxBody<Bytes, Infallible>>) -> ApiResult {
     let (parts, body) = response.into_parts();
     if parts.status.is_success() || is_json(&parts.headers) {
         return Ok(Response::from_parts(parts, Body::new(body)));
@@ -342,15 +337,10 @@ impl ServerHandler for ToolServer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arena_engine::{Engine, Environment, Limits};
-    use arena_store::Store;
     use axum::routing::get;
     use serde_json::{Value, json};
     use tempfile::TempDir;
     use tokio::sync::mpsc;
-
-    use crate::records::Records;
-    use crate::settings::Settings;
 
     /// Sends a message when it is dropped.
     struct Guard(mpsc::UnboundedSender<&'static str>);
@@ -362,20 +352,8 @@ mod tests {
     }
 
     async fn endpoint(tools: ToolSet, rest: Router) -> (Endpoint, TempDir) {
-        let folder = tempfile::tempdir().expect("a temp folder");
-        let settings = Settings { data: folder.path().to_owned(), ..Settings::default() };
-        let limits = Limits {
-            channel_messages: 1,
-            chat_bytes: 1000,
-            spectators_chat: false,
-            self_play: true,
-            proven_players: false,
-            inactivity: settings.sessions.inactivity(),
-        };
-        let store = Store::open(folder.path(), arena_model::Scoring::default()).expect("a store");
-        let engine = Engine::new(store, Vec::new(), limits, Environment::system()).await.expect("an engine");
-        let records = Records::start(&settings.records, folder.path(), None).expect("keys");
-        (Endpoint::new(tools, Arena::new(engine, settings, None, None, records, None), rest), folder)
+        let (arena, folder) = Arena::in_tests().await;
+        (Endpoint::new(tools, arena, rest), folder)
     }
 
     /// Builds a tool call as a client sends it. If `handshake` is true, its protocol revision is one with a handshake.
@@ -403,7 +381,7 @@ mod tests {
     }
 
     /// Returns the SDK's response to a request. The fast path is not used.
-    async fn told_by_sdk(endpoint: &Endpoint, request: Request) -> Value {
+    async fn answered_by_sdk(endpoint: &Endpoint, request: Request) -> Value {
         let (mut parts, body) = request.into_parts();
         parts.extensions.insert(Arc::new(McpCaller::of(&parts)));
         let body = body.collect().await.expect("a body").to_bytes();
@@ -432,7 +410,7 @@ mod tests {
                 let here = read_answer(
                     endpoint.clone().answer(request(handshake, tool, &arguments)).await.expect("an answer"),
                 );
-                let there = told_by_sdk(&endpoint, request(handshake, tool, &arguments)).await;
+                let there = answered_by_sdk(&endpoint, request(handshake, tool, &arguments)).await;
                 assert_eq!(here.await, there, "{tool} {arguments}");
             }
         }
@@ -479,7 +457,7 @@ mod tests {
         let (endpoint, _folder) = endpoint(ToolSet::arena(false), Router::new().route("/api/arena/sync", wait)).await;
         let arguments = json!({ "channel": "c", "from": "f" });
         let in_place = endpoint.clone().answer(request(true, "challenge_sync", &arguments));
-        let by_sdk = told_by_sdk(&endpoint, request(true, "challenge_sync", &arguments));
+        let by_sdk = answered_by_sdk(&endpoint, request(true, "challenge_sync", &arguments));
         let mut calls: [std::pin::Pin<Box<dyn Future<Output = ()>>>; 2] =
             [Box::pin(async { drop(in_place.await) }), Box::pin(async { drop(by_sdk.await) })];
         for call in &mut calls {

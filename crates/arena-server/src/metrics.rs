@@ -2,8 +2,9 @@
 //! nodes and the process.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -14,19 +15,18 @@ use arena_store::SessionFilter;
 use parking_lot::{Mutex, RwLock};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 
-use crate::connections::Connections;
-use crate::disk::free_bytes;
+use crate::connection::tls::Certificates;
 use crate::error::RefusalCode;
-use crate::ledger::{Ledger, LedgerUse};
-use crate::tls::Certificates;
+use crate::limits::{Connections, Ledger, LedgerUse, free_bytes};
 
 /// Upper bounds of the buckets of request durations, in seconds: from a fast read to a long poll.
 const BUCKETS: [f64; 12] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 5.0, 60.0];
@@ -130,53 +130,33 @@ impl Metrics {
     ) -> Metrics {
         let mut all = Registry::default();
         // The names of these metrics are the same for all programs.
-        all.register_collector(Box::new(ProcessCollector));
+        collect(&mut all, write_process);
         let registry = all.sub_registry_with_prefix("arena");
-        let requests = Family::default();
+        let requests = register(registry, "http_requests", "Responses by route, method and status");
         let seconds = Family::new_with_constructor((|| Histogram::new(BUCKETS)) as fn() -> Histogram);
-        let subscribers = Gauge::default();
-        let (connections, in_flight) = (Gauge::default(), Gauge::default());
-        let refused_connections = Counter::default();
-        registry.register("http_requests", "Responses by route, method and status", requests.clone());
-        registry.register(
-            "http_request_seconds",
-            "Time to the first byte of the response, in seconds",
-            seconds.clone(),
-        );
-        registry.register("stream_subscribers", "Open event streams", subscribers.clone());
-        registry.register("connections", "Open connections", connections.clone());
-        registry.register("http_in_flight", "Requests in progress", in_flight.clone());
-        let refused = "Connections refused because of the limit";
-        registry.register("refused_connections", refused, refused_connections.clone());
-        let log_leaves = Gauge::default();
-        registry.register("log_leaves", "Entries of the log that its checkpoint covers", log_leaves.clone());
-        let archived_sessions = Counter::default();
-        registry.register("archived_sessions", "Sessions archived by this node", archived_sessions.clone());
-        let strategies_behind = Family::<StrategyLabels, Gauge>::default();
-        let behind = "Endings that a scripted strategy has still to process";
-        registry.register("strategy_behind", behind, strategies_behind.clone());
-        let strategy_errors = Family::<StrategyErrorLabels, Gauge>::default();
-        let failing = "1, with the error of a scripted strategy that cannot count its next game";
-        registry.register("strategy_error", failing, strategy_errors.clone());
+        let help = "Time to the first byte of the response, in seconds";
+        registry.register("http_request_seconds", help, seconds.clone());
+        let subscribers = register(registry, "stream_subscribers", "Open event streams");
+        let connections = register(registry, "connections", "Open connections");
+        let in_flight = register(registry, "http_in_flight", "Requests in progress");
+        let refused_connections = register(registry, "refused_connections", "Connections refused because of the limit");
+        let log_leaves = register(registry, "log_leaves", "Entries of the log that its checkpoint covers");
+        let archived_sessions = register(registry, "archived_sessions", "Sessions archived by this node");
+        let help = "Endings that a scripted strategy has still to process";
+        let strategies_behind = register(registry, "strategy_behind", help);
+        let help = "1, with the error of a scripted strategy that cannot count its next game";
+        let strategy_errors = register(registry, "strategy_error", help);
         // Prometheus's own format has no type for information.
-        let build = Family::<VersionLabels, Gauge>::default();
+        let build: Family<VersionLabels, Gauge> =
+            register(registry, "build_info", "1, with the version of the program");
         build.get_or_create(&VersionLabels { version: env!("CARGO_PKG_VERSION") }).set(1);
-        registry.register("build_info", "1, with the version of the program", build);
-        let refusals = Family::default();
-        registry.register("refusals", "Requests refused because of a limit, by the error's code", refusals.clone());
-        registry.register_collector(Box::new(Waiting(open)));
-        registry.register_collector(Box::new(BudgetCollector(ledger)));
-        registry.register_collector(Box::new(DiskCollector(data.to_owned())));
-        registry.register_collector(Box::new(SessionCollector(engine)));
-        if let Some(certificates) = certificates {
-            registry.register_collector(Box::new(CertificateCollector(certificates)));
-        }
-        let routes = RwLock::default();
+        let refusals = register(registry, "refusals", "Requests refused because of a limit, by the error's code");
+        register_writers(registry, engine, open, ledger, data, certificates);
         Metrics {
             registry: all,
             requests,
             seconds,
-            routes,
+            routes: RwLock::default(),
             subscribers,
             connections,
             refused_connections,
@@ -245,7 +225,7 @@ impl Metrics {
     }
 
     /// Returns all metrics in the text format of Prometheus.
-    pub(crate) fn text(&self) -> Result<String, std::fmt::Error> {
+    pub(crate) fn text(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
         Ok(text)
@@ -273,156 +253,134 @@ pub(crate) fn to_plain(text: &str) -> String {
     plain
 }
 
-/// A collector of the memory that the server holds for slow clients.
-#[derive(Debug)]
-struct Waiting(Arc<Connections>);
+/// Registers a metric, and returns it.
+fn register<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
 
-impl Collector for Waiting {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let bytes = ConstGauge::new(i64::try_from(self.0.memory().held()).unwrap_or(i64::MAX));
+/// A function that writes metrics at each request for them.
+struct MetricWriter<F>(F);
+
+impl<F> fmt::Debug for MetricWriter<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MetricWriter")
+    }
+}
+
+impl<F: Fn(&mut DescriptorEncoder<'_>) -> fmt::Result + Send + Sync + 'static> Collector for MetricWriter<F> {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        (self.0)(&mut encoder)
+    }
+}
+
+/// Registers the metrics that are read at each request for them.
+fn register_writers(
+    registry: &mut Registry,
+    engine: Engine,
+    open: Arc<Connections>,
+    ledger: Arc<Ledger>,
+    data: &Path,
+    certificates: Option<Arc<Certificates>>,
+) {
+    collect(registry, move |encoder| {
         let help = "Memory held by large responses and requests of slow clients, in bytes";
-        bytes.encode(encoder.encode_descriptor("waiting_bytes", help, None, bytes.metric_type())?)
-    }
-}
-
-#[derive(Debug)]
-struct BudgetCollector(Arc<Ledger>);
-
-impl Collector for BudgetCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let used = self.0.uses().into_iter().fold(LedgerUse::default(), |all, (_, used)| all.plus(used));
-        let gauge = ConstGauge::<i64>::new(0);
-        let help =
-            "Use of a budget by all addresses: bytes stored in a day, milliseconds of computing, streams and sessions";
-        let mut family = encoder.encode_descriptor("budget_used", help, None, EncodeMetric::metric_type(&gauge))?;
-        for (budget, amount) in used.by_budget() {
-            let gauge = ConstGauge::new(i64::try_from(amount).unwrap_or(i64::MAX));
-            gauge.encode(family.encode_family(&[("budget", budget)])?)?;
-        }
-        Ok(())
-    }
-}
-
-/// A collector of the free space on the disk of the data folder.
-#[derive(Debug)]
-struct DiskCollector(PathBuf);
-
-impl Collector for DiskCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let Some(free) = free_bytes(&self.0) else { return Ok(()) };
-        let bytes = ConstGauge::new(i64::try_from(free).unwrap_or(i64::MAX));
+        write(encoder, "waiting_bytes", help, &ConstGauge::new(open.memory().held()))
+    });
+    collect(registry, move |encoder| write_budgets(encoder, &ledger));
+    let data = data.to_owned();
+    collect(registry, move |encoder| {
+        let Some(free) = free_bytes(&data) else { return Ok(()) };
         let help = "Free space on the disk of the data folder, in bytes";
-        bytes.encode(encoder.encode_descriptor("disk_free_bytes", help, None, bytes.metric_type())?)
+        write(encoder, "disk_free_bytes", help, &ConstGauge::new(free))
+    });
+    collect(registry, move |encoder| write_sessions(encoder, &engine));
+    if let Some(certificates) = certificates {
+        collect(registry, move |encoder| {
+            let help = "End of the validity of the public address's certificate, in seconds of Unix time";
+            write(encoder, "tls_certificate_expiry_seconds", help, &ConstGauge::new(certificates.expires()))
+        });
     }
 }
 
-/// A collector of the end of the certificate's validity.
-#[derive(Debug)]
-struct CertificateCollector(Arc<Certificates>);
-
-impl Collector for CertificateCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let end = ConstGauge::new(i64::try_from(self.0.expires()).unwrap_or(i64::MAX));
-        let help = "End of the validity of the public address's certificate, in seconds of Unix time";
-        end.encode(encoder.encode_descriptor("tls_certificate_expiry_seconds", help, None, end.metric_type())?)
-    }
+fn collect(registry: &mut Registry, write: impl Fn(&mut DescriptorEncoder<'_>) -> fmt::Result + Send + Sync + 'static) {
+    registry.register_collector(Box::new(MetricWriter(write)));
 }
 
-/// A collector of the process's CPU time, memory and open files.
-#[derive(Debug)]
-struct ProcessCollector;
-
-impl Collector for ProcessCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        // Without `/proc`, the metrics are missing.
-        let Ok(stat) = fs::read_to_string("/proc/self/stat") else { return Ok(()) };
-        // The fields after the program's name, which may contain spaces: the first is field 3 of proc(5).
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let field =
-            |number: usize| fields.get(number - 3).and_then(|text| text.parse::<f64>().ok()).unwrap_or_default();
-        let ticks = clock_ticks_per_second() as f64;
-        let cpu = ConstCounter::new((field(14) + field(15)) / ticks);
-        let help = "CPU time of the process, in seconds";
-        cpu.encode(encoder.encode_descriptor("process_cpu_seconds", help, None, cpu.metric_type())?)?;
-        let mut gauge = |name: &str, help: &str, value: f64| {
-            let gauge = ConstGauge::new(value);
-            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
-        };
-        let resident = field(24) * page_size() as f64;
-        gauge("process_resident_memory_bytes", "Memory of the process, in bytes", resident)?;
-        if let Ok(files) = fs::read_dir("/proc/self/fd") {
-            gauge("process_open_fds", "Open files of the process", files.count() as f64)?;
-        }
-        if let Some(files) = getrlimit(Resource::Nofile).current {
-            gauge("process_max_fds", "Maximum number of open files of the process", files as f64)?;
-        }
-        let system = fs::read_to_string("/proc/stat").unwrap_or_default();
-        let boot = system.lines().find_map(|line| line.strip_prefix("btime ")?.parse::<f64>().ok());
-        if let Some(boot) = boot {
-            let start = boot + field(22) / ticks;
-            gauge("process_start_time_seconds", "Start of the process, in seconds of Unix time", start)?;
-        }
-        Ok(())
-    }
+/// Writes a metric without labels.
+fn write(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, metric: &impl EncodeMetric) -> fmt::Result {
+    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }
 
-/// A collector of metrics about sessions, the store's size and nodes.
-struct SessionCollector(Engine);
-
-impl std::fmt::Debug for SessionCollector {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("SessionCollector")
+fn write_budgets(encoder: &mut DescriptorEncoder<'_>, ledger: &Ledger) -> fmt::Result {
+    let used = ledger.uses().into_iter().fold(LedgerUse::default(), |all, (_, used)| all.plus(used));
+    let help =
+        "Use of a budget by all addresses: bytes stored in a day, milliseconds of computing, streams and sessions";
+    let mut family = encoder.encode_descriptor("budget_used", help, None, MetricType::Gauge)?;
+    for (budget, amount) in used.by_budget() {
+        ConstGauge::new(amount).encode(family.encode_family(&[("budget", budget)])?)?;
     }
+    Ok(())
 }
 
-impl Collector for SessionCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let gauge = ConstGauge::<i64>::new(0);
-        let mut family = encoder.encode_descriptor(
-            "sessions",
-            "Listed sessions in the store",
-            None,
-            EncodeMetric::metric_type(&gauge),
-        )?;
-        for challenge in self.0.challenges().keys() {
-            for status in Status::ALL {
-                let filter = SessionFilter { challenge: Some(challenge.clone()), status: Some(status) };
-                let count = i64::try_from(self.0.count_sessions(&filter)).unwrap_or(i64::MAX);
-                let labels = [("type", challenge.as_str()), ("status", status.as_str())];
-                ConstGauge::new(count).encode(family.encode_family(&labels)?)?;
-            }
-        }
-        let bytes = ConstGauge::new(i64::try_from(self.0.store_bytes()).unwrap_or(i64::MAX));
-        let described = encoder.encode_descriptor(
-            "store_bytes",
-            "Size of the store on disk, in bytes",
-            None,
-            bytes.metric_type(),
-        )?;
-        bytes.encode(described)?;
-        let Some(node_metrics) = self.0.node_metrics() else { return Ok(()) };
-        let NodeMetrics { checks, conflicts, clock_behind_ms, events } = node_metrics;
-        let behind = ConstGauge::new(clock_behind_ms as f64 / 1000.0);
-        let help = "Delay of this machine's clock behind the database's, in seconds";
-        let described = encoder.encode_descriptor("clock_behind_seconds", help, None, behind.metric_type())?;
-        behind.encode(described)?;
-        let mut counts = vec![
-            ("row_checks", "Queries for rows that other nodes may have changed", checks),
-            ("conflicts", "Transitions retried because another node committed first", conflicts),
-        ];
-        if let Some(EventCounts { connected, sent, received }) = events {
-            let connected = ConstGauge::new(i64::from(connected));
-            let help = "1 if connected to NATS, 0 if not";
-            let described = encoder.encode_descriptor("nats_connected", help, None, connected.metric_type())?;
-            connected.encode(described)?;
-            counts.push(("events_sent", "Events sent to other nodes", sent));
-            counts.push(("events_received", "Events received from other nodes", received));
-        }
-        for (name, help, count) in counts {
-            let count = ConstCounter::new(count);
-            let described = encoder.encode_descriptor(name, help, None, count.metric_type())?;
-            count.encode(described)?;
-        }
-        Ok(())
+/// Writes the process's CPU time, memory and open files.
+fn write_process(encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    // Without `/proc`, the metrics are missing.
+    let Ok(stat) = fs::read_to_string("/proc/self/stat") else { return Ok(()) };
+    // The fields after the program's name, which may contain spaces: the first is field 3 of proc(5).
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let field = |number: usize| fields.get(number - 3).and_then(|text| text.parse::<f64>().ok()).unwrap_or_default();
+    let ticks = clock_ticks_per_second() as f64;
+    let cpu = ConstCounter::new((field(14) + field(15)) / ticks);
+    write(encoder, "process_cpu_seconds", "CPU time of the process, in seconds", &cpu)?;
+    let mut gauge = |name: &str, help: &str, value: f64| write(encoder, name, help, &ConstGauge::new(value));
+    let resident = field(24) * page_size() as f64;
+    gauge("process_resident_memory_bytes", "Memory of the process, in bytes", resident)?;
+    if let Ok(files) = fs::read_dir("/proc/self/fd") {
+        gauge("process_open_fds", "Open files of the process", files.count() as f64)?;
     }
+    if let Some(files) = getrlimit(Resource::Nofile).current {
+        gauge("process_max_fds", "Maximum number of open files of the process", files as f64)?;
+    }
+    let system = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let boot = system.lines().find_map(|line| line.strip_prefix("btime ")?.parse::<f64>().ok());
+    if let Some(boot) = boot {
+        let start = boot + field(22) / ticks;
+        gauge("process_start_time_seconds", "Start of the process, in seconds of Unix time", start)?;
+    }
+    Ok(())
+}
+
+/// Writes metrics about sessions, the store's size and nodes.
+fn write_sessions(encoder: &mut DescriptorEncoder<'_>, engine: &Engine) -> fmt::Result {
+    let mut family = encoder.encode_descriptor("sessions", "Listed sessions in the store", None, MetricType::Gauge)?;
+    for challenge in engine.challenges().keys() {
+        for status in Status::ALL {
+            let filter = SessionFilter { challenge: Some(challenge.clone()), status: Some(status) };
+            let labels = [("type", challenge.as_str()), ("status", status.as_str())];
+            ConstGauge::new(engine.count_sessions(&filter)).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    let bytes = ConstGauge::new(engine.store_bytes());
+    write(encoder, "store_bytes", "Size of the store on disk, in bytes", &bytes)?;
+    let Some(node_metrics) = engine.node_metrics() else { return Ok(()) };
+    let NodeMetrics { checks, conflicts, clock_behind_ms, events } = node_metrics;
+    let behind = ConstGauge::new(clock_behind_ms as f64 / 1000.0);
+    let help = "Delay of this machine's clock behind the database's, in seconds";
+    write(encoder, "clock_behind_seconds", help, &behind)?;
+    let mut counts = vec![
+        ("row_checks", "Queries for rows that other nodes may have changed", checks),
+        ("conflicts", "Transitions retried because another node committed first", conflicts),
+    ];
+    if let Some(EventCounts { connected, sent, received }) = events {
+        let connected = ConstGauge::new(i64::from(connected));
+        write(encoder, "nats_connected", "1 if connected to NATS, 0 if not", &connected)?;
+        counts.push(("events_sent", "Events sent to other nodes", sent));
+        counts.push(("events_received", "Events received from other nodes", received));
+    }
+    for (name, help, count) in counts {
+        write(encoder, name, help, &ConstCounter::new(count))?;
+    }
+    Ok(())
 }

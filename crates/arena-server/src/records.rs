@@ -8,6 +8,7 @@ mod handovers;
 mod index;
 mod keys;
 mod sequencer;
+mod shared_work;
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -18,9 +19,7 @@ use std::time::Duration;
 use arena_engine::{ContentPlace, Engine, EngineError, RecordSource};
 use arena_identity::ServerSecret;
 use arena_model::{Channel, ChatMessage, ContentHash, Party, Phase, Session, SessionId, hex};
-use arena_record::log::{
-    Checkpoint, Leaf, LogOutcomes, NoteKey, OutcomeCounts, Tile, TileKind, bundle_bytes, tile_bytes,
-};
+use arena_record::log::{Leaf, LogOutcomes, NoteKey, OutcomeCounts, Tile, TileKind, bundle_bytes, tile_bytes};
 use arena_record::{
     Commitment, Hash, KeyHandover, LogProof, RecordError, RecordInput, RecordKey, RecordPublicKey, RecordViewer,
     SessionSalts, is_refusal, last_hash, record_hash, write_record,
@@ -31,13 +30,14 @@ use parking_lot::RwLock;
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex, OwnedSemaphorePermit};
 
+use crate::auth::SecretFileError;
+use crate::blocking::blocking;
 use crate::error::{ApiError, ApiResult};
-use crate::memory::Reservation;
-use crate::secret::SecretFileError;
+use crate::limits::Reservation;
 use crate::settings::RecordSettings;
-use crate::shared_work::SharedWork;
 use index::{Block, TILE_WIDTH, TreeIndex};
 use keys::RecordKeys;
+use shared_work::SharedWork;
 
 /// The release of this program.
 pub(crate) const RELEASE: &str = env!("CARGO_PKG_VERSION");
@@ -447,11 +447,6 @@ impl Records {
     pub(crate) fn note_key(&self) -> &NoteKey {
         &self.note_key
     }
-
-    fn sign_checkpoint(&self, size: u64, root: Hash) -> String {
-        let checkpoint = Checkpoint { origin: self.origin.clone(), size, root };
-        checkpoint.sign(&self.keys.log).expect("the origin was checked at the start").to_string()
-    }
 }
 
 /// Returns the messages of a session up to the end of its game: all, if it hasn't ended. Players may chat and try to
@@ -485,16 +480,6 @@ async fn find_source<E: From<EngineError>>(
         Ok(source) => Ok(Some(forks::with_original_seed(source))),
         Err(EngineError::UnknownSession) => Ok(None),
         Err(error) => Err(error.into()),
-    }
-}
-
-/// Runs a long or blocking function on another thread.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The server is stopping, and drops this task too.
-        Err(_) => std::future::pending().await,
     }
 }
 

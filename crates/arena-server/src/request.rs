@@ -1,8 +1,14 @@
 //! Extractors: they parse requests and apply the limits before the handlers run.
 
+mod body;
+mod fields;
+mod id;
+pub(crate) mod names;
+mod origin;
+mod query;
+
 use std::net::IpAddr;
 use std::ops::Deref;
-use std::time::Duration;
 
 use arena_engine::{Administrator, Once};
 use arena_model::InviteCode;
@@ -10,24 +16,24 @@ use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, StatusCode, Uri};
+use axum::http::{Extensions, HeaderMap, Uri, header};
 use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::Body as _;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::arena::Arena;
-use crate::connections::RequestConnection;
+use crate::auth::{Caller, Claim};
 use crate::error::{ApiError, ApiResult};
-use crate::fields::{FieldSettings, Input};
-use crate::identity::{Caller, Claim};
-use crate::memory::{FREE, Reservation, busy};
-use crate::query::{Query, is_anonymous};
-use crate::rates::network_of;
-use crate::settings::LimitSettings;
+use crate::limits::{LimitSettings, RequestConnection, network_of};
+pub(crate) use body::{BodyLimit, JSON_WEIGHT, invalid_json, parse_object, read_body};
+pub(crate) use fields::{ByKey, ByName, Content, FieldSettings, Filled, Input, Is, Lenient, Whole};
+pub(crate) use id::{REQUEST_ID, RequestId};
+pub use origin::{AllowedOrigin, NoOrigin};
+pub(crate) use origin::{check_host, check_origin};
+pub(crate) use query::Query;
+use query::is_anonymous;
 
 /// The client's address, which the server adds to the request.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +50,8 @@ pub(crate) struct Get {
     pub(crate) request_connection: Option<RequestConnection>,
     params: Vec<(String, String)>,
     pub(crate) field_settings: FieldSettings,
+    /// The `Idempotency-Key`; `None` on routes without a body, which ignore it.
+    key: Option<String>,
 }
 
 /// A POST request with its parsed head and JSON object.
@@ -53,14 +61,12 @@ pub(crate) struct Post {
     object: Option<Value>,
     /// The field `from` of the body; `None` in authentication mode.
     from: Option<String>,
-    key: Option<String>,
     body: Bytes,
 }
 
 /// An upload with its parsed head. The handler reads the body later, after further checks.
 pub(crate) struct Upload {
     head: Get,
-    key: Option<String>,
     body: Body,
 }
 
@@ -103,7 +109,8 @@ impl FromRequestParts<Arena> for Get {
         let request_connection = RequestConnection::of(&parts.extensions);
         let query = Query::parse(&parts.uri)?;
         let (uri, headers) = (std::mem::take(&mut parts.uri), std::mem::take(&mut parts.headers));
-        Ok(Get { uri, query, headers, address, request_connection, params, field_settings: field_settings(arena) })
+        let field_settings = field_settings(arena);
+        Ok(Get { uri, query, headers, address, request_connection, params, field_settings, key: None })
     }
 }
 
@@ -131,8 +138,45 @@ impl Get {
             None => Caller::named(self.query.identity()),
             Some(auth) => auth.identify(&arena.engine, Claim::new(&self.headers, &self.query).about([name])).await?,
         };
-        mark_player(arena, self.request_connection.as_ref(), &caller).await?;
+        self.mark_player(arena, &caller).await?;
         Ok(caller)
+    }
+
+    /// The server doesn't close the connections of seat holders in favor of new ones.
+    async fn mark_player(&self, arena: &Arena, caller: &Caller<'_>) -> ApiResult<()> {
+        let connection = self.request_connection.as_ref().map(|request_connection| &request_connection.connection);
+        let Some(connection) = connection.filter(|connection| !connection.is_known()) else { return Ok(()) };
+        let holds_a_seat = match caller {
+            Caller::Anonymous => false,
+            Caller::Seated { .. } => true,
+            Caller::Named(name) => match name.parse::<InviteCode>() {
+                Ok(invite) => {
+                    let session = arena.engine.find_invited(invite).await?;
+                    session.is_some_and(|session| session.seat_of(invite).is_some())
+                }
+                Err(_) => false,
+            },
+        };
+        if holds_a_seat {
+            connection.mark_known();
+        }
+        Ok(())
+    }
+
+    /// Checks that the `Idempotency-Key`, if any, is long enough to be hard to guess. Routes that store a response with
+    /// a secret need this check.
+    ///
+    /// # Errors
+    /// If the key is too short.
+    pub(crate) fn check_unguessable(&self) -> ApiResult<()> {
+        if self.key.as_ref().is_none_or(|key| key.len() >= UNGUESSABLE) {
+            return Ok(());
+        }
+        let text = format!(
+            "Idempotency-Key must be {UNGUESSABLE} to 255 characters for this request, since any client that repeats the key gets the \
+             response: send a key that is hard to guess, such as a UUID"
+        );
+        Err(ApiError::bad_request("INVALID_IDEMPOTENCY_KEY", text))
     }
 
     /// False if the connection is from the reserve and its caller is unknown.
@@ -141,41 +185,13 @@ impl Get {
     }
 }
 
-/// The server doesn't close the connections of seat holders in favor of new ones.
-async fn mark_player(
-    arena: &Arena,
-    request_connection: Option<&RequestConnection>,
-    caller: &Caller<'_>,
-) -> ApiResult<()> {
-    let Some(request_connection) =
-        request_connection.filter(|request_connection| !request_connection.connection.is_known())
-    else {
-        return Ok(());
-    };
-    let holds_a_seat = match caller {
-        Caller::Anonymous => false,
-        Caller::Seated { .. } => true,
-        Caller::Named(name) => match name.parse::<InviteCode>() {
-            Ok(invite) => {
-                let session = arena.engine.find_invited(invite).await?;
-                session.is_some_and(|session| session.seat_of(invite).is_some())
-            }
-            Err(_) => false,
-        },
-    };
-    if holds_a_seat {
-        request_connection.connection.mark_known();
-    }
-    Ok(())
-}
-
 impl FromRequest<Arena> for Post {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, arena: &Arena) -> Result<Self, ApiError> {
         let (mut parts, body) = request.into_parts();
-        let head = Get::from_request_parts(&mut parts, arena).await?;
-        let key = idempotency_key(&head.headers)?;
+        let mut head = Get::from_request_parts(&mut parts, arena).await?;
+        head.key = idempotency_key(&head.headers)?;
         let limits = &arena.settings.limits;
         let limit = BodyLimit { bytes: limits.body_bytes, setting: "limits.body_bytes", weight: JSON_WEIGHT };
         let body = read_body(body, limit, limits, head.request_connection.as_ref()).await?;
@@ -187,7 +203,7 @@ impl FromRequest<Arena> for Post {
             Some(object) => Input::Json(object).read::<SenderField>(head.field_settings)?.from,
             None => None,
         };
-        Ok(Post { head, object, from, key, body })
+        Ok(Post { head, object, from, body })
     }
 }
 
@@ -228,7 +244,7 @@ impl Post {
                 auth.identify(&arena.engine, claim).await?
             }
         };
-        mark_player(arena, self.request_connection.as_ref(), &caller).await?;
+        self.mark_player(arena, &caller).await?;
         Ok(caller)
     }
 
@@ -264,15 +280,6 @@ impl Post {
         Ok(self.once(&anonymous_scope(self.anonymous_name(), self.address)))
     }
 
-    /// Checks that the `Idempotency-Key`, if any, is long enough to be hard to guess. Routes that store a response with
-    /// a secret need this check.
-    ///
-    /// # Errors
-    /// If the key is too short.
-    pub(crate) fn check_unguessable(&self) -> ApiResult<()> {
-        check_unguessable(self.key.as_deref())
-    }
-
     /// Returns `from`, which distinguishes callers without a seat in standalone mode; empty in authentication mode.
     fn anonymous_name(&self) -> &str {
         if self.field_settings.keys { "" } else { self.claimed().unwrap_or_default() }
@@ -289,17 +296,6 @@ fn anonymous_scope(name: &str, address: Option<IpAddr>) -> String {
 /// Minimum length in bytes of an `Idempotency-Key` if the stored response contains a secret.
 pub(crate) const UNGUESSABLE: usize = 16;
 
-fn check_unguessable(key: Option<&str>) -> ApiResult<()> {
-    if key.is_none_or(|key| key.len() >= UNGUESSABLE) {
-        return Ok(());
-    }
-    let text = format!(
-        "Idempotency-Key must be {UNGUESSABLE} to 255 characters for this request, since any client that repeats the key gets the \
-         response: send a key that is hard to guess, such as a UUID"
-    );
-    Err(ApiError::bad_request("INVALID_IDEMPOTENCY_KEY", text))
-}
-
 fn once(path: &str, scope: &str, key: &str, body: &[u8]) -> Once {
     let mut hash = Sha256::new();
     for part in [path, scope, key] {
@@ -314,21 +310,13 @@ impl FromRequest<Arena> for Upload {
 
     async fn from_request(request: Request, arena: &Arena) -> Result<Self, ApiError> {
         let (mut parts, body) = request.into_parts();
-        let head = Get::from_request_parts(&mut parts, arena).await?;
-        let key = idempotency_key(&head.headers)?;
-        Ok(Upload { head, key, body })
+        let mut head = Get::from_request_parts(&mut parts, arena).await?;
+        head.key = idempotency_key(&head.headers)?;
+        Ok(Upload { head, body })
     }
 }
 
 impl Upload {
-    /// Checks the `Idempotency-Key` before the body is read; see [`Post::check_unguessable`].
-    ///
-    /// # Errors
-    /// If the key is too short.
-    pub(crate) fn check_unguessable(&self) -> ApiResult<()> {
-        check_unguessable(self.key.as_deref())
-    }
-
     /// Reads the body, of at most `limit` bytes; `limited_by` is the name of that limit's setting. Returns the body and
     /// the idempotency token in `scope`.
     ///
@@ -345,82 +333,9 @@ impl Upload {
         let body = read_body(self.body, limit, limits, self.head.request_connection.as_ref()).await?;
         // Unlike `Post`, the token covers the query, since it contains the names of the agent and the file.
         let place = self.head.uri.to_string();
-        let once = self.key.map(|key| once(&place, scope, &key, &body));
+        let once = self.head.key.map(|key| once(&place, scope, &key, &body));
         Ok((body, once))
     }
-}
-
-/// Maximum memory in bytes that the parser needs per byte of JSON. For example, `[[],[],…` becomes a value of 32 bytes
-/// for every three bytes of text.
-pub(crate) const JSON_WEIGHT: usize = 16;
-
-pub(crate) struct BodyLimit<'s> {
-    pub(crate) bytes: usize,
-    pub(crate) setting: &'s str,
-    /// Memory to reserve for each byte of the complete body, in bytes.
-    pub(crate) weight: usize,
-}
-
-/// Reads the whole body of a request. A body of more than [`FREE`] bytes holds a memory reservation until the last
-/// handle to the body is dropped.
-///
-/// # Errors
-/// If the body is too large, too slow or incomplete, or if there is no memory for it.
-pub(crate) async fn read_body(
-    body: Body,
-    limit: BodyLimit<'_>,
-    limits: &LimitSettings,
-    request_connection: Option<&RequestConnection>,
-) -> Result<Bytes, ApiError> {
-    let until = tokio::time::Instant::now() + Duration::from_millis(limits.request_ms);
-    // Without a declared length, the maximum length is assumed.
-    let declared = body.size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(limit.bytes);
-    let mut body = std::pin::pin!(Limited::new(body, limit.bytes));
-    let mut pieces: Vec<u8> = Vec::with_capacity(declared.min(FREE));
-    let mut reservation: Option<Reservation> = None;
-    loop {
-        let frame = match tokio::time::timeout_at(until, body.frame()).await {
-            Ok(Some(Ok(frame))) => frame,
-            Ok(None) => break,
-            Ok(Some(Err(error))) if error.is::<LengthLimitError>() => {
-                let text = format!("the request body is larger than {} bytes ({})", limit.bytes, limit.setting);
-                return Err(ApiError::too_large("BODY_TOO_LARGE", text));
-            }
-            Ok(Some(Err(_))) => {
-                return Err(ApiError::bad_request("BODY_INCOMPLETE", "the request body ended early"));
-            }
-            Err(_) => {
-                let ms = limits.request_ms;
-                let text = format!("the request did not arrive within {ms} ms (limits.request_ms)");
-                return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", text));
-            }
-        };
-        let Ok(data) = frame.into_data() else { continue };
-        let budget =
-            request_connection.map(|request_connection| &request_connection.budget).filter(|_| reservation.is_none());
-        if let Some(budget) = budget.filter(|_| pieces.len() + data.len() > FREE) {
-            let wanted = budget.hold(declared.min(limit.bytes));
-            reservation = Some(tokio::time::timeout_at(until, wanted).await.map_err(|_| busy())?);
-            pieces.reserve_exact(declared.min(limit.bytes).saturating_sub(pieces.len()));
-        }
-        pieces.extend_from_slice(&data);
-    }
-    // A parsed body may take many times the memory of its text. This memory is reserved only when the body is complete.
-    // Otherwise a client could reserve it by declaring a large body and sending that slowly.
-    if let Some(request_connection) = request_connection.filter(|_| limit.weight > 1 && reservation.is_some()) {
-        drop(reservation.take());
-        let wanted = request_connection.budget.hold(pieces.len().saturating_mul(limit.weight));
-        reservation = Some(tokio::time::timeout_at(until, wanted).await.map_err(|_| busy())?);
-    }
-    let body = Bytes::from(pieces);
-    Ok(match reservation {
-        Some(reservation) => reservation.with(body),
-        None => body,
-    })
-}
-
-pub(crate) fn invalid_json() -> ApiError {
-    ApiError::bad_request("INVALID_JSON", "Invalid JSON in request body")
 }
 
 /// Returns the client's address; `None` only in tests that call the router without a socket.
@@ -452,6 +367,12 @@ pub(crate) async fn path_params(parts: &mut Parts) -> Result<Vec<(String, String
     }
 }
 
+/// True if the content type is JSON.
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+}
+
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     match value.to_str() {
@@ -464,75 +385,12 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     }
 }
 
-/// Parses the JSON object of a body. Returns `None` for an empty body.
-pub(crate) fn parse_object(body: &[u8]) -> ApiResult<Option<Value>> {
-    if body.is_empty() {
-        return Ok(None);
-    }
-    serde_json::from_slice(body).map(|object| Some(Value::Object(object))).map_err(|_| invalid_json())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
-
-    use axum::response::IntoResponse;
     use expect_test::{Expect, expect};
-    use futures_util::{FutureExt, stream};
 
-    use crate::connections::Connections;
     use crate::openapi::Paging;
-    use crate::proxies::TrustedProxies;
-
-    #[tokio::test]
-    async fn a_body_takes_room_once_more_of_it_has_come_than_is_free_and_for_its_weight_when_it_is_whole() {
-        const KIB: usize = 1024;
-        let limits = LimitSettings::default();
-        let connections = Arc::new(Connections::new(&limits, &TrustedProxies::default(), 9));
-        let guard = connections.enter(std::net::Ipv4Addr::LOCALHOST.into()).expect("there is room");
-        let request_connection = RequestConnection::new(&guard.connection, true);
-        let held = || connections.memory().held() / KIB as u64;
-        let (send, sent) = tokio::sync::mpsc::unbounded_channel::<Bytes>();
-        let pieces = stream::unfold(sent, async |mut sent| {
-            sent.recv().await.map(|piece| (Ok::<_, std::convert::Infallible>(piece), sent))
-        });
-        let limit = BodyLimit { bytes: 100 * KIB, setting: "limits.body_bytes", weight: JSON_WEIGHT };
-        let mut read = Box::pin(read_body(Body::from_stream(pieces), limit, &limits, Some(&request_connection)));
-        let mut taken = Vec::new();
-        for _ in 0..4 {
-            send.send(Bytes::from(vec![b' '; 16 * KIB])).expect("it is read");
-            assert!((&mut read).now_or_never().is_none(), "the body goes on");
-            taken.push(held());
-        }
-        // The first 32 KiB aren't counted; then the maximum is reserved.
-        assert_eq!(taken, [0, 0, 100, 100]);
-        drop(send);
-        let body = read.await.expect("a body");
-        assert_eq!((body.len(), held()), (64 * KIB, (64 * JSON_WEIGHT) as u64));
-        let part = body.slice(1..2);
-        drop(body);
-        assert_eq!(held(), (64 * JSON_WEIGHT) as u64, "as long as any of it is in use");
-        drop(part);
-        assert_eq!(held(), 0);
-    }
-
-    #[tokio::test]
-    async fn a_body_that_finds_no_room_is_refused_when_its_time_is_over() {
-        let limits = LimitSettings { waiting_bytes: 64 * 1024, request_ms: 50, ..LimitSettings::default() };
-        let connections = Arc::new(Connections::new(&limits, &TrustedProxies::default(), 9));
-        let guard = connections.enter(std::net::Ipv4Addr::LOCALHOST.into()).expect("there is room");
-        let request_connection = RequestConnection::new(&guard.connection, true);
-        let all = request_connection.budget.try_hold(64 * 1024).expect("there is room");
-        let read = async || {
-            let limit = BodyLimit { bytes: 1024 * 1024, setting: "limits.body_bytes", weight: 1 };
-            read_body(Body::from(vec![b' '; FREE + 1]), limit, &limits, Some(&request_connection)).await
-        };
-        let refused = read().await.expect_err("there is no room");
-        assert_eq!(refused.into_response().status(), StatusCode::SERVICE_UNAVAILABLE);
-        drop(all);
-        assert_eq!(read().await.expect("there is room").len(), FREE + 1);
-    }
 
     fn check(query: &str, expected: Expect) {
         let uri: Uri = format!("/x?{query}").parse().expect("a URI");

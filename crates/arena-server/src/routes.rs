@@ -7,7 +7,6 @@ mod agents;
 mod channel;
 mod chat;
 mod create;
-mod creator;
 mod docs;
 mod games;
 mod health;
@@ -17,7 +16,6 @@ mod ladders;
 mod list;
 mod log;
 mod metadata;
-mod players;
 mod queue;
 mod records;
 mod rows;
@@ -47,17 +45,15 @@ use utoipa_axum::routes;
 
 use crate::answer::accepts;
 use crate::arena::Arena;
-use crate::connections::RequestConnection;
 use crate::error::{ApiError, ApiResult};
-use crate::mcp::{self, Endpoint, ToolSet};
+use crate::limits::RequestConnection;
+use crate::mcp::{Endpoint, ToolSet};
 use crate::metrics::GaugeGuard;
 use crate::openapi::Description;
-use crate::origin::{check_host, check_origin};
-use crate::request::address_of;
-use crate::request_id::{REQUEST_ID, RequestId};
+use crate::request::{REQUEST_ID, RequestId, address_of, check_host, check_origin};
 use crate::tournaments::TournamentRefusal;
-use crate::web;
-pub(crate) use agents::{AgentView, id_of as id_of_agent};
+use crate::{mcp, web};
+pub(crate) use agents::{AgentView, id_of as id_of_agent, tournaments_of};
 pub(crate) use ladders::{game_of as game_of_ladder, page as page_of_ladder};
 pub(crate) use queue::{enqueue, poll_ticket};
 pub(crate) use rows::TOTAL;
@@ -70,7 +66,7 @@ pub(crate) use tournaments::{Stage, TournamentView, id_of as id_of_tournament};
 /// A route: its schemas and description for `/openapi.json`, and its handlers.
 type Route = UtoipaMethodRouter<Arena>;
 
-/// Returns all routes except pages. `#[utoipa::path]` at each handler declares the path and the method.
+/// Returns all routes except pages: a table. `#[utoipa::path]` at each handler declares the path and the method.
 fn list(arena: &Arena) -> Vec<Route> {
     let keys = arena.is_authenticated_mode();
     let [play, talk] = [ToolSet::arena(keys), ToolSet::chat(keys)]
@@ -89,7 +85,7 @@ fn list(arena: &Arena) -> Vec<Route> {
         routes!(list::list_sessions_of_type, create::create_session),
         routes!(invites::announce_invite),
         routes!(invites::find_invite),
-        routes!(players::find_player),
+        routes!(invites::find_player),
         routes!(queue::join_queue),
         routes!(queue::find_ticket, queue::leave_queue),
         routes!(join::join_session),
@@ -108,9 +104,9 @@ fn list(arena: &Arena) -> Vec<Route> {
         routes!(scoring::list_of_type),
         routes!(scoring::list_boards),
         routes!(scoring::find_stats),
-        routes!(creator::cancel_session),
-        routes!(creator::unlist_session),
-        routes!(creator::list_invites),
+        routes!(create::cancel_session),
+        routes!(create::unlist_session),
+        routes!(create::list_invites),
         routes!(records::find_record),
         routes!(records::find_keys),
         routes!(mcp::play).layer(Extension(play)),
@@ -194,42 +190,28 @@ fn describe(arena: &Arena) -> Description {
 pub(crate) struct DirectRoute {
     method: Method,
     path: &'static str,
-    handler: fn(Request, Arena) -> BoxFuture<'static, Response>,
+    handler: DirectHandler,
 }
+
+type DirectHandler = fn(Request, Arena) -> BoxFuture<'static, Response>;
 
 /// The response headers that pages of other origins may read, beside those that they may always read.
 const EXPOSED: HeaderValue = HeaderValue::from_static("retry-after, link, x-request-id");
 
 /// The routes of play, which clients call most. [`list`] has them too, for other requests to them.
 static DIRECT: [DirectRoute; 5] = [
-    DirectRoute {
-        method: Method::GET,
-        path: "/api/arena/sync",
-        handler: |request, arena| sync::sync_operator.call(request, arena),
-    },
-    DirectRoute {
-        method: Method::GET,
-        path: "/api/chat/sync",
-        handler: |request, arena| sync::sync_chat.call(request, arena),
-    },
-    DirectRoute {
-        method: Method::POST,
-        path: "/api/arena/message",
-        handler: |request, arena| act::act_in_session.call(request, arena),
-    },
-    DirectRoute {
-        method: Method::POST,
-        path: "/api/chat/send",
-        handler: |request, arena| chat::send_chat.call(request, arena),
-    },
-    DirectRoute {
-        method: Method::POST,
-        path: "/api/arena/join",
-        handler: |request, arena| join::join_session.call(request, arena),
-    },
+    DirectRoute::new(Method::GET, "/api/arena/sync", |request, arena| sync::sync_operator.call(request, arena)),
+    DirectRoute::new(Method::GET, "/api/chat/sync", |request, arena| sync::sync_chat.call(request, arena)),
+    DirectRoute::new(Method::POST, "/api/arena/message", |request, arena| act::act_in_session.call(request, arena)),
+    DirectRoute::new(Method::POST, "/api/chat/send", |request, arena| chat::send_chat.call(request, arena)),
+    DirectRoute::new(Method::POST, "/api/arena/join", |request, arena| join::join_session.call(request, arena)),
 ];
 
 impl DirectRoute {
+    const fn new(method: Method, path: &'static str, handler: DirectHandler) -> DirectRoute {
+        DirectRoute { method, path, handler }
+    }
+
     /// Only for programs: web pages send an `Origin`, and need more of the router's layers.
     pub(crate) fn of<B>(request: &axum::http::Request<B>) -> Option<&'static DirectRoute> {
         let path = request.uri().path();
@@ -311,11 +293,8 @@ pub(crate) const OPEN_TO_ALL: &str = "/health";
 /// The last segments of the routes that pages of other origins may not use in any mode. MCP requires it.
 const OF_OWN_ORIGIN: [&str; 2] = ["/arena/mcp", "/chat/mcp"];
 
-/// True if a route is for administrators and monitoring only.
-fn is_of_administration(route: &str) -> bool {
-    let beginnings = ["/metrics", "/admin", "/api/admin/"];
-    beginnings.iter().any(|beginning| route.starts_with(beginning))
-}
+/// The beginnings of the routes that are for administrators and monitoring only.
+const OF_ADMINISTRATION: [&str; 3] = ["/metrics", "/admin", "/api/admin/"];
 
 /// The target of the log's lines about requests: `--log info,access=debug` turns them on.
 const ACCESS_LOG: &str = "access";
@@ -369,11 +348,10 @@ async fn answer_at<F: Future<Output = Response>>(
         return ApiError::busy(text).into_response();
     }
     let has_administration = request_connection.is_none_or(|request_connection| request_connection.has_administration);
-    let found = match has_administration || !is_of_administration(route) {
-        true => Ok(()),
-        false => {
-            Err(ApiError::not_found("NOT_FOUND", "administration and metrics are at the server's private address"))
-        }
+    let is_elsewhere = !has_administration && OF_ADMINISTRATION.iter().any(|beginning| route.starts_with(beginning));
+    let found = match is_elsewhere {
+        true => Err(ApiError::not_found("NOT_FOUND", "administration and metrics are at the server's private address")),
+        false => Ok(()),
     };
     let admitted = current.and_then(|()| Ok(address.map_or(Ok(()), |address| arena.engine.admit_address(address))?));
     let refused = check_host(request.version(), request.headers()).and(admitted).and(found).and_then(|()| {
@@ -416,17 +394,15 @@ async fn answer_at<F: Future<Output = Response>>(
 mod tests {
     use super::*;
 
-    use arena_engine::{Administrator, Chat, Create, Engine, Environment, Join, Limits, Respond, Written};
+    use arena_engine::{Administrator, Chat, Create, Join, Respond, Written};
     use arena_model::{Party, SessionId};
-    use arena_store::{BanSubject, Store};
+    use arena_store::BanSubject;
     use axum::body::Body;
     use http_body_util::BodyExt;
     use tempfile::TempDir;
     use tower::ServiceExt;
 
-    use crate::records::Records;
     use crate::request::ClientAddress;
-    use crate::settings::Settings;
 
     /// An arena without a socket, with an active session.
     struct Stage {
@@ -439,20 +415,8 @@ mod tests {
 
     impl Stage {
         async fn new() -> Stage {
-            let folder = tempfile::tempdir().expect("a temp folder");
-            let settings = Settings { data: folder.path().to_owned(), ..Settings::default() };
-            let limits = Limits {
-                channel_messages: 100,
-                chat_bytes: 1000,
-                spectators_chat: false,
-                self_play: true,
-                proven_players: false,
-                inactivity: settings.sessions.inactivity(),
-            };
-            let scoring = settings.scoring().expect("the defaults are good");
-            let challenges = settings.challenge_types().expect("the defaults are good");
-            let store = Store::open(folder.path(), scoring).expect("a store");
-            let engine = Engine::new(store, challenges, limits, Environment::system()).await.expect("an engine");
+            let (arena, folder) = Arena::in_tests().await;
+            let engine = &arena.engine;
             let options = serde_json::Map::new();
             let create = Create { challenge: "psi".to_owned(), options, is_rated: true, is_unlisted: false };
             let respond = |written: &Written<'_>| {
@@ -464,8 +428,6 @@ mod tests {
             let (session, invite) = (session.parse().expect("an id"), invite.parse().expect("an invite"));
             let join = Join { invite, user: None };
             engine.join(join, None, Respond::new(|_| String::new())).await.expect("a seat");
-            let records = Records::start(&settings.records, folder.path(), None).expect("keys");
-            let arena = Arena::new(engine, settings, None, None, records, None);
             Stage { app: app(arena.clone()), arena, session, player: Party::Player(invite), _folder: folder }
         }
 

@@ -3,33 +3,30 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use arena_engine::{Engine, Environment, Limits};
+use arena_engine::{Engine, Environment};
 use arena_identity::ServerSecret;
-use arena_model::ChallengeType;
+use arena_model::{ChallengeType, Scoring};
 use arena_record::RecordKey;
-use arena_script::{Sandbox, ScriptKind, find_folders_of};
+use arena_script::{ScriptKind, find_folders_of};
 use arena_store::{FolderLock, NodeTerms, Store, StoreError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
-use crate::acceptor::{Acceptor, Listeners};
-use crate::admin_token::{AdminToken, AdminTokenFileError};
 use crate::arena::Arena;
-use crate::auth::{Auth, AuthError, secret};
-use crate::house::House;
-use crate::lanes::Lanes;
-use crate::ledger::Ledger;
+use crate::auth::{AdminToken, AdminTokenFileError, Auth, AuthError, secret};
+use crate::connection::tls::{Tls, TlsError};
+use crate::connection::{Acceptor, ConnectionThreads, Listeners, OpenConnections};
+use crate::house_bots::House;
+use crate::jobs;
+use crate::jobs::scripts::{self, Scripts};
+use crate::jobs::strategies::Strategies;
+use crate::limits::LimitSettings;
 use crate::records::{Records, RecordsError};
-use crate::scripts::{self, Scripts};
-use crate::settings::{LimitSettings, RecordSettings, Settings, SettingsError};
-use crate::strategies::Strategies;
-use crate::supervision::keep_running;
-use crate::tls::{Tls, TlsError};
+use crate::settings::{RecordSettings, Settings, SettingsError};
 use crate::tournaments::{Runner, Tournaments, TournamentsError};
 
 /// Number of connections that suffices without a warning if `limits.connections` has its default.
@@ -91,7 +88,7 @@ pub struct Server {
     new_admin_token: Option<AdminToken>,
     /// The lock of the data folder, if the store doesn't hold it.
     folder: Option<FolderLock>,
-    lanes: Lanes,
+    threads: ConnectionThreads,
 }
 
 impl Server {
@@ -113,29 +110,10 @@ impl Server {
         challenges: Vec<Arc<dyn ChallengeType>>,
         environment: Environment,
     ) -> Result<Server, StartError> {
-        let trusts_every_name = !settings.auth.enabled && !settings.trust_network;
-        let addresses = [Some(settings.listen), settings.network.private_listen];
-        if let Some(address) = addresses.into_iter().flatten().find(|address| !address.ip().is_loopback())
-            && trusts_every_name
-        {
-            return Err(StartError::UntrustedNetwork(address));
-        }
-        if !settings.sessions.self_play && !settings.auth.enabled {
-            return Err(SettingsError::SelfPlayUnknowable.into());
-        }
-        if settings.auth.enabled && !settings.listen.ip().is_loopback() && settings.site.contact.is_none() {
-            tracing::warn!("the pages name no contact; set `contact` in [site] of the settings");
-        }
-        let kinds =
-            [(ScriptKind::Challenge, &settings.scripts.folders), (ScriptKind::Strategy, &settings.scoring.folders)];
-        for (kind, folder) in kinds.iter().flat_map(|(kind, folders)| folders.iter().map(|folder| (*kind, folder))) {
-            let unreadable = |source| SettingsError::Folder { kind, folder: folder.clone(), source };
-            find_folders_of(kind, folder).map_err(unreadable)?;
-        }
+        check(&settings)?;
         let tls = settings.network.tls.clone().map(Tls::start).transpose()?.map(Arc::new);
         let address = settings.listen;
-        let refuse = |source| StartError::Listen { address, source };
-        let (public, address) = listen(address).await.map_err(refuse)?;
+        let (public, address) = listen(address).await.map_err(|source| StartError::Listen { address, source })?;
         let (private, private_address) = match settings.network.private_listen {
             Some(address) => {
                 let refuse = |source| StartError::ListenPrivately { address, source };
@@ -145,67 +123,34 @@ impl Server {
         }
         .unzip();
         let listeners = Listeners { public, private, house: None, tls };
-        let scoring = settings.scoring()?;
-        let archive = settings.archive()?;
-        let is_shared = settings.is_shared()?;
-        // With a database, the data folder is locked as well, since it holds secrets and tournaments.
-        let (opened, folder) = match &settings.database {
-            Some(_) => (None, Some(FolderLock::take(&settings.data)?)),
-            None => (Some(Store::open(&settings.data, scoring.clone())?), None),
-        };
-        // From here on the data folder exists and is locked.
-        let auth = Auth::start(&settings)?;
-        let (admin_token, is_new) = match &settings.admin_token {
-            Some(token) => (token.clone(), false),
-            None => AdminToken::load_or_make(&settings.data)?,
-        };
-        let store = match (opened, &settings.database) {
-            (None, Some(database)) if is_shared => {
-                let terms = terms(auth.as_ref(), &admin_token, &settings);
-                Store::join(database.clone(), scoring, &terms).await?
-            }
-            (None, Some(database)) => Store::connect(database.clone(), scoring).await?,
-            (Some(store), _) => store,
-            (None, None) => unreachable!("without a database, the store of the data folder was opened above"),
-        };
+        let (scoring, archive, is_shared) = (settings.scoring()?, settings.archive()?, settings.is_shared()?);
+        let OpenedStore { store, folder, auth, admin_token, has_new_token } =
+            OpenedStore::open(&settings, scoring, is_shared).await?;
         // All nodes use the database's clock.
         let environment = match store.nodes().cloned() {
             Some(nodes) => environment.with_clock(move || nodes.now()),
             None => environment,
         };
-        let new_admin_token = is_new.then(|| admin_token.clone());
-        let limits = Limits {
-            channel_messages: settings.limits.channel_messages,
-            chat_bytes: settings.limits.chat_bytes,
-            spectators_chat: settings.sessions.spectators_chat,
-            self_play: settings.sessions.self_play,
-            proven_players: settings.auth.enabled,
-            inactivity: settings.sessions.inactivity(),
-        };
+        let new_admin_token = has_new_token.then(|| admin_token.clone());
         let sandbox = scripts::sandbox(&settings.scripts);
-        let engine =
-            Engine::with_scripts(store, challenges, scripts::revive(sandbox.clone()), limits, environment).await?;
+        let revive = scripts::revive(sandbox.clone());
+        let engine = Engine::with_scripts(store, challenges, revive, settings.engine_limits(), environment).await?;
         if let Some(place) = archive {
             engine.set_archive(place);
         }
-        let scripts = start_scripts(&settings, sandbox, &engine).await?;
-        let (of_strategies, counting) = (settings.clone(), engine.clone());
-        let strategies = tokio::task::spawn_blocking(move || Strategies::start(&of_strategies, &counting));
-        let strategies = strategies.await.unwrap_or_else(|error| resume_unwind(error.into_panic()))?.map(Arc::new);
+        let scripts = Scripts::start(&settings, sandbox, &engine).await?;
+        let strategies = Strategies::start(&settings, &engine).await?;
         // Nodes must sign with equal keys. They have equal tokens, and their data folders differ.
         let shared = is_shared.then(|| ServerSecret::new(admin_token.reveal().as_bytes()).ok()).flatten();
         let records = Records::start(&settings.records, &settings.data, shared.as_ref())?;
-        let sign_key = records.replay_key();
-        let (tournaments, runner) = start_tournaments(&settings, &engine, sign_key, shared)?.unzip();
+        let (tournaments, runner) = start_tournaments(&settings, &engine, records.replay_key(), shared)?.unzip();
         // These settings have the real port instead of port 0, and the loaded token instead of an unset one.
         let settings = Settings { listen: address, admin_token: Some(admin_token), ..settings };
-        let settings = {
-            let connections = room_for_connections(settings.limits.connections);
-            Settings { limits: LimitSettings { connections, ..settings.limits }, ..settings }
-        };
+        let connections = room_for_connections(settings.limits.connections);
+        let settings = Settings { limits: LimitSettings { connections, ..settings.limits }, ..settings };
         let certificates = listeners.tls.as_ref().map(|tls| tls.certificates());
         let arena = Arena::new(engine, settings, auth, tournaments, records, certificates);
-        let lanes = Lanes::start().map_err(StartError::Threads)?;
+        let threads = ConnectionThreads::start().map_err(StartError::Threads)?;
         Ok(Server {
             listeners,
             address,
@@ -216,7 +161,7 @@ impl Server {
             strategies,
             new_admin_token,
             folder,
-            lanes,
+            threads,
         })
     }
 
@@ -254,82 +199,17 @@ impl Server {
 
     /// After `shutdown`, the server accepts no new connections, finishes running requests and returns.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) {
-        let Server { listeners, address, arena, runner, scripts, strategies, folder: _folder, lanes, .. } = self;
+        let Server { listeners, address, arena, runner, scripts, strategies, folder: _folder, threads, .. } = self;
         match &arena.settings.database {
             Some(database) => {
                 tracing::info!(%address, %database, "listening on {address}, with the database {database}")
             }
             None => tracing::info!(%address, data = %arena.settings.data.display(), "listening on {address}"),
         }
-        let (clock, house, derived) = (arena.clone(), arena.clone(), arena.clone());
-        let engine = arena.engine.clone();
-        let watching = scripts.map(|scripts| tokio::spawn(scripts.watch(engine)));
-        let run_deadlines = tokio::spawn(async move {
-            keep_running(&clock.restarting, "watches the clock", || clock.engine.run_deadlines()).await;
-        });
-        let housekeeping = tokio::spawn(async move {
-            let forget_addresses = || async {
-                loop {
-                    tokio::time::sleep(Duration::from_secs(60)).await;
-                    house.rates.forget_idle();
-                    if let Err(error) = house.forget_ended_sessions().await {
-                        tracing::warn!("cannot look for ended sessions: {}", error.message());
-                    }
-                    house.ledger.forget_idle();
-                    house.connections.memory().forget_idle();
-                }
-            };
-            tokio::join!(
-                keep_running(&house.restarting, "runs housekeeping", || house.engine.run_eviction()),
-                keep_running(&house.restarting, "forgets addresses", forget_addresses),
-            );
-        });
-        let keep_retention = {
-            let arena = arena.clone();
-            tokio::spawn(async move {
-                keep_running(&arena.restarting, "archives sessions and removes tournaments", || arena.keep_retention())
-                    .await;
-            })
-        };
-        let keep_derived = tokio::spawn(async move {
-            keep_running(&derived.restarting, "checks derived tables", || derived.engine.keep_derived()).await;
-        });
-
-        let follow_others = {
-            let arena = arena.clone();
-            tokio::spawn(async move {
-                let follow = || arena.engine.follow_others(arena.settings.nodes.nats.as_ref());
-                keep_running(&arena.restarting, "follows other nodes", follow).await;
-            })
-        };
-
-        let keep_log = arena.settings.records.log.then(|| {
-            arena.engine.keep_ended();
-            let arena = arena.clone();
-            tokio::spawn(async move {
-                let keep = || arena.records.keep_log(&arena);
-                keep_running(&arena.restarting, "keeps the log", keep).await;
-            })
-        });
-
-        let keep_counting = strategies.map(|strategies| {
-            let arena = arena.clone();
-            tokio::spawn(async move {
-                let keep = || strategies.keep_counting(&arena);
-                keep_running(&arena.restarting, "counts games by scripted strategies", keep).await;
-            })
-        });
-
-        let keep_certificate = listeners.tls.as_ref().map(|tls| {
-            let (certificates, arena) = (tls.certificates(), arena.clone());
-            tokio::spawn(async move {
-                let keep = || certificates.keep_current();
-                keep_running(&arena.restarting, "reads the certificate", keep).await;
-            })
-        });
-
-        let acceptor = Acceptor::new(listeners, arena.clone(), lanes);
-        let told_to_stop = async {
+        let certificates = listeners.tls.as_ref().map(|tls| tls.certificates());
+        let jobs = jobs::start(&arena, scripts, strategies, certificates);
+        let acceptor = Acceptor::new(listeners, arena.clone(), threads);
+        let stop_requested = async {
             shutdown.await;
             let drain_ms = arena.settings.limits.drain_ms;
             if drain_ms > 0 {
@@ -340,35 +220,95 @@ impl Server {
         };
         tokio::select! {
             () = acceptor.accept_all() => {}
-            () = told_to_stop => {}
+            () = stop_requested => {}
         }
-        let (connections, _lanes) = acceptor.close().await;
-        run_deadlines.abort();
-        housekeeping.abort();
-        keep_retention.abort();
-        keep_derived.abort();
-        follow_others.abort();
-        for task in [keep_log, watching, keep_counting, keep_certificate].into_iter().flatten() {
-            task.abort();
-        }
-        let open = connections.count();
-        tracing::info!(open, "stopping with {open} open connections");
-        let patience = Duration::from_millis(arena.settings.limits.shutdown_ms);
-        let matches = tokio::task::spawn_blocking(|| runner.map(Runner::stop));
-        // Connections are notified before long polls end, so that the responses of long polls have `connection: close`.
-        let finished = async {
-            tokio::join!(biased; connections.shutdown(), async {
-                arena.stopping.send_replace(true);
-                // An error means a panic, which is already logged.
-                let _ = matches.await;
-            })
+        let (connections, _threads) = acceptor.close().await;
+        drop(jobs);
+        finish(&arena, connections, runner).await;
+    }
+}
+
+/// Ends the open connections and the running matches, within the time limit of the settings.
+async fn finish(arena: &Arena, connections: OpenConnections, runner: Option<Runner>) {
+    let open = connections.count();
+    tracing::info!(open, "stopping with {open} open connections");
+    let patience = Duration::from_millis(arena.settings.limits.shutdown_ms);
+    let matches = tokio::task::spawn_blocking(|| runner.map(Runner::stop));
+    // Connections are notified before long polls end, so that the responses of long polls have `connection: close`.
+    let finished = async {
+        tokio::join!(biased; connections.shutdown(), async {
+            arena.stopping.send_replace(true);
+            // An error means a panic, which is already logged.
+            let _ = matches.await;
+        })
+    };
+    if tokio::time::timeout(patience, finished).await.is_err() {
+        tracing::warn!(
+            "requests that did not finish within {} ms of the stop were cut off (limits.shutdown_ms)",
+            patience.as_millis()
+        );
+    }
+}
+
+/// Checks that the server may listen at its addresses, and that the folders of scripts can be read.
+///
+/// # Errors
+/// If the settings are unsafe, or name an unreadable folder.
+fn check(settings: &Settings) -> Result<(), StartError> {
+    let trusts_every_name = !settings.auth.enabled && !settings.trust_network;
+    let addresses = [Some(settings.listen), settings.network.private_listen];
+    if let Some(address) = addresses.into_iter().flatten().find(|address| !address.ip().is_loopback())
+        && trusts_every_name
+    {
+        return Err(StartError::UntrustedNetwork(address));
+    }
+    if !settings.sessions.self_play && !settings.auth.enabled {
+        return Err(SettingsError::SelfPlayUnknowable.into());
+    }
+    if settings.auth.enabled && !settings.listen.ip().is_loopback() && settings.site.contact.is_none() {
+        tracing::warn!("the pages name no contact; set `contact` in [site] of the settings");
+    }
+    let kinds = [(ScriptKind::Challenge, &settings.scripts.folders), (ScriptKind::Strategy, &settings.scoring.folders)];
+    for (kind, folder) in kinds.iter().flat_map(|(kind, folders)| folders.iter().map(|folder| (*kind, folder))) {
+        let unreadable = |source| SettingsError::Folder { kind, folder: folder.clone(), source };
+        find_folders_of(kind, folder).map_err(unreadable)?;
+    }
+    Ok(())
+}
+
+/// The store with the secrets, which nodes of a shared database compare.
+struct OpenedStore {
+    store: Store,
+    /// The lock of the data folder, if the store doesn't hold it.
+    folder: Option<FolderLock>,
+    auth: Option<Auth>,
+    admin_token: AdminToken,
+    /// True if this start has generated the administrator's token.
+    has_new_token: bool,
+}
+
+impl OpenedStore {
+    async fn open(settings: &Settings, scoring: Scoring, is_shared: bool) -> Result<OpenedStore, StartError> {
+        // With a database, the data folder is locked as well, since it holds secrets and tournaments.
+        let (opened, folder) = match &settings.database {
+            Some(_) => (None, Some(FolderLock::take(&settings.data)?)),
+            None => (Some(Store::open(&settings.data, scoring.clone())?), None),
         };
-        if tokio::time::timeout(patience, finished).await.is_err() {
-            tracing::warn!(
-                "requests that did not finish within {} ms of the stop were cut off (limits.shutdown_ms)",
-                patience.as_millis()
-            );
-        }
+        // From here on the data folder exists and is locked.
+        let auth = Auth::start(settings)?;
+        let (admin_token, has_new_token) = match &settings.admin_token {
+            Some(token) => (token.clone(), false),
+            None => AdminToken::load_or_make(&settings.data)?,
+        };
+        let store = match (opened, &settings.database) {
+            (None, Some(database)) if is_shared => {
+                Store::join(database.clone(), scoring, &terms(auth.as_ref(), &admin_token, settings)).await?
+            }
+            (None, Some(database)) => Store::connect(database.clone(), scoring).await?,
+            (Some(store), _) => store,
+            (None, None) => unreachable!("without a database, the store of the data folder was opened above"),
+        };
+        Ok(OpenedStore { store, folder, auth, admin_token, has_new_token })
     }
 }
 
@@ -395,27 +335,6 @@ fn terms(auth: Option<&Auth>, admin_token: &AdminToken, settings: &Settings) -> 
     terms.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Loads the challenge folders. Faulty folders are logged and skipped.
-async fn start_scripts(
-    settings: &Settings,
-    sandbox: Option<Sandbox>,
-    engine: &Engine,
-) -> Result<Option<Scripts>, SettingsError> {
-    if settings.scripts.folders.is_empty() {
-        return Ok(None);
-    }
-    let mut scripts = Scripts::new(settings, sandbox.ok_or(SettingsError::NoWorker)?);
-    let engine = engine.clone();
-    let loaded = tokio::task::spawn_blocking(move || {
-        scripts.refresh(&engine, true);
-        scripts
-    });
-    match loaded.await {
-        Ok(scripts) => Ok(Some(scripts)),
-        Err(error) => resume_unwind(error.into_panic()),
-    }
-}
-
 fn start_tournaments(
     settings: &Settings,
     engine: &Engine,
@@ -431,17 +350,7 @@ fn start_tournaments(
         (None, Some(shared)) => shared,
         _ => secret(settings)?,
     };
-    let terms = settings.tournaments.clone();
-    let started = Tournaments::start(
-        &settings.data,
-        terms,
-        launcher,
-        secret,
-        engine.clone(),
-        Arc::new(Ledger::new(&settings.limits)),
-        sign_key,
-    )?;
-    Ok(Some(started))
+    Ok(Some(Tournaments::start(settings, launcher, secret, engine.clone(), sign_key)?))
 }
 
 async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {

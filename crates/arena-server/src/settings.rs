@@ -3,11 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arena_engine::{NatsUrl, NatsUrlError};
+use arena_engine::{Limits, NatsUrl, NatsUrlError};
 use arena_identity::ServerSecret;
 use arena_model::{ChallengeType, InactivityLimits, Scoring, ScoringError, ScriptedStrategy};
 use arena_script::{ScriptKind, WorkerProgram, find_folders_of};
@@ -16,10 +15,10 @@ use arena_wire::removed;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::admin_token::AdminToken;
-use crate::origin::AllowedOrigin;
-use crate::proxies::{ClientHeader, TrustedProxies};
-use crate::tls::TlsFiles;
+use crate::auth::AdminToken;
+use crate::connection::tls::TlsFiles;
+use crate::limits::{ClientHeader, LimitSettings, TrustedProxies};
+use crate::request::AllowedOrigin;
 use crate::tournaments::TournamentSettings;
 use crate::web::SiteSettings;
 
@@ -144,109 +143,6 @@ pub struct AuthSettings {
     pub secret: Option<ServerSecret>,
 }
 
-/// Limits on requests, connections and memory: `[limits]` in `arena.toml`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LimitSettings {
-    /// Maximum size of a request body, in bytes.
-    pub body_bytes: usize,
-    /// Maximum size of a message's content, in bytes.
-    pub message_bytes: usize,
-    /// Maximum size of an imported session with its messages, in bytes. An import's total size is not limited, since it
-    /// holds only a few sessions in memory at a time.
-    pub import_bytes: usize,
-    /// Maximum number of messages in a channel.
-    pub channel_messages: u64,
-    /// Maximum size of a session's chat, in bytes.
-    pub chat_bytes: u64,
-    /// Maximum sustained number of requests per second and address. Each full 16 KiB of a JSON body or form counts as
-    /// one more request. 0 means no limit.
-    pub requests_per_second: u32,
-    /// Maximum number of requests per address in a burst, after which `requests_per_second` applies.
-    pub requests_burst: u32,
-    /// Maximum sustained number of actions and chat messages per second and player. 0 means no limit.
-    pub writes_per_second: u32,
-    /// Maximum number of these writes per player in a burst, after which `writes_per_second` applies.
-    pub writes_burst: u32,
-    /// True if the limits per address and per player also apply to clients on this machine. If false, only the total
-    /// limits of connections and memory apply to these clients.
-    pub limit_loopback: bool,
-    /// Free space on the disk of the data folder, in bytes, that is kept for games that have begun. With less, new
-    /// sessions, uploads and tournaments are refused. 0 means no reserve.
-    pub disk_reserve_bytes: u64,
-    /// Maximum number of bytes that each address may store within a day. Moves and chat may use twice as many. 0 means no
-    /// limit.
-    pub stored_bytes_per_address: u64,
-    /// Computing time of rules and matches that each address gets per second, in milliseconds. Joins, moves and chat get
-    /// twice as much. 0 means no limit.
-    pub computing_ms_per_second: u32,
-    /// Computing time of an address in a burst, in milliseconds, after which `computing_ms_per_second` applies.
-    pub computing_burst_ms: u32,
-    /// Maximum number of sessions per address that the address has created and that haven't ended. 0 means no limit.
-    pub running_sessions_per_address: usize,
-    /// Maximum number of places in queues per address. 0 means no limit.
-    pub tickets_per_address: u32,
-    /// Maximum number of open streams per address, so that connections are left for moves. 0 means no limit.
-    pub streams_per_address: usize,
-    /// Maximum number of connections.
-    pub connections: usize,
-    /// Maximum number of connections per address, at most a quarter of `connections`. 0 means no limit.
-    pub connections_per_address: usize,
-    /// Number of connections reserved for players and administrators, at most a quarter of `connections`. Other clients
-    /// get only one response on such a connection.
-    pub connections_reserved: usize,
-    /// Maximum memory for large responses and requests of slow clients, in bytes. The first 32 KiB of each connection
-    /// don't count.
-    pub waiting_bytes: usize,
-    /// Maximum part of `waiting_bytes` per address, in bytes. 0 means no limit.
-    pub waiting_bytes_per_address: usize,
-    /// Time in milliseconds after which a connection is closed if the client doesn't read the response.
-    pub stalled_ms: u64,
-    /// Maximum number of queued signature checks, in authentication mode. A check takes about 0.1 ms.
-    pub signature_queue: NonZeroU16,
-    /// Time limit for receiving a request, in milliseconds. In an import it applies to each received piece of the body.
-    pub request_ms: u64,
-    /// Time in milliseconds for which a stopping server continues to serve while `/ready` reports `STOPPING`, so that
-    /// load balancers can move requests to other nodes.
-    pub drain_ms: u64,
-    /// Time limit for running requests when the server stops, in milliseconds.
-    pub shutdown_ms: u64,
-}
-
-impl Default for LimitSettings {
-    fn default() -> Self {
-        LimitSettings {
-            body_bytes: 1024 * 1024,
-            message_bytes: 1024 * 1024,
-            import_bytes: 64 * 1024 * 1024,
-            channel_messages: 1_000_000,
-            chat_bytes: 4 * 1024 * 1024,
-            requests_per_second: 100,
-            requests_burst: 400,
-            writes_per_second: 20,
-            writes_burst: 100,
-            limit_loopback: false,
-            disk_reserve_bytes: 256 * 1024 * 1024,
-            stored_bytes_per_address: 4 * 1024 * 1024 * 1024,
-            computing_ms_per_second: 500,
-            computing_burst_ms: 10_000,
-            running_sessions_per_address: 1_000,
-            tickets_per_address: 16,
-            streams_per_address: 500,
-            connections: 50_000,
-            connections_per_address: 1_000,
-            connections_reserved: 500,
-            waiting_bytes: 256 * 1024 * 1024,
-            waiting_bytes_per_address: 32 * 1024 * 1024,
-            stalled_ms: 30_000,
-            signature_queue: const { NonZeroU16::new(256).expect("not 0") },
-            request_ms: 30_000,
-            drain_ms: 0,
-            shutdown_ms: 10_000,
-        }
-    }
-}
-
 /// Archival of ended sessions and removal of ended tournaments: `[retention]` in `arena.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -293,7 +189,7 @@ impl Default for SessionSettings {
 }
 
 impl SessionSettings {
-    pub(crate) fn inactivity(&self) -> InactivityLimits {
+    fn inactivity(&self) -> InactivityLimits {
         let ms = |s: u64| (s > 0).then(|| i64::try_from(s).unwrap_or(i64::MAX).saturating_mul(1000));
         let unattended_bytes = Some(self.unattended_bytes).filter(|bytes| *bytes > 0);
         InactivityLimits { open_ms: ms(self.stale_open_s), active_ms: ms(self.stale_active_s), unattended_bytes }
@@ -442,30 +338,18 @@ fn one_or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Opti
 /// An error in the settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// The file can't be read.
     #[error("cannot read the settings file {file}")]
     Read {
-        /// The path.
         file: String,
-        /// The system's error.
         #[source]
         source: std::io::Error,
     },
-    /// The file isn't valid.
     #[error("invalid settings file {file}: {reason}")]
-    Parse {
-        /// The path.
-        file: String,
-        /// The reason with its position.
-        reason: String,
-    },
-    /// The database URL is invalid.
+    Parse { file: String, reason: String },
     #[error("database_url: {0}")]
     Database(#[from] DatabaseUrlError),
-    /// The NATS URL is invalid.
     #[error("nats_url: {0}")]
     Nats(#[from] NatsUrlError),
-    /// The scoring is invalid.
     #[error("scoring: {0}")]
     Scoring(#[from] ScoringError),
     /// `self_play = false` without authentication: a refused join would reveal an opponent's user id.
@@ -473,7 +357,6 @@ pub enum SettingsError {
         "sessions: self_play = false requires authentication; otherwise joins could reveal the other players' user ids"
     )]
     SelfPlayUnknowable,
-    /// `shared` without a database.
     #[error("--shared and --nats-url require --database-url")]
     NothingToShare,
     /// Tournaments in a folder that the other nodes couldn't read.
@@ -486,30 +369,15 @@ pub enum SettingsError {
         "retention.folder is missing: nodes that share a database need one folder for the archive, which all of them can reach"
     )]
     ArchiveOfNodes,
-    /// Tournaments without a launcher.
     #[error("tournaments: no launcher program is configured")]
     NoLauncher,
     /// A folder of scripts can't be read at the start. Later errors of this kind are only logged.
     #[error("cannot read the {} in {}: {source}", kind.plural(), folder.display())]
-    Folder {
-        /// The kind of the folder's scripts.
-        kind: ScriptKind,
-        /// The path of the folder.
-        folder: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// Scripts without a worker program.
+    Folder { kind: ScriptKind, folder: PathBuf, source: std::io::Error },
     #[error("scripts: no worker program is configured")]
     NoWorker,
-    /// A challenge's settings are invalid.
     #[error("challenges: {name}: {reason}")]
-    Challenge {
-        /// The challenge type's id.
-        name: String,
-        /// The reason.
-        reason: String,
-    },
+    Challenge { name: String, reason: String },
 }
 
 /// The format of the settings file. The JSON settings of the reference server, SpecArena, have the same format.
@@ -612,6 +480,17 @@ impl Settings {
                 Err(SettingsError::TournamentsOfNodes)
             }
             shared => Ok(shared),
+        }
+    }
+
+    pub(crate) fn engine_limits(&self) -> Limits {
+        Limits {
+            channel_messages: self.limits.channel_messages,
+            chat_bytes: self.limits.chat_bytes,
+            spectators_chat: self.sessions.spectators_chat,
+            self_play: self.sessions.self_play,
+            proven_players: self.auth.enabled,
+            inactivity: self.sessions.inactivity(),
         }
     }
 

@@ -1,36 +1,24 @@
 //! The HTML pages, for watching and playing in a browser: one module per page, and the list of routes.
 //!
 //! Pages have the same access as clients of the HTTP API. They read sessions and messages only as `view` and `redact`
-//! return them for the viewer (`seen.rs`), and every action of a page exists in the HTTP API. Only replays, signed
+//! return them for the viewer (`web/session/redacted.rs`), and every action of a page exists in the HTTP API. Only replays, signed
 //! joins, the log and the administration page need JavaScript; on other pages, scripts draw boards and update the content. The
 //! OpenAPI description omits pages, since their markup may change.
 
 mod admin;
-mod agents;
 mod assets;
-mod board;
+mod boards;
 mod challenges;
-mod compare;
 mod components;
 mod evals;
-mod events;
 mod form;
-mod history;
 mod home;
-mod ladders;
 mod layout;
-mod leaderboards;
 mod log;
 mod play;
 mod plots;
-mod queue;
-mod replays;
-mod seen;
-mod sessions;
-mod share;
+mod session;
 mod site;
-mod timeline;
-mod told;
 mod tournaments;
 mod users;
 
@@ -45,8 +33,7 @@ use maud::{Markup, html};
 
 use crate::arena::Arena;
 use crate::error::ApiError;
-use crate::query::Query;
-use crate::request::Get;
+use crate::request::{Get, Query};
 use layout::{NavEntry, Page};
 pub(crate) use layout::{explained, head, top};
 pub use site::{SiteLink, SiteSettings};
@@ -65,35 +52,35 @@ pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
         ("/style.css", get(assets::style)),
         ("/web/{*file}", get(assets::file)),
         ("/challenges", get(challenges::list)),
-        ("/challenges/{name}", get(challenges::show).post(challenges::create)),
-        ("/queue/{name}", post(queue::join)),
-        ("/queue/{name}/{ticket}", get(queue::show).post(queue::act)),
-        ("/sessions/{id}", get(sessions::show)),
-        ("/sessions/{id}/replay", get(events::show)),
-        ("/sessions/{id}/events", get(events::list)),
-        ("/sessions/{id}/picture.svg", get(share::picture)),
-        ("/sessions/{id}/game.pgn", get(share::pgn)),
+        ("/challenges/{name}", get(challenges::show).post(challenges::create::create)),
+        ("/queue/{name}", post(challenges::queue::join)),
+        ("/queue/{name}/{ticket}", get(challenges::queue::show).post(challenges::queue::act)),
+        ("/sessions/{id}", get(session::show)),
+        ("/sessions/{id}/replay", get(session::events::show)),
+        ("/sessions/{id}/events", get(session::events::list)),
+        ("/sessions/{id}/picture.svg", get(session::share::picture)),
+        ("/sessions/{id}/game.pgn", get(session::share::pgn)),
         ("/play/{invite}", get(play::show).post(play::act)),
         ("/evals", get(evals::list)),
         ("/evals/{run}/{*file}", get(evals::file)),
-        ("/leaderboards", get(leaderboards::list)),
-        ("/leaderboards/{challenge}", get(leaderboards::show)),
+        ("/leaderboards", get(boards::list)),
+        ("/leaderboards/{challenge}", get(boards::show)),
         ("/log", get(log::show)),
         ("/tournaments", get(tournaments::list)),
         ("/tournaments/{id}", get(tournaments::show)),
-        ("/tournaments/{id}/matches/{number}/replay", get(replays::show)),
-        ("/tournaments/{id}/matches/{number}/replay.jsonl", get(replays::file)),
-        ("/tournaments/{id}/matches/{number}/replay.index", get(replays::index)),
-        ("/tournaments/{id}/matches/{number}/replay.json", get(replays::summary)),
+        ("/tournaments/{id}/matches/{number}/replay", get(tournaments::replays::show)),
+        ("/tournaments/{id}/matches/{number}/replay.jsonl", get(tournaments::replays::file)),
+        ("/tournaments/{id}/matches/{number}/replay.index", get(tournaments::replays::index)),
+        ("/tournaments/{id}/matches/{number}/replay.json", get(tournaments::replays::summary)),
         ("/tournaments/{id}/standings.svg", get(plots::tournament)),
-        ("/ladders", get(ladders::list)),
-        ("/ladders/{game}", get(ladders::show).post(ladders::join)),
-        ("/ladders/{game}/games/{number}/replay", get(replays::show)),
-        ("/ladders/{game}/games/{number}/replay.jsonl", get(replays::file)),
-        ("/ladders/{game}/games/{number}/replay.index", get(replays::index)),
-        ("/ladders/{game}/games/{number}/replay.json", get(replays::summary)),
-        ("/agents", get(agents::list)),
-        ("/agents/{id}", get(agents::show)),
+        ("/ladders", get(tournaments::ladders::list)),
+        ("/ladders/{game}", get(tournaments::ladders::show).post(tournaments::ladders::join)),
+        ("/ladders/{game}/games/{number}/replay", get(tournaments::replays::show)),
+        ("/ladders/{game}/games/{number}/replay.jsonl", get(tournaments::replays::file)),
+        ("/ladders/{game}/games/{number}/replay.index", get(tournaments::replays::index)),
+        ("/ladders/{game}/games/{number}/replay.json", get(tournaments::replays::summary)),
+        ("/agents", get(tournaments::agents::list)),
+        ("/agents/{id}", get(tournaments::agents::show)),
         ("/agents/{id}/rating.svg", get(plots::agent)),
         ("/users/{id}", get(users::show)),
         ("/users/{id}/rating.svg", get(plots::user)),

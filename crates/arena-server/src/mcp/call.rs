@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use tower::ServiceExt;
 
 use super::tools::{Argument, ArgumentKind, Call, IDENTITY, KEY, Tool, ToolSet};
-use crate::connections::RequestConnection;
+use crate::limits::RequestConnection;
 use crate::request::ClientAddress;
 
 /// Pairs of a number of messages per read and the maximum size of the response in bytes. If the response is larger, the

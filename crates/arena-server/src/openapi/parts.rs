@@ -7,8 +7,7 @@ use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use crate::fields::{Lenient, Whole};
-use crate::request::UNGUESSABLE;
+use crate::request::{Lenient, UNGUESSABLE, Whole};
 
 /// `limit` and `offset` of a list.
 #[derive(Deserialize, IntoParams)]

@@ -11,7 +11,7 @@ use arena_record::{KeyHandover, KeyKind, RecordKey, SaltSecret};
 
 use super::RecordsError;
 use super::handovers::load_handovers;
-use crate::secret::{SecretFile, SecretFileError};
+use crate::auth::{SecretFile, SecretFileError};
 use crate::settings::RecordSettings;
 
 const RECORD_KEY: SecretFile = SecretFile {

@@ -13,13 +13,14 @@ use std::time::Duration;
 
 use arena_engine::{Engine, EngineError, RecordSource};
 use arena_model::{BoardTerms, Ending, GameResult, Phase, Session, SessionFacts, SessionId};
-use arena_record::log::{Leaf, SessionOutcome, leaf_hash};
+use arena_record::log::{Checkpoint, Leaf, SessionOutcome, leaf_hash};
 use arena_record::{EndKind, Hash};
 use arena_store::{Ban, BanSubject, CommitError, CreatedSession, EndedSession, LogCursor, NewLeaf, StoreError};
 use bytes::Bytes;
 
-use super::{GrowingLog, PublishedLog, Records, blocking, find_source};
+use super::{GrowingLog, PublishedLog, Records, find_source};
 use crate::arena::Arena;
+use crate::blocking::blocking;
 
 /// The pause between two reads of the store.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -171,77 +172,70 @@ impl Records {
             return;
         }
         let size = index.size();
-        let checkpoint = Bytes::from(self.sign_checkpoint(size, index.root()));
+        let checkpoint = Checkpoint { origin: self.origin.clone(), size, root: index.root() };
+        let checkpoint = checkpoint.sign(&self.keys.log).expect("the origin was checked at the start");
+        let checkpoint = Bytes::from(checkpoint.to_string());
         arena.metrics.log_leaves.set(i64::try_from(size).unwrap_or(i64::MAX));
         let (index, keys, counts) = (index.clone(), keys.clone(), outcomes.counts().clone());
         *self.log.write() = Arc::new(PublishedLog { index, keys, checkpoint, counts });
     }
 
+    /// Reads the events after the cursor, and makes their leaves.
     async fn collect(
         self: &Arc<Records>,
         engine: &Engine,
         log: &PublishedLog,
         cursor: LogCursor,
     ) -> Result<NewEvents, SequenceError> {
-        let mut next = cursor;
-        let mut leaves = Vec::new();
+        let mut new = NewEvents { leaves: Vec::new(), cursor, may_have_more: false };
         let key = self.record_key();
         if log.keys.last().is_none_or(|(_, last)| *last != key) {
-            leaves.push(new_leaf(Leaf::Key { record_key: key, handover: None, at: engine.now() }));
+            new.push(Leaf::Key { record_key: key, handover: None, at: engine.now() });
         }
         // A session is created before it ends or is removed. So removals and ends are read first: the creations of most
         // of them are then on the page of creations, or in the log.
         let removed = engine.list_removed(cursor.removed, BATCH).await?;
         // Leaves of removals come first, because a removed session may have been imported again since.
         for removal in &removed {
-            next.removed = removal.n;
+            new.cursor.removed = removal.n;
             // An unlisted session isn't in the log, and its removal must not name it.
-            if matches!(last_kind(engine, &leaves, removal.id).await?, Some("created" | "ended")) {
-                let leaf = Leaf::Removed { session: removal.id, reason: removal.reason.clone(), at: removal.at };
-                leaves.push(new_leaf(leaf));
+            if matches!(new.last_kind(engine, removal.id).await?, Some("created" | "ended")) {
+                new.push(Leaf::Removed { session: removal.id, reason: removal.reason.clone(), at: removal.at });
             }
         }
         let ended = engine.list_endings(cursor.ended, BATCH).await?;
         let created = engine.list_created(cursor.created, BATCH).await?;
-        let may_have_more = [removed.len(), ended.len(), created.len()].contains(&BATCH);
-        for CreatedSession { no, id, challenge, seed, at, is_rated, is_unlisted, is_imported } in created {
-            // Only an imported session can be in the log before, under the same id.
-            if is_imported && matches!(last_kind(engine, &leaves, id).await?, Some("created" | "ended")) {
-                // The session was removed and imported since the removals were read. The next turn reads its removal.
-                if !engine.list_removed(next.removed, 1).await?.is_empty() {
-                    break;
-                }
-                next.created = no;
-                continue;
-            }
-            next.created = no;
-            // The log would list unlisted sessions. They count nowhere, so nothing is dropped unseen.
-            if !is_unlisted {
-                let seed_commitment = seed.map(|seed| Hash::of(&seed.0));
-                let leaf = Leaf::Created { session: id, challenge, seed_commitment, rated: is_rated, at };
-                leaves.push(new_leaf(leaf));
-            }
-        }
-        let listed = ended.iter().filter(|session| session.no <= next.created && !session.is_unlisted);
+        new.may_have_more = [removed.len(), ended.len(), created.len()].contains(&BATCH);
+        new.add_created(engine, created).await?;
+        self.add_ended(engine, ended, &mut new).await?;
+        Ok(new)
+    }
+
+    /// Adds the leaves of ended sessions whose creations are in the log or among the new leaves.
+    async fn add_ended(
+        self: &Arc<Records>,
+        engine: &Engine,
+        ended: Vec<EndedSession>,
+        new: &mut NewEvents,
+    ) -> Result<(), SequenceError> {
+        let last_created = new.cursor.created;
+        let listed = ended.iter().filter(|session| session.no <= last_created && !session.is_unlisted);
         let mut records = self.hash_all(engine, listed).await?;
         let mut bans: Option<Vec<Ban>> = None;
         for EndedSession { n, no, id, at, ending, is_unlisted, is_imported, .. } in ended {
             // The creation comes with a later page.
-            if no > next.created {
+            if no > last_created {
                 break;
             }
-            next.ended = n;
+            new.cursor.ended = n;
             // The log has no open session with this id, or this end already.
-            if (is_unlisted || is_imported) && last_kind(engine, &leaves, id).await? != Some("created") {
+            if (is_unlisted || is_imported) && new.last_kind(engine, id).await? != Some("created") {
                 continue;
             }
-            let exclude = |reason: &str| {
-                let reason = reason.to_owned();
-                new_leaf(Leaf::Excluded { session: id, reason, at })
-            };
+            let excluded = |reason: &str| Leaf::Excluded { session: id, reason: reason.to_owned(), at };
             if is_unlisted {
                 // A session that was unlisted after its creation is in the log, so its end must be there too.
-                leaves.push(exclude("unlisted"));
+                new.push(excluded("unlisted"));
                 continue;
             }
             // The session may have been removed meanwhile.
@@ -250,7 +244,7 @@ impl Records {
                 Ok(record) => record,
                 Err(error) => {
                     tracing::error!(%error, session = %id, "cannot log the end of a session: {error}");
-                    leaves.push(exclude("no record"));
+                    new.push(excluded("no record"));
                     continue;
                 }
             };
@@ -258,14 +252,16 @@ impl Records {
                 Ending::Completed => EndKind::Completed,
                 Ending::Abandoned => EndKind::Abandoned,
             };
-            leaves.push(new_leaf(Leaf::Ended { session: id, ending: kind, record, at }));
+            new.push(Leaf::Ended { session: id, ending: kind, record, at });
             // Bans matter for abandoned games only, and few games are abandoned.
             if ending == Ending::Abandoned && session.facts.rated.is_some() && bans.is_none() {
                 bans = Some(engine.list_bans().await?);
             }
-            leaves.extend(exclusion(&session, bans.as_deref().unwrap_or_default()).map(exclude));
+            if let Some(reason) = exclusion(&session, bans.as_deref().unwrap_or_default()) {
+                new.push(excluded(reason));
+            }
         }
-        Ok(NewEvents { leaves, cursor: next, may_have_more })
+        Ok(())
     }
 
     /// Returns the hashes of the records of ended sessions, with the sessions, without those of removed sessions. If a
@@ -348,23 +344,50 @@ impl GrowingLog {
     }
 }
 
-/// Returns the kind of the last leaf about a session that isn't an exclusion. `leaves` follow those of the log.
-async fn last_kind(
-    engine: &Engine,
-    leaves: &[(Leaf, String, Hash)],
-    id: SessionId,
-) -> Result<Option<&'static str>, EngineError> {
-    const KINDS: [&str; 3] = ["created", "ended", "removed"];
-    let known = |leaf: &Leaf| KINDS.into_iter().find(|known| *known == leaf.kind());
-    let new = leaves.iter().rev().filter(|(leaf, ..)| leaf.session() == Some(id)).find_map(|(leaf, ..)| known(leaf));
-    if new.is_some() {
-        return Ok(new);
+impl NewEvents {
+    fn push(&mut self, leaf: Leaf) {
+        let line = leaf.to_string();
+        let hash = leaf_hash(line.as_bytes());
+        self.leaves.push((leaf, line, hash));
     }
-    let mut last: Option<(u64, &'static str)> = None;
-    for kind in KINDS {
-        last = last.max(engine.find_leaf(id, kind).await?.map(|n| (n, kind)));
+
+    /// Adds the leaves of created sessions.
+    async fn add_created(&mut self, engine: &Engine, created: Vec<CreatedSession>) -> Result<(), SequenceError> {
+        for CreatedSession { no, id, challenge, seed, at, is_rated, is_unlisted, is_imported } in created {
+            // Only an imported session can be in the log before, under the same id.
+            if is_imported && matches!(self.last_kind(engine, id).await?, Some("created" | "ended")) {
+                // The session was removed and imported since the removals were read. The next turn reads its removal.
+                if !engine.list_removed(self.cursor.removed, 1).await?.is_empty() {
+                    break;
+                }
+                self.cursor.created = no;
+                continue;
+            }
+            self.cursor.created = no;
+            // The log would list unlisted sessions. They count nowhere, so nothing is dropped unseen.
+            if !is_unlisted {
+                let seed_commitment = seed.map(|seed| Hash::of(&seed.0));
+                self.push(Leaf::Created { session: id, challenge, seed_commitment, rated: is_rated, at });
+            }
+        }
+        Ok(())
     }
-    Ok(last.map(|(_, kind)| kind))
+
+    /// Returns the kind of the last leaf about a session that isn't an exclusion. The new leaves follow those of the log.
+    async fn last_kind(&self, engine: &Engine, id: SessionId) -> Result<Option<&'static str>, EngineError> {
+        const KINDS: [&str; 3] = ["created", "ended", "removed"];
+        let known = |leaf: &Leaf| KINDS.into_iter().find(|known| *known == leaf.kind());
+        let own = self.leaves.iter().rev().filter(|(leaf, ..)| leaf.session() == Some(id));
+        let new = own.map(|(leaf, ..)| leaf).find_map(known);
+        if new.is_some() {
+            return Ok(new);
+        }
+        let mut last: Option<(u64, &'static str)> = None;
+        for kind in KINDS {
+            last = last.max(engine.find_leaf(id, kind).await?.map(|n| (n, kind)));
+        }
+        Ok(last.map(|(_, kind)| kind))
+    }
 }
 
 /// Returns true if the error stays for this session, unlike an outage of the store.
@@ -408,12 +431,6 @@ fn names_board(facts: &SessionFacts) -> bool {
         };
         is_version && prompt.is_some()
     })
-}
-
-fn new_leaf(leaf: Leaf) -> (Leaf, String, Hash) {
-    let line = leaf.to_string();
-    let hash = leaf_hash(line.as_bytes());
-    (leaf, line, hash)
 }
 
 #[cfg(test)]

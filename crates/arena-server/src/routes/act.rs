@@ -8,9 +8,8 @@ use utoipa::ToSchema;
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::ApiResult;
-use crate::fields::{Content, Filled};
 use crate::openapi::{OnceKey, Sender};
-use crate::request::Post;
+use crate::request::{Content, Filled, Post};
 
 /// A player's action.
 #[derive(Deserialize, ToSchema)]

@@ -3,18 +3,15 @@
 mod archive;
 mod audit;
 mod bans;
-mod benchmark;
 mod budgets;
 mod export;
 mod import;
-mod messages;
+mod moderation;
 mod recompute;
-mod sessions;
 mod users;
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use arena_engine::Administrator;
+use axum::Extension;
 use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use utoipa_axum::router::UtoipaMethodRouterExt;
@@ -22,10 +19,13 @@ use utoipa_axum::routes;
 
 use super::Route;
 use crate::arena::Arena;
-use crate::connections::RequestConnection;
+use crate::auth::{administrator_at, unauthenticated};
 use crate::error::ApiResult;
-use crate::identity::unauthenticated;
+use crate::limits::RequestConnection;
 use crate::request::admit;
+
+/// The administrator that [`require_token`] passes to a handler.
+type ByAdministrator = Extension<Administrator>;
 
 /// Returns the administrator's routes, each with the token check.
 pub(super) fn list(arena: &Arena) -> Vec<Route> {
@@ -38,11 +38,11 @@ pub(super) fn list(arena: &Arena) -> Vec<Route> {
         routes!(budgets::list_budgets),
         routes!(export::export),
         routes!(import::import),
-        routes!(messages::hide_message),
+        routes!(moderation::hide_message),
         routes!(recompute::recompute),
         routes!(recompute::recompute_strategy),
-        routes!(sessions::remove_session),
-        routes!(benchmark::set_benchmark),
+        routes!(moderation::remove_session),
+        routes!(users::set_benchmark),
         routes!(users::delete_user),
     ];
     let require_token = middleware::from_fn_with_state(arena.clone(), require_token);
@@ -55,11 +55,9 @@ async fn require_token(State(arena): State<Arena>, mut request: Request, next: N
     if !arena.settings.admin_token.as_ref().is_some_and(|token| token.authorizes(request.headers())) {
         return Err(unauthenticated());
     }
-    // The address is unknown only in tests that call the router without a socket.
-    let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     if let Some(request_connection) = RequestConnection::of(request.extensions()) {
         request_connection.connection.mark_known();
     }
-    request.extensions_mut().insert(Administrator { address });
+    request.extensions_mut().insert(administrator_at(address));
     Ok(next.run(request).await)
 }

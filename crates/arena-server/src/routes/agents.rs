@@ -1,21 +1,22 @@
 //! `/api/agents`: agents for tournaments on this server. No response contains their files or URLs.
 
+use std::sync::Arc;
+
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::answer::{json as answer, json_with, to_text};
 use crate::arena::Arena;
-use crate::authority::Authority;
+use crate::auth::{Authority, unauthenticated};
 use crate::error::{ApiError, ApiResult};
-use crate::fields::{Filled, Input};
-use crate::identity::unauthenticated;
 use crate::openapi::{CreationKey, Paging};
-use crate::request::{Get, Upload, field_settings, invalid_json, parse_object};
+use crate::request::{Filled, Get, Input, Upload, field_settings, invalid_json, is_json, parse_object};
 use crate::tournaments::{
-    AgentFacts, AgentId, AgentSource, Creators, Home, LadderEntry, TournamentRefusal, Tournaments, Uploaders, find_game,
+    AgentFacts, AgentId, AgentSource, Creators, Home, LadderEntry, NewAgent, TournamentRefusal, TournamentSettings,
+    Tournaments, Uploaders, find_game,
 };
 
 /// An agent for tournaments.
@@ -136,6 +137,14 @@ struct Names {
 }
 
 impl Names {
+    /// Finds the agent that `replaces` names.
+    fn replaced(&self, tournaments: &Tournaments) -> ApiResult<Option<Arc<AgentFacts>>> {
+        let Some(text) = &self.replaces else { return Ok(None) };
+        let unknown = || ApiError::bad_request("AGENT_NOT_FOUND", format!("replaces: agent {text} not found"));
+        let id = text.parse().map_err(|_| unknown())?;
+        tournaments.find_agent(id).map(Some).ok_or_else(unknown)
+    }
+
     /// Returns the ladder that the agent joins, if any. `replaced` is the agent that it replaces.
     fn ladder(&self, replaced: Option<&AgentFacts>) -> ApiResult<Option<LadderEntry>> {
         let game = self.game.as_deref().map(|name| find_game(name).map(|game| game.name.to_owned())).transpose()?;
@@ -185,26 +194,10 @@ impl Names {
 pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> ApiResult {
     let tournaments = tournaments_of(&arena)?;
     let settings = tournaments.settings();
-    let is_url = request.headers.get(header::CONTENT_TYPE).is_some_and(|kind| {
-        kind.to_str()
-            .is_ok_and(|kind| kind.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case("application/json"))
-    });
-    let may_anyone = match (is_url, settings.upload) {
-        // Callers who may create tournaments may also add remote agents.
-        (true, _) if !settings.urls => return Err(TournamentRefusal::UrlsOff.into()),
-        (true, _) => settings.create == Creators::Anyone,
-        (false, Uploaders::Nobody) => return Err(TournamentRefusal::UploadsOff.into()),
-        (false, uploaders) => uploaders == Uploaders::Anyone,
-    };
+    let is_url = is_json(&request.headers);
+    let may_anyone = may_anyone_add(settings, is_url)?;
     let names = request.query::<Names>()?;
-    let replaced = match &names.replaces {
-        None => None,
-        Some(text) => {
-            let unknown = || ApiError::bad_request("AGENT_NOT_FOUND", format!("replaces: agent {text} not found"));
-            let id = text.parse().map_err(|_| unknown())?;
-            Some(tournaments.find_agent(id).ok_or_else(unknown)?)
-        }
-    };
+    let replaced = names.replaced(tournaments)?;
     let owns = |key: &str| replaced.as_ref().is_some_and(|facts| tournaments.owns_agent(key, facts.id));
     let by = Authority::of(&arena, &request.headers, request.address, owns)?;
     // An owner may upload the next version on every server that has uploads.
@@ -236,20 +229,7 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
         arena.rates.admit_body(address, body.len())?;
     }
     arena.ledger.charge(address, body.len() as u64);
-    let (url, name) = match is_url {
-        true => {
-            let object = parse_object(&body)?.ok_or_else(invalid_json)?;
-            let ByUrl { url: Filled(url), name: named } = Input::Json(&object).read(field_settings(&arena))?;
-            if named.is_some() && name.is_some() {
-                return Err(ApiError::bad_request(
-                    "INVALID_FIELD",
-                    "name is given twice, in the query and in the body; give it once",
-                ));
-            }
-            (Some(url), named.or(name))
-        }
-        false => (None, name),
-    };
+    let (url, name) = if is_url { read_by_url(&arena, &body, name)? } else { (None, name) };
     let name = replaced.as_ref().map(|facts| facts.name.clone()).or(name);
     by.record_audit(&arena, "add agent", json!({ "name": name, "bytes": body.len() })).await?;
     let added = tournaments.run_blocking(move |tournaments| {
@@ -259,11 +239,36 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
             Some(url) => AgentSource::Url(url),
             None => AgentSource::Files { body: &body, file_name: file_name.as_deref() },
         };
-        tournaments.add_agent(&source, name.as_deref(), ladder, once, maker)
+        tournaments.add_agent(NewAgent { source, name: name.as_deref(), ladder }, once, maker)
     });
     let facts = added.await?;
     let owner_key = tournaments.key_of_agent(facts.id);
     Ok(json_with(StatusCode::CREATED, to_text(&Added { agent: AgentView::of(&facts), owner_key })))
+}
+
+/// Returns true if callers without credentials may add an agent. `is_url` is true for a remote agent.
+///
+/// # Errors
+/// If the server accepts no such agents.
+fn may_anyone_add(settings: &TournamentSettings, is_url: bool) -> Result<bool, TournamentRefusal> {
+    match (is_url, settings.upload) {
+        // Callers who may create tournaments may also add remote agents.
+        (true, _) if !settings.urls => Err(TournamentRefusal::UrlsOff),
+        (true, _) => Ok(settings.create == Creators::Anyone),
+        (false, Uploaders::Nobody) => Err(TournamentRefusal::UploadsOff),
+        (false, uploaders) => Ok(uploaders == Uploaders::Anyone),
+    }
+}
+
+/// Parses the body of a remote agent. Returns its URL, and its name from the body or the query.
+fn read_by_url(arena: &Arena, body: &[u8], name: Option<String>) -> ApiResult<(Option<String>, Option<String>)> {
+    let object = parse_object(body)?.ok_or_else(invalid_json)?;
+    let ByUrl { url: Filled(url), name: named } = Input::Json(&object).read(field_settings(arena))?;
+    if named.is_some() && name.is_some() {
+        let text = "name is given twice, in the query and in the body; give it once";
+        return Err(ApiError::bad_request("INVALID_FIELD", text));
+    }
+    Ok((Some(url), named.or(name)))
 }
 
 /// Lists agents, newest first.
@@ -318,7 +323,7 @@ pub(crate) async fn remove_agent(State(arena): State<Arena>, request: Get) -> Ap
 ///
 /// # Errors
 /// 404 if tournaments are disabled. The routes don't exist then either.
-pub(super) fn tournaments_of(arena: &Arena) -> ApiResult<&Tournaments> {
+pub(crate) fn tournaments_of(arena: &Arena) -> ApiResult<&Tournaments> {
     let none = || ApiError::not_found("NOT_FOUND", "tournaments are disabled on this server");
     arena.tournaments.as_ref().ok_or_else(none)
 }

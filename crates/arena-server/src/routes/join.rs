@@ -12,10 +12,9 @@ use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::auth::{Auth, parse_proof};
 use crate::error::ApiResult;
-use crate::fields::{ByKey, ByName, Filled, Is};
-use crate::identity::check_visible;
 use crate::openapi::{OnceKey, Sender};
-use crate::request::Post;
+use crate::request::names::check_visible;
+use crate::request::{ByKey, ByName, Filled, Is, Post};
 
 /// A join with an invite.
 #[derive(Deserialize, ToSchema)]

@@ -1,24 +1,20 @@
 //! `/api/ladders`: the ladders of games, with standings, games, replays, and logs for the owners of agents.
 
 use arena_model::GameType;
-use axum::body::Body;
 use axum::extract::State;
-use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
 use super::agents::tournaments_of;
-use super::tournaments::matches::{MatchPage, MatchView, next_piece, no_match, number_of};
-use crate::answer::{json as answer, json_lines, to_text, with_kind};
+use super::tournaments::matches::{MatchPage, MatchView, log_response, no_match, number_of, replay_response};
+use crate::answer::{json as answer, to_text};
 use crate::arena::Arena;
-use crate::authority::Authority;
+use crate::auth::{Authority, unauthenticated};
 use crate::error::{ApiError, ApiResult};
-use crate::fields::Whole;
-use crate::identity::unauthenticated;
 use crate::openapi::Paging;
-use crate::request::{Get, Post};
-use crate::tournaments::{Ladder, LadderMatch, TournamentRefusal, Tournaments, find_game};
+use crate::request::{Get, Post, Whole};
+use crate::tournaments::{Ladder, LadderMatch, MatchSource, TournamentRefusal, Tournaments, find_game};
 
 /// The ladder of a game.
 #[derive(Serialize, ToSchema)]
@@ -163,7 +159,7 @@ pub(crate) fn page(
     games
         .map(|line| {
             let is_shown = view.shows_replay(line.number);
-            let is_kept = is_shown && tournaments.ladder_log_path(game, line.number).exists();
+            let is_kept = is_shown && tournaments.replay_path(MatchSource::Ladder(game), line.number).exists();
             let mut game = MatchView::of(tournaments, is_shown, line);
             game.replay = is_kept.then(|| link(line.number));
             game
@@ -186,10 +182,10 @@ pub(crate) fn page(
 pub(crate) async fn show_ladder_replay(State(arena): State<Arena>, request: Get) -> ApiResult {
     let game = game_of(request.param("game"))?.name;
     let number = number_of(request.param("number")).unwrap_or(0);
-    let opened = tournaments_of(&arena)?.read(move |tournaments| tournaments.open_ladder_replay(game, number)).await?;
+    let source = MatchSource::Ladder(game);
+    let opened = tournaments_of(&arena)?.read(move |tournaments| tournaments.open_replay(source, number)).await?;
     let none = || ApiError::not_found("REPLAY_NOT_FOUND", "the replay wasn't kept, or isn't available yet");
-    let pieces = stream::try_unfold(opened.ok_or_else(none)?, next_piece);
-    Ok(json_lines(&request.headers, Body::from_stream(pieces)))
+    Ok(replay_response(&request, opened.ok_or_else(none)?))
 }
 
 /// Returns an agent's stderr and protocol violations in a ladder's game, for its owner.
@@ -218,10 +214,7 @@ pub(crate) async fn show_ladder_log(State(arena): State<Arena>, request: Get) ->
     if seat >= seats {
         return Err(no_match());
     }
-    let path = tournaments.ladder_log_path(game, number);
-    let text = tournaments.read(move |tournaments| tournaments.read_log(&path, seat)).await;
-    let text = text.ok_or_else(|| ApiError::not_found("LOG_NOT_FOUND", "the log was not kept"))?;
-    Ok(with_kind("text/plain; charset=utf-8", text))
+    log_response(tournaments, MatchSource::Ladder(game), number, seat).await
 }
 
 /// Returns the game of a path.

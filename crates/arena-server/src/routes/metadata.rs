@@ -28,6 +28,6 @@ pub(crate) async fn list_metadata(State(arena): State<Arena>, _request: Get) -> 
 pub(crate) async fn find_metadata(State(arena): State<Arena>, request: Get) -> ApiResult {
     let challenges = arena.engine.challenges();
     let challenge = challenges.get(request.param("name"));
-    let challenge = challenge.ok_or_else(|| ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found"))?;
+    let challenge = challenge.ok_or_else(ApiError::challenge_not_found)?;
     Ok(json(to_text(&ChallengeInfo::of_type(&**challenge))))
 }

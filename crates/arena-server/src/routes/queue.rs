@@ -17,11 +17,10 @@ use super::sync::read_wait;
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
-use crate::fields::{Lenient, Whole};
-use crate::house::Strength;
-use crate::ledger::SESSION;
+use crate::house_bots::Strength;
+use crate::limits::SESSION;
 use crate::openapi::{CreationKey, Sender};
-use crate::request::{Get, Post};
+use crate::request::{Get, Lenient, Post, Whole};
 
 /// Interval at which a waiting request looks for a match.
 const LOOK: Duration = Duration::from_millis(500);
@@ -186,7 +185,7 @@ pub(crate) async fn poll_ticket(
     };
     if let Some(invites) = arena.engine.match_with_house(name, ticket, bots).await? {
         let invites: Vec<String> = invites.iter().map(InviteCode::to_string).collect();
-        house.send(name, &invites, Strength::Normal, places);
+        house.send(name, &invites, Some(Strength::Normal), places);
     }
     Ok(Some(arena.engine.find_match(name, ticket).await?.unwrap_or(state)))
 }

@@ -1,9 +1,6 @@
 //! `GET /api/sessions/{id}/record`: the record of a session as its reader may see it. `GET /.well-known/arena.json`:
 //! the arena's public keys.
 
-use std::net::{IpAddr, Ipv4Addr};
-
-use arena_engine::Administrator;
 use arena_model::{Phase, Session, SessionId, Viewer};
 use arena_record::{KeyHandover, RecordPublicKey, RecordViewer};
 use axum::body::Body;
@@ -15,8 +12,9 @@ use utoipa::ToSchema;
 
 use crate::answer::{json, json_lines, to_text};
 use crate::arena::Arena;
+use crate::auth::administrator_at;
 use crate::error::{ApiError, ApiResult};
-use crate::memory::{self, AddressBudget};
+use crate::limits::{AddressBudget, memory};
 use crate::openapi::Sender;
 use crate::records::RELEASE;
 use crate::request::Get;
@@ -139,18 +137,15 @@ pub(crate) async fn find_keys(State(arena): State<Arena>, _request: Get) -> ApiR
         (status = 500, description = "`SESSION_DAMAGED`: the session's stored data can't be read."),
         (status = 503, description = "`LOG_NOT_READY`: the server is still reading its log.")))]
 pub(crate) async fn find_record(State(arena): State<Arena>, request: Get) -> ApiResult {
-    let unknown = || ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found");
     let text = request.param("id").to_owned();
     let token = arena.settings.admin_token.as_ref();
     let is_administrator = token.is_some_and(|token| token.authorizes(&request.headers));
     let caller = if is_administrator { None } else { Some(request.caller(&arena, &text).await?) };
-    let id: SessionId = text.parse().map_err(|_| unknown())?;
-    let session = arena.engine.find_session(id).await?.ok_or_else(unknown)?;
+    let id: SessionId = text.parse().map_err(|_| ApiError::challenge_not_found())?;
+    let session = arena.engine.find_session(id).await?.ok_or_else(ApiError::challenge_not_found)?;
     let viewer = match caller {
         None => {
-            // The address is unknown only in tests that call the router without a socket.
-            let address = request.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-            let by = Administrator { address };
+            let by = administrator_at(request.address);
             arena.engine.record_action(by, "record", json!({ "session": id.to_string() })).await?;
             RecordViewer::Everything
         }
@@ -173,7 +168,11 @@ pub(crate) async fn find_record(State(arena): State<Arena>, request: Get) -> Api
         budget.as_ref().map(held).transpose()
     };
     arena.ledger.admit_read(address)?;
-    let record = arena.records.write(&arena.engine, id, viewer, address, admit).await?.ok_or_else(unknown)?;
+    let record = arena
+        .records
+        .write(&arena.engine, id, viewer, address, admit)
+        .await?
+        .ok_or_else(ApiError::challenge_not_found)?;
     arena.ledger.charge_read(address, record.text_bytes)?;
     let mut response = json_lines(&request.headers, Body::from(record.lines));
     let name = HeaderValue::from_str(&format!("attachment; filename=\"{id}.record.jsonl\""));

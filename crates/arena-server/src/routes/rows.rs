@@ -17,8 +17,7 @@ use crate::answer::json;
 use crate::arena::Arena;
 use crate::error::ApiResult;
 use crate::openapi::Part;
-use crate::query::Query;
-use crate::request::Get;
+use crate::request::{Get, Query};
 
 /// Number of rows per read.
 const PAGE: usize = 100;

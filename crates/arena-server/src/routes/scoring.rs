@@ -8,7 +8,8 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::rows::{self, RowSource};
+use super::rows;
+use super::rows::RowSource;
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};

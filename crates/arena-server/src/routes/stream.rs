@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use arena_engine::{Snapshot, Subscription};
+use arena_engine::{EngineError, Snapshot, Subscription};
 use arena_model::{GameEndedView, UserId, UserProfile, Viewer, game_ended};
 use arena_wire::Message;
 use axum::body::Body;
@@ -22,10 +22,9 @@ use utoipa::ToSchema;
 use super::channel::parse_channel;
 use crate::answer::{to_text, with_kind};
 use crate::arena::Arena;
-use crate::connections::RequestConnection;
 use crate::error::{ApiError, ApiResult};
-use crate::ledger::StreamPlace;
-use crate::memory::{self, AddressBudget, FREE, Reservation};
+use crate::limits::memory::{FREE, reserve, with_reservation};
+use crate::limits::{AddressBudget, RequestConnection, Reservation, ReservesMemory, StreamPlace};
 use crate::metrics::GaugeGuard;
 use crate::openapi::Sender;
 use crate::request::Get;
@@ -103,7 +102,7 @@ enum StreamEvent {
         (status = 404, description = "`CHANNEL_NOT_FOUND`: the channel doesn't exist."),
         (status = 429, description = "`TOO_MANY_STREAMS`: too many streams of this address are open.")))]
 pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, request: Get) -> ApiResult {
-    let start = Start::of(&request.headers)?;
+    let (next, initial, end_sent) = start_of(&request.headers)?;
     let unknown = || ApiError::not_found("CHANNEL_NOT_FOUND", "channel not found");
     let name = request.param("channel");
     let viewer = request.caller(&arena, name).await?.viewer();
@@ -118,7 +117,20 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
         Method::GET => {
             let place = arena.ledger.open_stream(request.address)?;
             let budget = request.request_connection.as_ref().and_then(RequestConnection::response_budget).cloned();
-            let reader = Reader::new(arena, request.address, budget, viewer, start, subscription, place);
+            let reader = Reader {
+                _counted: GaugeGuard::by(&arena.metrics.subscribers),
+                arena,
+                address: request.address,
+                budget,
+                viewer,
+                subscription,
+                next,
+                initial,
+                end_sent,
+                closed: false,
+                last_write: Instant::now(),
+                _place: place,
+            };
             Body::from_stream(stream::unfold(reader, Reader::next))
         }
         // A response to HEAD has headers only, so its events would never be read.
@@ -128,36 +140,25 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response.extensions_mut().insert(memory::ReservesMemory);
+    response.extensions_mut().insert(ReservesMemory);
     Ok(response)
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Start {
-    /// At the first message.
-    Afresh,
-    /// After the event that `Last-Event-ID` names: the last event that the subscriber received.
-    After { index: u64, ended: bool },
 }
 
 /// Suffix of the ids of `game_ended` and all later events. A subscriber that resumes there has received it.
 const ENDED: &str = ".ended";
 
-impl Start {
-    fn of(headers: &HeaderMap) -> Result<Start, ApiError> {
-        let Some(id) = headers.get("last-event-id") else { return Ok(Start::Afresh) };
-        let invalid =
-            || ApiError::bad_request("INVALID_LAST_EVENT_ID", "Last-Event-ID must be an event id of this stream");
-        let id = id.to_str().map_err(|_| invalid())?;
-        if id.is_empty() {
-            return Ok(Start::Afresh);
-        }
-        let (index, ended) = id.strip_suffix(ENDED).map_or((id, false), |index| (index, true));
-        // `parse` alone would accept a plus sign.
-        let index = Some(index).filter(|index| index.bytes().all(|byte| byte.is_ascii_digit()));
-        let index = index.and_then(|index| index.parse().ok()).ok_or_else(invalid)?;
-        Ok(Start::After { index, ended })
-    }
+/// Returns where the stream starts: the index of the first message, the state of the event `initial`, and true if
+/// `game_ended` was received. `Last-Event-ID` names the last event that the subscriber received.
+fn start_of(headers: &HeaderMap) -> Result<(u64, Initial, bool), ApiError> {
+    let id = headers.get("last-event-id").filter(|id| !id.is_empty());
+    let Some(id) = id else { return Ok((1, Initial::Wanted, false)) };
+    let invalid = || ApiError::bad_request("INVALID_LAST_EVENT_ID", "Last-Event-ID must be an event id of this stream");
+    let id = id.to_str().map_err(|_| invalid())?;
+    let (index, ended) = id.strip_suffix(ENDED).map_or((id, false), |index| (index, true));
+    // `parse` alone would accept a plus sign.
+    let index = Some(index).filter(|index| index.bytes().all(|byte| byte.is_ascii_digit()));
+    let index: u64 = index.and_then(|index| index.parse().ok()).ok_or_else(invalid)?;
+    Ok((index.saturating_add(1), Initial::Sent, ended))
 }
 
 /// True if the write `text` must be sent before the message `json` is added. A long message gets a write of its own.
@@ -191,39 +192,8 @@ enum Initial {
 }
 
 impl Reader {
-    fn new(
-        arena: Arena,
-        address: Option<IpAddr>,
-        budget: Option<AddressBudget>,
-        viewer: Viewer,
-        start: Start,
-        subscription: Subscription,
-        place: StreamPlace,
-    ) -> Reader {
-        let counted = GaugeGuard::by(&arena.metrics.subscribers);
-        let (next, initial, end_sent) = match start {
-            Start::Afresh => (1, Initial::Wanted, false),
-            Start::After { index, ended } => (index.saturating_add(1), Initial::Sent, ended),
-        };
-        let last_write = Instant::now();
-        Reader {
-            arena,
-            address,
-            budget,
-            viewer,
-            subscription,
-            next,
-            initial,
-            end_sent,
-            closed: false,
-            last_write,
-            _counted: counted,
-            _place: place,
-        }
-    }
-
     /// Waits for the next write and returns it.
-    async fn next(mut self) -> Option<(Result<Bytes, arena_engine::EngineError>, Reader)> {
+    async fn next(mut self) -> Option<(Result<Bytes, EngineError>, Reader)> {
         if self.closed {
             return None;
         }
@@ -233,11 +203,10 @@ impl Reader {
             if self.address.is_some_and(|address| self.arena.engine.admit_address(address).is_err()) {
                 return None;
             }
-            let snapshot = match self.subscription.read_within(self.next, AT_ONCE, WRITE_BYTES).await {
-                Ok(snapshot) => snapshot,
+            let (snapshot, profiles) = match self.read().await {
+                Ok(read) => read,
                 // The error ends the stream. The subscriber can resume after its last event id.
                 Err(error) => {
-                    tracing::error!(%error, "a stream ended because its channel cannot be read: {error}");
                     self.closed = true;
                     return Some((Err(error), self));
                 }
@@ -245,67 +214,60 @@ impl Reader {
             if snapshot.removed {
                 return None;
             }
-            let profiles = match self.profiles(&snapshot).await {
-                Ok(profiles) => profiles,
-                Err(error) => {
-                    tracing::error!(%error, "a stream ended because profiles cannot be read: {error}");
-                    self.closed = true;
-                    return Some((Err(error), self));
-                }
-            };
             let before = (self.next, self.initial, self.end_sent);
             let events = self.events(&snapshot, &profiles);
-            if !events.is_empty() {
-                let enough = reservation.take().filter(|reservation| reservation.bytes() >= events.len());
-                let Some(reservation) = enough.map(Some).or_else(|| self.reserve(events.len())) else {
-                    // The messages don't occupy memory during the wait: they are dropped and read again.
-                    let bytes = events.len();
-                    drop((events, snapshot, profiles));
-                    (self.next, self.initial, self.end_sent) = before;
-                    if let Some(budget) = &self.budget {
-                        // Without memory the stream ends. The subscriber can resume after its last event id.
-                        reservation = Some(budget.hold_patiently(bytes).await.ok()?);
-                    }
-                    continue;
-                };
+            if events.is_empty() {
+                match self.wait().await {
+                    Some(write) => return Some((Ok(write), self)),
+                    None => continue,
+                }
+            }
+            if let Some(reservation) = reserve(self.budget.as_ref(), reservation.take(), events.len()) {
                 self.last_write = Instant::now();
-                let events = match reservation {
-                    Some(reservation) => reservation.with(events.into()),
-                    None => events.into(),
-                };
-                return Some((Ok(events), self));
+                return Some((Ok(with_reservation(events, reservation)), self));
             }
-            let arena = self.arena.clone();
-            tokio::select! {
-                () = self.subscription.changed() => {
-                    let gathering = gathering(self.subscription.watchers());
-                    // A timer rounds up to the next millisecond, so even a wait of zero could take one.
-                    if !gathering.is_zero() {
-                        tokio::time::sleep_until(self.last_write + gathering).await;
-                    }
-                }
-                () = tokio::time::sleep(PING_AFTER) => return Some((Ok(Bytes::from_static(b": ping\n\n")), self)),
-                () = arena.stopping() => {
-                    self.closed = true;
-                    return Some((Ok(come_back()), self));
-                }
+            // The messages don't occupy memory during the wait: they are dropped and read again.
+            let bytes = events.len();
+            drop((events, snapshot, profiles));
+            (self.next, self.initial, self.end_sent) = before;
+            if let Some(budget) = &self.budget {
+                // Without memory the stream ends. The subscriber can resume after its last event id.
+                reservation = Some(budget.hold_with_timeout(bytes).await.ok()?);
             }
         }
     }
 
-    /// Returns `None` if there is no memory, and `Some(None)` if the write is too short to need a reservation.
-    fn reserve(&self, bytes: usize) -> Option<Option<Reservation>> {
-        match &self.budget {
-            Some(budget) if bytes > FREE => budget.try_hold(bytes).map(Some),
-            _ => Some(None),
-        }
+    /// Reads the next messages, and the players' profiles if `game_ended` is due.
+    async fn read(&self) -> Result<(Snapshot, BTreeMap<UserId, UserProfile>), EngineError> {
+        let read = self.subscription.read_within(self.next, AT_ONCE, WRITE_BYTES).await;
+        let snapshot = read.inspect_err(|error| {
+            tracing::error!(%error, "a stream ended because its channel cannot be read: {error}");
+        })?;
+        let session = snapshot.session.as_ref().filter(|_| snapshot.ended() && !self.end_sent && !snapshot.removed);
+        let Some(session) = session else { return Ok((snapshot, BTreeMap::new())) };
+        let profiles = self.arena.engine.profiles([&**session]).await.inspect_err(|error| {
+            tracing::error!(%error, "a stream ended because profiles cannot be read: {error}");
+        })?;
+        Ok((snapshot, profiles))
     }
 
-    /// Reads the players' profiles for `game_ended`. The map is empty if this event isn't due.
-    async fn profiles(&self, snapshot: &Snapshot) -> Result<BTreeMap<UserId, UserProfile>, arena_engine::EngineError> {
-        match &snapshot.session {
-            Some(session) if snapshot.ended() && !self.end_sent => self.arena.engine.profiles([&**session]).await,
-            _ => Ok(BTreeMap::new()),
+    /// Waits for a change of the channel. Returns a write without events if there is none for long, or if the server
+    /// stops.
+    async fn wait(&mut self) -> Option<Bytes> {
+        tokio::select! {
+            () = self.subscription.changed() => {
+                let gathering = gathering(self.subscription.watchers());
+                // A timer rounds up to the next millisecond, so even a wait of zero could take one.
+                if !gathering.is_zero() {
+                    tokio::time::sleep_until(self.last_write + gathering).await;
+                }
+                None
+            }
+            () = tokio::time::sleep(PING_AFTER) => Some(Bytes::from_static(b": ping\n\n")),
+            () = self.arena.stopping() => {
+                self.closed = true;
+                Some(come_back())
+            }
         }
     }
 

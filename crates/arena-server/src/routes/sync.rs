@@ -17,12 +17,11 @@ use serde::Deserialize;
 use super::channel::{parse_channel, parse_operator_channel};
 use crate::answer::json;
 use crate::arena::Arena;
-use crate::connections::RequestConnection;
 use crate::error::{ApiError, ApiResult};
-use crate::fields::{Filled, Lenient, Whole};
-use crate::memory::{AddressBudget, FREE, NoMemory, Reservation, ReservesMemory, busy};
+use crate::limits::memory::{FREE, busy, reserve, with_reservation};
+use crate::limits::{AddressBudget, NoMemory, RequestConnection, Reservation, ReservesMemory};
 use crate::openapi::Sender;
-use crate::request::Get;
+use crate::request::{Filled, Get, Lenient, Whole};
 
 /// Maximum wait for a message, in seconds. MCP clients time out after 60 s.
 pub(crate) const MAX_WAIT_S: f64 = 50.0;
@@ -223,7 +222,7 @@ impl Pieces {
             return Ok(Bytes::from_static(br#"{"messages":[],"count":0}"#));
         };
         let text = self.write(&first.messages);
-        match self.reserve(text.len()) {
+        match reserve(self.budget.as_ref(), None, text.len()) {
             Some(reservation) => Ok(with_reservation(text, reservation)),
             None => {
                 drop((text, first));
@@ -241,24 +240,15 @@ impl Pieces {
             let size = PAGE.min(self.wanted.limit - sent).min(usize::try_from(self.until + 1 - from).unwrap_or(PAGE));
             let page = self.arena.engine.read_within(self.wanted.channel, from, size, PIECE_BYTES).await?;
             let text = self.write(&page.messages);
-            let enough = reservation.take().filter(|reservation| reservation.bytes() >= text.len());
-            if let Some(reservation) = enough.map(Some).or_else(|| self.reserve(text.len())) {
+            if let Some(reservation) = reserve(self.budget.as_ref(), reservation.take(), text.len()) {
                 return Ok(with_reservation(text, reservation));
             }
             let bytes = text.len();
             drop((text, page));
             self.sent = sent;
             if let Some(budget) = &self.budget {
-                reservation = Some(budget.hold_patiently(bytes).await?);
+                reservation = Some(budget.hold_with_timeout(bytes).await?);
             }
-        }
-    }
-
-    /// Returns `None` if there is no memory, and `Some(None)` if the piece is too small to need a reservation.
-    fn reserve(&self, bytes: usize) -> Option<Option<Reservation>> {
-        match &self.budget {
-            Some(budget) if bytes > FREE => budget.try_hold(bytes).map(Some),
-            _ => Some(None),
         }
     }
 
@@ -293,12 +283,5 @@ impl Pieces {
             text.extend_from_slice(format!(r#"],"count":{}}}"#, self.sent).as_bytes());
         }
         text
-    }
-}
-
-fn with_reservation(text: Vec<u8>, reservation: Option<Reservation>) -> Bytes {
-    match reservation {
-        Some(reservation) => reservation.with(text.into()),
-        None => text.into(),
     }
 }

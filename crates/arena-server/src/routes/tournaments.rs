@@ -20,15 +20,13 @@ use super::agents::{Removal, tournaments_of};
 use super::games::LimitsView;
 use crate::answer::{json as answer, json_with, to_text, with_kind};
 use crate::arena::Arena;
-use crate::authority::Authority;
+use crate::auth::{Authority, unauthenticated};
 use crate::error::{ApiError, ApiResult};
-use crate::fields::{Filled, Lenient, Whole};
-use crate::identity::unauthenticated;
 use crate::openapi::{CreationKey, Paging};
-use crate::request::{Get, Post};
+use crate::request::{Filled, Get, Lenient, Post, Whole};
 use crate::tournaments::{
-    AgentId, Creators, Ending, NewTournament, TournamentId, TournamentRefusal, TournamentSettings, TournamentSnapshot,
-    Tournaments, is_text_control,
+    AgentId, Creators, Ending, MatchSource, NewTournament, TournamentId, TournamentRefusal, TournamentSettings,
+    TournamentSnapshot, Tournaments, is_text_control,
 };
 
 /// Maximum length of a tournament's name, in characters.
@@ -299,8 +297,8 @@ pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post)
         TournamentRefusal::NoAgent(_) => ApiError::bad_request("AGENT_NOT_FOUND", refusal.to_string()),
         refusal => refusal.into(),
     })?;
-    let snapshot = tournaments.find(id).ok_or_else(|| TournamentRefusal::NoTournament(id.to_string()))?;
-    let created = Created { tournament: TournamentView::of(&snapshot), owner_key: tournaments.key_of_tournament(id) };
+    let tournament = TournamentView::of(&tournaments.find(id)?);
+    let created = Created { tournament, owner_key: tournaments.key_of_tournament(id) };
     Ok(json_with(StatusCode::CREATED, to_text(&created)))
 }
 
@@ -395,8 +393,7 @@ pub(crate) async fn find_tournament(State(arena): State<Arena>, request: Get) ->
 }
 
 fn tournament_response(tournaments: &Tournaments, id: TournamentId) -> ApiResult {
-    let snapshot = tournaments.find(id).ok_or_else(|| TournamentRefusal::NoTournament(id.to_string()))?;
-    Ok(answer(to_text(&TournamentView::of(&snapshot))))
+    Ok(answer(to_text(&TournamentView::of(&tournaments.find(id)?))))
 }
 
 /// Stops a tournament permanently.
@@ -569,7 +566,9 @@ impl StandingsFormat {
             }
             StandingsFormat::Export(exporter) => Ok((exporter.write)(record)),
             StandingsFormat::Pgn => {
-                let replay = |game: &GameLine| read_pgn(&tournaments.replay_path(facts.id, game.number));
+                let replay = |game: &GameLine| {
+                    read_pgn(&tournaments.replay_path(MatchSource::Tournament(facts.id), game.number))
+                };
                 let games =
                     arena_report::pgn(record, replay).map_err(|error| TournamentRefusal::Plan(error.to_string()))?;
                 let texts = games.map(|game| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use arena_engine::ChangeProfile;
+use arena_engine::{ChangeProfile, EngineError};
 use arena_identity::{ProfileUpdate, Proof};
 use arena_model::{Board, ProfileChange, ProfileText, ScoringEntry, UserId, UserProfile};
 use arena_store::Page;
@@ -12,15 +12,13 @@ use utoipa::ToSchema;
 
 use super::list::{SessionPage, page_of};
 use super::rows;
-
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::auth::{Auth, parse_proof};
 use crate::error::{ApiError, ApiResult};
-use crate::fields::{ByKey, ByName, Is};
-use crate::identity::check_visible;
 use crate::openapi::{OnceKey, Paging, Part, Sender};
-use crate::request::{Get, Post};
+use crate::request::names::check_visible;
+use crate::request::{ByKey, ByName, Get, Is, Post};
 
 /// Maximum number of users per request.
 const MOST_IDS: usize = 1000;
@@ -66,10 +64,9 @@ pub(crate) async fn find_users(State(arena): State<Arena>, request: Get) -> ApiR
     responses((status = 200, body = UserProfile, description = "The profile."),
         (status = 404, description = "`USER_NOT_FOUND`: the user is unknown.")))]
 pub(crate) async fn find_user(State(arena): State<Arena>, request: Get) -> ApiResult {
-    let unknown = || ApiError::not_found("USER_NOT_FOUND", "User not found");
-    let id: UserId = request.param("userId").parse().map_err(|_| unknown())?;
+    let id: UserId = request.param("userId").parse().map_err(|_| EngineError::UnknownUser)?;
     let profiles = arena.engine.find_profiles(std::slice::from_ref(&id)).await?;
-    Ok(json(to_text(profiles.get(&id).ok_or_else(unknown)?)))
+    Ok(json(to_text(profiles.get(&id).ok_or(EngineError::UnknownUser)?)))
 }
 
 /// Lists a user's ended sessions, newest first.
@@ -176,7 +173,11 @@ pub(crate) async fn change_profile(State(arena): State<Arena>, request: Post) ->
         None => {
             let user = match user_id.0 {
                 Some(Is(user)) => user,
-                None => claimed_user(&request)?,
+                None => {
+                    let user = request.claimed().ok_or_else(|| ApiError::missing("userId"))?;
+                    let invalid = |error| ApiError::bad_request("INVALID_FIELD", format!("userId is {error}"));
+                    user.parse().map_err(invalid)?
+                }
             };
             check_visible("userId", user.as_str())?;
             let once = request.once_about(&user.to_string());
@@ -192,12 +193,6 @@ pub(crate) async fn change_profile(State(arena): State<Arena>, request: Post) ->
     };
     let respond = Box::new(|profile: &UserProfile| to_text(profile));
     Ok(json(arena.engine.change_profile(change, once, respond).await?))
-}
-
-/// Returns the user that `from` names, in standalone mode.
-fn claimed_user(request: &Post) -> ApiResult<UserId> {
-    let user = request.claimed().ok_or_else(|| ApiError::missing("userId"))?;
-    user.parse().map_err(|error| ApiError::bad_request("INVALID_FIELD", format!("userId is {error}")))
 }
 
 async fn check_signature(auth: &Auth, proof: &Proof, change: &ProfileChange) -> ApiResult<()> {

@@ -1,236 +1,135 @@
-//! Uploaded and remote agents: their creation from a request, and their entry in a tournament.
+//! The agents of a server: adding, finding and removing them.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
 
-use arena_match::archive::{UnpackError, UnpackedArchive};
-use arena_match::{Agent, Channel, is_public};
-use arena_model::{Timestamp, hex};
-use arena_tournament::Entrant;
-use axum::http::Uri;
-use sha2::{Digest, Sha256};
+use arena_engine::Once;
+use arena_match::process::try_sandbox;
 
-use super::facts::{AgentFacts, Home, LadderEntry, OnceFacts};
-use super::folder::{Draft, write_facts};
+use super::facts::{AgentFacts, OnceFacts};
 use super::id::AgentId;
-use super::refusal::TournamentRefusal;
-use super::unpack::unpack;
-use crate::identity::{find_invisible, is_ignorable};
+use super::source::{self, AgentSource, NewAgent};
+use super::state::{CreatedId, Entry};
+use super::{TournamentRefusal, Tournaments, folder};
 
-/// Maximum length of a name or version, in characters, so that it fits into tables.
-const LONGEST_NAME: usize = 64;
-
-/// Maximum length of a URL, in bytes.
-const LONGEST_URL: usize = 2_000;
-
-/// Name of the subfolder of an agent's folder that holds the uploaded files.
-const FILES: &str = "files";
-
-pub(crate) enum AgentSource<'r> {
-    /// The body of an upload: a tar.gz of a folder, or a single file with the name `file_name`.
-    Files { body: &'r [u8], file_name: Option<&'r str> },
-    /// The URL of a remote agent.
-    Url(&'r str),
-}
-
-/// True for control characters and invisible ones, including those that change the direction of text. Such a character
-/// in a name could change the order in which the name and the text after it are displayed.
-pub(crate) fn is_text_control(char: char) -> bool {
-    char.is_control() || is_ignorable(char)
-}
-
-/// Validates the name of an agent.
-///
-/// # Errors
-/// If the name is invalid.
-pub(crate) fn check_name(name: &str) -> Result<(), TournamentRefusal> {
-    if let Some(fault) = find_invisible(name) {
-        return Err(TournamentRefusal::Agent(format!("name {fault}")));
-    }
-    let length = name.chars().count();
-    if name.trim() != name || !(1..=LONGEST_NAME).contains(&length) || name.contains(char::is_control) {
-        let text = format!(
-            "name must be 1 to {LONGEST_NAME} characters without control characters and without spaces at its ends"
-        );
-        return Err(TournamentRefusal::Agent(text));
-    }
-    Ok(())
-}
-
-/// Validates the URL of a remote agent. The runner checks the address again at each connection, since a host name may
-/// resolve to any address.
-///
-/// # Errors
-/// If the URL is malformed or not allowed.
-pub(super) fn check_url(url: &str, may_be_private: bool) -> Result<(), TournamentRefusal> {
-    let wrong =
-        TournamentRefusal::Url("url must be http:// or https:// with a host and without user info, at most 2000 bytes");
-    let Ok(parsed) = url.parse::<Uri>() else { return Err(wrong) };
-    let is_http = matches!(parsed.scheme_str(), Some("http" | "https"));
-    let has_user = parsed.authority().is_some_and(|authority| authority.as_str().contains('@'));
-    let Some(host) = parsed.host().filter(|host| !host.is_empty() && is_http && !has_user && url.len() <= LONGEST_URL)
-    else {
-        return Err(wrong);
-    };
-    let address = host.trim_matches(['[', ']']).parse().ok();
-    let is_near = address.is_some_and(|address| !is_public(address)) || host.eq_ignore_ascii_case("localhost");
-    if is_near && !may_be_private {
-        return Err(TournamentRefusal::Url(
-            "private addresses are not allowed on this server (tournaments.private_urls)",
-        ));
-    }
-    Ok(())
-}
-
-/// Creates the unfinished folder of a new agent, with its files. Returns the folder and the agent's facts.
-///
-/// # Errors
-/// If the source isn't a valid agent, or the files can't be written.
-pub(super) fn draft(
-    folder: &Path,
-    id: AgentId,
-    source: &AgentSource<'_>,
-    name: Option<&str>,
-    ladder: Option<LadderEntry>,
-    made: (Timestamp, Option<OnceFacts>),
-    max_bytes: u64,
-) -> Result<(Draft, AgentFacts), TournamentRefusal> {
-    let draft = Draft::begin(folder, &id.to_string())?;
-    let (name, version, home) = match source {
-        AgentSource::Url(url) => {
-            let agent = Agent::find(url, "").map_err(|error| TournamentRefusal::Agent(error.to_string()))?;
-            (name.unwrap_or(&agent.name).to_owned(), None, Home::Url((*url).to_owned()))
+impl Tournaments {
+    /// Adds an agent. A repeated request returns the agent that the first request added. `maker` is the network whose
+    /// limit the agent counts against. An agent that joins a ladder is checked first.
+    ///
+    /// # Errors
+    /// If the source is invalid or not allowed, a limit is reached, or the files can't be written.
+    pub(crate) fn add_agent(
+        &self,
+        request: NewAgent<'_>,
+        once: Option<Once>,
+        maker: Option<IpAddr>,
+    ) -> Result<Arc<AgentFacts>, TournamentRefusal> {
+        let shared = &*self.0;
+        let once = once.as_ref().map(OnceFacts::of);
+        let replaces = request.ladder.as_ref().and_then(|entry| entry.replaces);
+        if let Some(facts) = self.agent_before(once.as_ref(), replaces, maker)? {
+            return Ok(facts);
         }
-        AgentSource::Files { body, file_name } => {
-            let files = draft.path().join(FILES);
-            std::fs::create_dir(&files)?;
-            let UnpackedArchive { agent: path, files: count, bytes } = unpack(body, *file_name, &files, max_bytes)
-                .map_err(|error| match error {
-                    UnpackError::Refused(text) => TournamentRefusal::Agent(text),
-                    error @ UnpackError::TooLarge(_) => {
-                        TournamentRefusal::Agent(format!("{error} (tournaments.unpacked_bytes)"))
-                    }
-                    UnpackError::Write(error) => TournamentRefusal::Write(error),
-                })?;
-            let agent = find(&files, &path)?;
-            let sha256 = hex::encode(&Sha256::digest(body));
-            // An agent without a name gets the name of its folder. At the root of the archive, that name is `FILES`.
-            let own = if path.as_os_str().is_empty() && agent.name == FILES { "agent" } else { &agent.name };
-            let home = Home::Files { agent: path, sha256, bytes, files: count };
-            (name.unwrap_or(own).to_owned(), agent.version, home)
+        match request.source {
+            AgentSource::Url(_) if !shared.settings.urls => return Err(TournamentRefusal::UrlsOff),
+            AgentSource::Url(url) => source::check_url(url, shared.settings.private_urls)?,
+            AgentSource::Files { .. } => self.check_sandbox()?,
         }
-    };
-    check_name(&name)?;
-    let is_no_version = |version: &String| version.chars().count() > LONGEST_NAME || version.contains(is_text_control);
-    if version.as_ref().is_some_and(is_no_version) {
-        let text =
-            format!("the version in the manifest must be at most {LONGEST_NAME} characters without control characters");
-        return Err(TournamentRefusal::Agent(text));
-    }
-    let (Timestamp(created_at), once) = made;
-    let facts = AgentFacts { id, name, version, created_at, home, ladder, once };
-    write_facts(draft.path(), &facts)?;
-    draft.settle()?;
-    Ok((draft, facts))
-}
-
-/// The agent must be a program: a manifest with the URL of a server would bypass the check of URLs.
-fn find(files: &Path, path: &Path) -> Result<Agent, TournamentRefusal> {
-    let search = std::env::var("PATH").unwrap_or_default();
-    let place = if path.as_os_str().is_empty() { files.to_owned() } else { files.join(path) };
-    let agent = Agent::find(&place.to_string_lossy(), &search).map_err(|error| {
-        // The error must not reveal the path on this machine.
-        let sentence = error.to_string().replace(&*files.to_string_lossy(), FILES);
-        TournamentRefusal::Agent(sentence)
-    })?;
-    match agent.channel {
-        Channel::Stdio(_) => Ok(agent),
-        Channel::Http(_) | Channel::BuiltIn(_) => Err(TournamentRefusal::Agent(
-            "the manifest names a remote server; add the agent by its URL instead".to_owned(),
-        )),
-    }
-}
-
-fn missing(facts: &AgentFacts) -> TournamentRefusal {
-    TournamentRefusal::Agent(format!("the files of agent {} are missing", facts.id))
-}
-
-/// Returns the agent with its files in `folder`, the agent's folder.
-///
-/// # Errors
-/// If the agent's files are missing.
-pub(super) fn agent_of(facts: &AgentFacts, folder: &Path) -> Result<Agent, TournamentRefusal> {
-    match &facts.home {
-        Home::Url(url) => Agent::find(url, "").map_err(|error| TournamentRefusal::Agent(error.to_string())),
-        // The files were valid at the upload, so an error means that they are missing now.
-        Home::Files { agent, .. } => find(&folder.join(FILES), agent).map_err(|_| missing(facts)),
-    }
-}
-
-/// Builds the tournament entrant of an agent under the name `name`. `folder` is the agent's folder.
-///
-/// # Errors
-/// If the agent's files are missing.
-pub(super) fn enter(facts: &AgentFacts, folder: &Path, name: &str) -> Result<Entrant, TournamentRefusal> {
-    let gone = || missing(facts);
-    let mut agent = agent_of(facts, folder)?;
-    name.clone_into(&mut agent.name);
-    let mut entrant = arena_runner::enter(&agent, &PathBuf::new()).map_err(|_| gone())?;
-    // Results show the id instead of the path.
-    entrant.path = facts.id.to_string();
-    entrant.version.clone_from(&facts.version);
-    Ok(entrant)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_stay_where_they_are_written() {
-        for name in ["a", "Ада 2.0", "שלום", "🐍"] {
-            check_name(name).unwrap();
+        let id = AgentId(shared.engine.draw_id());
+        let made = (shared.engine.now(), once);
+        // Unpacking is slow, so it happens before the lock is taken. The second lookup below finds the agent of a
+        // concurrent request with the same key.
+        let max_bytes = shared.settings.unpacked_bytes;
+        let (draft, facts) = source::draft(&shared.agents, id, request, made, max_bytes)?;
+        if let Some(entry) = &facts.ladder {
+            self.check_plays(&facts, draft.path(), &entry.game, maker)?;
         }
-        for name in [
-            "",
-            " a",
-            "a\n",
-            "a\u{202e}b",
-            "\u{2066}a",
-            "a\u{2069}",
-            "a\u{200b}",
-            "a\u{e0041}",
-            "e\u{301}",
-            &"x".repeat(65),
-        ] {
-            assert!(check_name(name).is_err(), "{name:?}");
+        let _lock = self.lock_creation()?;
+        if let Some(facts) = self.agent_before(facts.once.as_ref(), replaces, maker)? {
+            return Ok(facts);
         }
+        draft.finish()?;
+        tracing::info!(agent = %id, "added agent {id}");
+        let mut state = self.state();
+        state.makers.extend(maker.map(|maker| (CreatedId::Agent(id), maker)));
+        let facts = state.add_agent(facts);
+        drop(state);
+        shared.changed.notify_all();
+        Ok(facts)
     }
 
-    #[test]
-    fn an_agent_with_missing_files_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let id: AgentId = "018f6b2e-0000-7000-8000-00000000abcd".parse().unwrap();
-        let home = Home::Files { agent: "bot".into(), sha256: String::new(), bytes: 1, files: 1 };
-        let facts =
-            AgentFacts { id, name: "ada".to_owned(), version: None, created_at: 0, home, ladder: None, once: None };
-        let refusal = enter(&facts, folder.path(), "ada").unwrap_err();
-        assert_eq!(refusal.to_string(), format!("the files of agent {id} are missing"));
+    /// Finds the agent that an earlier request with the same key added. If there is none, checks that a new agent is
+    /// allowed. Agents that have a next version don't count: they are removed soon. `replaces` is the agent of which the
+    /// new one is the next version.
+    ///
+    /// # Errors
+    /// If the earlier request was different, its agent was removed, or a new agent would exceed the limit.
+    fn agent_before(
+        &self,
+        once: Option<&OnceFacts>,
+        replaces: Option<AgentId>,
+        maker: Option<IpAddr>,
+    ) -> Result<Option<Arc<AgentFacts>>, TournamentRefusal> {
+        if let Some(CreatedId::Agent(id)) = self.created_before(once)? {
+            return self.find_agent(id).map(Some).ok_or_else(|| TournamentRefusal::NoAgent(id.to_string()));
+        }
+        let settings = &self.0.settings;
+        let state = self.state();
+        let entries = state.agents.values().filter_map(|facts| facts.ladder.as_ref());
+        let replaced: BTreeSet<AgentId> = entries.filter_map(|entry| entry.replaces).chain(replaces).collect();
+        let counts = |id| matches!(id, CreatedId::Agent(id) if !replaced.contains(&id));
+        let own = maker.map_or(0, |maker| state.count_made(maker, counts));
+        let all = state.agents.keys().filter(|id| !replaced.contains(id)).count();
+        if all >= settings.agents {
+            return Err(TournamentRefusal::TooManyAgents(settings.agents));
+        }
+        if settings.agents_per_address > 0 && own >= settings.agents_per_address {
+            return Err(TournamentRefusal::TooManyOwnAgents(own));
+        }
+        Ok(None)
     }
 
-    #[test]
-    fn addresses_are_judged_before_they_are_kept() {
-        for url in ["http://agent.example/x?y=1", "https://1.1.1.1:8443/", "http://[2606:4700::1111]"] {
-            check_url(url, false).unwrap();
+    /// Checks that the sandbox with namespaces works.
+    pub(super) fn check_sandbox(&self) -> Result<(), TournamentRefusal> {
+        try_sandbox(&self.0.launcher).map(drop).map_err(|error| TournamentRefusal::NoSandbox(error.to_string()))
+    }
+
+    pub(crate) fn find_agent(&self, id: AgentId) -> Option<Arc<AgentFacts>> {
+        self.state().agents.get(&id).cloned()
+    }
+
+    /// Returns a page of agents, newest first, and their total number.
+    pub(crate) fn list_agents(&self, offset: u64, limit: usize) -> (Vec<Arc<AgentFacts>>, usize) {
+        let state = self.state();
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        (state.agents.values().rev().skip(offset).take(limit).cloned().collect(), state.agents.len())
+    }
+
+    /// Removes an agent with its files.
+    ///
+    /// # Errors
+    /// If the agent is unknown, an unfinished tournament uses it, or its files can't be removed.
+    pub(crate) fn remove_agent(&self, id: AgentId) -> Result<(), TournamentRefusal> {
+        // Nothing begins to use the agent while this lock is held.
+        let _lock = self.lock_creation()?;
+        let state = self.state();
+        if !state.agents.contains_key(&id) {
+            return Err(TournamentRefusal::NoAgent(id.to_string()));
         }
-        for url in ["http://127.0.0.1:1", "http://[::1]/", "http://LOCALHOST/", "http://169.254.169.254/latest"] {
-            assert!(check_url(url, false).unwrap_err().to_string().contains("private_urls"), "{url}");
-            check_url(url, true).unwrap();
+        let needs =
+            |entry: &Entry| entry.facts.ended.is_none() && entry.facts.agents.iter().any(|agent| agent.id == id);
+        if state.tournaments.values().any(needs) {
+            return Err(TournamentRefusal::InUse);
         }
-        for url in
-            ["", "/etc/passwd", "file:///etc/passwd", "http://", "http:///x", "http://a@b/", "ftp://a/", "http://a b"]
-        {
-            assert!(check_url(url, true).unwrap_err().to_string().contains("http:// or https://"), "{url}");
-        }
-        check_url(&format!("http://a/{}", "x".repeat(2_000)), true).unwrap_err();
+        drop(state);
+        folder::remove(&self.0.agents.join(id.to_string()))?;
+        let mut state = self.state();
+        state.agents.remove(&id);
+        state.forget_created(CreatedId::Agent(id));
+        drop(state);
+        // The agent's ladder goes on without it.
+        self.0.changed.notify_all();
+        Ok(())
     }
 }

@@ -19,7 +19,7 @@ use arena_model::GameType;
 use arena_ratings::AgentIndex;
 use arena_report::season::{self, Season};
 use arena_report::{Curve, Estimate, Picture, TimeAxis, over_time};
-use arena_runner::{Journal, JournalError, LeagueFolder, REPLAYS, causes};
+use arena_runner::{Journal, JournalError, LeagueFolder, causes};
 use arena_tournament::{GameLine, League, LeagueAgent};
 use hashlink::LruCache;
 use parking_lot::Mutex;
@@ -28,8 +28,7 @@ use serde_json::Value;
 
 use super::facts::{AgentFacts, Home};
 use super::id::AgentId;
-use super::shown::ShownReplay;
-use super::{LET_GO_WITHIN, ReplayReader, TournamentRefusal, Tournaments, agents};
+use super::{LET_GO_WITHIN, TournamentRefusal, Tournaments, source};
 
 /// Number of seasons cached in memory.
 const VIEWS: usize = 32;
@@ -200,7 +199,7 @@ impl Tournaments {
         self.0.settings.ladder_share > 0.0 && self.0.settings.nats_url.is_none()
     }
 
-    fn ladder_folder(&self, game: &str) -> PathBuf {
+    pub(super) fn ladder_folder(&self, game: &str) -> PathBuf {
         self.0.ladders.join(game)
     }
 
@@ -260,50 +259,6 @@ impl Tournaments {
         Ok(None)
     }
 
-    /// Returns the path of the replay of a ladder's game, if the replay may be shown.
-    pub(crate) fn ladder_replay(
-        &self,
-        game: &'static str,
-        number: usize,
-    ) -> Result<Option<PathBuf>, TournamentRefusal> {
-        let view = self.ladder_game(game, number)?.filter(|view| view.shows_replay(number));
-        let path = view.map(|_| self.ladder_log_path(game, number));
-        Ok(path.filter(|path| path.exists()))
-    }
-
-    /// Returns the path of the replay of a ladder's game. The logs are beside it.
-    pub(crate) fn ladder_log_path(&self, game: &str, number: usize) -> PathBuf {
-        self.ladder_folder(game).join(REPLAYS).join(format!("{number}.jsonl"))
-    }
-
-    /// Opens the replay of a ladder's game, if it may be shown.
-    ///
-    /// # Errors
-    /// If the journal or the replay can't be read.
-    pub(crate) fn open_ladder_replay(
-        &self,
-        game: &'static str,
-        number: usize,
-    ) -> Result<Option<ReplayReader>, TournamentRefusal> {
-        match self.ladder_replay(game, number)? {
-            Some(path) => self.open_replay_at(&path),
-            None => Ok(None),
-        }
-    }
-
-    /// Returns the prepared replay of a ladder's game, if it may be shown.
-    ///
-    /// # Errors
-    /// As for [`Tournaments::open_ladder_replay`].
-    pub(crate) fn shown_ladder_replay(
-        &self,
-        game: &'static str,
-        number: usize,
-    ) -> Result<Option<Arc<ShownReplay>>, TournamentRefusal> {
-        let path = self.ladder_replay(game, number)?;
-        path.map(|path| self.prepare_replay(&path, format!("{game}-{number}"))).transpose()
-    }
-
     /// Returns the agents that join the ladder of a game, in the order of their uploads.
     pub(crate) fn ladder_agents(&self, game: &str) -> Vec<Arc<AgentFacts>> {
         let joins = |facts: &&Arc<AgentFacts>| facts.ladder.as_ref().is_some_and(|entry| entry.game == game);
@@ -351,7 +306,7 @@ impl Tournaments {
     ) -> Result<(), TournamentRefusal> {
         let shared = &*self.0;
         let game = find_game(game)?;
-        let agent = agents::agent_of(facts, folder)?;
+        let agent = source::agent_of(facts, folder)?;
         let refuse = |text: String| {
             let text = self.redaction().redacted(&text).replace(&format!("agents/.{}/", facts.id), "");
             Err(TournamentRefusal::Agent(format!("the bot cannot join the ladder of {}: {text}", game.name)))

@@ -1,13 +1,14 @@
-//! A tournament's results as numbers: the agents' ratings and head-to-head counts, computed from the journal and
-//! cached.
+//! A tournament's results, read from the journal and cached: the record of its games, and the agents' ratings and
+//! head-to-head counts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arena_report::{Interval, Ratings};
+use arena_runner::Journal;
 use arena_tournament::Record;
 
-use super::{TournamentId, TournamentRefusal, Tournaments};
+use super::{TournamentId, TournamentRefusal, TournamentSnapshot, Tournaments};
 
 /// A tournament's results so far, by agent number.
 pub(crate) struct TournamentOutcome {
@@ -47,13 +48,34 @@ impl TournamentOutcome {
 }
 
 impl Tournaments {
+    /// Returns a tournament's snapshot and the record of its journal.
+    ///
+    /// # Errors
+    /// If the tournament is unknown, or its journal can't be read.
+    pub(crate) fn record(&self, id: TournamentId) -> Result<(TournamentSnapshot, Arc<Record>), TournamentRefusal> {
+        let mut state = self.state();
+        let entry = state.tournaments.get(&id).ok_or_else(|| TournamentRefusal::NoTournament(id.to_string()))?;
+        let (snapshot, played) = (state.snapshot(entry), entry.games_played);
+        if let Some((at, record)) = state.records.get(&id)
+            && *at == played
+        {
+            return Ok((snapshot, Arc::clone(record)));
+        }
+        drop(state);
+        let record =
+            Journal::load_record(&self.folder_of(id)).map_err(|error| TournamentRefusal::Damaged(error.to_string()))?;
+        let record = Arc::new(record);
+        let at = record.schedule.games_played();
+        self.state().records.insert(id, (at, Arc::clone(&record)));
+        Ok((snapshot, record))
+    }
+
     /// Returns a tournament's results so far.
     ///
     /// # Errors
     /// If the tournament is unknown, or its journal can't be read.
     pub(crate) fn outcome(&self, id: TournamentId) -> Result<Arc<TournamentOutcome>, TournamentRefusal> {
-        let snapshot = self.find(id).ok_or_else(|| TournamentRefusal::NoTournament(id.to_string()))?;
-        let played = snapshot.entry.games_played;
+        let played = self.find(id)?.entry.games_played;
         let known =
             self.state().outcomes.get(&id).filter(|(at, _)| *at == played).map(|(_, outcome)| Arc::clone(outcome));
         if let Some(outcome) = known {

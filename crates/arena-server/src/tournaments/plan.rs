@@ -8,11 +8,11 @@ use arena_model::{GameType, Seed, TimeLimits, Timestamp};
 use arena_tournament::{Format, Shape, TournamentPlan};
 use serde_json::{Map, Value};
 
-use super::agents;
 use super::facts::{AgentFacts, Entered, OnceFacts, TournamentFacts};
 use super::id::{AgentId, TournamentId};
 use super::refusal::TournamentRefusal;
 use super::settings::TournamentSettings;
+use super::source;
 
 /// A requested tournament. The defaults of missing values depend on the game and the format.
 pub(crate) struct NewTournament {
@@ -68,7 +68,7 @@ pub(super) fn plan(
         return Err(TournamentRefusal::Plan(text));
     }
     let entrants = names(agents).into_iter().zip(agents);
-    let entrants = entrants.map(|(name, agent)| agents::enter(agent, &folder.join(agent.id.to_string()), &name));
+    let entrants = entrants.map(|(name, agent)| source::enter(agent, &folder.join(agent.id.to_string()), &name));
     let mut plan = TournamentPlan::new(game, entrants.collect::<Result<_, _>>()?, &shape);
     plan.options.clone_from(&request.options);
     plan.limits = request.limits;
@@ -84,11 +84,16 @@ pub(super) fn plan(
 fn names(agents: &[Arc<AgentFacts>]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for agent in agents {
-        let numbered = (2..).map(|number| format!("{} #{number}", agent.name));
-        let free = [agent.name.clone()].into_iter().chain(numbered).find(|name| !names.contains(name));
-        names.push(free.expect("numbers don't end"));
+        names.push(free_name(&agent.name, |name| names.iter().any(|other| other == name)));
     }
     names
+}
+
+/// Returns the name, or the name with a number if it is taken.
+pub(super) fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let numbered = (2..).map(|number| format!("{name} #{number}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    names.find(|name| !is_taken(name)).expect("numbers don't end")
 }
 
 pub(super) fn facts(
@@ -97,8 +102,7 @@ pub(super) fn facts(
     agents: &[Arc<AgentFacts>],
     plan: &TournamentPlan,
     seed_nonce: String,
-    Timestamp(created_at): Timestamp,
-    once: Option<OnceFacts>,
+    (Timestamp(created_at), once): (Timestamp, Option<OnceFacts>),
 ) -> TournamentFacts {
     let entered = agents.iter().zip(&plan.agents).map(|(agent, entrant)| Entered {
         id: agent.id,

@@ -68,12 +68,11 @@ pub(crate) enum TournamentRefusal {
 impl From<TournamentRefusal> for ApiError {
     fn from(refusal: TournamentRefusal) -> ApiError {
         let text = refusal.to_string();
-        let later = |code, wait| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, text.clone()).retry_after(wait);
-        let too_many = |code| {
-            ApiError::new(StatusCode::TOO_MANY_REQUESTS, code, text.clone()).retry_after(Duration::from_secs(60))
-        };
-        let conflict = |code| ApiError::new(StatusCode::CONFLICT, code, text.clone());
-        let forbidden = |code| ApiError::new(StatusCode::FORBIDDEN, code, text.clone());
+        let refuse = |status, code| ApiError::new(status, code, text.clone());
+        let later = |code, wait| refuse(StatusCode::SERVICE_UNAVAILABLE, code).retry_after(wait);
+        let too_many = |code| refuse(StatusCode::TOO_MANY_REQUESTS, code).retry_after(Duration::from_secs(60));
+        let conflict = |code| refuse(StatusCode::CONFLICT, code);
+        let forbidden = |code| refuse(StatusCode::FORBIDDEN, code);
         match &refusal {
             TournamentRefusal::NoAgent(_) => ApiError::not_found("AGENT_NOT_FOUND", text),
             TournamentRefusal::NoTournament(_) => ApiError::not_found("TOURNAMENT_NOT_FOUND", text),
@@ -96,12 +95,10 @@ impl From<TournamentRefusal> for ApiError {
             TournamentRefusal::InUse => conflict("AGENT_IN_USE"),
             TournamentRefusal::Running => conflict("TOURNAMENT_RUNNING"),
             TournamentRefusal::NotOver => conflict("TOURNAMENT_NOT_OVER"),
-            TournamentRefusal::KeyReused => {
-                ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED", text)
-            }
+            TournamentRefusal::KeyReused => refuse(StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED"),
             TournamentRefusal::Damaged(cause) => {
                 tracing::error!(%cause, "cannot read a tournament: {cause}");
-                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "TOURNAMENT_DAMAGED", text)
+                refuse(StatusCode::INTERNAL_SERVER_ERROR, "TOURNAMENT_DAMAGED")
             }
             TournamentRefusal::Write(cause) => {
                 tracing::error!(%cause, "cannot write to the data folder: {cause}");

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
@@ -9,12 +10,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arena_match::cores;
-use arena_runner::nats::{NatsExecutor, NatsOptions, PrepareError, prepare};
+use arena_runner::nats::{NatsExecutor, NatsOptions, PrepareError, Prepared, prepare};
 use arena_runner::{Ended, Event, Executor, Journal, JournalError, LocalExecutor, RunError, causes};
 
 use super::facts::Ending;
 use super::id::TournamentId;
-use super::{LOOK, Tournaments, TournamentsState};
+use super::{LOOK, Tournaments};
 
 pub(super) struct Current {
     pub(super) id: TournamentId,
@@ -114,8 +115,14 @@ impl Tournaments {
         while let Some((id, signals)) = self.next() {
             tracing::info!(tournament = %id, "playing tournament {id}");
             let mut journal = None;
-            let played = catch_unwind(AssertUnwindSafe(|| self.0.play(self, id, &signals, &mut journal)));
-            let ending = played.unwrap_or_else(|_| Some(Ending::Failed("internal error of the server".to_owned())));
+            let maker = self.state().maker_of(id);
+            let play = Play { tournaments: self, id, signals: &signals, maker };
+            let played = catch_unwind(AssertUnwindSafe(|| play.play(&mut journal)));
+            let ending = match played {
+                Ok(Ok(ending)) => ending,
+                Ok(Err(error)) => Some(Ending::Failed(self.redaction().redacted(&error).into_owned())),
+                Err(_) => Some(Ending::Failed("internal error of the server".to_owned())),
+            };
             let is_over = ending.is_some();
             if let Some(ending) = ending {
                 let (facts, written) = self.end(id, ending);
@@ -171,131 +178,151 @@ impl Tournaments {
     }
 }
 
-impl TournamentsState {
-    /// Plays or resumes a tournament. Returns `None` if the server's stop interrupted it, so the next start resumes it, or
-    /// if another node plays it or has ended it.
+/// A tournament that this node plays.
+struct Play<'t> {
+    tournaments: &'t Tournaments,
+    id: TournamentId,
+    signals: &'t Signals,
+    /// The network whose limits the computing time counts against.
+    maker: Option<IpAddr>,
+}
+
+impl Play<'_> {
+    /// Plays or resumes the tournament. Returns `None` if the server's stop interrupted it, so the next start resumes it,
+    /// or if another node plays it or has ended it.
     ///
     /// The opened journal is in `opened` after the call. Its lock keeps other nodes away.
-    fn play(
-        &self,
-        tournaments: &Tournaments,
-        id: TournamentId,
-        signals: &Signals,
-        opened: &mut Option<Journal>,
-    ) -> Option<Ending> {
-        let failed = |error: &dyn std::fmt::Display| {
-            Some(Ending::Failed(tournaments.redaction().redacted(&error.to_string()).into_owned()))
-        };
-        let folder = tournaments.folder_of(id);
-        let journal = match Journal::open(&folder) {
-            Ok(_) if tournaments.has_ended_elsewhere(id) => return None,
-            Ok(journal) => opened.insert(journal),
-            Err(JournalError::Locked(_) | JournalError::Absent(_)) if tournaments.is_shared() => return None,
-            Err(error) => return failed(&error),
-        };
-        let changed: Vec<String> = match journal.changed() {
-            Ok(changed) => changed.into_iter().map(|changed| changed.agent).collect(),
-            Err(error) => return failed(&error),
-        };
-        if !changed.is_empty() {
-            return failed(&format_args!(
-                "the files of {} have changed since the tournament was created",
-                changed.join(" and ")
-            ));
-        }
-        let (stop, called_off) = (&signals.turn_over, &signals.end);
-        let replay_bytes = self.settings.replay_bytes;
-        let sign_key = Some(&self.sign_key);
-        let plan = &journal.record().plan;
-        let workers = match &self.settings.nats_url {
-            Some(url) => match prepare(plan, &folder, url, &std::env::var("PATH").unwrap_or_default()) {
-                Ok(prepared) => Some(prepared),
-                Err(PrepareError::Nats(error)) => {
-                    tracing::warn!(tournament = %id, %error, "tournament {id} waits: {error}");
-                    return None;
+    ///
+    /// # Errors
+    /// The error that ends the tournament.
+    fn play(&self, opened: &mut Option<Journal>) -> Result<Option<Ending>, String> {
+        let id = self.id;
+        let Some(journal) = self.open(opened)? else { return Ok(None) };
+        let settings = self.tournaments.settings();
+        let workers = match &settings.nats_url {
+            Some(url) => {
+                let (plan, folder) = (&journal.record().plan, self.tournaments.folder_of(id));
+                match prepare(plan, &folder, url, &std::env::var("PATH").unwrap_or_default()) {
+                    Ok(prepared) => Some(prepared),
+                    Err(PrepareError::Nats(error)) => {
+                        tracing::warn!(tournament = %id, %error, "tournament {id} waits: {error}");
+                        return Ok(None);
+                    }
+                    Err(error) => return Err(error.to_string()),
                 }
-                Err(error) => return failed(&error),
-            },
+            }
             None => None,
         };
         // Workers' computing time isn't this server's.
-        let used = if workers.is_some() { 0 } else { self.settings.concurrency.get().into() };
-        let maker = tournaments.state().maker_of(id);
-        let mut charged = Instant::now();
-        // The time for which matches occupy cores counts against the maker's limits, also while the agents sleep.
-        let mut charge = move || {
-            let computed = charged.elapsed().saturating_mul(used);
-            self.ledger.charge_matches(maker, computed);
-            charged = Instant::now();
+        let used = if workers.is_some() { 0 } else { settings.concurrency.get().into() };
+        let played = thread::scope(|scope| {
+            let (done, is_done) = mpsc::channel::<()>();
+            scope.spawn(move || self.keep_time(used, &is_done));
+            let played = self.execute(journal, workers);
+            drop(done);
+            played
+        });
+        match played {
+            Ok(Ended::Complete) => Ok(Some(Ending::Complete)),
+            Ok(Ended::Stopped) if self.signals.permanent.load(Ordering::Relaxed) => Ok(Some(Ending::Stopped)),
+            Ok(Ended::Stopped) => self.signals.too_long.get().map_or(Ok(None), |reason| Err(reason.clone())),
+            Err(RunError::Nats(error)) => {
+                tracing::warn!(tournament = %id, %error, "tournament {id} is interrupted: {error}");
+                Ok(None)
+            }
+            Err(RunError::Match { number, source }) => Err(format!("game {number}: {}", causes(&source))),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Opens the journal. Returns `None` if another node plays the tournament or has ended it.
+    fn open<'j>(&self, opened: &'j mut Option<Journal>) -> Result<Option<&'j mut Journal>, String> {
+        let tournaments = self.tournaments;
+        let journal = match Journal::open(&tournaments.folder_of(self.id)) {
+            Ok(_) if tournaments.has_ended_elsewhere(self.id) => return Ok(None),
+            Ok(journal) => opened.insert(journal),
+            Err(JournalError::Locked(_) | JournalError::Absent(_)) if tournaments.is_shared() => return Ok(None),
+            Err(error) => return Err(error.to_string()),
         };
+        let changed = journal.changed().map_err(|error| error.to_string())?;
+        let changed: Vec<String> = changed.into_iter().map(|changed| changed.agent).collect();
+        if changed.is_empty() {
+            return Ok(Some(journal));
+        }
+        Err(format!("the files of {} have changed since the tournament was created", changed.join(" and ")))
+    }
+
+    /// Plays the remaining matches, on this server or by workers.
+    fn execute(&self, journal: &mut Journal, workers: Option<Prepared>) -> Result<Ended, RunError<Infallible>> {
+        let shared = &*self.tournaments.0;
+        let (stop, called_off) = (&self.signals.turn_over, &self.signals.end);
+        let replay_bytes = shared.settings.replay_bytes;
+        let sign_key = Some(&shared.sign_key);
+        let id = self.id;
         let on_event = |journal: &Journal, event| -> Result<(), Infallible> {
             if let Event::Note(note) = event {
                 tracing::info!(tournament = %id, "tournament {id}: {note}");
             }
             let schedule = &journal.record().schedule;
-            if let Some(entry) = self.state.lock().tournaments.get_mut(&id) {
+            if let Some(entry) = shared.state.lock().tournaments.get_mut(&id) {
                 (entry.games_played, entry.games) = (schedule.games_played(), schedule.games());
             }
             Ok(())
         };
-        let played = thread::scope(|scope| {
-            let (done, is_done) = mpsc::channel::<()>();
-            let before = tournaments.state().played.get(&id).copied().unwrap_or_default();
-            let [most, turn] = [self.settings.max_seconds, self.settings.turn_seconds].map(Duration::from_secs);
-            let look = [most, turn].into_iter().filter(|time| !time.is_zero()).fold(LOOK, Duration::min);
-            scope.spawn(move || {
-                let began = Instant::now();
-                while is_done.recv_timeout(look) == Err(mpsc::RecvTimeoutError::Timeout) {
-                    charge();
-                    if tournaments.is_stop_requested(id) {
-                        signals.stop_for_good();
-                    }
-                    let played = began.elapsed();
-                    if before + played >= most {
-                        let seconds = most.as_secs();
-                        signals.fail(format!("the tournament took longer than {seconds} s (tournaments.max_seconds)"));
-                    }
-                    if turn.is_zero() || played < turn || !tournaments.state().others_wait(maker) {
-                        continue;
-                    }
-                    signals.turn_over.store(true, Ordering::Relaxed);
-                    if maker.is_some() && played >= turn * 2 {
-                        let seconds = turn.as_secs();
-                        signals.fail(format!(
-                            "a match took longer than {seconds} s while the tournaments of others waited \
-                             (tournaments.turn_seconds)"
-                        ));
-                    }
-                }
-                charge();
-                tournaments.state().played.insert(id, before + began.elapsed());
-            });
-            let played = match workers {
-                Some(prepared) => {
-                    let check = self.settings.cross_check;
-                    let options = NatsOptions { check, stop, called_off, replay_bytes, sign_key };
-                    NatsExecutor { prepared, options }.play(journal, on_event)
-                }
-                None => {
-                    let (launcher, cores) = (&self.launcher, cores());
-                    let concurrency = self.settings.concurrency.get().into();
-                    LocalExecutor { launcher, concurrency, cores: &cores, replay_bytes, stop, called_off, sign_key }
-                        .play(journal, on_event)
-                }
-            };
-            drop(done);
-            played
-        });
-        match played {
-            Ok(Ended::Complete) => Some(Ending::Complete),
-            Ok(Ended::Stopped) if signals.permanent.load(Ordering::Relaxed) => Some(Ending::Stopped),
-            Ok(Ended::Stopped) => signals.too_long.get().and_then(|reason| failed(reason)),
-            Err(RunError::Nats(error)) => {
-                tracing::warn!(tournament = %id, %error, "tournament {id} is interrupted: {error}");
-                None
+        match workers {
+            Some(prepared) => {
+                let check = shared.settings.cross_check;
+                let options = NatsOptions { check, stop, called_off, replay_bytes, sign_key };
+                NatsExecutor { prepared, options }.play(journal, on_event)
             }
-            Err(RunError::Match { number, source }) => failed(&format_args!("game {number}: {}", causes(&source))),
-            Err(error) => failed(&error),
+            None => {
+                let (launcher, cores) = (&shared.launcher, cores());
+                let concurrency = shared.settings.concurrency.get().into();
+                LocalExecutor { launcher, concurrency, cores: &cores, replay_bytes, stop, called_off, sign_key }
+                    .play(journal, on_event)
+            }
         }
+    }
+
+    /// Counts the computing time of the matches, on `used` cores, and signals the ends of time limits and turns, until
+    /// the other side of `is_done` is dropped.
+    fn keep_time(&self, used: u32, is_done: &mpsc::Receiver<()>) {
+        let (tournaments, signals) = (self.tournaments, self.signals);
+        let settings = tournaments.settings();
+        let before = tournaments.state().played.get(&self.id).copied().unwrap_or_default();
+        let [most, turn] = [settings.max_seconds, settings.turn_seconds].map(Duration::from_secs);
+        let look = [most, turn].into_iter().filter(|time| !time.is_zero()).fold(LOOK, Duration::min);
+        let began = Instant::now();
+        let mut charged = began;
+        // The time for which matches occupy cores counts against the maker's limits, also while the agents sleep.
+        let mut charge = || {
+            let computed = charged.elapsed().saturating_mul(used);
+            tournaments.0.ledger.charge_matches(self.maker, computed);
+            charged = Instant::now();
+        };
+        while is_done.recv_timeout(look) == Err(mpsc::RecvTimeoutError::Timeout) {
+            charge();
+            if tournaments.is_stop_requested(self.id) {
+                signals.stop_for_good();
+            }
+            let played = began.elapsed();
+            if before + played >= most {
+                let seconds = most.as_secs();
+                signals.fail(format!("the tournament took longer than {seconds} s (tournaments.max_seconds)"));
+            }
+            if turn.is_zero() || played < turn || !tournaments.state().others_wait(self.maker) {
+                continue;
+            }
+            signals.turn_over.store(true, Ordering::Relaxed);
+            if self.maker.is_some() && played >= turn * 2 {
+                let seconds = turn.as_secs();
+                signals.fail(format!(
+                    "a match took longer than {seconds} s while the tournaments of others waited \
+                     (tournaments.turn_seconds)"
+                ));
+            }
+        }
+        charge();
+        tournaments.state().played.insert(self.id, before + began.elapsed());
     }
 }

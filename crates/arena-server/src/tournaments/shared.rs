@@ -17,7 +17,8 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::facts::TournamentFacts;
 use super::id::{AgentId, TournamentId};
-use super::{CreatedId, Entry, Tournaments, folder, load, load_agent};
+use super::state::{CreatedId, Entry, load, load_agent};
+use super::{Tournaments, folder};
 
 /// Name of the file that nodes lock while they create or remove something. It contains the folder's path.
 const LOCK: &str = "nodes.lock";

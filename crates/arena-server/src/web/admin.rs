@@ -8,26 +8,15 @@ use maud::{Markup, html};
 
 use super::layout::{NavEntry, Page};
 use super::{PageResult, Visit, answer};
-use crate::admin_token::AdminToken;
 use crate::arena::Arena;
+use crate::auth::AdminToken;
 
 pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
     let body = html! {
         h1 { "Administration" }
         p.lead { "The status, the moderation and the traffic of this server." }
         noscript { p.error { "This page needs JavaScript. " code { "arena admin" } " does the same from the command line." } }
-        section.card id="door" hidden {
-            h2 { "Administrator token" }
-            form id="token-form" {
-                label for="token" { "Token, kept until this tab is closed" }
-                input id="token" type="password" autocomplete="off" required minlength=(AdminToken::MIN_CHARS) spellcheck="false";
-                button { "Sign in" }
-            }
-            p.soft {
-                "The token is the value that the variable " code { "ADMIN_TOKEN" } " had when the server started. Without that variable, the server generates a token at its first start, prints it, and stores it as "
-                code { (AdminToken::FILE) } " in its data folder."
-            }
-        }
+        (sign_in())
         p.error id="refusal" role="alert" hidden {}
         div id="inside" hidden {
             section.well id="well" aria-labelledby="well-title" {
@@ -78,6 +67,24 @@ pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
         }
     };
     Ok(answer(Page::new("Administration", NavEntry::Elsewhere, body).with_style("tables.css").with_script("admin.js")))
+}
+
+/// The form for the token.
+fn sign_in() -> Markup {
+    html! {
+        section.card id="door" hidden {
+            h2 { "Administrator token" }
+            form id="token-form" {
+                label for="token" { "Token, kept until this tab is closed" }
+                input id="token" type="password" autocomplete="off" required minlength=(AdminToken::MIN_CHARS) spellcheck="false";
+                button { "Sign in" }
+            }
+            p.soft {
+                "The token is the value that the variable " code { "ADMIN_TOKEN" } " had when the server started. Without that variable, the server generates a token at its first start, prints it, and stores it as "
+                code { (AdminToken::FILE) } " in its data folder."
+            }
+        }
+    }
 }
 
 /// One form per action. The script sends it to `/api/admin`, after a confirmation if the action can't be undone.

@@ -23,6 +23,10 @@ struct Asset {
     gzip: (HeaderValue, &'static [u8]),
 }
 
+/// The content security policy of pictures as files.
+const PICTURE_POLICY: HeaderValue =
+    HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
+
 const SCRIPT: HeaderValue = HeaderValue::from_static("text/javascript; charset=utf-8");
 const SVG: HeaderValue = HeaderValue::from_static("image/svg+xml");
 const CSS: HeaderValue = HeaderValue::from_static("text/css; charset=utf-8");
@@ -33,29 +37,30 @@ static STYLE: LazyLock<Asset> = LazyLock::new(|| {
     Asset::new("style.css", CSS, text.leak())
 });
 
+/// The other files. All are served side by side in `/web/`, and scripts import each other by these names.
 static OTHERS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     let own = [
         Asset::new("icon.svg", SVG, include_str!("icon.svg")),
         Asset::new("tables.css", CSS, include_str!("tables.css")),
         Asset::new("page.js", SCRIPT, include_str!("page.js")),
-        Asset::new("session.js", SCRIPT, include_str!("session.js")),
-        Asset::new("play.js", SCRIPT, include_str!("play.js")),
-        Asset::new("queue.js", SCRIPT, include_str!("queue.js")),
-        Asset::new("keys.js", SCRIPT, include_str!("keys.js")),
-        Asset::new("tournament.js", SCRIPT, include_str!("tournament.js")),
-        Asset::new("admin.js", SCRIPT, include_str!("admin.js")),
-        Asset::new("moderate.js", SCRIPT, include_str!("moderate.js")),
-        Asset::new("events.js", SCRIPT, include_str!("events.js")),
-        Asset::new("transcript.js", SCRIPT, include_str!("transcript.js")),
-        Asset::new("session.css", CSS, include_str!("session.css")),
-        Asset::new("record.js", SCRIPT, include_str!("record.js")),
-        Asset::new("record-check.js", SCRIPT, include_str!("record-check.js")),
-        Asset::new("log.js", SCRIPT, include_str!("log.js")),
-        Asset::new("message.js", SCRIPT, include_str!("message.js")),
-        Asset::new("home.js", SCRIPT, include_str!("home.js")),
-        Asset::new("live.js", SCRIPT, include_str!("live.js")),
-        Asset::new("play.css", CSS, include_str!("play.css")),
-        Asset::new("icon-turn.svg", SVG, include_str!("icon-turn.svg")),
+        Asset::new("session.js", SCRIPT, include_str!("session/session.js")),
+        Asset::new("play.js", SCRIPT, include_str!("play/play.js")),
+        Asset::new("queue.js", SCRIPT, include_str!("challenges/queue.js")),
+        Asset::new("keys.js", SCRIPT, include_str!("play/keys.js")),
+        Asset::new("tournament.js", SCRIPT, include_str!("tournaments/tournament.js")),
+        Asset::new("admin.js", SCRIPT, include_str!("admin/admin.js")),
+        Asset::new("moderate.js", SCRIPT, include_str!("session/moderate.js")),
+        Asset::new("events.js", SCRIPT, include_str!("session/events.js")),
+        Asset::new("transcript.js", SCRIPT, include_str!("session/transcript.js")),
+        Asset::new("session.css", CSS, include_str!("session/session.css")),
+        Asset::new("record.js", SCRIPT, include_str!("session/record.js")),
+        Asset::new("record-check.js", SCRIPT, include_str!("session/record-check.js")),
+        Asset::new("log.js", SCRIPT, include_str!("log/log.js")),
+        Asset::new("message.js", SCRIPT, include_str!("session/message.js")),
+        Asset::new("home.js", SCRIPT, include_str!("home/home.js")),
+        Asset::new("live.js", SCRIPT, include_str!("session/live.js")),
+        Asset::new("play.css", CSS, include_str!("play/play.css")),
+        Asset::new("icon-turn.svg", SVG, include_str!("play/icon-turn.svg")),
     ];
     // Live pages and replays draw games with the same modules.
     let shared = ASSETS
@@ -67,7 +72,9 @@ static OTHERS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
 
 impl Asset {
     fn new(name: &'static str, kind: HeaderValue, text: &'static str) -> Asset {
-        let packed = pack(text);
+        let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+        packed.write_all(text.as_bytes()).expect("memory takes all bytes");
+        let packed = packed.finish().expect("memory takes all bytes");
         // Files are public, so their compression reveals nothing. Pages with private data aren't compressed.
         Asset { name, kind, plain: (tag_of(text), text.as_bytes()), gzip: (tag_of(&packed), &*packed.leak()) }
     }
@@ -89,12 +96,6 @@ impl Asset {
     }
 }
 
-fn pack(text: &str) -> Vec<u8> {
-    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
-    packed.write_all(text.as_bytes()).expect("memory takes all bytes");
-    packed.finish().expect("memory takes all bytes")
-}
-
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|coding| {
@@ -104,13 +105,13 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-pub(super) fn tag_of(text: impl AsRef<[u8]>) -> HeaderValue {
+fn tag_of(text: impl AsRef<[u8]>) -> HeaderValue {
     let hex = hex::encode(&Sha256::digest(text)[..8]);
     HeaderValue::from_str(&format!("\"{hex}\"")).expect("hexadecimal digits in quotes")
 }
 
 /// Returns 304 if the client's copy has this tag. The caller adds the content type and the caching policy.
-pub(super) fn tagged(headers: &HeaderMap, tag: HeaderValue, text: impl Into<Body>) -> Response {
+fn tagged(headers: &HeaderMap, tag: HeaderValue, text: impl Into<Body>) -> Response {
     let has_it = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag);
     let mut response = match has_it {
         true => StatusCode::NOT_MODIFIED.into_response(),
@@ -118,6 +119,16 @@ pub(super) fn tagged(headers: &HeaderMap, tag: HeaderValue, text: impl Into<Body
     };
     response.headers_mut().insert(header::ETAG, tag);
     response.headers_mut().extend(GUARDS);
+    response
+}
+
+/// Returns a picture that contains its own style and loads nothing, or 304 if the client's copy is current.
+pub(super) fn svg(headers: &HeaderMap, text: String, caching: HeaderValue) -> Response {
+    let mut response = tagged(headers, tag_of(&text), text);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("image/svg+xml"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, PICTURE_POLICY);
+    headers.insert(header::CACHE_CONTROL, caching);
     response
 }
 

@@ -76,7 +76,20 @@ pub(super) fn picture(challenge: &str) -> Markup {
     PreEscaped(own.unwrap_or(PLAIN).to_owned())
 }
 
-/// `GET /components`, in debug builds: all components with made-up content.
+/// Renders the Markdown that embeds a plot as a link to its page. `path` and `page` are the URL paths of the two.
+pub(super) fn embed(base: &str, path: &str, page: &str, what: &str) -> Markup {
+    let markdown = format!("[![{what}]({base}{path})]({base}{page})");
+    html! {
+        details.embed {
+            summary { "Embed" }
+            p { "Markdown for a README. The colors follow the reader's light or dark mode; " code { "?theme=light" } " or " code { "?theme=dark" } " selects one mode." }
+            pre.copy { code { (markdown) } }
+            p { a href=(path) { "Image only" } }
+        }
+    }
+}
+
+/// `GET /components`, in debug builds: a list of all components with made-up content.
 pub(super) async fn show(_visit: Visit) -> PageResult {
     let types: Vec<&str> = arena_games::challenges().chain(["a-scripted-challenge"]).collect();
     let body = html! {

@@ -11,7 +11,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::components::empty;
 use super::layout::{NavEntry, Page, shown};
-use super::replays::send;
+use super::tournaments::replays::send;
 use super::{PageResult, Visit, answer};
 use crate::arena::Arena;
 use crate::error::ApiError;

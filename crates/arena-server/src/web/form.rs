@@ -9,9 +9,7 @@ use serde::de::DeserializeOwned;
 use super::{PageError, PageResult};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
-use crate::fields::Input;
-use crate::query::Query;
-use crate::request::{BodyLimit, Get, read_body};
+use crate::request::{BodyLimit, Get, Input, Query, read_body};
 
 /// A submitted form, parsed and within the limits. An invalid or excess form gets an error page.
 pub(super) struct Form {

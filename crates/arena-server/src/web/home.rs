@@ -4,30 +4,30 @@
 use std::collections::BTreeMap;
 
 use arena_games::Playable;
-use arena_model::{Board, Status, UpdateMode};
+use arena_model::{Status, UpdateMode};
 use arena_report::number_of;
 use arena_store::SessionFilter;
 use arena_web::{seat_class, seat_mark};
 use axum::extract::State;
 use maud::{Markup, html};
 
-use super::board::{Leaderboard, PlayerKind};
-use super::challenges::{copyable, opponent, starts};
-use super::components::{empty, live_dot, picture};
+use super::boards::board::{Leaderboard, PlayerKind};
+use super::boards::wanted_board;
+use super::challenges::{copyable, opponent, tiles};
+use super::components::{embed, empty, live_dot, picture};
 use super::layout::{NavEntry, Page, cut, player_name, time};
-use super::plots::embed;
-use super::seen::RedactedSession;
-use super::sessions::read_list;
-use super::told::Told;
-use super::{PageResult, Query, Visit, answer, base, with_query};
+use super::session::read_list;
+use super::session::redacted::RedactedSession;
+use super::session::summary::SessionSummary;
+use super::{PageResult, Visit, answer, base, with_query};
 use crate::arena::Arena;
-use crate::error::ApiError;
+use crate::request::Query;
 
 /// Number of latest sessions on the page.
 const SESSIONS: usize = 10;
 
 /// Number of top players on the page.
-pub(super) const PLAYERS: usize = 20;
+const PLAYERS: usize = 20;
 
 /// Maximum number of live games with a board. Each of them uses a stream, and browsers limit the connections per server.
 const LIVE: usize = 2;
@@ -42,10 +42,11 @@ const SEATS: usize = 4;
 /// player, and `sort` orders the leaderboard.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let engine = &arena.engine;
-    let wanted = wanted(&arena, &visit)?;
+    let wanted = visit.query.get("challenge").filter(|challenge| !challenge.is_empty());
+    let board = wanted_board(&arena, wanted, None)?;
     let filter = SessionFilter { challenge: wanted.map(str::to_owned), status: None };
     let sessions = read_list(&arena, &filter, 0, SESSIONS).await?;
-    let board = match board_of(&arena, wanted) {
+    let board = match board {
         Some(board) => {
             let kind = PlayerKind::of(&visit.query)?;
             Leaderboard::read(&arena, board, visit.query.get("sort"), (kind, PLAYERS)).await?
@@ -65,31 +66,16 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         (count(Status::Open), "waiting for players"),
     ];
     let (live_pictures, other_pictures) = (pictures(&arena, &live).await?, pictures(&arena, &others).await?);
-    let last = match ended.sessions.first().zip(ended.told.first()) {
-        Some((game, told)) => Some((game, told, told.picture(&arena, game).await?)),
+    let last = match ended.sessions.first().zip(ended.summaries.first()) {
+        Some((game, summary)) => Some((game, summary, summary.picture(&arena, game).await?)),
         None => None,
     };
-    let watch = live.first().or(others.first());
+    let recent = match sessions.sessions.is_empty() {
+        true => empty("No games yet.", Some(("/challenges", "Start one"))),
+        false => sessions.table(),
+    };
     let body = html! {
-        div.hero {
-            div {
-                h1 { "Play well, and keep your secrets." }
-                p.lead {
-                    "AI agents and people meet here in short games. Each game measures success at the task (utility), "
-                    "and how well a player protects its private data (security)."
-                }
-                div.row id="actions" {
-                    a.btn.primary.big href="/challenges" { "Play now" }
-                    @if let Some(game) = watch {
-                        a.btn.big href={ "/sessions/" (game.id) } { "Watch a live game" }
-                    }
-                }
-                dl.numbers id="numbers" {
-                    @for (number, what) in numbers { div { dt { (what) } dd { (number) } } }
-                }
-            }
-            div id="featured" { (featured(&arena, last.as_ref(), wanted)) }
-        }
+        (hero(live.first().or(others.first()), numbers, &featured(&arena, last.as_ref(), wanted)))
         section id="now" aria-label="Live games" {
             div.heading { h2 { "Live now" } a href="/challenges" { "Start another game" } }
             @if live.is_empty() && others.is_empty() {
@@ -102,49 +88,64 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
         (filters(&arena, wanted, &visit.query))
-        section id="leaders" {
-            div.heading { h2 { "Leaderboard" } a href="/leaderboards" { "All leaderboards" } }
-            (meaning())
-            @match &board {
-                Some(board) if board.is_empty() && visit.query.get("players").is_some() => {
-                    (players(&visit.query)) p.empty { "No players of this kind are on the board yet." }
-                }
-                Some(board) if !board.is_empty() => {
-                    (players(&visit.query))
-                    (board.both("Security and utility", "/", &visit.query))
-                    (embed(&base(&arena, &visit.headers), &picture_path(wanted, &visit.query), &path_of(wanted), "Security and utility"))
-                }
-                _ => (empty("No players yet. Players with a name appear here after their first finished game.", Some(("/challenges", "Play the first game"))))
-            }
-            @if let Some(wanted) = wanted {
-                p { a href={ "/challenges/" (wanted) "#boards" } { "All boards of " (name_of_challenge(&arena, wanted)) } }
-            }
-        }
+        (leaders(&arena, &visit, wanted, board.as_ref()))
         section {
             div.heading { h2 { "Choose a game" } a href="/challenges" { "All games and rules" } }
-            (challenges(&arena))
+            (tiles(&arena))
         }
-        section id="latest" {
-            h2 { "Recent games" }
-            @if sessions.sessions.is_empty() {
-                (empty("No games yet.", Some(("/challenges", "Start one"))))
-            } @else {
-                (sessions.table())
-            }
-        }
+        section id="latest" { h2 { "Recent games" } (recent) }
         (own_agent(&base(&arena, &visit.headers)))
     };
     Ok(answer(Page::new("Arena", NavEntry::Home, body).with_style("tables.css").with_script("home.js")))
 }
 
-/// Returns the challenge type that the query selects; `None` for all types.
-pub(super) fn wanted<'v>(arena: &Arena, visit: &'v Visit) -> PageResult<Option<&'v str>> {
-    let wanted = visit.query.get("challenge").filter(|challenge| !challenge.is_empty());
-    match wanted {
-        Some(wanted) if !arena.engine.challenges().contains_key(wanted) => {
-            Err(ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found").into())
+/// Renders the purpose of the arena, numbers with their names, and a game to look at. `live` is a game to watch.
+fn hero(live: Option<&RedactedSession>, numbers: [(u64, &str); 4], featured: &Markup) -> Markup {
+    html! {
+        div.hero {
+            div {
+                h1 { "Play well, and keep your secrets." }
+                p.lead {
+                    "AI agents and people meet here in short games. Each game measures success at the task (utility), "
+                    "and how well a player protects its private data (security)."
+                }
+                div.row id="actions" {
+                    a.btn.primary.big href="/challenges" { "Play now" }
+                    @if let Some(game) = live {
+                        a.btn.big href={ "/sessions/" (game.id) } { "Watch a live game" }
+                    }
+                }
+                dl.numbers id="numbers" {
+                    @for (number, what) in numbers { div { dt { (what) } dd { (number) } } }
+                }
+            }
+            div id="featured" { (featured) }
         }
-        _ => Ok(wanted),
+    }
+}
+
+/// Renders the leaderboard of a challenge type, or of all.
+fn leaders(arena: &Arena, visit: &Visit, wanted: Option<&str>, board: Option<&Leaderboard>) -> Markup {
+    let query = &visit.query;
+    html! {
+        section id="leaders" {
+            div.heading { h2 { "Leaderboard" } a href="/leaderboards" { "All leaderboards" } }
+            (meaning())
+            @match board {
+                Some(board) if board.is_empty() && query.get("players").is_some() => {
+                    (players(query)) p.empty { "No players of this kind are on the board yet." }
+                }
+                Some(board) if !board.is_empty() => {
+                    (players(query))
+                    (board.both("Security and utility", "/", query))
+                    (embed(&base(arena, &visit.headers), &picture_path(wanted, query), &path_of(wanted), "Security and utility"))
+                }
+                _ => (empty("No players yet. Players with a name appear here after their first finished game.", Some(("/challenges", "Play the first game"))))
+            }
+            @if let Some(wanted) = wanted {
+                p { a href={ "/challenges/" (wanted) "#boards" } { "All boards of " (name_of_challenge(arena, wanted)) } }
+            }
+        }
     }
 }
 
@@ -188,7 +189,7 @@ async fn pictures(arena: &Arena, games: &[RedactedSession]) -> PageResult<Vec<Ma
     let mut pictures = Vec::with_capacity(games.len());
     for game in games {
         // The names of players aren't public before the end.
-        pictures.push(Told::of(arena, game, &BTreeMap::new()).picture(arena, game).await?);
+        pictures.push(SessionSummary::of(arena, game, &BTreeMap::new()).picture(arena, game).await?);
     }
     Ok(pictures)
 }
@@ -224,16 +225,16 @@ fn live_caption(arena: &Arena, game: &RedactedSession) -> Markup {
 }
 
 /// Renders the game that ended last, with names and scores. Before the first game, the picture of a challenge.
-fn featured(arena: &Arena, last: Option<&(&RedactedSession, &Told, Markup)>, wanted: Option<&str>) -> Markup {
-    if let Some((game, told, picture)) = last {
+fn featured(arena: &Arena, last: Option<&(&RedactedSession, &SessionSummary, Markup)>, wanted: Option<&str>) -> Markup {
+    if let Some((game, summary, picture)) = last {
         return html! {
             div.card.tile {
                 div.pic { (picture) }
                 div.cap {
-                    h3 { a href={ "/sessions/" (game.id) } { (told.title()) } }
-                    p.small.soft { (told.challenge) @if let Some(at) = game.state.completed_at { ", ended " (time(at)) } }
+                    h3 { a href={ "/sessions/" (game.id) } { (summary.title()) } }
+                    p.small.soft { (summary.challenge) @if let Some(at) = game.state.completed_at { ", ended " (time(at)) } }
                     ul.seats {
-                        @for (seat, name) in told.names.iter().enumerate().take(SEATS) {
+                        @for (seat, name) in summary.names.iter().enumerate().take(SEATS) {
                             li class={ "seat " (seat_class(seat)) } {
                                 (seat_mark(seat))
                                 b { (player_name(name, 24)) }
@@ -305,44 +306,6 @@ fn players(query: &Query) -> Markup {
         nav.filters aria-label="Players" {
             @for kind in PlayerKind::ALL {
                 a href=(with_query("/", query, "players", kind.name())) aria-current=[(query.get("players").unwrap_or("") == kind.name()).then_some("true")] { (kind.title()) }
-            }
-        }
-    }
-}
-
-/// Returns the front page's leaderboard: the global board, or the first board of a challenge type.
-pub(super) fn board_of(arena: &Arena, challenge: Option<&str>) -> Option<Board> {
-    let scoring = arena.engine.scoring();
-    match challenge {
-        None => scoring.has_global().then(|| arena.engine.global_board()),
-        Some(challenge) => arena.engine.main_boards(challenge).into_iter().next(),
-    }
-}
-
-/// Renders the hosted challenge types as tiles with buttons that start a game.
-pub(super) fn challenges(arena: &Arena) -> Markup {
-    let engine = &arena.engine;
-    let count = |challenge: &str, status| {
-        engine.count_sessions(&SessionFilter { challenge: Some(challenge.to_owned()), status: Some(status) })
-    };
-    html! {
-        ul.tiles {
-            @for (id, challenge) in &*engine.challenges() {
-                @let metadata = challenge.metadata();
-                li.card.tile {
-                    div.pic { (picture(id)) }
-                    div.cap {
-                        h3 { a href={ "/challenges/" (id) } { (metadata.name) } }
-                        p.small { (cut(&metadata.description, 180)) }
-                        p.counts.small {
-                            span { (metadata.players) @if metadata.players == 1 { " player" } @else { " players" } }
-                            @let (live, open) = (count(id, Status::Active), count(id, Status::Open));
-                            @if live > 0 { span { b { (live) } " live" } }
-                            @if open > 0 { span { b { (open) } " waiting for players" } }
-                        }
-                        @if let Some(starts) = starts(arena, id, metadata.players) { (starts) }
-                    }
-                }
             }
         }
     }

@@ -5,7 +5,7 @@ use arena_report::{printable, utc};
 use maud::{DOCTYPE, Markup, html};
 
 use super::site::SiteSettings;
-use crate::identity::find_look_alike;
+use crate::request::names::find_look_alike;
 
 /// The parts of a page, before rendering.
 pub(super) struct Page {

@@ -4,14 +4,15 @@
 //! signs the join with a key that stays in the browser, and reads private data with a session key. The server renders
 //! public data only.
 
+mod forms;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use arena_engine::{Act, Chat, Join};
 use arena_model::{
-    ChallengeMetadata, ChallengeOption, FieldValues, FormField, InviteCode, Method, MethodForm, Party, Session, Status,
-    UserId, UserProfile, Viewer,
+    ChallengeMetadata, ChallengeOption, InviteCode, Party, Session, Status, UserId, UserProfile, Viewer,
 };
 use arena_report::utc;
 use arena_web::seat_class;
@@ -26,16 +27,18 @@ use super::challenges::opponent;
 use super::components::{btn, empty, primary};
 use super::form::Form;
 use super::layout::{NavEntry, Page, explained};
-use super::seen::RedactedSession;
-use super::sessions::{deal, result, seats_taken, status};
-use super::timeline::Timeline;
-use super::told::Told;
+use super::session::redacted::RedactedSession;
+use super::session::summary::SessionSummary;
+use super::session::timeline::Timeline;
+use super::session::{deal, result, seats_taken, status};
 use super::{PageResult, Visit, answer};
 use crate::answer::to_text;
 use crate::arena::Arena;
-use crate::error::{ApiError, ApiResult};
-use crate::fields::Content;
-use crate::identity::{check_visible, unauthenticated};
+use crate::auth::unauthenticated;
+use crate::error::ApiError;
+use crate::request::Content;
+use crate::request::names::check_visible;
+use forms::{SeatForms, acts, declared_content, join, talk};
 
 /// Parses an invite and finds its session. Returns `None` if no session has the invite.
 async fn invited(arena: &Arena, text: &str) -> PageResult<Option<(InviteCode, Arc<Session>)>> {
@@ -59,52 +62,45 @@ fn unknown_invite() -> Response {
 
 /// `GET /play/{invite}`.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
-    let Some((invite, session)) = invited(&arena, visit.param("invite")).await? else { return Ok(unknown_invite()) };
+    let Some((invite, stored)) = invited(&arena, visit.param("invite")).await? else { return Ok(unknown_invite()) };
     let keys = arena.is_authenticated_mode();
-    let is_seated = session.seat_of(invite).is_some();
+    let is_seated = stored.seat_of(invite).is_some();
     // In standalone mode the invite identifies the player, like `from` in the HTTP API.
     let viewer = if is_seated && !keys { Viewer::Player(invite) } else { Viewer::Nobody };
-    let seen = RedactedSession::by(&session, Viewer::Holder(invite));
-    let profiles = arena.engine.profiles([&*session]).await?;
+    let session = RedactedSession::by(&stored, Viewer::Holder(invite));
+    let profiles = arena.engine.profiles([&*stored]).await?;
     let challenges = arena.engine.challenges();
-    let challenge = challenges.get(&session.facts.challenge);
-    let metadata = challenge.map(|challenge| challenge.metadata_with(&session.facts.options));
+    let challenge = challenges.get(&stored.facts.challenge);
+    let metadata = challenge.map(|challenge| challenge.metadata_with(&stored.facts.options));
     let metadata = metadata.as_deref();
-    let declared = ActForms {
-        own: seen.seat_of(&invite.to_string()),
-        players: seen.state.players.len(),
+    let declared = SeatForms {
+        own: session.seat_of(&invite.to_string()),
+        players: session.state.players.len(),
         forms: challenge.map(|challenge| challenge.forms()).unwrap_or_default(),
     };
     let path = format!("/play/{invite}");
-    let told = Told::of(&arena, &seen, &profiles);
-    let timeline = Timeline::read(&arena, (&seen, &told), viewer, &visit).await?;
+    let summary = SessionSummary::of(&arena, &session, &profiles);
+    let timeline = Timeline::read(&arena, (&session, &summary), viewer, &visit).await?;
     let mode = if keys { "authentication" } else { "standalone" };
     let name = metadata.map_or("a game", |metadata| &metadata.name);
-    let has_controls = has_controls(&seen.challenge_type);
-    let challenge_path = format!("/challenges/{}", seen.challenge_type);
+    let has_controls = has_controls(&session.challenge_type);
     let body = html! {
-        (title(&seen, &told, name))
-        (turn(&seen, is_seated, timeline.deadline()))
+        (title(&session, &summary, name))
+        (turn(&session, is_seated, timeline.deadline()))
         div id="seat" data-invite=(invite) data-mode=(mode) data-seated=(is_seated) {
-            @if let Some(seat) = declared.own {
-                p.soft { "You are " b.who.{ (seat_class(seat)) } { "Player " (seat + 1) } "." }
-            } @else if seen.status() == Status::Open {
-                (join(&path, keys))
-            } @else {
-                (empty("The game ended before this seat was taken.", Some((challenge_path.as_str(), "Start a new game"))))
-            }
+            (seat(&session, declared.own, &path, keys))
         }
         p.error id="refusal" role="alert" hidden {}
-        (result(&seen, &told, &profiles, true))
+        (result(&session, &summary, &profiles, true))
         div.two.playing-seat {
             div.card.pad {
                 section.live id="board" hidden aria-label="Board" {}
                 section.controls id="controls" hidden aria-label="Controls" {}
                 section id="acts" {
-                    @if is_seated && seen.status() == Status::Ended {
-                        (next_games(&arena, &seen, &profiles, &invite.to_string()))
+                    @if is_seated && session.status() == Status::Ended {
+                        (next_games(&arena, &session, &profiles, &invite.to_string()))
                     }
-                    @if let Some(metadata) = metadata.filter(|_| is_seated && seen.status() == Status::Active) {
+                    @if let Some(metadata) = metadata.filter(|_| is_seated && session.status() == Status::Active) {
                         @if has_controls { noscript { p.callout { "The controls need JavaScript. You can also enter a move as text." } } }
                         @else { h2 { "Your actions" } }
                         (acts(&path, metadata, &declared, has_controls))
@@ -113,11 +109,11 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 @if let Some(metadata) = metadata { (rules(metadata, !is_seated)) }
             }
             div.card.pad {
-                (timeline.transcript((&seen, &told), Some(&invite.to_string()), &visit, &path))
-                @if is_seated { (talk(&path, &seen, invite, arena.settings.sessions.reveal_chat)) }
+                (timeline.transcript((&session, &summary), Some(&invite.to_string()), &visit, &path))
+                @if is_seated { (talk(&path, &session, invite, arena.settings.sessions.reveal_chat)) }
             }
         }
-        (deal(&seen))
+        (deal(&session))
     };
     let page = Page::new(&format!("Play {name}"), NavEntry::Elsewhere, body)
         .with_script("play.js")
@@ -130,13 +126,27 @@ fn has_controls(challenge: &str) -> bool {
     arena_games::all().any(|playable| playable.id == challenge && playable.kit.controls.is_some())
 }
 
+/// Renders the own seat, or the form that takes it.
+fn seat(session: &RedactedSession, own: Option<usize>, path: &str, keys: bool) -> Markup {
+    let challenge_path = format!("/challenges/{}", session.challenge_type);
+    html! {
+        @if let Some(seat) = own {
+            p.soft { "You are " b.who.{ (seat_class(seat)) } { "Player " (seat + 1) } "." }
+        } @else if session.status() == Status::Open {
+            (join(path, keys))
+        } @else {
+            (empty("The game ended before this seat was taken.", Some((challenge_path.as_str(), "Start a new game"))))
+        }
+    }
+}
+
 /// Renders the title. Data attributes pass the session's data to the scripts, as on the session's own page.
-fn title(session: &RedactedSession, told: &Told, name: &str) -> Markup {
+fn title(session: &RedactedSession, summary: &SessionSummary, name: &str) -> Markup {
     let state = &session.state;
     let seats = session.invites.len();
     html! {
         div.intro id="session" data-session=(session.id) data-challenge=(session.challenge_type) data-status=(session.status().as_str())
-            data-players=(state.players.join(" ")) data-names=(to_text(&told.names)) data-options=(session.options) data-seats=(seats) {
+            data-players=(state.players.join(" ")) data-names=(to_text(&summary.names)) data-options=(session.options) data-seats=(seats) {
             h1 { a href={ "/challenges/" (session.challenge_type) } { (name) } }
             p.small { (status(session)) span.soft { " · " (seats_taken(session)) " · " } a href={ "/sessions/" (session.id) } { "Public page of this game" } }
         }
@@ -208,171 +218,6 @@ fn next_games(arena: &Arena, session: &RedactedSession, profiles: &BTreeMap<User
             (replay)
         }
         @if !is_house { @if let Some(opponent) = opponent(arena, name) { (opponent) } }
-    }
-}
-
-fn join(path: &str, keys: bool) -> Markup {
-    html! {
-        form.card.pad method="post" action=(path) data-do="join" {
-            input type="hidden" name="do" value="join";
-            h2 { "Join the game" }
-            @if keys {
-                p { "This server authenticates players. Your browser creates a signing key and keeps it." }
-                noscript { p.error { "Signing needs JavaScript." } }
-            } @else {
-                label for="user" { "Your name on the leaderboard (optional)" }
-                input id="user" name="user" maxlength="255" autocomplete="nickname";
-            }
-            button.btn.primary { "Take the seat" }
-        }
-    }
-}
-
-/// The own seat, the number of players, and the declared forms, for the forms of a seat.
-struct ActForms<'f> {
-    own: Option<usize>,
-    players: usize,
-    forms: &'f [MethodForm],
-}
-
-/// Renders a form for each method. The forms are folded if the challenge has controls. The form for resignation is
-/// always folded, so that a player doesn't resign by accident.
-fn acts(path: &str, metadata: &ChallengeMetadata, declared: &ActForms<'_>, has_controls: bool) -> Markup {
-    let is_final = |method: &&Method| method.name == "resign";
-    let forms =
-        |methods: Vec<&Method>| html! { div.cards { @for method in methods { (act_form(path, method, declared)) } } };
-    let usual = forms(metadata.methods.iter().filter(|method| !is_final(method)).collect());
-    let last: Vec<&Method> = metadata.methods.iter().filter(is_final).collect();
-    html! {
-        @if has_controls {
-            details id="as-text" { summary { "Enter a move as text" } (usual) }
-        } @else {
-            (usual)
-        }
-        @if !last.is_empty() {
-            details { summary { "Resign" } (forms(last)) }
-        }
-    }
-}
-
-/// Renders the form of a method: its declared fields, or a text box.
-fn act_form(path: &str, method: &Method, declared: &ActForms<'_>) -> Markup {
-    let id = format!("act-{}", method.name);
-    let form = declared.forms.iter().find(|form| form.method == method.name);
-    let title = sentence_case(&method.name);
-    let button = form.and_then(|form| form.label.as_deref()).unwrap_or(&title);
-    html! {
-        form.card.pad method="post" action=(path) data-do="act" data-method=(method.name) data-parts=[form.map(|form| to_text(&form.content))] {
-            input type="hidden" name="do" value="act";
-            input type="hidden" name="method" value=(method.name);
-            @if let Some(form) = form {
-                p { b { (title) } }
-                p.soft.small { (explained(&method.description)) }
-                @for field in &form.fields { (form_field(&format!("{id}-{}", field.name), field, form, declared)) }
-            } @else {
-                label for=(id) { b { (title) } }
-                p.soft.small { (explained(&method.description)) }
-                textarea id=(id) name="content" rows="1" {}
-            }
-            button.btn { (button) }
-        }
-    }
-}
-
-/// The prefix of the names of declared fields in a submitted form.
-const FIELD_PREFIX: &str = "field-";
-
-/// The number of characters up to which a text field has one line.
-const ONE_LINE: i64 = 200;
-
-/// Renders a declared field. `id` is its id on the page.
-fn form_field(id: &str, field: &FormField, form: &MethodForm, declared: &ActForms<'_>) -> Markup {
-    let is_needed = form.content.needs(&field.name);
-    let name = format!("{FIELD_PREFIX}{}", field.name);
-    let choose = if is_needed { "Choose" } else { "None" };
-    html! {
-        label for=(id) { (field.label) @if !is_needed { " (optional)" } }
-        @match &field.values {
-            FieldValues::Number { min, max } => {
-                input id=(id) name=(name) type="number" step="1" min=[*min] max=[*max] required[is_needed] autocomplete="off";
-            }
-            FieldValues::Text { max } => {
-                @if max.is_some_and(|max| max <= ONE_LINE) {
-                    input id=(id) name=(name) type="text" maxlength=[*max] required[is_needed] autocomplete="off";
-                } @else {
-                    textarea id=(id) name=(name) rows="4" maxlength=[*max] required[is_needed] {}
-                }
-            }
-            FieldValues::Choice(choices) => {
-                select id=(id) name=(name) required[is_needed] {
-                    option value="" { (choose) }
-                    @for choice in choices { option { (choice) } }
-                }
-            }
-            FieldValues::Seat => {
-                select id=(id) name=(name) required[is_needed] {
-                    option value="" { (choose) }
-                    @for seat in (0..declared.players).filter(|seat| declared.own != Some(*seat)) {
-                        option value=(seat + 1) { "Player " (seat + 1) }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Makes a method call's content from the fields of a declared form. Without such a form, the content is missing.
-fn declared_content(arena: &Arena, challenge: &str, method: &str, form: &Form) -> ApiResult<String> {
-    let challenges = arena.engine.challenges();
-    let forms = challenges.get(challenge).map(|challenge| challenge.forms()).unwrap_or_default();
-    let declared = forms.iter().find(|declared| declared.method == method);
-    let declared = declared.ok_or_else(|| ApiError::missing("content"))?;
-    let value = |name: &str| {
-        let value = form.fields.get(&format!("{FIELD_PREFIX}{name}"))?.trim();
-        (!value.is_empty()).then_some(value)
-    };
-    let content = declared.content.fill(&value).map_err(|name| {
-        let field = declared.fields.iter().find(|field| field.name == name);
-        ApiError::missing(field.map_or(name, |field| &field.label))
-    })?;
-    let most = form.field_settings.content_bytes;
-    if content.len() > most {
-        let text = format!("the move is longer than {most} bytes (limits.message_bytes)");
-        return Err(ApiError::too_large("MESSAGE_TOO_LARGE", text));
-    }
-    Ok(content)
-}
-
-/// Returns a method's name in words: `submit_offer` becomes `Submit offer`.
-fn sentence_case(name: &str) -> String {
-    let words = name.replace(['_', '-'], " ");
-    let mut chars = words.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
-}
-
-fn talk(path: &str, session: &RedactedSession, own: InviteCode, reveal_chat: bool) -> Markup {
-    let own = own.to_string();
-    let notice = match (session.status(), reveal_chat) {
-        (Status::Ended, true) => "The game has ended: everything you write is public.",
-        (Status::Ended, false) => "Spectators can read what you write to everyone.",
-        (_, true) => "Everything you write becomes public when the game ends.",
-        (_, false) => "Spectators can read what you write to everyone. Your moves become public when the game ends.",
-    };
-    html! {
-        form.talk method="post" action=(path) data-do="chat" {
-            p.callout.small id="chat-notice" { (notice) }
-            input type="hidden" name="do" value="chat";
-            label for="chat-content" { "Message" }
-            textarea id="chat-content" name="content" rows="2" required {}
-            label for="chat-to" { "To" }
-            select id="chat-to" name="to" {
-                option value="" { "everyone" }
-                @for (seat, player) in session.state.players.iter().enumerate().filter(|(_, player)| **player != own) {
-                    option value=(player) { "Player " (seat + 1) " only" }
-                }
-            }
-            button.btn { "Send" }
-        }
     }
 }
 

@@ -1,16 +1,17 @@
 //! The pages' plots as SVG files, for embedding elsewhere: `/leaderboard.svg`, `/users/{id}/rating.svg`,
 //! `/agents/{id}/rating.svg` and `/tournaments/{id}/standings.svg`. The parameter `theme` is `light`, `dark` or `auto`.
 
+use arena_engine::EngineError;
 use arena_model::UserId;
 use arena_report::{Picture, Theme, ratings_picture};
 use axum::extract::State;
-use axum::http::{HeaderValue, header};
-use maud::{Markup, html};
+use axum::http::HeaderValue;
 
-use super::assets::{tag_of, tagged};
-use super::board::{DOTS, Leaderboard, PlayerKind};
-use super::history::History;
-use super::{PageResult, Visit, agents, leaderboards};
+use super::assets::svg;
+use super::boards::board::{DOTS, Leaderboard, PlayerKind};
+use super::tournaments::agents;
+use super::users::history::History;
+use super::{PageResult, Visit, boards};
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::routes::id_of_tournament;
@@ -19,15 +20,11 @@ use crate::tournaments::TournamentRefusal;
 /// Caching policy of embedded plots. They are requested often and change slowly, so caches may keep them for a minute.
 const FRESH: HeaderValue = HeaderValue::from_static("public, max-age=60");
 
-/// The content security policy of plots, which contain their own style and load nothing.
-const POLICY: HeaderValue =
-    HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
-
 /// `GET /leaderboard.svg`, with the parameters `challenge`, `strategy`, `players` and `sort` of the leaderboard's page.
 pub(super) async fn leaderboard(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let query = &visit.query;
     let wanted = query.get("challenge").filter(|challenge| !challenge.is_empty());
-    let board = match leaderboards::wanted_board(&arena, wanted, query.get("strategy"))? {
+    let board = match boards::wanted_board(&arena, wanted, query.get("strategy"))? {
         Some(board) => Leaderboard::read(&arena, board, query.get("sort"), (PlayerKind::of(query)?, DOTS)).await?,
         None => None,
     };
@@ -38,9 +35,8 @@ pub(super) async fn leaderboard(State(arena): State<Arena>, visit: Visit) -> Pag
 
 /// `GET /users/{id}/rating.svg`.
 pub(super) async fn user(State(arena): State<Arena>, visit: Visit) -> PageResult {
-    let unknown = || ApiError::not_found("USER_NOT_FOUND", "User not found");
-    let id: UserId = visit.param("id").parse().map_err(|_| unknown())?;
-    let history = History::read(&arena, &id).await?.ok_or_else(unknown)?;
+    let id: UserId = visit.param("id").parse().map_err(|_| EngineError::UnknownUser)?;
+    let history = History::read(&arena, &id).await?.ok_or(EngineError::UnknownUser)?;
     send(&visit, history.picture(&arena, &id).as_ref())
 }
 
@@ -67,24 +63,5 @@ fn send(visit: &Visit, picture: Option<&Picture>) -> PageResult {
     let theme =
         theme.ok_or_else(|| ApiError::bad_request("INVALID_FIELD", "theme must be one of: auto, light, dark"))?;
     let picture = picture.ok_or_else(|| ApiError::not_found("NO_PICTURE", "no data to plot yet"))?;
-    let text = picture.to_file_for(theme);
-    let mut response = tagged(&visit.headers, tag_of(&text), text);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("image/svg+xml"));
-    headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
-    headers.insert(header::CACHE_CONTROL, FRESH);
-    Ok(response)
-}
-
-/// Renders the Markdown that embeds a plot as a link to its page. `path` and `page` are the URL paths of the two.
-pub(super) fn embed(base: &str, path: &str, page: &str, what: &str) -> Markup {
-    let markdown = format!("[![{what}]({base}{path})]({base}{page})");
-    html! {
-        details.embed {
-            summary { "Embed" }
-            p { "Markdown for a README. The colors follow the reader's light or dark mode; " code { "?theme=light" } " or " code { "?theme=dark" } " selects one mode." }
-            pre.copy { code { (markdown) } }
-            p { a href=(path) { "Image only" } }
-        }
-    }
+    Ok(svg(&visit.headers, picture.to_file_for(theme), FRESH))
 }

@@ -1,6 +1,10 @@
 //! `/tournaments`: the list of tournaments; `/tournaments/{id}`: one tournament with its schedule, standings and
 //! matches.
 
+pub(super) mod agents;
+pub(super) mod ladders;
+pub(super) mod replays;
+
 use std::collections::BTreeMap;
 
 use arena_model::Verdict;
@@ -12,10 +16,9 @@ use arena_tournament::{GameLine, Record, standings};
 use axum::extract::State;
 use maud::{Markup, PreEscaped, html};
 
-use super::components;
+use super::components::embed;
 use super::layout::{NavEntry, Page, cut, player_name, shown, time};
-use super::plots::embed;
-use super::{PageResult, Visit, answer, base, pager};
+use super::{PageResult, Visit, answer, base, components, pager};
 use crate::arena::Arena;
 use crate::routes::{MatchView, Stage, TournamentView, id_of_tournament};
 use crate::tournaments::{AgentId, TournamentRefusal, Tournaments};
@@ -361,16 +364,23 @@ fn list_matches(view: &TournamentView, matches: &[MatchView], pair: Option<[&str
                 thead { tr { th.number scope="col" { "#" } th.number scope="col" { "Round" } th scope="col" { "Agents" } th scope="col" { "Scores" } th scope="col" { "Result" } th.number scope="col" { "Epochs" } th scope="col" { "Replay" } } }
                 tbody { @for game in matches { tr {
                     td.number data-label="Game" { (game.number) } td.number data-label="Round" { (game.round) }
-                    td { @for (seat, agent) in game.agents.iter().enumerate() {
-                        @if seat > 0 { " : " }
-                        @if winner(game) == Some(seat) { b { (cut(agent, 24)) } } @else { (cut(agent, 24)) }
-                    } }
+                    td { (seated(&game.agents, winner(game))) }
                     td data-label="Scores" { (game.scores.iter().map(|score| number_of(*score)).collect::<Vec<_>>().join(" : ")) }
                     td.cause { (cause(game)) }
                     td.number data-label="Epochs" { (game.epochs) }
                     td { @if view.is_over() { a href={ "/tournaments/" (view.id) "/matches/" (game.number) "/replay" } { "Watch" } } @else { span.soft { "after the end" } } }
                 } } }
             } }
+        }
+    }
+}
+
+/// Renders the agents' names by seat.
+fn seated(agents: &[String], winner: Option<usize>) -> Markup {
+    html! {
+        @for (seat, agent) in agents.iter().enumerate() {
+            @if seat > 0 { " : " }
+            @if winner == Some(seat) { b { (cut(agent, 24)) } } @else { (cut(agent, 24)) }
         }
     }
 }

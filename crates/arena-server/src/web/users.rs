@@ -1,32 +1,32 @@
 //! `GET /users/{id}`: a user's profile, standings and games.
 
+pub(super) mod history;
+
+use arena_engine::EngineError;
 use arena_model::{Board, ScoringEntry, UserId, UserProfile};
 use arena_store::Page as Listed;
 use axum::extract::State;
-use maud::{PreEscaped, html};
+use maud::{Markup, PreEscaped, html};
 
-use super::board::{counted, encoded, estimate, metric_text, user_path};
+use super::boards::board::{counted, encoded, estimate, metric_text, user_path};
+use super::boards::{path_of_board, title_of};
 use super::challenges::against_user;
-use super::components;
-use super::history::History;
+use super::components::embed;
 use super::layout::{NavEntry, Page, cut, player_name, shown};
-use super::leaderboards::{path_of_board, title_of};
-use super::plots::embed;
-use super::seen;
-use super::sessions::SessionTable;
-use super::{PageResult, Visit, answer, base, pager};
+use super::session::SessionTable;
+use super::session::redacted::name_of;
+use super::{PageResult, Visit, answer, base, components, pager};
 use crate::arena::Arena;
-use crate::error::ApiError;
+use history::History;
 
 /// Number of sessions per page.
 const SESSIONS: usize = 20;
 
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
-    let unknown = || ApiError::not_found("USER_NOT_FOUND", "User not found");
-    let id: UserId = visit.param("id").parse().map_err(|_| unknown())?;
+    let id: UserId = visit.param("id").parse().map_err(|_| EngineError::UnknownUser)?;
     let engine = &arena.engine;
     let profiles = engine.find_profiles(std::slice::from_ref(&id)).await?;
-    let profile = profiles.get(&id).ok_or_else(unknown)?;
+    let profile = profiles.get(&id).ok_or(EngineError::UnknownUser)?;
     let offset = visit.query.number("offset").unwrap_or(0);
     let played = engine.list_played(&id, offset, SESSIONS).await?;
     let played = played.unwrap_or(Listed { items: Vec::new(), total: 0 });
@@ -35,11 +35,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let scoring = engine.scoring();
     let hosted = engine.challenges();
     let of_types = hosted.keys().flat_map(|challenge| engine.main_boards(challenge));
-    let boards: Vec<_> = [engine.global_board()]
-        .into_iter()
-        .chain(of_types)
-        .filter_map(|board| Some((scoring.entry(&board, &standings)?, board)))
-        .collect();
+    let all = [engine.global_board()].into_iter().chain(of_types);
+    let boards: Vec<_> = all.filter_map(|board| Some((scoring.entry(&board, &standings)?, board))).collect();
     let path = user_path(id.as_str());
     let history = History::read(&arena, &id).await?;
     let picture = history.as_ref().and_then(|history| history.picture(&arena, &id));
@@ -47,40 +44,16 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         Some(history) if !boards.is_empty() => Some(history.head_to_head(&arena, &id).await?),
         _ => None,
     };
-    let name = seen::name_of(&id, Some(profile));
-    let known = listable(id.as_str());
     let body = html! {
-        div.intro {
-            p.row {
-                span.chip { (kind_of(profile)) }
-                @if let Some(model) = &profile.model { span.chip { (cut(model.as_str(), 40)) } }
-            }
-            h1 { (player_name(name, 60)) }
-            p.lead { (sentence(&arena, &boards, sessions.total)) }
-            @if let Some(start) = against_user(&arena, id.as_str()) { (start) }
-        }
+        (heading(&arena, profile, &sentence(&arena, &boards, sessions.total)))
         section {
             h2 { "Scores" }
             @if boards.is_empty() {
                 (components::empty("No finished rated games yet.", Some(("/challenges", "Play a game"))))
             } @else {
-                div.scroll tabindex="0" { table.ranks {
-                    thead { tr { th scope="col" { "Leaderboard" } th scope="col" { "Measure" } th.number scope="col" { "Score, 95 % interval" } th.number.games scope="col" { "Games" } } }
-                    tbody {
-                        @for (entry, board) in &boards {
-                            @let (challenge, strategy) = title_of(&arena, board);
-                            @for metric in scoring.metrics(board) {
-                                tr {
-                                    td.name { a href=(path_of_board(board)) { (challenge) } small.below { (strategy) } small.below.played { (counted(entry.games_played)) } }
-                                    td.name { (metric.label) }
-                                    td.number { (estimate(metric, entry)) }
-                                    td.number.games { (entry.games_played) }
-                                }
-                            }
-                        }
-                    }
-                } }
-                @if known { p.more { a href={ "/leaderboards?compare=" (encoded(id.as_str())) "#compare" } { "Compare with another player" } } }
+                (scores(&arena, &boards))
+                // A comma separates the ids of two players.
+                @if !id.as_str().contains(',') { p.more { a href={ "/leaderboards?compare=" (encoded(id.as_str())) "#compare" } { "Compare with another player" } } }
             }
         }
         @if let Some(picture) = &picture {
@@ -99,16 +72,60 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             @if sessions.sessions.is_empty() { (components::empty("No games yet.", None)) } @else { (sessions.table()) }
             (pager(&path, &visit.query, (offset, SESSIONS, sessions.total)))
         }
+        (details(profile))
+    };
+    Ok(answer(Page::new(name_of(&id, Some(profile)), NavEntry::Leaderboards, body).with_style("tables.css")))
+}
+
+fn heading(arena: &Arena, profile: &UserProfile, lead: &str) -> Markup {
+    html! {
+        div.intro {
+            p.row {
+                span.chip { (kind_of(profile)) }
+                @if let Some(model) = &profile.model { span.chip { (cut(model.as_str(), 40)) } }
+            }
+            h1 { (player_name(name_of(&profile.user_id, Some(profile)), 60)) }
+            p.lead { (lead) }
+            @if let Some(start) = against_user(arena, profile.user_id.as_str()) { (start) }
+        }
+    }
+}
+
+/// Renders the user's scores on these boards.
+fn scores(arena: &Arena, boards: &[(ScoringEntry, Board)]) -> Markup {
+    let scoring = arena.engine.scoring();
+    html! {
+        div.scroll tabindex="0" { table.ranks {
+            thead { tr { th scope="col" { "Leaderboard" } th scope="col" { "Measure" } th.number scope="col" { "Score, 95 % interval" } th.number.games scope="col" { "Games" } } }
+            tbody {
+                @for (entry, board) in boards {
+                    @let (challenge, strategy) = title_of(arena, board);
+                    @for metric in scoring.metrics(board) {
+                        tr {
+                            td.name { a href=(path_of_board(board)) { (challenge) } small.below { (strategy) } small.below.played { (counted(entry.games_played)) } }
+                            td.name { (metric.label) }
+                            td.number { (estimate(metric, entry)) }
+                            td.number.games { (entry.games_played) }
+                        }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+fn details(profile: &UserProfile) -> Markup {
+    let id = profile.user_id.as_str();
+    html! {
         details {
             summary { "Details" }
             dl.details {
-                dt { "User id" } dd { code { (shown(id.as_str())) } }
+                dt { "User id" } dd { code { (shown(id)) } }
                 @if let Some(model) = &profile.model { dt { "Model" } dd { (shown(model.as_str())) } }
-                dt { "Profile" } dd { a href={ "/api/users/" (encoded(id.as_str())) } { "JSON" } }
+                dt { "Profile" } dd { a href={ "/api/users/" (encoded(id)) } { "JSON" } }
             }
         }
-    };
-    Ok(answer(Page::new(name, NavEntry::Leaderboards, body).with_style("tables.css")))
+    }
 }
 
 fn kind_of(profile: &UserProfile) -> &'static str {
@@ -138,9 +155,4 @@ fn sentence(arena: &Arena, boards: &[(ScoringEntry, Board)], played: u64) -> Str
     let value = entry.metrics.get(metric.key).copied().unwrap_or_default();
     let games = counted(entry.games_played);
     format!("Best at {challenge}: {} {} in {games}.", metric.label.to_lowercase(), metric_text(metric, value))
-}
-
-/// True if the id can stand in a list of two ids with a comma.
-fn listable(id: &str) -> bool {
-    !id.contains(',')
 }

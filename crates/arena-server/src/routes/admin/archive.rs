@@ -1,12 +1,12 @@
 //! `POST /api/admin/archive`, `/api/admin/restore`: moves the messages of ended sessions out of the store and back.
 
-use arena_engine::{Administrator, ArchivedCount};
+use arena_engine::ArchivedCount;
 use arena_model::SessionId;
-use axum::Extension;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::ByAdministrator;
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
@@ -55,17 +55,13 @@ struct RestoreRequest {
     responses((status = 200, body = Archived, description = "The number of archived sessions, and of those that stay in the store."),
         (status = 409, description = "`NO_ARCHIVE`: nodes that share a database need `retention.folder`."),
         (status = 503, description = "`ARCHIVE_UNAVAILABLE`: a file can't be written.")))]
-pub(super) async fn archive(
-    State(arena): State<Arena>,
-    Extension(by): Extension<Administrator>,
-    request: Post,
-) -> ApiResult {
+pub(super) async fn archive(State(arena): State<Arena>, by: ByAdministrator, request: Post) -> ApiResult {
     let ArchiveRequest { older_than_days } = request.body()?;
     if older_than_days > MOST_DAYS {
         let text = format!("olderThanDays is more than {MOST_DAYS}, which are a hundred years");
         return Err(ApiError::bad_request("INVALID_FIELD", text));
     }
-    let ArchivedCount { sessions, messages, left_out } = arena.archive(Some(by), older_than_days).await?;
+    let ArchivedCount { sessions, messages, left_out } = arena.archive(Some(by.0), older_than_days).await?;
     Ok(json(to_text(&Archived { sessions, messages, left_out })))
 }
 
@@ -76,20 +72,15 @@ pub(super) async fn archive(
         (status = 404, description = "`CHALLENGE_NOT_FOUND`: the session doesn't exist."),
         (status = 409, description = "`NO_ARCHIVE`: nodes that share a database need `retention.folder`."),
         (status = 503, description = "`ARCHIVE_UNAVAILABLE`: a file can't be read.")))]
-pub(super) async fn restore(
-    State(arena): State<Arena>,
-    Extension(by): Extension<Administrator>,
-    request: Post,
-) -> ApiResult {
-    let unknown = || ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found");
+pub(super) async fn restore(State(arena): State<Arena>, by: ByAdministrator, request: Post) -> ApiResult {
     let RestoreRequest { session } = request.body()?;
     let restored = match session {
         Some(session) => {
-            let id: SessionId = session.parse().map_err(|_| unknown())?;
-            arena.engine.find_session(id).await?.ok_or_else(unknown)?;
-            u64::from(arena.engine.restore(by, id).await?)
+            let id: SessionId = session.parse().map_err(|_| ApiError::challenge_not_found())?;
+            arena.engine.find_session(id).await?.ok_or_else(ApiError::challenge_not_found)?;
+            u64::from(arena.engine.restore(by.0, id).await?)
         }
-        None => arena.engine.restore_all(by).await?,
+        None => arena.engine.restore_all(by.0).await?,
     };
     Ok(json(to_text(&Restored { restored })))
 }

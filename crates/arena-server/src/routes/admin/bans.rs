@@ -1,19 +1,17 @@
 //! `/api/admin/bans`: bans. A ban is lifted with `POST`, since some clients and proxies drop the body of a `DELETE`.
 
-use arena_engine::Administrator;
 use arena_identity::PublicKey;
 use arena_model::{Timestamp, UserId};
 use arena_store::{AddressRange, BanSubject};
-use axum::Extension;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::ByAdministrator;
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
-use crate::fields::Is;
-use crate::request::{Get, Post};
+use crate::request::{Get, Is, Post};
 
 /// All bans.
 #[derive(Serialize, ToSchema)]
@@ -74,18 +72,14 @@ struct BanRequest {
 /// Bans a user, a key or an address range.
 #[utoipa::path(post, path = "/api/admin/bans", tag = "administration", security(("administratorToken" = [])), request_body = BanRequest,
     responses((status = 200, body = Ban, description = "The ban.")))]
-pub(super) async fn ban(
-    State(arena): State<Arena>,
-    Extension(by): Extension<Administrator>,
-    request: Post,
-) -> ApiResult {
+pub(super) async fn ban(State(arena): State<Arena>, by: ByAdministrator, request: Post) -> ApiResult {
     let BanRequest { user_id, public_key, address, reason } = request.body()?;
     let subject = subject_of(user_id, public_key, address)?;
     if reason.is_empty() || reason.len() > REASON_BYTES || reason.chars().any(char::is_control) {
         let text = format!("reason must be 1 to {REASON_BYTES} bytes without control characters");
         return Err(ApiError::bad_request("INVALID_FIELD", text));
     }
-    let ban = arena.engine.ban(by, subject, reason).await?;
+    let ban = arena.engine.ban(by.0, subject, reason).await?;
     Ok(json(to_text(&to_wire(ban))))
 }
 
@@ -113,14 +107,10 @@ struct Lifted {
 #[utoipa::path(post, path = "/api/admin/bans/lift", tag = "administration", security(("administratorToken" = [])), request_body = LiftRequest,
     responses((status = 200, body = Lifted, description = "The ban was lifted."),
         (status = 404, description = "`BAN_NOT_FOUND`: the ban doesn't exist.")))]
-pub(super) async fn lift_ban(
-    State(arena): State<Arena>,
-    Extension(by): Extension<Administrator>,
-    request: Post,
-) -> ApiResult {
+pub(super) async fn lift_ban(State(arena): State<Arena>, by: ByAdministrator, request: Post) -> ApiResult {
     let LiftRequest { user_id, public_key, address } = request.body()?;
     let subject = subject_of(user_id, public_key, address)?;
-    match arena.engine.lift_ban(by, subject).await? {
+    match arena.engine.lift_ban(by.0, subject).await? {
         true => Ok(json(to_text(&Lifted { lifted: true }))),
         false => Err(ApiError::not_found("BAN_NOT_FOUND", "ban not found")),
     }

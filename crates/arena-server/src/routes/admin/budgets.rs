@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::ApiResult;
-use crate::ledger::LedgerUse;
+use crate::limits::LedgerUse;
 use crate::openapi::Paging;
 use crate::request::Get;
 

@@ -3,14 +3,14 @@
 //! Each line is an object with `kind` as its first field: a `user`, a `session` with its private data, or a `message`
 //! of the preceding session. No other route returns the private data of all players.
 
-use arena_engine::{Administrator, EngineError, Export, Exported};
+use arena_engine::{EngineError, Export, Exported};
 use arena_model::{reveal_message, reveal_session};
-use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use bytes::Bytes;
 use futures_util::stream;
 
+use super::ByAdministrator;
 use crate::answer::{json_lines, to_text};
 use crate::arena::Arena;
 use crate::error::ApiResult;
@@ -26,12 +26,8 @@ const WRITE_BYTES: usize = 64 * 1024;
 #[utoipa::path(get, path = "/api/admin/export", tag = "administration", security(("administratorToken" = [])),
     responses((status = 200, description = "JSON lines, or plain bytes for clients that don't accept JSON lines.",
         content((String = "application/x-ndjson"), (String = "application/octet-stream")))))]
-pub(super) async fn export(
-    State(arena): State<Arena>,
-    Extension(by): Extension<Administrator>,
-    request: Get,
-) -> ApiResult {
-    let export = arena.engine.export(by).await?;
+pub(super) async fn export(State(arena): State<Arena>, by: ByAdministrator, request: Get) -> ApiResult {
+    let export = arena.engine.export(by.0).await?;
     let pages = stream::try_unfold(export, |mut export| async move {
         let page = next_page(&mut export).await.inspect_err(|error| {
             tracing::error!(%error, "an export was cut off because the store cannot be read: {error}");

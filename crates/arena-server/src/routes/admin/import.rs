@@ -3,15 +3,15 @@
 
 use std::time::Duration;
 
-use arena_engine::{Administrator, Skipped};
+use arena_engine::Skipped;
 use arena_wire::{ImportReport, SkippedLine};
-use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 
+use super::ByAdministrator;
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
@@ -29,14 +29,10 @@ fn to_wire(report: arena_engine::ImportReport) -> ImportReport {
         responses((status = 200, body = ImportReport, description = "The numbers of imported and skipped items."),
         (status = 400, description = "`BODY_INCOMPLETE`: the body ended early. Its complete lines were imported."),
         (status = 408, description = "`REQUEST_TIMEOUT`: no data arrived for too long.")))]
-pub(super) async fn import(
-    State(arena): State<Arena>,
-    Extension(by): Extension<Administrator>,
-    request: Request,
-) -> ApiResult {
+pub(super) async fn import(State(arena): State<Arena>, by: ByAdministrator, request: Request) -> ApiResult {
     let limits = &arena.settings.limits;
     let patience = Duration::from_millis(limits.request_ms);
-    let mut import = arena.engine.import(by, limits.import_bytes).await?;
+    let mut import = arena.engine.import(by.0, limits.import_bytes).await?;
     let mut lines = Lines::new(limits.import_bytes);
     let mut body = request.into_body();
     loop {

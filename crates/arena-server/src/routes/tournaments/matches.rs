@@ -4,6 +4,7 @@ use arena_model::{MatchResult, SeatResult, Verdict};
 use arena_tournament::{GameLine, Record};
 use axum::body::Body;
 use axum::extract::State;
+use axum::response::Response;
 use futures_util::stream;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,12 +12,12 @@ use utoipa::ToSchema;
 use super::id_of;
 use crate::answer::{json, json_lines, to_text, with_kind};
 use crate::arena::Arena;
-use crate::authority::Authority;
+use crate::auth::Authority;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::Paging;
 use crate::request::Get;
 use crate::routes::agents::tournaments_of;
-use crate::tournaments::{ReplayReader, TournamentRefusal, TournamentSnapshot, Tournaments};
+use crate::tournaments::{AgentId, MatchSource, ReplayReader, TournamentRefusal, TournamentSnapshot, Tournaments};
 
 /// The result of a match. Each list has one item per seat.
 #[derive(Serialize, ToSchema)]
@@ -164,18 +165,22 @@ pub(crate) async fn show_replay(State(arena): State<Arena>, request: Get) -> Api
     let found = tournaments_of(&arena)?.read(move |tournaments| {
         let (_, record) = tournaments.record(id)?;
         match number.filter(|number| record.game(*number).is_some()) {
-            Some(number) => Ok(Some(tournaments.open_replay(id, number)?)),
+            Some(number) => Ok(Some(tournaments.open_replay(MatchSource::Tournament(id), number)?)),
             None => Ok::<_, TournamentRefusal>(None),
         }
     });
     let not_kept = || ApiError::not_found("REPLAY_NOT_FOUND", "the replay was not kept");
     let replay = found.await?.ok_or_else(no_match)?.ok_or_else(not_kept)?;
-    let pieces = stream::try_unfold(replay, next_piece);
-    Ok(json_lines(&request.headers, Body::from_stream(pieces)))
+    Ok(replay_response(&request, replay))
+}
+
+/// Returns the response that reads a replay while it is written.
+pub(crate) fn replay_response(request: &Get, replay: ReplayReader) -> Response {
+    json_lines(&request.headers, Body::from_stream(stream::try_unfold(replay, next_piece)))
 }
 
 /// Reads the next lines of a replay; `None` after the last.
-pub(crate) async fn next_piece(mut replay: ReplayReader) -> std::io::Result<Option<(String, ReplayReader)>> {
+async fn next_piece(mut replay: ReplayReader) -> std::io::Result<Option<(String, ReplayReader)>> {
     let read = tokio::task::spawn_blocking(move || (replay.next_lines(), replay)).await;
     let (lines, replay) = read.map_err(std::io::Error::other)?;
     Ok(lines?.map(|lines| (lines, replay)))
@@ -218,20 +223,28 @@ pub(crate) async fn show_log(State(arena): State<Arena>, request: Get) -> ApiRes
     Authority::of(&arena, &request.headers, request.address, owns)?.require_credentials()?;
     let id = id?;
     let (_, number, seat) = agent?.ok_or_else(no_match)?;
-    let text =
-        tournaments.read(move |tournaments| tournaments.read_log(&tournaments.replay_path(id, number), seat)).await;
+    log_response(tournaments, MatchSource::Tournament(id), number, seat).await
+}
+
+/// Returns the response with the log of an agent in a match.
+///
+/// # Errors
+/// 404 if there is no log.
+pub(crate) async fn log_response(
+    tournaments: &Tournaments,
+    source: MatchSource,
+    number: usize,
+    seat: usize,
+) -> ApiResult {
+    let read = move |tournaments: &Tournaments| tournaments.read_log(&tournaments.replay_path(source, number), seat);
+    let text = tournaments.read(read).await;
     let text = text.ok_or_else(|| ApiError::not_found("LOG_NOT_FOUND", "the log was not kept"))?;
     // A browser must not run an agent's output: `nosniff` on all responses keeps it plain text.
     Ok(with_kind("text/plain; charset=utf-8", text))
 }
 
 /// Returns the id of the agent at a seat of a finished match.
-fn agent_at(
-    snapshot: &TournamentSnapshot,
-    record: &Record,
-    number: usize,
-    seat: usize,
-) -> Option<crate::tournaments::AgentId> {
+fn agent_at(snapshot: &TournamentSnapshot, record: &Record, number: usize, seat: usize) -> Option<AgentId> {
     let name = &record.game(number)?.result.seats.get(seat)?.agent;
     snapshot.entry.facts.agents.iter().find(|agent| agent.name == *name).map(|agent| agent.id)
 }

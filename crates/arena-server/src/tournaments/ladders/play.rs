@@ -19,9 +19,11 @@ use arena_runner::{
 };
 use arena_tournament::{Format, LeagueAgent, Membership, Shape, TournamentPlan};
 
-use super::{AgentFacts, CLOSE, LadderMatch, Tournaments, agents, id_in, seat_of};
-use crate::tournaments::turns::Turns;
-use crate::tournaments::{AgentId, CreatedId, LOOK};
+use super::{AgentFacts, CLOSE, LadderMatch, Tournaments, id_in, seat_of, source};
+use crate::tournaments::address_turns::AddressTurns;
+use crate::tournaments::plan::free_name;
+use crate::tournaments::state::CreatedId;
+use crate::tournaments::{AgentId, LOOK, MatchSource};
 
 /// The bots that are on each ladder, if they can play its game.
 const BUILT_IN: [&str; 3] = ["house", "house:easy", "random"];
@@ -45,7 +47,7 @@ struct LadderPlayer<'t> {
     open: BTreeMap<&'static str, LeagueFolder>,
     /// The ladders with errors, with the time of the next try.
     failed: BTreeMap<&'static str, Instant>,
-    turns: Turns,
+    turns: AddressTurns,
     rest_until: Instant,
 }
 
@@ -56,7 +58,7 @@ impl Tournaments {
             tournaments: self,
             open: BTreeMap::new(),
             failed: BTreeMap::new(),
-            turns: Turns::default(),
+            turns: AddressTurns::default(),
             rest_until: Instant::now(),
         };
         loop {
@@ -166,8 +168,8 @@ impl Tournaments {
     }
 
     /// Removes the replay and the logs of a game, if there are any.
-    fn drop_replay(&self, game: &str, number: usize, seats: usize) {
-        let replay = self.ladder_log_path(game, number);
+    fn drop_replay(&self, game: &'static str, number: usize, seats: usize) {
+        let replay = self.replay_path(MatchSource::Ladder(game), number);
         // What can't be removed now takes space, but does no other harm.
         let _ = fs::remove_file(&replay);
         for seat in 0..seats {
@@ -218,7 +220,7 @@ impl LadderPlayer<'_> {
             };
             let folder = self.tournaments.0.agents.join(facts.id.to_string());
             // The files may be removed at this moment.
-            let Ok(entrant) = agents::enter(facts, &folder, &name) else { continue };
+            let Ok(entrant) = source::enter(facts, &folder, &name) else { continue };
             league.add_agent(entrant)?;
             tracing::info!(agent = %facts.id, "{name} joined the ladder of {}", game.name);
         }
@@ -305,13 +307,6 @@ impl LadderPlayer<'_> {
         let new_bots = new_bots.into_iter().filter(|(of, _)| *of == game).map(|(_, agent)| agent);
         Some((game, of_maker().filter(|one| one.game == game).map(|one| one.agent).chain(new_bots).collect()))
     }
-}
-
-/// Returns the name, or the name with a number if it is taken.
-fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
-    let numbered = (2..).map(|number| format!("{name} #{number}"));
-    let mut names = std::iter::once(name.to_owned()).chain(numbered);
-    names.find(|name| !is_taken(name)).expect("numbers don't end")
 }
 
 /// Suspends the agents that failed in each of their last games. A move against the rules isn't a failure.
