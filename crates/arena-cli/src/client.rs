@@ -2,11 +2,23 @@
 
 use arena_engine::Environment;
 use arena_model::InviteCode;
-use arena_players::http::{Arena, CallError, HttpAnswer, Identity, Read, SeatError};
+use arena_players::http::{Arena, CallError, HttpAnswer, Identity, SeatError};
+use clap::Args;
 
-use crate::args::{Global, JoinArgs, SyncArgs};
+use crate::command_line::Global;
 use crate::exit::{Exit, Failure};
-use crate::keys::Keys;
+use crate::identity::Keys;
+
+/// The player's identity on a seat.
+#[derive(Debug, Args)]
+pub struct JoinArgs {
+    /// Your user id for scores; other players see it when the session has ended.
+    #[arg(long, value_name = "ID")]
+    pub user_id: Option<String>,
+    /// Sign with a private key: a file, or a user id in ~/.arena/keys [default: the only key there]
+    #[arg(long, value_name = "KEYFILE", num_args = 0..=1, conflicts_with = "user_id")]
+    pub sign: Option<Option<String>>,
+}
 
 impl Global {
     /// Creates the client for the server and the player given on the command line.
@@ -28,7 +40,7 @@ impl Global {
     /// If the certificate file can't be read or contains no valid certificate.
     pub fn observer_of(&self, url: &str) -> Result<Arena, Failure> {
         let Some(file) = &self.cacert else { return Ok(Arena::at(url)) };
-        let wrong = |why: String| Failure::new(Exit::Usage, format_args!("--cacert {}: {why}", file.display()));
+        let wrong = |why: String| Failure::usage(format_args!("--cacert {}: {why}", file.display()));
         let pem = std::fs::read(file).map_err(|error| wrong(format!("cannot be read: {error}")))?;
         Arena::trusting(url, &pem).map_err(wrong)
     }
@@ -43,14 +55,13 @@ pub fn join(arena: &Arena, invite: &str, args: &JoinArgs) -> Result<Result<HttpA
     let pair = Keys::at_home()?.read(name.as_deref())?;
     match invite.parse::<InviteCode>() {
         Ok(_) => Ok(arena.join(invite, Identity::Key(&pair, Environment::system().now()))),
-        Err(error) => Err(Failure::new(Exit::Usage, format_args!("{invite} is {error}"))),
+        Err(error) => Err(Failure::usage(format_args!("{invite} is {error}"))),
     }
 }
 
-impl From<&SyncArgs> for Read {
-    fn from(args: &SyncArgs) -> Read {
-        Read { index: args.index, wait: args.wait }
-    }
+/// Returns the id of a session. The id of its operator channel is accepted too.
+pub fn session_id(id: &str) -> &str {
+    id.strip_prefix("challenge_").unwrap_or(id)
 }
 
 impl From<CallError> for Failure {

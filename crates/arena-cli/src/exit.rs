@@ -140,6 +140,16 @@ impl Failure {
         Failure { exit, sentence: sentence.to_string() }
     }
 
+    /// Creates a failure of wrong arguments or settings.
+    pub fn usage(sentence: impl Display) -> Failure {
+        Failure::new(Exit::Usage, sentence)
+    }
+
+    /// Creates an internal failure: the system doesn't do something.
+    pub fn cannot(what: &str, error: impl Display) -> Failure {
+        Failure::new(Exit::Internal, format_args!("cannot {what}: {error}"))
+    }
+
     /// Creates a failure from an error and the chain of its causes.
     pub fn caused(exit: Exit, error: &dyn std::error::Error) -> Failure {
         let mut sentence = error.to_string();

@@ -20,7 +20,7 @@ pub fn flag() -> Result<Arc<AtomicBool>, Failure> {
 /// Returns a flag for each text in `remarks`. Signal number N sets flag N and prints its text; the first signal after
 /// the last flag ends the program.
 pub fn flags<const N: usize>(remarks: [&'static str; N]) -> Result<[Arc<AtomicBool>; N], Failure> {
-    let cannot = |error: std::io::Error| Failure::new(Exit::Internal, format_args!("cannot handle signals: {error}"));
+    let cannot = |error: std::io::Error| Failure::cannot("handle signals", error);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
     let flags = remarks.map(|_| Arc::new(AtomicBool::new(false)));
     let raised = flags.clone();

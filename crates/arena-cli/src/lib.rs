@@ -1,40 +1,34 @@
-//! The program `arena`: server, demo and command line. This file dispatches the commands; `args`, `client` and `exit`
-//! contain their shared parts. It is a library, so that it compiles while its dependencies do; `main.rs` only links it.
+//! The program `arena`: server, demo and command line. This file dispatches the commands. Each command has a file or a
+//! folder with its arguments, its code and its output. The other files are shared: `command_line`, `client`, `exit`,
+//! `files`, `interrupt`, `output`, `scripts` and `terminal`. The crate is a library, so that it compiles while its
+//! dependencies do; `main.rs` only links it.
 
 mod admin;
 mod agent;
-mod answers;
-mod args;
-mod boards;
-mod challenge;
+mod author;
+mod board;
 mod challenges;
 mod chat;
 mod client;
+mod command_line;
 mod completions;
 mod demo;
 mod eval;
 mod exit;
-mod fork;
-mod house;
+mod files;
 mod identity;
 mod interrupt;
-mod keys;
-mod last_line;
-mod local_pages;
 mod log;
 mod matches;
-mod notify;
 mod output;
 mod play;
 mod rate;
-mod rebuild;
 mod record;
 mod replay;
 mod scoring;
 mod scripts;
 mod serve;
 mod session;
-mod sign;
 mod terminal;
 mod tournament;
 mod users;
@@ -47,8 +41,8 @@ use arena_wire::removed::{self, Kind};
 use clap::FromArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::args::{Cli, Verb};
-use crate::exit::{Exit, Failure};
+use crate::command_line::{Cli, Verb};
+use crate::exit::Failure;
 use crate::matches::LAUNCH;
 
 /// Runs the command that the program's arguments name.
@@ -61,7 +55,7 @@ pub fn main() -> ExitCode {
         Some(verb) if verb == arena_script::RUN => return arena_script::worker_main(),
         _ => {}
     }
-    let matches = args::command().try_get_matches().unwrap_or_else(|error| {
+    let matches = command_line::command().try_get_matches().unwrap_or_else(|error| {
         if let Some(failure) = removed_words(&error) {
             failure.print();
             std::process::exit(failure.exit as i32);
@@ -92,37 +86,35 @@ fn removed_words(error: &clap::Error) -> Option<Failure> {
     let words: Vec<String> = args.filter(|arg| !arg.starts_with('-')).collect();
     let places = (0..=words.len()).flat_map(|from| (from..=words.len()).map(move |to| (from, to)));
     let mut names = places.map(|(from, to)| [&words[from..to], &[option.to_owned()]].concat().join(" "));
-    Some(Failure::new(Exit::Usage, names.find_map(|name| removed::sentence(kind, &name))?))
+    Some(Failure::usage(names.find_map(|name| removed::sentence(kind, &name))?))
 }
 
-fn run(cli: Cli) -> Result<(), Failure> {
-    let style = cli.global.style();
-    match cli.verb {
+fn run(Cli { global, verb }: Cli) -> Result<(), Failure> {
+    let style = global.style();
+    match verb {
         Verb::Serve(args) => serve::run(args),
         Verb::Demo(args) => demo::run(&args, style),
-        Verb::Play(args) => play::run(*args, cli.global, style),
-        Verb::Match { verb } => matches::run(verb, style),
-        Verb::Tournament { verb } => tournament::run(verb, style),
-        Verb::Eval { verb } => eval::run(verb, style),
+        Verb::Play(args) => play::run(&args, global, style),
+        Verb::Match(verb) => matches::run(verb, style),
+        Verb::Tournament(verb) => tournament::run(verb, style),
+        Verb::Eval(verb) => eval::run(verb, style),
         Verb::Worker(args) => worker::run(args, style),
         Verb::Rate(args) => rate::run(&args, style),
-        Verb::Agent { verb } => agent::run(verb, &cli.global, style),
-        Verb::Replay { verb } => replay::run(verb, style),
-        Verb::Verify(args) => verify::run(&args, &cli.global, style),
-        Verb::Record { key, verb } => record::run(verb, &cli.global.with(key), style),
-        Verb::Log { verb } => log::run(verb, &cli.global, style),
-        Verb::Board { verb } => rebuild::run(verb, &cli.global, style),
-        Verb::Session { verb } => session::run(verb, &cli.global, style),
-        Verb::Author { verb } => challenge::run(verb, style),
-        Verb::Challenges { key, verb } => challenges::run(verb, &cli.global.with(key).arena()?, style),
-        Verb::Chat { key, verb } => chat::run(verb, &cli.global.with(key).arena()?, style),
-        Verb::Scoring { name, sort, limit, offset } => {
-            scoring::run(&scoring::Request { name, sort, limit, offset }, &cli.global.arena()?, style)
-        }
-        Verb::Users { verb } => users::run(verb, &cli.global.arena()?, style),
-        Verb::Admin { args, verb } => admin::run(verb, args, &cli.global, style),
-        Verb::Identity { verb } => identity::run(verb, style),
-        Verb::Completions { shell } => completions::print(shell),
-        Verb::Man { folder } => completions::write_man_pages(&folder),
+        Verb::Agent(verb) => agent::run(verb, &global, style),
+        Verb::Replay(verb) => replay::run(verb, style),
+        Verb::Verify(args) => verify::run(&args, &global, style),
+        Verb::Record { key, verb } => record::run(verb, &global.with(&key), style),
+        Verb::Log(verb) => log::run(verb, &global, style),
+        Verb::Board(verb) => board::run(verb, &global, style),
+        Verb::Session(verb) => session::run(verb, &global, style),
+        Verb::Author(verb) => author::run(verb, style),
+        Verb::Challenges { key, verb } => challenges::run(verb, &global.with(&key).arena()?, style),
+        Verb::Chat { key, verb } => chat::run(verb, &global.with(&key).arena()?, style),
+        Verb::Scoring(args) => scoring::run(&args, &global.arena()?, style),
+        Verb::Users(verb) => users::run(verb, &global.arena()?, style),
+        Verb::Admin { args, verb } => admin::run(verb, args, &global, style),
+        Verb::Identity(verb) => identity::run(verb, style),
+        Verb::Completions(args) => completions::print(args.shell),
+        Verb::Man(args) => completions::write_man_pages(&args.folder),
     }
 }

@@ -2,15 +2,18 @@
 //! closed the pipe (`arena … | head`).
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
 use arena_players::http::HttpAnswer;
 use arena_report::steers;
-pub use arena_report::{printable, utc};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
+
+pub use arena_report::{printable, utc};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
@@ -41,15 +44,20 @@ pub fn print_json(json: &str, style: Style) -> Result<(), Failure> {
     }
 }
 
-/// Prints a server's answer. On a terminal, prints the text that `tell` returns; elsewhere, or if `tell` returns
+/// Prints a value as JSON on one line.
+pub fn print_line(value: &impl Serialize) -> Result<(), Failure> {
+    print(&serde_json::to_string(value).map_err(|error| Failure::caused(Exit::Internal, &error))?)
+}
+
+/// Prints a server's answer. On a terminal, prints the text that `describe` returns; elsewhere, or if `describe` returns
 /// `None`, prints JSON.
 pub fn print_answer(
     answer: &HttpAnswer,
     style: Style,
-    tell: impl FnOnce(&Value) -> Option<String>,
+    describe: impl FnOnce(&Value) -> Option<String>,
 ) -> Result<(), Failure> {
     let printed = match style {
-        Style::Pretty => answer.read().ok().and_then(|answer| tell(&answer)),
+        Style::Pretty => answer.read().ok().and_then(|answer| describe(&answer)),
         Style::Compact | Style::Json => None,
     };
     match printed {
@@ -106,8 +114,13 @@ pub fn print_for_reader(text: &str) -> Result<bool, Failure> {
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Failure::new(Exit::Internal, format_args!("cannot write to stdout: {error}"))),
+        Err(error) => Err(Failure::cannot("write to stdout", error)),
     }
+}
+
+/// Makes a text that others wrote safe for a part of a line.
+pub fn one_line(text: &str) -> String {
+    printable(text).replace('\n', " ")
 }
 
 /// A table for people. Control characters are escaped, since cells may contain text by other users.
@@ -122,7 +135,7 @@ impl Table {
     }
 
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.0.add_row(cells.into_iter().map(|cell| printable(&cell).replace('\n', " ")));
+        self.0.add_row(cells.into_iter().map(|cell| one_line(&cell)));
     }
 
     /// Aligns these columns to the right, for numbers.
@@ -136,15 +149,22 @@ impl Table {
     }
 }
 
-impl std::fmt::Display for Table {
+impl Display for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
     }
 }
 
 /// Formats a number with its noun, such as `1 game` or `2 games`.
-pub fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
+pub fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    let plural = if count == N::from(1_u8) { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
+/// Formats a number with one of two words, such as `1 leaf` or `2 leaves`.
+pub fn counted_as<N: Display + PartialEq + From<u8>>(count: N, one: &str, many: &str) -> String {
+    let word = if count == N::from(1_u8) { one } else { many };
+    format!("{count} {word}")
 }
 
 /// Prints a note to stderr.

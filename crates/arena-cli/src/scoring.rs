@@ -3,17 +3,34 @@
 use std::collections::BTreeMap;
 
 use arena_players::http::{Arena, CallError, HttpAnswer};
+use clap::Args;
 use serde::Deserialize;
 
 use crate::exit::Failure;
 use crate::output::{Style, Table, note, print, print_json};
 
-pub struct Request {
-    /// The challenge type; `None` for the global leaderboard.
-    pub name: Option<String>,
-    pub sort: Option<String>,
-    pub limit: Option<u32>,
-    pub offset: Option<u64>,
+/// Options of `arena scoring`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  arena scoring                     all challenge types together
+  arena scoring psi                 one board for each scoring strategy
+  arena scoring psi --sort win-rate:utility --limit 10
+
+Averages are printed with their 95 % confidence interval. Boards are sorted by the lower end of this interval, so that a few \
+lucky games don't rank above many good ones. --sort names another metric; add :low to sort by the lower end of its interval.")]
+pub struct ScoringArgs {
+    /// Challenge type, such as psi [default: all together]
+    name: Option<String>,
+    /// Metric to sort by, such as win-rate:utility.
+    #[arg(long, value_name = "KEY")]
+    sort: Option<String>,
+    /// Maximum number of players, up to 100 [default: the server's]
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+    /// Number of players to skip [default: 0]
+    #[arg(long, value_name = "N")]
+    offset: Option<u64>,
 }
 
 /// A player's entry on a leaderboard. Contains only the fields that the table shows.
@@ -78,8 +95,8 @@ fn notice(StrategyCount { name, count, .. }: &StrategyCount) -> Option<String> {
     }
 }
 
-pub fn run(request: &Request, arena: &Arena, style: Style) -> Result<(), Failure> {
-    let Request { name, sort, limit, offset } = request;
+pub fn run(args: &ScoringArgs, arena: &Arena, style: Style) -> Result<(), Failure> {
+    let ScoringArgs { name, sort, limit, offset } = args;
     let answer = arena.scoring(name.as_deref(), sort.as_deref(), *limit, *offset)?;
     match style {
         Style::Pretty => {
@@ -171,16 +188,16 @@ mod tests {
 
     #[test]
     fn a_strategy_that_is_not_current_has_a_notice() {
-        let told = |count: &str| {
+        let notice = |count: &str| {
             let strategy = format!(r#"{{"name":"elo","challenges":[],"count":{count}}}"#);
             notice(&serde_json::from_str(&strategy).unwrap())
         };
-        assert_eq!(told("null"), None);
-        assert_eq!(told(r#"{"behind":3}"#), None);
+        assert_eq!(notice("null"), None);
+        assert_eq!(notice(r#"{"behind":3}"#), None);
         let recomputing = "elo: recomputing, 40 %; until then, these are the old numbers";
-        assert_eq!(told(r#"{"behind":3,"recomputingPercent":40}"#).as_deref(), Some(recomputing));
+        assert_eq!(notice(r#"{"behind":3,"recomputingPercent":40}"#).as_deref(), Some(recomputing));
         let failing = "elo cannot count its next game (3 behind): index.ts:2: TypeError";
         let faulty = r#"{"behind":3,"recomputingPercent":40,"error":"index.ts:2: TypeError"}"#;
-        assert_eq!(told(faulty).as_deref(), Some(failing));
+        assert_eq!(notice(faulty).as_deref(), Some(failing));
     }
 }

@@ -1,16 +1,17 @@
 //! `arena demo`: a server, house bots that play on it through its public HTTP API, and a report of every game of `psi`.
 //!
-//! House bots also play chess and snake for visitors of the page ([`show`]), and against visitors who request an
-//! opponent ([`crate::house`]).
+//! House bots also play chess and snake for visitors of the page ([`exhibition`]), and against visitors who request an
+//! opponent ([`crate::serve::house`]).
 //!
-//! A thread with its own HTTP client plays each seat and receives only that seat's data. An observer ([`account`]), which
+//! A thread with its own HTTP client plays each seat and receives only that seat's data. An observer ([`game`]), which
 //! isn't a player, prints the chat as it happens, and the guesses when the server reveals them at the end.
 
-mod account;
-mod show;
+mod exhibition;
+mod game;
 mod standings;
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -19,16 +20,47 @@ use arena_house::psi::{BOTS, PsiBot};
 use arena_identity::ProfileUpdate;
 use arena_players::http::{Arena, Identity};
 use arena_server::Settings;
-use tokio::sync::oneshot;
+use clap::Args;
+use serde_json::json;
 
-use self::account::Account;
-use self::show::Show;
-use self::standings::Standings;
-use crate::args::DemoArgs;
 use crate::exit::{Exit, Failure};
-use crate::house::{self, ENDING};
-use crate::output::{Style, note, print};
-use crate::serve;
+use crate::files::temporary_folder;
+use crate::matches::options::games;
+use crate::output::{Style, note, print, print_line};
+use crate::serve::house::{self, ENDING};
+use crate::serve::{self, ListenArgs, LogArgs};
+
+use exhibition::Exhibition;
+use game::Observer;
+use standings::Standings;
+
+/// Options of `arena demo`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  arena demo                        play, print scores, keep serving until Ctrl-C
+  arena demo --once                 exit after the first games
+  arena demo --games 12 --pace 1    play 12 games first, then one every second
+  arena demo --data demo-data       keep the data")]
+pub struct DemoArgs {
+    #[command(flatten)]
+    pub listen: ListenArgs,
+    /// Data folder, kept after the demo [default: a temporary folder]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Number of games to play first.
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = games::<u32>)]
+    pub games: u32,
+    /// Time between later games, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub pace: u64,
+    /// Exit after the first games.
+    #[arg(long)]
+    pub once: bool,
+    /// The log on stderr.
+    #[command(flatten)]
+    pub log: LogArgs,
+}
 
 /// Runs the server and the house bots and prints their games. Ends at Ctrl-C or SIGTERM, or, with `--once`, after the
 /// first games.
@@ -37,13 +69,10 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
     serve::start_log(&args.log, "warn")?;
     // The temporary folder is created first, so that it is removed last. After a second Ctrl-C the folder remains until
     // the system cleans up.
-    let (data, _folder) = match &args.data {
+    let (data, _temporary) = match &args.data {
         Some(data) => (data.clone(), None),
         None => {
-            let folder = tempfile::Builder::new().prefix("arena-demo-").tempdir();
-            let folder = folder.map_err(|error| {
-                Failure::new(Exit::StoreUnavailable, format_args!("cannot create a temporary folder: {error}"))
-            })?;
+            let folder = temporary_folder("arena-demo-", Exit::StoreUnavailable)?;
             (folder.path().to_owned(), Some(folder))
         }
     };
@@ -58,18 +87,14 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
     let house = settings.house.clone();
     let mut server = runtime.block_on(serve::start(settings))?;
     let url = format!("http://{}", server.address());
-    print(&match style {
-        Style::Json => serde_json::json!({ "url": url }).to_string(),
-        Style::Pretty | Style::Compact => format!("arena listens on {url}\n{}", welcome(&url, args.once)),
-    })?;
+    match style {
+        Style::Json => print_line(&json!({ "url": url }))?,
+        Style::Pretty | Style::Compact => print(&format!("arena listens on {url}\n{}", welcome(&url, args.once)))?,
+    }
     let arena = Arena::at(&url);
     runtime.block_on(house::open(&mut server, false, &house, None))?;
 
-    let (stop_server, server_stops) = oneshot::channel::<()>();
-    let serving = runtime.spawn(server.run(async {
-        // An error means that the sender was dropped, which stops the server too.
-        let _ = server_stops.await;
-    }));
+    let stop_server = serve::run_in_background(server, &runtime);
     let (interrupt, interrupted) = channel();
     runtime.spawn(async move {
         signal.await;
@@ -77,24 +102,21 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
         let _ = interrupt.send(());
     });
 
-    introduce(&arena);
+    publish_profiles(&arena);
     // With `--once`, no games are shown to visitors, since the demo ends by itself.
-    let no_thread = |error| Failure::new(Exit::Internal, format_args!("cannot start a thread: {error}"));
-    let show = if args.once { None } else { Some(Show::start(&arena, &ENDING).map_err(no_thread)?) };
-    let played = play(args, style, &arena, &url, &interrupted, started);
+    let exhibition = if args.once { None } else { Some(Exhibition::start(&arena, &ENDING)?) };
+    let played = play(args, &Observer { arena: &arena, style }, &url, &interrupted, started);
     ENDING.store(true, Ordering::Relaxed);
     // A stopping server answers all long polls at once, so the bots needn't wait either.
-    drop(stop_server);
-    let served = runtime.block_on(serving);
-    if let Some(show) = show {
-        show.end();
+    let served = stop_server();
+    if let Some(exhibition) = exhibition {
+        exhibition.end();
     }
-    played?;
-    served.map_err(|panic| Failure::new(Exit::Internal, format_args!("the server ended in a panic: {panic}")))
+    played.and(served)
 }
 
 /// Publishes each house bot's strategy in its profile. Failures are ignored; the next demo tries again.
-fn introduce(arena: &Arena) {
+fn publish_profiles(arena: &Arena) {
     let bots = BOTS.iter().map(|bot| (bot.name, bot.motto));
     let shown = arena_games::all().filter(|playable| playable.kit.exhibit.is_some());
     let players = shown.filter_map(|playable| playable.kit.bots).flatten();
@@ -119,19 +141,18 @@ fn listen_address(args: &DemoArgs) -> SocketAddr {
 /// Plays the first games, prints the table, and then plays further games until an interruption.
 fn play(
     args: &DemoArgs,
-    style: Style,
-    arena: &Arena,
+    observer: &Observer<'_>,
     url: &str,
     interrupted: &Receiver<()>,
     started: Instant,
 ) -> Result<(), Failure> {
-    let account = Account { arena, style };
+    let style = observer.style;
     let mut standings = Standings::default();
-    for (number, seats) in (1..=args.games).zip(pairings()) {
+    for (number, bots) in (1..=args.games).zip(pairings()) {
         if interrupted.try_recv().is_ok() {
             return Ok(());
         }
-        let game = account.of_game(number, seats)?;
+        let game = observer.play_game(number, bots)?;
         if number == 1 && style != Style::Json {
             print(&format!("   (first scored game {:.1} s after the start)", started.elapsed().as_secs_f64()))?;
         }
@@ -139,21 +160,20 @@ fn play(
         if number == args.games {
             standings.print(style)?;
             if style != Style::Json {
-                print(&what_next(url, &game.session, args.once))?;
+                print(&next_steps(url, &game.session, args.once))?;
             }
         }
     }
     if args.once {
         return Ok(());
     }
-    let burst = args.games as usize;
-    for (number, seats) in (args.games + 1..).zip(pairings().skip(burst)) {
+    for (number, bots) in (1..).zip(pairings()).skip(args.games as usize) {
         match interrupted.recv_timeout(Duration::from_secs(args.pace)) {
             Err(RecvTimeoutError::Timeout) => {}
             Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
         }
         // A failed game, for example due to a full disk, doesn't end the demo.
-        match account.of_game(number, seats) {
+        match observer.play_game(number, bots) {
             Ok(game) => standings.add(&game),
             Err(failure) => failure.print(),
         }
@@ -192,7 +212,7 @@ House bots also play psi here: each has a set of numbers, and must find the shar
     }
 }
 
-fn what_next(url: &str, session: &str, once: bool) -> String {
+fn next_steps(url: &str, session: &str, once: bool) -> String {
     let stay = if once { "" } else { "\n\nFurther games follow. Ctrl-C ends the demo." };
     format!(
         "\

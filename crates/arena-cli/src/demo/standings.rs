@@ -3,9 +3,9 @@
 use arena_house::psi::BOTS;
 use serde_json::json;
 
-use super::account::DemoGame;
+use super::game::DemoGame;
 use crate::exit::Failure;
-use crate::output::{Style, Table, print};
+use crate::output::{Style, Table, print, print_line};
 
 /// Sums over the games so far, in the order of [`BOTS`].
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Standings {
                     json!({ "bot": bot.name, "games": row.games, "security": security, "utility": utility })
                 })
                 .collect();
-            return print(&json!({ "standings": standings }).to_string());
+            return print_line(&json!({ "standings": standings }));
         }
         let mut table = Table::new(&["bot", "games", "mean security", "mean utility", "strategy"]);
         for (row, bot) in rows() {

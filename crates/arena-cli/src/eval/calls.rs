@@ -1,16 +1,52 @@
 //! `arena eval calls`: lists and searches the calls of a run, or shows one.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-use arena_eval::{CallLine, CallRecord, EvalRun, FolderError};
-use arena_llm::{Finish, Reply, ToolCall, Turn};
-use serde_json::{Map, Value};
+use arena_eval::{CallLine, CallRecord, EvalRun};
+use arena_llm::{Finish, Reply, Turn};
+use clap::Args;
+use serde_json::Value;
 
 use super::amounts::{dollars, thousands};
 use super::{find_game, load, refused};
-use crate::args::CallsArgs;
-use crate::exit::{Exit, Failure};
-use crate::output::{Style, Table, counted, note, print, printable, utc};
+use crate::exit::Failure;
+use crate::output::{Style, Table, counted, note, print, print_line, printable, utc};
+
+/// Options of `arena eval calls`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  arena eval calls autumn --game 3f2a                        the calls of a game
+  arena eval calls autumn --game 3f2a --seat 1
+  arena eval calls autumn --agent small --search 'as an AI'
+  arena eval calls autumn --call 90c1d2                      one call: prompt, turns and answer
+  arena eval calls autumn --search guess --json
+
+Ids of games and keys of calls may be shortened to their first digits. Seats count from 1.")]
+pub struct CallsArgs {
+    /// Folder of the run.
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Show this call whole.
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["game", "seat", "agent", "search", "limit"])]
+    pub call: Option<String>,
+    /// List the calls of this game only.
+    #[arg(long, value_name = "ID")]
+    pub game: Option<String>,
+    /// List the calls of this seat only, from 1.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub seat: Option<u32>,
+    /// List the calls of this agent only.
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// List the calls that contain this text only.
+    #[arg(long, value_name = "TEXT")]
+    pub search: Option<String>,
+    /// Maximum number of calls to list.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: u32,
+}
 
 /// The number of digits of a key in lists.
 const KEY_DIGITS: usize = 12;
@@ -27,40 +63,25 @@ pub fn run(args: &CallsArgs, style: Style) -> Result<(), Failure> {
         return show(&run, key, style);
     }
     let most = args.limit as usize;
-    let (mut calls, is_complete) = list(&run, args).map_err(refused_or)?;
+    let (mut calls, is_complete) = list(&run, args)?;
     let more = calls.len() > most || !is_complete;
     calls.truncate(most);
     if style == Style::Json {
         for call in &calls {
-            print(&serde_json::to_string(call).map_err(|error| Failure::caused(Exit::Internal, &error))?)?;
+            print_line(call)?;
         }
     } else {
         print(&table(&calls))?;
     }
     if more {
-        note(&format!(
-            "only the first {} are listed; --limit N lists more",
-            counted(calls.len() as u64, "call", "calls")
-        ));
+        note(&format!("only the first {} are listed; --limit N lists more", counted(calls.len(), "call")));
     }
     Ok(())
 }
 
-enum ListError {
-    Folder(FolderError),
-    Argument(Failure),
-}
-
-fn refused_or(error: ListError) -> Failure {
-    match error {
-        ListError::Folder(error) => refused(error),
-        ListError::Argument(failure) => failure,
-    }
-}
-
 /// Returns the matching calls, at least one more than the limit if there are more. The second value is false if the
 /// search ended early.
-fn list(run: &EvalRun, args: &CallsArgs) -> Result<(Vec<CallRecord>, bool), ListError> {
+fn list(run: &EvalRun, args: &CallsArgs) -> Result<(Vec<CallRecord>, bool), Failure> {
     let most = args.limit as usize + 1;
     let matches = |call: &CallRecord| {
         args.seat.is_none_or(|seat| call.seat == Some(seat as usize - 1))
@@ -75,18 +96,18 @@ fn list(run: &EvalRun, args: &CallsArgs) -> Result<(Vec<CallRecord>, bool), List
                 let mut open = run.plan.games.iter().filter(|game| game.id.starts_with(id.as_str()));
                 match (open.next(), open.next()) {
                     (Some(game), None) => game.id.clone(),
-                    _ => return Err(ListError::Argument(failure)),
+                    _ => return Err(failure),
                 }
             }
         };
         let text = args.search.as_deref();
-        let calls = records(run.calls(&game).map_err(ListError::Folder)?);
+        let calls = records(run.calls(&game).map_err(refused)?);
         found.extend(calls.into_iter().filter(|call| matches(call) && text.is_none_or(|text| contains(call, text))));
         return Ok((found, true));
     }
     let hits = most.saturating_mul(HITS);
     let text = args.search.as_deref().or(args.agent.as_deref()).unwrap_or_default();
-    let lines = run.search_calls(text, hits).map_err(ListError::Folder)?;
+    let lines = run.search_calls(text, hits).map_err(refused)?;
     let is_complete = lines.len() < hits;
     let is_hit = |call: &CallRecord| args.search.as_deref().is_none_or(|text| contains(call, text));
     found.extend(records(lines).into_iter().filter(|call| matches(call) && is_hit(call)));
@@ -141,12 +162,12 @@ fn show(run: &EvalRun, key: &str, style: Style) -> Result<(), Failure> {
     let call = match (found.next(), found.next()) {
         (Some(call), None) => call,
         (Some(_), Some(_)) => {
-            return Err(Failure::new(Exit::Usage, format_args!("several calls begin with {key}; give more digits")));
+            return Err(Failure::usage(format_args!("several calls begin with {key}; give more digits")));
         }
-        (None, _) => return Err(Failure::new(Exit::Usage, format_args!("the run has no call {key}"))),
+        (None, _) => return Err(Failure::usage(format_args!("the run has no call {key}"))),
     };
     if style == Style::Json {
-        return print(&serde_json::to_string(&call).map_err(|error| Failure::caused(Exit::Internal, &error))?);
+        return print_line(&call);
     }
     let earlier = records(run.calls(&call.game).map_err(refused)?);
     let mut earlier: Vec<CallRecord> = earlier
@@ -259,29 +280,25 @@ fn answer(reply: &Reply) -> String {
     if !reply.text.is_empty() {
         lines.push(reply.text.clone());
     }
-    lines.extend(reply.calls.iter().map(call_text));
+    lines.extend(reply.calls.iter().map(|call| {
+        let arguments = match &call.arguments {
+            Ok(arguments) => serde_json::to_string(arguments).unwrap_or_default(),
+            Err(text) => format!("(invalid arguments) {text}"),
+        };
+        format!("→ {} {arguments}", call.name)
+    }));
     if lines.is_empty() { "(empty)".to_owned() } else { lines.join("\n") }
-}
-
-fn call_text(call: &ToolCall) -> String {
-    let arguments = match &call.arguments {
-        Ok(arguments) => json_text(arguments),
-        Err(text) => format!("(invalid arguments) {text}"),
-    };
-    format!("→ {} {arguments}", call.name)
-}
-
-fn json_text(arguments: &Map<String, Value>) -> String {
-    serde_json::to_string(arguments).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use arena_llm::{CallResult, FaultClass, Retry, Usage};
+    use arena_llm::{CallResult, FaultClass, Retry, ToolCall, Usage};
+    use clap::Parser;
     use expect_test::expect_file;
     use serde_json::json;
 
     use super::*;
+    use crate::command_line::Cli;
 
     fn call(number: u32, new: Vec<Turn>, text: &str, finish: Finish) -> CallRecord {
         let guess = json!({"content": "142, 377"});
@@ -363,5 +380,17 @@ mod tests {
         assert_eq!(excerpt("a\n  b"), "a b");
         assert_eq!(excerpt(&"é".repeat(EXCERPT + 1)), format!("{}…", "é".repeat(EXCERPT)));
         assert_eq!(excerpt(&"é".repeat(EXCERPT)), "é".repeat(EXCERPT));
+    }
+
+    #[test]
+    fn a_call_is_shown_without_filters() {
+        let kind = |args: &str| {
+            let parsed = Cli::try_parse_from(["arena", "eval", "calls"].into_iter().chain(args.split(' ')));
+            parsed.map(|_| ()).map_err(|error| error.kind().to_string())
+        };
+        assert_eq!(kind("autumn --call 90c1"), Ok(()));
+        assert_eq!(kind("autumn --game 3f2a --seat 1 --agent small --search yes --limit 3"), Ok(()));
+        assert!(kind("autumn --call 90c1 --game 3f2a").is_err());
+        assert!(kind("autumn --seat 0").is_err());
     }
 }

@@ -1,17 +1,58 @@
 //! `arena eval game` and `arena eval diff`: transcripts of games as text, one alone or two side by side.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use arena_eval::{EvalRun, GameEnd, GameRecord, SeatRecord, Transcript, TranscriptMessage};
 use arena_report::number_of;
+use clap::Args;
 use serde_json::json;
 
 use super::amounts::{dollars, thousands};
 use super::{find_game, load, refused};
-use crate::args::{DiffArgs, GameEvalArgs};
 use crate::exit::{Exit, Failure};
-use crate::output::{Style, counted, note, print, printable};
+use crate::output::{Style, counted, note, print, print_line, printable};
 use crate::terminal;
+
+/// Options of `arena eval game`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  arena eval game autumn 3f2a
+  arena eval game autumn 3f2a --json
+
+Each message has the number of the call that caused it; `arena eval calls DIR --game ID` lists the calls.")]
+pub struct GameEvalArgs {
+    /// Folder of the run.
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Id of the game, or its first digits.
+    #[arg(value_name = "ID")]
+    pub game: String,
+}
+
+/// Options of `arena eval diff`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  arena eval diff autumn 3f2a 81bb
+  arena eval diff autumn 3f2a 81bb --width 200
+
+The games of one seed have the same deal, so the differences come from the players.")]
+pub struct DiffArgs {
+    /// Folder of the run.
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Id of the game on the left, or its first digits.
+    #[arg(value_name = "ID")]
+    pub left: String,
+    /// Id of the game on the right, or its first digits.
+    #[arg(value_name = "ID")]
+    pub right: String,
+    /// Width of both columns together, in characters [default: that of the terminal]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(40..=1000))]
+    pub width: Option<u32>,
+}
 
 /// The text between the columns of two games.
 const GAP: &str = " │ ";
@@ -21,7 +62,7 @@ pub fn run(args: &GameEvalArgs, style: Style) -> Result<(), Failure> {
     let game = find_game(&run, &args.game)?;
     let transcript = transcript(&run, game)?;
     if style == Style::Json {
-        return print(&json!({"game": game, "transcript": transcript}).to_string());
+        return print_line(&json!({"game": game, "transcript": transcript}));
     }
     let mut text = head(game);
     let mut round = None;
@@ -41,12 +82,12 @@ pub fn diff(args: &DiffArgs, style: Style) -> Result<(), Failure> {
     let transcripts = [transcript(&run, games[0])?, transcript(&run, games[1])?];
     if style == Style::Json {
         let side = |at: usize| json!({"game": games[at], "transcript": &transcripts[at]});
-        return print(&json!({"left": side(0), "right": side(1)}).to_string());
+        return print_line(&json!({"left": side(0), "right": side(1)}));
     }
     if games[0].challenge != games[1].challenge || games[0].seed != games[1].seed {
         note("the games have different deals: their challenges or seeds differ");
     }
-    let width = args.width.map_or_else(|| terminal::room().columns, |width| width as usize);
+    let width = args.width.map_or_else(|| terminal::size().columns, |width| width as usize);
     let column = width.saturating_sub(GAP.chars().count()) / 2;
     print(&side_by_side([(games[0], &transcripts[0]), (games[1], &transcripts[1])], column))
 }
@@ -63,7 +104,7 @@ fn head(game: &GameRecord) -> String {
         GameEnd::Completed => "completed",
         GameEnd::Stalled => "stalled: no player acted any more",
     };
-    let rounds = counted(u64::from(game.rounds), "round", "rounds");
+    let rounds = counted(game.rounds, "round");
     let mut text = format!("game {}: {}, seed {}, {rounds}, {end}\n", game.game, game.challenge, game.seed + 1);
     text += &format!("{}\n", game.told);
     for (number, seat) in game.seats.iter().enumerate() {
@@ -87,7 +128,7 @@ fn seat_line(seat: &SeatRecord) -> String {
     );
     if measured.calls > 0 {
         let usage = &measured.usage;
-        let calls = counted(u64::from(measured.calls), "call", "calls");
+        let calls = counted(measured.calls, "call");
         text += &format!(", {calls}, {} tokens", thousands(usage.input + usage.output));
     }
     if let Some(usd) = measured.usd {

@@ -170,7 +170,7 @@ impl LiveStatus {
             None => format!(
                 "{}: {}, up to {} at once",
                 model.name,
-                counted(model.calls, "call", "calls"),
+                counted(model.calls, "call"),
                 thousands(model.concurrency)
             ),
         };

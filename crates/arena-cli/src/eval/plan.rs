@@ -1,18 +1,47 @@
 //! `arena eval plan`: the games of a run file, and an estimate of tokens, dollars and hours.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use arena_eval::{BudgetSpec, Estimate, EvalFolder, EvalPlan, EvalRun, PlannedGame, RunEnd, RunOptions, estimate};
 use arena_report::shell_word;
+use clap::Args;
 use serde_json::{Value, json};
 
 use super::amounts::{dollars, duration, of_cap, thousands, tokens};
-use super::{Purpose, check_keys, load, matrix, play_games, read_plan, reasons, refused, title};
-use crate::args::PlanEvalArgs;
+use super::run::{Purpose, check_keys, play_games, reasons};
+use super::{load, matrix, read_plan, refused, title};
 use crate::exit::{Exit, Failure};
+use crate::files::temporary_folder;
 use crate::output::{Style, note, print, printable};
+
+/// Options of `arena eval plan`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  arena eval plan autumn.toml
+  arena eval plan autumn.toml --earlier summer               estimate from an earlier run
+  arena eval plan autumn.toml --pilot 2                      play 2 games of each cell first, and estimate from them
+  arena eval plan autumn.toml --pilot 2 --pilot-dir autumn   keep these games; `run --out autumn` continues with them
+  arena eval plan autumn.toml --json
+
+An estimate needs finished games of the same challenges. Without --earlier and --pilot, the command calls no model. A pilot obeys \
+the caps of the run file.")]
+pub struct PlanEvalArgs {
+    /// Run file.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Folder of an earlier run to estimate from; may be repeated.
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    pub earlier: Vec<PathBuf>,
+    /// Play the first K games of each cell with the models, and estimate from them.
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub pilot: Option<u32>,
+    /// Folder for the games of the pilot; a later run continues with them [default: a temporary folder]
+    #[arg(long, value_name = "DIR", requires = "pilot")]
+    pub pilot_dir: Option<PathBuf>,
+}
 
 const PILOT_OPEN_GAMES: usize = 100;
 
@@ -49,8 +78,7 @@ pub fn run(args: &PlanEvalArgs, style: Style) -> Result<(), Failure> {
 fn pilot(file: &Path, games: usize, dir: Option<&Path>, style: Style) -> Result<EvalRun, Failure> {
     let mut plan = read_plan(file)?;
     plan.games = first_of_cells(plan.games, games);
-    let temporary = tempfile::tempdir()
-        .map_err(|error| Failure::new(Exit::CannotWrite, format_args!("cannot create a temporary folder: {error}")))?;
+    let temporary = temporary_folder("arena-pilot-", Exit::CannotWrite)?;
     let dir = dir.unwrap_or(temporary.path());
     check_keys(&plan, dir)?;
     let mut folder = EvalFolder::create_or_open(dir, plan, false).map_err(refused)?;

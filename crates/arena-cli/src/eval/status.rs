@@ -1,16 +1,34 @@
 //! `arena eval status`: the progress of a run, also while another process plays it.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arena_engine::Environment;
 use arena_eval::{BudgetSpec, EvalRun};
+use clap::Args;
 use serde_json::{Value, json};
 
 use super::live::{LiveState, LiveStatus, spent};
-use super::{load, matrix, refused, resume_line, title};
+use super::run::resume_line;
+use super::{load, matrix, refused, title};
 use crate::exit::Failure;
 use crate::output::{Style, counted, print, printable, utc};
+
+/// Options of commands that only read a run.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  arena eval status autumn
+  arena eval status autumn --json
+  watch arena eval status autumn
+
+It shows the finished games of each agent and challenge, the spend against the caps, paused models with the reason, and the \
+time left.")]
+pub struct EvalFolderArgs {
+    /// Folder of the run.
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+}
 
 const MOST_VOIDS: usize = 5;
 
@@ -41,7 +59,7 @@ fn sentences(live: &LiveStatus, budget: &BudgetSpec, now: i64, dir: &Path) -> St
     let resume = resume_line(dir, None);
     let state = match &live.state {
         LiveState::Running if live.is_running(now) => {
-            format!("running: {} in progress, {}", counted(live.open, "game", "games"), live.pace())
+            format!("running: {} in progress, {}", counted(live.open, "game"), live.pace())
         }
         LiveState::Running => format!("not running: the process was killed after {}; {resume}", utc(live.time)),
         LiveState::Complete => format!("complete since {}", utc(live.time)),
@@ -78,7 +96,7 @@ fn from_record(run: &EvalRun, dir: &Path) -> Result<String, Failure> {
 /// Lists the last void games, if there are any.
 fn voids(run: &EvalRun) -> Option<String> {
     let count = run.voids.len();
-    let mut text = format!("{}, to be played again:", counted(count as u64, "void game", "void games"));
+    let mut text = format!("{}, to be played again:", counted(count, "void game"));
     for void in run.voids.iter().rev().take(MOST_VOIDS) {
         let agent = void.agent.as_deref().unwrap_or("this machine");
         text += &format!("\n  {} {}: {agent}: {}: {}", utc(void.time), void.game, void.class, void.why);
@@ -115,8 +133,8 @@ mod tests {
             (LiveState::Failed, 9_000_000),
         ] {
             let live = LiveStatus { state, ..status() };
-            let told = sentences(&live, &budget, now, Path::new("autumn"));
-            text += &format!("{}\n", told.replace(&live.spend(&budget), "SPEND"));
+            let text_of_state = sentences(&live, &budget, now, Path::new("autumn"));
+            text += &format!("{}\n", text_of_state.replace(&live.spend(&budget), "SPEND"));
         }
         expect_file!["status/each_state_says_how_to_continue.txt"].assert_eq(&text);
     }

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use arena_engine::Environment;
 use arena_eval::{BudgetSpec, Progress};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use parking_lot::Mutex;
 
 use super::live::{LiveState, LiveStatus};
 use crate::exit::Failure;
-use crate::output::{self, Style, print, printable};
+use crate::output::{self, Style, one_line, print, printable};
+use crate::terminal::progress_bar;
 
 /// The time between two updates of the bar.
 const UPDATE: Duration = Duration::from_millis(250);
@@ -41,12 +42,9 @@ pub struct EvalWatcher<'w> {
 
 impl<'w> EvalWatcher<'w> {
     pub fn new(style: Style, dir: &'w Path, budget: BudgetSpec, games: u64, finished_before: u64) -> EvalWatcher<'w> {
-        let target = if style == Style::Json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(Some(games), target);
         // The message has lines of its own, since the bar takes the remaining width of its line.
-        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos} of {len} games{prefix}\n{msg}") {
-            bar.set_style(style);
-        }
+        let template = "{wide_bar} {pos} of {len} games{prefix}\n{msg}";
+        let bar = progress_bar(games as usize, style == Style::Json, template);
         bar.set_position(finished_before);
         EvalWatcher {
             style,
@@ -147,7 +145,7 @@ fn lower_lines(status: &LiveStatus, budget: &BudgetSpec) -> String {
     models.sort_by_key(|(_, model)| model.paused.is_none());
     let more = models.len().saturating_sub(MOST_MODELS);
     let mut lines = vec![status.spend(budget)];
-    lines.extend(models.into_iter().take(MOST_MODELS).map(|(line, _)| printable(&line).replace('\n', " ")));
+    lines.extend(models.into_iter().take(MOST_MODELS).map(|(line, _)| one_line(&line)));
     if more > 0 {
         lines.push(format!("and {more} more models"));
     }

@@ -1,19 +1,28 @@
 //! The place of a log's files: a folder, or a server.
 
 use std::cell::RefCell;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use arena_model::SessionId;
 use arena_players::http::{Arena, CallError};
-use arena_record::log::{LogError, MOST_BUNDLE_BYTES, NoteKey, SignedCheckpoint};
-use arena_record::{KeyHandover, KeyKind, LogProof, RecordPublicKey, connected_keys};
+use arena_record::log::{LogError, LogReader, MOST_BUNDLE_BYTES, NoteKey, SignedCheckpoint};
+use arena_record::{Hash, KeyHandover, KeyKind, LogProof, RecordPublicKey, connected_keys};
+use clap::Args;
 use serde::Deserialize;
 
-use crate::args::{Global, base_url};
+use crate::command_line::{Global, base_url};
 use crate::exit::{Exit, Failure};
-use crate::matches::cannot_write;
+use crate::files::{cannot_read, write_below};
+
+/// The key that must have signed a log's checkpoint.
+#[derive(Debug, Args)]
+pub struct LogKeyArgs {
+    /// Key of the log, as NAME+ID+KEY, or a file with it or with /.well-known/arena.json [default: the published key]
+    #[arg(long, value_name = "KEY|FILE")]
+    pub log_key: Option<String>,
+}
 
 /// The path of the log below a server's address.
 const ON_SERVERS: &str = "/log";
@@ -94,7 +103,7 @@ impl PublishedKeys {
 }
 
 fn malformed(name: &str, error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(Exit::Usage, format_args!("the published keys of {name} are malformed: {error}"))
+    Failure::usage(format_args!("the published keys of {name} are malformed: {error}"))
 }
 
 /// The record keys that a user trusts.
@@ -123,7 +132,7 @@ impl LogSource {
         let url = match text {
             None => Some(global.url.clone()),
             Some(text) if text.starts_with("http://") || text.starts_with("https://") => {
-                let url = base_url(text).map_err(|error| Failure::new(Exit::Usage, format_args!("--log: {error}")))?;
+                let url = base_url(text).map_err(|error| Failure::usage(format_args!("--log: {error}")))?;
                 // The address of the log itself is accepted too.
                 Some(url.strip_suffix(ON_SERVERS).map_or(url.clone(), str::to_owned))
             }
@@ -156,11 +165,7 @@ impl LogSource {
     pub fn fetch(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
         let fetched = match &self.place {
             LogPlace::Folder(folder) => read_file(&folder.join(path), MOST_BUNDLE_BYTES as u64),
-            LogPlace::Server(arena, _) => match arena.file(&format!("{ON_SERVERS}/{path}"), MOST_BUNDLE_BYTES as u64) {
-                Ok(bytes) => Ok(Some(bytes)),
-                Err(CallError::Refused { status: 404, .. }) => Ok(None),
-                Err(error) => Err(Failure::from(error)),
-            },
+            LogPlace::Server(arena, _) => download(arena, &format!("{ON_SERVERS}/{path}"), MOST_BUNDLE_BYTES as u64),
         };
         let fetched = fetched.and_then(|bytes| {
             if let (Some(folder), Some(bytes)) = (self.copies.as_ref().filter(|_| path != CHECKPOINT), &bytes) {
@@ -192,11 +197,7 @@ impl LogSource {
     pub fn keys_file(&self) -> Result<Option<Vec<u8>>, Failure> {
         match &self.place {
             LogPlace::Folder(folder) => read_file(&folder.join(KEYS_FILE), KEYS_BYTES),
-            LogPlace::Server(arena, _) => match arena.file(KEYS, KEYS_BYTES) {
-                Ok(bytes) => Ok(Some(bytes)),
-                Err(CallError::Refused { status: 404, .. }) => Ok(None),
-                Err(error) => Err(error.into()),
-            },
+            LogPlace::Server(arena, _) => download(arena, KEYS, KEYS_BYTES),
         }
     }
 
@@ -207,31 +208,34 @@ impl LogSource {
     /// If the request fails, or the answer is malformed.
     pub fn find_proof(&self, session: SessionId, kind: &str) -> Result<Option<LogProof>, Failure> {
         let LogPlace::Server(arena, url) = &self.place else { return Ok(None) };
-        match arena.file(&format!("{ON_SERVERS}/proof/{session}?kind={kind}"), KEYS_BYTES) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map(Some)
-                .map_err(|error| Failure::new(Exit::Unreachable, format_args!("unexpected proof from {url}: {error}"))),
-            Err(CallError::Refused { status: 404, .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        let proof = download(arena, &format!("{ON_SERVERS}/proof/{session}?kind={kind}"), KEYS_BYTES)?;
+        let unexpected = |error| Failure::new(Exit::Unreachable, format_args!("unexpected proof from {url}: {error}"));
+        proof.map(|bytes| serde_json::from_slice(&bytes).map_err(unexpected)).transpose()
     }
 
-    pub fn explain(&self, error: &LogError) -> Failure {
-        if let (LogError::Unavailable { .. }, Some(failure)) = (error, self.failed.borrow_mut().take()) {
+    /// Reads a leaf, and its path to the root of a log of this size.
+    pub fn leaf(&self, index: u64, size: u64, root: &Hash) -> Result<(Vec<u8>, Vec<Hash>), Failure> {
+        let mut reader = LogReader::new(size, |path: &str| self.fetch(path));
+        reader.leaf(index, root).map_err(|error| self.explain(error))
+    }
+
+    pub fn explain(&self, error: impl Into<LogError>) -> Failure {
+        let error = error.into();
+        if let (LogError::Unavailable { .. }, Some(failure)) = (&error, self.failed.borrow_mut().take()) {
             return failure;
         }
         let exit = if error.is_lie() { Exit::BadReplay } else { Exit::Usage };
-        Failure::caused(exit, error).about(&format_args!("log {}", self.name()))
+        Failure::caused(exit, &error).about(&format_args!("log {}", self.name()))
     }
 }
 
-/// Writes a file, and creates the folders above it.
-///
-/// # Errors
-/// If the file can't be written.
-pub fn write_below(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let above = path.parent().unwrap_or(path);
-    fs::create_dir_all(above).and_then(|()| fs::write(path, bytes)).map_err(|error| cannot_write(path, &error))
+/// Downloads a file of up to `most` bytes. Returns `None` if the server has no such file.
+fn download(arena: &Arena, path: &str, most: u64) -> Result<Option<Vec<u8>>, Failure> {
+    match arena.file(path, most) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(CallError::Refused { status: 404, .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Returns the folder with the log's checkpoint: the given one, or its subfolder `log`.
@@ -239,27 +243,24 @@ fn find_folder(folder: &Path) -> Result<PathBuf, Failure> {
     let candidates = [folder.to_owned(), folder.join("log")];
     candidates.into_iter().find(|candidate| candidate.join(CHECKPOINT).is_file()).ok_or_else(|| {
         let sentence = format!("{} has no log: expected a folder with the file checkpoint, or a URL", folder.display());
-        Failure::new(Exit::Usage, sentence)
+        Failure::usage(sentence)
     })
 }
 
 /// Reads a file of up to `most` bytes. Returns `None` if it doesn't exist.
 fn read_file(path: &Path, most: u64) -> Result<Option<Vec<u8>>, Failure> {
-    let unreadable = |error: &dyn std::fmt::Display| {
-        Failure::new(Exit::Usage, format_args!("{} cannot be read: {error}", path.display()))
-    };
     let file = match File::open(path) {
         Ok(file) => file,
         // A path below a file isn't there either: a tile may be missing while its partial form exists.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
-        Err(error) => return Err(unreadable(&error)),
+        Err(error) => return Err(cannot_read(path, error)),
     };
     let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
-    if bytes.len() as u64 > most {
-        return Err(unreadable(&format_args!("it is longer than {most} bytes")));
+    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| cannot_read(path, error))?;
+    match bytes.len() as u64 > most {
+        true => Err(cannot_read(path, format_args!("it is longer than {most} bytes"))),
+        false => Ok(Some(bytes)),
     }
-    Ok(Some(bytes))
 }
 
 /// Reads a checkpoint from a file.
@@ -267,8 +268,7 @@ fn read_file(path: &Path, most: u64) -> Result<Option<Vec<u8>>, Failure> {
 /// # Errors
 /// If the file can't be read, or isn't a signed checkpoint.
 pub fn checkpoint_in(path: &Path) -> Result<SignedCheckpoint, Failure> {
-    let unreadable =
-        |error: &dyn std::fmt::Display| Failure::new(Exit::Usage, format_args!("{}: {error}", path.display()));
+    let unreadable = |error: &dyn std::fmt::Display| Failure::usage(format_args!("{}: {error}", path.display()));
     let bytes = read_file(path, MOST_BUNDLE_BYTES as u64)?.ok_or_else(|| unreadable(&"there is no such file"))?;
     let text = String::from_utf8(bytes).map_err(|_| unreadable(&"it isn't UTF-8 text"))?;
     text.parse::<SignedCheckpoint>().map_err(|error| unreadable(&error))
@@ -327,7 +327,7 @@ fn key_or_file<K: std::str::FromStr<Err: std::fmt::Display>>(option: &str, text:
         Ok(key) => return Ok(key),
         Err(error) => error,
     };
-    let refuse = |error: &dyn std::fmt::Display| Failure::new(Exit::Usage, format_args!("{option} {text}: {error}"));
+    let refuse = |error: &dyn std::fmt::Display| Failure::usage(format_args!("{option} {text}: {error}"));
     match read_file(Path::new(text), KEYS_BYTES)? {
         None => Err(refuse(&format_args!("{error}, and there is no such file"))),
         Some(bytes) => String::from_utf8_lossy(&bytes).trim().parse::<K>().map_err(|error| refuse(&error)),

@@ -3,87 +3,12 @@
 use std::collections::BTreeMap;
 
 use arena_model::SessionId;
-use arena_record::log::{
-    Leaf, LogAudit, LogError, LogReader, NoteError, NoteKey, SignedCheckpoint, TlogProof, Tree, leaf_hash,
-    read_checkpoint, verify_inclusion,
-};
-use arena_record::{End, Hash, KeyHandover, Lie, LogProof, Parsed, RecordPublicKey};
+use arena_record::log::{Leaf, LogAudit, LogReader, TlogProof, Tree, leaf_hash};
+use arena_record::{Hash, KeyHandover, RecordPublicKey};
 
-use super::source::{LogSource, connected_log_keys, log_key};
-use crate::args::LogKeyArgs;
-use crate::exit::{Exit, Failure};
-use crate::output::note;
-use crate::verify::check::{FilePart, SoundFile};
-
-/// The newest checkpoint of a log, with its verified signatures.
-#[derive(Debug, Clone)]
-pub struct LogHead {
-    pub checkpoint: SignedCheckpoint,
-    /// The key whose signature was verified; `None` if no key is known.
-    pub key: Option<NoteKey>,
-    /// The keys that may have signed older checkpoints: the trusted key, and those that handovers connect with it.
-    pub keys: Vec<NoteKey>,
-    /// The handovers that the log's owner publishes.
-    pub handovers: Vec<KeyHandover>,
-    /// True if the key was given, false if the log itself publishes it.
-    pub is_key_given: bool,
-}
-
-impl LogHead {
-    /// Reads the newest checkpoint and verifies its signatures.
-    ///
-    /// # Errors
-    /// If a file or key can't be read, a signature or handover is forged, or no trusted key has signed.
-    pub fn read(source: &LogSource, keys: &LogKeyArgs) -> Result<LogHead, Failure> {
-        let checkpoint =
-            read_checkpoint(&mut |path: &str| source.fetch(path)).map_err(|error| source.explain(&error))?;
-        let given = keys.log_key.as_deref().map(log_key).transpose()?;
-        let published = match source.published() {
-            // With a given key, only handovers are missing.
-            Err(failure) if given.is_some() && failure.exit != Exit::BadReplay => None,
-            published => published?,
-        };
-        let trusted = match (&given, &published) {
-            (Some(given), _) => Some(given.key.clone()),
-            (None, Some(published)) => published.log_key(&source.name())?,
-            (None, None) => None,
-        };
-        let mut handovers = published.map(|published| published.handovers).unwrap_or_default();
-        handovers.extend(given.map(|given| given.handovers).unwrap_or_default());
-        let log_keys = trusted.map(|key| connected_log_keys(&key, &handovers)).unwrap_or_default();
-        let signer = signer_of(&checkpoint, &log_keys).map_err(|error| source.explain(&LogError::Note(error)))?;
-        let key = signer.cloned();
-        let is_key_given = keys.log_key.is_some();
-        Ok(LogHead { checkpoint, key, keys: log_keys, handovers, is_key_given })
-    }
-
-    /// Prints a note if no trusted key was given, because a forged log can publish a key of its own.
-    pub fn note_key(&self) {
-        match &self.key {
-            _ if self.is_key_given => {}
-            Some(key) => note(&format!(
-                "the log itself publishes the key of its signature, {key}; if you know the arena's key, give --log-key"
-            )),
-            None => note("the signature of the log's checkpoint was not verified; give --log-key"),
-        }
-    }
-}
-
-/// Returns that one of the keys which has signed a checkpoint; `None` if no keys are given.
-///
-/// # Errors
-/// If none of the keys has signed, or a signature is forged.
-pub fn signer_of<'k>(checkpoint: &SignedCheckpoint, keys: &'k [NoteKey]) -> Result<Option<&'k NoteKey>, NoteError> {
-    let mut unsigned = None;
-    for key in keys {
-        match checkpoint.verify(key) {
-            Ok(_) => return Ok(Some(key)),
-            Err(error @ NoteError::Unsigned(_)) => unsigned = unsigned.or(Some(error)),
-            Err(error) => return Err(error),
-        }
-    }
-    unsigned.map_or(Ok(None), Err)
-}
+use super::head::LogHead;
+use super::source::{LogKeyArgs, LogSource};
+use crate::exit::Failure;
 
 /// The leaves of one session.
 #[derive(Debug, Clone, Default)]
@@ -198,7 +123,7 @@ impl WholeLog {
             }
             Ok(())
         });
-        checked.map_err(|error| source.explain(&error))?;
+        checked.map_err(|error| source.explain(error))?;
         Ok(WholeLog { head, sessions, counts, handovers, tree, audit })
     }
 
@@ -243,144 +168,4 @@ impl WholeLog {
     pub fn continues(&self, size: u64, root: Hash) -> Option<bool> {
         self.tree.root_at(size).map(|own| own == root)
     }
-
-    /// Compares a record with the leaves of its session.
-    ///
-    /// # Errors
-    /// The first contradiction.
-    pub fn check_record(&self, record: &Parsed, found: &mut SoundFile) -> Result<(), Lie> {
-        let header = &record.header;
-        if let Some(reason) = self.check_proof(record)? {
-            found.leave_out(FilePart::Log, reason);
-            found.is_complete = false;
-        }
-        let Some(logged) = self.sessions.get(&header.session) else {
-            found.leave_out(FilePart::Log, "the log has no leaf of the session; logs leave out unlisted sessions");
-            found.is_complete = false;
-            return Ok(());
-        };
-        let former = logged.former.iter().find(|former| record.end.is_some() && former.hash == record.hash);
-        let (created, end_leaf) = match former {
-            Some(former) => (&former.created, former.end_leaf),
-            None => (&logged.created, logged.end_leaf),
-        };
-        if let Some((challenge, seed)) = created {
-            if *challenge != header.challenge {
-                return Err(false_header(format!("the log says that the session's challenge is {challenge}")));
-            }
-            if *seed != header.seed_commitment {
-                return Err(false_header("the log has another commitment to the seed".to_owned()));
-            }
-        }
-        // The hash of the record doesn't cover the kind and the time of the end in the leaf.
-        let own_leaf = record.end.as_ref().map(|end| leaf_of(record, end).hash());
-        let has_hash = former.is_some() || (record.end.is_some() && logged.ended == Some(record.hash));
-        if has_hash && own_leaf != end_leaf {
-            let what = "the log has another kind or time of the session's end".to_owned();
-            return Err(Lie { line: end_line(record), event: None, what });
-        }
-        if former.is_some() {
-            found.remarks.push("the log says that the session was removed, and imported later".to_owned());
-            found.checked.push(FilePart::Log);
-            return Ok(());
-        }
-        if let Some(reason) = &logged.removed {
-            found.remarks.push(format!("the log says that the session was removed: {reason}"));
-        }
-        if let Some(reason) = &logged.excluded {
-            found.remarks.push(format!("the log says that the session is excluded: {reason}"));
-        }
-        match (&record.end, logged.ended) {
-            (Some(_), Some(hash)) if hash != record.hash => {
-                let what = format!("the hash of the record is {}, but the log has {hash}", record.hash);
-                Err(Lie { line: end_line(record), event: None, what })
-            }
-            (Some(_), Some(_)) | (None, None) => {
-                found.checked.push(FilePart::Log);
-                Ok(())
-            }
-            (Some(_), None) => {
-                found.leave_out(FilePart::Log, "the log has the start of the session, but not its end");
-                found.is_complete = false;
-                Ok(())
-            }
-            (None, Some(_)) => {
-                found.leave_out(FilePart::Log, "the log has the end of the session, but the record doesn't");
-                found.is_complete = false;
-                Ok(())
-            }
-        }
-    }
-
-    /// Checks the proof in a record, if it has one, and that the log continues the proof's checkpoint. So a log that was
-    /// changed and signed again contradicts the records from before. Returns the reason if the proof is of another log,
-    /// or no key of the log has signed it.
-    ///
-    /// # Errors
-    /// The contradiction.
-    pub fn check_proof(&self, record: &Parsed) -> Result<Option<String>, Lie> {
-        let Some(proof) = &record.proof else { return Ok(None) };
-        let signed = check_proof(record, proof, &self.head.keys)?;
-        let parsed = parse_proof(record, proof)?;
-        let older = parsed.checkpoint.unverified();
-        if older.origin != self.origin() {
-            return Ok(Some(format!("the proof in the record is of the log {}", older.origin)));
-        }
-        if let Err(error) = signed {
-            return Ok(Some(error.to_string()));
-        }
-        match self.continues(older.size, older.root) {
-            Some(false) => Err(false_proof(
-                record,
-                format!("the log forked: its first {} leaves have another root than the proof", older.size),
-            )),
-            // The log was copied before the record was written.
-            Some(true) | None => Ok(None),
-        }
-    }
-}
-
-/// Checks the proof in a record, without the log. Returns true if one of the log's keys is given and has signed the
-/// proof's checkpoint. The inner error is the reason if keys are given and none has signed.
-///
-/// # Errors
-/// The contradiction.
-pub fn check_proof(record: &Parsed, proof: &LogProof, keys: &[NoteKey]) -> Result<Result<bool, NoteError>, Lie> {
-    let proof = parse_proof(record, proof)?;
-    let Some(end) = &record.end else {
-        return Err(false_proof(record, "a session that hasn't ended has no proof".to_owned()));
-    };
-    let leaf = leaf_of(record, end);
-    let checkpoint = proof.checkpoint.unverified();
-    verify_inclusion(&leaf.hash(), proof.index, checkpoint.size, &proof.path, &checkpoint.root)
-        .map_err(|error| false_proof(record, format!("the proof of the log doesn't hold: {error}")))?;
-    match signer_of(&proof.checkpoint, keys) {
-        Ok(signer) => Ok(Ok(signer.is_some())),
-        Err(error) if error.is_lie() => Err(false_proof(record, error.to_string())),
-        Err(error) => Ok(Err(error)),
-    }
-}
-
-fn parse_proof(record: &Parsed, proof: &LogProof) -> Result<TlogProof, Lie> {
-    TlogProof::of_record(proof).map_err(|error| false_proof(record, error.to_string()))
-}
-
-/// Returns the leaf of the end of a record's session.
-fn leaf_of(record: &Parsed, end: &End) -> Leaf {
-    Leaf::Ended { session: record.header.session, ending: end.end, record: record.hash, at: end.at }
-}
-
-/// Returns the number of the line of the end, after the header and the events.
-fn end_line(record: &Parsed) -> usize {
-    record.events.len() + 2
-}
-
-fn false_header(what: String) -> Lie {
-    Lie { line: 1, event: None, what }
-}
-
-/// Returns the contradiction of a proof, which is on the last line: after the openings and the seal.
-fn false_proof(record: &Parsed, what: String) -> Lie {
-    let end = usize::from(record.end.is_some());
-    Lie { line: 1 + record.events.len() + end + record.openings.len() + 2, event: None, what }
 }

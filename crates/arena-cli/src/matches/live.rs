@@ -8,13 +8,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use arena_games::board::row::{Ink, Row};
+use arena_games::board::{Stage, TerminalSize};
 use arena_match::{Disqualified, MatchSnapshot, Seat, Watch};
 use serde_json::Value;
 
-use crate::boards::{AgentEntry, picture};
-use crate::terminal::{Screen, room};
-use arena_games::board::row::{Ink, Row};
-use arena_games::board::{Stage, TerminalSize};
+use crate::output::counted;
+use crate::terminal::frame::{AgentEntry, frame};
+use crate::terminal::{self, Screen};
 
 /// The minimum time between two frames.
 const REST: Duration = Duration::from_millis(50);
@@ -43,16 +44,16 @@ struct Latest {
     epoch: u64,
     /// The states by seat: each is the text of a JSON object without its braces, as in a snapshot.
     states: Vec<Vec<u8>>,
-    agents: Vec<Agent>,
+    agents: Vec<ShownAgent>,
     /// The time of the pending request to the agents; `None` if no answer is pending.
     asked: Option<Instant>,
     is_new: bool,
-    is_over: bool,
     is_done: bool,
 }
 
 /// The displayed state of an agent's seat.
-struct Agent {
+#[derive(Default)]
+struct ShownAgent {
     name: String,
     bank_ms: u64,
     used: Duration,
@@ -79,13 +80,12 @@ impl Live {
         for (kept, state) in latest.states.iter_mut().zip(snapshot.states) {
             kept.clone_from(state);
         }
-        latest.agents.resize_with(snapshot.seats.len(), Agent::new);
+        latest.agents.resize_with(snapshot.seats.len(), ShownAgent::default);
         for (agent, seat) in latest.agents.iter_mut().zip(snapshot.seats) {
             agent.note(seat);
         }
         latest.asked = (!is_over).then(|| Instant::now() + self.pace);
         latest.is_new = true;
-        latest.is_over = is_over;
     }
 }
 
@@ -126,17 +126,22 @@ impl Shared {
     }
 }
 
-impl Agent {
-    fn new() -> Agent {
-        Agent { name: String::new(), bank_ms: 0, used: Duration::ZERO, faults: 0, out: None }
-    }
-
+impl ShownAgent {
     fn note(&mut self, seat: &Seat) {
         self.name.clone_from(&seat.name);
         (self.bank_ms, self.used, self.faults) = (seat.bank_ms(), seat.used, seat.faults);
         if self.out != seat.out {
             self.out.clone_from(&seat.out);
         }
+    }
+
+    fn entry(&self) -> AgentEntry {
+        let mut details = format!("used {}, bank {}", time(self.used), time(Duration::from_millis(self.bank_ms)));
+        if self.faults > 0 {
+            details += &format!(", {}", counted(self.faults, "fault"));
+        }
+        let verdict = self.out.as_ref().map(|out| format!("{}: {}", out.verdict, out.detail));
+        AgentEntry { name: self.name.clone(), details, verdict }
     }
 }
 
@@ -151,7 +156,7 @@ fn paint(stage: &Stage, shared: &Shared, called_off: &AtomicBool) {
             let is_done = latest.is_done;
             let scene = Scene::of(&latest);
             drop(latest);
-            if screen.draw(&scene.rows(stage, room())).is_err() || is_done {
+            if screen.draw(&scene.rows(stage, terminal::size())).is_err() || is_done {
                 return;
             }
             latest = shared.lock();
@@ -188,29 +193,18 @@ impl Scene {
         Scene {
             epoch: latest.epoch,
             states: latest.states.iter().map(parse).collect(),
-            entries: latest.agents.iter().map(Agent::entry).collect(),
+            entries: latest.agents.iter().map(ShownAgent::entry).collect(),
             waited: latest.asked.map(|asked| asked.elapsed()).filter(|waited| *waited >= MIN_SHOWN_WAIT),
         }
     }
 
-    fn rows(&self, stage: &Stage, room: TerminalSize) -> Vec<Row> {
+    fn rows(&self, stage: &Stage, size: TerminalSize) -> Vec<Row> {
         let mut title = Row::default();
         title.text(Ink::Strong, &stage.game).text(Ink::Plain, &format!(", epoch {}", self.epoch));
         if let Some(waited) = self.waited {
             title.text(Ink::Faint, &format!(", waiting for {:.1} s", waited.as_secs_f64()));
         }
-        picture(stage, title, &self.states, &self.entries, room)
-    }
-}
-
-impl Agent {
-    fn entry(&self) -> AgentEntry {
-        let mut words = format!("used {}, bank {}", time(self.used), time(Duration::from_millis(self.bank_ms)));
-        if self.faults > 0 {
-            words += &format!(", {} fault{}", self.faults, if self.faults == 1 { "" } else { "s" });
-        }
-        let verdict = self.out.as_ref().map(|out| format!("{}: {}", out.verdict, out.detail));
-        AgentEntry { name: self.name.clone(), words, verdict }
+        frame(stage, title, &self.states, &self.entries, size)
     }
 }
 

@@ -20,6 +20,7 @@ pub struct TotalScore {
     void: usize,
 }
 
+#[derive(Default)]
 struct AgentScore {
     name: String,
     wins: u32,
@@ -31,6 +32,7 @@ struct AgentScore {
 }
 
 /// The answers of an agent that were faults or had refused actions.
+#[derive(Default)]
 struct AnswerErrors {
     /// The command that checks the agent; `None` for a built-in agent.
     check: Option<String>,
@@ -49,7 +51,7 @@ impl AnswerErrors {
             Channel::Stdio(_) if is_word => Some(format!("arena agent check {}", shell_word(&agent.path))),
             Channel::Stdio(_) => Some(format!("arena agent check -- {}", agent.path)),
         };
-        AnswerErrors { check, answers: 0, faulty: 0, refused: 0, first: None }
+        AnswerErrors { check, ..AnswerErrors::default() }
     }
 
     fn add(&mut self, log: &OwnerLog) {
@@ -74,16 +76,17 @@ impl AnswerErrors {
     }
 }
 
+impl AgentScore {
+    fn points(&self) -> f64 {
+        f64::from(self.wins) + f64::from(self.draws) / 2.0
+    }
+}
+
 impl TotalScore {
     pub fn new(agents: &[Agent]) -> TotalScore {
-        let line = |agent: &Agent| AgentScore {
-            name: agent.name.clone(),
-            wins: 0,
-            losses: 0,
-            draws: 0,
-            disqualified: 0,
-            score: 0.0,
-            errors: AnswerErrors::of(agent),
+        let line = |agent: &Agent| {
+            let (name, errors) = (agent.name.clone(), AnswerErrors::of(agent));
+            AgentScore { name, errors, ..AgentScore::default() }
         };
         TotalScore { agents: agents.iter().map(line).collect(), games: 0, void: 0 }
     }
@@ -105,10 +108,10 @@ impl TotalScore {
             return;
         }
         self.games += 1;
-        let count = self.agents.len();
         let best = result.seats.iter().filter(|seat| seat.rank == 1 && seat.verdict.is_none()).count();
         for (number, seat) in result.seats.iter().enumerate() {
-            let line = &mut self.agents[(first + number) % count];
+            let at = (first + number) % self.agents.len();
+            let line = &mut self.agents[at];
             line.score += seat.score;
             line.disqualified += u32::from(seat.verdict.is_some());
             match (seat.rank == 1 && seat.verdict.is_none(), best) {
@@ -123,16 +126,15 @@ impl TotalScore {
 impl Display for TotalScore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [a, b] = &self.agents[..] {
-            let (points, games) = (f64::from(a.wins) + f64::from(a.draws) / 2.0, self.games);
-            let share = if games > 0 { points / games as f64 } else { 0.0 };
+            let games = self.games;
+            let share = if games > 0 { a.points() / games as f64 } else { 0.0 };
             let (wins, losses, draws) = (a.wins, a.losses, a.draws);
             writeln!(f, "Score of {} vs {}: {wins} - {losses} - {draws}  [{share:.3}] {games}", a.name, b.name)?;
         }
         let mut table =
             Table::new(&["agent", "games", "wins", "losses", "draws", "points", "mean score", "disqualified"]);
         let mut lines: Vec<&AgentScore> = self.agents.iter().collect();
-        let points = |line: &AgentScore| f64::from(line.wins) + f64::from(line.draws) / 2.0;
-        lines.sort_by(|a, b| points(b).total_cmp(&points(a)));
+        lines.sort_by(|a, b| b.points().total_cmp(&a.points()));
         for line in lines {
             table.row([
                 line.name.clone(),
@@ -140,7 +142,7 @@ impl Display for TotalScore {
                 line.wins.to_string(),
                 line.losses.to_string(),
                 line.draws.to_string(),
-                format!("{:.1}", points(line)),
+                format!("{:.1}", line.points()),
                 format!("{:.2}", line.score / self.games.max(1) as f64),
                 line.disqualified.to_string(),
             ]);
@@ -278,7 +280,7 @@ pub fn describe(played_match: &PlayedMatch, agents: &[Agent], replay_file: Optio
             Some(version) => format!("{} {version}", seat.agent.name),
             None => seat.agent.name.clone(),
         };
-        let fate = match (&seat.verdict, &seat.detail) {
+        let disqualification = match (&seat.verdict, &seat.detail) {
             (Some(reason), Some(detail)) => format!("{reason}: {detail}"),
             _ => String::new(),
         };
@@ -290,7 +292,7 @@ pub fn describe(played_match: &PlayedMatch, agents: &[Agent], replay_file: Optio
             format!("{:.1}", seat.waited_ms),
             format!("{:.1}", seat.longest_step_ms),
             seat.faults.to_string(),
-            fate,
+            disqualification,
         ]);
     }
     let mut text = format!("{}\n", table.right([0, 2, 3, 4, 5, 6]));
@@ -299,7 +301,7 @@ pub fn describe(played_match: &PlayedMatch, agents: &[Agent], replay_file: Optio
         Some(first) if result.outcome.winner != "DRAW" => format!("{} wins", first.agent.name),
         _ => "a draw".to_owned(),
     };
-    let epochs = counted(result.epochs, "epoch", "epochs");
+    let epochs = counted(result.epochs, "epoch");
     text += &printable(&format!("{}: {winner} after {epochs}\n", result.outcome.termination));
     for &number in &by_rank {
         let mut errors = AnswerErrors::of(&agents[number]);
@@ -308,7 +310,7 @@ pub fn describe(played_match: &PlayedMatch, agents: &[Agent], replay_file: Optio
         text += &sentence.map_or_else(String::new, |sentence| sentence + "\n");
     }
     for number in by_rank.into_iter().filter(|number| result.seats[*number].verdict.is_some()) {
-        text += &last_words(&result.seats[number].agent.name, &played_match.logs[number].stderr);
+        text += &last_stderr_lines(&result.seats[number].agent.name, &played_match.logs[number].stderr);
     }
     text += &format!("sandbox: {}\n", sandbox(&played_match.sandbox));
     if let Some(file) = replay_file {
@@ -318,7 +320,7 @@ pub fn describe(played_match: &PlayedMatch, agents: &[Agent], replay_file: Optio
 }
 
 /// Formats the last stderr lines of a disqualified agent, which often contain the cause.
-fn last_words(name: &str, stderr: &arena_match::Log) -> String {
+fn last_stderr_lines(name: &str, stderr: &arena_match::Log) -> String {
     let last = stderr.last_lines(LINES);
     if last.is_empty() {
         return String::new();

@@ -1,15 +1,14 @@
 //! The settings of a match: game, agents and sandbox. Errors are one sentence each.
 
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use arena_games::board::Stage;
-use arena_match::{Agent, Channel, Confinement, Launcher, Limits, MatchPlan, SandboxMode};
-use arena_model::{AgentId, AnyGame, GameType, Seed, Setup};
+use arena_match::{Agent, Channel, Confinement, Launcher, Limits, MatchPlan, OutputPath, SandboxMode, private};
+use arena_model::{AgentId, AnyGame, GameType, Seat, Seed, Setup};
 use arena_players::http::random_bytes;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::args::{Sandbox, SandboxArgs};
-use crate::boards::stage_of_game;
+use super::options::{Sandbox, SandboxArgs};
 use crate::exit::{Exit, Failure};
 use crate::output::note;
 use crate::scripts;
@@ -19,12 +18,12 @@ pub use arena_match::process::LAUNCH;
 
 /// Finds the game named `name`, or loads the scripted challenge in the folder `name`.
 pub fn find_game(name: &str) -> Result<&'static GameType, Failure> {
-    if let Some(game) = scripts::find_game(name) {
-        return game;
+    if let Some(challenge) = scripts::find(name)? {
+        return Ok(GameType::of_challenge(Arc::new(challenge)));
     }
     arena_games::game(name).ok_or_else(|| {
         let names: Vec<&str> = arena_games::games().map(|game| game.name).collect();
-        Failure::new(Exit::Usage, format_args!("there is no game `{name}`; the games are {}", names.join(", ")))
+        Failure::usage(format_args!("there is no game `{name}`; the games are {}", names.join(", ")))
     })
 }
 
@@ -32,9 +31,20 @@ pub fn find_game(name: &str) -> Result<&'static GameType, Failure> {
 pub fn find_agent(text: &str) -> Result<Agent, Failure> {
     let agent = Agent::find(text, &search_path()).map_err(|error| Failure::caused(Exit::NoAgent, &error))?;
     if let Channel::BuiltIn(built_in) = &agent.channel {
-        built_in.check_environment().map_err(|error| Failure::new(Exit::Usage, error))?;
+        built_in.check_environment().map_err(Failure::usage)?;
     }
     Ok(agent)
+}
+
+/// Finds the agents given by these texts, and those given as command lines with `--` between them.
+pub fn find_agents(texts: &[String], commands: &[String]) -> Result<Vec<Agent>, Failure> {
+    let agents = texts.iter().map(|text| find_agent(text));
+    agents.chain(command_lines(commands).map(find_command)).collect()
+}
+
+/// Splits words into command lines at each `--`.
+pub fn command_lines(words: &[String]) -> impl Iterator<Item = &[String]> {
+    words.split(|word| word == "--").filter(|words| !words.is_empty())
 }
 
 pub fn find_command(words: &[String]) -> Result<Agent, Failure> {
@@ -76,35 +86,32 @@ pub fn make_names_ids(agents: &mut [Agent]) -> Result<(), Failure> {
                 agent.name,
                 AgentId::MAX_CHARS
             );
-            Failure::new(Exit::Usage, sentence)
+            Failure::usage(sentence)
         })?);
     }
     Ok(())
 }
 
-/// Fails if the game doesn't accept the options or the number of agents.
-pub fn try_start(game: &'static GameType, options: &Map<String, Value>, agents: usize) -> Result<(), Failure> {
-    try_seat(game, options, agents).map(|_| ())
+/// Starts a game with any seed. Fails if the game doesn't accept the options or the number of agents.
+pub fn try_start(
+    game: &'static GameType,
+    options: &Map<String, Value>,
+    agents: usize,
+) -> Result<Box<dyn AnyGame>, Failure> {
+    let seed = Seed::from_number(0);
+    start(game, options, Setup { agents: arena_match::agent_ids(&seed, agents), seed })
 }
 
-/// Returns the data that the live view needs before the match begins.
+/// Returns the data that the live view needs before the match begins: game, constants, agent ids and sides.
 pub fn stage(plan: &MatchPlan<'_>) -> Result<Stage, Failure> {
     let agents = plan.agent_ids();
-    let setup = Setup { agents: agents.clone(), seed: plan.seed.clone() };
-    start(plan.game, plan.options, setup).map(|game| stage_of_game(&*game, &agents))
-}
-
-/// Describes a game: its name, seats and limits, and each option with its default.
-pub fn facts(game: &'static GameType) -> Result<Value, Failure> {
-    let options = try_seat(game, &Map::new(), *game.seats.start())?.config();
-    Ok(json!({
-        "name": game.name,
-        "description": game.description,
-        "update_mode": game.mode,
-        "agents": {"least": game.seats.start(), "most": game.seats.end()},
-        "limits": game.limits,
-        "options": options,
-    }))
+    let game = start(plan.game, plan.options, Setup { agents: agents.clone(), seed: plan.seed.clone() })?;
+    Ok(Stage {
+        game: game.game_type().name.to_owned(),
+        config: game.config(),
+        ids: agents.iter().map(ToString::to_string).collect(),
+        sides: (0..agents.len()).map(|seat| game.side(Seat(seat))).collect(),
+    })
 }
 
 /// Refuses an option `players` that differs from the number of agents.
@@ -114,15 +121,10 @@ pub fn check_players(options: &Map<String, Value>, agents: usize) -> Result<(), 
             let sentence = format!(
                 "players={players} contradicts the {agents} agents; omit the option, since the agents determine it"
             );
-            Err(Failure::new(Exit::Usage, sentence))
+            Err(Failure::usage(sentence))
         }
         _ => Ok(()),
     }
-}
-
-fn try_seat(game: &'static GameType, options: &Map<String, Value>, agents: usize) -> Result<Box<dyn AnyGame>, Failure> {
-    let seed = Seed::from_number(0);
-    start(game, options, Setup { agents: arena_match::agent_ids(&seed, agents), seed })
 }
 
 fn start(game: &'static GameType, options: &Map<String, Value>, setup: Setup) -> Result<Box<dyn AnyGame>, Failure> {
@@ -132,9 +134,12 @@ fn start(game: &'static GameType, options: &Map<String, Value>, setup: Setup) ->
     Ok(started)
 }
 
-/// Generates an unpredictable seed.
-pub fn draw_seed() -> Result<Seed, Failure> {
-    Ok(Seed(random_bytes()?))
+/// Returns the given seed, or an unpredictable one.
+pub fn seed_or_random(given: &Option<Seed>) -> Result<Seed, Failure> {
+    match given {
+        Some(seed) => Ok(seed.clone()),
+        None => Ok(Seed(random_bytes()?)),
+    }
 }
 
 /// Returns this program as the launcher of agents.
@@ -145,9 +150,8 @@ pub fn launcher() -> Launcher {
 pub fn confinement(args: &SandboxArgs) -> Result<Confinement, Failure> {
     let missing = args.expose.iter().find(|path| !path.exists());
     if let Some(path) = missing {
-        return Err(Failure::new(Exit::Usage, format_args!("--expose: {} doesn't exist", path.display())));
+        return Err(Failure::usage(format_args!("--expose: {} doesn't exist", path.display())));
     }
-    let expose: Vec<PathBuf> = args.expose.clone();
     Ok(Confinement {
         launcher: launcher(),
         mode: match args.sandbox {
@@ -156,8 +160,16 @@ pub fn confinement(args: &SandboxArgs) -> Result<Confinement, Failure> {
             Sandbox::Off => SandboxMode::Off,
         },
         limits: Limits { memory_bytes: Some(args.memory << 20), ..Limits::default() },
-        expose,
+        expose: args.expose.clone(),
         private: Vec::new(),
         public_only: false,
     })
+}
+
+/// Returns the confinement of these agents, which hides the arena's files from them: those at `outputs`, and those in
+/// the agents' folders.
+pub fn confine(args: &SandboxArgs, agents: &[Agent], outputs: &[OutputPath<'_>]) -> Result<Confinement, Failure> {
+    let confinement = confinement(args)?;
+    let private = private(agents, &confinement.expose, confinement.mode, outputs).map_err(Failure::usage)?;
+    Ok(Confinement { private, ..confinement })
 }

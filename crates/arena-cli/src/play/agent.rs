@@ -49,8 +49,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_of_agents_are_told_apart() {
-        let file = expect_file!["agent/kinds_of_agents_are_told_apart.txt"];
+    fn each_kind_of_agent_has_its_form() {
+        let file = expect_file!["agent/each_kind_of_agent_has_its_form.txt"];
         let agents = file.data();
         let agents = agents.lines().filter_map(|line| line.split_once(": "));
         let lines: String = agents

@@ -7,15 +7,16 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use arena_match::{Agent, Confinement, OutputFile, OutputPath, OwnerLog, Solo, private};
+use arena_match::{Agent, Confinement, OutputFile, OutputPath, OwnerLog, Solo};
 use arena_model::{AgentId, SeenMessage, TimeLimits};
 use arena_players::http::{HttpSeat, Inbox, InboxMessage};
 use arena_players::{GameMessage, ProgramState, ProgramTalk};
 
 use super::PlayEnd;
-use crate::args::BotArgs;
+use super::args::BotArgs;
 use crate::exit::{Exit, Failure};
-use crate::matches::{cannot_write, explain, settings};
+use crate::files::cannot_write;
+use crate::matches::{explain, settings};
 
 /// The default time limit of an answer, in milliseconds.
 const STEP_MS: u64 = 60_000;
@@ -50,10 +51,8 @@ impl BotPlayer {
         agent.dialect = args.dialect.unwrap_or(agent.dialect);
         settings::print_notes(std::slice::from_ref(&agent));
         let limits = TimeLimits { step_ms: args.step_ms.unwrap_or(STEP_MS), bank_ms: args.bank_ms.unwrap_or(0) };
-        let mut confinement = settings::confinement(&args.sandbox())?;
         let log: Vec<OutputPath<'_>> = args.log.iter().map(|path| OutputPath::File(path)).collect();
-        confinement.private = private(std::slice::from_ref(&agent), &confinement.expose, confinement.mode, &log)
-            .map_err(|error| Failure::new(Exit::Usage, error))?;
+        let confinement = settings::confine(&args.sandbox(), std::slice::from_ref(&agent), &log)?;
         let create = |path: &PathBuf| match OutputFile::create(path) {
             Ok(file) => Ok((path.clone(), file)),
             Err(error) => Err(cannot_write(path, &error)),

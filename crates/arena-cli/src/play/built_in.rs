@@ -14,15 +14,9 @@ use crate::output::note;
 /// The time without news after which a bot doesn't wait for others. People need time to read and type.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub struct BuiltInPlayer {
-    agent: BuiltIn,
-}
+pub struct BuiltInPlayer(pub BuiltIn);
 
 impl BuiltInPlayer {
-    pub fn of(agent: BuiltIn) -> BuiltInPlayer {
-        BuiltInPlayer { agent }
-    }
-
     /// Checks that the agent can play a challenge.
     ///
     /// # Errors
@@ -59,7 +53,7 @@ impl BuiltInPlayer {
             }
             None if called_off.load(Ordering::Relaxed) => Err(SeatError::Interrupted.into()),
             None => {
-                note(&format!("{} left the session, since nothing happened for a long time", self.agent));
+                note(&format!("{} left the session, since nothing happened for a long time", self.0));
                 Ok(None)
             }
         }
@@ -67,8 +61,8 @@ impl BuiltInPlayer {
 
     fn bot(&self, challenge: &str, random: u64) -> Result<Box<dyn Bot>, Failure> {
         let playable = arena_games::find(challenge).ok_or_else(|| {
-            Failure::new(Exit::NoAgent, format_args!("{} plays built-in challenges only, not {challenge}", self.agent))
+            Failure::new(Exit::NoAgent, format_args!("{} plays built-in challenges only, not {challenge}", self.0))
         })?;
-        self.agent.bot(&playable.game, random).map_err(|error| Failure::new(Exit::NoAgent, error))
+        self.0.bot(&playable.game, random).map_err(|error| Failure::new(Exit::NoAgent, error))
     }
 }

@@ -3,9 +3,11 @@
 use arena_players::GameOutcome;
 use serde_json::Value;
 
+use crate::output::counted;
+
 /// Formats the outcome as a sentence. `name_of` returns the name of the player with an id.
 pub fn outcome_sentence(outcome: &GameOutcome, name_of: impl Fn(&str) -> String) -> String {
-    let epochs = if outcome.epochs == 1 { "1 epoch".to_owned() } else { format!("{} epochs", outcome.epochs) };
+    let epochs = counted(outcome.epochs, "epoch");
     let how = match outcome.termination.as_str() {
         "TAINTED" => " because the others are out".to_owned(),
         // The text omits the usual end, since some games have no other end.
@@ -50,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outcomes_are_told_in_sentences() {
+    fn outcomes_are_sentences() {
         let name = |id: &str| if id == "a" { "Player 1 (you)".to_owned() } else { format!("Player {id}") };
         let lines: String = [
             r#"{"termination": "CHECKMATE", "epochs": 34, "scores": {"a": 1.0, "2": 0.0}, "winners": ["a"]}"#,

@@ -11,7 +11,7 @@ use arena_players::http::{ChannelKind, HttpSeat, Inbox, InboxMessage, Next};
 use arena_wire::SessionState;
 use serde_json::json;
 
-use super::person::{GameSetup, Voice, greeting, obey};
+use super::person::{GameSetup, PersonOutput, greeting, perform};
 use super::{BotPlayer, PlayEnd, print_session};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, print};
@@ -23,12 +23,6 @@ const AFTER_INPUT: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(
 /// The time to wait for the channels to end after the server lists the session as ended.
 const NEWS: Duration = Duration::from_secs(20);
 
-/// The player of a seat.
-pub enum Sitter {
-    Person,
-    Bot(Box<BotPlayer>),
-}
-
 enum KeyboardEvent {
     /// An event for a seat of the keyboard, with the seat's index in the keyboard's list.
     Next(usize, Result<Next, Failure>),
@@ -38,7 +32,7 @@ enum KeyboardEvent {
 }
 
 /// A seat of the keyboard.
-struct Own {
+struct OwnSeat {
     seat: HttpSeat,
     /// The seat's number, from 1.
     number: usize,
@@ -47,33 +41,43 @@ struct Own {
     unseen: Vec<InboxMessage>,
 }
 
-/// Lets all players play, and prints the result. `table` contains the players in the order of the seats; at least one
-/// is a person.
+/// Lets all players play, and prints the result. `seats` contains the seats in order, with the bots on them. The person
+/// at the keyboard has the other seats, at least one.
 ///
 /// # Errors
 /// If the server fails, or the play was interrupted.
-pub fn sit_down(table: Vec<(HttpSeat, Sitter)>, style: Style, called_off: &Arc<AtomicBool>) -> Result<(), Failure> {
+pub fn play_together(
+    seats: Vec<(HttpSeat, Option<BotPlayer>)>,
+    style: Style,
+    called_off: &Arc<AtomicBool>,
+) -> Result<(), Failure> {
     let (events, news) = channel();
-    let mut own = Vec::new();
-    let mut bots = Vec::new();
-    let mut inboxes = Vec::new();
-    for (number, (mut seat, sitter)) in (1..).zip(table) {
+    let (mut own, mut inboxes, mut bots) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, (mut seat, bot)) in (1..).zip(seats) {
         seat.look_for_others()?;
-        let inbox = Inbox::open(&seat.arena, &seat.session, called_off.clone())?;
-        match sitter {
-            Sitter::Person => {
-                own.push(Own { seat, number, game: GameSetup::default(), unseen: Vec::new() });
-                inboxes.push(inbox);
+        let mut inbox = Inbox::open(&seat.arena, &seat.session, called_off.clone())?;
+        let Some(mut bot) = bot else {
+            own.push(OwnSeat { seat, number, game: GameSetup::default(), unseen: Vec::new() });
+            inboxes.push(inbox);
+            continue;
+        };
+        let (events, called_off) = (events.clone(), called_off.clone());
+        let play = move || {
+            if let Err(failure) = bot.play(&mut seat, &mut inbox, &called_off)
+                && failure.exit != Exit::Interrupted
+            {
+                // The receiver of the events may have been dropped.
+                let _ = events.send(KeyboardEvent::BotFailed(number, failure));
             }
-            Sitter::Bot(bot) => bots.push(start_bot(number, seat, *bot, inbox, called_off.clone(), events.clone())?),
-        }
+        };
+        bots.push(spawn(format!("bot {number}"), play)?);
     }
-    let mut voice = Voice::open(inboxes[0].sender(), style)?;
+    let mut output = PersonOutput::open(inboxes[0].sender(), style)?;
     let has_bots = !bots.is_empty();
     for (place, inbox) in inboxes.into_iter().enumerate() {
-        pump(place, inbox, events.clone())?;
+        forward(place, inbox, events.clone())?;
     }
-    let ended = Keyboard { own, at: 0, seen: BTreeSet::new(), style }.play(&news, &mut voice, has_bots);
+    let ended = Keyboard { own, at: 0, seen: BTreeSet::new(), style }.play(&news, &mut output, has_bots);
     // Remaining bots are stopped.
     called_off.store(true, Ordering::Relaxed);
     for bot in bots {
@@ -81,33 +85,14 @@ pub fn sit_down(table: Vec<(HttpSeat, Sitter)>, style: Style, called_off: &Arc<A
         // message.
         let _ = bot.join();
     }
-    drop(voice);
+    drop(output);
     let (seat, ending) = ended?;
     print_session(&seat, ending, None, style)
 }
 
-fn start_bot(
-    number: usize,
-    mut seat: HttpSeat,
-    mut bot: BotPlayer,
-    mut inbox: Inbox,
-    called_off: Arc<AtomicBool>,
-    events: Sender<KeyboardEvent>,
-) -> Result<thread::JoinHandle<()>, Failure> {
-    let play = move || {
-        if let Err(failure) = bot.play(&mut seat, &mut inbox, &called_off)
-            && failure.exit != Exit::Interrupted
-        {
-            // The receiver of the events may have been dropped.
-            let _ = events.send(KeyboardEvent::BotFailed(number, failure));
-        }
-    };
-    spawn(format!("bot {number}"), play)
-}
-
 /// Forwards the events of one inbox to the keyboard, until the inbox or the keyboard ends.
-fn pump(place: usize, mut inbox: Inbox, events: Sender<KeyboardEvent>) -> Result<(), Failure> {
-    let carry = move || {
+fn forward(place: usize, mut inbox: Inbox, events: Sender<KeyboardEvent>) -> Result<(), Failure> {
+    let run = move || {
         loop {
             let event = match inbox.next(None) {
                 Ok(Next::Over) => KeyboardEvent::Over(inbox.ending()),
@@ -119,18 +104,15 @@ fn pump(place: usize, mut inbox: Inbox, events: Sender<KeyboardEvent>) -> Result
             }
         }
     };
-    spawn(format!("seat {place}"), carry).map(|_| ())
+    spawn(format!("seat {place}"), run).map(drop)
 }
 
 fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> Result<thread::JoinHandle<()>, Failure> {
-    thread::Builder::new()
-        .name(name)
-        .spawn(run)
-        .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot start a thread: {error}")))
+    thread::Builder::new().name(name).spawn(run).map_err(|error| Failure::cannot("start a thread", error))
 }
 
 struct Keyboard {
-    own: Vec<Own>,
+    own: Vec<OwnSeat>,
     /// The index of the selected seat in the list.
     at: usize,
     /// Messages that were shown at one seat and needn't be shown again at another. Each is identified by its channel
@@ -144,13 +126,12 @@ impl Keyboard {
     fn play(
         mut self,
         news: &Receiver<KeyboardEvent>,
-        voice: &mut Voice,
+        output: &mut PersonOutput,
         has_bots: bool,
     ) -> Result<(HttpSeat, Option<SessionState>), Failure> {
-        voice.say(&greeting(&self.own[0].seat))?;
+        output.print_text(&greeting(&self.own[0].seat))?;
         if self.own.len() > 1 {
-            let numbers: Vec<String> = self.own.iter().map(|own| own.number.to_string()).collect();
-            voice.say(&format!("You play Players {}; /seat N switches to Player N.", numbers.join(", ")))?;
+            output.print_text(&format!("You play Players {}; /seat N switches to Player N.", self.numbers()))?;
         }
         let (mut patience, mut over) = (None, 0);
         let ending = loop {
@@ -159,9 +140,9 @@ impl Keyboard {
                 Some(patience) => news.recv_timeout(patience),
             };
             match event {
-                Ok(KeyboardEvent::Next(place, Ok(Next::Message(message)))) => self.hear(place, message, voice)?,
+                Ok(KeyboardEvent::Next(place, Ok(Next::Message(message)))) => self.hear(place, message, output)?,
                 Ok(KeyboardEvent::Next(_, Ok(Next::Typed(Some(line))))) => {
-                    if self.obey(&line, voice)? == PlayEnd::Left {
+                    if self.perform(&line, output)? == PlayEnd::Left {
                         break None;
                     }
                 }
@@ -179,13 +160,13 @@ impl Keyboard {
                     }
                 }
                 Ok(KeyboardEvent::BotFailed(number, failure)) => {
-                    voice.remark(&format!("the bot on seat {number} failed: {}", failure.sentence()))?;
+                    output.print_remark(&format!("the bot on seat {number} failed: {}", failure.sentence()))?;
                 }
                 Err(RecvTimeoutError::Timeout) if patience != Some(NEWS) && has_ended(&self.own[0].seat) => {
                     patience = Some(NEWS);
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    voice.remark(match patience {
+                    output.print_remark(match patience {
                         Some(NEWS) => "the session has ended, but the server sent no result",
                         _ => "no more input, and the session hasn't ended",
                     })?;
@@ -197,11 +178,16 @@ impl Keyboard {
         Ok((self.own.swap_remove(self.at).seat, ending))
     }
 
-    fn hear(&mut self, place: usize, message: InboxMessage, voice: &mut Voice) -> Result<(), Failure> {
+    /// Lists the numbers of the own seats.
+    fn numbers(&self) -> String {
+        self.own.iter().map(|own| own.number.to_string()).collect::<Vec<_>>().join(", ")
+    }
+
+    fn hear(&mut self, place: usize, message: InboxMessage, output: &mut PersonOutput) -> Result<(), Failure> {
         let own = &mut self.own[place];
         own.seat.meet(&message.from)?;
         match place == self.at {
-            true => self.show(message, voice),
+            true => self.show(message, output),
             false => {
                 own.unseen.push(message);
                 Ok(())
@@ -210,9 +196,9 @@ impl Keyboard {
     }
 
     /// Shows a message at the selected seat, unless the message was already shown at another seat.
-    fn show(&mut self, message: InboxMessage, voice: &mut Voice) -> Result<(), Failure> {
+    fn show(&mut self, message: InboxMessage, output: &mut PersonOutput) -> Result<(), Failure> {
         let is_new = self.seen.insert((message.channel == ChannelKind::Chat, message.index));
-        let Own { seat, number, game, .. } = &mut self.own[self.at];
+        let OwnSeat { seat, number, game, .. } = &mut self.own[self.at];
         match (is_new, self.style) {
             (false, _) => Ok(()),
             (true, Style::Json) => {
@@ -220,27 +206,24 @@ impl Keyboard {
                 line["seat"] = json!(number);
                 print(&line.to_string())
             }
-            (true, Style::Pretty | Style::Compact) => voice.print_message(seat, &message, game),
+            (true, Style::Pretty | Style::Compact) => output.print_message(seat, &message, game),
         }
     }
 
-    fn obey(&mut self, line: &str, voice: &mut Voice) -> Result<PlayEnd, Failure> {
+    fn perform(&mut self, line: &str, output: &mut PersonOutput) -> Result<PlayEnd, Failure> {
         let Some(rest) = line.trim().strip_prefix("/seat") else {
-            return obey(&mut self.own[self.at].seat, line, voice);
+            return perform(&mut self.own[self.at].seat, line, output);
         };
         let wanted = rest.trim().parse::<usize>().ok();
         match wanted.and_then(|number| self.own.iter().position(|own| own.number == number)) {
             Some(place) => {
                 self.at = place;
-                voice.remark(&format!("you are Player {} now", self.own[place].number))?;
+                output.print_remark(&format!("you are Player {} now", self.own[place].number))?;
                 for message in std::mem::take(&mut self.own[place].unseen) {
-                    self.show(message, voice)?;
+                    self.show(message, output)?;
                 }
             }
-            None => {
-                let numbers: Vec<String> = self.own.iter().map(|own| own.number.to_string()).collect();
-                voice.remark(&format!("/seat needs the number of one of your seats: {}", numbers.join(", ")))?;
-            }
+            None => output.print_remark(&format!("/seat needs the number of one of your seats: {}", self.numbers()))?,
         }
         Ok(PlayEnd::ToTheEnd)
     }

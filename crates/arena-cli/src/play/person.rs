@@ -4,6 +4,8 @@ use std::io::{BufRead, IsTerminal};
 use std::sync::mpsc::Sender;
 use std::thread;
 
+use arena_games::board::Stage;
+use arena_games::board::row::{Ink, Row};
 use arena_players::GameMessage;
 use arena_players::http::{HttpSeat, Inbox, InboxEvent, InboxMessage, Next, Refusal};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -14,12 +16,10 @@ use serde_json::{Map, Value, json};
 use super::PlayEnd;
 use super::game::{out_sentence, outcome_sentence};
 use super::typed::Typed;
-use crate::boards::{AgentEntry, picture};
-use crate::exit::{Exit, Failure};
-use crate::output::{Style, guarded, print, printable, utc};
-use crate::terminal::{can_draw, has_colors, room};
-use arena_games::board::Stage;
-use arena_games::board::row::{Ink, Row};
+use crate::exit::Failure;
+use crate::output::{Style, guarded, print, print_line, printable, utc};
+use crate::terminal::frame::{AgentEntry, frame, text_of};
+use crate::terminal::{self, can_draw};
 
 const PROMPT: &str = "> ";
 
@@ -34,34 +34,34 @@ const HELP: &str = concat!(
 
 /// Lets a person, or a program on a pipe, play the seat.
 pub fn play(seat: &mut HttpSeat, inbox: &mut Inbox, style: Style) -> Result<PlayEnd, Failure> {
-    let mut voice = Voice::open(inbox.sender(), style)?;
-    voice.say(&greeting(seat))?;
+    let mut output = PersonOutput::open(inbox.sender(), style)?;
+    output.print_text(&greeting(seat))?;
     let mut game = GameSetup::default();
     loop {
         match inbox.next(None)? {
             Next::Message(message) => {
                 seat.meet(&message.from)?;
-                voice.print_message(seat, &message, &mut game)?;
+                output.print_message(seat, &message, &mut game)?;
             }
             Next::Typed(Some(line)) => {
-                if obey(seat, &line, &mut voice)? == PlayEnd::Left {
+                if perform(seat, &line, &mut output)? == PlayEnd::Left {
                     break;
                 }
             }
-            Next::Typed(None) => voice.remark("no more input; waiting for the end of the session")?,
+            Next::Typed(None) => output.print_remark("no more input; waiting for the end of the session")?,
             Next::Leave => break,
             Next::Over => return Ok(PlayEnd::ToTheEnd),
             Next::Nothing => {}
         }
     }
-    voice.remark(&format!(
+    output.print_remark(&format!(
         "you left; the seat stays yours and the session continues without you. To return: arena play --from {}",
         seat.you
     ))?;
     Ok(PlayEnd::Left)
 }
 
-pub(super) fn obey(seat: &mut HttpSeat, line: &str, voice: &mut Voice) -> Result<PlayEnd, Failure> {
+pub(super) fn perform(seat: &mut HttpSeat, line: &str, output: &mut PersonOutput) -> Result<PlayEnd, Failure> {
     let refused = match Typed::read(line, seat.metadata.methods.iter().map(|method| method.name.as_str())) {
         Typed::Nothing => None,
         Typed::Act(method, content) => seat.act(&method, &content)?,
@@ -77,14 +77,14 @@ pub(super) fn obey(seat: &mut HttpSeat, line: &str, voice: &mut Voice) -> Result
             }
         }
         Typed::Help => {
-            voice.say(&help(seat))?;
+            output.print_text(&help(seat))?;
             None
         }
         Typed::Quit => return Ok(PlayEnd::Left),
         Typed::Wrong(error) => Some(Refusal { code: None, error }),
     };
     if let Some(refusal) = refused {
-        voice.refuse(&refusal)?;
+        output.print_refusal(&refusal)?;
     }
     Ok(PlayEnd::ToTheEnd)
 }
@@ -157,15 +157,9 @@ impl GameSetup {
         let mut title = Row::default();
         let epoch = state.get("epoch").unwrap_or(&Value::Null);
         title.text(Ink::Strong, &format!("epoch {epoch}")).text(Ink::Plain, turn);
-        let room = room();
-        let rows = picture(&stage, title, &[state.into()], &entries, room);
-        let mut text = String::new();
-        for row in rows {
-            row.write(room.columns, has_colors() && std::io::stdout().is_terminal(), &mut text);
-            text.truncate(text.trim_end_matches(' ').len());
-            text.push('\n');
-        }
-        text.trim_end().to_owned()
+        let size = terminal::size();
+        let rows = frame(&stage, title, &[state.into()], &entries, size);
+        text_of(&rows, size.columns).trim_end().to_owned()
     }
 
     /// The operator announces only the side of this seat; in chess, the opponent's side follows from it.
@@ -176,7 +170,7 @@ impl GameSetup {
 }
 
 /// The output to a person.
-pub(super) enum Voice {
+pub(super) enum PersonOutput {
     /// Text in a terminal, above the line that the person is typing.
     Terminal { printer: Box<dyn ExternalPrinter + Send>, _restored: Restored },
     /// Plain lines of text, for input or output without a terminal.
@@ -185,10 +179,10 @@ pub(super) enum Voice {
     Json,
 }
 
-impl Voice {
+impl PersonOutput {
     /// Starts a thread that reads input, and chooses the output: a terminal, plain lines or JSON.
-    pub(super) fn open(typed: Sender<InboxEvent>, style: Style) -> Result<Voice, Failure> {
-        let no_thread = |error| Failure::new(Exit::Internal, format_args!("cannot start a thread for input: {error}"));
+    pub(super) fn open(typed: Sender<InboxEvent>, style: Style) -> Result<PersonOutput, Failure> {
+        let no_thread = |error| Failure::cannot("start a thread for input", error);
         let is_terminal = style == Style::Pretty && std::io::stdin().is_terminal() && can_draw();
         if !is_terminal {
             let read = move || {
@@ -203,9 +197,9 @@ impl Voice {
             };
             // The thread ends with the input, or with the program.
             thread::Builder::new().name("input".to_owned()).spawn(read).map_err(no_thread)?;
-            return Ok(if style == Style::Json { Voice::Json } else { Voice::Plain });
+            return Ok(if style == Style::Json { PersonOutput::Json } else { PersonOutput::Plain });
         }
-        let no_terminal = |error| Failure::new(Exit::Internal, format_args!("cannot use the terminal: {error}"));
+        let no_terminal = |error| Failure::cannot("use the terminal", error);
         let restored = Restored::keep()?;
         let mut editor = DefaultEditor::new().map_err(no_terminal)?;
         let printer = Box::new(editor.create_external_printer().map_err(no_terminal)?);
@@ -227,7 +221,7 @@ impl Voice {
             }
         };
         thread::Builder::new().name("input".to_owned()).spawn(read).map_err(no_thread)?;
-        Ok(Voice::Terminal { printer, _restored: restored })
+        Ok(PersonOutput::Terminal { printer, _restored: restored })
     }
 
     pub(super) fn print_message(
@@ -236,8 +230,8 @@ impl Voice {
         message: &InboxMessage,
         game: &mut GameSetup,
     ) -> Result<(), Failure> {
-        if let Voice::Json = self {
-            return print(&json!(message).to_string());
+        if let PersonOutput::Json = self {
+            return print_line(&json!(message));
         }
         let said = message.game_message();
         if let Some(GameMessage::Public { asked, .. }) = &said
@@ -258,45 +252,40 @@ impl Voice {
             None => printable(&message.content).into_owned(),
         };
         // Continuation lines are indented, so that no message can imitate the beginning of another one.
-        let mut lines = text.trim_end().lines();
-        let mut output = format!("{}{}:", printable(&from), printable(&to));
-        match (lines.next(), text.trim_end().contains('\n')) {
-            (Some(line), false) => output += &format!(" {line}"),
-            (first, _) => {
-                for line in first.into_iter().chain(lines) {
-                    output += if line.is_empty() { "\n" } else { "\n    " };
-                    output += line;
-                }
-            }
-        }
-        self.say(&output)
+        let indented = |line: &str| if line.is_empty() { "\n".to_owned() } else { format!("\n    {line}") };
+        let text = match text.trim_end() {
+            "" => String::new(),
+            text if text.contains('\n') => text.lines().map(indented).collect(),
+            text => format!(" {text}"),
+        };
+        self.print_text(&format!("{}{}:{text}", printable(&from), printable(&to)))
     }
 
-    pub(super) fn refuse(&mut self, refusal: &Refusal) -> Result<(), Failure> {
+    pub(super) fn print_refusal(&mut self, refusal: &Refusal) -> Result<(), Failure> {
         match self {
-            Voice::Json => print(&json!({"refused": refusal}).to_string()),
-            _ => self.say(&format!("refused: {}", printable(&refusal.to_string()))),
+            PersonOutput::Json => print_line(&json!({"refused": refusal})),
+            _ => self.print_text(&format!("refused: {}", printable(&refusal.to_string()))),
         }
     }
 
     /// Prints a remark that isn't part of the session.
-    pub(super) fn remark(&mut self, text: &str) -> Result<(), Failure> {
+    pub(super) fn print_remark(&mut self, text: &str) -> Result<(), Failure> {
         match self {
-            Voice::Json => crate::output::note(text),
-            _ => self.say(&format!("({text})"))?,
+            PersonOutput::Json => crate::output::note(text),
+            _ => self.print_text(&format!("({text})"))?,
         }
         Ok(())
     }
 
-    pub(super) fn say(&mut self, text: &str) -> Result<(), Failure> {
+    pub(super) fn print_text(&mut self, text: &str) -> Result<(), Failure> {
         let text = &*guarded(text);
         match self {
-            Voice::Terminal { printer, .. } => printer
-                .print(format!("{text}\n"))
-                .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot write to the terminal: {error}"))),
-            Voice::Plain => print(text),
+            PersonOutput::Terminal { printer, .. } => {
+                printer.print(format!("{text}\n")).map_err(|error| Failure::cannot("write to the terminal", error))
+            }
+            PersonOutput::Plain => print(text),
             // Programs receive only messages, no remarks.
-            Voice::Json => Ok(()),
+            PersonOutput::Json => Ok(()),
         }
     }
 }
@@ -306,9 +295,8 @@ pub(super) struct Restored(Termios);
 
 impl Restored {
     fn keep() -> Result<Restored, Failure> {
-        tcgetattr(rustix::stdio::stdin())
-            .map(Restored)
-            .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot read the terminal's settings: {error}")))
+        let settings = tcgetattr(rustix::stdio::stdin());
+        settings.map(Restored).map_err(|error| Failure::cannot("read the terminal's settings", error))
     }
 }
 

@@ -3,8 +3,7 @@
 use arena_players::http::{Arena, CallError, HttpSeat, OUTAGE, way_back};
 use arena_wire::Joined;
 
-use crate::args::JoinArgs;
-use crate::client::join;
+use crate::client::{JoinArgs, join};
 use crate::exit::{Exit, Failure};
 use crate::output::note;
 
@@ -23,7 +22,7 @@ pub fn take(arena: &Arena, invite: &str, args: &JoinArgs) -> Result<HttpSeat, Fa
 ///
 /// # Errors
 /// If no session has this player, or the server requires a key and the client has none.
-pub fn take_up(arena: &Arena, invite: &str) -> Result<HttpSeat, Failure> {
+pub fn find(arena: &Arena, invite: &str) -> Result<HttpSeat, Failure> {
     let Some(seat) = HttpSeat::find(arena, invite)? else {
         let sentence = format!(
             "no session has the player {invite}; to take a new seat, use \"arena play {invite}\" without --from"
@@ -32,7 +31,7 @@ pub fn take_up(arena: &Arena, invite: &str) -> Result<HttpSeat, Failure> {
     };
     if arena.lacks_key() {
         let sentence = "this server requires keys: give --auth KEY with the session key from your join";
-        return Err(Failure::new(Exit::Usage, sentence));
+        return Err(Failure::usage(sentence));
     }
     Ok(seat)
 }

@@ -58,10 +58,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn actions_chat_and_commands_are_told_apart() {
-        let file = expect_file!["typed/actions_chat_and_commands_are_told_apart.txt"];
-        let told = file.data();
-        let typed = told.lines().map(|line| line[1..].split_once("\": ").expect("a line and its meaning").0);
+    fn a_line_is_an_action_a_message_or_a_command() {
+        let file = expect_file!["typed/a_line_is_an_action_a_message_or_a_command.txt"];
+        let expected = file.data();
+        let typed = expected.lines().map(|line| line[1..].split_once("\": ").expect("a line and its meaning").0);
         let lines: String =
             typed.map(|line| format!("{line:?}: {:?}\n", Typed::read(line, ["guess"].into_iter()))).collect();
         file.assert_eq(&lines);

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_no_game_is_told() {
+    fn impossible_games_are_refused() {
         let mut games = Games::default();
         let mut add = |names: &[&str], ranks: &[u32]| games.add(&PlayedGame { names, ranks, seed: None, alike: None });
         assert_eq!(add(&["a"], &[1]), Err("a game needs at least two agents".to_owned()));

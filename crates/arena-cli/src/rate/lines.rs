@@ -140,18 +140,17 @@ pub fn take(line: &[u8], only: Option<u32>, games: &mut Games, sides: &mut Sides
         if is_other(text.rules_version) {
             return Ok(LineKind::OtherRules);
         }
-        let mut names: Vec<&str> = text.agents.iter().map(|name| &*name.0).collect();
-        let result = text.outcome.result();
-        let first = match &text.game {
-            Some(game) => sides.first(&game.0, &Map::new(), &text.seed.0, &text.ranks, result),
-            // The agents' sides in a draw can't be determined without the game.
-            None => first_by_result(&text.ranks, result).unwrap_or(0),
+        let game = SeatedGame {
+            game: text.game.as_ref().map(|game| &*game.0),
+            options: &Map::new(),
+            names: text.agents.iter().map(|name| &*name.0).collect(),
+            ranks: text.ranks,
+            result: text.outcome.result(),
+            seed: &text.seed.0,
+            moves: text.moves.as_ref(),
+            is_void: text.outcome.is_void(),
         };
-        match text.outcome.is_void() {
-            true => games.void += 1,
-            false => add(&mut names, text.ranks, first, &text.seed.0, text.moves.as_ref(), games)
-                .map_err(LineError::Result)?,
-        }
+        game.add_to(games, sides).map_err(LineError::Result)?;
         return Ok(LineKind::Game(About {
             game: text.game.map(|game| game.0.into_owned()),
             rules_version: text.rules_version,
@@ -167,15 +166,17 @@ pub fn take(line: &[u8], only: Option<u32>, games: &mut Games, sides: &mut Sides
             return Ok(LineKind::OtherRules);
         }
         text.scores.sort_by_key(|score| score.seat);
-        let mut names: Vec<&str> = text.scores.iter().map(|score| &*score.name.0).collect();
-        let ranks: Vec<u32> = text.scores.iter().map(|score| score.rank).collect();
-        let first = sides.first(&text.game.0, &Map::new(), &text.seed.0, &ranks, text.outcome.result());
-        match text.outcome.is_void() {
-            true => games.void += 1,
-            false => {
-                add(&mut names, ranks, first, &text.seed.0, text.moves.as_ref(), games).map_err(LineError::Result)?
-            }
-        }
+        let game = SeatedGame {
+            game: Some(&text.game.0),
+            options: &Map::new(),
+            names: text.scores.iter().map(|score| &*score.name.0).collect(),
+            ranks: text.scores.iter().map(|score| score.rank).collect(),
+            result: text.outcome.result(),
+            seed: &text.seed.0,
+            moves: text.moves.as_ref(),
+            is_void: text.outcome.is_void(),
+        };
+        game.add_to(games, sides).map_err(LineError::Result)?;
         let is_tainted = text.outcome.tainted_reason.is_some();
         return Ok(LineKind::Game(About { game: Some(text.game.0.into_owned()), rules_version, is_tainted }));
     }
@@ -205,57 +206,70 @@ pub fn take_replay(
         return Ok(LineKind::OtherRules);
     }
     let ResultLine { result, .. } = serde_json::from_slice(result).map_err(|_| LineError::NoJson)?;
-    let mut names: Vec<&str> = header.agents.iter().map(|agent| agent.name.as_str()).collect();
-    let ranks: Vec<u32> = result.ranks.iter().map(|rank| u32::try_from(*rank).unwrap_or(u32::MAX)).collect();
+    let game = SeatedGame {
+        game: Some(&header.game),
+        options: &header.options,
+        names: header.agents.iter().map(|agent| agent.name.as_str()).collect(),
+        ranks: result.ranks.iter().map(|rank| u32::try_from(*rank).unwrap_or(u32::MAX)).collect(),
+        result: result.outcome.result.as_deref(),
+        seed: &header.seed,
+        moves: None,
+        is_void: result.outcome.is_void(),
+    };
+    game.add_to(games, sides).map_err(LineError::Result)?;
     let is_tainted = result.outcome.tainted_reason.is_some();
-    let first = sides.first(&header.game, &header.options, &header.seed, &ranks, result.outcome.result.as_deref());
-    match result.outcome.is_void() {
-        true => games.void += 1,
-        false => add(&mut names, ranks, first, &header.seed, None, games).map_err(LineError::Result)?,
-    }
     Ok(LineKind::Game(About { game: Some(header.game), rules_version: Some(header.rules_version), is_tainted }))
 }
 
-/// Adds a game; `names` and `ranks` are in the order of seats. `first` is the seat of the agent listed first, in games
-/// of two.
-pub fn add(
-    names: &mut [&str],
-    mut ranks: Vec<u32>,
-    first: usize,
-    seed: &str,
-    moves: Option<&Moves>,
-    games: &mut Games,
-) -> Result<(), String> {
-    let alike = moves.map(|moves| {
-        let mut by_side = names.to_vec();
-        by_side.rotate_left(moves.first % names.len().max(1));
-        games.alike(&by_side, &moves.sha256)
-    });
-    if let ([_, _], [_, _], 1) = (&*names, &ranks[..], first) {
-        names.swap(0, 1);
-        ranks.swap(0, 1);
+/// A game with its agents in the order of seats.
+pub struct SeatedGame<'a> {
+    /// The name of the game; `None` if it isn't known.
+    pub game: Option<&'a str>,
+    pub options: &'a Map<String, Value>,
+    pub names: Vec<&'a str>,
+    pub ranks: Vec<u32>,
+    /// The result from the view of the agent listed first, in games of two.
+    pub result: Option<&'a str>,
+    pub seed: &'a str,
+    pub moves: Option<&'a Moves>,
+    pub is_void: bool,
+}
+
+impl SeatedGame<'_> {
+    /// Adds the game, with the agents in the order of sides.
+    pub fn add_to(self, games: &mut Games, sides: &mut Sides) -> Result<(), String> {
+        let first = sides.first(&self);
+        let SeatedGame { mut names, mut ranks, seed, moves, is_void, .. } = self;
+        if is_void {
+            games.void += 1;
+            return Ok(());
+        }
+        let alike = moves.map(|moves| {
+            let mut by_side = names.clone();
+            by_side.rotate_left(moves.first % names.len().max(1));
+            games.alike(&by_side, &moves.sha256)
+        });
+        if let ([_, _], [_, _], 1) = (&names[..], &ranks[..], first) {
+            names.swap(0, 1);
+            ranks.swap(0, 1);
+        }
+        games.add(&PlayedGame { names: &names, ranks: &ranks, seed: Some(seed), alike })
     }
-    games.add(&PlayedGame { names, ranks: &ranks, seed: Some(seed), alike })
 }
 
 impl Sides {
     /// Returns the seat of the agent listed first. A win determines it, since `1-0` means that this agent won; for a
     /// draw, the seed determines it.
-    pub fn first(
-        &mut self,
-        game: &str,
-        options: &Map<String, Value>,
-        seed: &str,
-        ranks: &[u32],
-        result: Option<&str>,
-    ) -> usize {
-        if ranks.len() != 2 || self.known.get(game) == Some(&false) {
+    fn first(&mut self, played: &SeatedGame<'_>) -> usize {
+        if played.ranks.len() != 2 || played.game.is_some_and(|game| self.known.get(game) == Some(&false)) {
             return 0;
         }
-        if let Some(first) = first_by_result(ranks, result) {
+        if let Some(first) = first_by_result(&played.ranks, played.result) {
             return first;
         }
-        let white = white(game, options, seed);
+        // The agents' sides in a draw can't be determined without the game.
+        let Some(game) = played.game else { return 0 };
+        let white = white(game, played.options, played.seed);
         self.known.insert(game.to_owned(), white.is_some());
         white.unwrap_or(0)
     }
@@ -319,14 +333,27 @@ mod tests {
 
     #[test]
     fn a_result_names_the_first_by_its_view() {
-        let mut sides = Sides::default();
-        let mut first = |ranks: &[u32], result| sides.first("chess", &Map::new(), "", ranks, Some(result));
+        let first = |ranks: &[u32], result| {
+            let (names, ranks) = (Vec::new(), ranks.to_vec());
+            let (options, seed, result) = (&Map::new(), "", Some(result));
+            let game = Some("chess");
+            Sides::default().first(&SeatedGame {
+                game,
+                options,
+                names,
+                ranks,
+                result,
+                seed,
+                moves: None,
+                is_void: false,
+            })
+        };
         assert_eq!([first(&[1, 2], "1-0"), first(&[1, 2], "0-1"), first(&[2, 1], "1-0")], [0, 1, 1]);
         assert_eq!(first(&[2, 1, 3], "1-0"), 0);
     }
 
     #[test]
-    fn lines_are_told_apart() {
+    fn each_kind_of_line_is_recognized() {
         let kind =
             |line: &str| format!("{:?}", take(line.as_bytes(), None, &mut Games::default(), &mut Sides::default()));
         assert_eq!(kind(r#"{"arena_tournament":1,"agents":[{"name":"a"}]}"#), "Ok(Journal)");

@@ -15,17 +15,16 @@ const PIECE: u64 = 64 << 10;
 /// The results that may follow the moves.
 const RESULTS: [&str; 4] = ["1-0", "0-1", "1/2-1/2", "*"];
 
-/// The tags that a rating uses, as bytes; a missing tag is empty.
+/// The names of the tags that a rating uses.
+const TAGS: [&str; 5] = ["White", "Black", "Result", "Seed", "FEN"];
+
+/// The tags of a game that a rating uses.
 #[derive(Debug, Default)]
 pub struct Tags {
-    white: Vec<u8>,
-    black: Vec<u8>,
-    result: Vec<u8>,
-    seed: Vec<u8>,
-    /// The starting position, if it isn't the usual one.
-    fen: Vec<u8>,
-    /// For each tag, by its number in `place`: true if the game has the tag.
-    has: [bool; 5],
+    /// The values of [`TAGS`]; a missing tag is empty.
+    values: [Vec<u8>; TAGS.len()],
+    /// For each of [`TAGS`]: true if the game has the tag.
+    has: [bool; TAGS.len()],
     /// The text after the tags, without spaces and comments.
     moves: Vec<u8>,
 }
@@ -33,54 +32,41 @@ pub struct Tags {
 impl Tags {
     /// Returns the name of White, or of the first player in games without White.
     pub fn white(&self) -> Cow<'_, str> {
-        text(&self.white)
+        text(&self.values[0])
     }
 
     /// Returns the name of Black, or of the second player in games without Black.
     pub fn black(&self) -> Cow<'_, str> {
-        text(&self.black)
+        text(&self.values[1])
     }
 
     /// Returns the result: `1-0`, `0-1`, `1/2-1/2`, or `*` for an unfinished game.
     pub fn result(&self) -> Cow<'_, str> {
-        text(&self.result)
+        text(&self.values[2])
     }
 
     /// Returns the game's seed; empty if the game has none.
     pub fn seed(&self) -> Cow<'_, str> {
-        text(&self.seed)
+        text(&self.values[3])
     }
 
-    /// Returns the starting position and the moves, for comparison with other games; `None` if the game has no moves.
+    /// Returns the starting position (empty for the usual one) and the moves, for comparison with other games; `None` if
+    /// the game has no moves.
     pub fn moves(&self) -> Option<(&[u8], &[u8])> {
         let is_end = self.moves.is_empty() || RESULTS.iter().any(|result| result.as_bytes() == self.moves);
-        (!is_end).then_some((&self.fen, &self.moves))
+        (!is_end).then_some((&self.values[4], &self.moves))
     }
 
     /// Returns the result after the last move, if it isn't that of the tag.
     pub fn other_result(&self) -> Option<&'static str> {
         let last = RESULTS.into_iter().find(|result| self.moves.ends_with(result.as_bytes()));
-        last.filter(|last| !self.result.is_empty() && last.as_bytes() != self.result)
-    }
-
-    /// Returns the number and the value of the tag `name`; `None` if ratings don't use the tag.
-    fn place(&mut self, name: &[u8]) -> Option<(usize, &mut Vec<u8>)> {
-        match name {
-            b"White" => Some((0, &mut self.white)),
-            b"Black" => Some((1, &mut self.black)),
-            b"Result" => Some((2, &mut self.result)),
-            b"Seed" => Some((3, &mut self.seed)),
-            b"FEN" => Some((4, &mut self.fen)),
-            _ => None,
-        }
+        last.filter(|last| !self.values[2].is_empty() && last.as_bytes() != self.values[2])
     }
 
     fn clear(&mut self) {
-        self.has = [false; 5];
+        self.has = Default::default();
         self.moves.clear();
-        for value in [&mut self.white, &mut self.black, &mut self.result, &mut self.seed, &mut self.fen] {
-            value.clear();
-        }
+        self.values.iter_mut().for_each(Vec::clear);
     }
 }
 
@@ -214,15 +200,15 @@ impl Scan {
     }
 
     fn tag<E>(&mut self, name: &[u8], value: &[u8], game: &mut impl FnMut(&Tags) -> Result<(), E>) -> Result<(), E> {
-        let is_there = self.tags.place(name).map(|(number, _)| number).is_some_and(|number| self.tags.has[number]);
+        let place = TAGS.iter().position(|tag| tag.as_bytes() == name);
         // A repeated tag begins another game too, since games without moves have no text between their tags.
-        if self.has_moves || is_there {
+        if self.has_moves || place.is_some_and(|place| self.tags.has[place]) {
             self.end_game(game)?;
         }
         self.has_tags = true;
-        if let Some((number, place)) = self.tags.place(name) {
-            unescape(value, place);
-            self.tags.has[number] = true;
+        if let Some(place) = place {
+            unescape(value, &mut self.tags.values[place]);
+            self.tags.has[place] = true;
         }
         Ok(())
     }
@@ -318,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_off_is_told() {
+    fn a_file_that_ends_early_is_recognized() {
         let game = "[White \"a\"]\n[Black \"b\"]\n[Result \"1-0\"]\n\n1. e4 1-0\n\n";
         for (more, expected) in [
             ("[Whi", "InTag"),
@@ -342,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn pgn_is_told_by_its_first_tag() {
+    fn pgn_begins_with_a_tag() {
         for (start, is) in [
             (&b"[Event \"x\"]"[..], true),
             (b"\xef\xbb\xbf\r\n% made by\n; hand\n [White \"a\"]", true),

@@ -5,8 +5,8 @@ use arena_ratings::{AgentIndex, Difference, RatingRow, RatingTable, Results, Sco
 use arena_report::{Grid, Rating, apart, lead_width, listed, number_of, versus};
 use serde_json::{Value, json};
 
-use super::sources::{Files, Sources};
-use crate::output::counted;
+use super::sources::{Files, Sources, counted_each};
+use crate::output::{counted, counted_as};
 
 /// The explanation of the table's columns.
 pub const LEGEND: &str = "\
@@ -35,29 +35,14 @@ impl Rated {
             (replays, "replay", "replays"),
             (pgn, "PGN file", "PGN files"),
         ];
-        let kinds: Vec<String> =
-            kinds.iter().filter(|kind| kind.0 > 0).map(|(count, one, many)| counted(*count, one, many)).collect();
-        let games = counted(self.results.len() as u64, "game", "games");
-        format!("Ratings of {} agents from {games}: {}", self.results.agents(), kinds.join(", "))
+        let (games, kinds) = (counted(self.results.len(), "game"), counted_each(&kinds).join(", "));
+        format!("Ratings of {} agents from {games}: {kinds}", self.results.agents())
     }
 
     pub fn grid(&self) -> Grid {
         // Each group of agents has its own ranks.
         let has_groups = self.table.groups.len() > 1;
-        let header = [
-            "rank",
-            "name",
-            "Bradley-Terry",
-            "±",
-            "rank range (95 %)",
-            "points",
-            "games",
-            "wins",
-            "draws",
-            "losses",
-            "score %",
-            "Elo",
-        ];
+        let header = "rank|name|Bradley-Terry|±|rank range (95 %)|points|games|wins|draws|losses|score %|Elo";
         let rows = self.table.rows.iter().map(|row| {
             let rating = Rating { elo: row.rating, interval: row.interval, ranks: row.rank };
             let share = 100.0 * row.tally.points / row.tally.games as f64;
@@ -76,7 +61,8 @@ impl Rated {
                 whole(row.elo),
             ]
         });
-        let mut grid = Grid { header: header.map(str::to_owned).to_vec(), rows: rows.collect() };
+        let header = header.split('|').map(str::to_owned).collect();
+        let mut grid = Grid { header, rows: rows.collect() };
         if has_groups {
             grid.header.push("group".to_owned());
             for (texts, row) in grid.rows.iter_mut().zip(&self.table.rows) {
@@ -96,23 +82,7 @@ impl Rated {
     /// Returns the table for spreadsheets: one number in each cell, with all significant decimals. The cell of an
     /// infinite interval bound is empty.
     pub fn numbers(&self) -> Grid {
-        let header = [
-            "rank",
-            "name",
-            "rating",
-            "low",
-            "high",
-            "best_rank",
-            "worst_rank",
-            "points",
-            "games",
-            "wins",
-            "draws",
-            "losses",
-            "share",
-            "elo",
-            "group",
-        ];
+        let header = "rank name rating low high best_rank worst_rank points games wins draws losses share elo group";
         // Rounding errors around 0 become 0 without a sign.
         let rounded = |number: f64| (number * 1e6).round() / 1e6 + 0.0;
         let decimal = |number: f64| if number.is_finite() { rounded(number).to_string() } else { String::new() };
@@ -135,7 +105,7 @@ impl Rated {
                 (1 + row.group).to_string(),
             ]
         });
-        Grid { header: header.map(str::to_owned).to_vec(), rows: rows.collect() }
+        Grid { header: header.split(' ').map(str::to_owned).collect(), rows: rows.collect() }
     }
 
     pub fn json(&self) -> Value {
@@ -249,64 +219,14 @@ impl Rated {
         if drawn > 0 {
             remarks.push(format!("{drawn} of {games} games were drawn ({:.1} %)", 100.0 * drawn as f64 / games as f64));
         }
-        let sources = &self.sources;
         let again = self.results.repeats() as u64;
         if again > 0 {
             remarks.push(format!(
                 "{} an earlier one move by move; a repeated game counts in points and Elo, and once as evidence for Bradley-Terry",
-                counted(again, "game repeats", "games repeat")
+                counted_as(again, "game repeats", "games repeat")
             ));
         }
-        let played: Vec<&str> = sources.played.iter().map(String::as_str).collect();
-        if played.len() > 1 {
-            remarks.push(format!("different games are rated together: {}", played.join(", ")));
-        }
-        let mut some = |count: u64, one: &str, many: &str| {
-            if count > 0 {
-                remarks.push(counted(count, one, many));
-            }
-        };
-        some(
-            sources.tainted,
-            "game with a disqualified agent counts as its loss",
-            "games with a disqualified agent count as its losses",
-        );
-        some(
-            sources.games.repeated,
-            "game is in several files, with the same seed, agents and result, and counts once",
-            "games are in several files, with the same seed, agents and result, and count once",
-        );
-        some(sources.unfinished, "game without a result doesn't count", "games without a result don't count");
-        some(
-            sources.nameless,
-            "game without names of players doesn't count",
-            "games without names of players don't count",
-        );
-        some(
-            sources.games.against_itself,
-            "game of an agent against itself doesn't count",
-            "games of an agent against itself don't count",
-        );
-        some(sources.games.void, "void game doesn't count", "void games don't count");
-        some(sources.forks, "fork of a game doesn't count", "forks of games don't count");
-        some(
-            sources.other_rules,
-            "game by another version of the rules doesn't count",
-            "games by other versions of the rules don't count",
-        );
-        some(
-            sources.broken_replays,
-            "replay ends before its result and doesn't count",
-            "replays end before their results and don't count",
-        );
-        if !sources.copies.is_empty() {
-            let copies: Vec<String> = sources.copies.iter().map(|path| path.display().to_string()).collect();
-            let are = if copies.len() == 1 { "is a copy of another file" } else { "are copies of other files" };
-            remarks.push(
-                format!("{} {are} and doesn't count", listed(&copies)).replace("files and doesn't", "files and don't"),
-            );
-        }
-        remarks.extend(sources.remarks.iter().cloned());
+        remarks.extend(self.sources.remarks());
         remarks
     }
 

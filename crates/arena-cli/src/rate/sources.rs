@@ -10,14 +10,17 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use arena_match::JOURNAL;
+use arena_report::listed;
 use arena_runner::REPLAYS;
 use arena_tournament::{Entrant, GameLine, InvalidLine, League, Record, TournamentPlan};
 
 use super::games::{Games, PlayedGame, is_seed};
-use super::lines::{self, About, LineError, LineKind, Sides, next_line};
+use super::lines::{self, About, LineError, LineKind, SeatedGame, Sides, next_line};
 use super::pgn::{self, End, is_pgn};
 use crate::exit::{Exit, Failure};
-use crate::last_line::last_line;
+use crate::files::numbered_files;
+use crate::output::counted_as;
+use crate::replay::last_line;
 
 /// The size of the read buffer, in bytes; enough to detect a file's type.
 const BUFFER: usize = 64 << 10;
@@ -43,7 +46,7 @@ pub struct Sources {
     /// Replays without a result, because the file ends early.
     pub broken_replays: u64,
     /// Files that are copies of other files.
-    pub copies: Vec<PathBuf>,
+    copies: Vec<PathBuf>,
     /// Files without results that were found in folders.
     pub passed_over: Vec<PathBuf>,
     /// The names of the games (chess, snake, …) that the results mention.
@@ -53,7 +56,7 @@ pub struct Sources {
     /// The requested version of the rules; `None` for any version.
     only: Option<u32>,
     /// Further remarks on the files, a sentence each.
-    pub remarks: Vec<String>,
+    file_remarks: Vec<String>,
     sides: Sides,
     /// The device and inode numbers of the files that were read.
     read: HashSet<(u64, u64)>,
@@ -117,6 +120,58 @@ impl Sources {
         Ok(sources)
     }
 
+    /// Returns the remarks on the files and on the games that don't count, a sentence each.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.played.len() > 1 {
+            let played: Vec<&str> = self.played.iter().map(String::as_str).collect();
+            remarks.push(format!("different games are rated together: {}", played.join(", ")));
+        }
+        remarks.extend(counted_each(&[
+            (
+                self.tainted,
+                "game with a disqualified agent counts as its loss",
+                "games with a disqualified agent count as its losses",
+            ),
+            (
+                self.games.repeated,
+                "game is in several files, with the same seed, agents and result, and counts once",
+                "games are in several files, with the same seed, agents and result, and count once",
+            ),
+            (self.unfinished, "game without a result doesn't count", "games without a result don't count"),
+            (
+                self.nameless,
+                "game without names of players doesn't count",
+                "games without names of players don't count",
+            ),
+            (
+                self.games.against_itself,
+                "game of an agent against itself doesn't count",
+                "games of an agent against itself don't count",
+            ),
+            (self.games.void, "void game doesn't count", "void games don't count"),
+            (self.forks, "fork of a game doesn't count", "forks of games don't count"),
+            (
+                self.other_rules,
+                "game by another version of the rules doesn't count",
+                "games by other versions of the rules don't count",
+            ),
+            (
+                self.broken_replays,
+                "replay ends before its result and doesn't count",
+                "replays end before their results and don't count",
+            ),
+        ]));
+        let copies: Vec<String> = self.copies.iter().map(|path| path.display().to_string()).collect();
+        match copies.len() {
+            0 => {}
+            1 => remarks.push(format!("{} is a copy of another file and doesn't count", listed(&copies))),
+            _ => remarks.push(format!("{} are copies of other files and don't count", listed(&copies))),
+        }
+        remarks.extend(self.file_remarks.iter().cloned());
+        remarks
+    }
+
     fn check_rules(&self) -> Result<(), Failure> {
         let Some((game, versions)) = self.rules.iter().find(|(_, versions)| versions.len() > 1) else { return Ok(()) };
         let names: Vec<String> =
@@ -129,19 +184,8 @@ impl Sources {
     }
 
     fn folder(&mut self, folder: &Path) -> Result<(), Failure> {
-        let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-        let entries = entries.map_err(|error| unreadable(folder, &error))?;
-        let mut entries: Vec<(PathBuf, fs::FileType)> = entries
-            .into_iter()
-            // Hidden files are drafts, or belong to other programs.
-            .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
-            .map(|entry| Ok((entry.path(), entry.file_type()?)))
-            .collect::<io::Result<_>>()
-            .map_err(|error| unreadable(folder, &error))?;
-        // File names are match numbers. They are sorted as numbers, since some ratings depend on the order of the
-        // matches.
-        let number = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
-        entries.sort_by_cached_key(|(path, _)| (number(path), path.clone()));
+        // Some ratings depend on the order of the matches.
+        let entries = numbered_files(folder).map_err(|error| unreadable(folder, &error))?;
         let has_journal = folder.join(JOURNAL).is_file();
         let (mut folders, mut replays) = (Vec::new(), Vec::new());
         for (path, kind) in entries {
@@ -351,15 +395,21 @@ impl Sources {
         }
         for game in &games {
             let (result, outcome) = (&game.result, &game.result.outcome);
-            let ranks: Vec<u32> = result.ranks().iter().map(|rank| u32::try_from(*rank).unwrap_or(u32::MAX)).collect();
-            let seed = result.seed.reveal();
-            let first = self.sides.first(&plan.game, &plan.options, &seed, &ranks, outcome.result.as_deref());
             let versions = game.generations.iter().copied().map(Some).chain(iter::repeat(None));
             let names: Vec<Cow<'_, str>> =
                 result.names().into_iter().zip(versions).map(|(name, version)| version_name(name, version)).collect();
-            let mut names: Vec<&str> = names.iter().map(Cow::as_ref).collect();
-            lines::add(&mut names, ranks, first, &seed, result.moves.as_ref(), &mut self.games)
-                .map_err(|what| wrong(path, &format!("game {}: {what}", game.number)))?;
+            let seated = SeatedGame {
+                game: Some(&plan.game),
+                options: &plan.options,
+                names: names.iter().map(Cow::as_ref).collect(),
+                ranks: result.ranks().iter().map(|rank| u32::try_from(*rank).unwrap_or(u32::MAX)).collect(),
+                result: outcome.result.as_deref(),
+                seed: &result.seed.reveal(),
+                moves: result.moves.as_ref(),
+                is_void: false,
+            };
+            let added = seated.add_to(&mut self.games, &mut self.sides);
+            added.map_err(|what| wrong(path, &format!("game {}: {what}", game.number)))?;
             self.tainted += u64::from(outcome.tainted_reason.is_some());
         }
         if games.is_empty() {
@@ -382,7 +432,7 @@ impl Sources {
             Some((before, _)) if before == sha256 => {}
             Some((_, other)) if self.differing.insert(name.to_owned()) => {
                 let (one, two) = (other.display(), path.display());
-                self.remarks
+                self.file_remarks
                     .push(format!("the files of {name} differ between {one} and {two}; {name} is rated as one agent"));
             }
             Some(_) => {}
@@ -434,8 +484,13 @@ impl Sources {
     }
 
     fn remark(&mut self, path: &Path, what: &str) {
-        self.remarks.push(format!("{} {what}", path.display()));
+        self.file_remarks.push(format!("{} {what}", path.display()));
     }
+}
+
+/// Formats the counts above 0, each with the first of two words for one and with the second for more.
+pub fn counted_each(counts: &[(u64, &str, &str)]) -> Vec<String> {
+    counts.iter().filter(|(count, ..)| *count > 0).map(|(count, one, many)| counted_as(*count, one, many)).collect()
 }
 
 /// Returns the name of a version of an agent. In a league, each version has a rating of its own.

@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::open;
-use crate::exit::{Exit, Failure};
-use crate::output::{Style, Table, counted, print, printable, utc};
+use crate::exit::Failure;
+use crate::output::{Style, Table, counted, counted_as, print, printable, utc};
 
 /// The maximum length of a content in the table of events, in characters.
 const EXCERPT: usize = 60;
@@ -25,7 +25,7 @@ pub fn run(file: &Path, event: Option<u64>, style: Style) -> Result<(), Failure>
     };
     let found = record.events.iter().find(|event| event.event == number).ok_or_else(|| {
         let last = record.events.len();
-        Failure::new(Exit::Usage, format_args!("{} has no event {number}; its last event is {last}", file.display()))
+        Failure::usage(format_args!("{} has no event {number}; its last event is {last}", file.display()))
     })?;
     match style {
         Style::Json => print(&event_json(&record, found).to_string()),
@@ -81,7 +81,7 @@ fn describe(record: &Parsed) -> String {
         RecordedRules::Script { script } => format!("script {script}"),
     };
     let mut lines = vec![
-        format!("{}, session {session}, {}", printable(challenge), counted(*seats as u64, "seat", "seats")),
+        format!("{}, session {session}, {}", printable(challenge), counted(*seats, "seat")),
         format!("{rules}, written by release {}", printable(release)),
         format!("options: {}", printable(&options.to_string())),
         match &record.end {
@@ -103,7 +103,7 @@ fn describe(record: &Parsed) -> String {
         None => "not sealed".to_owned(),
     });
     if let Some(proof) = &record.proof {
-        lines.push(format!("leaf {} of a log of {}", proof.leaf, counted(proof.size, "leaf", "leaves")));
+        lines.push(format!("leaf {} of a log of {}", proof.leaf, counted_as(proof.size, "leaf", "leaves")));
     }
     let mut events = Table::new(&["event", "time", "kind", "seat", "version", "messages"]).right([0, 4]);
     for event in &record.events {
@@ -123,11 +123,7 @@ fn describe(record: &Parsed) -> String {
         lines.push(result(record, end).to_string());
     }
     let RecordCounts { events, messages, withheld } = RecordCounts::of(record);
-    lines.push(format!(
-        "{}, {}, {withheld} contents withheld",
-        counted(events, "event", "events"),
-        counted(messages, "message", "messages")
-    ));
+    lines.push(format!("{}, {}, {withheld} contents withheld", counted(events, "event"), counted(messages, "message")));
     lines.join("\n")
 }
 

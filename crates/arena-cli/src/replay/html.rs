@@ -8,9 +8,10 @@ use arena_match::{HeaderLine, OutputFile, Summary, index};
 use arena_web::{ASSETS, ViewerUrls, replay_page};
 
 use super::export::is_same;
-use super::{bad, open, open_file};
+use super::{explain, open, open_file};
 use crate::exit::{Exit, Failure};
-use crate::output::{note, printable};
+use crate::files::cannot_write;
+use crate::output::{note, one_line};
 
 const ASSETS_FOLDER: &str = "assets";
 
@@ -21,18 +22,13 @@ pub const SUMMARY: &str = "replay.json";
 
 pub fn run(file: &Path, folder: &Path) -> Result<(), Failure> {
     if is_same(file, &folder.join(REPLAY)) {
-        return Err(Failure::new(
-            Exit::Usage,
-            format_args!("--out contains the replay itself as {REPLAY}; give another folder"),
-        ));
+        return Err(Failure::usage(format_args!("--out contains the replay itself as {REPLAY}; give another folder")));
     }
     // The replay is opened first, so that nothing is written if it is unreadable.
     let title = title(&open(file)?.header);
     let mut entries = Vec::new();
-    let summary = index(open_file(file)?, &mut entries).map_err(|error| bad(file, &error))?;
-    if let Some(remark) = remark(file, &summary) {
-        note(&remark);
-    }
+    let summary = index(open_file(file)?, &mut entries).map_err(|error| explain(file, &error))?;
+    note_incomplete(file, &summary);
     let make = |path: &Path| {
         fs::create_dir_all(path).map_err(|error| {
             Failure::new(Exit::CannotWrite, format_args!("cannot create the folder {}: {error}", path.display()))
@@ -59,16 +55,16 @@ pub fn run(file: &Path, folder: &Path) -> Result<(), Failure> {
 /// Returns the title of a replay's page: the game and its players.
 pub fn title(header: &HeaderLine) -> String {
     let names: Vec<&str> = header.agents.iter().map(|agent| agent.name.as_str()).collect();
-    let title = format!("{}: {}", header.game, names.join(" – "));
-    printable(&title).replace('\n', " ")
+    one_line(&format!("{}: {}", header.game, names.join(" – ")))
 }
 
-/// Returns a note about an incomplete replay, which is shown nevertheless.
-pub fn remark(file: &Path, summary: &Summary) -> Option<String> {
-    let last = summary.first_epoch + summary.frames.saturating_sub(1);
-    let broken =
-        || format!("{} ends after epoch {last}, without a result; the epochs before it are shown", file.display());
-    summary.result.is_none().then(broken)
+/// Prints a note if a replay is incomplete. It is shown nevertheless.
+pub fn note_incomplete(file: &Path, summary: &Summary) {
+    if summary.result.is_none() {
+        let last = summary.first_epoch + summary.frames.saturating_sub(1);
+        let file = file.display();
+        note(&format!("{file} ends after epoch {last}, without a result; the epochs before it are shown"));
+    }
 }
 
 fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
@@ -77,6 +73,5 @@ fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
         content(&mut to)?;
         to.into_inner()?.keep().map(|_| ())
     });
-    written
-        .map_err(|error| Failure::new(Exit::CannotWrite, format_args!("{} cannot be written: {error}", path.display())))
+    written.map_err(|error| cannot_write(path, &error))
 }

@@ -1,5 +1,6 @@
 //! The options of chess tournaments: openings and adjudication.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::Path;
 
@@ -7,8 +8,8 @@ use arena_match::openings::{BookFormat, Opening, read_openings};
 use arena_model::{Adjudication, DrawRule, ResignRule, Seed};
 use arena_tournament::Openings;
 
-use crate::args::TournamentArgs;
-use crate::exit::{Exit, Failure};
+use super::args::TournamentArgs;
+use crate::exit::Failure;
 
 /// The maximum number of openings that a tournament takes from a book.
 const MAX_OPENINGS: usize = 10_000;
@@ -32,13 +33,15 @@ impl<'a> Values<'a> {
         for text in texts {
             let keys = known.join(", ");
             let Some((key, value)) = text.split_once('=') else {
-                return Err(usage(format_args!("{option}: expected KEY=VALUE with the keys {keys}, not `{text}`")));
+                return Err(Failure::usage(format_args!(
+                    "{option}: expected KEY=VALUE with the keys {keys}, not `{text}`"
+                )));
             };
             if !known.contains(&key) {
-                return Err(usage(format_args!("{option}: there is no key `{key}`; the keys are {keys}")));
+                return Err(Failure::usage(format_args!("{option}: there is no key `{key}`; the keys are {keys}")));
             }
             if pairs.iter().any(|(other, _)| *other == key) {
-                return Err(usage(format_args!("{option}: `{key}` is given twice")));
+                return Err(Failure::usage(format_args!("{option}: `{key}` is given twice")));
             }
             pairs.push((key, value));
         }
@@ -49,14 +52,26 @@ impl<'a> Values<'a> {
         self.pairs.iter().find(|(other, _)| *other == key).map(|(_, value)| *value)
     }
 
+    /// Returns true for the value `yes`, and false for `no` or without the key.
+    fn is(&self, key: &str, yes: &str, no: &str) -> Result<bool, Failure> {
+        match self.find(key) {
+            None => Ok(false),
+            Some(text) if text == yes || text == no => Ok(text == yes),
+            Some(text) => {
+                let option = self.option;
+                Err(Failure::usage(format_args!("{option}: `{key}` must be {yes} or {no}, not `{text}`")))
+            }
+        }
+    }
+
     /// Returns a whole number of at least `least`; `usual` if the key is missing.
     fn number(&self, key: &str, least: u32, usual: Option<u32>) -> Result<u32, Failure> {
         let option = self.option;
         match (self.find(key), usual) {
             (None, Some(usual)) => Ok(usual),
-            (None, None) => Err(usage(format_args!("{option}: `{key}` is missing"))),
+            (None, None) => Err(Failure::usage(format_args!("{option}: `{key}` is missing"))),
             (Some(text), _) => text.parse().ok().filter(|number| *number >= least).ok_or_else(|| {
-                usage(format_args!("{option}: `{key}` must be a whole number from {least}, not `{text}`"))
+                Failure::usage(format_args!("{option}: `{key}` must be a whole number from {least}, not `{text}`"))
             }),
         }
     }
@@ -81,13 +96,7 @@ pub fn adjudication(args: &TournamentArgs) -> Result<Option<Adjudication>, Failu
             Some(ResignRule {
                 move_count: values.number("movecount", 1, Some(3))?,
                 score: values.number("score", 1, None)?.into(),
-                two_sided: match values.find("twosided") {
-                    None | Some("false") => false,
-                    Some("true") => true,
-                    Some(text) => {
-                        return Err(usage(format_args!("--resign: `twosided` must be true or false, not `{text}`")));
-                    }
-                },
+                two_sided: values.is("twosided", "true", "false")?,
             })
         }
     };
@@ -104,61 +113,85 @@ pub fn openings(
     if args.openings.is_empty() {
         return Ok(None);
     }
-    let values = Values::of("--openings", &args.openings, &["file", "format", "order", "plies", "start"])?;
-    let file = values.find("file").ok_or_else(|| usage("--openings: `file` is missing, as in file=book.epd"))?;
-    let path = Path::new(file);
-    let format: BookFormat = match (values.find("format"), path.extension().and_then(|ending| ending.to_str())) {
-        (Some(format), _) => format.parse().map_err(|error| usage(format_args!("--openings: {error}")))?,
-        (None, Some("pgn")) => BookFormat::Pgn,
-        (None, _) => BookFormat::Epd,
-    };
-    if format == BookFormat::Epd && values.find("plies").is_some() {
-        return Err(usage("--openings: `plies` is for books of the format pgn"));
+    let book = Book::of(&args.openings)?;
+    let mut openings = book.read(seed)?;
+    openings.truncate(meetings.clamp(1, MAX_OPENINGS));
+    for Opening { line, fen } in &openings {
+        check(fen).map_err(|failure| book.unreadable_at(*line, failure.sentence()))?;
     }
-    let plies = values.number("plies", 1, Some(PLIES as u32))? as usize;
-    let start = values.number("start", 1, Some(1))? as usize;
-    let is_random = match values.find("order") {
-        None | Some("sequential") => false,
-        Some("random") => true,
-        Some(order) => {
-            return Err(usage(format_args!("--openings: `order` must be random or sequential, not `{order}`")));
-        }
-    };
-    let unreadable = |why: String| usage(format_args!("the opening book {file} cannot be read: {why}"));
-    let size = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
-    if size > MAX_BOOK {
-        return Err(unreadable(format!("it has {} MiB, and the limit is {} MiB", size >> 20, MAX_BOOK >> 20)));
-    }
-    let bytes = fs::read(path).map_err(|error| unreadable(error.to_string()))?;
-    // Old books of games have names in Latin-1; the moves are ASCII.
-    let text = String::from_utf8_lossy(&bytes);
-    let wrong_at = |line: usize, why: &str| usage(format_args!("the opening book {file}:{line} cannot be read: {why}"));
-    let mut book = read_openings(&text, format, plies).map_err(|error| wrong_at(error.line, &error.what))?;
-    if start > book.len() {
-        return Err(unreadable(format!("it has {} openings, and start is {start}", book.len())));
-    }
-    if is_random {
-        // The first places are drawn one by one, each from the rest of the book.
-        let mut rng = seed.rng("openings");
-        for at in 0..book.len() {
-            let other = at + rng.below((book.len() - at) as u64) as usize;
-            book.swap(at, other);
-        }
-    }
-    book.rotate_left(start - 1);
-    book.truncate(meetings.clamp(1, MAX_OPENINGS));
-    for Opening { line, fen } in &book {
-        check(fen).map_err(|failure| wrong_at(*line, failure.sentence()))?;
-    }
+    let path = Path::new(book.file);
     let absolute = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let words = values.pairs.iter().map(|(key, value)| match *key {
+    let words = book.values.pairs.iter().map(|(key, value)| match *key {
         "file" => format!("file={}", absolute.display()),
         key => format!("{key}={value}"),
     });
-    let positions = book.into_iter().map(|opening| opening.fen).collect();
+    let positions = openings.into_iter().map(|opening| opening.fen).collect();
     Ok(Some(Openings { book: words.collect::<Vec<_>>().join(","), positions }))
 }
 
-fn usage(sentence: impl std::fmt::Display) -> Failure {
-    Failure::new(Exit::Usage, sentence)
+/// An opening book and its use, from the values of `--openings`.
+struct Book<'a> {
+    values: Values<'a>,
+    file: &'a str,
+    format: BookFormat,
+    plies: usize,
+    /// The number of the first opening, from 1.
+    start: usize,
+    is_random: bool,
+}
+
+impl<'a> Book<'a> {
+    fn of(texts: &'a [String]) -> Result<Book<'a>, Failure> {
+        let values = Values::of("--openings", texts, &["file", "format", "order", "plies", "start"])?;
+        let file =
+            values.find("file").ok_or_else(|| Failure::usage("--openings: `file` is missing, as in file=book.epd"))?;
+        let extension = Path::new(file).extension().and_then(|extension| extension.to_str());
+        let format: BookFormat = match (values.find("format"), extension) {
+            (Some(format), _) => format.parse().map_err(|error| Failure::usage(format_args!("--openings: {error}")))?,
+            (None, Some("pgn")) => BookFormat::Pgn,
+            (None, _) => BookFormat::Epd,
+        };
+        if format == BookFormat::Epd && values.find("plies").is_some() {
+            return Err(Failure::usage("--openings: `plies` is for books of the format pgn"));
+        }
+        let plies = values.number("plies", 1, Some(PLIES as u32))? as usize;
+        let start = values.number("start", 1, Some(1))? as usize;
+        let is_random = values.is("order", "random", "sequential")?;
+        Ok(Book { values, file, format, plies, start, is_random })
+    }
+
+    /// Reads all openings, in the order in which they are played.
+    fn read(&self, seed: &Seed) -> Result<Vec<Opening>, Failure> {
+        let size = fs::metadata(self.file).map_err(|error| self.unreadable(error))?.len();
+        if size > MAX_BOOK {
+            let (size, most) = (size >> 20, MAX_BOOK >> 20);
+            return Err(self.unreadable(format_args!("it has {size} MiB, and the limit is {most} MiB")));
+        }
+        let bytes = fs::read(self.file).map_err(|error| self.unreadable(error))?;
+        // Old books of games have names in Latin-1; the moves are ASCII.
+        let text = String::from_utf8_lossy(&bytes);
+        let mut openings = read_openings(&text, self.format, self.plies)
+            .map_err(|error| self.unreadable_at(error.line, &error.what))?;
+        let (count, start) = (openings.len(), self.start);
+        if start > count {
+            return Err(self.unreadable(format_args!("it has {count} openings, and start is {start}")));
+        }
+        if self.is_random {
+            // The first places are drawn one by one, each from the rest of the book.
+            let mut rng = seed.rng("openings");
+            for at in 0..count {
+                openings.swap(at, at + rng.below((count - at) as u64) as usize);
+            }
+        }
+        openings.rotate_left(start - 1);
+        Ok(openings)
+    }
+
+    fn unreadable(&self, why: impl Display) -> Failure {
+        Failure::usage(format_args!("the opening book {} cannot be read: {why}", self.file))
+    }
+
+    fn unreadable_at(&self, line: usize, why: &str) -> Failure {
+        Failure::usage(format_args!("the opening book {}:{line} cannot be read: {why}", self.file))
+    }
 }

@@ -1,10 +1,10 @@
 //! The length of a tournament: its rounds, games and stopping rule.
 
 use arena_ratings::{EloModel, Sprt};
-use arena_tournament::{Format, Stop};
+use arena_tournament::Stop;
 
-use crate::args::{ResumeArgs, SprtPart, TournamentArgs};
-use crate::exit::{Exit, Failure};
+use super::args::{ResumeArgs, SprtPart, TournamentArgs};
+use crate::exit::Failure;
 use crate::output;
 
 const ONLY_LEAGUE: &str = "--for, and limits of a resumed run, are for leagues (--format league)";
@@ -13,19 +13,19 @@ pub fn stop(args: &TournamentArgs) -> Result<Option<Stop>, Failure> {
     if args.format.is_open_ended() {
         return match (args.rounds, &args.sprt[..]) {
             (None, []) => Ok(None),
-            _ => Err(usage(
+            _ => Err(Failure::usage(
                 "a league has neither --rounds nor --sprt; limit a run with --games, --for or --until-margin",
             )),
         };
     }
     if args.time.is_some() {
-        return Err(usage(ONLY_LEAGUE));
+        return Err(Failure::usage(ONLY_LEAGUE));
     }
     match (&args.sprt[..], args.until_margin) {
         ([], None) => Ok(None),
         ([], Some(margin)) => Ok(Some(Stop::Margin(margin))),
         (parts, None) => sprt(parts).map(|sprt| Some(Stop::Sprt(sprt))),
-        (_, Some(_)) => Err(usage(
+        (_, Some(_)) => Err(Failure::usage(
             "--sprt and --until-margin exclude each other: --sprt needs two agents, --until-margin needs --format adaptive",
         )),
     }
@@ -35,33 +35,33 @@ pub fn stop(args: &TournamentArgs) -> Result<Option<Stop>, Failure> {
 pub fn check_resume(args: &ResumeArgs) -> Result<(), Failure> {
     match (args.games, args.time, args.until_margin) {
         (None, None, None) => Ok(()),
-        _ => Err(usage(ONLY_LEAGUE)),
+        _ => Err(Failure::usage(ONLY_LEAGUE)),
     }
 }
 
-/// Returns the number of rounds, in the format's unit, where a pairing has `games_a_meeting` games.
+/// Returns the number of rounds, in the format's unit, where a pairing has `games_of_pairing` games.
 pub fn rounds(
     args: &TournamentArgs,
-    format: Format,
     agents: usize,
-    games_a_meeting: usize,
+    games_of_pairing: usize,
     stop: Option<Stop>,
 ) -> Result<usize, Failure> {
+    let format = args.format;
     if format.is_open_ended() {
         return Ok(0);
     }
     let rounds = match (format.info().is_adaptive, args.rounds, args.games) {
         (true, Some(_), _) => {
-            return Err(usage("an adaptive tournament has no rounds; use --games N"));
+            return Err(Failure::usage("an adaptive tournament has no rounds; use --games N"));
         }
-        (true, None, Some(games)) if (games as usize) < games_a_meeting => {
-            return Err(usage(format_args!(
-                "a pairing is {games_a_meeting} games, but --games is {games}; use --no-pairs for single games"
+        (true, None, Some(games)) if (games as usize) < games_of_pairing => {
+            return Err(Failure::usage(format_args!(
+                "a pairing is {games_of_pairing} games, but --games is {games}; use --no-pairs for single games"
             )));
         }
-        (true, None, games) => games.map(|games| games as usize / games_a_meeting),
+        (true, None, games) => games.map(|games| games as usize / games_of_pairing),
         (false, _, Some(_)) => {
-            return Err(usage(format_args!("--games needs --format adaptive; for {format} use --rounds")));
+            return Err(Failure::usage(format_args!("--games needs --format adaptive; for {format} use --rounds")));
         }
         (false, rounds, None) => rounds.map(|rounds| rounds as usize),
     };
@@ -70,12 +70,12 @@ pub fn rounds(
 }
 
 /// Prints a note if the number of games isn't a whole number of pairings.
-pub fn note_rounded(args: &TournamentArgs, games_a_meeting: usize) {
+pub fn note_rounded(args: &TournamentArgs, games_of_pairing: usize) {
     let Some(asked) = args.games.map(|games| games as usize).filter(|_| !args.format.is_open_ended()) else { return };
-    let games = asked - asked % games_a_meeting;
+    let games = asked - asked % games_of_pairing;
     if games < asked {
         output::note(&format!(
-            "a pairing is {games_a_meeting} games, so at most {games} of {asked} games are played; use --no-pairs for single games"
+            "a pairing is {games_of_pairing} games, so at most {games} of {asked} games are played; use --no-pairs for single games"
         ));
     }
 }
@@ -91,16 +91,12 @@ fn sprt(parts: &[SprtPart]) -> Result<Sprt, Failure> {
             SprtPart::Model(value) => model.replace(value).is_some(),
         };
         if before {
-            return Err(usage("--sprt accepts each of elo0, elo1, alpha, beta and model once"));
+            return Err(Failure::usage("--sprt accepts each of elo0, elo1, alpha, beta and model once"));
         }
     }
     let (Some(elo0), Some(elo1)) = (elo0, elo1) else {
-        return Err(usage("--sprt needs both hypotheses, as in elo0=0 elo1=5"));
+        return Err(Failure::usage("--sprt needs both hypotheses, as in elo0=0 elo1=5"));
     };
     let rate = |rate: Option<f64>| rate.unwrap_or(0.05);
-    Sprt::new(elo0, elo1, rate(alpha), rate(beta), model.unwrap_or(EloModel::default())).map_err(usage)
-}
-
-fn usage(sentence: impl std::fmt::Display) -> Failure {
-    Failure::new(Exit::Usage, sentence)
+    Sprt::new(elo0, elo1, rate(alpha), rate(beta), model.unwrap_or(EloModel::default())).map_err(Failure::usage)
 }

@@ -2,28 +2,24 @@
 
 use std::path::Path;
 
-use arena_match::{Agent, Dialect};
+use arena_match::Agent;
 use arena_runner::enter;
 use arena_tournament::Entrant;
 
-use crate::args::AgentIds;
-use crate::exit::{Exit, Failure};
-use crate::matches::settings::{find_agent, find_command, make_names_ids, make_names_unique};
+use super::args::TournamentArgs;
+use super::failures::no_entrant;
+use crate::exit::Failure;
+use crate::matches::options::AgentIds;
+use crate::matches::settings::{command_lines, find_agent, find_command, make_names_ids, make_names_unique};
 
 /// The longest name, in characters, since names are printed in tables.
 const LONGEST: usize = 64;
 
 /// Finds the agents given as `[NAME=]PATH` and as command lines. `folder` is the tournament's folder.
-pub fn find(
-    texts: &[String],
-    commands: &[String],
-    dialect: Option<Dialect>,
-    agent_ids: AgentIds,
-    folder: &Path,
-) -> Result<Vec<Entrant>, Failure> {
+pub fn find(args: &TournamentArgs, folder: &Path) -> Result<Vec<Entrant>, Failure> {
     let mut agents: Vec<Agent> = Vec::new();
     let mut is_named = Vec::new();
-    for text in texts {
+    for text in &args.agents {
         let (name, path) = split(text);
         let mut agent = find_agent(path)?;
         if let Some(name) = name {
@@ -33,7 +29,7 @@ pub fn find(
         agents.push(agent);
         is_named.push(name.is_some());
     }
-    for words in commands.split(|word| word == "--").filter(|words| !words.is_empty()) {
+    for words in command_lines(&args.commands) {
         agents.push(find_command(words)?);
         is_named.push(false);
     }
@@ -46,18 +42,18 @@ pub fn find(
                 "{} is given {paths}; to let an agent play itself, name both: --agent one=PATH --agent two=PATH",
                 agent.path
             );
-            return Err(Failure::new(Exit::Usage, sentence));
+            return Err(Failure::usage(sentence));
         }
     }
     name_by_folder(&mut agents, &is_named);
     number_equal_names(&mut agents, &is_named)?;
-    if agent_ids == AgentIds::Names {
+    if args.play.agent_ids == AgentIds::Names {
         make_names_ids(&mut agents)?;
     }
     for agent in &mut agents {
-        agent.dialect = dialect.unwrap_or(agent.dialect);
+        agent.dialect = args.play.dialect.unwrap_or(agent.dialect);
     }
-    let entrant = |agent: &Agent| enter(agent, folder).map_err(|error| super::no_entrant(&error));
+    let entrant = |agent: &Agent| enter(agent, folder).map_err(no_entrant);
     agents.iter().map(entrant).collect()
 }
 
@@ -74,7 +70,7 @@ pub fn check_name(what: &str, name: &str) -> Result<(), Failure> {
     let length = name.chars().count();
     if name.trim() != name || !(1..=LONGEST).contains(&length) || name.contains(char::is_control) {
         let sentence = format!("{what} must have 1 to {LONGEST} characters without surrounding spaces, not `{name}`");
-        return Err(Failure::new(Exit::Usage, sentence));
+        return Err(Failure::usage(sentence));
     }
     Ok(())
 }
@@ -105,7 +101,7 @@ fn number_equal_names(agents: &mut [Agent], is_named: &[bool]) -> Result<(), Fai
     for (number, agent) in agents.iter().enumerate() {
         if agents[..number].iter().any(|other| other.name == agent.name) {
             let sentence = format!("two agents are named {}; rename one with --agent NAME=PATH", agent.name);
-            return Err(Failure::new(Exit::Usage, sentence));
+            return Err(Failure::usage(sentence));
         }
     }
     Ok(())

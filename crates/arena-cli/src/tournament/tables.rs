@@ -8,11 +8,20 @@ use crate::output::{Table, printable};
 
 /// Formats the standings without a title.
 pub fn describe(record: &Record) -> String {
-    let mut text = format!("{}\n", standings(record));
-    if record.schedule.games_played() > 0 && (3..=WIDEST_CROSS_TABLE).contains(&record.plan.agents.len()) {
-        text += &format!("{}\n", drawn(&cross(record), 1));
-    }
-    text + &remarks(record).iter().map(|remark| printable(remark).into_owned() + "\n").collect::<String>()
+    let has_games = record.schedule.games_played() > 0;
+    let head_to_head = is_crossed(has_games, record.plan.agents.len()).then(|| cross(record));
+    join(&standings(record), head_to_head, &remarks(record))
+}
+
+fn is_crossed(has_games: bool, agents: usize) -> bool {
+    has_games && (3..=WIDEST_CROSS_TABLE).contains(&agents)
+}
+
+fn join(standings: &str, head_to_head: Option<Grid>, remarks: &[String]) -> String {
+    let table = head_to_head.map(|grid| drawn(&grid, 1));
+    let remarks = remarks.iter().map(|remark| printable(remark).into_owned());
+    let parts = [standings.to_owned()].into_iter().chain(table).chain(remarks);
+    parts.map(|part| part + "\n").collect()
 }
 
 /// Formats the standings as a table, below a line with the number of games and above the state of a test.
@@ -25,11 +34,8 @@ pub fn standings(record: &Record) -> String {
 
 /// Formats a season of a league without its title.
 pub fn describe_season(season: &Season) -> String {
-    let mut text = format!("{}\n", season_standings(season));
-    if !season.results.is_empty() && (3..=WIDEST_CROSS_TABLE).contains(&season.agents.len()) {
-        text += &format!("{}\n", drawn(&season::cross(season), 1));
-    }
-    text + &season::remarks(season).iter().map(|remark| printable(remark).into_owned() + "\n").collect::<String>()
+    let head_to_head = is_crossed(!season.results.is_empty(), season.agents.len()).then(|| season::cross(season));
+    join(&season_standings(season), head_to_head, &season::remarks(season))
 }
 
 /// Formats a season's standings as a table below a line with the number of games.

@@ -6,19 +6,42 @@ use std::path::Path;
 use arena_report::{line, title, title_without_seed};
 use arena_runner::Event;
 use arena_tournament::{GameLine, Record, TournamentPlan};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::tables;
-use crate::exit::{Exit, Failure};
-use crate::output::{self, Style, print, printable};
+use crate::exit::Failure;
+use crate::output::{self, Style, counted, print, print_line, printable};
+use crate::terminal::progress_bar;
 
 pub struct Watcher {
     style: Style,
     table_every: usize,
     bar: ProgressBar,
-    /// Games whose JSON lines aren't printed yet, since a line reveals the seed of its pairing's unplayed games.
-    held: Vec<usize>,
+    held: HeldLines,
+}
+
+/// Games whose JSON lines aren't printed yet, since a line reveals the seed of its pairing's unplayed games.
+#[derive(Default)]
+pub struct HeldLines(Vec<usize>);
+
+impl HeldLines {
+    pub fn add(&mut self, game: usize) {
+        self.0.push(game);
+    }
+
+    /// Prints the lines of the games in `games` for which `is_due` is true, in the order of their ends.
+    pub fn print<'g>(
+        &mut self,
+        plan: &TournamentPlan,
+        games: impl Fn(usize) -> Option<&'g GameLine>,
+        is_due: impl Fn(usize) -> bool,
+    ) -> Result<(), Failure> {
+        let due: Vec<usize> = self.0.extract_if(.., |number| is_due(*number)).collect();
+        due.into_iter()
+            .filter_map(games)
+            .try_for_each(|line| print_line(&GameJson { game: &plan.game, rules_version: plan.rules_version, line }))
+    }
 }
 
 /// A JSON line: the game as in the journal, with the fields of the plan that a reader needs without the journal.
@@ -28,12 +51,6 @@ struct GameJson<'a> {
     rules_version: u32,
     #[serde(flatten)]
     line: &'a GameLine,
-}
-
-/// Prints a game as a JSON line.
-pub fn print_json(plan: &TournamentPlan, line: &GameLine) -> Result<(), Failure> {
-    let json = GameJson { game: &plan.game, rules_version: plan.rules_version, line };
-    print(&serde_json::to_string(&json).map_err(|error| Failure::caused(Exit::Internal, &error))?)
 }
 
 impl Watcher {
@@ -48,12 +65,9 @@ impl Watcher {
             None => record.schedule.games().div_ceil(50),
         };
         let table_every = table_every.unwrap_or(part.max(50));
-        let target = if style == Style::Json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(Some(record.schedule.games() as u64), target);
-        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos} of {len} games{msg}, {eta} left") {
-            bar.set_style(style);
-        }
-        Watcher { style, table_every, bar, held: Vec::new() }
+        let template = "{wide_bar} {pos} of {len} games{msg}, {eta} left";
+        let bar = progress_bar(record.schedule.games(), style == Style::Json, template);
+        Watcher { style, table_every, bar, held: HeldLines::default() }
     }
 
     pub fn begin(&mut self, folder: &Path, record: &Record) -> Result<(), Failure> {
@@ -85,7 +99,7 @@ impl Watcher {
         let played = record.schedule.games_played();
         let line = match self.style {
             Style::Json => {
-                self.held.push(number);
+                self.held.add(number);
                 return self.print_held(record, false);
             }
             Style::Pretty | Style::Compact => {
@@ -102,24 +116,20 @@ impl Watcher {
         printed
     }
 
-    /// Prints the held games in the order of their ends: the games of finished pairings, or all of them.
+    /// Prints the held lines of finished pairings, or all of them.
     fn print_held(&mut self, record: &Record, all: bool) -> Result<(), Failure> {
         let pairings = record.schedule.pairings();
-        let is_over = |number: &usize| {
-            let meeting = record.schedule.pairing(*number).map(|pairing| pairing.meeting);
+        let is_over = |number: usize| {
+            let meeting = record.schedule.pairing(number).map(|pairing| pairing.meeting);
             let first = pairings.partition_point(|pairing| Some(pairing.meeting) < meeting);
             let mut games = pairings[first..].iter().take_while(|pairing| Some(pairing.meeting) == meeting);
             games.all(|pairing| record.game(pairing.number).is_some())
         };
-        let (due, held): (Vec<usize>, _) =
-            std::mem::take(&mut self.held).into_iter().partition(|number| all || is_over(number));
-        self.held = held;
-        due.into_iter().filter_map(|number| record.game(number)).try_for_each(|game| print_json(&record.plan, game))
+        self.held.print(&record.plan, |number| record.game(number), |number| all || is_over(number))
     }
 
     fn show_workers(&self, workers: usize, playing: usize) {
-        let workers = if workers == 1 { "1 worker".to_owned() } else { format!("{workers} workers") };
-        let text = format!(", {workers}, {playing} in progress");
+        let text = format!(", {}, {playing} in progress", counted(workers, "worker"));
         if self.bar.message() != text {
             self.bar.set_message(text);
         }

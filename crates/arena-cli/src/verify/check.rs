@@ -5,23 +5,24 @@ use std::io::{BufRead, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arena_match::{HeaderLine, ReplayError};
-use arena_model::{ChallengeType, GameType, SessionId};
+use arena_match::{HeaderLine, ReplayError, Verified};
+use arena_model::{ChallengeType, GameType};
 use arena_record::log::NoteKey;
 use arena_record::{
     Header, InputsStored, Lie, Parsed, ReadError, ReadLimits, RecordPublicKey, RecordedRules, Unchecked, has_rules,
     read, reexecute,
 };
-use serde::Serialize;
 use serde_json::Map;
 
+use super::result::{FileFault, FileFormat, FilePart, SoundFile};
 use crate::exit::{Exit, Failure};
+use crate::files::{cannot_read, input};
 use crate::log::{WholeLog, check_proof};
-use crate::record::{RecordCounts, bad, bytes_within, input, unreadable};
+use crate::record::{RecordCounts, bytes_within, explain};
 use crate::replay;
-use crate::scripts;
+use crate::scripts::{game_of_replay, games_of, load_all};
 
-/// The number of bytes by which a record is told from a replay.
+/// The number of bytes by which a record differs from a replay.
 const HEAD: u64 = 32;
 
 /// The beginning of each record.
@@ -36,106 +37,14 @@ pub struct GivenKeys {
 
 pub struct Checks {
     built_in: BTreeMap<&'static str, Arc<dyn ChallengeType>>,
-    scripts: Vec<LoadedScript>,
+    scripts: Vec<Arc<dyn ChallengeType>>,
+    /// The scripts as games for matches, of each version of the API.
+    script_games: Vec<&'static GameType>,
     keys: GivenKeys,
     log: Option<WholeLog>,
     /// The key of the log, if it is given, and those that handovers connect with it.
     log_keys: Vec<NoteKey>,
     limits: ReadLimits,
-}
-
-/// A scripted challenge, for sessions and for matches of each version of the API.
-struct LoadedScript {
-    challenge: Arc<dyn ChallengeType>,
-    games: Vec<&'static GameType>,
-}
-
-/// A part of a file, in the order of the checks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FilePart {
-    /// Each line, and its hash in the next one.
-    Chain,
-    /// The signature of the last hash.
-    Seal,
-    /// The origin of the key that signed.
-    Key,
-    /// The contents, against their commitments.
-    Openings,
-    /// The seed, against its commitment.
-    Seed,
-    /// All transitions and the result, by playing the game again.
-    Rules,
-    /// The entries in the arena's log.
-    Log,
-}
-
-impl FilePart {
-    /// Returns the name in the output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            FilePart::Chain => "chain",
-            FilePart::Seal => "seal",
-            FilePart::Key => "key",
-            FilePart::Openings => "openings",
-            FilePart::Seed => "seed",
-            FilePart::Rules => "rules",
-            FilePart::Log => "log",
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct UncheckedPart {
-    pub part: FilePart,
-    pub reason: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FileFormat {
-    Record,
-    Replay,
-}
-
-/// The result for a file without a contradiction.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SoundFile {
-    pub format: FileFormat,
-    /// The name of the challenge or game.
-    pub game: String,
-    /// The session of a record.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<SessionId>,
-    /// The number of events, or epochs of a replay.
-    pub events: u64,
-    /// The number of messages, or states of a replay.
-    pub messages: u64,
-    pub checked: Vec<FilePart>,
-    /// The parts that weren't checked, or not completely.
-    pub unchecked: Vec<UncheckedPart>,
-    /// Facts from the log that concern the session, in words.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub remarks: Vec<String>,
-    /// False if a part can't be checked with the given rules, keys and log, although the file has it.
-    #[serde(skip)]
-    pub is_complete: bool,
-}
-
-#[derive(Debug)]
-pub struct FileFault {
-    /// The failure, with the file's path.
-    pub failure: Failure,
-    /// The number of the first false line, from 1.
-    pub line: Option<usize>,
-    /// The number of the first false event, from 1.
-    pub event: Option<u64>,
-}
-
-impl From<Failure> for FileFault {
-    fn from(failure: Failure) -> FileFault {
-        FileFault { failure, line: None, event: None }
-    }
 }
 
 impl Checks {
@@ -154,12 +63,8 @@ impl Checks {
             // The session's own options are in its record. These would only be defaults, which always fit.
             .filter_map(|name| Some((name, arena_games::challenge(name, &Map::new())?.ok()?)))
             .collect();
-        let load = |folder: &PathBuf| {
-            let challenge: Arc<dyn ChallengeType> = Arc::new(scripts::load(folder)?);
-            Ok(LoadedScript { games: scripts::games_of(&challenge), challenge })
-        };
-        let scripts = folders.iter().map(load).collect::<Result<_, Failure>>()?;
-        Ok(Checks { built_in, scripts, keys, log, log_keys, limits })
+        let scripts = load_all(folders)?;
+        Ok(Checks { built_in, script_games: games_of(&scripts), scripts, keys, log, log_keys, limits })
     }
 
     pub fn log(&self) -> Option<&WholeLog> {
@@ -173,7 +78,7 @@ impl Checks {
     pub fn check(&self, path: &Path) -> Result<SoundFile, FileFault> {
         let mut from = input(path)?;
         let mut head = Vec::new();
-        from.by_ref().take(HEAD).read_to_end(&mut head).map_err(|error| unreadable(path, &error))?;
+        from.by_ref().take(HEAD).read_to_end(&mut head).map_err(|error| cannot_read(path, error))?;
         let is_record = head.starts_with(RECORD);
         let whole = Cursor::new(head).chain(from);
         if is_record { self.check_record(path, whole) } else { self.check_replay(path, whole) }
@@ -181,10 +86,9 @@ impl Checks {
 
     fn check_record(&self, path: &Path, from: impl BufRead) -> Result<SoundFile, FileFault> {
         let limits = self.limits;
-        let parsed = read(&bytes_within(path, from, limits)?, limits).map_err(|error| FileFault {
-            failure: bad(path, &error),
-            line: place(&error).0,
-            event: place(&error).1,
+        let parsed = read(&bytes_within(path, from, limits)?, limits).map_err(|error| {
+            let (line, event) = place(&error);
+            FileFault { failure: explain(path, &error), line, event }
         })?;
         let false_record = |lie: Lie| FileFault {
             failure: Failure::new(Exit::BadReplay, format_args!("{}: {lie}", path.display())),
@@ -192,17 +96,9 @@ impl Checks {
             event: lie.event,
         };
         let counts = RecordCounts::of(&parsed);
-        let mut found = SoundFile {
-            format: FileFormat::Record,
-            game: parsed.header.challenge.clone(),
-            session: Some(parsed.header.session),
-            events: counts.events,
-            messages: counts.messages,
-            checked: vec![FilePart::Chain],
-            unchecked: Vec::new(),
-            remarks: Vec::new(),
-            is_complete: true,
-        };
+        let (game, session) = (parsed.header.challenge.clone(), Some(parsed.header.session));
+        let mut found = SoundFile::new(FileFormat::Record, game, session, counts.events, counts.messages);
+        found.checked.push(FilePart::Chain);
         self.check_seal(&parsed, &mut found).map_err(false_record)?;
         match (parsed.openings.len(), counts.withheld) {
             (0, 0) => {}
@@ -242,10 +138,7 @@ impl Checks {
         match check_proof(parsed, proof, &self.log_keys)? {
             Ok(true) => found.checked.push(FilePart::Log),
             Ok(false) => found.leave_out(FilePart::Log, "the signature of the record's proof needs --log or --log-key"),
-            Err(error) => {
-                found.leave_out(FilePart::Log, error);
-                found.is_complete = false;
-            }
+            Err(error) => found.leave_incomplete(FilePart::Log, error),
         }
         Ok(())
     }
@@ -273,30 +166,18 @@ impl Checks {
             found.leave_out(FilePart::Key, format_args!("give --key; the seal is by {}", seal.key));
         } else if *may_be_old && self.log.is_none() {
             // A forger has another key too. Only a newer file or the log can tell them apart.
-            found.leave_out(
-                FilePart::Key,
-                format_args!(
-                    "the seal is by {}, which isn't in the given arena.json; if the arena has changed its key since, get \
-                     a newer arena.json, or give --log",
-                    seal.key
-                ),
-            );
-            found.is_complete = false;
+            found.leave_incomplete(FilePart::Key, format_args!("{}, or give --log", not_published(&seal.key)));
         } else if keys.is_empty() && !self.is_end_logged(parsed) {
             // A copy of the log may be older than the key, and the record may be of another arena.
-            found.leave_out(FilePart::Key, format_args!("the log has no leaf of the seal's key, {}", seal.key));
-            found.is_complete = false;
+            found.leave_incomplete(FilePart::Key, format_args!("the log has no leaf of the seal's key, {}", seal.key));
         } else {
             let known = if keys.is_empty() {
                 "a record key in the log"
             } else {
                 "a key given with --key, and no handover connects it with one"
             };
-            return Err(Lie {
-                line: 1,
-                event: None,
-                what: format!("the seal is by {}, which isn't {known}", seal.key),
-            });
+            let what = format!("the seal is by {}, which isn't {known}", seal.key);
+            return Err(Lie { line: 1, event: None, what });
         }
         Ok(())
     }
@@ -325,14 +206,7 @@ impl Checks {
         if keys.contains(&key) {
             found.checked.push(FilePart::Key);
         } else if *may_be_old {
-            found.leave_out(
-                FilePart::Key,
-                format_args!(
-                    "the seal is by {key}, which isn't in the given arena.json; if the arena has changed its key since, get \
-                     a newer arena.json"
-                ),
-            );
-            found.is_complete = false;
+            found.leave_incomplete(FilePart::Key, not_published(&key));
         } else if keys.is_empty() {
             found.leave_out(FilePart::Key, format_args!("give --key; the seal is by {key}"));
         } else {
@@ -361,8 +235,7 @@ impl Checks {
         let challenge = match self.find_rules(header) {
             Ok(challenge) => challenge,
             Err(reason) => {
-                found.leave_out(FilePart::Rules, reason);
-                found.is_complete = false;
+                found.leave_incomplete(FilePart::Rules, reason);
                 return Ok(());
             }
         };
@@ -391,12 +264,11 @@ impl Checks {
         let Header { challenge: name, rules, release, .. } = header;
         match rules {
             RecordedRules::Script { script } => {
-                let mut named = self.scripts.iter().filter(|loaded| loaded.challenge.id() == name);
-                let version =
-                    |loaded: &LoadedScript| loaded.challenge.script().map(|found| found.version().to_string());
-                let is_same = |loaded: &&LoadedScript| has_rules(header, &*loaded.challenge);
-                match (named.clone().find(is_same), named.next().and_then(version)) {
-                    (Some(loaded), _) => Ok(&*loaded.challenge),
+                let mut named = self.scripts.iter().map(|loaded| &**loaded).filter(|loaded| loaded.id() == name);
+                let same = named.clone().find(|loaded| has_rules(header, *loaded));
+                let other = named.next().and_then(|loaded| Some(loaded.script()?.version().to_string()));
+                match (same, other) {
+                    (Some(loaded), _) => Ok(loaded),
                     (None, Some(other)) => Err(format!(
                         "the rules are version {script} of {name}, but the given folder has version {other}"
                     )),
@@ -417,14 +289,7 @@ impl Checks {
     }
 
     fn check_replay(&self, path: &Path, from: impl BufRead) -> Result<SoundFile, FileFault> {
-        let find = |header: &HeaderLine| {
-            // Of several versions of a challenge, the version that the replay names comes first.
-            let is_same =
-                |game: &&'static GameType| game.script().is_some_and(|found| Some(found.to_string()) == header.script);
-            let named = self.scripts.iter().flat_map(|loaded| &loaded.games).copied();
-            let mut named = named.filter(|game| game.name == header.game);
-            named.clone().find(is_same).or_else(|| named.next()).or_else(|| arena_games::game(&header.game))
-        };
+        let find = |header: &HeaderLine| game_of_replay(header, &self.script_games);
         let verified = match arena_match::verify_by(from, find) {
             Ok(verified) => verified,
             // These don't contradict anything.
@@ -432,28 +297,18 @@ impl Checks {
                 let sentence = format!("{}: {error}; give its folder with --challenge", path.display());
                 return Err(Failure::new(Exit::OtherRules, sentence).into());
             }
-            Err(ReplayError::Read(error)) => return Err(unreadable(path, &error).into()),
+            Err(ReplayError::Read(error)) => return Err(cannot_read(path, error).into()),
             Err(ReplayError::Foreign(_)) => {
                 let sentence = format!("{} is neither a record nor a replay", path.display());
-                return Err(Failure::new(Exit::Usage, sentence).into());
+                return Err(Failure::usage(sentence).into());
             }
-            Err(error @ ReplayError::Future(_)) => return Err(replay::bad(path, &error).into()),
             Err(error) => {
                 let line = if let ReplayError::Line { line, .. } = &error { Some(*line) } else { None };
-                return Err(FileFault { failure: replay::bad(path, &error), line, event: None });
+                return Err(FileFault { failure: replay::explain(path, &error), line, event: None });
             }
         };
-        let mut found = SoundFile {
-            format: FileFormat::Replay,
-            game: verified.game,
-            session: None,
-            events: verified.epochs,
-            messages: verified.states,
-            checked: Vec::new(),
-            unchecked: Vec::new(),
-            remarks: Vec::new(),
-            is_complete: true,
-        };
+        let Verified { game, epochs, states, .. } = verified;
+        let mut found = SoundFile::new(FileFormat::Replay, game, None, epochs, states);
         if verified.is_chained {
             found.checked.push(FilePart::Chain);
         } else {
@@ -468,17 +323,19 @@ impl Checks {
     }
 }
 
+/// Describes a seal whose key isn't in the given file of an arena.
+fn not_published(key: &RecordPublicKey) -> String {
+    format!(
+        "the seal is by {key}, which isn't in the given arena.json; if the arena has changed its key since, get a newer \
+         arena.json"
+    )
+}
+
 /// Returns the line and the event of an error.
 fn place(error: &ReadError) -> (Option<usize>, Option<u64>) {
     match error {
         ReadError::Lie(lie) => (Some(lie.line), lie.event),
         ReadError::TooLong { line } => (Some(*line), None),
         ReadError::Foreign(_) | ReadError::Future(_) => (None, None),
-    }
-}
-
-impl SoundFile {
-    pub fn leave_out(&mut self, part: FilePart, reason: impl std::fmt::Display) {
-        self.unchecked.push(UncheckedPart { part, reason: reason.to_string() });
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use arena_match::JOURNAL;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 
 pub const STDIN: &str = "-";
 
@@ -29,10 +29,10 @@ impl FilesToCheck {
         for path in paths {
             if path.is_dir() {
                 found.add_folder(path).map_err(|(path, error)| {
-                    Failure::new(Exit::Usage, format_args!("{} cannot be read: {error}", path.display()))
+                    Failure::usage(format_args!("{} cannot be read: {error}", path.display()))
                 })?;
             } else if path == Path::new(STDIN) && found.files.contains(path) {
-                return Err(Failure::new(Exit::Usage, "stdin can be read only once; give - once"));
+                return Err(Failure::usage("stdin can be read only once; give - once"));
             } else {
                 found.files.push(path.clone());
             }
@@ -69,6 +69,7 @@ impl FilesToCheck {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Exit;
 
     #[test]
     fn folders_are_searched_for_json_lines_in_the_order_of_names() {

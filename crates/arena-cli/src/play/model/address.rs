@@ -2,8 +2,8 @@
 
 use arena_llm::{Api, Endpoint, EndpointError, ModelAddress, PRESETS, Preset, ToolUse};
 
-use crate::args::ModelArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
+use crate::play::args::ModelArgs;
 
 /// Returns the address of `--model`, or of `--agent model:ADDRESS`.
 ///
@@ -16,10 +16,10 @@ pub fn address(args: &ModelArgs, agent: Option<&str>) -> Result<ModelAddress, Fa
         Some(text) if !text.contains('@') => (text.to_owned(), args.api_base.clone()),
         Some(_) if args.api_base.is_some() => {
             let sentence = "--api-base and the endpoint in --agent exclude each other; give only one of them";
-            return Err(Failure::new(Exit::Usage, sentence));
+            return Err(Failure::usage(sentence));
         }
         Some(text) => {
-            let address = ModelAddress::parse(text).map_err(|error| Failure::new(Exit::Usage, error))?;
+            let address = ModelAddress::parse(text).map_err(Failure::usage)?;
             if PRESETS.iter().any(|preset| preset.base == address.base) {
                 return Ok(ModelAddress { api: api.unwrap_or(address.api), ..address });
             }
@@ -27,10 +27,7 @@ pub fn address(args: &ModelArgs, agent: Option<&str>) -> Result<ModelAddress, Fa
         }
     };
     if model.is_empty() {
-        return Err(Failure::new(
-            Exit::Usage,
-            "the language model has no name; give --agent model:NAME or --model NAME",
-        ));
+        return Err(Failure::usage("the language model has no name; give --agent model:NAME or --model NAME"));
     }
     let by_name = if model.starts_with("claude") { Api::AnthropicMessages } else { Api::ChatCompletions };
     let api = api.unwrap_or(by_name);
@@ -50,10 +47,8 @@ fn vendor(api: Api) -> &'static Preset {
 /// If the key is missing or invalid.
 pub fn endpoint(address: &ModelAddress, args: &ModelArgs) -> Result<Endpoint, Failure> {
     let endpoint = address.endpoint().map_err(|error| match error {
-        EndpointError::NoKey(..) => {
-            Failure::new(Exit::Usage, format_args!("{error}, or give another endpoint with --api-base"))
-        }
-        error => Failure::new(Exit::Usage, error),
+        EndpointError::NoKey(..) => Failure::usage(format_args!("{error}, or give another endpoint with --api-base")),
+        error => Failure::usage(error),
     })?;
     let tool_use = if args.no_tools { ToolUse::Text } else { ToolUse::Native };
     Ok(endpoint.with_tool_use(tool_use))
@@ -64,7 +59,7 @@ mod tests {
     use expect_test::expect_file;
 
     use super::*;
-    use crate::args;
+    use crate::play::args::ApiArg;
 
     #[test]
     fn options_and_addresses_mean_the_same() {
@@ -75,13 +70,13 @@ mod tests {
             ..ModelArgs::default()
         };
         let none = ModelArgs::default;
-        let anthropic = || ModelArgs { api: Some(args::play::Api::AnthropicMessages), ..none() };
+        let anthropic = || ModelArgs { api: Some(ApiArg::AnthropicMessages), ..none() };
         let based = || ModelArgs { api_base: Some("http://b/v1".to_owned()), ..none() };
         let rows = [
             (model("m", None, None), None),
             (model("claude-m", None, None), None),
-            (model("m", Some("http://a/v1"), Some(args::play::Api::Responses)), None),
-            (model("a@b", Some("http://a"), Some(args::play::Api::AnthropicMessages)), None),
+            (model("m", Some("http://a/v1"), Some(ApiArg::Responses)), None),
+            (model("a@b", Some("http://a"), Some(ApiArg::AnthropicMessages)), None),
             (none(), Some("m")),
             (none(), Some("m@http://a/v1")),
             (anthropic(), Some("m@http://a")),

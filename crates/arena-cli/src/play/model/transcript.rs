@@ -13,7 +13,7 @@ use arena_players::http::HttpSeat;
 use serde_json::{Value, json};
 
 use crate::exit::Failure;
-use crate::matches::cannot_write;
+use crate::files::cannot_write;
 
 pub struct Transcript {
     path: Option<PathBuf>,

@@ -11,8 +11,8 @@ use arena_match::{HeaderLine, Replay, ReplayError, ResultLine, ResultPart, Summa
 use tempfile::TempDir;
 
 use crate::exit::{Exit, Failure};
-use crate::last_line::last_line;
-use crate::replay::{bad, open_file};
+use crate::files::{numbered_files, temporary_folder};
+use crate::replay::{explain, last_line, open_file, unreadable};
 
 const DEPTH: usize = 8;
 
@@ -64,13 +64,9 @@ pub struct ReplayEntry {
 impl Library {
     /// Opens the replay at `path`, or the replays in that folder and its subfolders.
     pub fn open(path: &Path) -> Result<Library, Failure> {
-        let cannot = |error: io::Error| {
-            Failure::new(Exit::BadReplay, format_args!("{} cannot be read: {error}", path.display()))
-        };
+        let cannot = |error: io::Error| unreadable(path, error);
         let single = !fs::metadata(path).map_err(cannot)?.is_dir();
-        let indexes = tempfile::Builder::new().prefix("arena-replays-").tempdir().map_err(|error| {
-            Failure::new(Exit::CannotWrite, format_args!("cannot create a temporary folder: {error}"))
-        })?;
+        let indexes = temporary_folder("arena-replays-", Exit::CannotWrite)?;
         // The path is made absolute, so that messages contain the full path.
         let root = path.canonicalize().map_err(cannot)?;
         let library = Library { single, root, replay_files: RwLock::default(), indexes };
@@ -98,7 +94,7 @@ impl Library {
         let mut indexed = replay_file.indexed.lock().unwrap_or_else(PoisonError::into_inner);
         let from = open_file(path)?;
         let data = from.get_ref().metadata();
-        let data = data.map_err(|error| bad(path, &ReplayError::Read(error)))?;
+        let data = data.map_err(|error| explain(path, &ReplayError::Read(error)))?;
         let stamp = (data.len(), data.modified().ok());
         if let Some((_, known)) = indexed.as_ref().filter(|(known, _)| *known == stamp) {
             return Ok(known.clone());
@@ -106,7 +102,7 @@ impl Library {
         let index = self.indexes.path().join(format!("{number}.index"));
         let cannot = |error: io::Error| Failure::new(Exit::CannotWrite, format_args!("cannot write an index: {error}"));
         let mut entries = BufWriter::new(File::create(&index).map_err(cannot)?);
-        let summary = arena_match::index(from, &mut entries).map_err(|error| bad(path, &error))?;
+        let summary = arena_match::index(from, &mut entries).map_err(|error| explain(path, &error))?;
         let known = Indexed { summary: Arc::new(summary), index };
         *indexed = Some((stamp, known.clone()));
         Ok(known)
@@ -114,9 +110,7 @@ impl Library {
 
     /// Searches for new replays, and returns the page of the list that begins with replay number `from`.
     pub fn list(&self, from: usize) -> Result<ReplayPage, Failure> {
-        self.rescan().map_err(|error| {
-            Failure::new(Exit::BadReplay, format_args!("{} cannot be read: {error}", self.root.display()))
-        })?;
+        self.rescan().map_err(|error| unreadable(&self.root, error))?;
         let replay_files = self.replay_files.read().unwrap_or_else(PoisonError::into_inner).clone();
         let entry = |(number, replay_file): (usize, &Arc<ReplayFile>)| ReplayEntry {
             number,
@@ -129,7 +123,7 @@ impl Library {
 
     fn replay_file(&self, number: usize) -> Result<Arc<ReplayFile>, Failure> {
         let replay_files = self.replay_files.read().unwrap_or_else(PoisonError::into_inner);
-        let none = || Failure::new(Exit::Usage, format_args!("there is no replay {number}"));
+        let none = || Failure::usage(format_args!("there is no replay {number}"));
         replay_files.get(number).cloned().ok_or_else(none)
     }
 
@@ -151,20 +145,12 @@ impl Library {
 /// Adds the replays of a folder and its subfolders, in the order of the matches' numbers. Links aren't followed, since
 /// a link may lead back to this folder, or to files that the user doesn't want to show.
 fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
-    let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
-    let number = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
-    entries.sort_by_cached_key(|entry| (number(&entry.path()), entry.path()));
-    for entry in entries {
-        // Hidden files are drafts, or belong to other programs.
-        if entry.file_name().as_encoded_bytes().starts_with(b".") {
-            continue;
-        }
-        let kind = entry.file_type()?;
+    for (path, kind) in numbered_files(folder)? {
         if kind.is_dir() && depth > 0 {
             // Unreadable subfolders are skipped.
-            let _ = find(&entry.path(), depth - 1, found);
-        } else if kind.is_file() && is_replay(&entry.path()) {
-            found.push(entry.path());
+            let _ = find(&path, depth - 1, found);
+        } else if kind.is_file() && is_replay(&path) {
+            found.push(path);
         }
     }
     Ok(())
@@ -179,7 +165,7 @@ fn is_replay(path: &Path) -> bool {
 fn ends(path: &Path) -> Result<(HeaderLine, Option<ResultPart>), String> {
     let sentence_of = |failure: Failure| failure.sentence().to_owned();
     let from = open_file(path).map_err(sentence_of)?;
-    let header = Replay::open(from).map_err(|error| sentence_of(bad(path, &error)))?.header;
+    let header = Replay::open(from).map_err(|error| sentence_of(explain(path, &error)))?.header;
     let line = File::open(path).and_then(|mut file| last_line(&mut file)).map_err(|error| error.to_string())?;
     let result = serde_json::from_slice::<ResultLine>(&line).ok().map(|line| line.result);
     Ok((header, result))

@@ -1,14 +1,14 @@
 //! The list of replays: a page without scripts.
 
+use arena_games::board::row::number;
 use arena_match::{HeaderLine, ResultPart};
 use maud::html;
 
 use super::library::{PAGE, ReplayPage};
-use crate::output::printable;
-use arena_games::board::row::number;
+use crate::output::one_line;
 
 pub fn page(page: &ReplayPage) -> String {
-    let root = visible(&page.root);
+    let root = one_line(&page.root);
     let end = page.from + page.entries.len();
     let body = html! {
         h1 { "Replays" }
@@ -22,19 +22,19 @@ pub fn page(page: &ReplayPage) -> String {
                 tbody {
                     @for entry in &page.entries {
                         tr {
-                            th scope="row" { a href={ "replays/" (entry.number) "/" } { (visible(&entry.name)) } }
+                            th scope="row" { a href={ "replays/" (entry.number) "/" } { (one_line(&entry.name)) } }
                             @match &entry.ends {
                                 Ok((header, result)) => {
-                                    td { (visible(&header.game)) }
+                                    td { (one_line(&header.game)) }
                                     td { (agents(header, result.as_ref())) }
                                     @if let Some(result) = result {
-                                        td { (visible(result.outcome.termination.as_ref())) }
+                                        td { (one_line(result.outcome.termination.as_ref())) }
                                         td.number { (result.epochs) }
                                     } @else {
                                         td.alarm colspan="2" { "incomplete" }
                                     }
                                 }
-                                Err(what) => { td.alarm colspan="4" { (visible(what)) } }
+                                Err(what) => { td.alarm colspan="4" { (one_line(what)) } }
                             }
                         }
                     }
@@ -55,14 +55,9 @@ pub fn page(page: &ReplayPage) -> String {
 fn agents(header: &HeaderLine, result: Option<&ResultPart>) -> String {
     let score = |seat: usize| result.and_then(|result| result.scores.get(seat)).map(|score| number(*score));
     let agent = |(seat, name): (usize, &str)| match score(seat) {
-        Some(score) => format!("{} {score}", visible(name)),
-        None => visible(name),
+        Some(score) => format!("{} {score}", one_line(name)),
+        None => one_line(name),
     };
     let names = header.agents.iter().map(|agent| agent.name.as_str());
     names.enumerate().map(agent).collect::<Vec<_>>().join(", ")
-}
-
-/// Formats text from a replay, which other users may have written, as one line.
-fn visible(text: &str) -> String {
-    printable(text).replace('\n', " ")
 }

@@ -1,35 +1,68 @@
 //! `arena tournament add`: finds agents and gives each a unique name in the league.
 
-use arena_match::Agent;
+use std::path::PathBuf;
+
+use arena_match::{Agent, Dialect};
 use arena_runner::{Joined, LeagueFolder};
 use arena_tournament::{Entrant, Membership};
+use clap::Args;
 use serde_json::json;
 
 use super::version_of;
-use crate::args::AddArgs;
 use crate::exit::{Exit, Failure};
+use crate::matches::options::dialect;
 use crate::matches::settings::{find_agent, find_command, print_notes};
 use crate::output::{Style, print, printable};
 use crate::tournament::entrants::{check_name, split};
-use crate::tournament::{no_entrant, refused};
+use crate::tournament::failures::{no_entrant, refused};
+
+/// Options of `arena tournament add`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  arena tournament add ladder ./c new=./d
+  arena tournament add ladder far=http://127.0.0.1:8000/
+  arena tournament add ladder third= -- python3 bot.py --level 3    an agent given as a command line
+  arena tournament add ladder a=./a-2 --version 2    the next version of a
+
+An agent is identified by its files. If they changed before the next run, or with --version, a new version begins without \
+games; the old version keeps its results. An agent that returns unchanged continues with its results.")]
+pub struct AddArgs {
+    /// Folder of the league.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Agent: a file, a folder, a URL or `py:FILE.py:FUNCTION`, optionally with a name. A last `AGENT=` without a path
+    /// names the command line.
+    #[arg(value_name = "[AGENT=]PATH")]
+    pub agents: Vec<String>,
+    /// Agent as a command line.
+    #[arg(last = true, value_name = "COMMAND", allow_hyphen_values = true)]
+    pub command: Vec<String>,
+    /// Version of the agent [default: from its manifest]
+    #[arg(long, value_name = "V")]
+    pub version: Option<String>,
+    /// Format of the states sent to the agents: both, spec or flat [default: from their manifests]
+    #[arg(long, value_name = "DIALECT", value_parser = dialect)]
+    pub dialect: Option<Dialect>,
+}
 
 /// Adds the agents to a league: all or none.
 pub fn add(args: &AddArgs, style: Style) -> Result<(), Failure> {
     let agents = find(args)?;
-    let mut league = LeagueFolder::open(&args.folder).map_err(|error| refused(&error))?;
+    let mut league = LeagueFolder::open(&args.folder).map_err(refused)?;
     let mut entering: Vec<Entrant> = Vec::new();
     for agent in &agents {
-        let entrant = league.describe(agent).map_err(|error| no_entrant(&error))?;
+        let entrant = league.describe(agent).map_err(no_entrant)?;
         if entering.iter().any(|other| other.name == entrant.name) {
             let sentence = format!("two agents are named {}; rename one with NAME=PATH", entrant.name);
-            return Err(Failure::new(Exit::Usage, sentence));
+            return Err(Failure::usage(sentence));
         }
         check_name_in(&league, &entrant, args)?;
         entering.push(entrant);
     }
     print_notes(&agents);
     for entrant in entering {
-        let joined = league.add_agent(entrant).map_err(|error| refused(&error))?;
+        let joined = league.add_agent(entrant).map_err(refused)?;
         print_added(&joined, style)?;
     }
     Ok(())
@@ -63,10 +96,8 @@ fn find(args: &AddArgs) -> Result<Vec<Agent>, Failure> {
         take(find_command(&args.command)?, command_name.as_deref())?;
     }
     match (agents.len(), &args.version) {
-        (0, _) => Err(Failure::new(Exit::Usage, "no agents given; give a file, a folder, a URL or a command line")),
-        (2.., Some(_)) => {
-            Err(Failure::new(Exit::Usage, "--version applies to a single agent; add the others separately"))
-        }
+        (0, _) => Err(Failure::usage("no agents given; give a file, a folder, a URL or a command line")),
+        (2.., Some(_)) => Err(Failure::usage("--version applies to a single agent; add the others separately")),
         _ => Ok(agents),
     }
 }
