@@ -15,7 +15,7 @@ use crate::output::{Style, print, print_line};
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
-  arena agent new snake mybot                          a bot in Python that plays snake
+  arena agent new snake mybot                          an agent in Python that plays snake
   arena agent new chess rival --language javascript
   arena agent new ultimatum haggler --template         protocol code only, for games without a sample
 

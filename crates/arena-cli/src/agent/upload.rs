@@ -18,7 +18,7 @@ use crate::output::{Style, print, printable};
 Examples:
   arena agent upload ./bot --game snake                    the ladder of snake on this machine's server
   arena --url https://arena.example agent upload bot.py --game snake --name ada
-  arena agent upload ./bot --replaces ID --key o_…         the next version of a bot on a ladder
+  arena agent upload ./bot --replaces ID --key o_…         the next version of an agent on a ladder
 
 The answer has the agent's id and its owner's key. Keep the key: with it you upload the next version, remove the agent \
 (`DELETE /api/agents/ID`) and read its logs.")]

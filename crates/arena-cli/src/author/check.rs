@@ -47,7 +47,7 @@ pub struct CheckChallengeArgs {
     /// Random seed: an integer, or 64 hexadecimal digits [default: 0]
     #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<Seed>,
-    /// Skip the folder's bots.
+    /// Skip the folder's agents.
     #[arg(long)]
     pub no_bots: bool,
     /// Set a challenge option; may be repeated.
@@ -84,7 +84,7 @@ pub fn run(args: &CheckChallengeArgs, style: Style) -> Result<(), Failure> {
     let bots = match args.no_bots {
         true => Ok(Vec::new()),
         false => {
-            spinner.set_message("bots: can the folder's bots play the challenge?");
+            spinner.set_message("bots: can the folder's agents play the challenge?");
             let_bots_play(&found, &seed, args)
         }
     };
@@ -146,7 +146,7 @@ fn let_bots_play(found: &FoundChallenge, seed: &Seed, args: &CheckChallengeArgs)
     let Some(folder) = &found.folder else { return Ok(Vec::new()) };
     let bots = bots_in(&folder.join("bots"));
     if bots.is_empty() {
-        let what = "there are no bots (executable files in the folder bots), so nothing shows that the challenge can be played well";
+        let what = "there are no agents (executable files in the folder bots), so nothing shows that the challenge can be played well";
         return Ok(vec![Finding::advice(BOTS, what)]);
     }
     let called_off = interrupt::flag()?;

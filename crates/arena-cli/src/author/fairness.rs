@@ -23,15 +23,15 @@ Examples:
   arena author fairness . --agent bots/half.py --agent bots/nosy.py --games 200 --concurrency 2
   arena author fairness . --agent bots/half.py --seed 1 --max-bias 0.05
 
-One bot plays against itself. With several bots, each deal is played once for each rotation of the bots around the seats. \
+One agent plays against itself. With several agents, each deal is played once for each rotation of the agents around the seats. \
 The result is each seat's gain over the other seats, with its 95 % confidence interval. A seat whose interval excludes 0 is \
-better or worse than the others, for these bots. The exit code is 15 if an interval lies entirely beyond --max-bias. A fair \
+better or worse than the others, for these agents. The exit code is 15 if an interval lies entirely beyond --max-bias. A fair \
 challenge fails once in 20 runs; --seed makes the result repeatable.")]
 pub struct FairnessArgs {
     /// Challenge: a folder, or the name of a built-in one.
     #[arg(value_name = "DIR|NAME")]
     pub challenge: String,
-    /// Bot; may be repeated. Fewer bots than seats are repeated in order.
+    /// Agent; may be repeated. Fewer agents than seats are repeated in order.
     #[arg(long = "agent", value_name = "PATH", required = true)]
     pub agents: Vec<String>,
     /// Number of deals.
@@ -245,7 +245,7 @@ impl SeatGains {
             }
             seats => {
                 let players: Vec<String> = seats.iter().map(player).collect();
-                format!("for these bots the seats aren't equally good ({count} deals): {}", players.join(", "))
+                format!("for these agents the seats aren't equally good ({count} deals): {}", players.join(", "))
             }
         }
     }

@@ -31,13 +31,13 @@ Examples:
 
 docs/writing-challenges.md in the repository is a tutorial. To play the challenges of a server, use `arena challenges`.")]
 pub enum AuthorVerb {
-    /// Create a challenge: a folder with a script, a sample bot and types for your editor; or a scoring strategy.
+    /// Create a challenge: a folder with a script, a sample agent and types for your editor; or a scoring strategy.
     New(NewArgs),
     /// Find faults of a challenge by playing it, or of a scoring strategy by counting random games.
     Check(CheckChallengeArgs),
-    /// Play a challenge at this terminal, alone on all seats or with bots.
+    /// Play a challenge at this terminal, alone on all seats or with agents.
     Play(PlayChallengeArgs),
-    /// Measure seat fairness: bots play each deal on every seat.
+    /// Measure seat fairness: agents play each deal on every seat.
     Fairness(FairnessArgs),
     /// Write TypeScript declarations of the script API, for editors.
     #[command(after_help = "\

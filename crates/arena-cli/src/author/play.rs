@@ -34,7 +34,7 @@ pub struct PlayChallengeArgs {
     /// Challenge: a folder, or the name of a built-in one.
     #[arg(value_name = "DIR|NAME")]
     pub challenge: String,
-    /// Bot for a seat (numbered from 1): a file, a folder or a URL. You play the other seats.
+    /// Agent for a seat (numbered from 1): a file, a folder or a URL. You play the other seats.
     #[arg(long = "agent", value_name = "SEAT=PATH", value_parser = seat_agent)]
     pub agents: Vec<(usize, String)>,
     /// Set a challenge option; may be repeated.
@@ -128,7 +128,7 @@ fn play(
         return Err(Failure::usage(format_args!("there is no seat {seat}; the challenge has {seats} seats")));
     }
     if bots.len() == seats {
-        let sentence = "all seats have bots and none is left for you; use `arena match run` to let bots play alone";
+        let sentence = "all seats have agents and none is left for you; use `arena match run` to let agents play alone";
         return Err(Failure::usage(sentence));
     }
     let arena = arena.clone().with_retries_for(OUTAGE);

@@ -16,7 +16,7 @@ use crate::matches::options::{Sandbox, SandboxArgs, dialect};
 Examples:
   arena play inv_…                                 play at this terminal
   arena play --from inv_…                          return to a seat that you took before
-  arena play inv_… --agent ./bot                   let a bot play, in the sandbox of `arena match run`
+  arena play inv_… --agent ./bot                   let an agent play, in the sandbox of `arena match run`
   arena play inv_… --agent house                   let a house bot play; `random` plays at random
   arena play inv_… --agent model:NAME@ollama       let a language model play
   arena play inv_… --url https://arena.example --sign -- python3 bot.py
@@ -29,9 +29,9 @@ At the terminal:
   If the connection breaks or the server restarts, the program retries for up to 5 minutes. Ctrl-C or /quit leaves; the \
   seat stays yours and the session continues without you.
 
-Bots:
-  A bot receives the states of games (snake, chess, …) as in a match. docs/agents.md in the repository describes its \
-  input in other challenges. A bot that crashes, times out or violates the protocol resigns if the challenge has a method for resigning; \
+Agents:
+  An agent receives the states of games (snake, chess, …) as in a match. docs/agents.md in the repository describes its \
+  input in other challenges. An agent that crashes, times out or violates the protocol resigns if the challenge has a method for resigning; \
   the exit code is 12.
 
 Language models:
@@ -68,7 +68,7 @@ pub struct SeatArgs {
 
 /// A bot that plays a seat.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Bot player")]
+#[command(next_help_heading = "Agent")]
 pub struct BotArgs {
     /// Agent: a file, a folder or a URL, as in `arena match run`; or `house`, `house:GAME`, `house:easy`, `random`, or
     /// `model:NAME@URL` for a language model. An endpoint such as `ollama` may replace the URL.

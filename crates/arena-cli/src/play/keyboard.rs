@@ -160,7 +160,7 @@ impl Keyboard {
                     }
                 }
                 Ok(KeyboardEvent::BotFailed(number, failure)) => {
-                    output.print_remark(&format!("the bot on seat {number} failed: {}", failure.sentence()))?;
+                    output.print_remark(&format!("the agent on seat {number} failed: {}", failure.sentence()))?;
                 }
                 Err(RecvTimeoutError::Timeout) if patience != Some(NEWS) && has_ended(&self.own[0].seat) => {
                     patience = Some(NEWS);

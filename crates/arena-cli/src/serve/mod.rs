@@ -71,7 +71,7 @@ pub struct ServeArgs {
     /// Require signed joins; a session key authenticates all later requests.
     #[arg(long)]
     pub auth: bool,
-    /// Offer tournaments between bots, configured in the section [tournaments] of the settings file.
+    /// Offer tournaments between agents, configured in the section [tournaments] of the settings file.
     #[arg(long)]
     pub tournaments: bool,
     /// Folder of a challenge (challenge.json, and index.ts or index.js), or a folder of such folders; may be repeated.

@@ -116,7 +116,7 @@ fn a_server_on_loopback_has_house_bots_for_all_challenges() {
     let user = client.get("/api/users/house-psi").ok();
     assert!(user["model"].as_str().unwrap().starts_with("a house bot that "), "{user}");
     let page = client.get("/users/house-psi");
-    assert!(page.text().contains("Play against this bot"), "{}", page.text());
+    assert!(page.text().contains("Play against this house bot"), "{}", page.text());
 }
 
 #[test]

@@ -258,7 +258,7 @@ fn a_house_bot_plays_all_challenges_with_forms_also_later_ones() {
         let user = client.get(&format!("/api/users/house-{name}")).ok();
         assert!(user["model"].as_str().unwrap().starts_with("a house bot that fills the forms"), "{user}");
         let page = client.get(&format!("/users/house-{name}"));
-        assert!(page.text().contains("Play against this bot"), "{}", page.text());
+        assert!(page.text().contains("Play against this house bot"), "{}", page.text());
     }
 }
 

@@ -127,7 +127,7 @@ impl ToolSet {
                         .to_owned(),
                     arguments: vec![
                         text("challenge", "The challenge type, such as `psi`."),
-                        whole("houseAfterS", "Seconds after which a bot of this server may be your opponent, up to 3600. Such a game is unrated. Default: never.").optional(),
+                        whole("houseAfterS", "Seconds after which a house bot of this server may be your opponent, up to 3600. Such a game is unrated. Default: never.").optional(),
                     ],
                     call: Call::Write("/api/queue/{challenge}"),
                     answers: ticket(),

@@ -309,7 +309,7 @@ impl Tournaments {
         let agent = source::agent_of(facts, folder)?;
         let refuse = |text: String| {
             let text = self.redaction().redacted(&text).replace(&format!("agents/.{}/", facts.id), "");
-            Err(TournamentRefusal::Agent(format!("the bot cannot join the ladder of {}: {text}", game.name)))
+            Err(TournamentRefusal::Agent(format!("the agent cannot join the ladder of {}: {text}", game.name)))
         };
         // An agent from which the ladder's files can't be hidden would end the games of all agents.
         let outputs = self.ladder_folder(game.name);

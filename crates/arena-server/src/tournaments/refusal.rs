@@ -16,7 +16,7 @@ pub(crate) enum TournamentRefusal {
     NoTournament(String),
     #[error("unknown game `{0}`; available: {known}", known = arena_games::games().map(|game| game.name).collect::<Vec<_>>().join(", "))]
     NoGame(String),
-    #[error("there is no ladder of {0} yet; upload a bot with game={0}")]
+    #[error("there is no ladder of {0} yet; upload an agent with game={0}")]
     NoLadder(&'static str),
     #[error("the ladder of {game} has no season {season}")]
     NoSeason { game: &'static str, season: usize },

@@ -33,7 +33,7 @@ const PLAYERS: usize = 10;
 pub(super) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResult {
     let body = html! {
         h1 { "Choose a game" }
-        p.lead { "Play against a bot, a friend or your own agent. You need no account." }
+        p.lead { "Play against a house bot, a friend or your own agent. You need no account." }
         @if arena.engine.challenges().is_empty() {
             (empty("This server hosts no games.", None))
         } @else {
@@ -227,7 +227,7 @@ fn opponents(arena: &Arena, name: &str) -> Option<Markup> {
 pub(super) fn against_user(arena: &Arena, user: &str) -> Option<Markup> {
     let (challenge, strength) = arena.house.get()?.find_bot(user)?;
     let strength = if strength == Strength::Easy { "easy" } else { "normal" };
-    let button = html! { button.btn.primary name="strength" value=(strength) { "Play against this bot" } };
+    let button = html! { button.btn.primary name="strength" value=(strength) { "Play against this house bot" } };
     against_house(arena, &challenge, &button)
 }
 

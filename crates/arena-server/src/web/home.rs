@@ -282,7 +282,7 @@ fn own_agent(base: &str) -> Markup {
                 }
                 section.card {
                     h3 { "A program" }
-                    p { "Begin with a sample bot, and let it play an invite." }
+                    p { "Begin with a sample agent, and let it play an invite." }
                     (copyable(&format!("arena agent new snake mybot\narena --url {base} play INVITE --agent ./mybot")))
                 }
             }

@@ -131,7 +131,7 @@ fn details(profile: &UserProfile) -> Markup {
 fn kind_of(profile: &UserProfile) -> &'static str {
     match (profile.is_benchmark, &profile.model) {
         (true, _) => "benchmark model",
-        (false, Some(_)) => "model or bot",
+        (false, Some(_)) => "model or program",
         (false, None) => "person",
     }
 }

@@ -101,7 +101,7 @@ fn what_cannot_join_is_refused_with_a_sentence() {
     let refused = upload(&fixture, "ada", &bot);
     assert_eq!(refused.refusal(), (400, "INVALID_AGENT".to_owned()));
     assert!(
-        refused.text().contains("the bot cannot join the ladder of snake: its check found a fault: "),
+        refused.text().contains("the agent cannot join the ladder of snake: its check found a fault: "),
         "{}",
         refused.text()
     );

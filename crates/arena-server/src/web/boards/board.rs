@@ -62,7 +62,7 @@ impl PlayerKind {
         match self {
             PlayerKind::All => "All players",
             PlayerKind::Humans => "People",
-            PlayerKind::Models => "Models and bots",
+            PlayerKind::Models => "Models and programs",
             PlayerKind::Benchmarks => "Benchmark models",
         }
     }

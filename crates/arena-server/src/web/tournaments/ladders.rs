@@ -31,7 +31,7 @@ pub(crate) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResul
     };
     let body = html! {
         h1 { "Ladders" }
-        p.lead { "Upload a bot, and it plays against the others until its rating is known. There is one ladder for each game." }
+        p.lead { "Upload an agent, and it plays against the others until its rating is known. There is one ladder for each game." }
         (body)
         p.more { a href="/tournaments" { "Tournaments" } " · " a href="/agents" { "All agents" } }
     };
@@ -47,16 +47,16 @@ fn table(tournaments: &Tournaments) -> Result<Markup, TournamentRefusal> {
     ladders.sort_by_key(|(_, view)| view.is_none());
     Ok(html! {
         div.scroll tabindex="0" { table.stacked {
-            thead { tr { th scope="col" { "Game" } th.number scope="col" { "Bots" } th.number scope="col" { "Games" } th scope="col" { "First" } } }
+            thead { tr { th scope="col" { "Game" } th.number scope="col" { "Agents" } th.number scope="col" { "Games" } th scope="col" { "First" } } }
             tbody { @for (game, view) in &ladders { tr {
                 td { a href={ "/ladders/" (game) } { (game) } }
                 @match view {
                     Some(view) => {
-                        td.number data-label="Bots" { (view.rows.iter().filter(|row| row.state() == "playing").count()) }
+                        td.number data-label="Agents" { (view.rows.iter().filter(|row| row.state() == "playing").count()) }
                         td.number data-label="Games" { (view.league.games().len()) }
                         td data-label="First" { @match view.rows.first() { Some(row) => (cut(&row.name, 40)), None => "–" } }
                     }
-                    None => { td.number data-label="Bots" { "–" } td.number data-label="Games" { "–" } td data-label="First" { "no bots yet" } }
+                    None => { td.number data-label="Agents" { "–" } td.number data-label="Games" { "–" } td data-label="First" { "no agents yet" } }
                 }
             } } }
         } }
@@ -118,8 +118,8 @@ fn heading(game: &str, view: Option<&Ladder>, playing: Option<&LadderMatch>, wai
             }
             h1 { "Ladder of " (game) }
             @match view {
-                None if waiting.is_empty() => (components::empty("No bots yet. Upload the first one below; the built-in bots play against it.", None)),
-                _ => p.lead { "The bot with the most uncertain rating plays next." },
+                None if waiting.is_empty() => (components::empty("No agents yet. Upload the first one below; house bots play against it.", None)),
+                _ => p.lead { "The agent with the most uncertain rating plays next." },
             }
             @if let Some(LadderMatch { agents, number, .. }) = playing {
                 p { (components::live_dot("Live")) " Game " (number) ": " (seated(agents, None)) }
@@ -149,7 +149,7 @@ fn standings(tournaments: &Tournaments, view: &Ladder) -> Markup {
             h2 { "Standings" }
             div.scroll tabindex="0" { table.ranks.standings {
                 thead { tr {
-                    th.number scope="col" { "Rank" } th scope="col" { "Bot" } th.minor scope="col" { "Version" } th.number scope="col" { "Elo, 95 %" }
+                    th.number scope="col" { "Rank" } th scope="col" { "Agent" } th.minor scope="col" { "Version" } th.number scope="col" { "Elo, 95 %" }
                     th.number scope="col" { "Games" } th.number.minor scope="col" { "Score %" } th scope="col" { "State" }
                 } }
                 tbody { @for row in &view.rows { tr {
@@ -162,7 +162,7 @@ fn standings(tournaments: &Tournaments, view: &Ladder) -> Markup {
                     td { span.badge { (row.state()) } @if let Some(reason) = &row.suspended { span.reason { (shown(reason)) } } }
                 } } }
             } }
-            p.more { "Ranks are ranges: bots whose 95 % rating intervals overlap share ranks. Each version of a bot has a rating of its own." }
+            p.more { "Ranks are ranges: agents whose 95 % rating intervals overlap share ranks. Each version of an agent has a rating of its own." }
             @for remark in remarks(&view.season) { p.more { (shown(&tournaments.redaction().redacted(&remark))) @if !remark.ends_with('.') { "." } } }
         }
     }
@@ -181,7 +181,7 @@ fn head_to_head(view: &Ladder) -> Markup {
                         @for (other, cell) in row[1..].iter().enumerate() { @if other == number { td.self {} } @else { td { (cell) } } }
                     } } }
                 } }
-                p.more { "Points of the bot of the row, of the number of games against the bot of the column." }
+                p.more { "Points of the agent of the row, of the number of games against the agent of the column." }
             }
         }
     }
@@ -192,7 +192,7 @@ fn game_list(games: &[MatchView]) -> Markup {
         section id="games" {
             h2 { "Games" }
             div.scroll tabindex="0" { table.stacked {
-                thead { tr { th.number scope="col" { "#" } th scope="col" { "Bots" } th scope="col" { "Scores" } th scope="col" { "Result" } th scope="col" { "Replay" } } }
+                thead { tr { th.number scope="col" { "#" } th scope="col" { "Agents" } th scope="col" { "Scores" } th scope="col" { "Result" } th scope="col" { "Replay" } } }
                 tbody { @for game in games { tr {
                     td.number data-label="Game" { (game.number) }
                     td { (seated(&game.agents, winner(game))) }
@@ -229,11 +229,11 @@ fn join_section(tournaments: &Tournaments, base: &str, game: &str) -> Markup {
     let curl = format!("curl {token}--data-binary @agent.py \"{base}/api/agents?game={game}&filename=agent.py\"");
     html! {
         section id="join" {
-            h2 { "Upload a bot" }
+            h2 { "Upload an agent" }
             @if tournaments.settings().upload == Uploaders::Nobody {
                 p { "Uploads are disabled on this server." }
             } @else {
-                p { "A bot is a file or a folder; " code { (format!("arena agent new {game} bot")) } " creates one. The server checks that it plays, and it joins the ladder." }
+                p { "An agent is a file or a folder; " code { (format!("arena agent new {game} bot")) } " creates one. The server checks that it plays, and it joins the ladder." }
                 (copyable(&format!("arena --url {base} agent upload ./bot --game {game}")))
                 p { "Without the program, for a single file:" }
                 (copyable(&curl))
@@ -241,7 +241,7 @@ fn join_section(tournaments: &Tournaments, base: &str, game: &str) -> Markup {
                 @else {
                     details {
                         summary { "Paste a single file" }
-                        p { "The program below is complete: fill in its function " code { "decide" } ". A bot of several files, as " code { "arena agent new" } " writes it, is uploaded by the command above." }
+                        p { "The program below is complete: fill in its function " code { "decide" } ". An agent of several files, as " code { "arena agent new" } " writes it, is uploaded by the command above." }
                         form.card.pad method="post" action={ "/ladders/" (game) } {
                             label for="name" { "Name" } input id="name" name="name" required maxlength="64" {}
                             label for="filename" { "File name" } input id="filename" name="filename" value="agent.py" required maxlength="128" {}
@@ -284,7 +284,7 @@ pub(crate) async fn join(State(arena): State<Arena>, form: Form) -> PageResult {
     let body = html! {
         h1 { (cut(&facts.name, 64)) " joins the ladder" }
         p.lead { "It plays its first games soon." }
-        p { "Keep this key. It is shown only now, and with it you replace or remove the bot, and read its log:" }
+        p { "Keep this key. It is shown only now, and with it you replace or remove the agent, and read its log:" }
         (copyable(&tournaments.key_of_agent(facts.id)))
         dl.details { dt { "Id" } dd { code { (facts.id) } } }
         p.row { (components::primary(&format!("/ladders/{game}"), "To the ladder")) }
