@@ -84,8 +84,8 @@ pub fn write_below(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     fs::create_dir_all(above).and_then(|()| fs::write(path, bytes)).map_err(|error| cannot_write(path, &error))
 }
 
-/// Lists a folder without hidden files, which are drafts or belong to other programs. The names of replays are numbers of
-/// matches, so names are sorted as numbers.
+/// Lists a folder without hidden files, which are drafts or belong to other programs. The names of replays are numbers
+/// of matches, so names are sorted as numbers.
 pub fn numbered_files(folder: &Path) -> io::Result<Vec<(PathBuf, FileType)>> {
     let number = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
     let entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;

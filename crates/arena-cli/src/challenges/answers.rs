@@ -1,5 +1,5 @@
-//! Formats the answers of a server about sessions as tables and lines for people. A function returns `None` for an answer of unexpected
-//! structure, which is then printed as JSON. The functions are pure.
+//! Formats the answers of a server about sessions as tables and lines for people. A function returns `None` for an
+//! answer of unexpected structure, which is then printed as JSON. The functions are pure.
 
 use serde_json::Value;
 
