@@ -421,11 +421,12 @@ mod tests {
         let memory = Arc::new(Memory::new(MIB, MIB, Duration::MAX));
         let budget = memory.budget_of(IpAddr::from([192, 0, 2, 1]));
         let all = budget.hold(MIB).await;
-        let small = count(crate::answer::json("x".repeat(FREE)), &budget, true);
+        let whole = |bytes: usize| Response::new(Body::from("x".repeat(bytes)));
+        let small = count(whole(FREE), &budget, true);
         assert_eq!(text_of(small.into_body()).await.concat().len(), FREE);
-        let written = count(crate::answer::json("x".repeat(FREE + 1)), &budget, false);
+        let written = count(whole(FREE + 1), &budget, false);
         assert_eq!(written.status(), axum::http::StatusCode::OK, "the response of a write is sent");
-        let refused = count(crate::answer::json("x".repeat(FREE + 1)), &budget, true);
+        let refused = count(whole(FREE + 1), &budget, true);
         assert_eq!(refused.status(), axum::http::StatusCode::SERVICE_UNAVAILABLE);
         let pieces = || {
             let pieces =
