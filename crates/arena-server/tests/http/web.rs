@@ -302,6 +302,8 @@ fn moves_of_a_board_game_are_folded() {
     assert!(watched.contains("Chess board, White to move"), "{watched}");
     // Chat interrupts a run.
     client.chat(&session, &invites[0], "Well played.").ok();
+    // Of messages of the same millisecond, the operator's come first.
+    std::thread::sleep(Duration::from_millis(2));
     client.act(&session, &invites[0], "resign", "").ok();
     let watched = page(&client, &path);
     assert!(watched.contains("Well played.") && watched.contains("4 moves"), "{watched}");
