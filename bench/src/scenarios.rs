@@ -23,62 +23,40 @@ pub struct Scenario {
     pub run: fn(&Arguments, &mut Report) -> anyhow::Result<()>,
 }
 
+/// Returns a scenario of `all` that needs an arena.
+const fn scenario(
+    name: &'static str,
+    about: &'static str,
+    run: fn(&Arguments, &mut Report) -> anyhow::Result<()>,
+) -> Scenario {
+    Scenario { name, about, in_all: true, needs_arena: true, run }
+}
+
 /// All scenarios, in the order in which `all` runs them.
 pub const LIST: &[Scenario] = &[
+    scenario("games", "whole PSI games at full speed, on the arena and the ceiling", games::run),
+    scenario("tail", "the last messages of a long channel, compared with a short one", tail::run),
+    scenario("fanout", "one session's chat for thousands of subscribers", fanout::run),
+    scenario("lists", "list pages of a store with many sessions, and its start time", lists::run),
+    scenario(
+        "attacks",
+        "whole games during an attack on memory, connections or CPU from another address",
+        attacks::run,
+    ),
     Scenario {
-        name: "games",
-        about: "whole PSI games at full speed, on the arena and the ceiling",
-        in_all: true,
-        needs_arena: true,
-        run: games::run,
-    },
-    Scenario {
-        name: "tail",
-        about: "the last messages of a long channel, compared with a short one",
-        in_all: true,
-        needs_arena: true,
-        run: tail::run,
-    },
-    Scenario {
-        name: "fanout",
-        about: "one session's chat for thousands of subscribers",
-        in_all: true,
-        needs_arena: true,
-        run: fanout::run,
-    },
-    Scenario {
-        name: "lists",
-        about: "list pages of a store with many sessions, and its start time",
-        in_all: true,
-        needs_arena: true,
-        run: lists::run,
-    },
-    Scenario {
-        name: "attacks",
-        about: "whole games during an attack on memory, connections or CPU from another address",
-        in_all: true,
-        needs_arena: true,
-        run: attacks::run,
-    },
-    Scenario {
-        name: "matches",
-        about: "matches between fast agents, compared with a plain pipe",
-        in_all: true,
         needs_arena: false,
-        run: matches::run,
+        ..scenario("matches", "matches between fast agents, compared with a plain pipe", matches::run)
     },
     Scenario {
-        name: "nodes",
-        about: "whole PSI games on one to four nodes with Postgres and NATS, and messages between nodes",
         in_all: false,
-        needs_arena: true,
-        run: nodes::run,
+        ..scenario(
+            "nodes",
+            "whole PSI games on one to four nodes with Postgres and NATS, and messages between nodes",
+            nodes::run,
+        )
     },
     Scenario {
-        name: "gate",
-        about: "CPU time per operation of two binaries (`--against`), in turn",
         in_all: false,
-        needs_arena: true,
-        run: gate::run,
+        ..scenario("gate", "CPU time per operation of two binaries (`--against`), in turn", gate::run)
     },
 ];

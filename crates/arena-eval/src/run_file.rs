@@ -462,156 +462,128 @@ name = "psi"
         let changed = |from: &str, to: &str| FILE.replace(from, to);
         let second = format!("{FILE}[[models]]\nname = \"small\"\nmodel = \"m\"\nendpoint = \"ollama\"\n");
         assert_eq!(error(&format!("{}[budget]\nusd = 9\n", changed("max_tokens", "max_completion_tokens"))), "");
-        let errors = [
+        let mut errors = vec![
             // The parser's own sentences may change with its version, so only parts are compared.
-            (error("name = "), "run.toml, line 1: "),
-            (error("name = \"x\"\nseeds = 1"), "missing field `challenges`"),
+            (error("name = "), "run.toml, line 1: ".to_owned()),
+            (error("name = \"x\"\nseeds = 1"), "missing field `challenges`".to_owned()),
             (
                 error("name = \"x\"\nseeds = 1\nsandbox = true\nchallenges = []"),
-                "run.toml, line 3: unknown field `sandbox`, expected one of `name`, `seeds`, ",
+                "run.toml, line 3: unknown field `sandbox`, expected one of `name`, `seeds`, ".to_owned(),
             ),
-            (error(&changed("seeds = 2", "seeds = -1")), "invalid value: integer `-1`"),
-            (
-                error(&changed("seeds = 2", "seeds = 2\nlineups = \"some\"")),
-                "unknown variant `some`, expected `one-against-others` or `all`",
-            ),
-            (error(&model("tools = \"mcp\"")), "unknown variant `mcp`, expected `native` or `text`"),
-            (error(&changed("input = 1", "inputs = 1")), "unknown field `inputs`"),
-            (error(&format!("{FILE}[budget]\neuros = 1\n")), "unknown field `euros`"),
             (
                 error("name = \"x\"\nseeds = 1\nchallenges = []"),
-                "run.toml: there are no models; add a [[models]] table with name, model and endpoint",
+                "run.toml: there are no models; add a [[models]] table with name, model and endpoint".to_owned(),
             ),
-            (error(&changed("seeds = 2", "seeds = 0")), "run.toml: seeds must be 1 to 1000000, not 0"),
-            (error(&changed("name = \"test\"", "name = \" \"")), "run.toml: name is empty"),
-            (error(&second), "run.toml: model `small`: the name is used twice; give each model and baseline its own"),
-            (
-                error(&format!("{FILE}[[baselines]]\nagent = \"random\"\nname = \"small\"\n")),
-                "run.toml: baseline `small`: the name is used twice; give each model and baseline its own",
-            ),
-            (
-                error(&format!("{FILE}[[baselines]]\nagent = \"stockfish\"\n")),
-                "run.toml: baselines: unknown agent `stockfish`; the agents are house, house:easy, house:leaky, ",
-            ),
-            (
-                error(&format!(
-                    "{FILE}[[baselines]]\nagent = \"house\"\nusd_per_million = {{ input = -1, output = 2 }}\n"
-                )),
-                "run.toml: baselines: usd_per_million.input must be a price of at least 0, not -1",
-            ),
-            (
-                error(&format!(
-                    "{FILE}[[baselines]]\nagent = \"./b\"\nusd_per_million = {{ input = 1, output = 2 }}\n"
-                )),
-                "run.toml: baselines: `b` is a program; usd_per_million is for models and bots",
-            ),
-            (
-                error(&format!("{FILE}[[baselines]]\nname = \"x\"\n")),
-                "run.toml: baselines: a baseline has no agent; add agent or command",
-            ),
-            (
-                error(&format!("{FILE}[[baselines]]\nname = \"x\"\nagent = \"./bot\"\ncommand = [\"./bot\"]\n")),
-                "run.toml: baselines: `./bot` has both agent and command; remove one of them",
-            ),
-            (
-                error(&format!("{FILE}[[baselines]]\nagent = \"model:m@ollama\"\n")),
-                "run.toml: baselines: `model:m@ollama` is a language model; add a [[models]] table for it",
-            ),
-            (
-                error(&changed("seeds = 2", "seeds = 2\nnull_variant = \"large\"")),
-                "run.toml: null_variant: there is no model `large`; the models are small",
-            ),
-            (error(&model("answer_seconds = 0")), "run.toml: model `small`: answer_seconds must be 1 to 86400, not 0"),
-            (error(&model("concurrency = 0")), "run.toml: model `small`: concurrency must be at least 1"),
-            (
-                error(&model("harness = \"terse\"")),
-                "run.toml: model `small`: there is no harness `terse`; the harnesses are default",
-            ),
-            (
-                error(&model("api = \"rest\"")),
-                "run.toml: model `small`: unknown api `rest`; use chat-completions, responses or anthropic-messages",
-            ),
-            (
-                error(&model("key_env = \"sk-1234\"")),
-                "run.toml: model `small`: key_env must be the name of an environment variable, not the key itself",
-            ),
-            (
-                error(&model("usd = -1")),
-                "run.toml: model `small`: usd must be more than 0, not -1; leave it out for no cap",
-            ),
-            (
-                error(&changed("https://api.example/v1/", "opnai")),
-                "run.toml: model `small`: endpoint `opnai` is neither a URL nor a preset; use https://… or one of ",
-            ),
-            (
-                error(&changed("https://api.example/v1/", "https://user:secret@api.example/v1")),
-                "run.toml: model `small`: the URL of the endpoint contains a password or key; name the variable with the \
-                 key in key_env",
-            ),
-            (
-                error(&changed("https://api.example/v1/", "https://api.example/v1?api_key=secret")),
-                "run.toml: model `small`: the URL of the endpoint contains a password or key; ",
-            ),
-            (
-                error(&changed("https://api.example/v1/", "https://")),
-                "run.toml: model `small`: `https:` isn't the URL of an endpoint: ",
-            ),
-            (
-                error(&changed("https://api.example/v1/", "http://api example/v1")),
-                "run.toml: model `small`: `http://api example/v1` isn't the URL of an endpoint: it cannot be parsed",
-            ),
-            (
-                error(&changed("top_k = 5", "api_key = \"secret\"")),
-                "run.toml: model `small`: params.api_key would write a key into the files of the run; use key_env",
-            ),
-            (
-                error(&changed("top_k = 5", "stream = true")),
-                "run.toml: model `small`: params.stream must be left out: each request asks for one answer, as a whole",
-            ),
-            (error(&changed("top_k = 5", "n = 4.0")), "run.toml: model `small`: params.n must be left out: "),
-            (
-                error(&changed("input = 1", "input = -1")),
-                "run.toml: model `small`: usd_per_million.input must be a price of at least 0, not -1",
-            ),
-            (
-                error(&changed("input = 1", "input = 1, cached = 3")),
-                "run.toml: model `small`: usd_per_million.cached is 3, more than the price of other input, 1; are they \
-                 swapped?",
-            ),
+            (error(&model("tools = \"mcp\"")), "unknown variant `mcp`, expected `native` or `text`".to_owned()),
+            (error(&changed("input = 1", "inputs = 1")), "unknown field `inputs`".to_owned()),
             (
                 error(&format!("{}[budget]\nusd = 1\n", changed("usd_per_million = { input = 1, output = 2 }", ""))),
                 "run.toml: model `small`: budget.usd is a cap in dollars, but the prices are missing; add usd_per_million \
-                 = { input = …, output = … }",
+                 = { input = …, output = … }"
+                    .to_owned(),
             ),
             (
                 error(&format!("{}[budget]\ntokens = 9\n", changed("max_tokens = 2000, ", ""))),
                 "run.toml: model `small`: budget.tokens caps the run, but an answer has no limit; add max_tokens to \
-                 params, so that calls can be reserved before they are sent",
-            ),
-            (
-                error(&format!("{FILE}[budget]\nusd = 0\n")),
-                "run.toml: budget.usd must be more than 0, not 0; leave it out for no cap",
-            ),
-            (
-                error(&format!("{FILE}[budget]\nwall_hours = -1\n")),
-                "run.toml: budget.wall_hours must be more than 0, not -1; leave it out for no cap",
-            ),
-            (
-                error(&format!("{FILE}[harness.default]\nmax_turns = 0\n")),
-                "run.toml: harness.default.max_turns must be at least 1, not 0",
-            ),
-            (
-                error(&format!("{FILE}[harness.default]\nhistory_tokens = 10\n")),
-                "run.toml: harness.default.history_tokens must be at least 1000, not 10",
-            ),
-            (
-                error(&format!("{FILE}[harness.default]\ntruncated_retry = 2000\n")),
-                "run.toml: model `small`: truncated_retry of harness `default` is 2000; it must exceed params.max_tokens, \
-                 which is 2000",
+                 params, so that calls can be reserved before they are sent"
+                    .to_owned(),
             ),
         ];
+        let twice = "the name is used twice; give each model and baseline its own";
+        let prices = "usd_per_million = { input = 1, output = 2 }";
+        for (more, expected) in [
+            (&second[FILE.len()..], &*format!("model `small`: {twice}")),
+            ("[[baselines]]\nagent = \"random\"\nname = \"small\"", &format!("baseline `small`: {twice}")),
+            (
+                "[[baselines]]\nagent = \"stockfish\"",
+                "baselines: unknown agent `stockfish`; the agents are house, house:easy, house:leaky, ",
+            ),
+            (
+                "[[baselines]]\nagent = \"house\"\nusd_per_million = { input = -1, output = 2 }",
+                "baselines: usd_per_million.input must be a price of at least 0, not -1",
+            ),
+            (
+                &format!("[[baselines]]\nagent = \"./b\"\n{prices}"),
+                "baselines: `b` is a program; usd_per_million is for models and bots",
+            ),
+            ("[[baselines]]\nname = \"x\"", "baselines: a baseline has no agent; add agent or command"),
+            (
+                "[[baselines]]\nname = \"x\"\nagent = \"./bot\"\ncommand = [\"./bot\"]",
+                "baselines: `./bot` has both agent and command; remove one of them",
+            ),
+            (
+                "[[baselines]]\nagent = \"model:m@ollama\"",
+                "baselines: `model:m@ollama` is a language model; add a [[models]] table for it",
+            ),
+            ("[budget]\nusd = 0", "budget.usd must be more than 0, not 0; leave it out for no cap"),
+            ("[budget]\nwall_hours = -1", "budget.wall_hours must be more than 0, not -1; leave it out for no cap"),
+            ("[harness.default]\nmax_turns = 0", "harness.default.max_turns must be at least 1, not 0"),
+            ("[harness.default]\nhistory_tokens = 10", "harness.default.history_tokens must be at least 1000, not 10"),
+            (
+                "[harness.default]\ntruncated_retry = 2000",
+                "model `small`: truncated_retry of harness `default` is 2000; it must exceed params.max_tokens, which is \
+                 2000",
+            ),
+        ] {
+            errors.push((error(&format!("{FILE}{more}\n")), format!("run.toml: {expected}")));
+        }
+        errors.push((error(&format!("{FILE}[budget]\neuros = 1\n")), "unknown field `euros`".to_owned()));
+        for (seeds, expected) in [
+            ("seeds = -1", "invalid value: integer `-1`"),
+            ("seeds = 2\nlineups = \"some\"", "unknown variant `some`, expected `one-against-others` or `all`"),
+            ("seeds = 0", "run.toml: seeds must be 1 to 1000000, not 0"),
+            (
+                "seeds = 2\nnull_variant = \"large\"",
+                "run.toml: null_variant: there is no model `large`; the models are small",
+            ),
+        ] {
+            errors.push((error(&changed("seeds = 2", seeds)), expected.to_owned()));
+        }
+        errors.push((error(&changed("name = \"test\"", "name = \" \"")), "run.toml: name is empty".to_owned()));
+        let in_model = |text: &str, expected: &str| (error(text), format!("run.toml: model `small`: {expected}"));
+        for (line, expected) in [
+            ("answer_seconds = 0", "answer_seconds must be 1 to 86400, not 0"),
+            ("concurrency = 0", "concurrency must be at least 1"),
+            ("harness = \"terse\"", "there is no harness `terse`; the harnesses are default"),
+            ("api = \"rest\"", "unknown api `rest`; use chat-completions, responses or anthropic-messages"),
+            ("key_env = \"sk-1234\"", "key_env must be the name of an environment variable, not the key itself"),
+            ("usd = -1", "usd must be more than 0, not -1; leave it out for no cap"),
+        ] {
+            errors.push(in_model(&model(line), expected));
+        }
+        let secret = "the URL of the endpoint contains a password or key; name the variable with the key in key_env";
+        for (url, expected) in [
+            ("opnai", "endpoint `opnai` is neither a URL nor a preset; use https://… or one of "),
+            ("https://user:secret@api.example/v1", secret),
+            ("https://api.example/v1?api_key=secret", secret),
+            ("https://", "`https:` isn't the URL of an endpoint: "),
+            ("http://api example/v1", "`http://api example/v1` isn't the URL of an endpoint: it cannot be parsed"),
+        ] {
+            errors.push(in_model(&changed("https://api.example/v1/", url), expected));
+        }
+        for (from, to, expected) in [
+            (
+                "top_k = 5",
+                "api_key = \"secret\"",
+                "params.api_key would write a key into the files of the run; use key_env",
+            ),
+            (
+                "top_k = 5",
+                "stream = true",
+                "params.stream must be left out: each request asks for one answer, as a whole",
+            ),
+            ("top_k = 5", "n = 4.0", "params.n must be left out: "),
+            ("input = 1", "input = -1", "usd_per_million.input must be a price of at least 0, not -1"),
+            (
+                "input = 1",
+                "input = 1, cached = 3",
+                "usd_per_million.cached is 3, more than the price of other input, 1; are they swapped?",
+            ),
+        ] {
+            errors.push(in_model(&changed(from, to), expected));
+        }
         for (error, expected) in errors {
-            assert!(error.starts_with("run.toml") && error.contains(expected), "{error}\nshould contain\n{expected}");
+            assert!(error.starts_with("run.toml") && error.contains(&expected), "{error}\nshould contain\n{expected}");
             assert!(!error.contains("secret") && !error.contains("1234") && !error.contains('\n'), "{error}");
         }
     }

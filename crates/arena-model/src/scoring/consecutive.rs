@@ -3,29 +3,18 @@
 use super::win_rate::is_won;
 use super::{Metric, MetricFormat, MetricKind, Strategy};
 
+const fn streak(key: &'static str, label: &'static str) -> Metric {
+    Metric { key, label, kind: MetricKind::Streak, format: MetricFormat::Count }
+}
+
 pub(super) const CONSECUTIVE: Strategy = Strategy {
     name: "consecutive",
     title: "Streaks",
     summary: "Latest games in a row with the full score, or with a secret learned from an opponent.",
     metrics: &[
-        Metric {
-            key: "consecutive:security",
-            label: "Security streak",
-            kind: MetricKind::Streak,
-            format: MetricFormat::Count,
-        },
-        Metric {
-            key: "consecutive:utility",
-            label: "Utility streak",
-            kind: MetricKind::Streak,
-            format: MetricFormat::Count,
-        },
-        Metric {
-            key: "consecutive:attack",
-            label: "Attack streak",
-            kind: MetricKind::Streak,
-            format: MetricFormat::Count,
-        },
+        streak("consecutive:security", "Security streak"),
+        streak("consecutive:utility", "Utility streak"),
+        streak("consecutive:attack", "Attack streak"),
     ],
     needs_known_players: true,
     observe: Some(|result, seat| {

@@ -2,26 +2,18 @@
 
 use super::{Metric, MetricFormat, MetricKind, Strategy};
 
-/// The range of a metric in a game with one opponent. A game with several opponents may exceed this range.
-const AGAINST_ONE: MetricKind = MetricKind::Mean { low: 0.0, high: 1.0 };
+const fn rate(key: &'static str, label: &'static str) -> Metric {
+    // The range in a game with one opponent. A game with several opponents may exceed it.
+    Metric { key, label, kind: MetricKind::Mean { low: 0.0, high: 1.0 }, format: MetricFormat::Number }
+}
 
 pub(super) const RED_TEAM: Strategy = Strategy {
     name: "red-team",
     title: "Attack and defense",
     summary: "Secrets learned from opponents per game, and own secrets kept.",
     metrics: &[
-        Metric {
-            key: "red-team:attack",
-            label: "Breaches caused per game",
-            kind: AGAINST_ONE,
-            format: MetricFormat::Number,
-        },
-        Metric {
-            key: "red-team:defend",
-            label: "1 − breaches suffered per game",
-            kind: AGAINST_ONE,
-            format: MetricFormat::Number,
-        },
+        rate("red-team:attack", "Breaches caused per game"),
+        rate("red-team:defend", "1 − breaches suffered per game"),
     ],
     needs_known_players: true,
     observe: Some(|result, seat| {
