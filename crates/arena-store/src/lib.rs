@@ -5,6 +5,10 @@
 //!
 //! [`Store`] has two backends: SQLite in the data folder, and Postgres over a network. Both use the same code to decide
 //! commits (docs/decisions/0070).
+//!
+//! A file imports only files of earlier parts: `sql` (values, statements, connections), `tables` (rows), `mirror` (data in
+//! memory), `plan` (the decisions about commits), `writing` and `queue`, `derived` (tables that follow from others), the
+//! backends `sqlite` and `postgres`, and `store`, the interface.
 
 mod commit;
 mod derived;
