@@ -88,7 +88,7 @@ impl Engine {
         most_bytes: usize,
     ) -> Result<Snapshot, EngineError> {
         match live {
-            Some(live) => live.refresh(&self.inner.store).await?,
+            Some(live) => live.reload_if_stale(&self.inner.store).await?,
             None if self.inner.public.stale.is_stale() => self.inner.refresh_public().await?,
             None => {}
         }

@@ -401,7 +401,7 @@ impl Engine {
         loop {
             let Some((found, is_new)) = live.find_or_load(id, store).await? else { return Ok(None) };
             if !is_new {
-                self.inner.refresh(&found).await?;
+                self.inner.compare_with_row(&found).await?;
             }
             if !found.committed.read().removed {
                 return Ok(Some(found));

@@ -15,7 +15,7 @@ use tokio::sync::{OnceCell, watch};
 use crate::feed::{Posted, Tail, TailBytes};
 use crate::stale_marks::StaleMarks;
 use crate::transcript::Transcript;
-use crate::transitions::Queue;
+use crate::transitions::SessionQueue;
 
 /// The number of comparisons without a difference after which a session counts as one of this node alone.
 const CONTESTED: u8 = 4;
@@ -29,7 +29,7 @@ const SHARDS: usize = 16;
 /// A session in memory. It contains only committed data; a transition in progress keeps its changes to itself.
 pub(crate) struct Live {
     pub(crate) no: SessionNo,
-    pub(crate) queue: Queue,
+    pub(crate) queue: SessionQueue,
     /// A lock that a transition holds from its decision to its publication, so that transitions run one at a time.
     pub(crate) deciding: tokio::sync::Mutex<()>,
     pub(crate) committed: RwLock<Committed>,
@@ -95,7 +95,7 @@ impl Live {
         let (no, committed) = Committed::of(stored, tails);
         Live {
             no,
-            queue: Queue::default(),
+            queue: SessionQueue::default(),
             deciding: tokio::sync::Mutex::new(()),
             committed: RwLock::new(committed),
             contested: AtomicU8::new(1),
@@ -303,7 +303,7 @@ impl LiveRef {
         committed.removed || committed.mark(self.no).exceeds(&stored.mark())
     }
 
-    pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
+    pub(crate) async fn reload_if_stale(&self, store: &Store) -> Result<(), StoreError> {
         if self.is_stale() {
             let _deciding = self.deciding.lock().await;
             // Another task may have reloaded the session in the meantime.

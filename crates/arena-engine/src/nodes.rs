@@ -209,9 +209,9 @@ impl Inner {
 
     /// Reads the state of a session's row at a time after the call, and the session if its row has changed. Does nothing
     /// if the store isn't shared.
-    pub(crate) async fn refresh(&self, live: &LiveRef) -> Result<(), StoreError> {
+    pub(crate) async fn compare_with_row(&self, live: &LiveRef) -> Result<(), StoreError> {
         if self.store.nodes().is_none() {
-            return live.refresh(&self.store).await;
+            return live.reload_if_stale(&self.store).await;
         }
         let marks = self.compare(live).await?;
         self.follow(live, &marks).await

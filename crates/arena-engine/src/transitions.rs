@@ -52,18 +52,19 @@ impl Request {
     }
 }
 
+/// The requests that wait at a session. Whoever adds one to an idle queue executes all that wait.
 #[derive(Default)]
-pub(crate) struct Queue(Mutex<Waiting>);
+pub(crate) struct SessionQueue(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
     requests: VecDeque<Request>,
-    /// True if a task is executing the session's transitions.
+    /// True if a caller or a task is executing the session's transitions.
     running: bool,
 }
 
-impl Queue {
-    /// Adds a request. Returns true if the caller must start a task for the session's transitions.
+impl SessionQueue {
+    /// Adds a request. Returns true if the caller must have the session's transitions executed.
     fn add(&self, request: Request) -> bool {
         let mut waiting = self.0.lock();
         waiting.requests.push_back(request);

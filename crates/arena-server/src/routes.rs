@@ -164,7 +164,7 @@ pub(crate) fn app(arena: Arena) -> Router {
             }
         }
     }
-    for (path, handlers) in web::list(&arena) {
+    for (path, handlers) in web::list() {
         router = router.route(path, handlers);
     }
     router
@@ -302,8 +302,8 @@ const ACCESS_LOG: &str = "access";
 /// Routes that show nothing of the store, or check it themselves.
 const OF_THIS_PROCESS: [&str; 3] = [OPEN_TO_ALL, "/metrics", "/ready"];
 
-/// The middleware of all routes: drops lost data from memory, refuses banned addresses and foreign origins, sets common
-/// headers, and counts responses by route.
+/// The middleware of all routes: drops lost data from memory, hides administration, refuses banned addresses and foreign
+/// origins, renders pages, sets common headers, and counts responses by route.
 async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("", MatchedPath::as_str);

@@ -45,7 +45,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 );
 
 /// Returns the routes of all pages and of the files that pages load.
-pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
+pub(crate) fn list() -> Vec<(&'static str, MethodRouter<Arena>)> {
     let mut list = vec![
         ("/", get(home::show)),
         ("/admin", get(admin::show)),
@@ -124,7 +124,7 @@ impl IntoResponse for PageError {
                 p { a href="/" { "Back to the home page" } }
             }
         };
-        let page = answer(Page::new(title, NavEntry::Elsewhere, body));
+        let page = unrendered(Page::new(title, NavEntry::Elsewhere, body));
         // The headers of the API's error (`Retry-After`, `WWW-Authenticate`) stay; only the body becomes HTML.
         let mut response = error.into_response();
         response.headers_mut().remove(header::CONTENT_LENGTH);
@@ -155,8 +155,8 @@ impl FromRequestParts<Arena> for Visit {
     }
 }
 
-/// Makes a response with a page, which [`render`] renders.
-fn answer(page: Page) -> Response {
+/// Makes a response with a page as an extension. The middleware of all routes renders it by [`render`].
+fn unrendered(page: Page) -> Response {
     let mut response = Response::default();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);

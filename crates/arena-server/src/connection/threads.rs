@@ -1,6 +1,6 @@
 //! Threads that serve connections. Each thread has a runtime of its own, and a connection stays on its thread, as do
 //! its requests for the routes of play. All other requests, and scripts, may take long, so the runtime that all threads
-//! share executes them.
+//! share executes them. Bodies of their answers, such as streams, are made on the connection's thread again.
 
 use std::io;
 use std::sync::Arc;

@@ -316,7 +316,7 @@ pub(crate) struct RequestConnection {
     pub(crate) budget: AddressBudget,
     /// True if the response is written to the connection. False if an MCP tool calls the route: the response then
     /// becomes part of the tool's response.
-    pub(crate) is_direct: bool,
+    pub(crate) is_written_to_connection: bool,
     /// True if the connection's listener serves administration and metrics.
     pub(crate) has_administration: bool,
 }
@@ -324,7 +324,12 @@ pub(crate) struct RequestConnection {
 impl RequestConnection {
     pub(crate) fn new(connection: &Arc<Connection>, has_administration: bool) -> RequestConnection {
         let budget = connection.budget.clone();
-        RequestConnection { connection: Arc::clone(connection), budget, is_direct: true, has_administration }
+        RequestConnection {
+            connection: Arc::clone(connection),
+            budget,
+            is_written_to_connection: true,
+            has_administration,
+        }
     }
 
     /// Returns the connection of a request; `None` only in tests that call the router without a socket.
@@ -334,7 +339,7 @@ impl RequestConnection {
 
     /// Returns the memory budget for the response's bytes; `None` if the response isn't written to the connection.
     pub(crate) fn response_budget(&self) -> Option<&AddressBudget> {
-        self.is_direct.then_some(&self.budget)
+        self.is_written_to_connection.then_some(&self.budget)
     }
 }
 

@@ -49,7 +49,7 @@ impl McpCaller {
         McpCaller {
             address: parts.extensions.get::<ClientAddress>().copied(),
             request_connection: RequestConnection::of(&parts.extensions)
-                .map(|found| RequestConnection { is_direct: false, ..found }),
+                .map(|found| RequestConnection { is_written_to_connection: false, ..found }),
             authorization: parts.headers.get_all(header::AUTHORIZATION).iter().cloned().collect(),
             keys: keys.join("&"),
             once: parts.headers.get_all(IDEMPOTENCY_KEY).iter().cloned().collect(),

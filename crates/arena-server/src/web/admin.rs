@@ -7,7 +7,7 @@ use axum::extract::State;
 use maud::{Markup, html};
 
 use super::layout::{NavEntry, Page};
-use super::{PageResult, Visit, answer};
+use super::{PageResult, Visit, unrendered};
 use crate::arena::Arena;
 use crate::auth::AdminToken;
 
@@ -66,7 +66,9 @@ pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
             p { button.btn type="button" id="leave" { "Sign out" } }
         }
     };
-    Ok(answer(Page::new("Administration", NavEntry::Elsewhere, body).with_style("tables.css").with_script("admin.js")))
+    Ok(unrendered(
+        Page::new("Administration", NavEntry::Elsewhere, body).with_style("tables.css").with_script("admin.js"),
+    ))
 }
 
 /// The form for the token.

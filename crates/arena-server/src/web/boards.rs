@@ -15,7 +15,7 @@ use maud::{Markup, html};
 
 use super::components::{embed, tabs};
 use super::layout::{NavEntry, Page};
-use super::{PageResult, Visit, answer, base, components};
+use super::{PageResult, Visit, base, components, unrendered};
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::records::PublishedLog;
@@ -98,7 +98,7 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
     };
-    Ok(answer(Page::new("Leaderboards", NavEntry::Leaderboards, body).with_style("tables.css")))
+    Ok(unrendered(Page::new("Leaderboards", NavEntry::Leaderboards, body).with_style("tables.css")))
 }
 
 /// `GET /leaderboards/{challenge}`, with the parameters `strategy`, `players`, `sort` and `compare`.
@@ -131,7 +131,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         @if entries.len() > 1 { (tabs(&entries)) }
         section id="board" { (shown) }
     };
-    Ok(answer(Page::new(&format!("{title}: leaderboard"), NavEntry::Leaderboards, body).with_style("tables.css")))
+    Ok(unrendered(Page::new(&format!("{title}: leaderboard"), NavEntry::Leaderboards, body).with_style("tables.css")))
 }
 
 pub(super) fn path_of(challenge: &str, strategy: &Strategy) -> String {

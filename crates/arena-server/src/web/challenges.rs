@@ -17,7 +17,7 @@ use super::boards::title_of_strategy;
 use super::components::{btn, empty, picture};
 use super::layout::{NavEntry, Page, cut, explained, shown};
 use super::session::read_list;
-use super::{PageResult, Visit, answer, pager};
+use super::{PageResult, Visit, pager, unrendered};
 use crate::answer::to_text;
 use crate::arena::Arena;
 use crate::error::ApiError;
@@ -40,7 +40,7 @@ pub(super) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResul
             (tiles(&arena))
         }
     };
-    Ok(answer(Page::new("Play", NavEntry::Challenges, body)))
+    Ok(unrendered(Page::new("Play", NavEntry::Challenges, body)))
 }
 
 pub(super) fn hosted(arena: &Arena, name: &str) -> PageResult<Arc<dyn ChallengeType>> {
@@ -94,7 +94,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
     };
-    Ok(answer(Page::new(&metadata.name, NavEntry::Challenges, body).with_style("tables.css")))
+    Ok(unrendered(Page::new(&metadata.name, NavEntry::Challenges, body).with_style("tables.css")))
 }
 
 /// Renders the name and description of a challenge with the ways to play it.

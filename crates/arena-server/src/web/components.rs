@@ -7,7 +7,7 @@ use arena_web::{seat_class, seat_mark};
 use maud::{Markup, PreEscaped, html};
 
 use super::layout::{NavEntry, Page, shown};
-use super::{PageResult, Visit, answer};
+use super::{PageResult, Visit, unrendered};
 
 /// The picture of challenges without one of their own.
 const PLAIN: &str = include_str!("picture.svg");
@@ -160,5 +160,5 @@ pub(super) async fn show(_visit: Visit) -> PageResult {
         }
         dl.details { dt { "Server" } dd { code { "debug build" } } }
     };
-    Ok(answer(Page::new("Components", NavEntry::Elsewhere, body)))
+    Ok(unrendered(Page::new("Components", NavEntry::Elsewhere, body)))
 }

@@ -12,7 +12,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use super::components::empty;
 use super::layout::{NavEntry, Page, shown};
 use super::tournaments::replays::send;
-use super::{PageResult, Visit, answer};
+use super::{PageResult, Visit, unrendered};
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::routes::removed_route;
@@ -38,7 +38,7 @@ pub(super) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResul
             li { a href={ "/evals/" (utf8_percent_encode(run, NON_ALPHANUMERIC)) "/index.html" } { (shown(run)) } }
         } }
     };
-    Ok(answer(Page::new("Evaluations", NavEntry::Elsewhere, body)))
+    Ok(unrendered(Page::new("Evaluations", NavEntry::Elsewhere, body)))
 }
 
 /// `GET /evals/{run}/{*file}`: a file of a report.

@@ -19,7 +19,7 @@ use super::layout::{NavEntry, Page, cut, player_name, time};
 use super::session::read_list;
 use super::session::redacted::RedactedSession;
 use super::session::summary::SessionSummary;
-use super::{PageResult, Visit, answer, base, with_query};
+use super::{PageResult, Visit, base, unrendered, with_query};
 use crate::arena::Arena;
 use crate::request::Query;
 
@@ -96,7 +96,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         section id="latest" { h2 { "Recent games" } (recent) }
         (own_agent(&base(&arena, &visit.headers)))
     };
-    Ok(answer(Page::new("Arena", NavEntry::Home, body).with_style("tables.css").with_script("home.js")))
+    Ok(unrendered(Page::new("Arena", NavEntry::Home, body).with_style("tables.css").with_script("home.js")))
 }
 
 /// Renders the purpose of the arena, numbers with their names, and a game to look at. `live` is a game to watch.

@@ -4,7 +4,7 @@
 use maud::html;
 
 use super::layout::{NavEntry, Page};
-use super::{PageResult, Visit, answer};
+use super::{PageResult, Visit, unrendered};
 
 pub(super) async fn show(_visit: Visit) -> PageResult {
     let body = html! {
@@ -27,5 +27,5 @@ pub(super) async fn show(_visit: Visit) -> PageResult {
             }
         }
     };
-    Ok(answer(Page::new("Log", NavEntry::Elsewhere, body).with_style("tables.css").with_script("log.js")))
+    Ok(unrendered(Page::new("Log", NavEntry::Elsewhere, body).with_style("tables.css").with_script("log.js")))
 }

@@ -31,7 +31,7 @@ use super::session::redacted::RedactedSession;
 use super::session::summary::SessionSummary;
 use super::session::timeline::Timeline;
 use super::session::{deal, result, seats_taken, status};
-use super::{PageResult, Visit, answer};
+use super::{PageResult, Visit, unrendered};
 use crate::answer::to_text;
 use crate::arena::Arena;
 use crate::auth::unauthenticated;
@@ -49,7 +49,7 @@ async fn invited(arena: &Arena, text: &str) -> PageResult<Option<(InviteCode, Ar
 /// Renders the page of an invite that can't be used: a sentence and, as `(address, text)`, the next step.
 fn unusable(status: StatusCode, title: &str, sentence: &str, (href, text): (&str, &str)) -> Response {
     let body = html! { section.empty { h1 { (title) } p { (sentence) } (primary(href, text)) } };
-    let mut response = answer(Page::new(title, NavEntry::Elsewhere, body));
+    let mut response = unrendered(Page::new(title, NavEntry::Elsewhere, body));
     *response.status_mut() = status;
     response
 }
@@ -119,7 +119,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         .with_script("play.js")
         .with_script("transcript.js");
     let page = page.with_style("session.css").with_style("play.css");
-    Ok(answer(page))
+    Ok(unrendered(page))
 }
 
 fn has_controls(challenge: &str) -> bool {

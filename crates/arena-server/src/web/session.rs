@@ -19,7 +19,7 @@ use maud::{Markup, html};
 use super::boards::board::user_path;
 use super::components::{btn, live_dot, primary};
 use super::layout::{NavEntry, Page, badge, cut, explained, player_name, time};
-use super::{PageResult, Visit, answer};
+use super::{PageResult, Visit, unrendered};
 use crate::answer::to_text;
 use crate::arena::Arena;
 use crate::error::ApiError;
@@ -145,7 +145,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     };
     let page = Page::new(&title, NavEntry::Elsewhere, body).with_style("session.css");
     let page = page.with_script("session.js").with_script("transcript.js").with_script("moderate.js");
-    Ok(answer(page.with_script("record.js")))
+    Ok(unrendered(page.with_script("record.js")))
 }
 
 /// Maximum number of parts of a secret on the page.

@@ -18,7 +18,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::components::embed;
 use super::layout::{NavEntry, Page, cut, player_name, shown, time};
-use super::{PageResult, Visit, answer, base, components, pager};
+use super::{PageResult, Visit, base, components, pager, unrendered};
 use crate::arena::Arena;
 use crate::routes::{MatchView, Stage, TournamentView, id_of_tournament};
 use crate::tournaments::{AgentId, TournamentRefusal, Tournaments};
@@ -69,7 +69,7 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
     };
-    Ok(answer(Page::new("Tournaments", NavEntry::Tournaments, body).with_style("tables.css")))
+    Ok(unrendered(Page::new("Tournaments", NavEntry::Tournaments, body).with_style("tables.css")))
 }
 
 pub(super) fn title(view: &TournamentView) -> Markup {
@@ -121,7 +121,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             Page::new(&name, NavEntry::Tournaments, PreEscaped(body)).with_style("tables.css").with_script("tournament.js"),
         )
     });
-    Ok(answer(shown.await?))
+    Ok(unrendered(shown.await?))
 }
 
 /// Renders the title, a sentence on the lead or the next step, and the progress.

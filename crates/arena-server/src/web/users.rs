@@ -15,7 +15,7 @@ use super::components::embed;
 use super::layout::{NavEntry, Page, cut, player_name, shown};
 use super::session::SessionTable;
 use super::session::redacted::name_of;
-use super::{PageResult, Visit, answer, base, components, pager};
+use super::{PageResult, Visit, base, components, pager, unrendered};
 use crate::arena::Arena;
 use history::History;
 
@@ -74,7 +74,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         }
         (details(profile))
     };
-    Ok(answer(Page::new(name_of(&id, Some(profile)), NavEntry::Leaderboards, body).with_style("tables.css")))
+    Ok(unrendered(Page::new(name_of(&id, Some(profile)), NavEntry::Leaderboards, body).with_style("tables.css")))
 }
 
 fn heading(arena: &Arena, profile: &UserProfile, lead: &str) -> Markup {

@@ -45,7 +45,7 @@ fn an_uploaded_bot_plays_soon_and_is_ranked() {
     assert_eq!(fixture.client.get(LADDER).refusal(), (404, "LADDER_NOT_FOUND".to_owned()));
     assert_eq!(fixture.client.get("/api/ladders/nope").refusal(), (404, "LADDER_NOT_FOUND".to_owned()));
     let page = fixture.client.get("/ladders/snake");
-    assert!(page.status == 200 && page.text().contains("No bots yet"), "{}", page.text());
+    assert!(page.status == 200 && page.text().contains("No agents yet"), "{}", page.text());
     let bot = Bot::start(usize::MAX);
     let answer = upload(&fixture, "ada", &bot);
     assert_eq!(answer.json()["ladder"], "snake", "{}", answer.text());

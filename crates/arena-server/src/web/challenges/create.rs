@@ -124,7 +124,7 @@ fn show_invites(arena: &Arena, challenge: &str, base: &str, session: &RedactedSe
             }
         }
     };
-    answer(Page::new("New game", NavEntry::Challenges, body))
+    unrendered(Page::new("New game", NavEntry::Challenges, body))
 }
 
 /// The place of a person among the players who join a new session. Seats are assigned in the order of joins.
@@ -170,7 +170,7 @@ fn pass_on(challenge: &str, base: &str, session: &RedactedSession, order: Option
             p { (primary(&format!("/play/{own}"), if order == Some(JoinOrder::First) { "To your seat" } else { "Take your seat" })) }
         }
     };
-    answer(Page::new("Next game", NavEntry::Challenges, body))
+    unrendered(Page::new("Next game", NavEntry::Challenges, body))
 }
 
 /// Starts a session with house bots on all seats but one, and returns the invite of that seat. `leave` runs after the

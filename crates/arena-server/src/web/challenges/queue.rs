@@ -118,7 +118,7 @@ fn show_waiting(
             div.card.tile { div.pic { (picture(name)) } }
         }
     };
-    answer(Page::new(heading, NavEntry::Challenges, body).with_script("queue.js").with_reload(RELOAD_S))
+    unrendered(Page::new(heading, NavEntry::Challenges, body).with_script("queue.js").with_reload(RELOAD_S))
 }
 
 /// Returns the page of a ticket that doesn't wait: its caller has left, or the server doesn't know the ticket.
@@ -143,7 +143,7 @@ fn show_end(arena: &Arena, name: &str, metadata: &ChallengeMetadata, has_left: b
             div.card.tile { div.pic { (picture(name)) } }
         }
     };
-    let mut response = answer(Page::new(heading, NavEntry::Challenges, body));
+    let mut response = unrendered(Page::new(heading, NavEntry::Challenges, body));
     if !has_left {
         *response.status_mut() = StatusCode::NOT_FOUND;
     }

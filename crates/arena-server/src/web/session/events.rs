@@ -55,7 +55,7 @@ pub(crate) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     };
     let title = format!("Replay: {}", summary.title());
     let page = Page::new(&title, NavEntry::Elsewhere, body).with_style("viewer.css").with_style("session.css");
-    Ok(answer(page.with_script("events.js")))
+    Ok(unrendered(page.with_script("events.js")))
 }
 
 /// Maximum number of events that are searched for leaks.

@@ -29,7 +29,7 @@ pub(crate) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
         p.lead { "Programs that play in this server's tournaments." }
         @match &arena.tournaments { None => (none()), Some(tournaments) => (agent_table(tournaments, &visit, offset)) }
     };
-    Ok(answer(Page::new("Agents", NavEntry::Tournaments, body).with_style("tables.css")))
+    Ok(unrendered(Page::new("Agents", NavEntry::Tournaments, body).with_style("tables.css")))
 }
 
 fn agent_table(tournaments: &Tournaments, visit: &Visit, offset: u64) -> Markup {
@@ -188,7 +188,7 @@ pub(crate) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
     };
-    Ok(answer(Page::new(&agent.name, NavEntry::Tournaments, body).with_style("tables.css")))
+    Ok(unrendered(Page::new(&agent.name, NavEntry::Tournaments, body).with_style("tables.css")))
 }
 
 fn tournaments(history: &AgentHistory) -> Markup {

@@ -35,7 +35,7 @@ pub(crate) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResul
         (body)
         p.more { a href="/tournaments" { "Tournaments" } " · " a href="/agents" { "All agents" } }
     };
-    Ok(answer(Page::new("Ladders", NavEntry::Tournaments, body).with_style("tables.css")))
+    Ok(unrendered(Page::new("Ladders", NavEntry::Tournaments, body).with_style("tables.css")))
 }
 
 fn table(tournaments: &Tournaments) -> Result<Markup, TournamentRefusal> {
@@ -104,7 +104,7 @@ pub(crate) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         p.more { "Standings as " a href={ "/api" (path) } { "JSON" } " · " a href="/ladders" { "All ladders" } }
     };
     let page = Page::new(&format!("Ladder of {game}"), NavEntry::Tournaments, body);
-    Ok(answer(page.with_style("tables.css").with_script("tournament.js")))
+    Ok(unrendered(page.with_style("tables.css").with_script("tournament.js")))
 }
 
 fn heading(game: &str, view: Option<&Ladder>, playing: Option<&LadderMatch>, waiting: &[String]) -> Markup {
@@ -289,5 +289,5 @@ pub(crate) async fn join(State(arena): State<Arena>, form: Form) -> PageResult {
         dl.details { dt { "Id" } dd { code { (facts.id) } } }
         p.row { (components::primary(&format!("/ladders/{game}"), "To the ladder")) }
     };
-    Ok(answer(Page::new("Bot uploaded", NavEntry::Tournaments, body)))
+    Ok(unrendered(Page::new("Bot uploaded", NavEntry::Tournaments, body)))
 }

@@ -73,7 +73,7 @@ pub(crate) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         (viewer(&urls))
     };
     let title = format!("Match {number}: {}", names.join(" – "));
-    Ok(answer(Page::new(&title, NavEntry::Tournaments, body).with_style("viewer.css").with_script("viewer.js")))
+    Ok(unrendered(Page::new(&title, NavEntry::Tournaments, body).with_style("viewer.css").with_script("viewer.js")))
 }
 
 /// Renders the result of a match as a sentence.
