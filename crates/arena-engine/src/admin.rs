@@ -129,7 +129,7 @@ impl Engine {
                     inner.benchmarks.write().remove(&user);
                     inner.ended.clear();
                     for id in &sessions {
-                        inner.live.mark(*id);
+                        inner.live.mark_stale(*id);
                     }
                     Ok(sessions.len())
                 }

@@ -394,7 +394,7 @@ impl LiveSessions {
     }
 
     /// Marks a session as stale if it is in memory or loading, and wakes its subscribers.
-    pub(crate) fn mark(&self, id: SessionId) {
+    pub(crate) fn mark_stale(&self, id: SessionId) {
         let held = self.shard(id).lock().all.get(&id).and_then(Weak::upgrade);
         if let Some(slot) = held {
             slot.mark();

@@ -27,7 +27,10 @@ pub enum Channel {
     /// | `usage` | the reporting player | the [`crate::UsageReport`] as JSON |
     /// | `deadline` | the operator | empty |
     /// | `abandon` | the operator | empty; the session was inactive for too long |
-    /// | `wake` | the operator | empty; only the time of the next wake-up has changed |
+    /// | `wake` | the operator | empty; only the time of the next wake-up, or the list of sessions, has changed |
+    /// | `failed` | the operator | empty; the rules failed at a deadline |
+    ///
+    /// The engine adds `created`, a session's first input (`arena-engine/src/inputs.rs`).
     Inputs(SessionId),
 }
 

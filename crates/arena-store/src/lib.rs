@@ -1,6 +1,6 @@
 //! The store of sessions, messages, and users, in the model's types.
 //!
-//! A [`Commit`] contains all changes of one transition. It is stored as a whole or not at all, and [`Store::commit`]
+//! A [`Commit`] contains all changes of one transition, or of several of one session. It is stored as a whole or not at all, and [`Store::commit`]
 //! returns only when the commit would survive a power failure. Concurrent commits of several sessions share one fsync.
 //!
 //! [`Store`] has two backends: SQLite in the data folder, and Postgres over a network. Both use the same code to decide

@@ -1,4 +1,5 @@
-//! The data that the store mirrors in memory. The writer updates the mirror after each commit.
+//! The data that the store mirrors in memory. The writer updates the mirror after each commit; in a shared database,
+//! readers do it from the rows.
 
 pub(crate) mod counts;
 mod effects;

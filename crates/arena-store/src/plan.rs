@@ -27,7 +27,7 @@ pub(crate) use self::counting::{Counting, PARTICIPANTS, games_of};
 pub(crate) enum BatchItem<'b> {
     Commit(&'b Commit),
     Import(&'b ImportedSession),
-    /// A stored session that has ended but isn't counted yet.
+    /// A stored session that has ended but isn't counted yet: only in stores of older versions.
     Ended(SessionNo, &'b Session),
 }
 

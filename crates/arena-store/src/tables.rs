@@ -28,6 +28,7 @@ pub(crate) use self::text::{read_bytes, to_json};
 /// A kind of rare changes, as named in the table `changes`.
 pub(crate) const ADMINISTRATION: &str = "administration";
 pub(crate) const PUBLIC: &str = "public";
+/// Counts of sessions were repaired.
 pub(crate) const RECOUNTS: &str = "recounts";
 pub(crate) const SCRIPTED: &str = "scripted";
 pub(crate) const STANDINGS: &str = "standings";

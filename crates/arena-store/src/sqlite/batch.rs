@@ -183,6 +183,7 @@ fn write_plan(connection: &Connection, sql: &Statements, plan: &BatchPlan<'_>) -
     let boards: Vec<_> = plan.boards.iter().collect();
     insert_each::<Boards>(connection, &sql.enter_boards, &boards)?;
     insert_each::<RemovedSessions>(connection, &sql.insert_removed, &plan.removals())?;
+    // These expired before they began, so other tables have nothing of them.
     for (no, session) in &plan.removed {
         write_each(connection, "DELETE FROM sessions WHERE no = ?1", [[Value::from(*no)]])?;
         write_each(connection, "DELETE FROM messages WHERE session = ?1", [[Value::from(*no)]])?;

@@ -212,18 +212,22 @@ async fn remove_messages(writing: &mut Writing, archive: &NewArchive) -> Result<
     let (session_no, sha256) = (session.0.into(), sha256.to_string().into());
     let values = [session_no, file.as_str().into(), at, chat_len, chat_at, operator_len, operator_at, sha256];
     writing.db.execute(sql, &values).await?;
-    // A message that is hidden later must not be left in unused pages of the database.
-    writing.set_secure_delete(true)?;
     let place = [session.0, count(chat.len), count(operator.len)].map(Value::from);
     // A message that was hidden since the archive was written isn't removed as a visible one, so the counts differ.
     for (condition, expected) in [("hidden IS NULL", messages - hidden), ("hidden IS NOT NULL", *hidden)] {
-        let sql = format!("DELETE FROM messages WHERE {ARCHIVED} AND {condition}");
-        if writing.db.execute(&sql, &place).await? != expected {
-            writing.set_secure_delete(false)?;
+        if erase(writing, &format!("{ARCHIVED} AND {condition}"), &place).await? != expected {
             return Err(CommitError::Conflict.into());
         }
     }
-    writing.set_secure_delete(false)
+    Ok(())
+}
+
+/// Deletes messages, and leaves nothing of them in unused pages of the database. Returns their number.
+async fn erase(writing: &mut Writing, condition: &str, values: &[Value<'_>]) -> Result<u64, WriteError> {
+    writing.set_secure_delete(true)?;
+    let erased = writing.db.execute(&format!("DELETE FROM messages WHERE {condition}"), values).await;
+    writing.set_secure_delete(false)?;
+    Ok(erased?)
 }
 
 /// Removes all messages of a session, and returns them in the order of their commits.
@@ -241,9 +245,7 @@ async fn take_messages(
         Ok((read_message(row, channel)?, read_commitment(row, Messages::COLUMNS.len(), id)?))
     };
     let messages = writing.db.list(&sql, &[no.0.into()], read).await?;
-    writing.set_secure_delete(true)?;
-    writing.db.execute("DELETE FROM messages WHERE session = $1", &[no.0.into()]).await?;
-    writing.set_secure_delete(false)?;
+    erase(writing, "session = $1", &[no.0.into()]).await?;
     Ok(messages)
 }
 
