@@ -1,9 +1,8 @@
 // The chart of scores over time, with marks for problems below the scores. The chart is drawn once; only the line at
 // the current frame moves.
-import { letter, make, number, seatClass } from "./boards/seats.js";
+import { letter, make, number, seatClass, shape } from "./boards/seats.js";
 import { DISQUALIFICATION, FAULT } from "./replay.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const [WIDTH, HEIGHT, MARKS] = [1000, 150, 14];
 
 /**
@@ -17,7 +16,7 @@ export function chart(element, summary, names, seek) {
   if (!hasScores && !hasMarks) return () => {};
   const last = Math.max(summary.frames - 1, 1);
   const x = (frame) => (frame / last) * WIDTH;
-  const svg = part("svg", { class: "chart", preserveAspectRatio: "none", role: "img" });
+  const svg = shape("svg", { class: "chart", preserveAspectRatio: "none", role: "img" });
   const top = hasScores ? HEIGHT : 0;
   svg.setAttribute("viewBox", `0 0 ${WIDTH} ${top + (hasMarks ? MARKS : 0)}`);
   const finalScores = [];
@@ -27,10 +26,10 @@ export function chart(element, summary, names, seek) {
     const values = lines.flat().map(([, score]) => score);
     const [low, high] = [Math.min(0, ...values), Math.max(1, ...values)];
     const y = (score) => HEIGHT - 4 - ((score - low) / (high - low)) * (HEIGHT - 8);
-    svg.append(part("line", { class: "zero", x1: 0, x2: WIDTH, y1: y(0), y2: y(0) }));
+    svg.append(shape("line", { class: "zero", x1: 0, x2: WIDTH, y1: y(0), y2: y(0) }));
     lines.forEach((line, seat) => {
       const path = line.map(([frame, score], at) => `${at ? "L" : "M"}${x(frame).toFixed(1)} ${y(score).toFixed(1)}`);
-      svg.append(part("path", { class: `score ${seatClass(seat)}`, d: path.join("") }));
+      svg.append(shape("path", { class: `score ${seatClass(seat)}`, d: path.join("") }));
       const end = line.at(-1);
       if (end) finalScores.push(`${letter(seat)} ${names[seat]} ${number(end[1])}`);
     });
@@ -43,10 +42,10 @@ export function chart(element, summary, names, seek) {
       const kind = marks & DISQUALIFICATION ? "out" : marks & FAULT ? "fault" : "rejection";
       const begin = x(at * summary.stretch);
       const width = Math.max(2, x(summary.stretch) * 0.8);
-      svg.append(part("rect", { class: kind, x: Math.min(begin, WIDTH - width), y: top + 3, width, height: MARKS - 3 }));
+      svg.append(shape("rect", { class: kind, x: Math.min(begin, WIDTH - width), y: top + 3, width, height: MARKS - 3 }));
     });
   }
-  const now = part("line", { class: "now", y1: 0, y2: top + MARKS });
+  const now = shape("line", { class: "now", y1: 0, y2: top + MARKS });
   svg.append(now);
   const what = finalScores.length ? `Scores over time; final scores: ${finalScores.join(", ")}` : "Problems over time";
   svg.setAttribute("aria-label", what);
@@ -73,19 +72,11 @@ export function chart(element, summary, names, seek) {
   };
 }
 
-function points(scores, stretch) {
-  return scores.map((score, at) => [at * stretch, score]).filter(([, score]) => Number.isFinite(score));
-}
+const points = (scores, stretch) => scores.map((score, at) => [at * stretch, score]).filter(([, score]) => Number.isFinite(score));
 
 /** Adds the final score to a seat's line, except for disqualified seats, whose final score is a penalty. */
 function withEnd(line, summary, seat) {
   const score = summary.result?.scores?.[seat];
   const isOut = summary.disqualified.some((out) => out.seat === seat);
   return Number.isFinite(score) && !isOut ? [...line, [summary.frames - 1, score]] : line;
-}
-
-function part(tag, attributes) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  return element;
 }

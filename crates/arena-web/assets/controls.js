@@ -1,7 +1,6 @@
 // The viewer's controls: buttons, slider, speed, view and keyboard. The controls work with the numbers of frames only.
-import { letter, make } from "./boards/seats.js";
+import { letter, make, shape } from "./boards/seats.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const ICONS = {
   first: "M5 4h2v16H5zM19 4v16L8 12z",
   back: "M14 4v16L5 12zM16 4h2v16h-2z",
@@ -12,8 +11,8 @@ const ICONS = {
   before: "M13 4v16L4 12zM17 4h3v10h-3zM17 17h3v3h-3z",
   next: "M11 4l9 8-9 8zM4 4h3v10H4zM4 17h3v3H4z",
 };
-/** Speeds in frames per second. */
-const SPEEDS = [1, 2, 5, 10, 30, 60, 250, 1000];
+/** Speeds as multiples of the usual speed. */
+const SPEEDS = [0.25, 0.5, 1, 2, 4, 16, 100];
 /** Number of frames that an arrow key with Shift moves. */
 const STRIDE = 10;
 /** Read-ahead in seconds. */
@@ -21,8 +20,8 @@ const AHEAD_S = 0.5;
 
 /**
  * Makes the controls. `on` has the callbacks `show(frame)`, `find(direction)` for problems, `look(seat)` for the view,
- * and `rest()` when playback stops. `shown()`, `wanted()` (which may still be loading) and `last()` return frame
- * numbers. `on.seats` holds the seats' names, `on.speed` the initial speed in frames per second, and `on.unit` the word
+ * `rest()` when playback stops, and optionally `step(count)`, which goes to another position of the board. `shown()`, `wanted()` (which may still be loading) and `last()` return frame
+ * numbers. `on.seats` holds the seats' names, `on.speed` the usual speed in frames per second, and `on.unit` the word
  * for a frame.
  */
 export function controls(on) {
@@ -38,40 +37,41 @@ export function controls(on) {
 
   const element = make("section", "controls");
   element.setAttribute("aria-label", "Controls");
-  const slider = make("input");
-  Object.assign(slider, { type: "range", min: 0, max: 0, value: 0, disabled: true });
+  const slider = Object.assign(make("input"), { type: "range", min: 0, max: 0, value: 0, disabled: true });
   slider.setAttribute("aria-label", unit);
   const place = make("output", "place");
   const move = (frame) => {
     pause();
     on.show(Math.min(Math.max(frame, 0), on.last()));
   };
+  const step = (count) => {
+    if (!on.step) return move(on.wanted() + count);
+    pause();
+    on.step(count);
+  };
   const buttons = {
     first: button("first", `First ${one} (Home)`, () => move(0)),
     before: button("before", "Previous problem (P)", () => jump(-1)),
-    back: button("back", "Back (←)", () => move(on.wanted() - 1)),
+    back: button("back", "Back (←)", () => step(-1)),
     play: button("play", "Play (Space)", () => toggle()),
-    step: button("step", "Forward (→)", () => move(on.wanted() + 1)),
+    step: button("step", "Forward (→)", () => step(1)),
     next: button("next", "Next problem (N)", () => jump(1)),
     last: button("last", "End (End)", () => move(on.last())),
   };
-  const rate = choice("Speed", SPEEDS.map((each) => [each, `${each} per second`]), (value) => (speed = value));
-  rate.select.value = on.speed;
+  const rate = choice("Speed", SPEEDS.map((each) => [each, `${each}×`]), (value) => (speed = on.speed * value));
+  rate.select.value = 1;
   const views = [["", "all agents"], ...on.seats.map((name, seat) => [seat, `${letter(seat)} ${name}`])];
   const view = choice("View", views, (value) => on.look(value === "" ? undefined : Number(value)));
   const goal = make("label", "", "Go to ");
-  const number = make("input");
-  Object.assign(number, { type: "number", min: 0, step: 1, disabled: true });
+  const number = Object.assign(make("input"), { type: "number", min: 0, step: 1, disabled: true });
   number.setAttribute("aria-label", `Go to ${one}`);
   goal.append(number);
   number.addEventListener("change", () => {
     if (number.value !== "") move(Number(number.value) - firstEpoch);
   });
-  const row = make("div", "buttons");
-  row.append(...Object.values(buttons));
-  const rest = make("div", "choices");
-  rest.append(rate.label, ...(on.seats.length ? [view.label] : []), goal, place);
-  element.append(slider, row, rest);
+  const row = make("div", "choices");
+  row.append(...Object.values(buttons), rate.label, place, ...(on.seats.length ? [view.label] : []), goal);
+  element.append(slider, row);
   slider.addEventListener("input", () => move(Number(slider.value)));
   document.addEventListener("keydown", key);
   addEventListener("visibilitychange", () => (before = undefined));
@@ -122,8 +122,8 @@ export function controls(on) {
     const stride = event.shiftKey ? STRIDE : 1;
     const keys = {
       " ": toggle,
-      ArrowLeft: () => move(on.wanted() - stride),
-      ArrowRight: () => move(on.wanted() + stride),
+      ArrowLeft: () => step(-stride),
+      ArrowRight: () => step(stride),
       Home: () => move(0),
       End: () => move(on.last()),
       n: () => jump(1),
@@ -175,8 +175,7 @@ export function controls(on) {
   };
 
   function button(icon, title, click) {
-    const button = make("button");
-    Object.assign(button, { type: "button", disabled: true });
+    const button = Object.assign(make("button"), { type: "button", disabled: true });
     dress(button, icon, title);
     button.addEventListener("click", click);
     return button;
@@ -184,12 +183,8 @@ export function controls(on) {
 }
 
 function dress(button, icon, title) {
-  const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("viewBox", "0 0 24 24");
-  svg.setAttribute("aria-hidden", "true");
-  const path = document.createElementNS(SVG, "path");
-  path.setAttribute("d", ICONS[icon]);
-  svg.append(path);
+  const svg = shape("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" });
+  svg.append(shape("path", { d: ICONS[icon] }));
   button.replaceChildren(svg);
   button.title = title;
   button.setAttribute("aria-label", title);
@@ -198,11 +193,7 @@ function dress(button, icon, title) {
 function choice(name, options, choose) {
   const label = make("label", "", `${name} `);
   const select = make("select");
-  for (const [value, text] of options) {
-    const option = make("option", "", text);
-    option.value = value;
-    select.append(option);
-  }
+  select.append(...options.map(([value, text]) => new Option(text, value)));
   select.addEventListener("change", () => choose(select.value === "" ? "" : Number(select.value)));
   label.append(select);
   return { label, select };

@@ -47,7 +47,7 @@ export class Replay {
   /** Reads the header. Returns the first frame, which needs no index; undefined if there is none. */
   async begin() {
     let bytes = await this.#file.read(0, FIRST);
-    for (let size = FIRST; count(bytes) < 2 && bytes.length >= size && size < MOST_FIRST; ) {
+    for (let size = FIRST; lines(bytes).length < 2 && bytes.length >= size && size < MOST_FIRST; ) {
       size *= 4;
       bytes = await this.#file.read(0, size);
     }
@@ -205,13 +205,7 @@ export class Replay {
   }
 }
 
-function parse(bytes) {
-  return JSON.parse(new TextDecoder().decode(bytes));
-}
-
-function count(bytes) {
-  return lines(bytes).length;
-}
+const parse = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
 
 /** Returns at most the first two lines, without incomplete ones. */
 function lines(bytes) {

@@ -44,6 +44,7 @@ function tell(action) {
   const keys = Object.keys(rest);
   // If `move` is the only field, its value is shown alone.
   if (keys.length === 1 && typeof rest.move === "string") return rest.move;
+  if (keys.length === 1 && typeof rest.content === "string") return `${text(what)} ${rest.content}`;
   if (keys.length === 0) return text(what);
   return `${text(what)} (${keys.map((key) => `${key} ${text(rest[key])}`).join(", ")})`;
 }

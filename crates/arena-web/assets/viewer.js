@@ -8,13 +8,16 @@ import { DISQUALIFICATION, FAULT, REJECTION, Replay } from "./replay.js";
 
 /** Number of earlier epochs whose messages are shown with a challenge's state. */
 const HISTORY = 200;
-/** Default speed in epochs per second. */
-const SPEED = 10;
+/** Default speed in epochs per second, and that of challenges, whose messages take longer to read. */
+const [SPEED, TALK] = [10, 1];
 /** Minimum milliseconds between updates of the address; browsers throttle faster ones. */
 const ADDRESS_MS = 400;
 
 const main = document.getElementById("viewer");
 const at = (place) => new URL(main.dataset[place], document.baseURI).href;
+
+/** Returns the states in a frame's line; undefined if no agent was asked. */
+const statesOf = ({ worlds, world_state }) => worlds ?? world_state;
 
 start().catch(fail);
 
@@ -27,7 +30,7 @@ async function start() {
   const viewer = new Viewer(replay);
   if (first) await viewer.show(0, first);
   await prepared;
-  viewer.ready();
+  await viewer.ready();
 }
 
 function fail(error) {
@@ -43,6 +46,8 @@ class Viewer {
   /** The current frame, its line, the requested frame, and true if a request is running. */
   #shown = -1;
   #line;
+  /** The states of the current frame; those of a neighbor if no agent was asked. */
+  #states;
   #wanted = 0;
   #isMoving = false;
   #addressTimer;
@@ -50,16 +55,19 @@ class Viewer {
   constructor(replay) {
     this.#replay = replay;
     const { header } = replay;
+    // The page may have other names than those that the agents report, such as a tournament's.
+    const known = list(JSON.parse(main.closest("[data-names]")?.dataset.names ?? "[]"));
+    header.agents.forEach((agent, seat) => known[seat] && Object.assign(agent, { name: known[seat], version: null }));
     this.names = header.agents.map((agent) => visible(agent.name));
     const parts = (this.#parts = {
       facts: make("p", "facts soft"),
       boards: make("div", "boards"),
       seats: make("table", "seats"),
+      talk: make("div"),
       happened: make("div", "happened"),
       chart: make("section", "over-time"),
       status: make("p", "hidden"),
     });
-    parts.facts.textContent = String(header.game);
     parts.status.setAttribute("role", "status");
     const boards = make("section", "stage");
     boards.setAttribute("aria-label", "Board");
@@ -68,10 +76,10 @@ class Viewer {
     beside.setAttribute("aria-label", "Agents and their actions");
     const scroll = make("div", "scroll");
     scroll.append(parts.seats);
-    beside.append(scroll, parts.happened);
+    beside.append(scroll, parts.talk, parts.happened);
     this.#controls = controls({
       seats: this.names,
-      speed: boardOf(header.game)?.speed ?? SPEED,
+      speed: (boardOf(header.game) ?? { speed: TALK }).speed ?? SPEED,
       show: (frame) => this.want(frame),
       shown: () => Math.max(this.#shown, 0),
       wanted: () => this.#wanted,
@@ -82,7 +90,7 @@ class Viewer {
     });
     const playing = make("div", "playing");
     playing.append(boards, this.#controls.element, beside);
-    main.replaceChildren(parts.facts, playing, parts.chart, parts.status);
+    main.replaceChildren(playing, parts.chart, parts.facts, parts.status);
     const redraw = () => this.#line && this.#draw();
     new ResizeObserver(redraw).observe(parts.boards);
     // A canvas's largest height follows the window's height, which the boards' size doesn't show.
@@ -91,12 +99,12 @@ class Viewer {
   }
 
   /** Completes the page once the summary is loaded. */
-  ready() {
-    const { summary } = this.#replay;
-    const { facts } = this.#parts;
-    if (summary.result) facts.append(visible(` · ${outcome(summary.result.outcome, this.#replay.header, summary.sides)}`));
-    else facts.append(` · incomplete: ends after epoch ${summary.first_epoch + summary.frames - 1}, without a result`);
-    facts.append(" · seed ", make("code", "", String(this.#replay.header.seed)));
+  async ready() {
+    const { header, summary } = this.#replay;
+    // The neighbor of a first frame without states can be read now.
+    if (this.#line && !this.#states) await this.show(0, this.#line);
+    const end = summary.result ? outcome(summary.result.outcome, header, summary.sides) : `incomplete: ends after epoch ${summary.first_epoch + summary.frames - 1}, without a result`;
+    this.#parts.facts.append(visible(`${header.game} · ${end} · seed `), make("code", "", String(header.seed)));
     this.#moveLine = chart(this.#parts.chart, summary, this.names, (frame) => this.want(frame));
     this.#controls.ready(summary);
     // Errors are ignored here, since reading a frame reports them.
@@ -136,10 +144,12 @@ class Viewer {
   }
 
   async show(frame, line) {
-    const states = line.worlds ?? line.world_state;
+    const beside = frame ? frame - 1 : 1;
+    const isEmpty = !statesOf(line) && beside < this.#replay.frames;
+    const states = statesOf(isEmpty ? await this.#replay.frame(beside) : line);
     const board = boardOf(this.#replay.header.game, states);
     this.history = board && isTogether(board) ? await this.#history(frame) : [];
-    [this.#shown, this.#line, this.board] = [frame, line, board];
+    [this.#shown, this.#line, this.#states, this.board] = [frame, line, states, board];
     this.#draw();
     this.#controls.moved(frame, line);
     this.#moveLine(frame);
@@ -159,8 +169,7 @@ class Viewer {
     const from = Math.max(0, frame - HISTORY);
     const states = [];
     for (let before = from; before < frame; before++) {
-      const line = await this.#replay.frame(before);
-      states.push(line.worlds ?? line.world_state);
+      states.push(statesOf(await this.#replay.frame(before)));
     }
     return states;
   }
@@ -180,13 +189,12 @@ class Viewer {
     const { header, summary } = this.#replay;
     const ids = header.agents.map((agent) => agent.agent_id);
     const sides = summary?.sides ?? [];
-    return { ids, names: this.names, sides, config: header.config, seat, history: this.history };
+    return { ids, names: this.names, sides, config: header.config, seat, history: this.history, talk: this.#parts.talk };
   }
 
   #draw() {
     const { boards } = this.#parts;
-    const line = this.#line;
-    const states = line.worlds ?? line.world_state;
+    const states = this.#states;
     if (!this.board) {
       boards.replaceChildren(make("p", "soft", states ? "This game has no board." : "No agent was asked in this epoch."));
     } else if (Array.isArray(states) && !isTogether(this.board)) {

@@ -94,6 +94,7 @@ const FILES: &[Asset] = assets![
     "arena.css" as STYLE,
     "boards.js" as SCRIPT,
     "boards/messages.js" as SCRIPT,
+    "boards/pictures.js" as SCRIPT,
     "boards/seats.js" as SCRIPT,
     "chart.js" as SCRIPT,
     "controls.js" as SCRIPT,

@@ -162,32 +162,35 @@ fn a_pawn_is_promoted_by_a_choice_of_four_pieces() {
     white.wait("document.querySelector('#board svg').getAttribute('aria-label').includes('last move a7a8n')");
 }
 
-/// Plays the turns of a game on a map: `order` gives the orders of the first turn, `send` sends those of each turn.
+/// Plays the turns of a game on a map: `order` gives the orders of the first turn, `send` sends those of each turn. Without
+/// `send`, the page sends them by itself.
 #[track_caller]
 fn forage(
     world: &World,
     person: &Window<'_>,
     challenge: &str,
     order: impl Fn(&Window<'_>),
-    send: impl Fn(&Window<'_>),
+    send: Option<fn(&Window<'_>)>,
 ) -> Value {
     const TURNS: usize = 4;
     let (session, invites) = world.create(challenge, &json!({ "n_epochs": TURNS }));
     sit_down(world, person, &invites);
     person.wait("document.querySelector('#board canvas')");
     for turn in 1..=TURNS {
-        is_to_move(person);
         let summary = "document.getElementById('orders-summary').innerText";
         person.wait(&format!("{summary}.startsWith('Turn {turn} of {TURNS}.')"));
         if turn == 1 {
             person.wait("document.getElementById('send-orders').innerText === 'Skip this turn'");
             order(person);
-            person.wait("document.getElementById('send-orders').innerText === 'Send orders'");
-            fits(person);
-        } else {
-            person.wait("document.getElementById('send-orders').innerText === 'Same again'");
         }
-        send(person);
+        person.wait("document.getElementById('send-orders').innerText === 'Send orders'");
+        if turn == 1 {
+            fits(person);
+        }
+        if let Some(send) = send {
+            is_to_move(person);
+            send(person);
+        }
         is_waiting(person, "Waiting for Player 2");
         world.client.act(&session, &invites[1], "actions", "[]").ok();
     }
@@ -203,13 +206,16 @@ fn forage(
 }
 
 #[test]
-fn a_person_gives_orders_on_a_map_by_mouse_and_repeats_them() {
+fn a_person_gives_orders_on_a_map_and_the_page_goes_on_by_itself() {
     let data = data_folder();
     let world = World::start(data.path(), &[]);
     let driver = Driver::start();
     let person = driver.window();
-    let gather = |window: &Window<'_>| window.click("#gather");
-    let sent = forage(&world, &person, "food-catcher", gather, |window| window.click("#send-orders"));
+    let gather = |window: &Window<'_>| {
+        window.click("#auto");
+        window.click("#gather");
+    };
+    let sent = forage(&world, &person, "food-catcher", gather, Some(|window| window.click("#send-orders")));
     assert_eq!(sent.as_array().map(Vec::len), Some(4), "{sent}");
     let all: Vec<&Value> = sent.as_array().unwrap().iter().collect();
     assert!(all.iter().all(|orders| orders.as_array().is_some_and(|list| list.len() == 1)), "{sent}");
@@ -217,9 +223,35 @@ fn a_person_gives_orders_on_a_map_by_mouse_and_repeats_them() {
     // A click on the map is a target, and a narrow screen has the same controls.
     person.look(360, true);
     let middle = |window: &Window<'_>| window.tap("#board canvas");
-    let sent = forage(&world, &person, "cherry-picker", middle, |window| window.tap("#send-orders"));
+    let sent = forage(&world, &person, "cherry-picker", middle, None);
     let first = &sent[0][0];
     assert!(first["target"].is_array() || first["food_id"].is_string(), "{sent}");
+    assert_eq!(sent.as_array().map(Vec::len), Some(4), "{sent}");
+}
+
+/// All food is in reach of the base, so that an actor gathers without an order.
+#[test]
+fn an_actor_on_food_and_on_a_base_gathers_by_itself() {
+    let data = data_folder();
+    let world = World::start(data.path(), &[]);
+    let driver = Driver::start();
+    let person = driver.window();
+    let (session, invites) = world.create("food-catcher", &json!({ "n_epochs": 4, "take_food_max_distance": 100 }));
+    sit_down(&world, &person, &invites);
+    // The map fits on the screens of laptops, with all controls, and of phones.
+    for (size, last) in [([1366, 620], "#auto"), ([390, 844], ".standing")] {
+        person.look_at(size, false);
+        person.shows("#board canvas");
+        person.shows(last);
+    }
+    for _ in 0..4 {
+        is_waiting(&person, "Waiting for Player 2");
+        world.client.act(&session, &invites[1], "actions", "[]").ok();
+    }
+    has_ended(&person);
+    let state = world.state(&session);
+    let food = state["bases"].as_array().unwrap().iter().find(|base| base["owner_id"] == json!(invites[0]));
+    assert!(food.unwrap()["food"].as_f64().unwrap() > 0.0, "{state}");
 }
 
 #[test]

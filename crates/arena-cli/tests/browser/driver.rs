@@ -328,6 +328,22 @@ impl Window<'_> {
         });
     }
 
+    /// Moves a finger on the first element that matches a selector, from its middle by `x` and `y` pixels.
+    #[track_caller]
+    pub fn swipe(&self, selector: &str, [x, y]: [i32; 2]) {
+        self.patiently(selector, || {
+            let actions = json!([
+                { "type": "pointerMove", "origin": { ELEMENT: self.find(selector)? }, "x": 0, "y": 0 },
+                { "type": "pointerDown", "button": 0 },
+                { "type": "pointerMove", "origin": "pointer", "x": x, "y": y, "duration": 60 },
+                { "type": "pointerUp", "button": 0 },
+            ]);
+            let touch = json!({ "pointerType": "touch" });
+            let finger = json!({ "type": "pointer", "id": "finger", "parameters": touch, "actions": actions });
+            self.try_post("actions", &json!({ "actions": [finger] })).map(Some)
+        });
+    }
+
     /// Presses the mouse button on an element, until [`Window::let_go`].
     #[track_caller]
     pub fn hold(&self, selector: &str) {
@@ -351,11 +367,23 @@ impl Window<'_> {
 
     /// Emulates a screen of this width, in light or dark mode.
     pub fn look(&self, width: u32, is_dark: bool) {
-        let size = json!({ "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false });
+        self.look_at([width, 800], is_dark);
+    }
+
+    /// Emulates a screen of this width and height, in light or dark mode.
+    pub fn look_at(&self, [width, height]: [u32; 2], is_dark: bool) {
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.devtools("Emulation.setDeviceMetricsOverride", &size);
         let scheme = if is_dark { "dark" } else { "light" };
         let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
         self.devtools("Emulation.setEmulatedMedia", &media);
+    }
+
+    /// Waits until an element is visible as a whole without scrolling.
+    #[track_caller]
+    pub fn shows(&self, selector: &str) {
+        let place = format!("document.querySelector({})?.getBoundingClientRect()", json!(selector));
+        self.wait(&format!("scrollY === 0 && {place}.top >= 0 && {place}.bottom <= innerHeight"));
     }
 
     /// Returns the faults of the page's layout: clipped text, boxes outside of the screen, controls and texts that

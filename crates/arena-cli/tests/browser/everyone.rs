@@ -133,23 +133,18 @@ fn steer(person: &Person<'_>, turns: u64) {
     }
 }
 
-/// Sends an actor to gather food, and lets the page repeat the order from the second turn.
+/// Sends an actor to gather food. The page sends this turn and the next ones by itself.
 fn gather(person: &Person<'_>, turns: u64) {
-    match turns {
-        0 => {
-            person.choose("#controls .orders button");
-            person.choose("#gather");
-        }
-        1 => person.choose("#repeat"),
-        _ if person.is("document.getElementById('repeat').checked") => return,
-        _ => {}
+    if turns == 0 {
+        person.choose("#controls .orders button");
+        person.send("#gather");
     }
-    person.send("#send-orders");
 }
 
-/// Sends an actor to a point on the map or, by keyboard, to a target from the list.
+/// Sends an actor to a point on the map or, by keyboard, to a target from the list. The page sends no turn by itself.
 fn walk(person: &Person<'_>, turns: u64) {
     if turns == 0 {
+        person.choose("#auto");
         if person.device == Device::Keyboard {
             person.tab_to("#target");
             person.window.press(DOWN);

@@ -47,6 +47,12 @@ fn a_replay_is_played_stepped_through_and_searched_for_problems() {
     shows(&window, "Epoch 1 of ");
     let label = || window.run("return document.querySelector('canvas').getAttribute('aria-label')");
     let first = label();
+    // The controls stand directly below the board, and both fit on a laptop's screen with the current actions.
+    window.look_at([1366, 620], false);
+    for part in ["canvas", ".controls", ".happened li"] {
+        window.shows(part);
+    }
+    window.wait("document.querySelector('.controls').getBoundingClientRect().top - document.querySelector('canvas').getBoundingClientRect().bottom < 24");
     window.click("button[aria-label^=Forward]");
     shows(&window, "Epoch 2 of ");
     assert_ne!(label(), first);
@@ -61,7 +67,7 @@ fn a_replay_is_played_stepped_through_and_searched_for_problems() {
             "const speed = document.querySelector('.choices select'); speed.value = '{speed}'; speed.dispatchEvent(new Event('change'))"
         ))
     };
-    at_speed("2");
+    at_speed("0.25");
     window.click("button[aria-label^=Play]");
     window.wait("/Epoch ([5-9]|\\d\\d) /.test(document.querySelector('.place').innerText)");
     window.click("button[aria-label^=Pause]");
@@ -82,7 +88,7 @@ fn a_replay_is_played_stepped_through_and_searched_for_problems() {
     window.press(END);
     shows(&window, "End, after ");
     // At the end, playing starts from the beginning.
-    at_speed("1");
+    at_speed("0.25");
     window.press(SPACE);
     window.wait("/Epoch [1-9] /.test(document.querySelector('.place').innerText)");
     window.press(SPACE);
@@ -96,6 +102,31 @@ fn a_replay_is_played_stepped_through_and_searched_for_problems() {
     let place = window.text(".place");
     shows(&other, &place);
     other.wait("document.querySelector('.seats .chosen')");
+}
+
+#[test]
+fn a_replay_of_a_challenge_shows_what_is_said_and_guessed_as_a_picture() {
+    let folder = folder();
+    let driver = Driver::start();
+    let window = driver.window();
+    for (challenge, before, after) in [
+        ("psi", "has said 0 of 10 secret numbers", "has said 10 of 10 secret numbers"),
+        ("ultimatum", "No offer yet", "Agreed: "),
+        ("millionaire", "M; ", "guessed as $"),
+    ] {
+        let replay = folder.path().join(format!("{challenge}.jsonl")).to_str().unwrap().to_owned();
+        let plan = format!("match run {challenge} --seed 11 --agent house --agent house:easy --replay");
+        let recorded = run(&plan.split(' ').chain([replay.as_str()]).collect::<Vec<_>>());
+        assert_eq!(recorded.code, 0, "{recorded:#?}");
+        let viewer = Running::start_saying("replays are at ", &["replay", "serve", &replay], &[]);
+        window.open(&viewer.url);
+        window.wait("document.querySelector('.facts')?.innerText.includes('seed')");
+        let has = |text: &str| format!("document.querySelector('svg.picture')?.ariaLabel.includes('{text}')");
+        window.wait(&has(before));
+        window.press(END);
+        window.wait(&has(after));
+        assert_eq!(window.misfits(), Vec::<String>::new());
+    }
 }
 
 #[test]

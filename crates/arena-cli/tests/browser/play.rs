@@ -174,6 +174,82 @@ fn a_person_steers_a_snake_against_a_bot_by_the_arrow_keys() {
     person.wait("document.querySelector('.slider').innerText.includes('7 of 7')");
 }
 
+/// Returns the contents of a player's messages to the operator.
+fn sent_by(world: &World, session: &str, invite: &str) -> Vec<String> {
+    let log = world.client.get(&format!("/api/chat/sync?channel=challenge_{session}&from={invite}&limit=1000")).ok();
+    let sent = log["messages"].as_array().unwrap().iter().filter(|message| message["from"] == json!(invite));
+    sent.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn quick_keys_letters_and_swipes_steer_a_snake_and_a_pace_lets_it_go_on() {
+    const EDGE: i64 = 64;
+    let data = data_folder();
+    let world = World::start(data.path(), &[]);
+    let (session, invites) = world.create("snake", &json!({ "n_epochs": 20, "grid_width": EDGE, "grid_height": EDGE }));
+    let driver = Driver::start();
+    let person = driver.window();
+    for (invite, user) in invites.iter().zip(["ada", "ben"]) {
+        world.join(invite, user);
+    }
+    person.open(&world.page(&format!("/play/{}", invites[0])));
+    person.wait("document.querySelector('.steps') && document.querySelector('#board canvas')");
+    // Both snakes head to the right. The person's snake turns to a free side, the other one goes away from it.
+    let state = world.state(&session);
+    let [[_, y], [other_x, other_y]] = [0, 1]
+        .map(|seat: usize| [0, 1].map(|axis| state["snakes"][&invites[seat]]["head_position"][axis].as_i64().unwrap()));
+    let away = match (other_y >= y, other_y) {
+        (true, 0..59) => "DOWN",
+        (false, 5..) => "UP",
+        _ if other_x < 58 => "RIGHT",
+        (is_below, _) => {
+            if is_below {
+                "UP"
+            } else {
+                "DOWN"
+            }
+        }
+    };
+    let (key, side, swipe) = if y > 8 && y <= other_y || y > EDGE - 9 { (UP, "UP", -60) } else { (DOWN, "DOWN", 60) };
+    let steps = |expected: &[&str]| {
+        let expected: Vec<String> = expected.iter().map(|step| format!("(move) {step}")).collect();
+        let until = Instant::now() + Duration::from_secs(20);
+        while sent_by(&world, &session, &invites[0]) != expected {
+            assert!(Instant::now() < until, "{:?}", sent_by(&world, &session, &invites[0]));
+            thread::sleep(Duration::from_millis(25));
+        }
+    };
+    let other_steps = || {
+        world.client.act(&session, &invites[1], "move", away).ok();
+    };
+    // Of four quick keys the first one is sent, and the last one waits for the next state.
+    for pressed in [key, 'd', key, 'd'] {
+        person.press(pressed);
+    }
+    steps(&[side]);
+    person.wait("document.querySelector('.steps [aria-pressed=true]')?.value === 'RIGHT'");
+    other_steps();
+    steps(&[side, "RIGHT"]);
+    other_steps();
+    person.wait("document.title.startsWith('● Your move') && !document.querySelector('.steps [aria-pressed=true]')");
+    person.swipe("#board canvas", [5, swipe]);
+    steps(&[side, "RIGHT", side]);
+    // At a pace, the snake goes straight on by itself.
+    person
+        .run("const pace = document.getElementById('pace'); pace.value = 400; pace.dispatchEvent(new Event('change'))");
+    for count in 4..7 {
+        other_steps();
+        steps(&[&[side, "RIGHT"][..], &vec![side; count - 2]].concat());
+    }
+    // The board and the buttons fit on the screens of laptops and phones.
+    for size in [[1366, 620], [390, 844]] {
+        person.look_at(size, false);
+        person.shows("#board canvas");
+        person.shows(".steps");
+        assert_eq!(person.misfits(), Vec::<String>::new());
+    }
+}
+
 #[test]
 fn chess_is_played_by_clicking_squares() {
     let data = data_folder();

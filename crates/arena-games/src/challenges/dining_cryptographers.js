@@ -1,6 +1,6 @@
 // The controls of the dining cryptographers: the ring of diners, three answers without a name, and one final guess.
 import { letter, make, seatClass } from "../boards/seats.js";
-import { button, lastMatch, onChoice, othersOf, ownMove, say, shape, turnOfGuess, wrap } from "./parts.js";
+import { button, group, lastMatch, onChoice, othersOf, ownMove, say, shape, turnOfGuess, wrap } from "./parts.js";
 
 /** The answers that name no diner. */
 const ANSWERS = { external: "An outsider paid", internal: "One of us paid", unknown: "I don't know" };
@@ -15,16 +15,13 @@ export function start(panel, game) {
   let picked = null;
   const bill = make("p", "callout");
   const ring = shape("svg", { viewBox: "0 0 200 200", class: "ring", role: "group", "aria-label": "The diners" });
-  const answers = wrap("div", "row");
-  answers.setAttribute("role", "group");
-  answers.setAttribute("aria-label", "Answers without a name");
+  const answers = group("Answers without a name", "row");
   for (const [answer, text] of Object.entries(ANSWERS)) {
     const choice = button(text, () => pick(answer));
     choice.dataset.answer = answer;
     answers.append(choice);
   }
-  const send = button("Guess", () => game.act("guess", picked), "btn primary");
-  send.id = "send-guess";
+  const send = button("Guess", () => game.act("guess", picked), "btn primary", "send-guess");
   const final = make("p", "soft small", "To name a diner, click that diner. Your guess is final, and secret until all have guessed.");
   const done = make("p", "callout");
   panel.append(make("h2", "", "The table"), bill, ring, make("h2", "", "Who paid?"), answers, final, wrap("p", "row", send), done);

@@ -1,6 +1,6 @@
 // The controls of the millionaires' problem: the own wealth, a choice of the richer player, and the guessed amount.
 import { make } from "../boards/seats.js";
-import { button, lastMatch, othersOf, ownMove, say, turnOfGuess, wrap } from "./parts.js";
+import { button, group, lastMatch, othersOf, ownMove, say, turnOfGuess, wrap } from "./parts.js";
 
 /** The maximum wealth in millions. */
 const RICHEST = 100;
@@ -17,21 +17,16 @@ export function start(panel, game) {
   const wealth = make("p", "figure");
   const hint = make("p", "soft small", "Only you know this number.");
   const sides = { richer: `${other} is richer`, equal: "We are equally rich", poorer: `${other} is poorer` };
-  const choices = wrap("div", "row");
-  choices.setAttribute("role", "group");
-  choices.setAttribute("aria-label", "The richer player");
+  const choices = group("The richer player", "row");
   for (const [name, text] of Object.entries(sides)) {
     const choice = button(text, () => choose(name), "btn");
     choice.dataset.side = name;
     choices.append(choice);
   }
-  const slider = make("input");
-  Object.assign(slider, { type: "range", id: "guessed-wealth", min: 1, max: RICHEST });
+  const slider = Object.assign(make("input"), { type: "range", id: "guessed-wealth", min: 1, max: RICHEST });
   slider.addEventListener("input", () => update());
-  const label = make("label", "", `Your guess of the wealth of ${other}`);
-  label.htmlFor = slider.id;
-  const send = button("Guess", () => game.act("guess", slider.value), "btn primary");
-  send.id = "send-guess";
+  const label = Object.assign(make("label", "", `Your guess of the wealth of ${other}`), { htmlFor: slider.id });
+  const send = button("Guess", () => game.act("guess", slider.value), "btn primary", "send-guess");
   const note = make("p", "soft small", "Being right about who is richer gives you the point. An exact guess also costs the other player's security.");
   const amount = wrap("div", "", label, slider, note, wrap("p", "row", send), make("p", "soft small", "Your guess is final."));
   const done = make("p", "callout");

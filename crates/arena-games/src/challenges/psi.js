@@ -1,6 +1,6 @@
 // The controls of private set intersection: the own numbers as chips to pick, and one final guess.
 import { make, seatClass } from "../boards/seats.js";
-import { button, lastMatch, othersOf, ownMove, say, shape, turnOfGuess, wrap } from "./parts.js";
+import { button, group, lastMatch, othersOf, ownMove, say, shape, turnOfGuess, wrap } from "./parts.js";
 
 /** Returns this seat's turn. */
 export function turn(game) {
@@ -34,18 +34,13 @@ export function start(panel, game) {
   const title = make("h2", "", "Your numbers");
   const hint = make("p", "soft small");
   const picture = shape("svg", { viewBox: "0 0 320 160", class: "sets", "aria-hidden": "true" });
-  const chips = make("div", "chips");
-  chips.setAttribute("role", "group");
-  chips.setAttribute("aria-label", "Your numbers");
-  const send = button("Guess", () => game.act("guess", text()), "btn primary");
-  send.id = "send-guess";
+  const chips = group("Your numbers", "chips");
+  const send = button("Guess", () => game.act("guess", text()), "btn primary", "send-guess");
   const done = make("p", "callout");
   const text = () => [...picked].sort((one, other) => one - other).join(", ");
 
-  const field = make("input");
-  Object.assign(field, { type: "number", min: 0, id: "other-number", inputMode: "numeric" });
-  const label = make("label", "", "A number of another player");
-  label.htmlFor = field.id;
+  const field = Object.assign(make("input"), { type: "number", min: 0, id: "other-number", inputMode: "numeric" });
+  const label = Object.assign(make("label", "", "A number of another player"), { htmlFor: field.id });
   const add = button("Add to the guess", () => {
     const number = Number(field.value);
     field.value = "";

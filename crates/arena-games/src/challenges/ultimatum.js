@@ -1,23 +1,12 @@
 // The controls of the ultimatum game: the offer as a split bar, answers to it, and sliders for an offer of one's own.
-import { make, seatClass } from "../boards/seats.js";
+import { bar, negotiation } from "../boards/pictures.js";
+import { make } from "../boards/seats.js";
 import { button, joined, lastMatch, say, shape, textsOf, wrap } from "./parts.js";
 
 /** Reads the negotiation from the operator's texts. */
 function read(game) {
-  const table = { total: game.config.total ?? 100, rounds: game.config.maxRounds, round: 1, mover: null, offer: null, accepted: [] };
-  for (const text of textsOf(game)) {
-    const total = /^Ultimatum game started!\n- Total to split: (\d+)/.exec(text)?.[1];
-    if (total) table.total = Number(total);
-    const move = /^Player (\d+) (proposes: (.*)|accepts the offer\.|rejects the offer\..*)$/.exec(text);
-    if (move?.[3]) {
-      table.offer = { proposer: move[1] - 1, shares: move[3].split(", ").map((share) => Number(share.split(": ")[1])) };
-      table.accepted = [move[1] - 1];
-    } else if (move?.[2].startsWith("accepts")) table.accepted.push(move[1] - 1);
-    else if (move) table.offer = null;
-    const turn = /(?:^|\n)Player (\d+)'s turn\. \(Round (\d+)\/(\d+)\)$/.exec(text);
-    if (turn) [table.mover, table.round, table.rounds] = [turn[1] - 1, Number(turn[2]), Number(turn[3])];
-  }
-  return table;
+  const table = negotiation(textsOf(game));
+  return { ...table, total: table.total ?? game.config.total ?? 100, rounds: table.rounds ?? game.config.maxRounds };
 }
 
 /** Returns this seat's turn. */
@@ -31,40 +20,28 @@ export function turn(game) {
   return { isMine: true, text: `${offer ? "Your offer stands." : "There is no offer yet."} ${when}` };
 }
 
-/** Draws shares as a bar, with the seats' colors and texts. */
-function split(picture, shares, total, names) {
-  const width = 400;
-  let x = 0;
-  const parts = shares.flatMap((share, seat) => {
-    const length = total > 0 ? (width * share) / total : 0;
-    const part = shape("rect", { x, y: 0, width: length, height: 44, class: seatClass(seat) });
-    const label = shape("text", { x: x + length / 2, y: 28 }, length < 110 ? String(share) : `${names[seat]} ${share}`);
-    x += length;
-    return length < 24 ? [part] : [part, label];
-  });
-  picture.replaceChildren(...parts);
+/** Draws shares as a bar, and describes them. */
+function split(picture, shares, names) {
+  picture.replaceChildren();
+  bar(picture, shares, names, [0, 0, 400, 44]);
   picture.setAttribute("aria-label", shares.map((share, seat) => `${names[seat]}: ${share}`).join(", "));
 }
 
 /** Fills the panel. */
 export function start(panel, game) {
-  const bar = () => shape("svg", { viewBox: "0 0 400 44", class: "split", role: "img" });
-  const current = bar();
+  const frame = () => shape("svg", { viewBox: "0 0 400 44", class: "split", role: "img" });
+  const current = frame();
   const about = make("p", "soft small");
   const worth = make("p", "callout");
-  const accept = button("Accept", () => game.act("accept", ""), "btn primary");
-  accept.id = "accept";
-  const reject = button("Reject", () => game.act("reject", ""), "btn danger");
-  reject.id = "reject";
-  const pass = button("Pass this turn", () => game.act("pass", ""));
-  pass.id = "pass";
+  const accept = button("Accept", () => game.act("accept", ""), "btn primary", "accept");
+  const reject = button("Reject", () => game.act("reject", ""), "btn danger", "reject");
+  const pass = button("Pass this turn", () => game.act("pass", ""), "btn", "pass");
   const answers = wrap("p", "row", accept, reject, pass);
 
   const counter = make("h2", "", "Make an offer");
-  const preview = bar();
+  const preview = frame();
   const keep = make("p", "");
-  const send = button("Offer", () => game.act("submit_offer", shares().join(", ")), "btn primary");
-  send.id = "send-offer";
+  const send = button("Offer", () => game.act("submit_offer", shares().join(", ")), "btn primary", "send-offer");
   const sliders = wrap("div", "sliders");
   const own = wrap("div", "", counter, preview, sliders, keep, wrap("p", "row", send));
   panel.append(make("h2", "", "The offer on the table"), current, about, worth, answers, own);
@@ -81,11 +58,9 @@ export function start(panel, game) {
   function makeSliders(total) {
     game.ids.forEach((_, seat) => {
       if (seat === game.seat) return;
-      const slider = make("input");
-      Object.assign(slider, { type: "range", min: 0, max: total, value: Math.floor(total / game.ids.length), id: `share-${seat}` });
+      const slider = Object.assign(make("input"), { type: "range", min: 0, max: total, value: Math.floor(total / game.ids.length), id: `share-${seat}` });
       slider.dataset.seat = seat;
-      const exact = make("input");
-      Object.assign(exact, { type: "number", min: 0, max: total, value: slider.value });
+      const exact = Object.assign(make("input"), { type: "number", min: 0, max: total, value: slider.value });
       exact.setAttribute("aria-label", `Share of ${game.names[seat]} as a number`);
       slider.addEventListener("input", () => {
         exact.value = slider.value;
@@ -95,8 +70,7 @@ export function start(panel, game) {
         slider.value = exact.value;
         update();
       });
-      const label = make("label", "", `Share of ${game.names[seat]}`);
-      label.htmlFor = slider.id;
+      const label = Object.assign(make("label", "", `Share of ${game.names[seat]}`), { htmlFor: slider.id });
       sliders.append(label, wrap("div", "exact", slider, exact));
     });
   }
@@ -106,7 +80,7 @@ export function start(panel, game) {
     const isMine = mover === game.seat;
     if (!sliders.children.length && game.ids.length > 1 && mover !== null) makeSliders(total);
     current.toggleAttribute("hidden", !offer);
-    if (offer) split(current, offer.shares, total, game.names);
+    if (offer) split(current, offer.shares, game.names);
     const agreed = accepted.map((seat) => game.names[seat]);
     const by = offer && (offer.proposer === game.seat ? "You made this offer." : `${game.names[offer.proposer]} made this offer.`);
     say(about, offer ? `${by} Agreed so far: ${joined(agreed)}.` : "No offer. Without an agreement, everybody gets nothing.");
@@ -122,7 +96,7 @@ export function start(panel, game) {
     if (!sliders.children.length) return;
     const wanted = shares();
     const rest = wanted[game.seat];
-    split(preview, wanted.map((share) => Math.max(share, 0)), total, game.names);
+    split(preview, wanted.map((share) => Math.max(share, 0)), game.names);
     say(keep, rest < 0 ? `The shares exceed ${total} by ${-rest}.` : `You keep ${rest}.`);
     const gifts = given().map(([seat, gift]) => `${gift} to ${game.names[seat]}`);
     say(send, `Offer ${joined(gifts)}`);

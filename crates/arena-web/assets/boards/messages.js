@@ -1,18 +1,21 @@
-// The board of challenges: the operator's and players' messages in order.
+// The board of challenges: a picture of the state, and the operator's and players' messages in order.
+import { pictureOf } from "./pictures.js";
 import { letter, list, make, seatClass } from "./seats.js";
 
 /**
- * Draws the messages that one seat or all seats can read. A state for all seats is a list by seat. Uses `names`, `seat`
- * and `history` of `options`; `history` holds the earlier states, the oldest first.
+ * Draws the messages that one seat or all seats can read. A state for all seats is a list by seat. Of `options`, `history`
+ * holds the earlier states, the oldest first, and `talk` is the element for the messages if there is a picture.
  */
 export function draw(element, state, options) {
   const seen = new Map();
   const states = [...list(options.history), state];
   const players = [];
+  let challenge;
   states.forEach((each, at) => {
     const worlds = Array.isArray(each) ? each : [each];
     worlds.forEach((world, seat) => {
       if (Array.isArray(each) && Number.isInteger(options.seat) && options.seat !== seat) return;
+      challenge = world?.challenge ?? challenge;
       list(world?.players).forEach((name, place) => (players[place] = name));
       for (const message of list(world?.messages)) {
         const key = `${message?.channel} ${message?.index}`;
@@ -23,7 +26,10 @@ export function draw(element, state, options) {
   const items = make("ol", "messages");
   for (const { message, isFresh } of seen.values()) items.append(row(message, isFresh, players, options));
   if (seen.size === 0) items.append(make("li", "soft", "No messages yet."));
-  element.replaceChildren(items);
+  const known = [...seen.values()].map(({ message }) => message).sort((one, other) => one?.index - other?.index);
+  const picture = pictureOf(challenge, known, players, options.names);
+  element.replaceChildren(picture ?? items);
+  if (picture) options.talk?.replaceChildren(items);
   items.scrollTop = items.scrollHeight;
 }
 

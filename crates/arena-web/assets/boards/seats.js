@@ -39,6 +39,14 @@ export function make(tag, classes = "", text = undefined) {
   return element;
 }
 
+/** Makes an SVG element. */
+export function shape(tag, attributes, text = undefined) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  if (text !== undefined) element.textContent = visible(text);
+  return element;
+}
+
 /** Returns the value if it is a list, else an empty list, since states come from untrusted files. */
 export function list(value) {
   return Array.isArray(value) ? value : [];

@@ -13,13 +13,14 @@
 //   act(method, content) sends a move; its promise holds true if the server has taken the move.
 // A panel keeps its elements: replacing a button between mouse down and mouse up would lose the click.
 import { make } from "../boards/seats.js";
+export { shape } from "../boards/seats.js";
 
-const SVG = "http://www.w3.org/2000/svg";
+/** The least height of a board on a canvas, and the space below its controls, in pixels. */
+const [LEAST, GAP] = [200, 8];
 
 /** Makes a button. */
-export function button(text, onClick, classes = "btn") {
-  const made = make("button", classes, text);
-  made.type = "button";
+export function button(text, onClick, classes = "btn", id = "") {
+  const made = Object.assign(make("button", classes, text), { type: "button", ...(id && { id }) });
   made.addEventListener("click", onClick);
   return made;
 }
@@ -31,12 +32,22 @@ export function wrap(tag, classes, ...children) {
   return made;
 }
 
-/** Makes an SVG element. */
-export function shape(tag, attributes, text = undefined) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  if (text !== undefined) element.textContent = text;
-  return element;
+/** Limits the height of a board on a canvas, so that the parts below it down to the end of `last` fit on the screen. */
+export function fit({ board }, last) {
+  const canvas = board.picture?.querySelector("canvas");
+  if (!canvas) return;
+  const { top, bottom } = canvas.getBoundingClientRect();
+  const below = [board.caption, last].map((part) => part.getBoundingClientRect()).filter((part) => part.top >= bottom);
+  const room = innerHeight - (top + scrollY) - Math.max(0, ...below.map((part) => part.bottom - bottom)) - GAP;
+  const most = `${Math.max(Math.round(room), LEAST)}px`;
+  if (board.place.style.getPropertyValue("--most") === most) return;
+  board.place.style.setProperty("--most", most);
+  board.draw();
+}
+
+/** Makes an empty group of buttons. */
+export function group(label, classes) {
+  return Object.assign(make("div", classes), { role: "group", ariaLabel: label });
 }
 
 /** Sets an element's text if it differs. */

@@ -67,7 +67,8 @@ pub use policy::{any_reply, check_replies, forage, raid};
 pub use world::World;
 
 /// The board of a map in a browser.
-pub const MODULE: Module = Module { name: "foraging", script: include_str!("board.js"), style: "" };
+pub const MODULE: Module =
+    Module { name: "foraging", script: include_str!("board.js"), style: include_str!("board.css") };
 
 /// The controls of a seat in a browser.
 pub const CONTROLS: SeatControls = SeatControls { name: "foraging", script: include_str!("seat.js") };

@@ -1,45 +1,41 @@
 // The controls of food_catcher and cherry_picker: orders for actors and bases, chosen on the map or in lists. An order
-// stands until it is done, so that the next turn needs one click.
-import { counted, list, make, number } from "../boards/seats.js";
-import { button, say, shape, wrap } from "./parts.js";
+// stands until it is done. If the page gathers by itself, actors without an order take and leave food where they stand,
+// and turns are sent until an actor needs an order.
+import { placed, sizeOf } from "../boards/foraging.js";
+import { counted, make, number } from "../boards/seats.js";
+import { button, fit, say, shape, wrap } from "./parts.js";
 
 /** The food with which a gathering actor goes home. */
 const LOAD = 40;
 /** The distance on the screen, in pixels, within which a click selects an entity. */
 const REACH = 16;
+/** The pause before a turn that the page sends by itself, in milliseconds, so that people can follow. */
+const PAUSE = 300;
 
 /** Fills the panel. */
 export function start(panel, game) {
   /** The standing orders by actor, and the bases that make an actor in this turn. */
   const [orders, spawns] = [new Map(), new Set()];
-  let [selected, sent, planned, lastSeen] = [null, null, [], null];
+  let [selected, planned, lastSeen, timer] = [null, [], null, 0];
 
-  const hint = make("p", "soft small", "Select one of your actors, then choose its target on the map or in the list.");
-  const actors = make("ul", "orders");
-  const bases = make("ul", "orders");
-  const gather = button("Gather food", () => order({ kind: "gather", isHome: false }));
-  gather.id = "gather";
+  const hint = make("p", "soft small", "Click where the chosen actor should go.");
+  const actors = Object.assign(make("ul", "orders"), { ariaLabel: "Your actors" });
+  const bases = Object.assign(make("ul", "orders"), { ariaLabel: "Your bases" });
+  const gather = button("Gather food", () => order({ kind: "gather", isHome: false }), "btn", "gather");
   const stay = button("Stay", () => order(null));
   const settle = button("Become a base", () => order({ kind: "settle" }));
-  const targets = make("select");
-  targets.id = "target";
-  const label = make("label", "", "Target");
-  label.htmlFor = targets.id;
-  const go = button("Go there", () => order(JSON.parse(targets.value)));
-  go.id = "go";
-  const choice = wrap("fieldset", "", make("legend", "", "Order"), wrap("p", "row", gather, stay, settle), label, wrap("p", "row", targets, go));
-  const send = button("Send orders", submit, "btn primary");
-  send.id = "send-orders";
-  const repeat = make("input");
-  Object.assign(repeat, { type: "checkbox", id: "repeat" });
-  const repeating = wrap("label", "check", repeat, " Repeat until an order is done");
-  repeat.addEventListener("change", () => update());
-  const summary = make("p", "soft small");
-  summary.id = "orders-summary";
-  panel.append(make("h2", "", "Your actors"), hint, actors, summary, wrap("p", "row", send, repeating), choice, make("h2", "", "Your bases"), bases);
+  const targets = Object.assign(make("select"), { id: "target", ariaLabel: "Target" });
+  const go = button("Go there", () => order(JSON.parse(targets.value)), "btn", "go");
+  const choice = wrap("fieldset", "", make("legend", "hidden", "Order"), wrap("p", "row", gather, stay, settle), wrap("p", "row", targets, go));
+  const send = button("Send orders", submit, "btn primary", "send-orders");
+  const auto = Object.assign(make("input"), { type: "checkbox", id: "auto", checked: true });
+  auto.addEventListener("change", () => (update(), goOn()));
+  const summary = Object.assign(make("p", "soft small"), { id: "orders-summary" });
+  const gathering = wrap("div", "beside-board gathering", hint, actors, bases, choice, wrap("p", "row", send, summary), wrap("label", "check", auto, " Gather and go on by itself"));
+  panel.append(gathering);
 
   const config = (name, usual) => (Number.isFinite(game.config[name]) ? game.config[name] : usual);
-  const all = (key) => list(game.state?.[key]).filter(({ position } = {}) => Number.isFinite(position?.[0]) && Number.isFinite(position?.[1]));
+  const all = (key) => placed(game.state?.[key]);
   const own = (key) => all(key).filter(({ owner_id }) => owner_id === game.ids[game.seat]);
   /** Returns true if the slider shows an earlier state. */
   const isPast = () => Number.isInteger(game.board.chosen);
@@ -51,15 +47,19 @@ export function start(panel, game) {
     if (!selected) return;
     if (wanted) orders.set(selected, wanted);
     else orders.delete(selected);
-    sent = null;
     update();
+    goOn();
   }
 
   function submit() {
-    if (!game.isAsked) return;
-    const actions = planned.map(({ action }) => action);
-    sent = actions.length;
-    game.act("actions", JSON.stringify(actions));
+    clearTimeout(timer);
+    if (game.isAsked) game.act("actions", JSON.stringify(planned.map(({ action }) => action)));
+  }
+
+  /** Sends the turn by itself after a pause, if there is something to do. */
+  function goOn() {
+    clearTimeout(timer);
+    if (auto.checked && planned.length) timer = setTimeout(() => auto.checked && submit(), PAUSE);
   }
 
   /** Returns the action of an actor by its order, with a description; null if the order is done. */
@@ -105,22 +105,33 @@ export function start(panel, game) {
 
   const nameOf = (thing) => `${game.names[game.ids.indexOf(thing.owner_id)] ?? "a player"}'s ${byId(all("bases"), thing.id) ? "base" : "actor"} at ${place(thing.position)}`;
 
-  /** Drops finished orders, and computes the actions of this turn. Returns true if an order was dropped. */
+  /** Returns the action of an actor that takes or leaves food where it stands; null if there is nothing to do. */
+  function planHere(actor) {
+    const near = (things, name, usual) => things.find(({ position }) => distance(actor.position, position) <= config(name, usual));
+    const base = actor.food > 0 && near(own("bases"), "deposit_food_max_distance", 0.15);
+    const food = actor.food < LOAD && near(all("foods"), "take_food_max_distance", 1);
+    return base ? plan(actor, { kind: "base", id: base.id }) : food ? plan(actor, { kind: "food", id: food.id }) : null;
+  }
+
+  /** Drops finished orders, and computes the actions of this turn. Returns true if an actor has nothing to do any more. */
   function planAll() {
-    let isDropped = false;
+    const before = new Set(planned.map(({ id }) => id));
+    let isIdle = false;
     planned = [];
-    for (const id of [...orders.keys()]) {
-      const actor = byId(own("actors"), id);
-      const next = actor && plan(actor, orders.get(id));
-      if (next) planned.push({ id, ...next });
-      else isDropped = orders.delete(id);
+    for (const id of orders.keys()) if (!byId(own("actors"), id)) orders.delete(id);
+    for (const actor of own("actors")) {
+      let next = orders.has(actor.id) ? plan(actor, orders.get(actor.id)) : null;
+      if (!next) orders.delete(actor.id);
+      if (!next && auto.checked) next = planHere(actor);
+      if (next) planned.push({ id: actor.id, ...next });
+      else isIdle ||= before.has(actor.id);
     }
     for (const id of [...spawns]) {
       const base = byId(own("bases"), id);
       if (base && base.food >= config("spawn_actor_cost", 100)) planned.push({ id, action: { action: "spawn", base_id: id }, text: "makes an actor" });
       else spawns.delete(id);
     }
-    return isDropped;
+    return isIdle;
   }
 
   /** Makes, updates and removes the rows of a list. */
@@ -142,8 +153,8 @@ export function start(panel, game) {
   function pressed(noun, id) {
     if (noun === "Actor") selected = id;
     else if (!spawns.delete(id)) spawns.add(id);
-    if (noun === "Base") sent = null;
     update();
+    if (noun === "Base") goOn();
   }
 
   function showTargets() {
@@ -156,11 +167,7 @@ export function start(panel, game) {
       ...enemies().map((thing) => [thing, { kind: "enemy", id: thing.id }, nameOf(thing)]),
     ].sort(([one], [other]) => distance(one.position, at) - distance(other.position, at));
     const chosen = targets.value;
-    targets.replaceChildren(...options.map(([thing, value, text]) => {
-      const option = make("option", "", `${text}, ${away(thing)}`);
-      option.value = JSON.stringify(value);
-      return option;
-    }));
+    targets.replaceChildren(...options.map(([thing, value, text]) => new Option(`${text}, ${away(thing)}`, JSON.stringify(value))));
     if (options.some(([, value]) => JSON.stringify(value) === chosen)) targets.value = chosen;
     settle.hidden = !actor || actor.food < config("make_base_cost", 500);
     say(settle, `Become a base for ${number(config("make_base_cost", 500))} food`);
@@ -172,7 +179,7 @@ export function start(panel, game) {
     const canvas = game.board.picture?.querySelector("canvas");
     if (!canvas || isPast()) return;
     const box = canvas.getBoundingClientRect();
-    const unit = config("grid_width", 40) / box.width;
+    const unit = sizeOf(game.state, game.config)[0] / box.width;
     const point = [(event.clientX - box.left) * unit, (event.clientY - box.top) * unit];
     if (point[0] < 0 || point[1] < 0 || event.clientX > box.right || event.clientY > box.bottom) return;
     const hit = (things) => {
@@ -204,7 +211,7 @@ export function start(panel, game) {
       picture.append(layer);
       picture.addEventListener("click", click);
     }
-    const [width, height] = [config("grid_width", 40), config("grid_height", 40)];
+    const [width, height] = sizeOf(game.state, game.config);
     layer.setAttribute("viewBox", `0 0 ${width} ${height}`);
     Object.assign(layer.style, { left: `${canvas.offsetLeft}px`, top: `${canvas.offsetTop}px`, width: `${canvas.offsetWidth}px`, height: `${canvas.offsetHeight}px` });
     const unit = width / (canvas.offsetWidth || 320);
@@ -228,7 +235,7 @@ export function start(panel, game) {
     const isNew = lastSeen !== game.state;
     lastSeen = game.state;
     if (isNew) spawns.clear();
-    const isDropped = planAll();
+    const isIdle = planAll();
     rows(actors, own("actors"), "Actor", (row, actor, name) => {
       const [choose, text] = row.children;
       say(choose, name);
@@ -239,24 +246,24 @@ export function start(panel, game) {
     rows(bases, own("bases"), "Base", (row, base, name) => {
       const [spawn, text] = row.children;
       const cost = config("spawn_actor_cost", 100);
-      say(spawn, `New actor for ${number(cost)} food`);
+      say(spawn, `Actor for ${number(cost)} food`);
       spawn.setAttribute("aria-pressed", String(spawns.has(base.id)));
       spawn.disabled = base.food < cost;
-      say(text, `${name} at ${place(base.position)}: ${number(base.food)} food`);
+      say(text, `${name}: ${number(base.food)} food`);
     });
     if (isNew || targets.children.length === 0 || targets.dataset.actor !== selected) showTargets();
     targets.dataset.actor = selected ?? "";
     const epochs = config("n_epochs", 0);
     const left = epochs ? `Turn ${game.state.epoch ?? 1} of ${epochs}. ` : "";
-    say(summary, left + (planned.length ? `${counted(planned.length, "order")}.` : "No orders: your actors stay."));
-    say(send, planned.length === 0 ? "Skip this turn" : sent === null ? "Send orders" : "Same again");
+    say(summary, left + (planned.length ? `${counted(planned.length, "order")}.` : ""));
+    say(send, planned.length === 0 ? "Skip this turn" : "Send orders");
     send.setAttribute("aria-disabled", String(!game.isAsked));
-    if (isDropped) repeat.checked = false;
     drawOrders();
-    if (game.isAsked && repeat.checked && planned.length && sent !== null && isNew) submit();
+    if (isNew && isIdle) clearTimeout(timer);
+    else if (isNew) goOn();
   }
 
-  game.onDrawn = drawOrders;
+  game.onDrawn = () => (drawOrders(), fit(game, hint));
   return update;
 }
 

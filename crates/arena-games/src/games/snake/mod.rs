@@ -49,7 +49,7 @@ use board::SnakeBoard;
 pub const PLAYABLE: Playable = Playable::game::<Snake>(Kit {
     picture: Some(include_str!("picture.svg")),
     terminal: Some(terminal::draw),
-    module: Some(Module { name: "snake", script: include_str!("board.js"), style: "" }),
+    module: Some(Module { name: "snake", script: include_str!("board.js"), style: include_str!("board.css") }),
     controls: Some(SeatControls { name: "snake", script: include_str!("seat.js") }),
     scores: Some(read_scores),
     bots: Some([&bots::CAREFUL, &bots::HUNGRY]),
