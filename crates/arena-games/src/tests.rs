@@ -679,10 +679,12 @@ fn pictures_of_live_sessions_are_drawn_from_public_texts() {
     assert!(picture.contains("Offer of Ada: 60 for Ada, 40 for Bob"), "{picture}");
     let picture = draw_live("ultimatum", &[offer, "Player 2 rejects the offer. The table is cleared."]).unwrap();
     assert!(picture.contains("No offer yet") && !picture.contains(">60<"), "{picture}");
-    let state =
-        json!({ "fen": "7k/5Q2/6K1/8/8/8/8/8 w - - 0 1", "turn": true, "legal_moves": ["f7g7"], "last_move": "h7h8" });
+    let state = json!({ "fen": "7k/5Q2/6K1/8/8/8/8/RBNP4 w - - 0 1", "turn": true, "legal_moves": ["f7g7"], "last_move": "h7h8" });
     let picture = draw_live("chess", &[&json!({ "public_state": state }).to_string()]).unwrap();
-    assert!(picture.contains("Chess board, White to move") && picture.matches("<text").count() == 3, "{picture}");
+    assert!(
+        picture.contains("Chess board, White to move") && picture.matches("<path transform").count() == 7,
+        "{picture}"
+    );
     let snakes = json!({
         "Ada": { "alive": true, "head_position": [1, 1], "positions": [[1, 1], [1, 2]] },
         "Bob": { "alive": false, "head_position": [3, 3], "positions": [] },

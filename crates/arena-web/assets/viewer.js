@@ -6,8 +6,6 @@ import { controls } from "./controls.js";
 import { actions, outcome, problems } from "./sentences.js";
 import { DISQUALIFICATION, FAULT, REJECTION, Replay } from "./replay.js";
 
-/** Number of earlier epochs whose messages are shown with a challenge's state. */
-const HISTORY = 200;
 /** Default speed in epochs per second, and that of challenges, whose messages take longer to read. */
 const [SPEED, TALK] = [10, 1];
 /** Minimum milliseconds between updates of the address; browsers throttle faster ones. */
@@ -148,7 +146,7 @@ class Viewer {
     const isEmpty = !statesOf(line) && beside < this.#replay.frames;
     const states = statesOf(isEmpty ? await this.#replay.frame(beside) : line);
     const board = boardOf(this.#replay.header.game, states);
-    this.history = board && isTogether(board) ? await this.#history(frame) : [];
+    this.history = await this.#history(frame, board?.memory ?? 0);
     [this.#shown, this.#line, this.#states, this.board] = [frame, line, states, board];
     this.#draw();
     this.#controls.moved(frame, line);
@@ -165,10 +163,10 @@ class Viewer {
     this.#remember();
   }
 
-  async #history(frame) {
-    const from = Math.max(0, frame - HISTORY);
+  /** Returns the states of at most `most` frames before this one. */
+  async #history(frame, most) {
     const states = [];
-    for (let before = from; before < frame; before++) {
+    for (let before = Math.max(0, frame - most); before < frame; before++) {
       states.push(statesOf(await this.#replay.frame(before)));
     }
     return states;

@@ -354,6 +354,12 @@ impl Window<'_> {
         });
     }
 
+    /// Moves the mouse by a number of pixels.
+    #[track_caller]
+    pub fn move_by(&self, x: i64, y: i64) {
+        self.point(&[json!({ "type": "pointerMove", "origin": "pointer", "x": x, "y": y })]).expect("the mouse moves");
+    }
+
     /// Releases the mouse button at the current position.
     #[track_caller]
     pub fn let_go(&self) {

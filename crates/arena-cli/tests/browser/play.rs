@@ -250,8 +250,19 @@ fn quick_keys_letters_and_swipes_steer_a_snake_and_a_pace_lets_it_go_on() {
     }
 }
 
+/// Drags the piece on a square with the mouse, by a number of squares to the right and down.
+#[track_caller]
+fn drag(window: &Window<'_>, from: &str, [right, down]: [i64; 2]) {
+    window.hold(&format!("[data-square={from}]"));
+    let size = window.run("return document.querySelector('#board svg').getBoundingClientRect().width / 8");
+    let pixels = |squares: i64| (squares as f64 * size.as_f64().unwrap()) as i64;
+    window.move_by(pixels(right) / 2, pixels(down) / 2);
+    window.move_by(pixels(right) - pixels(right) / 2, pixels(down) - pixels(down) / 2);
+    window.let_go();
+}
+
 #[test]
-fn chess_is_played_by_clicking_squares() {
+fn chess_is_played_by_clicking_and_dragging() {
     let data = data_folder();
     let world = World::start(data.path(), &[]);
     let (session, invites) = world.create("chess", &json!({}));
@@ -283,13 +294,32 @@ fn chess_is_played_by_clicking_squares() {
     white.wait("document.querySelectorAll('.square circle').length === 2");
     white.click("[data-square=e2]");
     white.wait("document.querySelectorAll('.square circle').length === 0");
+    white.run(
+        "window.tones = 0; const make = AudioContext.prototype.createOscillator;
+         AudioContext.prototype.createOscillator = function () { window.tones += 1; return make.call(this); };",
+    );
     click(white, "f2", "f3");
     last_is(black, "f2f3");
+    white.wait("window.tones === 1");
     // Black sees the board from the other side.
     assert_eq!(black.run("return document.querySelector('[data-square=e7] rect').getAttribute('y')"), json!("6"));
     white.wait("document.querySelectorAll('.square').length === 0");
-    click(black, "e7", "e5");
+    // A piece returns from a square where it can't go, and from outside of the board.
+    let place = "document.querySelector('[data-at=e7]').getAttribute('transform')";
+    let home = black.run(&format!("return {place}"));
+    for far in [[0, -4], [-4, 0]] {
+        drag(black, "e7", far);
+        black.wait(&format!("{place} === {home} && !document.querySelector('.square circle')"));
+    }
+    // A drag of a few pixels is a click.
+    black.hold("[data-square=e7]");
+    black.move_by(3, 3);
+    black.let_go();
+    black.wait("document.querySelectorAll('.square circle').length === 2");
+    drag(black, "e7", [0, -2]);
     last_is(white, "e7e5");
+    white.wait("window.tones === 2");
+    white.click("#controls .check input");
     // A move is also possible with the keyboard.
     white.run("document.querySelector('[data-square=g2]').focus()");
     white.press(ENTER);
@@ -299,7 +329,13 @@ fn chess_is_played_by_clicking_squares() {
     click(black, "d8", "h4");
     for window in &windows {
         window.see("Result");
+        assert_eq!(window.text("#board .moves"), "f3 e5\ng4 Qh4#");
+        assert_eq!(
+            window.run("return document.querySelector('#board .check').getAttribute('class')"),
+            json!("dark check")
+        );
     }
+    assert_eq!(white.run("return window.tones"), json!(2));
     let scores = black.run(
         "return [...document.querySelectorAll('.result .seat span')].map((cell) => /utility (\\S+)/.exec(cell.innerText)[1])",
     );
@@ -310,6 +346,39 @@ fn chess_is_played_by_clicking_squares() {
     last_is(&late, "d8h4");
     late.run("const slider = document.querySelector('.slider input'); slider.value = 1; slider.dispatchEvent(new Event('input'))");
     last_is(&late, "f2f3");
+}
+
+/// Moves of all kinds in the notation of PGN: en passant, castling to both sides, pieces that another piece could replace,
+/// a promotion, and a mate.
+#[test]
+fn the_moves_beside_a_board_are_those_of_its_pgn() {
+    let data = data_folder();
+    let world = World::start(data.path(), &[]);
+    let fen = "r3k2r/1P2pppp/2n5/1Q1pP3/8/1Q1Q4/5PPP/R3K2R w KQkq d6 0 20";
+    let (session, invites) = world.create("chess", &json!({ "fen": fen }));
+    for (invite, user) in invites.iter().zip(["ada", "ben"]) {
+        world.join(invite, user);
+    }
+    for step in "e5d6 e8g8 b3d5 e7d6 b7a8n f8a8 e1c1 a8b8 h1e1 b8b5 e1e8".split(' ') {
+        // The move out of turn is refused.
+        let is_played = invites.iter().any(|invite| world.client.act(&session, invite, "move", step).status == 200);
+        assert!(is_played, "{step}");
+    }
+    let pgn = world.client.get(&format!("/sessions/{session}/game.pgn")).text().replace('\n', " ");
+    let (_, moves) = pgn.split_once("  ").unwrap();
+    let moves: Vec<&str> = moves.split([' ', '.']).filter(|word| word.starts_with(char::is_alphabetic)).collect();
+    assert_eq!(moves.join(" "), "exd6 O-O Qb3d5 exd6 bxa8=N Rxa8 O-O-O Rb8 Rhe1 Rxb5 Re8#");
+    let driver = Driver::start();
+    let window = driver.window();
+    for page in ["", "/replay#event=99"] {
+        window.open(&world.page(&format!("/sessions/{session}{page}")));
+        window.wait("document.querySelectorAll('.moves span').length === 11");
+        let shown = window.run("return [...document.querySelectorAll('.moves span')].map((move) => move.innerText)");
+        assert_eq!(shown, json!(moves));
+        assert_eq!(window.run("return document.querySelector('.moves li').value"), json!(20));
+        let taken = window.run("return [...document.querySelectorAll('.taken')].map((row) => row.ariaLabel)");
+        assert_eq!(taken, json!(["Black has taken queen, pawn, pawn", "White has taken rook, pawn, and leads by 19"]));
+    }
 }
 
 /// Compares the picture around the choices of a seat's controls before and after one of them is chosen. The choice

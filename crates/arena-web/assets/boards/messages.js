@@ -2,6 +2,9 @@
 import { pictureOf } from "./pictures.js";
 import { letter, list, make, seatClass } from "./seats.js";
 
+/** The number of earlier epochs whose messages are shown. */
+export const memory = 200;
+
 /**
  * Draws the messages that one seat or all seats can read. A state for all seats is a list by seat. Of `options`, `history`
  * holds the earlier states, the oldest first, and `talk` is the element for the messages if there is a picture.

@@ -1,5 +1,7 @@
 //! The picture of a position, White at the bottom.
 
+use std::fmt::Write;
+
 use serde_json::Value;
 
 use super::terminal::square;
@@ -9,6 +11,9 @@ use crate::svg::{HEIGHT, SvgDrawing, WIDTH};
 const SQUARE: f64 = 28.0;
 const LEFT: f64 = (WIDTH - 8.0 * SQUARE) / 2.0;
 const TOP: f64 = (HEIGHT - 8.0 * SQUARE) / 2.0;
+
+/// The size of a unit of the outlines, in squares.
+const PIECE: f64 = 0.028;
 
 pub fn draw(states: &[Value]) -> Option<String> {
     let state = states.first()?;
@@ -27,7 +32,7 @@ pub fn draw(states: &[Value]) -> Option<String> {
         drawing
             .add(&format!(r##"<rect x="{file}" y="{row}" width="1" height="1" fill="#d9a400" fill-opacity=".55"/>"##));
     }
-    drawing.add("</g>");
+    let mut sides = [String::new(), String::new()];
     for (row, rank) in fen.split(' ').next().unwrap_or_default().split('/').take(8).enumerate() {
         let mut file = 0;
         for piece in rank.chars() {
@@ -35,16 +40,18 @@ pub fn draw(states: &[Value]) -> Option<String> {
                 file += empty;
                 continue;
             }
-            let (sign, paint) = match (sign_of(piece), piece.is_ascii_uppercase()) {
-                (Some(sign), true) => (sign, r##"fill="#fff" stroke="#17191c" stroke-width=".8""##),
-                (Some(sign), false) => (sign, r##"fill="#17191c" stroke="#f4efe4" stroke-width=".4""##),
-                (None, _) => continue,
-            };
-            let place = (LEFT + SQUARE * (f64::from(file) + 0.5), TOP + SQUARE * (row as f64 + 0.8));
-            drawing.text(place, &format!(r#"font-size="24" {paint}"#), sign);
+            let Some(outline) = outline_of(piece) else { continue };
+            // An outline is drawn around (20, 19.5).
+            let (x, y) = (f64::from(file) - 20.0 * PIECE + 0.5, row as f64 - 19.5 * PIECE + 0.5);
+            let side = usize::from(piece.is_ascii_lowercase());
+            let _ = write!(sides[side], r#"<path transform="translate({x:.2} {y:.3}) scale({PIECE})" d="{outline}"/>"#);
             file += 1;
         }
     }
+    let [white, black] = sides;
+    drawing.add(&format!(
+        r##"<g stroke-linejoin="round"><g fill="#fff" stroke="#17191c" stroke-width="1.5">{white}</g><g fill="#17191c" stroke="#f4efe4" stroke-width="1.1">{black}</g></g></g>"##
+    ));
     let turn = match state["turn"].as_bool() {
         _ if state["legal_moves"].as_array().is_some_and(Vec::is_empty) => "",
         Some(true) => ", White to move",
@@ -54,16 +61,9 @@ pub fn draw(states: &[Value]) -> Option<String> {
     Some(drawing.finish(&format!("Chess board{turn}")))
 }
 
-/// Returns the filled symbol of a piece, given by its letter in FEN. The second character requests text style, because
-/// some systems show pawns as emoji.
-fn sign_of(piece: char) -> Option<&'static str> {
-    match piece.to_ascii_lowercase() {
-        'k' => Some("♚\u{fe0e}"),
-        'q' => Some("♛\u{fe0e}"),
-        'r' => Some("♜\u{fe0e}"),
-        'b' => Some("♝\u{fe0e}"),
-        'n' => Some("♞\u{fe0e}"),
-        'p' => Some("♟\u{fe0e}"),
-        _ => None,
-    }
+/// Returns the outline of a piece, given by its letter in FEN, from the board for browsers.
+fn outline_of(piece: char) -> Option<&'static str> {
+    let line = format!("\n  {}: \"", piece.to_ascii_lowercase());
+    let (_, rest) = include_str!("board.js").split_once(&line)?;
+    Some(rest.split_once('"')?.0)
 }

@@ -54,16 +54,17 @@ async function events(from, to) {
 
 const stateIn = (event) => (event.channel === "operator" ? stateOf(event) : null);
 
-/** Finds the latest state at or before an event, with the players to move; null if no searched block has one. */
-async function stateAt(event) {
+/** Finds the latest states at or before an event, with the players to move: as many as the board remembers, at least one. */
+async function statesAt(event) {
     const here = Math.floor(event / BLOCK);
-    for (let number = here; number >= Math.max(0, here - LOOK_BACK); number--) {
+    const { memory } = boardOf(board.game, {});
+    let found = [];
+    for (let number = here; number >= (memory ? 0 : Math.max(0, here - LOOK_BACK)) && found.length <= (memory ?? 0); number--) {
         const read = await block(number);
         const upTo = number === here ? read.slice(0, event - number * BLOCK + 1) : read;
-        const found = upTo.map(stateIn).findLast((state) => state?.state);
-        if (found) return found;
+        found = [...upTo.map(stateIn).filter((update) => update?.state), ...found];
     }
-    return null;
+    return found;
 }
 
 const place = make("section", "live");
@@ -116,11 +117,11 @@ async function want(event) {
 
 async function show(event) {
     const from = Math.max(0, event - BEFORE);
-    const [read, state] = await Promise.all([events(from, event + 1), hasBoard ? stateAt(event) : null]);
+    const [read, states] = await Promise.all([events(from, event + 1), hasBoard ? statesAt(event) : []]);
     list.replaceChildren(...read.map((each) => renderer.item(each, each.channel)));
     list.lastElementChild?.classList.add("now");
     list.scrollTop = list.scrollHeight;
-    if (state) board.show(state);
+    if (states.length) board.show(states);
     shown = event;
     panel.moved(event, { epoch: event + 1 });
     performance.mark("arena:frame", { detail: event });

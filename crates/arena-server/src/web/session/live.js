@@ -9,7 +9,7 @@ export function stateOf({ from, redacted, content }) {
     if (!content.startsWith('{"world_state"') && !content.startsWith('{"public_state"') && !content.startsWith('{"result"')) return null;
     try {
         const update = JSON.parse(content);
-        return { state: update.world_state ?? update.public_state ?? null, asked: update.asked ?? [], deadline: update.deadline, result: update.result };
+        return { state: update.world_state ?? update.public_state ?? null, isPublic: "public_state" in update, asked: update.asked ?? [], deadline: update.deadline, result: update.result };
     } catch {
         return null;
     }
@@ -69,11 +69,11 @@ export class LiveBoard {
     /** Adds a state. Returns the deadline for the next move. */
     add(update) {
         if (!update.state) return update.deadline;
-        // The player to move gets a private state besides the public state, with the same deadline. The two are merged.
+        // The players to move get private states before the public state, with the same deadline. They are merged.
         const last = this.states.length - 1;
         if (update.deadline && update.deadline === this.until) this.states[last] = { ...this.states[last], ...update.state };
         else this.states.push(update.state);
-        this.until = update.deadline;
+        this.until = update.isPublic ? undefined : update.deadline;
         this.#learnMover(update);
         return update.deadline;
     }
@@ -84,10 +84,10 @@ export class LiveBoard {
         if (sides) this.mover = { id: asked[0], sides };
     }
 
-    /** Draws a single state, for replays. */
-    show(update) {
+    /** Draws the last of these states, for replays. */
+    show(updates) {
         this.reset();
-        this.add(update);
+        for (const update of updates) this.add(update);
         this.draw();
     }
 
@@ -108,7 +108,7 @@ export class LiveBoard {
         const { ids, names, sides, config } = this;
         // A chess board is turned to the viewer's side.
         const seat = board.isTurned ? this.seat : undefined;
-        const options = { ids, names, sides, config, seat };
+        const options = { ids, names, sides, config, seat, history: this.states.slice(0, at) };
         // Restores the keyboard focus on a square after drawing.
         const focused = document.activeElement?.getAttribute?.("data-square");
         board.draw(this.picture, this.states[at], options);
