@@ -83,7 +83,7 @@ pub fn prepare(args: &WorkerPoolArgs, plan: &TournamentPlan, folder: &Path) -> R
 pub fn pool(args: &WorkerPoolArgs, prepared: Result<Prepared, PrepareError>) -> Result<WorkerPool, Failure> {
     let prepared = prepared.map_err(|error| {
         let exit = match error {
-            PrepareError::Rules(_) => Exit::Usage,
+            PrepareError::Rules(_) | PrepareError::LocalOnly(_) => Exit::Usage,
             PrepareError::Travel(_) => Exit::NoAgent,
             PrepareError::Nats(_) => Exit::Unreachable,
             PrepareError::System(_) => Exit::Internal,

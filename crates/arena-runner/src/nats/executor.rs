@@ -49,6 +49,8 @@ pub struct NatsOptions<'a> {
 pub enum PrepareError {
     #[error("workers play only built-in games, but {0} is a script; leave out --nats-url")]
     Rules(String),
+    #[error("workers don't support {0}, which this tournament has; leave out --nats-url")]
+    LocalOnly(&'static str),
     /// An agent that workers can't play.
     #[error(transparent)]
     Travel(#[from] TravelError),
@@ -95,6 +97,15 @@ pub(crate) fn prepare_agents(
 ) -> Result<Prepared, PrepareError> {
     if plan.script.is_some() {
         return Err(PrepareError::Rules(plan.game.clone()));
+    }
+    let local_only = [
+        ("time controls", plan.time_control.is_some()),
+        ("limits of first answers", !plan.start_limits.is_usual()),
+        ("openings", plan.openings.is_some()),
+        ("adjudication", plan.adjudication.is_some()),
+    ];
+    if let Some((what, _)) = local_only.into_iter().find(|(_, is_set)| *is_set) {
+        return Err(PrepareError::LocalOnly(what));
     }
     let packed = pack(entrants, folder, search)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
@@ -154,4 +165,38 @@ async fn upload(nats: &Nats, tournament: &str, packed: &PackedAgents) -> Result<
         sent.map_err(|what| NatsError::Failed { url: nats.url.clone(), what })?;
     }
     Ok(bucket)
+}
+
+#[cfg(test)]
+mod tests {
+    use arena_model::{Seed, TimeControl};
+    use arena_tournament::{Format, Shape};
+
+    use super::*;
+
+    #[test]
+    fn a_plan_with_terms_of_this_machine_is_refused() {
+        let shape = Shape {
+            format: Format::RoundRobin,
+            agents: 2,
+            rounds: 1,
+            seats: 2,
+            paired: true,
+            stop: None,
+            seed: Seed::from_number(5),
+        };
+        let plan = |change: fn(&mut TournamentPlan)| {
+            let mut plan = TournamentPlan::new(arena_games::game("chess").unwrap(), Vec::new(), &shape);
+            change(&mut plan);
+            plan
+        };
+        let cases = [
+            (plan(|plan| plan.time_control = TimeControl::of_move("1")), "time controls"),
+            (plan(|plan| plan.start_limits.startup_ms = Some(1)), "limits of first answers"),
+        ];
+        for (plan, what) in cases {
+            let refused = prepare(&plan, Path::new("/nonexistent"), &"nats://127.0.0.1:9".parse().unwrap(), "");
+            assert!(matches!(refused, Err(PrepareError::LocalOnly(found)) if found == what), "{refused:?}");
+        }
+    }
 }
