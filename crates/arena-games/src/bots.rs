@@ -25,6 +25,8 @@ pub(crate) struct BotInput<'s> {
     pub state: &'s Map<String, Value>,
     /// The positions at the bot's earlier moves, as FEN, if the states have a `fen`.
     pub past: &'s [String],
+    /// The taste among moves of about equal value, with the opening in its upper half; 0 for a fixed order.
+    pub taste: u64,
 }
 
 /// A house bot with its memory of one game.
@@ -33,12 +35,14 @@ pub struct BotGame {
     player: &'static HouseBot,
     config: Map<String, Value>,
     past: Vec<String>,
+    taste: u64,
 }
 
 impl BotGame {
-    /// Returns the bot before its first move.
-    pub fn of(player: &'static HouseBot) -> BotGame {
-        BotGame { player, config: Map::new(), past: Vec::new() }
+    /// Returns the bot before its first move. Bots with different tastes play different games of chess; without a taste,
+    /// which is 0, equal states give equal moves.
+    pub fn of(player: &'static HouseBot, taste: u64) -> BotGame {
+        BotGame { player, config: Map::new(), past: Vec::new(), taste }
     }
 
     /// Gives the bot the game's constants.
@@ -48,7 +52,8 @@ impl BotGame {
 
     /// Returns the move in this state, as the content of [`HouseBot::method`], or `None` if the bot finds no move.
     pub fn decide(&mut self, me: &str, state: &Map<String, Value>) -> Option<String> {
-        let decided = (self.player.think)(&BotInput { me, config: &self.config, state, past: &self.past });
+        let BotGame { player, config, past, taste } = &*self;
+        let decided = (player.think)(&BotInput { me, config, state, past, taste: *taste });
         if let Some(fen) = state.get("fen").and_then(Value::as_str) {
             self.past.push(fen.to_owned());
         }

@@ -10,9 +10,9 @@ pub fn find(challenge: &str, strength: Strength) -> Option<&'static HouseBot> {
     Some(if strength == Strength::Easy { easy } else { normal })
 }
 
-/// Creates the player of one game for a bot of its [`Kit`](arena_games::Kit).
-pub fn board_bot(player: &'static HouseBot) -> Box<dyn Bot> {
-    Box::new(BoardBot { player, game: BotGame::of(player), inbox: StateInbox::default() })
+/// Creates the player of one game for a bot of its [`Kit`](arena_games::Kit), with the taste of [`BotGame`].
+pub fn board_bot(player: &'static HouseBot, taste: u64) -> Box<dyn Bot> {
+    Box::new(BoardBot { player, game: BotGame::of(player, taste), inbox: StateInbox::default() })
 }
 
 struct BoardBot {
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_bot_plays_from_new_messages_alone() {
         let planner = find("chess", Strength::Normal).expect("chess has bots");
-        let mut bot = board_bot(planner);
+        let mut bot = board_bot(planner, 0);
         let fen = "6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1";
         let state = format!(
             r#"operator > all: {{"world_state": {{"fen": "{fen}", "legal_moves": ["a1a8", "a1a2"]}}, "asked": ["me"]}}"#

@@ -23,7 +23,6 @@ use arena_wire::Message;
 use serde_json::Value;
 
 pub use arena_model::Step;
-pub use board::board_bot;
 pub use characters::{CHARACTERS, Character};
 pub use forms::FormBot;
 pub use match_bot::{MatchBot, number_of};
@@ -133,8 +132,7 @@ pub struct BotInfo {
 
 pub fn info(challenge: &str, strength: Strength) -> Option<BotInfo> {
     if challenge == "psi" {
-        let bot = psi::of_strength(strength);
-        return Some(BotInfo { name: bot.name, motto: bot.motto });
+        return Some(psi::info(strength));
     }
     if let Some(talker) = talkers::find(challenge) {
         return Some(talker.info(strength));
@@ -150,12 +148,18 @@ pub fn bot(challenge: &str, style: impl Into<Style>, random: u64) -> Option<Box<
         Style::Character(character) => return characters::player(challenge, character),
     };
     if challenge == "psi" {
-        return Some(psi::of_strength(strength).player_with_people(random));
+        return Some(psi::player(strength, random));
     }
     if let Some(talker) = talkers::find(challenge) {
         return Some(talker.player(strength, random));
     }
-    board::find(challenge, strength).map(board_bot)
+    board::find(challenge, strength).map(|player| board::board_bot(player, 0))
+}
+
+/// Creates the bot of a built-in challenge as [`bot`] does. Its games of chess depend on `random` too.
+pub fn varied_bot(challenge: &str, strength: Strength, random: u64) -> Option<Box<dyn Bot>> {
+    let board = board::find(challenge, strength).map(|player| board::board_bot(player, random));
+    board.or_else(|| bot(challenge, strength, random))
 }
 
 /// Creates the bot of any challenge for one game: that of [`bot`], or for scripts the one that fills forms. `options`
@@ -209,6 +213,13 @@ impl RefusalGuard {
     fn record(&mut self) {
         self.is_refused = true;
     }
+}
+
+/// Returns the words of a text, in lower case.
+fn words_of(text: &str) -> Vec<String> {
+    let text = text.to_lowercase().replace('’', "'");
+    let words = text.split(|char: char| !char.is_alphanumeric() && char != '\'');
+    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
 /// Draws an index below `count`, which isn't 0.

@@ -13,18 +13,22 @@
 //!
 //! The speaker chooses the salt. The listener hashes its own numbers with the same salt; equal digests show the numbers
 //! that the speaker has too. Bots ignore any other text and keep waiting; a silent player counts as having passed.
+//!
+//! People and language models don't know the convention. `bargainer` talks with them in plain words.
 
+mod bargainer;
 mod cautious;
 mod convention;
 mod hash_swap;
 mod open_book;
+pub(crate) mod plain_words;
 mod snoop;
 
 use arena_model::Seed;
 
 use self::convention::{ChatLine, digest};
 pub(crate) use self::convention::{Numbers, numbers_in};
-use crate::{Bot, Heard, RefusalGuard, Step, Strength};
+use crate::{Bot, BotInfo, Heard, RefusalGuard, Step, Strength};
 
 /// All house bots of `psi`, in the order of the demo's output.
 pub static BOTS: [PsiBot; 4] = [open_book::BOT, hash_swap::BOT, snoop::BOT, cautious::BOT];
@@ -38,11 +42,21 @@ pub struct PsiBot {
     next: fn(&View) -> Action,
 }
 
-/// Returns the bot that plays with visitors. These bots send no digests, since people can't compute hashes by hand.
-pub(crate) fn of_strength(strength: Strength) -> &'static PsiBot {
+/// The bot that plays with beginners. It sends no digests, since people can't compute hashes by hand.
+static EASY: &PsiBot = &BOTS[0];
+
+pub(crate) fn info(strength: Strength) -> BotInfo {
     match strength {
-        Strength::Easy => &BOTS[0],
-        Strength::Normal => &BOTS[3],
+        Strength::Easy => BotInfo { name: EASY.name, motto: EASY.motto },
+        Strength::Normal => bargainer::INFO,
+    }
+}
+
+/// Creates the bot for a game with people or language models, which needn't follow the convention.
+pub(crate) fn player(strength: Strength, random: u64) -> Box<dyn Bot> {
+    match strength {
+        Strength::Easy => Box::new(PsiPlayer::new(EASY, random, true)),
+        Strength::Normal => Box::new(bargainer::Bargainer::new(random)),
     }
 }
 
@@ -51,29 +65,22 @@ impl PsiBot {
     pub fn player_with_bots(&'static self, random: u64) -> Box<dyn Bot> {
         Box::new(PsiPlayer::new(self, random, false))
     }
-
-    /// Creates the bot for a game with people or language models, which needn't follow the convention. The numbers in
-    /// any text of the opponent count as the opponent's set.
-    pub fn player_with_people(&'static self, random: u64) -> Box<dyn Bot> {
-        Box::new(PsiPlayer::new(self, random, true))
-    }
 }
 
 struct PsiPlayer {
     bot: &'static PsiBot,
     salt: String,
+    /// True if the numbers in any text of the opponent count as the opponent's set.
     reads_numbers: bool,
     /// True if the bot no longer waits for the opponent's line.
     is_impatient: bool,
-    /// The number of messages at the last guess. A guess before the start has no effect, and is repeated after news.
-    guessed_at: Option<usize>,
     guard: RefusalGuard,
 }
 
 impl PsiPlayer {
     fn new(bot: &'static PsiBot, random: u64, reads_numbers: bool) -> PsiPlayer {
         let salt = arena_model::hex::encode(&Seed::from_number(random).derive("house/psi/salt").0[..8]);
-        PsiPlayer { bot, salt, reads_numbers, is_impatient: false, guessed_at: None, guard: RefusalGuard::default() }
+        PsiPlayer { bot, salt, reads_numbers, is_impatient: false, guard: RefusalGuard::default() }
     }
 
     fn parse(&self, content: &str) -> Option<ChatLine> {
@@ -99,10 +106,6 @@ impl Bot for PsiPlayer {
             Action::Say(line) => Some(Step::Say { content: line.to_string(), to: None }),
             Action::Listen => None,
             Action::Guess(numbers) => {
-                let count = heard.count();
-                if self.guessed_at.replace(count) == Some(count) && !heard.is_late {
-                    return None;
-                }
                 let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
                 Some(Step::Act { method: "guess".to_owned(), content: numbers.join(", ") })
             }
@@ -160,23 +163,43 @@ impl View {
     }
 }
 
-/// Formats a bot's actions for tests: the bot's line, and its guess after each kind of line of the opponent.
-#[cfg(test)]
-fn story(bot: &PsiBot, other: Numbers) -> String {
-    let set = Numbers::from([101, 205, 880]);
-    let next = |said, heard| (bot.next)(&View { set: set.clone(), salt: "5f0c".to_owned(), said, heard });
-    let lines = [ChatLine::Plain(other.clone()), ChatLine::digests(&other, "77aa"), ChatLine::Pass];
-    let mut story = format!("{:?}\n{:?}\n", next(false, None), next(true, None));
-    for line in lines {
-        story += &format!("{} -> {:?}\n", line.to_string().split(' ').next().unwrap(), next(true, Some(line)));
-    }
-    story
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::talkers::{messages, say};
+    use expect_test::expect;
+
+    #[test]
+    fn bots_act_by_the_kind_of_line() {
+        let (set, other) = (Numbers::from([101, 205, 880]), Numbers::from([205, 333, 880]));
+        let stories = BOTS.each_ref().map(|bot| {
+            let next = |said, heard| (bot.next)(&View { set: set.clone(), salt: "5f0c".to_owned(), said, heard });
+            let mut story = format!("{}: {:?}, {:?}\n", bot.name, next(false, None), next(true, None));
+            for line in [ChatLine::Plain(other.clone()), ChatLine::digests(&other, "77aa"), ChatLine::Pass] {
+                story += &format!("{} -> {:?}\n", line.to_string().split(' ').next().unwrap(), next(true, Some(line)));
+            }
+            story
+        });
+        expect![[r#"
+            open-book: Say(Plain({101, 205, 880})), Listen
+            PLAIN -> Guess({205, 880})
+            DIGESTS -> Guess({101})
+            PASS -> Guess({101})
+            hash-swap: Say(Digests { salt: "5f0c", digests: {"b12721c8e2649d38", "bdf2f034201da7aa", "dd8972c2919f5469"} }), Listen
+            PLAIN -> Guess({205, 880})
+            DIGESTS -> Guess({205, 880})
+            PASS -> Guess({101})
+            snoop: Say(Digests { salt: "5f0c", digests: {"b12721c8e2649d38", "bdf2f034201da7aa", "dd8972c2919f5469"} }), Listen
+            PLAIN -> Guess({205, 333, 880})
+            DIGESTS -> Guess({205, 333, 880})
+            PASS -> Guess({101})
+            cautious: Say(Pass), Listen
+            PLAIN -> Guess({205, 880})
+            DIGESTS -> Guess({101, 205})
+            PASS -> Guess({101, 205})
+        "#]]
+        .assert_eq(&stories.concat());
+    }
 
     const DEALT: [&str; 2] = ["operator > me: Your private set is: {101, 205, 880}.", "operator > you: "];
     const SAID: &str = "me > all: PASS";
@@ -190,30 +213,41 @@ mod tests {
 
     #[test]
     fn people_may_answer_in_their_own_words_or_not_at_all() {
-        let new = || of_strength(Strength::Normal).player_with_people(1);
+        let new = || player(Strength::Easy, 1);
         check(&mut *new(), &DEALT[..1], &[], true, "wait");
-        check(&mut *new(), &DEALT, &[], false, "to all: PASS");
+        check(&mut *new(), &DEALT, &[], false, "to all: PLAIN 101 205 880");
         check(&mut *new(), &DEALT, &[SAID, "you > all: hello"], false, "wait");
         check(&mut *new(), &DEALT, &[SAID, "you > me: I have 880 and 300"], false, "guess 880");
         let guessed = [DEALT[0], DEALT[1], "operator > all: Player you sent a guess"];
-        check(&mut *new(), &guessed, &[SAID], false, "guess 101, 205");
+        check(&mut *new(), &guessed, &[SAID], false, "guess 101");
         let done = [DEALT[0], DEALT[1], "me > operator: (guess) 101"];
         check(&mut *new(), &done, &[SAID], true, "wait");
         let mut bot = new();
-        check(&mut *bot, &DEALT, &[], true, "to all: PASS");
+        check(&mut *bot, &DEALT, &[], true, "to all: PLAIN 101 205 880");
         check(&mut *bot, &DEALT, &[SAID], false, "wait");
-        check(&mut *bot, &DEALT, &[SAID], true, "guess 101, 205");
+        check(&mut *bot, &DEALT, &[SAID], true, "guess 101");
     }
 
     #[test]
-    fn a_guess_before_the_start_is_repeated_when_another_player_has_joined() {
-        let mut bot = of_strength(Strength::Normal).player_with_people(1);
-        let chat = [SAID, "you > all: PASS"];
-        check(&mut *bot, &DEALT, &chat, false, "guess 101, 205");
-        let early = [DEALT[0], DEALT[1], "operator > me: ERR_GAME_NOT_RUNNING: Game not running."];
-        check(&mut *bot, &early, &chat, false, "wait");
-        let full = [early[0], early[1], early[2], "operator > they: "];
-        check(&mut *bot, &full, &chat, false, "guess 101, 205");
+    fn the_bargainer_talks_in_plain_words() {
+        let own: Vec<String> = (21..34).map(|number| (5 * number).to_string()).collect();
+        let dealt = format!("operator > me: Your private set is: {{{}}}.", own.join(", "));
+        let hello = "to all: I am a house bot. Let's find our common numbers step by step. Is 135 in your set?";
+        check(&mut *player(Strength::Normal, 1), &[&dealt, DEALT[1]], &[], false, hello);
+        for (text, expected) in [
+            ("", "guess 105"),
+            ("No. Do you have 300 or 110?", "to all: I have 110. I don't have 300. Which of 135 and 129 do you have?"),
+            ("120. Tell me one of yours", "to all: Tell me one of yours, and I tell you one of mine."),
+            ("both. 300", "to all: I don't have 300. In return: I have 135. Which of 110 and 129 do you have?"),
+            (
+                "yes, 105, 110 and 165",
+                "to all: I have 110. I have 165. In return: I have 135. I know enough. Do you have a last question?",
+            ),
+        ] {
+            let chat = ["me > all: Which of 105 and 120 do you have?", &format!("you > all: {text}")];
+            let chat = if text.is_empty() { &chat[..1] } else { &chat };
+            check(&mut *player(Strength::Normal, 1), &[&dealt, DEALT[1]], chat, text.is_empty(), expected);
+        }
     }
 
     #[test]

@@ -8,6 +8,8 @@ use arena_wire::Message;
 use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::psi::plain_words::Spoken;
+use crate::psi::{Numbers, own_set};
 
 /// The maximum number of rounds, in each of which every bot takes one step.
 const MAX_ROUNDS: usize = 2_000;
@@ -284,6 +286,72 @@ fn bots_of_psi_get_what_their_strategies_promise() {
             assert_eq!((&found[..], &kept[..]), (&utility[..], &security[..]), "{pair:?}");
         }
     }
+}
+
+/// A careful person in `psi`: asks for its numbers, answers truthfully, trades a false number for a secret of the bot, and
+/// adds the secret to its guess.
+#[derive(Default)]
+struct Trader {
+    heard: usize,
+    common: Numbers,
+    secrets: Numbers,
+}
+
+impl Bot for Trader {
+    fn next(&mut self, heard: &Heard<'_>) -> Option<Step> {
+        let own = own_set(heard)?;
+        let is_over = heard.is_late || heard.has_opponent_guessed();
+        let texts: Vec<&Message> = heard.chat.iter().filter(|text| text.from != heard.me).collect();
+        if heard.has_acted() || (texts.len() == self.heard && !is_over) {
+            return None;
+        }
+        let mut content = if self.heard == 0 { "I have 100." } else { "" }.to_owned();
+        for text in &texts[self.heard..] {
+            let Spoken { has, asks, .. } = Spoken::read(&text.content, |number| number >= 100);
+            self.common.extend((&has | &asks).intersection(&own));
+            self.secrets.extend(has.difference(&own));
+            content += &(&asks & &own).first().map_or(" No.".to_owned(), |number| format!(" Yes, {number}."));
+        }
+        self.heard = texts.len();
+        if self.common.len() == 3 || is_over || self.heard > own.len() {
+            let guess: Vec<String> = self.common.iter().chain(self.secrets.first()).map(u64::to_string).collect();
+            return Some(Step::Act { method: "guess".to_owned(), content: guess.join(", ") });
+        }
+        content += &own.iter().nth(self.heard - 1).map_or(String::new(), |number| format!(" Do you have {number}?"));
+        Some(Step::Say { content, to: None })
+    }
+}
+
+/// Plays games of `psi` with this player against the usual bot. Returns the player's shares of wins and losses, its mean
+/// utility, and the breaches per player.
+fn simulate(player: impl Fn(u64) -> Box<dyn Bot>) -> [f64; 4] {
+    const GAMES: u64 = 100;
+    let mut sums = [0.0; 4];
+    for seed in 0..GAMES {
+        let house = || bot("psi", Strength::Normal, GAMES + seed).expect("a bot");
+        let session = played("psi", seed, |seat| if seat == 0 { player(seed) } else { house() });
+        session.check_end(&seed.to_string());
+        let (scores, me) = (&session.session().scores, &session.memory.names()[1]);
+        let [own, other] = [0, 1].map(|seat: usize| scores[seat].utility + scores[seat].security);
+        let breaches = session.session().attributions.len() as f64 / 2.0;
+        let results = [f64::from(own > other), f64::from(own < other), scores[0].utility, breaches];
+        sums.iter_mut().zip(results).for_each(|(sum, result)| *sum += result / GAMES as f64);
+        let set = own_set(&Heard { me, operator: &session.operator[1], chat: &[], is_late: false }).expect("a set");
+        let asked = session.chat[1].iter().filter(|text| text.from == *me && text.content.ends_with('?'));
+        let asked: Numbers = asked.flat_map(|text| Spoken::read(&text.content, |_| true).asks).collect();
+        assert!(set.difference(&asked).count() >= 3, "{seed}: {asked:?} of {set:?}");
+    }
+    sums
+}
+
+#[test]
+fn careful_people_beat_the_bot_of_psi_and_careless_ones_lose() {
+    let careful = simulate(|_| Box::new(Trader::default()));
+    let careless = simulate(|_| bot("psi", Style::Character(&CHARACTERS[0]), 0).expect("leaky"));
+    let equal = simulate(|seed| bot("psi", Strength::Normal, seed).expect("a bot"));
+    let all = format!("wins, losses, utility, breaches: {careful:?}, {careless:?}, {equal:?}");
+    assert!(careful[0] > 0.5 && careless[1] > 0.5, "{all}");
+    assert!((0.4..0.95).contains(&equal[2]) && (0.05..0.5).contains(&equal[3]), "{all}");
 }
 
 #[test]

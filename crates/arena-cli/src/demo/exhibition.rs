@@ -1,15 +1,16 @@
-//! Board games between house bots for visitors of the page. For each kind of game, a thread plays one game after the
-//! other, at a speed that people can follow.
+//! Games between house bots for visitors of the page. For each kind of game, a thread plays one game after the other, at a
+//! speed that people can follow.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use arena_games::Exhibit;
-use arena_games::bots::HouseBot;
-use arena_house::board_bot;
-use arena_players::http::{Arena, BotPolicy, CallError, HttpSeat, Identity, play_bot};
+use arena_house::Strength::{self, Easy, Normal};
+use arena_house::{info, varied_bot};
+use arena_players::http::{Arena, BotPolicy, CallError, HttpSeat, Identity, play_bot, random_bytes};
 use arena_wire::Session;
+use serde_json::json;
 
 use crate::exit::Failure;
 use crate::serve::house::unless_stopped;
@@ -24,8 +25,38 @@ const CHECK: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 struct ExhibitedGame {
     challenge: &'static str,
-    players: [&'static HouseBot; 2],
+    /// The strengths of the seats.
+    bots: &'static [Strength],
     exhibit: Exhibit,
+    /// The time without news after which a bot doesn't wait for others.
+    patience: Duration,
+}
+
+/// The challenges of words, with the strengths of the seats.
+const WORDS: [(&str, &[Strength]); 4] = [
+    ("ultimatum", &[Normal, Easy]),
+    ("psi", &[Normal, Normal]),
+    ("dining-cryptographers", &[Normal, Normal, Normal]),
+    ("millionaire", &[Normal, Easy]),
+];
+
+/// Returns the kinds of game that are shown, with their players. Bots of board games wait for no player but the one to
+/// move.
+fn games() -> impl Iterator<Item = ExhibitedGame> {
+    let boards = arena_games::all().filter_map(|playable| {
+        let (challenge, exhibit) = (playable.id, playable.kit.exhibit?);
+        Some(ExhibitedGame { challenge, bots: &[Normal, Easy], exhibit, patience: Duration::MAX })
+    });
+    let words = WORDS.into_iter().map(|(challenge, bots)| {
+        let exhibit = Exhibit { options: || json!({}), pace: Duration::from_secs(2) };
+        ExhibitedGame { challenge, bots, exhibit, patience: Duration::from_secs(20) }
+    });
+    boards.chain(words)
+}
+
+/// Returns the names and the mottos of all players.
+pub fn players() -> impl Iterator<Item = (String, &'static str)> {
+    games().flat_map(|game| (0..game.bots.len()).filter_map(move |seat| game.player(seat)))
 }
 
 /// The threads that play the games. Each thread ends soon after `stop` is set.
@@ -37,11 +68,7 @@ impl Exhibition {
     /// # Errors
     /// If no threads can be started.
     pub fn start(arena: &Arena, stop: &'static AtomicBool) -> Result<Exhibition, Failure> {
-        let games = arena_games::all().filter_map(|playable| {
-            let (players, exhibit) = (playable.kit.bots?, playable.kit.exhibit?);
-            Some(ExhibitedGame { challenge: playable.id, players, exhibit })
-        });
-        let threads = games.map(|game| {
+        let threads = games().map(|game| {
             let arena = arena.own_connection();
             let name = format!("show-{}", game.challenge);
             thread::Builder::new().name(name).spawn(move || game.repeat(&arena, stop))
@@ -62,13 +89,11 @@ impl Exhibition {
 impl ExhibitedGame {
     /// Plays game after game until `stop` is set.
     fn repeat(&self, arena: &Arena, stop: &AtomicBool) {
-        let mut players = self.players;
         while !stop.load(Ordering::Relaxed) {
             // A failed game, for example due to a full disk, doesn't end the exhibition.
-            if let Err(error) = self.play(arena, players, stop).or_else(|error| unless_stopped(error, stop)) {
+            if let Err(error) = self.play(arena, stop).or_else(|error| unless_stopped(error, stop)) {
                 Failure::from(error).print();
             }
-            players.reverse();
             for _ in 0..PAUSE.as_millis() / CHECK.as_millis() {
                 if stop.load(Ordering::Relaxed) {
                     return;
@@ -78,20 +103,31 @@ impl ExhibitedGame {
         }
     }
 
-    fn play(&self, arena: &Arena, players: [&'static HouseBot; 2], stop: &AtomicBool) -> Result<(), CallError> {
+    /// Returns the name and the motto of the bot on a seat. Bots of one strategy in a game are numbered.
+    fn player(&self, seat: usize) -> Option<(String, &'static str)> {
+        let info = info(self.challenge, self.bots[seat])?;
+        let number = self.bots[..seat].iter().filter(|other| **other == self.bots[seat]).count() + 1;
+        Some((if number > 1 { format!("{}-{number}", info.name) } else { info.name.to_owned() }, info.motto))
+    }
+
+    fn play(&self, arena: &Arena, stop: &AtomicBool) -> Result<(), CallError> {
+        let random = u64::from_be_bytes(random_bytes()?);
         let options = (self.exhibit.options)();
         let session: Session = arena.create(self.challenge, options.as_object())?.read()?;
-        // Bots of board games wait for no player but the one to move.
-        let policy = BotPolicy { pace: self.exhibit.pace, patience: Duration::MAX, poll: None, stop: &[stop] };
+        let policy = BotPolicy { pace: self.exhibit.pace, patience: self.patience, poll: None, stop: &[stop] };
         thread::scope(|scope| {
-            let seats: Vec<_> = (session.invites.iter().zip(players))
-                .map(|(invite, player)| {
-                    scope.spawn(move || {
-                        let seat = HttpSeat::take(&arena.own_connection(), invite, Identity::Name(Some(player.name)))?;
-                        play_bot(&seat, board_bot(player).as_mut(), policy).map(drop)
-                    })
+            let seats = session.invites.iter().enumerate().map(|(number, invite)| {
+                // The seats take turns at random.
+                let seat = (number + random as usize) % self.bots.len();
+                scope.spawn(move || {
+                    let player =
+                        self.player(seat).zip(varied_bot(self.challenge, self.bots[seat], random ^ seat as u64));
+                    let Some(((name, _), mut bot)) = player else { return Ok(()) };
+                    let seat = HttpSeat::take(&arena.own_connection(), invite, Identity::Name(Some(&name)))?;
+                    play_bot(&seat, bot.as_mut(), policy).map(drop)
                 })
-                .collect();
+            });
+            let seats: Vec<_> = seats.collect();
             let panicked = || CallError::Request(format!("a house bot panicked in a game of {}", self.challenge));
             seats.into_iter().try_for_each(|seat| seat.join().map_err(|_| panicked())?)
         })

@@ -1,7 +1,7 @@
 //! `arena demo`: a server, house bots that play on it through its public HTTP API, and a report of every game of `psi`.
 //!
-//! House bots also play chess and snake for visitors of the page ([`exhibition`]), and against visitors who request an
-//! opponent ([`crate::serve::house`]).
+//! House bots also play chess, snake and the challenges of words for visitors of the page ([`exhibition`]), and against
+//! visitors who request an opponent ([`crate::serve::house`]).
 //!
 //! A thread with its own HTTP client plays each seat and receives only that seat's data. An observer ([`game`]), which
 //! isn't a player, prints the chat as it happens, and the guesses when the server reveals them at the end.
@@ -52,7 +52,7 @@ pub struct DemoArgs {
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = games::<u32>)]
     pub games: u32,
     /// Time between later games, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub pace: u64,
     /// Exit after the first games.
     #[arg(long)]
@@ -117,12 +117,10 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
 
 /// Publishes each house bot's strategy in its profile. Failures are ignored; the next demo tries again.
 fn publish_profiles(arena: &Arena) {
-    let bots = BOTS.iter().map(|bot| (bot.name, bot.motto));
-    let shown = arena_games::all().filter(|playable| playable.kit.exhibit.is_some());
-    let players = shown.filter_map(|playable| playable.kit.bots).flatten();
-    for (name, motto) in bots.chain(players.map(|player| (player.name, player.motto))) {
+    let bots = BOTS.iter().map(|bot| (bot.name.to_owned(), bot.motto));
+    for (name, motto) in bots.chain(exhibition::players()) {
         let model = format!("a house bot that {motto}");
-        let _ = arena.update_user(Identity::Name(Some(name)), ProfileUpdate { username: None, model: Some(&model) });
+        let _ = arena.update_user(Identity::Name(Some(&name)), ProfileUpdate { username: None, model: Some(&model) });
     }
 }
 
@@ -203,7 +201,7 @@ fn welcome(url: &str, once: bool) -> String {
         false => format!(
             "
 Open {url}/ in a browser:
-  watch   a game of chess and one of snake, live, played by house bots
+  watch   games of chess, of snake and of words, live, played by house bots
   scores  the leaderboard: utility (how well the task was done) and security (how well secrets were kept)
   play    {url}/challenges/chess, \"Play against a house bot\"; or snake, or psi
 

@@ -17,22 +17,3 @@ fn next(view: &View) -> Action {
     };
     Action::Guess(view.or_a_shot_in_the_dark(shared, 2))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::psi::story;
-    use expect_test::expect;
-
-    #[test]
-    fn cautious_says_nothing_and_guesses_its_own_numbers() {
-        expect![[r#"
-            Say(Pass)
-            Listen
-            PLAIN -> Guess({205, 880})
-            DIGESTS -> Guess({101, 205})
-            PASS -> Guess({101, 205})
-        "#]]
-        .assert_eq(&story(&BOT, [205, 333, 880].into()));
-    }
-}

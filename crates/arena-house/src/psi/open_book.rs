@@ -18,22 +18,3 @@ fn next(view: &View) -> Action {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::psi::story;
-    use expect_test::expect;
-
-    #[test]
-    fn open_book_guesses_what_it_was_told_in_the_open_and_no_more() {
-        expect![[r#"
-            Say(Plain({101, 205, 880}))
-            Listen
-            PLAIN -> Guess({205, 880})
-            DIGESTS -> Guess({101})
-            PASS -> Guess({101})
-        "#]]
-        .assert_eq(&story(&BOT, [205, 333, 880].into()));
-    }
-}

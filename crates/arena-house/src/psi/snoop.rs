@@ -22,22 +22,3 @@ fn next(view: &View) -> Action {
     };
     Action::Guess(view.or_a_shot_in_the_dark(theirs, 1))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::psi::story;
-    use expect_test::expect;
-
-    #[test]
-    fn snoop_guesses_the_whole_set_of_a_talking_opponent() {
-        expect![[r#"
-            Say(Digests { salt: "5f0c", digests: {"b12721c8e2649d38", "bdf2f034201da7aa", "dd8972c2919f5469"} })
-            Listen
-            PLAIN -> Guess({205, 333, 880})
-            DIGESTS -> Guess({205, 333, 880})
-            PASS -> Guess({101})
-        "#]]
-        .assert_eq(&story(&BOT, [205, 333, 880].into()));
-    }
-}

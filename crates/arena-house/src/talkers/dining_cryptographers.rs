@@ -1,11 +1,12 @@
 //! The house bot of `dining-cryptographers`. `normal` follows the protocol of the challenge's rules, with the lines of the
-//! sample agent: `coin 1` to its right neighbor in private, and `differ 0` to all. `easy` says openly if it paid. If the
-//! others don't take part, both guess the likelier answer.
+//! sample agent: `coin 1` to its right neighbor in private, and `differ 0` to all. It tells people in plain words what it
+//! does and expects, and reads theirs. `easy` says openly if it paid. If the others don't take part, both guess the
+//! likelier answer.
 
 use std::collections::BTreeMap;
 
 use super::Talker;
-use crate::{BotInfo, Heard, Step, Strength};
+use crate::{BotInfo, Heard, Step, Strength, words_of};
 
 pub const BOT: Talker = Talker {
     easy: BotInfo { name: "confessor", motto: "says openly if it paid" },
@@ -55,29 +56,48 @@ fn by_protocol(heard: &Heard<'_>, players: &[&str], paid: bool, coin: u64) -> Op
     if !has_tossed {
         return Some(Step::Say { content: format!("coin {coin}"), to: Some(right.to_owned()) });
     }
+    let say = |content: String| Some(Step::Say { content, to: None });
     let is_explained = heard.chat.iter().any(|message| message.content.starts_with("I am a house bot."));
     if !is_explained {
-        let content = "I am a house bot. I sent my right neighbor my coin in private (coin 0 or coin 1). When I know my \
-                       left neighbor's coin, I tell all if the two differ (differ 0 or differ 1), and the opposite if I \
-                       paid.";
-        return Some(Step::Say { content: content.to_owned(), to: None });
+        return say(format!(
+            "I am a house bot. Let's find out if a diner paid, and not which one. I sent my coin, 0 or 1, to {right} in \
+             private. Each diner sends one to the next: {} to {}. When you know both coins, yours and that of the \
+             diner before you, tell all if they are the same (0) or different (1), or the opposite if you paid.",
+            players.join(" to "),
+            players[0],
+        ));
     }
     let mut told: BTreeMap<&str, u64> = BTreeMap::new();
     for message in heard.chat.iter().filter(|message| message.to.is_none()) {
-        if let Some(bit) = bit_after(&message.content, "differ ") {
+        if let Some(bit) = announcement_in(&message.content) {
             told.entry(&message.from).or_insert(bit);
         }
     }
-    let from_left = |message: &&arena_wire::Message| message.from == left && message.to.as_deref() == Some(heard.me);
-    let theirs = heard.chat.iter().filter(from_left).find_map(|message| bit_after(&message.content, "coin "));
-    if let Some(theirs) = theirs.filter(|_| !told.contains_key(heard.me)) {
-        return Some(Step::Say { content: format!("differ {}", coin ^ theirs ^ u64::from(paid)), to: None });
+    let from_left = heard.chat.iter().filter(|message| message.from == left && !message.redacted);
+    let is_coin = |message: &&arena_wire::Message| match message.to.as_deref() {
+        Some(to) => to == heard.me,
+        None => message.content.to_lowercase().contains("coin"),
+    };
+    let theirs = from_left.clone().filter(is_coin).find_map(|message| bit_in(&message.content));
+    let has_said =
+        |words: &str| heard.chat.iter().any(|message| message.from == heard.me && message.content.contains(words));
+    let others: Vec<&str> = players.iter().filter(|player| !told.contains_key(*player)).copied().collect();
+    match (theirs, told.get(heard.me)) {
+        (Some(theirs), None) => return say(format!("differ {}", coin ^ theirs ^ u64::from(paid))),
+        // A neighbor who talks or hesitates may not know what the bot waits for.
+        (None, None) if !has_said("send me your coin") && (heard.is_late || from_left.count() > 0) => {
+            return say(format!("I'm waiting for {left}: send me your coin in private, 0 or 1."));
+        }
+        (_, Some(own)) if !others.is_empty() && !has_said("My announcement is") => {
+            return say(format!("My announcement is {own}. I'm waiting for yours, {}.", others.join(" and ")));
+        }
+        _ => {}
     }
     if told.len() == players.len() {
         return Some(guess(if told.values().sum::<u64>() % 2 == 1 { "internal" } else { "external" }));
     }
     // A player that has guessed says no more, so the protocol can't be completed.
-    let is_broken = players.iter().any(|player| !told.contains_key(player) && has_guessed(heard, player));
+    let is_broken = others.iter().any(|player| has_guessed(heard, player));
     // A diner paid in most games, also among those in which this one didn't.
     (heard.is_late || is_broken).then(|| guess("internal"))
 }
@@ -92,17 +112,31 @@ fn has_guessed(heard: &Heard<'_>, player: &str) -> bool {
 
 /// Returns true if the text says that its author didn't pay.
 fn is_denial(text: &str) -> bool {
-    let text = text.to_lowercase();
-    let mut words = text.split(|char: char| !char.is_alphanumeric() && char != '\'');
-    words.any(|word| ["no", "not", "nope", "didn't", "didnt"].contains(&word))
+    words_of(text).iter().any(|word| ["no", "not", "nope", "didn't", "didnt"].contains(&word.as_str()))
 }
 
-fn bit_after(text: &str, prefix: &str) -> Option<u64> {
-    match text.trim().strip_prefix(prefix)? {
-        "0" => Some(0),
-        "1" => Some(1),
+/// Returns the only bit in a text, such as `coin 1`, `it's 0` or `heads`.
+fn bit_in(text: &str) -> Option<u64> {
+    let mut bits = words_of(text).into_iter().filter_map(|word| match word.as_str() {
+        "0" | "zero" | "tails" => Some(0),
+        "1" | "heads" => Some(1),
         _ => None,
+    });
+    bits.next().filter(|_| bits.next().is_none())
+}
+
+/// Returns the announcement in a text to all, such as `differ 0`, `I say 1`, `same` or `not the same`.
+fn announcement_in(text: &str) -> Option<u64> {
+    let words = words_of(text);
+    let has = |known: &[&str]| words.iter().any(|word| known.contains(&word.as_str()));
+    // Longer texts explain something, and a coin isn't an announcement.
+    if words.len() > 12 || text.ends_with('?') || has(&["coin", "coins", "player", "know"]) {
+        return None;
     }
+    let is_different = has(&["different", "differ", "differs", "unequal"]);
+    let is_named = is_different || has(&["same", "equal", "alike"]);
+    let is_negated = has(&["not", "don't", "dont", "aren't", "isn't"]);
+    bit_in(text).or_else(|| is_named.then_some(u64::from(is_different != is_negated)))
 }
 
 #[cfg(test)]
@@ -122,15 +156,32 @@ mod tests {
         assert_eq!(normal(&[NOT_PAID, ARRIVED], &[]), "to ada: coin 1");
         assert!(normal(&[NOT_PAID, ARRIVED], &TOSSED[..1]).starts_with("to all: I am a house bot."));
         assert_eq!(normal(&[NOT_PAID, ARRIVED], &TOSSED), "wait");
-        let heard = [TOSSED[0], TOSSED[1], "bob > me: coin 1"];
-        assert_eq!(normal(&[NOT_PAID, ARRIVED], &heard), "to all: differ 0");
-        assert_eq!(normal(&[PAID, ARRIVED], &heard), "to all: differ 1");
-        let all = |ada: &str| {
-            let ada = format!("ada > all: {ada}");
-            let chat = [heard[0], heard[1], heard[2], "me > all: differ 0", &ada, "bob > all: differ 1"];
-            normal(&[NOT_PAID, ARRIVED], &chat)
-        };
-        assert_eq!([all("differ 0"), all("differ 1"), all("hello")], ["guess internal", "guess external", "wait"]);
+        let asked = "to all: I'm waiting for bob: send me your coin in private, 0 or 1.";
+        let mut chat = vec![TOSSED[0], TOSSED[1], "bob > all: what now?"];
+        assert_eq!(normal(&[NOT_PAID, ARRIVED], &chat), asked);
+        assert_eq!(next(&BOT, Strength::Normal, &[NOT_PAID, ARRIVED], &TOSSED, true), asked);
+        chat.push("me > all: send me your coin");
+        assert_eq!(normal(&[NOT_PAID, ARRIVED], &chat), "wait");
+        assert_eq!(next(&BOT, Strength::Normal, &[NOT_PAID, ARRIVED], &chat, true), "guess internal");
+        for coin in ["bob > me: coin 1", "bob > me: it's 1", "bob > me: Heads!", "bob > all: my coin is 1"] {
+            let heard = [TOSSED[0], TOSSED[1], coin];
+            assert_eq!(normal(&[NOT_PAID, ARRIVED], &heard), "to all: differ 0", "{coin}");
+            assert_eq!(normal(&[PAID, ARRIVED], &heard), "to all: differ 1", "{coin}");
+        }
+        let mut chat = vec![TOSSED[0], TOSSED[1], "bob > me: coin 1", "me > all: differ 0", "bob > all: differ 1"];
+        let expected = "to all: My announcement is 0. I'm waiting for yours, ada.";
+        assert_eq!(normal(&[NOT_PAID, ARRIVED], &chat), expected);
+        chat.push("me > all: My announcement is 0.");
+        for (expected, texts) in [
+            ("guess internal", ["differ 0", "I say 0", "the same", "They are not different."]),
+            ("guess external", ["differ 1", "My announcement: 1", "not the same", "Ours differ!"]),
+            ("wait", ["hello", "are they the same?", "Player 1, go on", "my coin is 1"]),
+        ] {
+            for text in texts {
+                let ada = format!("ada > all: {text}");
+                assert_eq!(normal(&[NOT_PAID, ARRIVED], &[&chat[..], &[&ada]].concat()), expected, "{text}");
+            }
+        }
         let guessed = [NOT_PAID, ARRIVED, "operator > all: bob has submitted their guess."];
         assert_eq!(normal(&guessed, &TOSSED), "guess internal");
     }

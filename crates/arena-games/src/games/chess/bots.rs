@@ -22,6 +22,17 @@ pub const GRABBER: HouseBot = HouseBot {
     think: |input| think(input, 1, false),
 };
 
+/// Openings of bots with a taste, as moves of both sides.
+const OPENINGS: [&str; 7] = [
+    "e2e4 e7e5 g1f3 b8c6 f1b5 a7a6",
+    "e2e4 e7e5 g1f3 b8c6 f1c4 f8c5",
+    "e2e4 c7c5 g1f3 d7d6 d2d4 c5d4",
+    "e2e4 e7e6 d2d4 d7d5 b1c3 f8b4",
+    "d2d4 d7d5 c2c4 e7e6 b1c3 g8f6",
+    "d2d4 g8f6 c2c4 g7g6 b1c3 f8g7",
+    "c2c4 e7e5 b1c3 g8f6 g1f3 b8c6",
+];
+
 /// The value of a mate: more than the value of all pieces on a board.
 const MATE: i32 = 1_000_000;
 
@@ -35,14 +46,28 @@ fn think(input: &BotInput<'_>, plies: u32, settles: bool) -> Option<String> {
     let board = board_of(input.state.get("fen")?.as_str()?)?;
     let past: Vec<u64> = input.past.iter().filter_map(|fen| Some(replies(&board_of(fen)?))).flatten().collect();
     let legal = input.state.get("legal_moves")?.as_array()?.iter().filter_map(Value::as_str);
+    if let Some(known) = opening_move(&board, input.taste).filter(|known| legal.clone().any(|uci| uci == *known)) {
+        return Some(known.to_owned());
+    }
     let rated = legal.filter_map(|uci| {
         let after = played(&board, parse_uci_move(&board, uci).ok()?);
         let again = past.iter().filter(|hash| **hash == after.hash()).count() as i32;
-        Some((-search(&after, plies - 1, settles, -2 * MATE, 2 * MATE) - REPETITION_PENALTY * again, uci))
+        let worth = -search(&after, plies - 1, settles, -2 * MATE, 2 * MATE) - REPETITION_PENALTY * again;
+        // A taste likes some positions better, by at most 15 hundredths of a pawn.
+        let mixed = (input.taste ^ after.hash()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Some((worth + if input.taste == 0 { 0 } else { (mixed >> 60) as i32 }, uci))
     });
     // Among moves of equal value the bot takes the first in alphabetical order, so that equal states give equal
     // moves.
     rated.max_by_key(|(worth, uci)| (*worth, Reverse(*uci))).map(|(_, uci)| uci.to_owned())
+}
+
+/// Returns the move of a taste's opening in a position, if the position is early enough.
+fn opening_move(board: &Board, taste: u64) -> Option<&'static str> {
+    let ply = 2 * (usize::from(board.fullmove_number()) - 1) + board.side_to_move() as usize;
+    // The players of a game follow the same opening, so that their tastes have equal upper halves.
+    let opening = OPENINGS[(taste >> 32) as usize % OPENINGS.len()];
+    opening.split(' ').nth(ply).filter(|_| taste != 0)
 }
 
 fn board_of(fen: &str) -> Option<Board> {
@@ -157,34 +182,48 @@ fn place(piece: Piece, color: Color, square: Square) -> i32 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use serde_json::{Map, json};
 
     use super::*;
     use crate::bots::BotGame;
 
-    /// Returns both bots' moves, given the legal moves as the arena lists them.
-    fn moves(fen: &str) -> [Option<String>; 2] {
+    /// Returns both bots' moves by a taste, given the legal moves as the arena lists them.
+    fn moves(fen: &str, taste: u64) -> [Option<String>; 2] {
         let board = board_of(fen).unwrap();
         let legal: Vec<String> = moves_of(&board).iter().map(ToString::to_string).collect();
         let state = Map::from_iter([("fen".to_owned(), json!(fen)), ("legal_moves".to_owned(), json!(legal))]);
-        [&PLANNER, &GRABBER].map(|player| BotGame::of(player).decide("me", &state))
+        [&PLANNER, &GRABBER].map(|player| BotGame::of(player, taste).decide("me", &state))
+    }
+
+    #[test]
+    fn tastes_begin_with_openings_and_differ_in_quiet_positions_only() {
+        for opening in OPENINGS {
+            let play = |board: Board, uci: &str| played(&board, parse_uci_move(&board, uci).unwrap());
+            assert!(opening.split(' ').fold(Board::default(), play).fullmove_number() > 3, "{opening}");
+        }
+        let moves = |fen| (1..=16).map(|taste| moves(fen, taste << 32)).collect::<BTreeSet<_>>();
+        assert_eq!(moves("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1").len(), 3);
+        assert!(moves("r1bqkb1r/pppp1ppp/2n2n2/4p3/4P3/2N2N2/PPPP1PPP/R1BQKB1R w KQkq - 0 9").len() > 1);
+        assert_eq!(moves("6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 9").len(), 1);
     }
 
     #[test]
     fn both_mate_in_one() {
         let mate = Some("a1a8".to_owned());
-        assert_eq!(moves("6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1"), [mate.clone(), mate]);
+        assert_eq!(moves("6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1", 0), [mate.clone(), mate]);
     }
 
     #[test]
     fn only_the_planner_sees_that_a_pawn_is_guarded() {
-        let [planner, grabber] = moves("4k3/2p5/3p4/8/8/8/3Q4/4K3 w - - 0 1");
+        let [planner, grabber] = moves("4k3/2p5/3p4/8/8/8/3Q4/4K3 w - - 0 1", 0);
         assert_eq!(grabber.as_deref(), Some("d2d6"));
         assert_ne!(planner, grabber);
     }
 
     #[test]
     fn an_actor_without_a_move_stays() {
-        assert_eq!(moves("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1"), [None, None]);
+        assert_eq!(moves("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", 0), [None, None]);
     }
 }

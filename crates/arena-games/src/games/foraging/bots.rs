@@ -226,7 +226,7 @@ mod tests {
     fn scores(game: &str) -> Vec<f64> {
         let game = crate::game(game).unwrap();
         let mut game = start(game, 2, 7, json!({"grid_width": 30, "grid_height": 30, "n_epochs": 600}));
-        let mut bots = [&FORAGER, &CARRIER].map(BotGame::of);
+        let mut bots = [&FORAGER, &CARRIER].map(|player| BotGame::of(player, 0));
         for bot in &mut bots {
             bot.learn(game.config());
         }

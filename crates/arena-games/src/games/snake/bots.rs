@@ -128,7 +128,7 @@ mod tests {
             },
         });
         let state: Map<String, Value> = serde_json::from_value(state).unwrap();
-        [&CAREFUL, &HUNGRY].map(|player| BotGame::of(player).decide("me", &state))
+        [&CAREFUL, &HUNGRY].map(|player| BotGame::of(player, 0).decide("me", &state))
     }
 
     #[test]
@@ -140,6 +140,6 @@ mod tests {
     #[test]
     fn the_dead_move_no_more() {
         let state = json!({"grid": {"width": 5, "height": 5}, "foods": [], "snakes": {"me": {"alive": false}}});
-        assert_eq!(BotGame::of(&CAREFUL).decide("me", state.as_object().unwrap()), None);
+        assert_eq!(BotGame::of(&CAREFUL, 0).decide("me", state.as_object().unwrap()), None);
     }
 }
