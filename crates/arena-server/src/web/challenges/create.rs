@@ -21,7 +21,7 @@ use crate::web::form::Form;
 use crate::web::layout::{NavEntry, Page, badge};
 use crate::web::play::{take_seat, to_seat};
 use crate::web::session::redacted::{RedactedSession, is_invite_code};
-use crate::web::{PageResult, answer, base};
+use crate::web::{PageResult, base, unrendered};
 
 /// `POST /challenges/{name}`: creates a session and shows its invites, once.
 pub(crate) async fn create(State(arena): State<Arena>, form: Form) -> PageResult {

@@ -20,7 +20,7 @@ use crate::web::components::{btn, picture};
 use crate::web::form::Form;
 use crate::web::layout::{NavEntry, Page};
 use crate::web::play::to_seat;
-use crate::web::{PageResult, Visit, answer};
+use crate::web::{PageResult, Visit, unrendered};
 
 /// Time after which house bots may step in, in seconds, for visitors that agree.
 const HOUSE_AFTER_S: u64 = 30;

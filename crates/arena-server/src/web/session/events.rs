@@ -25,7 +25,7 @@ use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::web::components::btn;
 use crate::web::layout::{NavEntry, Page};
-use crate::web::{GUARDS, PageResult, Visit, answer};
+use crate::web::{GUARDS, PageResult, Visit, unrendered};
 
 /// Maximum number of events per page.
 const MOST: usize = 200;

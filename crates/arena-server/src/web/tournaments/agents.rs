@@ -14,7 +14,7 @@ use crate::routes::{AgentView, TournamentView, id_of_agent};
 use crate::tournaments::{AgentFacts, TournamentOutcome, TournamentRefusal, TournamentSnapshot, Tournaments};
 use crate::web::components::embed;
 use crate::web::layout::{NavEntry, Page, cut, player_name, time};
-use crate::web::{PageResult, Visit, answer, base, components, pager};
+use crate::web::{PageResult, Visit, base, components, pager, unrendered};
 
 /// Number of latest tournaments on an agent's page.
 const LATEST: usize = 24;

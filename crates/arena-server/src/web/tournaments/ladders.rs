@@ -16,7 +16,7 @@ use crate::tournaments::{
 use crate::web::challenges::copyable;
 use crate::web::form::Form;
 use crate::web::layout::{NavEntry, Page, cut, player_name, shown};
-use crate::web::{PageResult, Visit, answer, base, components, pager, with_query};
+use crate::web::{PageResult, Visit, base, components, pager, unrendered, with_query};
 
 /// Number of games per page.
 const GAMES: usize = 30;

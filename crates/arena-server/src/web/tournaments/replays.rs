@@ -21,7 +21,7 @@ use crate::error::ApiError;
 use crate::routes::{MatchView, game_of_ladder, id_of_tournament, tournaments_of};
 use crate::tournaments::{MatchSource, ShownReplay, TournamentRefusal, Tournaments};
 use crate::web::layout::{NavEntry, Page, cut};
-use crate::web::{GUARDS, PageError, PageResult, Visit, answer};
+use crate::web::{GUARDS, PageError, PageResult, Visit, unrendered};
 
 /// Returns the result of a match whose replay is shown.
 fn result_of(
