@@ -58,7 +58,7 @@ def test_there_is_a_program_under_each_of_these_headings() -> None:
         "Watching",
         "With keys",
         "When something goes wrong",
-        "A bot over stdin and stdout",
+        "An agent over stdin and stdout",
     ]
 
 
@@ -93,7 +93,7 @@ def test_identities_are_shown(start: Start, shared_with_keys: Server) -> None:
 def test_the_bot_plays(tmp_path: Path, installed: Path) -> None:
     bot = tmp_path / "bot"
     shutil.copytree(installed, bot)
-    (bot / "agent.py").write_text(PROGRAMS["A bot over stdin and stdout"])
+    (bot / "agent.py").write_text(PROGRAMS["An agent over stdin and stdout"])
     played = command("match", "run", "snake", "--agent", str(bot), "--agent", str(bot), "--seed", "1", "--json")
     result = json.loads(played.stdout)
     assert [(seat["name"], seat["faults"], seat["tainted"]) for seat in result["scores"]] == [("coward", 0, False)] * 2
