@@ -122,7 +122,8 @@ fn move_or_resign(person: &Person<'_>, turns: u64) {
 
 /// Steers to the side with more room, first by a button and then, with a keyboard, by the arrow keys.
 fn steer(person: &Person<'_>, turns: u64) {
-    let column = "new RegExp(`(?:You|${/You are (Player \\d)/.exec(document.body.innerText)[1]}) head at (\\\\d+)`)\
+    // The snake keeps its first direction, since it can't turn back.
+    let column = "window.firstColumn ??= new RegExp(`(?:You|${/You are (Player \\d)/.exec(document.body.innerText)[1]}) head at (\\\\d+)`)\
         .exec(document.querySelector('#board canvas')?.ariaLabel)?.[1]";
     let column: u64 = person.window.wait(column).as_str().unwrap().parse().unwrap();
     match (person.device, turns, column < 5) {
