@@ -689,21 +689,22 @@ mod tests {
         assert_eq!((agent.as_str(), class.as_str()), ("small", FaultClass::Unpaid.name()));
         assert_eq!((spent.calls, spent.usage.input), (1, 1000));
 
-        let script = Script::of([guess()]);
+        // The bot bargains on after the guess, so the model is asked once more.
+        let script = Script::of([guess(), chat()]);
         let (game, spent) = play_model(dir.path(), &script, &Setting::default()).await;
         let resumed = game.expect("it ends");
         assert_eq!(resumed.record.end, GameEnd::Completed);
-        assert_eq!((script.requests.lock().len(), spent.calls), (1, 2), "only the second answer is new");
+        assert_eq!((script.requests.lock().len(), spent.calls), (2, 3), "the first answer is stored");
 
         // A third time, all answers are stored.
         let idle = Script::of([]);
         let (game, spent) = play_model(dir.path(), &idle, &Setting::default()).await;
         assert_eq!(game.expect("it ends"), resumed);
-        assert_eq!((idle.requests.lock().len(), spent.calls), (0, 2));
+        assert_eq!((idle.requests.lock().len(), spent.calls), (0, 3));
 
         // Without a fault, the game is the same.
         let other = tempfile::tempdir().unwrap();
-        let (game, _) = play_model(other.path(), &Script::of([chat(), guess()]), &Setting::default()).await;
+        let (game, _) = play_model(other.path(), &Script::of([chat(), guess(), chat()]), &Setting::default()).await;
         let mut direct = game.expect("it ends");
         direct.record.seats[0].measured = resumed.record.seats[0].measured;
         assert_eq!(direct, resumed);

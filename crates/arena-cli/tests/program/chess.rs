@@ -52,7 +52,9 @@ fn stockfish_and_gnu_chess_play_the_documented_test_and_python_chess_reads_the_g
     let facts: Value = serde_json::from_slice(&read.stdout).unwrap();
     let games = facts["games"].as_u64().unwrap();
     assert!(games >= 4 && games.is_multiple_of(2), "{facts}");
-    assert!(facts["openings"].as_u64().unwrap() * 2 == games, "{facts}");
+    // Each opening is played twice; after the last one, the first one comes again.
+    let openings = fs::read_to_string(&book).unwrap().lines().filter(|line| !line.starts_with('#')).count() as u64;
+    assert_eq!(facts["openings"].as_u64().unwrap(), openings.min(games / 2), "{facts}");
     // Stockfish reports a score for each move, GNU Chess for most.
     let (plies, scores) = (facts["plies"].as_u64().unwrap(), facts["scores"].as_u64().unwrap());
     assert!(scores * 10 >= plies * 6, "{facts}");
