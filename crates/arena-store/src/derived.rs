@@ -63,6 +63,10 @@ pub(crate) async fn mend(writing: &mut Writing) -> Result<(), Failure> {
         boards::mend(&mut writing.db).await?;
         mended.push("boards".to_owned());
     }
+    if writing.db.number(WRONG_ENDINGS, &[]).await? != 0 {
+        // Strategies may have counted a game under a number that is lost.
+        mark_stale(writing).await?;
+    }
     writing.lock_number(COUNTS).await?;
     if writing.db.number(WRONG_COUNTS, &[]).await? != 0 {
         writing.db.batch(COUNT_SESSIONS).await?;
@@ -105,6 +109,5 @@ async fn mend_endings(writing: &mut Writing) -> Result<(), Failure> {
         let sql = "UPDATE numbers SET n = $1 WHERE kind = 'endings'";
         writing.db.execute(sql, &[writing.numbers.ending.into()]).await?;
     }
-    // Strategies may have counted a game under its lost number.
-    mark_stale(writing).await
+    Ok(())
 }

@@ -84,7 +84,7 @@ impl SqliteStore {
         migrate(&mut connection)?;
         let mut db = Db::Sqlite(connection);
         let mirror = Mirror::of(scoring, Rankings::default());
-        mirror.set_counts((read_or_mend_counts(&mut db)?, true));
+        mirror.set_counts(read_or_mend_counts(&mut db)?);
         count(&mut db, &mirror)?;
         let writer = SqliteWriter::start(db, &file, mirror.clone())?;
         Ok(SqliteStore { readers: SqliteReaders::of(file), writer, mirror, _lock: lock })
@@ -191,14 +191,16 @@ impl SqliteStore {
 
 /// Reads the stored counts, or recomputes them if they are impossible. Other wrong counts are found by
 /// `Store::check_derived`, which a server calls after its start, because it reads all sessions.
-fn read_or_mend_counts(db: &mut Db) -> Result<Counts, StoreError> {
-    let (counts, possible) = at_once(read_counts(db))?;
-    if possible {
-        return Ok(counts);
+///
+/// The flag is true if the counts are possible.
+fn read_or_mend_counts(db: &mut Db) -> Result<(Counts, bool), StoreError> {
+    let found = at_once(read_counts(db))?;
+    if found.1 {
+        return Ok(found);
     }
     at_once(db.batch(&format!("BEGIN; {COUNT_SESSIONS}; COMMIT")))?;
     tracing::warn!("the counts of sessions were impossible and were recomputed");
-    Ok(at_once(read_counts(db))?.0)
+    at_once(read_counts(db))
 }
 
 /// Recounts games if the stored standings have another scoring than the arena, or if an older program without scoring

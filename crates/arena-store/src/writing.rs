@@ -39,7 +39,7 @@ impl Writing {
     }
 
     /// Locks the last number of a kind of rows against other nodes until the commit, so that rows are numbered in the order
-    /// of commits. Transactions lock [`AUDIT`](crate::tables::AUDIT), `REMOVED`, `COUNTS` and `ENDINGS` in this order, so
+    /// of commits. After users and counts of strategies, transactions lock [`AUDIT`](crate::tables::AUDIT), `REMOVED`, `COUNTS` and `ENDINGS` in this order, so
     /// that nodes can't deadlock, and last, because other nodes wait.
     pub(crate) async fn lock_number(&mut self, kind: &str) -> Result<(), Failure> {
         if let (Some(locks), Db::Postgres(client)) = (&self.locks, &self.db) {

@@ -173,7 +173,7 @@ impl<'a, C: Competition, E, T: FnMut(&C, Event) -> Result<(), E>> Dispatcher<'a,
     /// Publishes the jobs of open matches again if they are neither on the queue nor being played. A NATS server can
     /// lose its streams.
     async fn find_lost(&mut self) -> Result<(), RunError<E>> {
-        if self.queue.is_empty().await? {
+        if self.queue.has_lost_jobs().await? {
             let numbers: Vec<usize> = self.open.keys().copied().collect();
             for number in numbers {
                 self.publish(number, None).await?;

@@ -8,7 +8,7 @@ use crate::StoreError;
 use crate::errors::Failure;
 use crate::mirror::{Move, Ranked};
 use crate::sql::{Columns, Db, Value, count, table};
-use crate::tables::{SCRIPTED, to_json};
+use crate::tables::{SCRIPTED, pass_over, to_json};
 use crate::writing::Writing;
 
 table! {
@@ -27,13 +27,17 @@ impl StrategyTable {
          DO UPDATE SET games = excluded.games, metrics = excluded.metrics, state = excluded.state";
 }
 
-/// Reads a player's numbers. Damaged ones are none, so that they stop neither play nor the count.
+/// Reads a player's numbers.
 pub(crate) fn read_entry(row: &dyn Columns, first: usize) -> Result<Option<StrategyEntry>, StoreError> {
     let Some(games) = row.integer_or_null(first)? else { return Ok(None) };
-    let metrics = serde_json::from_str(row.text(first + 1).unwrap_or_default());
-    let metrics =
-        metrics.inspect_err(|error| tracing::error!(%error, "skipped damaged numbers of a strategy: {error}"));
-    Ok(metrics.ok().map(|metrics| StrategyEntry { games: games.unsigned_abs(), metrics }))
+    let metrics = serde_json::from_str(row.text(first + 1)?);
+    let metrics = metrics.map_err(|error| StoreError::damaged("the numbers of a strategy", error))?;
+    Ok(Some(StrategyEntry { games: games.unsigned_abs(), metrics }))
+}
+
+/// Reads a player's numbers for leaderboards and profiles, which damaged ones don't stop. The count stops at them.
+pub(crate) fn read_shown(row: &dyn Columns, first: usize) -> Result<Option<StrategyEntry>, StoreError> {
+    Ok(pass_over(read_entry(row, first))?.flatten())
 }
 
 /// The rows of the strategy `$1` that leaderboards show.
@@ -56,7 +60,7 @@ async fn list_scripted(
     values.extend(users.map(|users| Value::List(users.iter().map(|user| Value::from(*user)).collect())));
     let read = |row: &dyn Columns| {
         let user = row.integer(0)?;
-        Ok((user, standings_of(strategy, board, read_entry(row, 1)?.as_ref())))
+        Ok((user, standings_of(strategy, board, read_shown(row, 1)?.as_ref())))
     };
     Ok(db.list(&sql, &values, read).await?.into_iter().collect())
 }

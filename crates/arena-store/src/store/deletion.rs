@@ -136,7 +136,9 @@ async fn delete(writing: &mut Writing, deletion: &UserDeletion, found: &[i64]) -
             writing.effects.delta.add_total(PARTICIPANTS, -1);
         }
         writing.db.execute("DELETE FROM careers WHERE user_no = $1", &[no.into()]).await?;
-        if !ended.is_empty() {
+        // Rows of strategies may also be of games that were removed since.
+        let rows = writing.db.number("SELECT count(*) FROM strategy_rows WHERE player = $1", &id).await?;
+        if rows > 0 || !ended.is_empty() {
             forget_player(writing, user).await?;
         }
         let sql = "UPDATE users SET id = $1, username = NULL, model = NULL, benchmark = 0 WHERE no = $2";

@@ -3,8 +3,10 @@
 use arena_model::{Channel, ContentHash};
 
 use super::audit::record;
+use crate::errors::Failure;
 use crate::sql::{Value, count};
 use crate::tables::{PUBLIC, channel_number};
+use crate::writing::Writing;
 use crate::{AuditEntry, CommitError, SessionNo, Store, StoreError};
 
 impl Store {
@@ -45,16 +47,12 @@ impl Store {
                 }
                 let hash = ContentHash::of(&content);
                 let [session, number, index] = place;
-                writing.begin_to_erase()?;
-                let sql = "UPDATE messages SET content = '', hidden = $1, commitment = $2
-                     WHERE session = $3 AND channel = $4 AND idx = $5";
                 let commitment = commit(&content).map(|commitment| commitment.to_string());
                 let values = [hash.to_string().into(), commitment.into(), session, number, index.clone()];
-                writing.db.execute(sql, &values).await?;
-                // Earlier versions stored reports by readers, which may quote the message.
-                let sql = "DELETE FROM reports WHERE channel = $1 AND idx = $2";
-                writing.db.execute(sql, &[channel.to_string().into(), index]).await?;
+                writing.begin_to_erase()?;
+                let erased = erase(writing, &values, &[channel.to_string().into(), index]).await;
                 writing.end_erasing()?;
+                erased?;
                 let entry = audit(hash);
                 record(writing, &entry).await?;
                 Ok(Some(hash))
@@ -62,4 +60,13 @@ impl Store {
         })
         .await
     }
+}
+
+/// Removes a message's content, and what quotes it.
+async fn erase(writing: &mut Writing, message: &[Value<'_>], place: &[Value<'_>]) -> Result<(), Failure> {
+    let sql = "UPDATE messages SET content = '', hidden = $1, commitment = $2
+         WHERE session = $3 AND channel = $4 AND idx = $5";
+    writing.db.execute(sql, message).await?;
+    // Earlier versions stored reports by readers, which may quote the message.
+    writing.db.execute("DELETE FROM reports WHERE channel = $1 AND idx = $2", place).await.map(drop)
 }

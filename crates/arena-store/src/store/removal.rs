@@ -140,13 +140,13 @@ async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Resu
         return Ok(archived);
     }
     if ending == Ending::Completed {
-        if session.facts.board().is_some() {
-            mark_stale(writing).await?;
-        }
         writing.effects.delta.add_total(&games_of(&session.facts.challenge), -1);
     }
     let users: BTreeSet<&UserId> = session.seats.iter().filter_map(|occupant| occupant.user.as_ref()).collect();
     writing.lock_users(users.iter().map(|user| user.as_str())).await?;
+    if ending == Ending::Completed && session.facts.board().is_some() {
+        mark_stale(writing).await?;
+    }
     for user in users {
         let user = writing.user_no(user.as_str()).await?;
         if !forget_played(writing, user, no).await? {

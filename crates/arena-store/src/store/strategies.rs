@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use arena_model::{PlayerStandings, StrategyRow, StrategyRows, UserId};
 
-use crate::derived::strategies::{SHOWN, moves, read_entry, write_rows};
+use crate::derived::strategies::{SHOWN, moves, read_entry, read_shown, write_rows};
 use crate::sql::{Columns, Value};
 use crate::tables::SCRIPTED;
 use crate::{CommitError, EndingNo, Store, StoreError};
@@ -217,7 +217,7 @@ impl Store {
         for scripted in self.scoring().scripted() {
             let strategy = scripted.strategy;
             let sql = format!("SELECT r.board, r.games, r.metrics FROM {SHOWN} WHERE r.player = $2");
-            let read = |row: &dyn Columns| Ok((row.text(0)?.to_owned(), read_entry(row, 1)?));
+            let read = |row: &dyn Columns| Ok((row.text(0)?.to_owned(), read_shown(row, 1)?));
             for (board, entry) in self.list(&sql, &[strategy.name.into(), Value::prose(user.as_str())], read).await? {
                 let Some(entry) = entry else { continue };
                 standings.entry(board).or_default().insert(strategy.name.to_owned(), strategy.tally(&entry));

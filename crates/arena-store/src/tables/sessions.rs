@@ -198,7 +198,7 @@ pub(crate) fn pass_over<T>(read: Result<T, StoreError>) -> Result<Option<T>, Sto
     match read {
         Ok(read) => Ok(Some(read)),
         Err(error @ StoreError::Damaged { .. }) => {
-            tracing::error!(%error, "skipped a damaged session: {error}");
+            tracing::error!(%error, "skipped a damaged row: {error}");
             Ok(None)
         }
         Err(error) => Err(error),

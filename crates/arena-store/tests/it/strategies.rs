@@ -167,4 +167,18 @@ async fn a_removed_game_and_a_deleted_user_make_counts_stale(storage: TestStorag
     store.begin_run("points", "v1").await.expect("writable");
     store.restart_strategy("points").await.expect("writable");
     assert!(newest(&store).await.is_stale);
+
+    // Nothing is left of a player whose only counted game was removed before.
+    store.begin_run("points", "v1").await.expect("writable");
+    let other = Game { users: ["cy", "bob"], ..GAME };
+    let (no, session) = end(&store, begin(&store, 5, &other).await, &other).await;
+    let run = newest(&store).await;
+    let key = (id_of("psi").to_string(), "cy".to_owned());
+    store.advance_run("points", run.clone(), step(rows(&[("cy", 1, 1.0)]), run.place, false)).await.expect("stored");
+    store.remove_session(no, Arc::new(session), audit("remove")).await.expect("removed");
+    assert_eq!(store.find_rows(run.id, &[key.clone()].into()).await.expect("readable").len(), 1);
+    let commit = Box::new(|id: SessionId, Seat(seat): Seat| ContentHash::of(&format!("{id} {seat}")));
+    let deletion = UserDeletion { user: user("cy"), placeholder: user("deleted-2"), commit, audit: audit("delete") };
+    store.delete_user(deletion).await.expect("deleted");
+    assert_eq!(store.find_rows(run.id, &[key].into()).await.expect("readable").len(), 0);
 }

@@ -34,8 +34,8 @@ impl JobQueue {
         notify(&self.nats, names::announcement(&self.tournament), &announcement).await;
     }
 
-    /// Returns true if no job is on the queue or in play. Creates the streams again if the server has lost them.
-    pub(super) async fn is_empty(&self) -> Result<bool, NatsError> {
+    /// Returns true if the server has lost the jobs. Creates the streams again if they are gone.
+    pub(super) async fn has_lost_jobs(&self) -> Result<bool, NatsError> {
         let Ok(stream) = self.nats.js.get_stream(names::JOBS).await else {
             self.nats.make_streams().await?;
             return Ok(true);
