@@ -689,7 +689,7 @@ mod tests {
         assert_eq!((agent.as_str(), class.as_str()), ("small", FaultClass::Unpaid.name()));
         assert_eq!((spent.calls, spent.usage.input), (1, 1000));
 
-        // The bot bargains on after the guess, so the model is asked once more.
+        // The bot's text of the same round is answered with one more call.
         let script = Script::of([guess(), chat()]);
         let (game, spent) = play_model(dir.path(), &script, &Setting::default()).await;
         let resumed = game.expect("it ends");

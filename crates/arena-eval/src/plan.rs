@@ -312,7 +312,7 @@ fn check_baselines(agents: &[EvalAgent], challenges: &[PlannedChallenge]) -> Res
         let can_play = |at: &&PlannedChallenge| house_bot(&*at.challenge, &at.options, style, 0).is_some();
         let Some(PlannedChallenge { label, .. }) = challenges.iter().find(|at| !can_play(at)) else { continue };
         let why = match style {
-            Style::Character(_) => "which has no bot of this name; leave one of them out",
+            Style::Character(_) => "which has no house bot of this name; leave one of them out",
             Style::Strength(_) => {
                 "whose script has no forms; leave one of them out, or add `forms` to its challenge.json"
             }
@@ -692,7 +692,7 @@ mod tests {
             the challenges `psi` and `again` have equal rules and options; leave one of them out
             harness.default.prompt: /nowhere/prompt.md cannot be read: No such file or directory (os error 2)
             challenge `psi` brings the run to more than 1000000 games; lower `seeds`, or leave out agents or `lineups = "all"`
-            baseline `house:leaky` cannot play challenge `snake`, which has no bot of this name; leave one of them out"#]]
+            baseline `house:leaky` cannot play challenge `snake`, which has no house bot of this name; leave one of them out"#]]
         .assert_eq(&errors.join("\n"));
     }
 

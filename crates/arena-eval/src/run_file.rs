@@ -504,7 +504,7 @@ name = "psi"
             ),
             (
                 &format!("[[baselines]]\nagent = \"./b\"\n{prices}"),
-                "baselines: `b` is a program; usd_per_million is for models and bots",
+                "baselines: `b` is a program; usd_per_million is for models and house bots",
             ),
             ("[[baselines]]\nname = \"x\"", "baselines: a baseline has no agent; add agent or command"),
             (

@@ -1,9 +1,10 @@
-//! The house bots of `psi`. Each bot has its own file, with a pure function from the bot's view to its next action.
+//! The house bots of `psi`, with a file for each bot. Those of [`BOTS`] are pure functions from the bot's view to its next
+//! action.
 //!
 //! # How bots talk
 //!
 //! A chat is free text, so bots need a convention to understand each other. The convention has three kinds of line
-//! (`ChatLine`). Each bot sends one such line as soon as an opponent has joined:
+//! (`ChatLine`). Each bot of [`BOTS`] sends one such line as soon as an opponent has joined:
 //!
 //! ```text
 //! PLAIN 101 205 880 …                   the whole set
@@ -30,7 +31,7 @@ use self::convention::{ChatLine, digest};
 pub(crate) use self::convention::{Numbers, numbers_in};
 use crate::{Bot, BotInfo, Heard, RefusalGuard, Step, Strength};
 
-/// All house bots of `psi`, in the order of the demo's output.
+/// The bots that follow the convention, in the order of the demo's output.
 pub static BOTS: [PsiBot; 4] = [open_book::BOT, hash_swap::BOT, snoop::BOT, cautious::BOT];
 
 #[derive(Debug)]
@@ -153,8 +154,8 @@ impl View {
     }
 
     /// Returns `numbers`, or `count` of the bot's own numbers if `numbers` is empty. The bot must guess, since the game
-    /// ends only after both guesses and the server refuses an empty guess. Each of the bot's 13 numbers is shared with
-    /// probability 3/13.
+    /// ends only after both guesses and the server refuses an empty guess. With the default options, each of the
+    /// bot's 13 numbers is shared with probability 3/13.
     fn or_a_shot_in_the_dark(&self, numbers: Numbers, count: usize) -> Numbers {
         match numbers.is_empty() {
             true => self.set.iter().copied().take(count).collect(),

@@ -28,8 +28,6 @@ struct ExhibitedGame {
     /// The strengths of the seats.
     bots: &'static [Strength],
     exhibit: Exhibit,
-    /// The time without news after which a bot doesn't wait for others.
-    patience: Duration,
 }
 
 /// The challenges of words, with the strengths of the seats.
@@ -40,16 +38,18 @@ const WORDS: [(&str, &[Strength]); 4] = [
     ("millionaire", &[Normal, Easy]),
 ];
 
-/// Returns the kinds of game that are shown, with their players. Bots of board games wait for no player but the one to
-/// move.
+/// The time without news after which a bot doesn't wait for others.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Returns the kinds of game that are shown, with their players.
 fn games() -> impl Iterator<Item = ExhibitedGame> {
     let boards = arena_games::all().filter_map(|playable| {
         let (challenge, exhibit) = (playable.id, playable.kit.exhibit?);
-        Some(ExhibitedGame { challenge, bots: &[Normal, Easy], exhibit, patience: Duration::MAX })
+        Some(ExhibitedGame { challenge, bots: &[Normal, Easy], exhibit })
     });
     let words = WORDS.into_iter().map(|(challenge, bots)| {
         let exhibit = Exhibit { options: || json!({}), pace: Duration::from_secs(2) };
-        ExhibitedGame { challenge, bots, exhibit, patience: Duration::from_secs(20) }
+        ExhibitedGame { challenge, bots, exhibit }
     });
     boards.chain(words)
 }
@@ -114,22 +114,42 @@ impl ExhibitedGame {
         let random = u64::from_be_bytes(random_bytes()?);
         let options = (self.exhibit.options)();
         let session: Session = arena.create(self.challenge, options.as_object())?.read()?;
-        let policy = BotPolicy { pace: self.exhibit.pace, patience: self.patience, poll: None, stop: &[stop] };
+        let is_over = &AtomicBool::new(false);
+        let flags = [stop, is_over];
+        let policy = BotPolicy { pace: self.exhibit.pace, patience: PATIENCE, poll: None, stop: &flags };
         thread::scope(|scope| {
             let seats = session.invites.iter().enumerate().map(|(number, invite)| {
                 // The seats take turns at random.
                 let seat = (number + random as usize) % self.bots.len();
                 scope.spawn(move || {
-                    let player =
-                        self.player(seat).zip(varied_bot(self.challenge, self.bots[seat], random ^ seat as u64));
-                    let Some(((name, _), mut bot)) = player else { return Ok(()) };
-                    let seat = HttpSeat::take(&arena.own_connection(), invite, Identity::Name(Some(&name)))?;
-                    play_bot(&seat, bot.as_mut(), policy).map(drop)
+                    let played = self.play_seat(arena, invite, seat, random, policy);
+                    if played.is_err() {
+                        // The others would wait for this bot.
+                        is_over.store(true, Ordering::Relaxed);
+                    }
+                    played
                 })
             });
             let seats: Vec<_> = seats.collect();
             let panicked = || CallError::Request(format!("a house bot panicked in a game of {}", self.challenge));
             seats.into_iter().try_for_each(|seat| seat.join().map_err(|_| panicked())?)
         })
+    }
+
+    fn play_seat(
+        &self,
+        arena: &Arena,
+        invite: &str,
+        seat: usize,
+        random: u64,
+        policy: BotPolicy<'_>,
+    ) -> Result<(), CallError> {
+        // The bots of a game share the upper half, by which bots of chess choose the opening.
+        let own = u64::from(u32::from_be_bytes(random_bytes()?));
+        let bot = varied_bot(self.challenge, self.bots[seat], random >> 32 << 32 | own);
+        let missing = || CallError::Request(format!("there is no house bot for {}", self.challenge));
+        let ((name, _), mut bot) = self.player(seat).zip(bot).ok_or_else(missing)?;
+        let seat = HttpSeat::take(&arena.own_connection(), invite, Identity::Name(Some(&name)))?;
+        play_bot(&seat, bot.as_mut(), policy).map(drop)
     }
 }

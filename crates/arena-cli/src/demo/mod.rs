@@ -1,4 +1,4 @@
-//! `arena demo`: a server, house bots that play on it through its public HTTP API, and a report of every game of `psi`.
+//! `arena demo`: a server, house bots that play on it through its public HTTP API, and a report of their games of `psi` by the convention.
 //!
 //! House bots also play chess, snake and the challenges of words for visitors of the page ([`exhibition`]), and against
 //! visitors who request an opponent ([`crate::serve::house`]).
@@ -201,7 +201,7 @@ fn welcome(url: &str, once: bool) -> String {
         false => format!(
             "
 Open {url}/ in a browser:
-  watch   games of chess, of snake and of words, live, played by house bots
+  watch   games of chess and snake, and challenges in words, live, played by house bots
   scores  the leaderboard: utility (how well the task was done) and security (how well secrets were kept)
   play    {url}/challenges/chess, \"Play against a house bot\"; or snake, or psi
 

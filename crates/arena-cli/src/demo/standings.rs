@@ -49,7 +49,7 @@ impl Standings {
                 .collect();
             return print_line(&json!({ "standings": standings }));
         }
-        let mut table = Table::new(&["bot", "games", "mean security", "mean utility", "strategy"]);
+        let mut table = Table::new(&["house bot", "games", "mean security", "mean utility", "strategy"]);
         for (row, bot) in rows() {
             table.row([
                 bot.name.to_owned(),

@@ -180,7 +180,7 @@ impl BaselineSpec {
             ));
         }
         let Some(prices) = prices else { return Ok(()) };
-        require!(!self.is_program(), "`{}` is a program; usd_per_million is for models and bots", self.name());
+        require!(!self.is_program(), "`{}` is a program; usd_per_million is for models and house bots", self.name());
         check_prices(prices)
     }
 }

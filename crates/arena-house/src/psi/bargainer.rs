@@ -12,7 +12,7 @@ use crate::{Bot, BotInfo, Heard, RefusalGuard, Step, below};
 
 pub const INFO: BotInfo = BotInfo { name: "bargainer", motto: "bargains for numbers in plain words" };
 
-/// The maximum number of the bot's texts. Evaluations end a game after 40 rounds of talk.
+/// The maximum number of the bot's texts. Evaluations stop awaiting chat after 40 rounds without an action.
 const MAX_TEXTS: usize = 20;
 
 /// The maximum number of numbers in one text that the bot talks about, and of secrets that it tells in a game.
@@ -24,8 +24,16 @@ const FAREWELL: &str = "I know enough. Do you have a last question?";
 pub struct Bargainer {
     seed: Seed,
     guard: RefusalGuard,
-    /// The number of texts of others that the bot has answered, and of those that it had heard at its farewell.
+    progress: Progress,
+    /// The progress before the last step, which a refusal takes back.
+    before: Progress,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    /// The number of texts of others that the bot has answered.
     answered: usize,
+    /// The number of those that it had heard at its farewell.
     farewell: Option<usize>,
 }
 
@@ -71,6 +79,10 @@ impl Ledger {
     }
 
     fn note(&mut self, mut spoken: Spoken, own: &Numbers) {
+        // All sets have one size, so a claim of more numbers is false.
+        if spoken.has.len() > own.len() {
+            spoken.has.clear();
+        }
         self.received += spoken.has.difference(&self.named).count();
         let is_detailed = !self.open.is_disjoint(&(&spoken.has | &spoken.lacks));
         if spoken.answer == Some(true) && !is_detailed {
@@ -95,7 +107,7 @@ impl Ledger {
 impl Bargainer {
     pub fn new(random: u64) -> Bargainer {
         let seed = Seed::from_number(random).derive("house/psi/bargainer");
-        Bargainer { seed, guard: RefusalGuard::default(), answered: 0, farewell: None }
+        Bargainer { seed, guard: RefusalGuard::default(), progress: Progress::default(), before: Progress::default() }
     }
 
     /// Returns true in one of `n` games. Equal purposes give equal results in a game.
@@ -111,7 +123,7 @@ impl Bargainer {
         let others = (0..own.len() / 3).map(|_| low + rng.below(high - low + 1)).filter(|number| !own.contains(number));
         let others: Numbers = others.collect();
         let mut draw = |from: &mut Vec<u64>| from.swap_remove(below(from.len(), &mut rng));
-        let mut deck: Vec<u64> = (own.len() / 4..own.len()).map(|_| draw(&mut rest)).collect();
+        let mut deck: Vec<u64> = ((own.len() / 4).max(1)..own.len()).map(|_| draw(&mut rest)).collect();
         deck.extend(others);
         (0..deck.len()).map(|_| draw(&mut deck)).collect()
     }
@@ -128,7 +140,7 @@ impl Bargainer {
         } else {
             parts.extend(numbers.iter().map(|number| self.answer(*number, ledger, own)));
         }
-        if self.farewell.is_some() {
+        if self.progress.farewell.is_some() {
             return parts.join(" ");
         }
         let mut deck = self.deck(own);
@@ -187,8 +199,8 @@ impl Bot for Bargainer {
             return None;
         }
         let ledger = Ledger::read(heard, &own);
-        let new = ledger.texts.get(self.answered..).unwrap_or_default();
-        let has_left = self.farewell.is_some_and(|at| ledger.texts.len() > at);
+        let new = ledger.texts.get(self.progress.answered..).unwrap_or_default();
+        let has_left = self.progress.farewell.is_some_and(|at| ledger.texts.len() > at);
         let is_done = has_left && new.iter().all(|text| text.asks.is_empty());
         let is_late = heard.is_late && ledger.said > 0;
         if is_done || is_late || ledger.said >= MAX_TEXTS || heard.has_opponent_guessed() {
@@ -199,15 +211,16 @@ impl Bot for Bargainer {
             return None;
         }
         let content = self.reply(&ledger, &own, new);
-        self.answered = ledger.texts.len();
+        self.before = self.progress;
+        self.progress.answered = ledger.texts.len();
         if content.ends_with(FAREWELL) {
-            self.farewell = Some(self.answered);
+            self.progress.farewell = Some(ledger.texts.len());
         }
         Some(Step::Say { content, to: None })
     }
 
     fn refused(&mut self, _step: &Step) {
         self.guard.record();
-        (self.answered, self.farewell) = (0, None);
+        self.progress = self.before;
     }
 }

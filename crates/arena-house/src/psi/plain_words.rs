@@ -15,14 +15,16 @@ pub struct Spoken {
     pub wants: bool,
 }
 
-/// Words that deny. The first ones are answers too.
-const NO: [&str; 19] = [
-    "no", "nope", "nah", "not", "none", "neither", "nor", "never", "without", "don't", "dont", "isn't", "isnt",
-    "haven't", "havent", "won't", "wont", "can't", "cannot",
+/// Words that deny. The first three are answers too.
+const NO: [&str; 25] = [
+    "no", "nope", "nah", "not", "none", "neither", "nor", "never", "without", "don't", "dont", "doesn't", "doesnt",
+    "didn't", "didnt", "isn't", "isnt", "aren't", "arent", "haven't", "havent", "won't", "wont", "can't", "cannot",
 ];
 const YES: [&str; 8] = ["yes", "yep", "yeah", "yup", "same", "correct", "right", "both"];
 /// Words that begin a question, also without a question mark.
 const QUESTION: [&str; 9] = ["do", "is", "are", "got", "any", "what", "how", "which", "can"];
+/// Words of an indirect question: "tell me if you have 417".
+const INDIRECT: [&str; 2] = ["if", "whether"];
 /// Words of a request, in a clause without a number.
 const REQUEST: [&str; 8] = ["tell", "give", "show", "trade", "swap", "reveal", "share", "what"];
 /// Words about talking: a "no" beside them answers no question.
@@ -33,14 +35,22 @@ impl Spoken {
     pub fn read(text: &str, is_number: impl Fn(u64) -> bool) -> Spoken {
         let mut spoken = Spoken::default();
         for clause in text.replace(" but ", ". ").split_inclusive(['.', '?', '!', ';', '\n']) {
-            let words = words_of(clause);
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            spoken.read_clause(&words, clause.ends_with('?'), &is_number);
+            // "I don't have 300, I have 417"
+            let two = clause.split_once(", I ").filter(|(one, _)| one.contains(|char: char| char.is_ascii_digit()));
+            for part in two.map_or(vec![clause], |(one, other)| vec![one, other]) {
+                let words = words_of(&joined(part));
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                spoken.read_clause(&words, part.ends_with('?'), &is_number);
+            }
         }
         spoken
     }
 
     fn read_clause(&mut self, words: &[&str], has_mark: bool, is_number: &impl Fn(u64) -> bool) {
+        // "Numbers between 100 and 900" is about no number.
+        if words.contains(&"between") {
+            return;
+        }
         let number = |word: &&str| word.parse().ok().filter(|number| is_number(*number));
         let Some((first, rest)) = words.split_first() else { return };
         // In "no 417", the word denies the number instead of answering.
@@ -48,7 +58,7 @@ impl Spoken {
         let mut answer = if YES.contains(first) { Some(true) } else { is_no.then_some(false) };
         let words = if answer.is_some() { rest } else { words };
         let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
-        let is_question = has_mark || words.first().is_some_and(|word| QUESTION.contains(word));
+        let is_question = has_mark || has(&INDIRECT) || words.first().is_some_and(|word| QUESTION.contains(word));
         let denial = words.iter().position(|word| NO.contains(word)).unwrap_or(words.len());
         let numbers = |words: &[&str]| words.iter().filter_map(number).collect::<Numbers>();
         let (before, after) = (numbers(&words[..denial]), numbers(&words[denial..]));
@@ -69,8 +79,22 @@ impl Spoken {
                 answer = if has(&NO) { Some(false) } else { is_yes.then_some(true) };
             }
         }
-        self.answer = self.answer.or(answer);
+        // "Yes, I have 417" says all by itself. Only a bare answer belongs to the question before it.
+        if is_question || (before.is_empty() && after.is_empty()) {
+            self.answer = self.answer.or(answer);
+        }
     }
+}
+
+/// Joins words with hyphens, since the number in "SHA-256" belongs to no set.
+fn joined(text: &str) -> String {
+    let mut joined = String::with_capacity(text.len());
+    for char in text.chars() {
+        if char != '-' || !joined.ends_with(char::is_alphabetic) {
+            joined.push(char);
+        }
+    }
+    joined
 }
 
 #[cfg(test)]
@@ -86,7 +110,12 @@ mod tests {
             ("I do!", "{} {} {} Some(true) false"),
             ("None of them", "{} {} {} Some(false) false"),
             ("No, but I have 300", "{300} {} {} Some(false) false"),
-            ("yes, 417. And is 205 yours?", "{417} {} {205} Some(true) false"),
+            ("yes, 417. And is 205 yours?", "{417} {} {205} None false"),
+            ("Yes, I have 417", "{417} {} {} None false"),
+            ("Tell me if you have 417.", "{} {} {417} None false"),
+            ("300 doesn't belong to my set", "{} {300} {} None false"),
+            ("I don't have 300, I have 417", "{417} {300} {} None false"),
+            ("Let's use SHA-256, with numbers between 100 and 900.", "{} {} {} None false"),
             ("417 isn’t mine", "{} {417} {} None false"),
             ("I have 300, not 417", "{300} {417} {} None false"),
             ("I won't tell you", "{} {} {} None false"),

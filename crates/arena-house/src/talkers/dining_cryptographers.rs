@@ -88,7 +88,7 @@ fn by_protocol(heard: &Heard<'_>, players: &[&str], paid: bool, coin: u64) -> Op
         (None, None) if !has_said("send me your coin") && (heard.is_late || from_left.count() > 0) => {
             return say(format!("I'm waiting for {left}: send me your coin in private, 0 or 1."));
         }
-        (_, Some(own)) if !others.is_empty() && !has_said("My announcement is") => {
+        (_, Some(own)) if heard.is_late && !others.is_empty() && !has_said("My announcement is") => {
             return say(format!("My announcement is {own}. I'm waiting for yours, {}.", others.join(" and ")));
         }
         _ => {}
@@ -170,7 +170,8 @@ mod tests {
         }
         let mut chat = vec![TOSSED[0], TOSSED[1], "bob > me: coin 1", "me > all: differ 0", "bob > all: differ 1"];
         let expected = "to all: My announcement is 0. I'm waiting for yours, ada.";
-        assert_eq!(normal(&[NOT_PAID, ARRIVED], &chat), expected);
+        assert_eq!(normal(&[NOT_PAID, ARRIVED], &chat), "wait");
+        assert_eq!(next(&BOT, Strength::Normal, &[NOT_PAID, ARRIVED], &chat, true), expected);
         chat.push("me > all: My announcement is 0.");
         for (expected, texts) in [
             ("guess internal", ["differ 0", "I say 0", "the same", "They are not different."]),
