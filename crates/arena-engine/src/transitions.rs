@@ -52,7 +52,7 @@ impl Request {
     }
 }
 
-/// The requests that wait at a session. Whoever adds one to an idle queue executes all that wait.
+/// The requests that wait at a session. The caller that adds one to an idle queue has all of them executed.
 #[derive(Default)]
 pub(crate) struct SessionQueue(Mutex<Waiting>);
 
@@ -71,7 +71,7 @@ impl SessionQueue {
         !std::mem::replace(&mut waiting.running, true)
     }
 
-    /// Takes all requests. Returns `None` if there are none; the task must then end.
+    /// Takes all requests. Returns `None` if there are none; the execution must then end.
     fn take(&self) -> Option<VecDeque<Request>> {
         let mut waiting = self.0.lock();
         waiting.running = !waiting.requests.is_empty();

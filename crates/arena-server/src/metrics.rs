@@ -187,7 +187,7 @@ impl Metrics {
         }
     }
 
-    /// Removes a scripted strategy, which another node counts.
+    /// Removes the metrics of a strategy that this node doesn't count.
     pub(crate) fn forget_strategy(&self, strategy: &'static str) {
         self.strategies_behind.remove(&StrategyLabels { strategy });
         if let Some(error) = self.failing_strategies.lock().remove(strategy) {

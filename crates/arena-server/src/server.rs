@@ -312,8 +312,7 @@ impl OpenedStore {
     }
 }
 
-/// Returns the settings that must be equal on all nodes of a shared database, so that a key from one node is valid on
-/// the others. Secrets are represented by digests.
+/// Returns the settings that must be equal on all nodes of a shared database. Secrets are represented by digests.
 fn terms(auth: Option<&Auth>, admin_token: &AdminToken, settings: &Settings) -> NodeTerms {
     let secret = auth.map_or_else(|| "none".to_owned(), |auth| auth.secret.fingerprint());
     let mode = if auth.is_some() { "authentication" } else { "standalone" };

@@ -214,14 +214,15 @@ async fn advance(arena: &Arena, strategy: &Arc<ScriptStrategy>) -> Result<bool, 
     let keys: BTreeSet<(String, String)> = games.iter().flat_map(|(_, game)| game.keys()).collect();
     let rows = if keys.is_empty() { StrategyRows::new() } else { engine.find_rows(run.id, &keys).await? };
     let script = Arc::clone(strategy);
-    let counted = blocking(move || {
+    // A panic is a fault of this strategy alone, which is tried again later.
+    let counted = tokio::task::spawn_blocking(move || {
         let mut rows = rows;
         let all: Vec<&GameToCount> = games.iter().map(|(_, game)| game).collect();
         let batch = if all.is_empty() { PlayedBatch::default() } else { script.update(&all, &mut rows) };
         rows.retain(|key, _| batch.changed.contains(key));
         (rows, games.get(batch.counted).map(|(n, _)| *n), batch.fault)
     });
-    let (rows, next, fault) = counted.await;
+    let (rows, next, fault) = counted.await.map_err(|_| EngineError::Contended)?;
     let is_whole = is_last && next.is_none();
     let to = match next {
         // Endings of removed games aren't listed. The last ending was read before the list.

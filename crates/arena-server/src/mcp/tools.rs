@@ -75,7 +75,6 @@ pub(crate) const IDENTITY: &str = "identity";
 
 impl ToolSet {
     /// Returns the tools for playing. `keys` is true in authentication mode, in which players have session keys.
-    /// One table: its length is that of the texts.
     pub(crate) fn arena(keys: bool) -> ToolSet {
         ToolSet {
             name: "arena",

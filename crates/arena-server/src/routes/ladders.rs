@@ -64,7 +64,7 @@ struct WantedSeason {
 /// Returns the standings of a ladder.
 ///
 /// The answer has the fields of `arena tournament standings --json`. Each entry also has `agent_id`, which is null for a
-/// built-in bot, and `state`: `playing`, `suspended` (with the reason in `suspended`) or `gone`. `waiting` has the names of
+/// house bot, and `state`: `playing`, `suspended` (with the reason in `suspended`) or `gone`. `waiting` has the names of
 /// agents that join after the running game, and `playing` the agents of that game.
 #[utoipa::path(get, path = "/api/ladders/{game}", tag = "tournaments",
     params(("game" = String, Path, description = "The game.", example = "snake"), WantedSeason),

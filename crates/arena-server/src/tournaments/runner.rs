@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
@@ -115,8 +114,7 @@ impl Tournaments {
         while let Some((id, signals)) = self.next() {
             tracing::info!(tournament = %id, "playing tournament {id}");
             let mut journal = None;
-            let maker = self.state().maker_of(id);
-            let play = Play { tournaments: self, id, signals: &signals, maker };
+            let play = Play { tournaments: self, id, signals: &signals };
             let played = catch_unwind(AssertUnwindSafe(|| play.play(&mut journal)));
             let ending = match played {
                 Ok(Ok(ending)) => ending,
@@ -183,13 +181,11 @@ struct Play<'t> {
     tournaments: &'t Tournaments,
     id: TournamentId,
     signals: &'t Signals,
-    /// The network whose limits the computing time counts against.
-    maker: Option<IpAddr>,
 }
 
 impl Play<'_> {
-    /// Plays or resumes the tournament. Returns `None` if the server's stop interrupted it, so the next start resumes it,
-    /// or if another node plays it or has ended it.
+    /// Plays or resumes the tournament. Returns `None` if it isn't over: the server stops, the turn is over, NATS can't be
+    /// reached, or another node has it.
     ///
     /// The opened journal is in `opened` after the call. Its lock keeps other nodes away.
     ///
@@ -289,7 +285,10 @@ impl Play<'_> {
     fn keep_time(&self, used: u32, is_done: &mpsc::Receiver<()>) {
         let (tournaments, signals) = (self.tournaments, self.signals);
         let settings = tournaments.settings();
-        let before = tournaments.state().played.get(&self.id).copied().unwrap_or_default();
+        let (before, maker) = {
+            let state = tournaments.state();
+            (state.played.get(&self.id).copied().unwrap_or_default(), state.maker_of(self.id))
+        };
         let [most, turn] = [settings.max_seconds, settings.turn_seconds].map(Duration::from_secs);
         let look = [most, turn].into_iter().filter(|time| !time.is_zero()).fold(LOOK, Duration::min);
         let began = Instant::now();
@@ -297,7 +296,7 @@ impl Play<'_> {
         // The time for which matches occupy cores counts against the maker's limits, also while the agents sleep.
         let mut charge = || {
             let computed = charged.elapsed().saturating_mul(used);
-            tournaments.0.ledger.charge_matches(self.maker, computed);
+            tournaments.0.ledger.charge_matches(maker, computed);
             charged = Instant::now();
         };
         while is_done.recv_timeout(look) == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -310,11 +309,11 @@ impl Play<'_> {
                 let seconds = most.as_secs();
                 signals.fail(format!("the tournament took longer than {seconds} s (tournaments.max_seconds)"));
             }
-            if turn.is_zero() || played < turn || !tournaments.state().others_wait(self.maker) {
+            if turn.is_zero() || played < turn || !tournaments.state().others_wait(maker) {
                 continue;
             }
             signals.turn_over.store(true, Ordering::Relaxed);
-            if self.maker.is_some() && played >= turn * 2 {
+            if maker.is_some() && played >= turn * 2 {
                 let seconds = turn.as_secs();
                 signals.fail(format!(
                     "a match took longer than {seconds} s while the tournaments of others waited \

@@ -1,5 +1,5 @@
 //! `/ladders`: the ladders of all games; `/ladders/{game}`: one ladder with its standings and games, and a form that
-//! uploads a bot.
+//! uploads an agent.
 
 use arena_report::season::{cross, remarks};
 use arena_report::{Interval, WIDEST_CROSS_TABLE, number_of};
@@ -21,7 +21,7 @@ use crate::web::{PageResult, Visit, base, components, pager, unrendered, with_qu
 /// Number of games per page.
 const GAMES: usize = 30;
 
-/// The bot in the form of the page.
+/// The program in the form of the page.
 const BOT: &str = include_str!("../../../../../examples/agents/python/one_file.py");
 
 pub(crate) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResult {
@@ -289,5 +289,5 @@ pub(crate) async fn join(State(arena): State<Arena>, form: Form) -> PageResult {
         dl.details { dt { "Id" } dd { code { (facts.id) } } }
         p.row { (components::primary(&format!("/ladders/{game}"), "To the ladder")) }
     };
-    Ok(unrendered(Page::new("Bot uploaded", NavEntry::Tournaments, body)))
+    Ok(unrendered(Page::new("Agent uploaded", NavEntry::Tournaments, body)))
 }
