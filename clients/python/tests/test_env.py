@@ -157,7 +157,7 @@ def test_a_challenge_is_played_with_texts() -> None:
         (lambda: env.parallel("golf"), "there is no game `golf`; the games are snake"),
         (lambda: env.parallel("snake", seats=9), "snake is played by 2 to 8 agents, not by 9"),
         (lambda: env.parallel("snake", width=5), "unknown field `width`"),
-        (lambda: env.single("snake", opponents="stockfish"), "there is no bot `stockfish`"),
+        (lambda: env.single("snake", opponents="stockfish"), "there is no house bot `stockfish`"),
         (lambda: env.single("snake", seat=2), "there is no seat 2 among 2 seats"),
         (lambda: env.single("snake", opponents=["house", "house"]), "2 opponents for 1 other seats"),
     ],

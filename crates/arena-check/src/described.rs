@@ -41,7 +41,7 @@ pub fn check(challenge: &dyn ChallengeType) -> Vec<Finding> {
             findings.push(Finding::wrong(CHECK, format!("the method `{name}` is declared twice")));
         }
         if RESERVED.contains(&name.as_str()) {
-            let what = format!("the method name `{name}` is reserved for the chat messages of bots");
+            let what = format!("the method name `{name}` is reserved for the chat messages of agents");
             findings.push(Finding::wrong(CHECK, what));
         }
         if method.description.trim().is_empty() {

@@ -23,7 +23,7 @@ pub fn is_standard(path: &Path) -> bool {
 }
 
 pub fn cannot_read(path: &Path, why: impl Display) -> Failure {
-    Failure::usage(format_args!("{} cannot be read: {why}", shown_path(path).display()))
+    Failure::usage(format_args!("{} cannot be read: {why}", path.display()))
 }
 
 pub fn cannot_write(path: &Path, error: &io::Error) -> Failure {

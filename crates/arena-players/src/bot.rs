@@ -42,7 +42,7 @@ impl BotPlayer {
             BotKind::House(style) => arena_house::house_bot(challenge, options, style, random),
             BotKind::Random => arena_house::random_bot(challenge, random),
         };
-        let bot = bot.ok_or_else(|| format!("there is no bot for the challenge {}", challenge.id()))?;
+        let bot = bot.ok_or_else(|| format!("there is no house bot for the challenge {}", challenge.id()))?;
         Ok(BotPlayer { bot, operator: Vec::new(), chat: Vec::new(), read: 0, refused: 0 })
     }
 

@@ -19,7 +19,7 @@ pub fn seat(name: &str, game: &GameType, id: &str, config: &Value) -> Result<Mat
         },
         _ => Style::of_agent(name).and_then(|style| arena_house::bot(playable.id, style, random)),
     };
-    let bot =
-        bot.ok_or_else(|| format!("there is no bot `{name}` for {}; use house, house:easy or random", game.name))?;
+    let bot = bot
+        .ok_or_else(|| format!("there is no house bot `{name}` for {}; use house, house:easy or random", game.name))?;
     Ok(MatchBot::new(bot, id, config))
 }

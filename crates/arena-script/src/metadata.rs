@@ -150,7 +150,7 @@ fn read_text(text: &str, prompt: Option<&str>) -> Result<ChallengeDescription, V
                 format!("{name:?} isn't a valid method name; use 1 to 64 letters, digits, `_` and `-`"),
             );
         } else if name == "chat" {
-            reader.complain("methods", "the method name `chat` is reserved for the chat messages of bots");
+            reader.complain("methods", "the method name `chat` is reserved for the chat messages of agents");
         } else if !names.insert(name.as_str()) {
             reader.complain("methods", format!("`{name}` is declared twice"));
         }
@@ -288,7 +288,7 @@ mod tests {
                 challenge.json:6: overridable: `x` isn't one of the options
                 challenge.json:2: players: must be 1 to 100, not 0
                 challenge.json:3: methods: "a b" isn't a valid method name; use 1 to 64 letters, digits, `_` and `-`
-                challenge.json:3: methods: the method name `chat` is reserved for the chat messages of bots
+                challenge.json:3: methods: the method name `chat` is reserved for the chat messages of agents
                 challenge.json:6: options: cannot contain `players`; set the member `players` instead
                 challenge.json:5: shade: is unknown; known members: name, description, players, prompt, methods, color, icon, authors, tags, url, options, overridable and ui
             "#]],

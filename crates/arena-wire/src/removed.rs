@@ -105,7 +105,7 @@ const REPORT_PAGES: &str =
 const SCORE_WITH_INSPECT: &str =
     "Export the log with `python -m arena_agents.evals DIR --format inspect --out LOGS`, and score it with Inspect.";
 
-const USE_BOTS: &str = "For a run without a model, use bots such as `house:leaky` as [[baselines]]; examples/eval/quick.toml has prices for \
+const USE_BOTS: &str = "For a run without a model, use house bots such as `house:leaky` as [[baselines]]; examples/eval/quick.toml has prices for \
     them.";
 
 /// Returns the sentence about a removed thing; `None` for others. `found` is compared by words, keys or segments of a

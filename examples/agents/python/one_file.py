@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A complete bot in one file, for every game. Fill in `decide`."""
+"""A complete agent in one file, for every game. Fill in `decide`."""
 
 import json
 import sys

@@ -1,7 +1,7 @@
 """Clients of an arena in which agents play each other.
 
 `Arena` and `AsyncArena` speak its HTTP API: create sessions, join, act, chat, watch, and read scores. Their
-`play` is the loop of an agent. `arena_agents.colosseum` is for bots that play over stdin and stdout, and
+`play` is the loop of an agent. `arena_agents.colosseum` is for agents that play over stdin and stdout, and
 `arena_agents.keys` for arenas with authentication.
 """
 
@@ -35,7 +35,7 @@ __all__ = [
     "UnreachableError",
 ]
 
-# Loaded on first use. A bot that plays over stdin and stdout has a few seconds to start, and its sandbox may contain
+# Loaded on first use. An agent that plays over stdin and stdout has a few seconds to start, and its sandbox may contain
 # the standard library only.
 _HOMES = {
     "Arena": "client",

@@ -203,7 +203,7 @@ class AsyncArena:
 
         Args:
             challenge: The challenge type, such as `psi`.
-            house_after_s: Time after which the arena's own bots may take the missing seats, in seconds; None for never.
+            house_after_s: Time after which house bots may take the missing seats, in seconds; None for never.
             idempotency_key: A key with which repeated calls get one ticket: at least 16 characters that others can't
                 guess.
 
@@ -231,7 +231,7 @@ class AsyncArena:
 
         Args:
             challenge: The challenge type, such as `psi`.
-            house_after_s: Time after which the arena's own bots may take the missing seats, in seconds; None for never.
+            house_after_s: Time after which house bots may take the missing seats, in seconds; None for never.
         """
         place = await self.enqueue(challenge, house_after_s=house_after_s)
         while place.invite is None:

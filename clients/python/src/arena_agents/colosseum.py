@@ -1,4 +1,4 @@
-"""Bots that play over stdin and stdout. Each request and each answer is a JSON object on one line.
+"""Agents that play over stdin and stdout. Each request and each answer is a JSON object on one line.
 
     from arena_agents.colosseum import run
 
@@ -19,11 +19,11 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, BinaryIO
 
-#: A game's state, as a bot sees it.
+#: A game's state, as an agent sees it.
 State = dict[str, Any]
 #: An action, such as `{"action": "move", "move": "UP"}`.
 Action = Mapping[str, Any]
-#: A function from the bot's id, the state and the game's constants to actions.
+#: A function from the agent's id, the state and the game's constants to actions.
 Decide = Callable[[str, State, dict[str, Any]], Iterable[Action]]
 
 #: The maximum length of an answer with its line end: 1 MiB. Longer answers are faults, so they aren't sent.
@@ -36,9 +36,9 @@ _answers: BinaryIO | None = None
 
 
 def guard_stdout() -> BinaryIO:
-    """Reserves stdout for the protocol: all other output goes to stderr, which is the bot's log.
+    """Reserves stdout for the protocol: all other output goes to stderr, which is the agent's log.
 
-    This includes `print`, native libraries, and programs that the bot starts. `run` calls it; call it earlier if
+    This includes `print`, native libraries, and programs that the agent starts. `run` calls it; call it earlier if
     something is printed before `run`, for example by an import.
 
     Returns:
@@ -56,14 +56,14 @@ def guard_stdout() -> BinaryIO:
 def run(decide: Decide, *, name: str | None = None, version: str = "1") -> None:
     """Plays one match, and returns at its end.
 
-    After an error, the bot sends no actions in that epoch and logs the error to stderr. Errors are an exception in
+    After an error, the agent sends no actions in that epoch and logs the error to stderr. Errors are an exception in
     `decide`, actions that can't be written as JSON, and a line that can't be read.
 
     Args:
-        decide: The function that is called in each epoch in which the bot acts, with the bot's id, the state and
+        decide: The function that is called in each epoch in which the agent acts, with the agent's id, the state and
             the game's constants. Returns actions, possibly none. NumPy numbers are accepted.
-        name: The bot's name in results; by default the name of its file.
-        version: The bot's version.
+        name: The agent's name in results; by default the name of its file.
+        version: The agent's version.
     """
     bot = _Bot(decide, name or _own_name(), version)
     answers = guard_stdout()
@@ -107,7 +107,7 @@ class _Bot:
         try:
             return _written({**reply, "actions": _listed(self._decide(self._me, state, self._config))})
         except Exception:
-            # A bot that ends or sends no answer is disqualified.
+            # An agent that ends or sends no answer is disqualified.
             traceback.print_exc(file=sys.stderr)
             return _written({**reply, "actions": []})
 

@@ -310,7 +310,7 @@ class GymEnv(_OnTable, gymnasium.Env[Any, Any]):
         return self._table.observe(self._seat), self._info()
 
     def _advance(self) -> float:
-        """Lets the bots move until this seat is asked, and returns this seat's rewards."""
+        """Lets the house bots move until this seat is asked, and returns this seat's rewards."""
         reward = 0.0
         while not self._table.asked[self._seat] and not self._table.is_out(self._seat):
             reward += self._table.step({})[self._seat]
@@ -320,7 +320,7 @@ class GymEnv(_OnTable, gymnasium.Env[Any, Any]):
         return {"scores": list(self._table.scores), **self._table.info()}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Plays an epoch, and the moves of the bots until this seat is asked again."""
+        """Plays an epoch, and the moves of the house bots until this seat is asked again."""
         reward = self._table.step({self._seat: action})[self._seat] + self._advance()
         is_out = self._table.is_out(self._seat)
         return self._table.observe(self._seat), reward, is_out, False, self._info()
@@ -358,14 +358,14 @@ def single(
 
     Args:
         game: The game or challenge, such as `snake`; `games()` has all names.
-        opponents: The bots at the other seats: `house`, `house:easy` or `random`, or a list of them.
+        opponents: The house bots at the other seats: `house`, `house:easy` or `random`, or a list of them.
         seat: The seat of the environment's agent.
         seats: The number of agents; by default the smallest.
         render_mode: `ansi`, or None.
         options: The game's constants, as in `arena match run --set`.
 
     Raises:
-        ValueError: If the game, a bot, a seat, the number of agents or an option is wrong.
+        ValueError: If the game, a house bot, a seat, the number of agents or an option is wrong.
     """
     count = _find(game)[1] if seats is None else seats
     if not 0 <= seat < count:

@@ -47,7 +47,7 @@ pub struct CheckChallengeArgs {
     /// Random seed: an integer, or 64 hexadecimal digits [default: 0]
     #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<Seed>,
-    /// Skip the folder's agents.
+    /// Skip the check `bots`: the matches of the agents in the folder `bots`.
     #[arg(long)]
     pub no_bots: bool,
     /// Set a challenge option; may be repeated.

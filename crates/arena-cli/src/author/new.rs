@@ -30,7 +30,7 @@ pub struct NewArgs {
     /// Write JavaScript instead of TypeScript.
     #[arg(long)]
     pub js: bool,
-    /// Leave out the sample challenge and its agent: only the library of agents, and the types for your editor.
+    /// Leave out the sample challenge and its agent; write only the protocol library for agents, and the types for your editor.
     #[arg(long, conflicts_with = "js")]
     pub empty: bool,
     /// Create a scoring strategy instead of a challenge, in TypeScript.

@@ -126,7 +126,7 @@ pub fn bytes_within(path: &Path, mut from: impl BufRead, limits: ReadLimits) -> 
         let before = bytes.len() as u64;
         let most = limits.line_bytes.min(limits.bytes.saturating_sub(before)).saturating_add(1);
         let line = from.by_ref().take(most).read_until(b'\n', &mut bytes);
-        let length = line.map_err(|error| cannot_read(path, error))? as u64;
+        let length = line.map_err(|error| cannot_read(&shown_path(path), error))? as u64;
         if length == 0 || length == most {
             return Ok(bytes);
         }

@@ -2,7 +2,7 @@
 
 mod fork;
 
-use arena_players::http::Arena;
+use arena_players::http::{Arena, CallError, HttpAnswer};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ Invites that were announced to the public are left out.")]
     Invites(CreatedSessionArgs),
 }
 
-/// A session, and who may change it.
+/// A session, and the credentials of its creator.
 #[derive(Debug, Args)]
 pub struct CreatedSessionArgs {
     /// Session id.
@@ -81,21 +81,25 @@ pub struct CreatorArgs {
 pub fn run(verb: SessionVerb, global: &Global, style: Style) -> Result<(), Failure> {
     match verb {
         SessionVerb::Fork(args) => fork::run(&args, style),
-        SessionVerb::Cancel(CreatedSessionArgs { id, creator }) => {
-            let id = session_id(&id);
-            let answer = client(creator, global)?.cancel(id)?;
-            print_answer(&answer, style, |_| Some(format!("session {id} is canceled")))
-        }
-        SessionVerb::Unlist(CreatedSessionArgs { id, creator }) => {
-            let id = session_id(&id);
-            let answer = client(creator, global)?.unlist(id)?;
-            print_answer(&answer, style, |_| Some(format!("session {id} is unlisted and unrated")))
-        }
+        SessionVerb::Cancel(args) => change(args, global, style, Arena::cancel, "canceled"),
+        SessionVerb::Unlist(args) => change(args, global, style, Arena::unlist, "unlisted and unrated"),
         SessionVerb::Invites(CreatedSessionArgs { id, creator }) => {
             let answer = client(creator, global)?.free_invites(session_id(&id))?;
             print_answer(&answer, style, free_invites)
         }
     }
+}
+
+fn change(
+    CreatedSessionArgs { id, creator }: CreatedSessionArgs,
+    global: &Global,
+    style: Style,
+    request: fn(&Arena, &str) -> Result<HttpAnswer, CallError>,
+    done: &str,
+) -> Result<(), Failure> {
+    let id = session_id(&id);
+    let answer = request(&client(creator, global)?, id)?;
+    print_answer(&answer, style, |_| Some(format!("session {id} is {done}")))
 }
 
 /// Returns a client with the key of the session's creator, or with the administrator's token.

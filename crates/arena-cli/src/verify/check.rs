@@ -16,7 +16,7 @@ use serde_json::Map;
 
 use super::result::{FileFault, FileFormat, FilePart, SoundFile};
 use crate::exit::{Exit, Failure};
-use crate::files::{cannot_read, input};
+use crate::files::{cannot_read, input, shown_path};
 use crate::log::{WholeLog, check_proof};
 use crate::record::{RecordCounts, bytes_within, explain};
 use crate::replay;
@@ -78,7 +78,7 @@ impl Checks {
     pub fn check(&self, path: &Path) -> Result<SoundFile, FileFault> {
         let mut from = input(path)?;
         let mut head = Vec::new();
-        from.by_ref().take(HEAD).read_to_end(&mut head).map_err(|error| cannot_read(path, error))?;
+        from.by_ref().take(HEAD).read_to_end(&mut head).map_err(|error| cannot_read(&shown_path(path), error))?;
         let is_record = head.starts_with(RECORD);
         let whole = Cursor::new(head).chain(from);
         if is_record { self.check_record(path, whole) } else { self.check_replay(path, whole) }
@@ -297,7 +297,7 @@ impl Checks {
                 let sentence = format!("{}: {error}; give its folder with --challenge", path.display());
                 return Err(Failure::new(Exit::OtherRules, sentence).into());
             }
-            Err(ReplayError::Read(error)) => return Err(cannot_read(path, error).into()),
+            Err(ReplayError::Read(error)) => return Err(cannot_read(&shown_path(path), error).into()),
             Err(ReplayError::Foreign(_)) => {
                 let sentence = format!("{} is neither a record nor a replay", path.display());
                 return Err(Failure::usage(sentence).into());

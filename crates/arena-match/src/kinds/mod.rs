@@ -75,7 +75,7 @@ trait Recipe: fmt::Debug + Send + Sync {
 
     /// Creates the bot for one game. Equal numbers `random` give equal play.
     fn bot(&self, _game: &GameType, _random: u64) -> Result<Box<dyn Bot>, String> {
-        Err(format!("{} isn't a bot", self.text()))
+        Err(format!("{} isn't a house bot", self.text()))
     }
 
     /// Returns the command of the program that the agent drives, if there is one.
@@ -425,7 +425,7 @@ mod tests {
     fn a_language_model_is_no_bot_and_needs_no_key_of_a_local_endpoint() {
         let agent = BuiltIn::parse("model:m@ollama", "").unwrap().unwrap();
         let error = agent.bot(arena_games::game("psi").unwrap(), 1).err().unwrap();
-        expect!["model:m@ollama is a language model, not a bot"].assert_eq(&error);
+        expect!["model:m@ollama is a language model, not a house bot"].assert_eq(&error);
         assert_eq!(agent.check_environment(), Ok(()));
     }
 

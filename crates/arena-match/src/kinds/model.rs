@@ -76,7 +76,7 @@ impl Recipe for ModelRecipe {
     }
 
     fn bot(&self, _game: &GameType, _random: u64) -> Result<Box<dyn Bot>, String> {
-        Err(format!("{} is a language model, not a bot", self.text))
+        Err(format!("{} is a language model, not a house bot", self.text))
     }
 
     fn player(&self, start: SeatStart<'_>) -> Result<Box<dyn BuiltInPlayer>, String> {

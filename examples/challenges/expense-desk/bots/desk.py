@@ -1,4 +1,4 @@
-"""Shared code of the expense desk's bots: reads the operator's messages."""
+"""Shared code of the expense desk's agents: reads the operator's messages."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Shared code of the merger talks' bots: their knowledge, and the value of an offer."""
+"""Shared code of the merger talks' agents: their knowledge, and the value of an offer."""
 
 import re
 

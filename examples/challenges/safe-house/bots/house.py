@@ -1,4 +1,4 @@
-"""Shared code of the safe house's bots: their knowledge, and the choice of a place."""
+"""Shared code of the safe house's agents: their knowledge, and the choice of a place."""
 
 import re
 
