@@ -12,6 +12,7 @@ const SPACE: char = ' ';
 const HOME: char = '\u{e011}';
 const END: char = '\u{e010}';
 const RIGHT: char = '\u{e014}';
+const LEFT: char = '\u{e012}';
 
 /// Records a replay of two snakes that circle, one of which sends invalid actions in epoch 12. Returns its path.
 fn record(folder: &Path) -> String {
@@ -127,6 +128,38 @@ fn a_replay_of_a_challenge_shows_what_is_said_and_guessed_as_a_picture() {
         window.wait(&has(after));
         assert_eq!(window.misfits(), Vec::<String>::new());
     }
+}
+
+#[test]
+fn a_replay_of_a_session_begins_with_a_board_and_is_stepped_through_by_position() {
+    let data = folder();
+    let world = World::start(data.path(), &[]);
+    let (session, invites) = world.create("snake", &json!({ "n_epochs": 3, "grid_width": 20, "grid_height": 20 }));
+    for (invite, user) in invites.iter().zip(["ada", "ben"]) {
+        world.join(invite, user);
+    }
+    for epoch in 0..3 {
+        // A snake may have left the grid, which ends the game.
+        for invite in &invites {
+            world.client.act(&session, invite, "move", ["UP", "LEFT", "DOWN"][epoch]);
+        }
+    }
+    let driver = Driver::start();
+    let window = driver.window();
+    window.open(&world.page(&format!("/sessions/{session}/replay")));
+    let label = || window.wait("document.querySelector('.stage canvas')?.ariaLabel");
+    let first = label();
+    window.press(RIGHT);
+    window.wait(&format!("document.querySelector('.stage canvas').ariaLabel !== {first}"));
+    window.press(LEFT);
+    window.wait(&format!("document.querySelector('.stage canvas').ariaLabel === {first}"));
+
+    let psi = world.play_psi(["ada", "mallory"], |_, [set, _]| set.clone());
+    window.open(&world.page(&format!("/sessions/{psi}/replay")));
+    window.wait("document.querySelector('.stage svg.picture')?.ariaLabel.includes('3 common numbers')");
+    window.press(END);
+    window.wait("document.querySelector('.stage svg.picture').textContent.includes('guess: ')");
+    assert_eq!(window.misfits(), Vec::<String>::new());
 }
 
 #[test]

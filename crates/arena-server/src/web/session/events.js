@@ -5,15 +5,15 @@
 import { LiveBoard, stateOf } from "./live.js";
 import { MessageRenderer } from "./message.js";
 import { boardOf } from "./boards.js";
+import { pictureOf } from "./boards/pictures.js";
 import { controls } from "./controls.js";
-import { make } from "./boards/seats.js";
+import { make, shape } from "./boards/seats.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 /** Events per request, and the maximum number of cached blocks. */
 const BLOCK = 64;
 const MOST_BLOCKS = 64;
-/** Number of earlier events shown with the current one. */
-const BEFORE = 30;
+/** Number of earlier events shown with the current one, and of those from which a challenge's picture is drawn. */
+const [BEFORE, PICTURED] = [30, 1000];
 /** Number of blocks searched back for the latest game state. */
 const LOOK_BACK = 4;
 /** Initial speed in events per second; slower for chat, which takes longer to read. */
@@ -67,6 +67,25 @@ async function statesAt(event) {
     return found;
 }
 
+/** Returns true if an event begins a position of the board. A player's own view of a position has the same deadline. */
+async function isPosition(event) {
+    const state = stateIn((await block(Math.floor(event / BLOCK)))[event % BLOCK]);
+    return Boolean(state?.state) && state.deadline !== (event > 0 ? await statesAt(event - 1) : []).at(-1)?.deadline;
+}
+
+/** Goes over `count` positions, back if it is negative; without a board, over events. */
+async function step(count) {
+    const direction = Math.sign(count);
+    let event = direction > 0 && hasBoard ? Math.max(wanted, first) : wanted;
+    // On the way back, the begin of the shown position is no step.
+    const more = direction < 0 && hasBoard && !(await isPosition(event)) ? 1 : 0;
+    for (let left = Math.abs(count) + more; left > 0; left--) {
+        do event += direction;
+        while (hasBoard && event > 0 && event < total - 1 && !(await isPosition(event)));
+    }
+    return want(event);
+}
+
 const place = make("section", "live");
 place.hidden = true;
 place.setAttribute("aria-label", "Board");
@@ -79,8 +98,11 @@ status.hidden = true;
 const board = new LiveBoard(place, session);
 const renderer = new MessageRenderer(board);
 const hasBoard = boardOf(board.game, {}) !== undefined;
+const hasPicture = pictureOf(session.challenge, [], board.ids, board.names) !== null;
 
 let [shown, wanted, isMoving] = [-1, 0, false];
+/** The first position of the board or, in a challenge, the first event after the secrets; and the steps, which wait for each other. */
+let [first, steps] = [0, Promise.resolve()];
 
 const panel = controls({
     seats: [],
@@ -95,6 +117,7 @@ const panel = controls({
         if (found !== undefined) want(found);
     },
     look: () => {},
+    step: (count) => (steps = steps.then(() => step(count)).catch(() => want(wanted + Math.sign(count)))),
     rest: remember,
 });
 
@@ -116,12 +139,16 @@ async function want(event) {
 }
 
 async function show(event) {
-    const from = Math.max(0, event - BEFORE);
-    const [read, states] = await Promise.all([events(from, event + 1), hasBoard ? statesAt(event) : []]);
-    list.replaceChildren(...read.map((each) => renderer.item(each, each.channel)));
+    const from = Math.max(0, event - (hasPicture ? PICTURED : BEFORE));
+    // The events before the first position have its board.
+    const [read, states] = await Promise.all([events(from, event + 1), hasBoard ? statesAt(Math.max(event, first)) : []]);
+    list.replaceChildren(...read.slice(-BEFORE - 1).map((each) => renderer.item(each, each.channel)));
     list.lastElementChild?.classList.add("now");
     list.scrollTop = list.scrollHeight;
     if (states.length) board.show(states);
+    // A picture contains the secrets, which the operator tells at the start.
+    const told = hasPicture ? (await block(0)).slice(0, first) : [];
+    if (hasPicture) place.replaceChildren(pictureOf(session.challenge, [...told, ...read], board.ids, board.names));
     shown = event;
     panel.moved(event, { epoch: event + 1 });
     performance.mark("arena:frame", { detail: event });
@@ -132,17 +159,9 @@ async function show(event) {
 
 /** Makes the strip below the slider with a mark for each leak. */
 function leakStrip() {
-    const strip = document.createElementNS(SVG, "svg");
     const label = leaks.length === 1 ? "1 message with a leak" : `${leaks.length} messages with leaks`;
-    for (const [name, value] of Object.entries({ class: "leaks", viewBox: "0 0 1000 8", preserveAspectRatio: "none", role: "img", "aria-label": label })) {
-        strip.setAttribute(name, value);
-    }
-    for (const event of leaks) {
-        const mark = document.createElementNS(SVG, "rect");
-        const x = (1000 * event) / Math.max(total - 1, 1) - 3;
-        for (const [name, value] of Object.entries({ x, y: 0, width: 6, height: 8 })) mark.setAttribute(name, value);
-        strip.append(mark);
-    }
+    const strip = shape("svg", { class: "leaks", viewBox: "0 0 1000 8", preserveAspectRatio: "none", role: "img", "aria-label": label });
+    for (const event of leaks) strip.append(shape("rect", { x: (1000 * event) / Math.max(total - 1, 1) - 3, y: 0, width: 6, height: 8 }));
     return strip;
 }
 
@@ -158,17 +177,21 @@ function remember() {
 
 function fromAddress() {
     const event = /^#event=(\d+)$/.exec(location.hash)?.[1];
-    return event ? Number(event) - 1 : 0;
+    return event ? Number(event) - 1 : hasBoard ? first : Math.max(first - 1, 0);
 }
 
 if (total > 0) {
+    place.hidden = !hasPicture;
+    const isFirst = (event) => (hasBoard ? stateIn(event)?.state : hasPicture && (event.from !== "operator" || !event.to));
+    first = Math.max((await block(0).catch(() => [])).findIndex(isFirst), 0);
     const beside = make("section", "beside");
     beside.setAttribute("aria-label", "Messages");
     beside.append(list);
     const stage = make("section", "stage");
     stage.append(place);
-    const playing = make("div", hasBoard ? "playing" : "playing without-board");
-    playing.append(...(hasBoard ? [stage] : []), panel.element, beside);
+    const isDrawn = hasBoard || hasPicture;
+    const playing = make("div", isDrawn ? "playing" : "playing without-board");
+    playing.append(...(isDrawn ? [stage] : []), panel.element, beside);
     if (leaks.length) panel.element.firstElementChild.after(leakStrip());
     main.replaceChildren(status, playing);
     panel.ready({ first_epoch: 1, frames: total, result: null, marks: leaks.map(() => 1) });
