@@ -70,7 +70,7 @@ pub(crate) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
         noscript { p.error { "The replay viewer needs JavaScript. " code { "arena replay show" } " prints the replay in a terminal." } }
-        (viewer(&urls))
+        div data-names=(to_text(&names)) { (viewer(&urls)) }
     };
     let title = format!("Match {number}: {}", names.join(" – "));
     Ok(unrendered(Page::new(&title, NavEntry::Tournaments, body).with_style("viewer.css").with_script("viewer.js")))
