@@ -167,7 +167,7 @@ function learn(message) {
     if (message.from !== "operator") lastBy.set(message.from, Math.max(lastBy.get(message.from) ?? 0, message.index));
     const update = stateOf(message);
     if (update?.asked.length && message.index > request.index) request = { index: message.index, asked: update.asked };
-    if (message.from === "operator" && !message.redacted && message.content.startsWith('{"set_agent_id"')) readNotice(message.content);
+    if (message.from === "operator" && !message.redacted && /^\{"(config|set_agent_id)"/.test(message.content)) readNotice(message.content);
 }
 
 /** Reads the game's constants from the operator's notice at the start. */
