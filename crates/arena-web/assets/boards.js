@@ -7,8 +7,8 @@
 //   memory                          the number of earlier states that the board needs in a replay;
 //   sidesOfMover(state)             the side of the player to move, and the opponent's side.
 // `options`: the agents' `ids`, `names` and `sides`, by seat; `config`, the game's constants; `seat`, the viewer's
-// seat, or undefined for the public view; `history`, the earlier states, the oldest first. Replays and live pages use
-// the same board modules. A page on which the viewer can move puts its buttons over the picture.
+// seat, or undefined for the public view; `history`, the earlier states, the oldest first; `label`, a world's name; `talk`,
+// an element for messages beside a picture. Replays and live pages use the same board modules. A page on which the viewer can move puts its buttons over the picture.
 import { BOARDS } from "./boards/games.js";
 import * as messages from "./boards/messages.js";
 

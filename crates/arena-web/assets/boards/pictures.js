@@ -23,7 +23,7 @@ export function pictureOf(challenge, messages, players, names) {
     names: players.map((_, seat) => cut(names?.[seat] ?? `Player ${seat + 1}`)),
     chat: readable.filter(({ channel }) => channel === "chat"),
     texts: operator.filter(({ to }) => !to).map(({ content }) => content),
-    guesses: players.map((id) => readable.findLast(({ from, content }) => from === id && content.startsWith("(guess) "))?.content.slice(8)),
+    guesses: players.map((id) => readable.findLast(({ channel, from, content }) => channel !== "chat" && from === id && content.startsWith("(guess) "))?.content.slice(8)),
     // The first group of a pattern in what the operator told each player in private.
     told: (pattern) => players.map((id) => operator.map(({ to, content }) => (to === id && pattern.exec(content)?.[1]) || "").find(Boolean)),
   });

@@ -9,7 +9,8 @@
 //   messages             the operator channel's messages that this seat can read, in order;
 //   states, state        the states that the operator has sent, and the last of them;
 //   isAsked              true if the operator has asked this seat for a move that the seat hasn't sent;
-//   board                the live board, with the element `picture` and the `sides` by seat;
+//   board                the live board, with its elements `place`, `picture` and `caption`, and the `sides` by seat;
+//   onDrawn              a function that a module may set: it gets the picture, the state and the board's options;
 //   act(method, content) sends a move; its promise holds true if the server has taken the move.
 // A panel keeps its elements: replacing a button between mouse down and mouse up would lose the click.
 import { make } from "../boards/seats.js";

@@ -100,7 +100,10 @@ function drawBeside(place, state, options) {
 function taken(isWhite, before, now) {
   const count = (pieces, piece) => [...pieces.values()].filter((each) => each === piece).length;
   const [own, other] = isWhite ? ["toUpperCase", "toLowerCase"] : ["toLowerCase", "toUpperCase"];
-  const lost = Object.keys(VALUES).flatMap((kind) => Array(Math.max(0, count(before, kind[other]()) - count(now, kind[other]()))).fill(kind));
+  const gone = (kind) => count(before, kind[other]()) - count(now, kind[other]());
+  // A promoted pawn isn't taken.
+  const promoted = Object.keys(VALUES).reduce((sum, kind) => sum + Math.max(0, -gone(kind)), 0);
+  const lost = Object.keys(VALUES).flatMap((kind) => Array(Math.max(0, gone(kind) - (kind === "p" ? promoted : 0))).fill(kind));
   const lead = Object.entries(VALUES).reduce((sum, [kind, value]) => sum + value * (count(now, kind[own]()) - count(now, kind[other]())), 0);
   const row = make("p", "taken");
   row.setAttribute("role", "img");
@@ -163,7 +166,7 @@ function san(before, after) {
   if (letter === "K" && castling) return castling + sign;
   // A pawn's move to another file is always a capture, perhaps en passant.
   if (letter === "P") return `${from[0] === to[0] ? "" : `${from[0]}x`}${to}${promotion ? `=${promotion.toUpperCase()}` : ""}${sign}`;
-  const others = list(before.legal_moves).filter((move) => move.slice(2, 4) === to && move.slice(0, 2) !== from && pieces.get(move.slice(0, 2)) === piece);
+  const others = list(before.legal_moves).filter((move) => typeof move === "string" && move.slice(2, 4) === to && move.slice(0, 2) !== from && pieces.get(move.slice(0, 2)) === piece);
   const isShared = (at) => others.some((other) => other[at] === from[at]);
   const which = others.length === 0 ? "" : !isShared(0) ? from[0] : !isShared(1) ? from[1] : from;
   return `${letter}${which}${pieces.has(to) ? "x" : ""}${to}${sign}`;
@@ -175,7 +178,7 @@ const LEAPS = [[1, 2], [2, 1], [2, -1], [1, -2], [-1, -2], [-2, -1], [-2, 1], [-
 
 /** Returns the square of the king to move if it is in check. */
 function checkedKing(fen, pieces) {
-  const isWhite = fen?.split(" ")[1] === "w";
+  const isWhite = typeof fen === "string" && fen.split(" ")[1] === "w";
   const king = [...pieces].find(([, piece]) => piece === (isWhite ? "K" : "k"))?.[0];
   if (!king) return undefined;
   const [file, rank] = ["abcdefgh".indexOf(king[0]), Number(king[1]) - 1];

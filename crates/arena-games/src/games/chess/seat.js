@@ -213,7 +213,7 @@ function offerMoves(move) {
     picture.setPointerCapture(event.pointerId);
     isHeld = piece !== null;
     on("pointermove", (moved) => {
-      if (!piece || (!isDragged && isNear(moved))) return;
+      if (!piece?.isConnected || (!isDragged && isNear(moved))) return;
       if (!isDragged) {
         isDragged = true;
         select(name);

@@ -28,8 +28,10 @@ export function draw(element, state, options) {
   context.strokeStyle = color.line;
   context.lineWidth = pixel / 2;
   context.beginPath();
-  for (let x = LINES; x < width; x += LINES) context.moveTo(x, 0), context.lineTo(x, height);
-  for (let y = LINES; y < height; y += LINES) context.moveTo(0, y), context.lineTo(width, y);
+  // A file may claim a map of any size.
+  const gap = Math.max(LINES, Math.max(width, height) / 64);
+  for (let x = gap; x < width; x += gap) context.moveTo(x, 0), context.lineTo(x, height);
+  for (let y = gap; y < height; y += gap) context.moveTo(0, y), context.lineTo(width, y);
   context.stroke();
   const place = (kind, [x, y], paint, size, seat) => {
     context.save();

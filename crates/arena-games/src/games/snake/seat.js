@@ -55,7 +55,9 @@ export function start(panel, game) {
     clearTimeout(timer);
     sent = wanted;
     const state = seen;
-    if (!(await game.act("move", wanted.step)) && state === seen) sent = null;
+    if ((await game.act("move", wanted.step)) || state !== seen) return;
+    sent = null;
+    goOn();
   }
 
   /** Lets the snake go straight on after the time of the pace, and before the time limit. */
@@ -74,8 +76,8 @@ export function start(panel, game) {
     // A key that is held steers in each turn, and leaves no step behind.
     if (!event.repeat || game.isAsked) steer(wanted);
   });
-  game.board.place.addEventListener("pointerdown", (event) => {
-    from = event.target.closest("canvas") && [event.clientX, event.clientY];
+  document.addEventListener("pointerdown", (event) => {
+    from = event.target.closest?.("#board canvas") && [event.clientX, event.clientY];
   });
   document.addEventListener("pointermove", (event) => {
     const [x, y] = from && event.buttons ? [event.clientX - from[0], event.clientY - from[1]] : [0, 0];
@@ -97,8 +99,8 @@ export function start(panel, game) {
     if (seen !== game.state) {
       const next = waiting;
       [seen, sent, waiting] = [game.state, null, null];
+      goOn();
       if (next && game.isAsked) steer(next);
-      else goOn();
     }
     show();
   };

@@ -1,5 +1,5 @@
-// The replay of an ended session, event by event: the messages of both channels in the order of their timestamps, and
-// the board at the time of the message. Events are read in blocks, so that memory stays bounded for a session of any
+// The replay of an ended session, by positions of its board, or by events without a board: the messages of both channels in
+// the order of their timestamps, and the board at the time of the message. Events are read in blocks, so that memory stays bounded for a session of any
 // length.
 
 import { LiveBoard, stateOf } from "./live.js";
@@ -52,7 +52,10 @@ async function events(from, to) {
     return read.slice(from - first * BLOCK, to - first * BLOCK);
 }
 
-const stateIn = (event) => (event.channel === "operator" ? stateOf(event) : null);
+const stateIn = (event) => {
+    const state = event.channel === "operator" ? stateOf(event) : null;
+    return state && { ...state, to: event.to };
+};
 
 /** Finds the latest states at or before an event, with the players to move: as many as the board remembers, at least one. */
 async function statesAt(event) {
@@ -70,14 +73,17 @@ async function statesAt(event) {
 /** Returns true if an event begins a position of the board. A player's own view of a position has the same deadline. */
 async function isPosition(event) {
     const state = stateIn((await block(Math.floor(event / BLOCK)))[event % BLOCK]);
-    return Boolean(state?.state) && state.deadline !== (event > 0 ? await statesAt(event - 1) : []).at(-1)?.deadline;
+    const before = (event > 0 ? await statesAt(event - 1) : []).at(-1);
+    // In games with a world for each player, each view is a position.
+    const isOther = !state?.isPublic && state?.to !== before?.to;
+    return Boolean(state?.state) && (state.deadline !== before?.deadline || isOther);
 }
 
-/** Goes over `count` positions, back if it is negative; without a board, over events. */
+/** Moves by `count` positions, back if it is negative; without a board, over events. */
 async function step(count) {
     const direction = Math.sign(count);
     let event = direction > 0 && hasBoard ? Math.max(wanted, first) : wanted;
-    // On the way back, the begin of the shown position is no step.
+    // Going back, the start of the shown position doesn't count.
     const more = direction < 0 && hasBoard && !(await isPosition(event)) ? 1 : 0;
     for (let left = Math.abs(count) + more; left > 0; left--) {
         do event += direction;

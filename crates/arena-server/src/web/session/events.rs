@@ -1,4 +1,4 @@
-//! `/sessions/{id}/replay`: the replay of an ended session, event by event. `/sessions/{id}/events`: the messages of
+//! `/sessions/{id}/replay`: the replay of an ended session. `/sessions/{id}/events`: the messages of
 //! both channels in the order of their timestamps, paged, for the replay page.
 //!
 //! Each channel has its own message indexes. A binary search over the timestamps finds the start of a page in both

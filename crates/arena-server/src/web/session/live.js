@@ -142,7 +142,7 @@ export class LiveBoard {
         });
         const row = make("p", "slider");
         row.append(this.slider, this.label);
-        this.place.append(this.picture, this.caption, row);
+        this.place.replaceChildren(this.picture, this.caption, row);
         // Canvases are drawn again when their size or the color scheme changes.
         new ResizeObserver(() => this.draw()).observe(this.place);
         // A canvas's largest height follows the window's height, which the place's size doesn't show.

@@ -218,7 +218,7 @@ export class MessageRenderer {
             if (message.redacted) return wrap("li", "note", wrap("div", "", "To ", this.who(message.to), ": ", text), link);
             const note = wrap("details", "", wrap("summary", "", "Private to ", this.who(message.to)), text);
             // States are long, and boards show them.
-            note.open = (this.hasEnded() || Boolean(this.board.own)) && !/^\{"(world_state|set_agent_id)"/.test(message.content);
+            note.open = (this.hasEnded() || Boolean(this.board.own)) && !/^\{"(world_state|config|set_agent_id)"/.test(message.content);
             return wrap("li", "note", note, link);
         }
         const line = make("li", "event");

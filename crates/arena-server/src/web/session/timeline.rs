@@ -329,7 +329,7 @@ impl OperatorUpdate {
 
 /// True if an operator's note is a game's state or its constants, which are long and which boards show.
 fn is_state(content: &str) -> bool {
-    content.starts_with("{\"world_state\"") || content.starts_with("{\"set_agent_id\"")
+    ["{\"world_state\"", "{\"config\"", "{\"set_agent_id\""].iter().any(|begin| content.starts_with(begin))
 }
 
 /// Returns an operator's notice about actions without effect, or about a player who is out, with its JSON replaced by
