@@ -95,7 +95,7 @@ pub enum Verb {
     Serve(ServeArgs),
     /// Start a server and let house bots play.
     Demo(DemoArgs),
-    /// Play as a person, a program or a language model.
+    /// Play as a person, program or language model.
     Play(Box<SeatArgs>),
     /// Play matches between agents.
     #[command(subcommand)]
