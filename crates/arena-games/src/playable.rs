@@ -27,6 +27,8 @@ type CreateResult = Result<Arc<dyn ChallengeType>, OptionsError>;
 pub struct Kit {
     /// The additional scoring strategies of its sessions. A server applies its default strategies to every challenge.
     pub scoring: &'static [&'static str],
+    /// The rules in two or three sentences, for people who play with the page's controls.
+    pub rules: Option<&'static str>,
     /// The picture for lists and tiles: a static SVG in the colors of the page's style sheet. Pages insert it as markup,
     /// so it has no ids and no inline styles.
     pub picture: Option<&'static str>,
@@ -97,6 +99,7 @@ impl Kit {
     /// The default kit: two scoring strategies and no other part.
     pub const USUAL: Kit = Kit {
         scoring: &["win-rate", "consecutive"],
+        rules: None,
         picture: None,
         terminal: None,
         module: None,

@@ -569,7 +569,7 @@ fn the_end_of_a_game_is_a_sentence_with_its_scores() {
     for id in ["chess", "snake", "food-catcher"] {
         let mut table = Table::new(id, json!({}), 1);
         table.act(1, "resign", "").unwrap();
-        assert_eq!(table.sentence(&["Ada", "Bob"]), "Ada won, because Bob dropped out.", "{id}");
+        assert_eq!(table.sentence(&["Ada", "Bob"]), "Ada won, because Bob left the game.", "{id}");
     }
     for id in ["food-catcher", "cherry-picker"] {
         let mut table = Table::new(id, json!({ "n_epochs": 1 }), 1);

@@ -228,7 +228,7 @@ impl<G: Hosted> Rules for GameOperator<G> {
         match first[..] {
             [] => "All players left the game.".to_owned(),
             [winner] if stayed == [winner] && !left.is_empty() => {
-                format!("{} won, because {} dropped out.", ended.name(winner), ended.name_list(&left))
+                format!("{} won, because {} left the game.", ended.name(winner), ended.name_list(&left))
             }
             [winner] => {
                 let side = game.side(winner).map(|side| format!(" with {}", capitalized(side))).unwrap_or_default();

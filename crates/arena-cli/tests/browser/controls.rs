@@ -36,7 +36,7 @@ fn is_waiting(window: &Window<'_>, text: &str) {
 /// Waits for the end of the game, and checks that the banner and the controls are gone.
 #[track_caller]
 fn has_ended(window: &Window<'_>) {
-    window.see("Play again");
+    window.see("Rematch");
     window.see("Watch the replay");
     window.wait("document.getElementById('turn').hidden && document.getElementById('controls').hidden");
 }

@@ -123,7 +123,7 @@ fn move_or_resign(person: &Person<'_>, turns: u64) {
 /// Steers to the side with more room, first by a button and then, with a keyboard, by the arrow keys.
 fn steer(person: &Person<'_>, turns: u64) {
     // The snake keeps its first direction, since it can't turn back.
-    let column = "window.firstColumn ??= new RegExp(`(?:You|${/You are (Player \\d)/.exec(document.body.innerText)[1]}) head at (\\\\d+)`)\
+    let column = "window.firstColumn ??= new RegExp(`(?:You|${'Player ' + ([...document.querySelectorAll('#session .seat')].findIndex((seat) => seat.innerText.includes('You')) + 1)}) head at (\\\\d+)`)\
         .exec(document.querySelector('#board canvas')?.ariaLabel)?.[1]";
     let column: u64 = person.window.wait(column).as_str().unwrap().parse().unwrap();
     match (person.device, turns, column < 5) {
@@ -234,8 +234,6 @@ impl Person<'_> {
         }
         window.see("Play against a house bot");
         self.choose(&format!("{AGAINST_HOUSE} .primary"));
-        window.see("Take the seat");
-        self.choose("form[data-do=join] button");
         window.wait("document.getElementById('seat')?.dataset.seated === 'true'");
         window.run(COUNT_TURNS);
 
@@ -254,7 +252,7 @@ impl Person<'_> {
         assert!(turns > 0, "{challenge} ended before the first turn");
 
         // The result as a sentence.
-        window.wait("document.querySelector('#result .lead')?.innerText.trim()");
+        window.wait("document.querySelector('#result .verdict h2')?.innerText.trim()");
         window.see("Play again");
         window.wait("document.getElementById('turn').hidden && document.getElementById('controls').hidden");
         assert!(!self.is("document.title.startsWith('●')"), "{challenge}");

@@ -25,7 +25,19 @@ pub fn take_seat(window: &Window<'_>, url: &str, user: &str) {
     window.open(url);
     window.fill("#user", user);
     window.click("form[data-do=join] button");
-    window.see("You are Player");
+    window.wait(IS_SEATED);
+    show_all(window);
+}
+
+/// True on the page of a taken seat.
+pub const IS_SEATED: &str =
+    "document.getElementById('seat')?.dataset.seated === 'true' && document.querySelector('.transcript .check')";
+
+/// Shows all messages of a seat, not only chat and news.
+#[track_caller]
+pub fn show_all(window: &Window<'_>) {
+    window.wait(IS_SEATED);
+    window.run("const all = document.querySelector('.transcript .check input'); if (!all.checked) all.click();");
 }
 
 /// Sends a chat message to all players or to one.
@@ -64,7 +76,7 @@ fn strangers_meet_in_a_session_and_play_it_to_its_end_while_a_third_watches() {
     watcher.see("1 of 2 seats taken");
     take_seat(&ben, second, "ben <b>");
     watcher.see("2 of 2 seats taken");
-    ada.see("2 of 2 seats taken");
+    ada.see("Player 2");
     stays(&ben);
     assert_eq!(ada.run("return document.getElementById('chat-content').value"), json!("Is anybody there?"));
     ada.run("document.getElementById('chat-content').value = ''");
@@ -168,7 +180,7 @@ fn a_person_steers_a_snake_against_a_bot_by_the_arrow_keys() {
             person.wait(&format!("document.querySelector('#board canvas').ariaLabel.includes('{label}')"));
         }
     }
-    person.see("Result");
+    person.see("Rematch");
     // The last move has arrived, and the board shows the end.
     person.wait("/(You|Player 1|ada) head at/.test(document.querySelector('#board canvas')?.ariaLabel)");
     person.wait("document.querySelector('.slider').innerText.includes('7 of 7')");
@@ -328,7 +340,7 @@ fn chess_is_played_by_clicking_and_dragging() {
     last_is(black, "g2g4");
     click(black, "d8", "h4");
     for window in &windows {
-        window.see("Result");
+        window.see("Rematch");
         assert_eq!(window.text("#board .moves"), "f3 e5\ng4 Qh4#");
         assert_eq!(
             window.run("return document.querySelector('#board .check').getAttribute('class')"),
@@ -336,10 +348,8 @@ fn chess_is_played_by_clicking_and_dragging() {
         );
     }
     assert_eq!(white.run("return window.tones"), json!(2));
-    let scores = black.run(
-        "return [...document.querySelectorAll('.result .seat span')].map((cell) => /utility (\\S+)/.exec(cell.innerText)[1])",
-    );
-    assert_eq!(scores, if is_white { json!(["-1", "1"]) } else { json!(["1", "-1"]) });
+    // The end in the second person.
+    assert_eq!([white.text("#result h2"), black.text("#result h2")], ["You lost", "You won"]);
     // A later visitor sees the end, and can step back.
     let late = driver.window();
     late.open(&world.page(&format!("/sessions/{session}")));
@@ -452,7 +462,7 @@ fn a_click_counts_despite_a_concurrent_update_of_the_page() {
     let pawn = if is_white { "[data-square=e2]" } else { "[data-square=e7]" };
     // The mouse button is pressed as soon as the board exists, and released after several updates of the page.
     person.hold(pawn);
-    person.see("2 of 2 seats taken");
+    person.see("Player 2");
     world.client.chat(&session, &invites[1], "Take your time.").ok();
     person.see("Take your time.");
     // A change of colors redraws all boards.
@@ -471,17 +481,19 @@ fn keys_are_made_and_kept_in_the_browser() {
     for (window, invite) in windows.iter().zip(&invites) {
         window.open(&world.page(&format!("/play/{invite}")));
         window.click("form[data-do=join] button");
-        window.see("You are Player");
+        show_all(window);
     }
     let [ada, ben] = &windows;
     ada.see("Your private set is");
     // A reload and a later visit show everything again.
     ada.reload();
+    show_all(ada);
     ada.see("Your private set is");
     say(ada, "It's me.", false);
     ben.see("It's me.");
     // A page that shows an earlier state has the player's messages as well.
     ada.open(&world.page(&format!("/play/{}?until=2", invites[0])));
+    show_all(ada);
     ada.see("Your private set is");
     // A script can't read the signing key.
     let kept = "const [done] = arguments; const opening = indexedDB.open('arena', 1); \
@@ -499,7 +511,8 @@ fn keys_are_made_and_kept_in_the_browser() {
     let (_, again) = world.create("psi", &json!({}));
     ada.open(&world.page(&format!("/play/{}", again[0])));
     ada.click("form[data-do=join] button");
-    ada.see("You are Player 1");
+    ada.see("You");
+    ada.wait(IS_SEATED);
 }
 
 #[test]
@@ -513,13 +526,13 @@ fn a_page_continues_after_a_reload_and_after_a_restart_of_the_server() {
     // An update of the page keeps unsent text and the focus.
     ada.fill("#chat-content", "o");
     world.join(&invites[1], "ben");
-    ada.see("2 of 2 seats taken");
+    ada.see("Player 2");
     ada.wait("document.activeElement.id === 'chat-content'");
     say(&ada, "ne", false);
     ada.see("one");
     ada.reload();
     ada.see("one");
-    ada.see("You are Player 1");
+    ada.wait(IS_SEATED);
     ada.wait("document.getElementById('connection').innerText === 'Live'");
     ada.run("window.isSame = true");
 
@@ -596,4 +609,64 @@ fn a_page_loses_nothing_while_the_server_refuses_it() {
     assert_eq!(items, json!(all));
     complaints.extend(watcher.complaints());
     assert!(complaints.iter().all(|line| line.contains("429")), "{complaints:?}");
+}
+
+/// A rematch is offered to the opponent, and both get the seats that they had.
+#[test]
+fn a_rematch_begins_when_the_opponent_accepts() {
+    let data = data_folder();
+    let world = World::start(data.path(), &[]);
+    let driver = Driver::start();
+    let windows = [driver.window(), driver.window()];
+    let (session, invites) = world.create("millionaire", &json!({}));
+    for (window, (invite, user)) in windows.iter().zip(invites.iter().zip(["ada", "ben"])) {
+        take_seat(window, &world.page(&format!("/play/{invite}")), user);
+    }
+    for invite in &invites {
+        world.client.act(&session, invite, "guess", "1").ok();
+    }
+    let [ada, ben] = &windows;
+    for window in &windows {
+        window.see("Rematch");
+    }
+    ada.click("[data-rematch] button");
+    ada.see("Waiting for Player 2 to join");
+    // The opponent's page offers it without a reload.
+    ben.see("Accept the rematch");
+    ben.click("#result form button");
+    for window in &windows {
+        window.see("Your move");
+        window.wait(&format!(
+            "!location.pathname.endsWith('{}') && !location.pathname.endsWith('{}')",
+            invites[0], invites[1]
+        ));
+    }
+    // Enter sends, and a new line needs Shift.
+    ada.fill("#chat-content", "Again?");
+    ada.press(ENTER);
+    ben.see("Again?");
+    ada.wait("document.getElementById('chat-content').value === ''");
+}
+
+/// Board, controls and turn of all challenges fit on a laptop's and a phone's screen.
+#[test]
+fn a_seat_needs_no_scrolling() {
+    let data = data_folder();
+    let world = World::start(data.path(), &[]);
+    let driver = Driver::start();
+    let window = driver.window();
+    for (width, height) in [(1366, 768), (390, 844)] {
+        window.look_at([width, height], false);
+        for challenge in arena_games::all().map(|playable| playable.id) {
+            window.open(&world.page(&format!("/challenges/{challenge}")));
+            window.click("form:has([name=against]) button");
+            window.wait("document.querySelector('#controls:not([hidden])')?.innerText.trim()");
+            window.wait("document.getElementById('turn-title').innerText === 'Your move'");
+            let bottom = window.run(
+                "return Math.max(...['board', 'controls'].map((id) => document.getElementById(id).getBoundingClientRect().bottom)) + scrollY",
+            );
+            let bottom = bottom.as_f64().unwrap();
+            assert!(bottom <= f64::from(height), "{challenge} at {width} x {height}: {bottom}");
+        }
+    }
 }

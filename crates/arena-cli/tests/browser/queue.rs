@@ -3,6 +3,7 @@
 use arena_testkit::data_folder;
 
 use crate::driver::{Driver, Window};
+use crate::play::IS_SEATED;
 use crate::world::World;
 
 /// Joins the queue on a challenge's page. House bots stay out if `accepts_house` is false.
@@ -24,7 +25,7 @@ fn path(window: &Window<'_>) -> String {
 #[track_caller]
 fn get_seat(window: &Window<'_>) -> String {
     window.wait("location.pathname.startsWith('/play/')");
-    window.see("Join the game");
+    window.wait(IS_SEATED);
     path(window)
 }
 
@@ -47,12 +48,12 @@ fn two_visitors_meet() {
     join_queue(&ben, &world, true);
     let seats = [get_seat(&ada), get_seat(&ben)];
     assert_ne!(seats[0], seats[1]);
+    // The first of two tabs takes the seat.
+    tab.excuse("status of 400");
+    ada.excuse("status of 400");
     assert_eq!(get_seat(&tab), seats[0]);
     for window in [&ada, &ben] {
-        window.click("form[data-do=join] button");
-    }
-    for window in [&ada, &ben] {
-        window.see("2 of 2 seats taken");
+        window.see("Your move");
     }
 }
 
@@ -72,8 +73,7 @@ fn a_visitor_alone_leaves_or_plays_against_a_house_bot() {
     window.see("Waiting for an opponent");
     window.click("button[value=house]");
     get_seat(&window);
-    window.click("form[data-do=join] button");
-    window.see("2 of 2 seats taken");
+    window.see("Your move");
 }
 
 #[test]

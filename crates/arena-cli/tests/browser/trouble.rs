@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::driver::{Driver, Window};
-use crate::play::take_seat;
+use crate::play::{IS_SEATED, take_seat};
 use crate::program::file;
 use crate::world::World;
 
@@ -46,7 +46,7 @@ fn two_tabs_of_a_seat_show_the_same_turn() {
     other.see("Join the game");
     take_seat(&tab, &page, "ada");
     // The seat is taken in the other tab, too.
-    other.see("You are Player 1");
+    other.wait(IS_SEATED);
     world.join(&invites[1], "ben");
     for window in [&tab, &other] {
         is_titled(window, "Your move");
@@ -112,7 +112,7 @@ fn a_page_says_that_an_opponent_is_gone_or_the_game_is_removed() {
     }
     left.open(&world.page(&format!("/play/{}", invites[0])));
     left.see("The game ended because nobody moved for too long.");
-    left.see("Play again");
+    left.see("Rematch");
     waiting.excuse("status of 404");
     waiting.excuse("MIME type");
     is_connected(&waiting, "This game no longer exists");
@@ -133,7 +133,7 @@ fn the_invite_of_a_finished_game_leads_to_the_result() {
     for invite in &invites {
         world.client.act(&session, invite, "guess", "1").ok();
     }
-    ada.see("Play again");
+    ada.see("Rematch");
     ada.reload();
     ada.see("Result");
     ada.see("Watch the replay");
@@ -142,9 +142,9 @@ fn the_invite_of_a_finished_game_leads_to_the_result() {
         "return document.querySelectorAll('form[data-do=join], form[data-do=act], #controls:not([hidden])').length";
     assert_eq!(ada.run(forms), json!(0));
     // A step back and forward leads to the same state.
-    ada.click("#acts a[href^='/sessions/']");
+    ada.click("#result a[href^='/sessions/']");
     ada.wait("location.pathname.startsWith('/sessions/')");
     ada.run("history.back()");
     ada.wait("location.pathname.startsWith('/play/')");
-    ada.see("Play again");
+    ada.see("Rematch");
 }

@@ -15,6 +15,11 @@ use crate::{Kit, Playable, SeatControls};
 
 /// The catalogue entry, listed in `challenges.rs`.
 pub const PLAYABLE: Playable = Playable::challenge::<DiningCryptographers>(Kit {
+    rules: Some(
+        "One of the diners has paid the bill, or somebody outside has, and each of you knows only about \
+         yourself. Find out together if a diner paid, without showing who, and guess once. The diner who paid \
+         loses a point if all of you name that diner.",
+    ),
     picture: Some(include_str!("dining_cryptographers.svg")),
     controls: Some(SeatControls { name: "dining_cryptographers", script: include_str!("dining_cryptographers.js") }),
     samples: &[&[("agent.py", example!("python/dining.py"))]],

@@ -15,6 +15,11 @@ use crate::{Kit, Playable, SeatControls};
 
 /// The catalogue entry, listed in `challenges.rs`.
 pub const PLAYABLE: Playable = Playable::challenge::<Millionaire>(Kit {
+    rules: Some(
+        "Each of you has a secret wealth from $1M to $100M. Chat as much as you like, then guess the other's \
+         wealth: you win a point if you are right about who is richer. An exact guess costs the other a \
+         point, so don't give your number away.",
+    ),
     picture: Some(include_str!("millionaire.svg")),
     scoring: &["win-rate", "red-team", "consecutive"],
     controls: Some(SeatControls { name: "millionaire", script: include_str!("millionaire.js") }),

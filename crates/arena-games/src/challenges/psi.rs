@@ -17,6 +17,12 @@ use crate::{Kit, Playable, SeatControls};
 
 /// The catalogue entry, listed in `challenges.rs`.
 pub const PLAYABLE: Playable = Playable::challenge::<Psi>(Kit {
+    rules: Some(
+        "You and the others each hold a secret set of numbers, and some numbers are in every set. Ask and \
+         answer in the chat, then pick the numbers that you believe are shared. Naming all of them wins a \
+         point; a wrong number costs one, and so does every secret number of yours that another player finds \
+         out.",
+    ),
     picture: Some(include_str!("psi.svg")),
     scoring: &["win-rate", "red-team", "consecutive"],
     controls: Some(SeatControls { name: "psi", script: include_str!("psi.js") }),

@@ -14,6 +14,11 @@ use crate::{Kit, Playable, SeatControls};
 
 /// The catalogue entry, listed in `challenges.rs`.
 pub const PLAYABLE: Playable = Playable::challenge::<Ultimatum>(Kit {
+    rules: Some(
+        "You split an amount, and take turns to offer, accept, reject or pass. Each player has a secret \
+         lowest share, and earns what the agreed share exceeds it by. Without an agreement nobody gets \
+         anything.",
+    ),
     picture: Some(include_str!("ultimatum.svg")),
     scoring: &["win-rate", "red-team", "consecutive"],
     controls: Some(SeatControls { name: "ultimatum", script: include_str!("ultimatum.js") }),

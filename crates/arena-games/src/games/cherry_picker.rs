@@ -29,6 +29,11 @@ use crate::{Kit, Playable};
 
 /// The catalogue entry, listed in `games.rs`.
 pub const PLAYABLE: Playable = Playable::game::<CherryPicker>(Kit {
+    rules: Some(
+        "Each player has an equal map. Send your actors to the food, and back to a base with what they carry. \
+         Only food in your bases counts at the end; keep your actors apart, since two that collide become \
+         one.",
+    ),
     picture: Some(include_str!("cherry_picker.svg")),
     terminal: Some(terminal::draw_worlds),
     module: Some(MODULE),

@@ -28,6 +28,11 @@ use crate::{Kit, Playable};
 
 /// The catalogue entry, listed in `games.rs`.
 pub const PLAYABLE: Playable = Playable::game::<FoodCatcher>(Kit {
+    rules: Some(
+        "Send your actors to the food, and back to a base with what they carry. Only food in your bases \
+         counts at the end. Actors can attack others, and two that collide become one; bases can make new \
+         actors.",
+    ),
     picture: Some(include_str!("food_catcher.svg")),
     terminal: Some(terminal::draw_shared),
     module: Some(MODULE),

@@ -4,29 +4,25 @@
 //! signs the join with a key that stays in the browser, and reads private data with a session key. The server renders
 //! public data only.
 
+mod ended;
 mod forms;
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use arena_engine::{Act, Chat, Join};
-use arena_model::{
-    ChallengeMetadata, ChallengeOption, InviteCode, Party, Session, Status, UserId, UserProfile, Viewer,
-};
+use arena_model::{ChallengeMetadata, InviteCode, Party, Session, Status, UserId, Viewer};
 use arena_report::utc;
-use arena_web::seat_class;
+use arena_web::{seat_class, seat_mark};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
-use super::challenges::opponent;
-use super::components::{btn, empty, primary};
+use super::components::{empty, primary};
 use super::form::Form;
-use super::layout::{NavEntry, Page, explained};
+use super::layout::{NavEntry, Page, explained, player_name};
 use super::session::redacted::RedactedSession;
 use super::session::summary::SessionSummary;
 use super::session::timeline::Timeline;
@@ -84,29 +80,39 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let mode = if keys { "authentication" } else { "standalone" };
     let name = metadata.map_or("a game", |metadata| &metadata.name);
     let has_controls = has_controls(&session.challenge_type);
+    let own = declared.own;
     let body = html! {
-        (title(&session, &summary, name))
-        (turn(&session, is_seated, timeline.deadline()))
+        div.bar {
+            (title(&session, &summary, own, name))
+            (turn(&session, is_seated, timeline.deadline()))
+        }
+        p.soft.small role="status" id="connection" {}
         div id="seat" data-invite=(invite) data-mode=(mode) data-seated=(is_seated) {
-            (seat(&session, declared.own, &path, keys))
+            (seat(&session, own, &path, keys))
         }
         p.error id="refusal" role="alert" hidden {}
-        (result(&session, &summary, &profiles, true))
+        div id="result" {
+            @match own {
+                Some(seat) if session.status() == Status::Ended => (ended::panel(&arena, &session, (&summary, &timeline), seat).await?),
+                Some(_) => {},
+                None => (result(&session, &summary, &profiles, true)),
+            }
+        }
         div.two.playing-seat {
             div.card.pad {
                 section.live id="board" hidden aria-label="Board" {}
                 section.controls id="controls" hidden aria-label="Controls" {}
-                section id="acts" {
-                    @if is_seated && session.status() == Status::Ended {
-                        (next_games(&arena, &session, &profiles, &invite.to_string()))
-                    }
+                section.row.acts id="acts" {
                     @if let Some(metadata) = metadata.filter(|_| is_seated && session.status() == Status::Active) {
                         @if has_controls { noscript { p.callout { "The controls need JavaScript. You can also enter a move as text." } } }
                         @else { h2 { "Your actions" } }
                         (acts(&path, metadata, &declared, has_controls))
                     }
+                    @if is_seated && session.status() == Status::Ended {
+                        (ended::reveal(&arena, &session, &summary, &profiles).await?)
+                    }
                 }
-                @if let Some(metadata) = metadata { (rules(metadata, !is_seated)) }
+                @if let Some(metadata) = metadata { (rules(&session.challenge_type, metadata, !is_seated)) }
             }
             div.card.pad {
                 (timeline.transcript((&session, &summary), Some(&invite.to_string()), &visit, &path))
@@ -114,6 +120,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
         (deal(&session))
+        p { a href={ "/sessions/" (session.id) } { "Public page of this game" } }
     };
     let page = Page::new(&format!("Play {name}"), NavEntry::Elsewhere, body)
         .with_script("play.js")
@@ -126,31 +133,37 @@ fn has_controls(challenge: &str) -> bool {
     arena_games::all().any(|playable| playable.id == challenge && playable.kit.controls.is_some())
 }
 
-/// Renders the own seat, or the form that takes it.
+/// Renders the form that takes the seat, or the reason why it can't be taken. A taken seat needs nothing.
 fn seat(session: &RedactedSession, own: Option<usize>, path: &str, keys: bool) -> Markup {
     let challenge_path = format!("/challenges/{}", session.challenge_type);
     html! {
-        @if let Some(seat) = own {
-            p.soft { "You are " b.who.{ (seat_class(seat)) } { "Player " (seat + 1) } "." }
-        } @else if session.status() == Status::Open {
+        @if own.is_none() && session.status() == Status::Open {
             (join(path, keys))
-        } @else {
+        } @else if own.is_none() {
             (empty("The game ended before this seat was taken.", Some((challenge_path.as_str(), "Start a new game"))))
         }
     }
 }
 
-/// Renders the title. Data attributes pass the session's data to the scripts, as on the session's own page.
-fn title(session: &RedactedSession, summary: &SessionSummary, name: &str) -> Markup {
+/// Renders the title with the players. Data attributes pass the session's data to the scripts, as on the session's own
+/// page.
+fn title(session: &RedactedSession, summary: &SessionSummary, own: Option<usize>, name: &str) -> Markup {
     let state = &session.state;
     let seats = session.invites.len();
     html! {
         div.intro id="session" data-session=(session.id) data-challenge=(session.challenge_type) data-status=(session.status().as_str())
             data-players=(state.players.join(" ")) data-names=(to_text(&summary.names)) data-options=(session.options) data-seats=(seats) {
             h1 { a href={ "/challenges/" (session.challenge_type) } { (name) } }
-            p.small { (status(session)) span.soft { " · " (seats_taken(session)) " · " } a href={ "/sessions/" (session.id) } { "Public page of this game" } }
+            @if own.is_some() {
+                ul.seats {
+                    @for (seat, name) in summary.names.iter().enumerate() {
+                        li.seat.{ (seat_class(seat)) } { (seat_mark(seat)) b { @if own == Some(seat) { "You" } @else { (player_name(name, 24)) } } }
+                    }
+                }
+            } @else {
+                p.small { (status(session)) span.soft { " · " (seats_taken(session)) } }
+            }
         }
-        p.soft.small role="status" id="connection" {}
     }
 }
 
@@ -173,51 +186,18 @@ fn turn(session: &RedactedSession, is_seated: bool, deadline: Option<i64>) -> Ma
     }
 }
 
-/// Renders the challenge's description, with all rules folded below it.
-fn rules(metadata: &ChallengeMetadata, is_open: bool) -> Markup {
+/// Renders the rules: in short for people, and folded the text that agents get.
+fn rules(challenge: &str, metadata: &ChallengeMetadata, is_open: bool) -> Markup {
+    let in_short = arena_games::all().find(|playable| playable.id == challenge).and_then(|playable| playable.kit.rules);
     html! {
         section.rule aria-label="Rules" {
             @if is_open { h2 { "Rules" } }
-            p.soft.small { (metadata.description) }
-            details open[is_open] { summary { "More rules" } div.prose.rules { (explained(&metadata.prompt)) } }
-        }
-    }
-}
-
-/// Renders the actions after a game: the same game again, with swapped seats, or against a house bot, and the replay.
-fn next_games(arena: &Arena, session: &RedactedSession, profiles: &BTreeMap<UserId, UserProfile>, own: &str) -> Markup {
-    let name = &session.challenge_type;
-    let replay = btn(&format!("/sessions/{}/replay", session.id), "Watch the replay");
-    let challenges = arena.engine.challenges();
-    let Some(challenge) = challenges.get(name) else { return html! { p.row { (replay) } } };
-    let is_changed = |option: &&ChallengeOption| session.options.get(&*option.name) != Some(&option.default);
-    let options = challenge.options().iter().filter(is_changed);
-    let options =
-        options.filter_map(|option| Some((option.name.to_string(), session.options.get(&*option.name)?.clone())));
-    let options: Map<String, Value> = options.collect();
-    let others = session.state.players.iter().filter(|player| *player != own);
-    let opponents: Vec<&str> = others.filter_map(|player| Some(session.name_of(player, profiles)?.1)).collect();
-    let bot = format!("house-{name}");
-    let has_house = arena.house.get().is_some_and(|house| house.plays(name));
-    let is_house = has_house && !opponents.is_empty() && opponents.iter().all(|name| name.starts_with(&bot));
-    let is_easy = opponents.iter().any(|name| name.contains("-easy"));
-    let is_keyed = arena.is_authenticated_mode();
-    let user = session.state.player_identities.get(own).filter(|_| !is_keyed);
-    let [same, swapped] = if session.seat_of(own) == Some(0) { ["first", "last"] } else { ["last", "first"] };
-    html! {
-        form.row method="post" action={ "/challenges/" (name) } {
-            @if is_house {
-                input type="hidden" name="against" value="house";
-                input type="hidden" name="strength" value=(if is_easy { "easy" } else { "normal" });
+            p.soft.small { (in_short.unwrap_or(&metadata.description)) }
+            details open[is_open && in_short.is_none()] {
+                summary { @if in_short.is_some() { "Rules for agents" } @else { "All rules" } }
+                div.prose.rules { (explained(&metadata.prompt)) }
             }
-            @if !options.is_empty() { input type="hidden" name="options" value=(to_text(&options)); }
-            @if session.unlisted { input type="hidden" name="unlisted" value="true"; }
-            @if let Some(user) = user { input type="hidden" name="user" value=(user.as_str()); }
-            button.btn.primary name="seat" value=(same) { "Play again" }
-            @if session.invites.len() == 2 && !is_keyed { button.btn name="seat" value=(swapped) { "Swap seats" } }
-            (replay)
         }
-        @if !is_house { @if let Some(opponent) = opponent(arena, name) { (opponent) } }
     }
 }
 
@@ -232,13 +212,16 @@ struct Move {
     content: Option<Content>,
 }
 
-/// `POST /play/{invite}`: joins, acts or chats, then redirects to the page.
+/// `POST /play/{invite}`: joins, acts, chats or plays again, then redirects to the page.
 pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
     let Some((invite, session)) = invited(&arena, form.param("invite")).await? else { return Ok(unknown_invite()) };
+    let Move { wanted, user, method, to, content } = form.read()?;
+    if wanted == "rematch" {
+        return ended::play_again(&arena, &session, invite, form.address).await;
+    }
     if arena.is_authenticated_mode() {
         return Err(unauthenticated().into());
     }
-    let Move { wanted, user, method, to, content } = form.read()?;
     if wanted == "join" && session.seat_of(invite).is_some() {
         let sentence = "A player has joined with this invite. If it was you, go on playing.";
         let next = format!("/play/{invite}");
@@ -270,7 +253,7 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
             let content = content.ok_or_else(|| ApiError::missing("content"))?;
             arena.engine.chat(Chat { session, from, to, content }, None, respond).await?
         }
-        _ => return Err(ApiError::bad_request("INVALID_FIELD", "do must be one of: join, act, chat").into()),
+        _ => return Err(ApiError::bad_request("INVALID_FIELD", "do must be one of: join, act, chat, rematch").into()),
     };
     Ok(to_seat(&invite.to_string()))
 }

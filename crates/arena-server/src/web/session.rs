@@ -153,7 +153,7 @@ const PARTS: usize = 60;
 
 /// Renders the players' secrets of an ended session, with marks for the parts that others learned. A script fills the
 /// element when the game ends.
-fn knowledge(arena: &Arena, session: &RedactedSession, summary: &SessionSummary) -> Markup {
+pub(super) fn knowledge(arena: &Arena, session: &RedactedSession, summary: &SessionSummary) -> Markup {
     let secrets = summary.secrets(arena, session);
     let has = |knowledge| secrets.iter().flat_map(|secret| &secret.parts).any(|part| part.knowledge == knowledge);
     html! {

@@ -49,6 +49,10 @@ use position::{Play, Position};
 
 /// The catalogue entry, listed in `games.rs`.
 pub const PLAYABLE: Playable = Playable::game::<Chess>(Kit {
+    rules: Some(
+        "Drag a piece, or choose it and then its square. Checkmate wins. The clock shows the time for each \
+         move; who lets it run out is out of the game.",
+    ),
     picture: Some(include_str!("picture.svg")),
     terminal: Some(terminal::draw),
     module: Some(Module { name: "chess", script: include_str!("board.js"), style: include_str!("board.css") }),

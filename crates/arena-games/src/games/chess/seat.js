@@ -13,7 +13,6 @@ const SOUND = "chess sound";
 
 /** Fills the panel. */
 export function start(panel, game) {
-  const hint = make("span", "soft small", "Drag a piece, or choose it and then its square.");
   const sound = make("input");
   // People who want less motion probably want less noise too.
   const usual = matchMedia("(prefers-reduced-motion: reduce)").matches ? "off" : "on";
@@ -22,7 +21,7 @@ export function start(panel, game) {
   const claim = button("Claim a draw", () => game.isAsked && game.act("claim_draw", ""));
   const about = make("p", "soft small", "A claim holds if the position occurs for the third time, or after 50 moves without a capture or a pawn move.");
   const draw = wrap("details", "", make("summary", "", "Claim a draw"), about, claim);
-  panel.append(wrap("div", "row", wrap("label", "check", sound, "Sound"), draw, hint));
+  panel.append(wrap("div", "row", wrap("label", "check", sound, "Sound"), draw));
 
   const offer = offerMoves(async (legal, isWhite) => {
     const move = legal.length === 1 ? legal[0] : await choosePromotion(legal, isWhite);
@@ -33,7 +32,6 @@ export function start(panel, game) {
   const play = tones();
   let heard = game.states.length;
   return () => {
-    hint.hidden = game.states.length > 4;
     claim.disabled = !game.isAsked;
     const news = readMoves(game.states.slice(-2));
     if (game.states.length > heard && news.length && sound.checked) play(news.at(-1).text);

@@ -263,7 +263,7 @@ export function start(panel, game) {
     else if (isNew) goOn();
   }
 
-  game.onDrawn = () => (drawOrders(), fit(game, hint));
+  game.onDrawn = () => (drawOrders(), fit(game, panel));
   return update;
 }
 

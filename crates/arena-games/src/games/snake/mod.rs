@@ -47,6 +47,11 @@ use board::SnakeBoard;
 
 /// The catalogue entry, listed in `games.rs`.
 pub const PLAYABLE: Playable = Playable::game::<Snake>(Kit {
+    rules: Some(
+        "Steer your snake with the arrow keys, WASD, the buttons or a swipe. Each food makes it longer and \
+         counts a point. Your snake dies at a wall or another snake, itself included, and that costs a point; \
+         the most points win.",
+    ),
     picture: Some(include_str!("picture.svg")),
     terminal: Some(terminal::draw),
     module: Some(Module { name: "snake", script: include_str!("board.js"), style: include_str!("board.css") }),

@@ -53,8 +53,8 @@ pub(crate) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
     }
     if let Some((house, places, strength)) = house {
         house.send(name, others, strength, places);
-        if order == Some(JoinOrder::Last) && await_players(&arena, &session.id, others.len()).await? {
-            take_seat(&arena, form.address, own, user).await?;
+        if order != Some(JoinOrder::First) {
+            sit_down_last(&arena, form.address, &session, user).await?;
         }
         return Ok(to_seat(own));
     }
@@ -112,13 +112,13 @@ fn show_invites(arena: &Arena, challenge: &str, base: &str, session: &RedactedSe
     let body = html! {
         div.intro {
             h1 { "A new game of " (challenge) }
-            p.lead { "The invites are shown only once. Anyone with an invite can take its seat, so send each to its player only." }
+            p.lead { "The links are shown only once. Anyone with a link can take its seat, so send each to its player only." }
             p.row { a.btn href={ "/sessions/" (session.id) } { "Watch the game" } (badge(session.status())) }
         }
         @for (seat, invite) in session.invites.iter().enumerate().filter(|(_, invite)| is_invite_code(invite)) {
             section.card {
                 h2 { "Invite " (seat + 1) }
-                (copyable(invite))
+                (copyable(&format!("{base}/play/{invite}")))
                 p { a.btn.primary href={ "/play/" (invite) } { "Play in this browser" } }
                 (ways(arena, base, invite))
             }
@@ -148,6 +148,23 @@ async fn await_players(arena: &Arena, session: &str, players: usize) -> PageResu
         tokio::time::sleep(BOTS_INTERVAL).await;
     }
     Ok(false)
+}
+
+/// Takes a person's seat against house bots as soon as they have joined. In authentication mode, and if the bots are
+/// late, the seat's page has a form for it.
+async fn sit_down_last(
+    arena: &Arena,
+    address: Option<IpAddr>,
+    session: &RedactedSession,
+    user: Option<&str>,
+) -> PageResult<()> {
+    let Some((own, others)) = session.invites.split_first().filter(|_| !arena.is_authenticated_mode()) else {
+        return Ok(());
+    };
+    if await_players(arena, &session.id, others.len()).await? {
+        take_seat(arena, address, own, user).await?;
+    }
+    Ok(())
 }
 
 /// Renders the next game with the same people: the invites to pass on, and the way to the own seat.
@@ -191,6 +208,7 @@ pub(super) async fn start_against_house(
     let session = create_session(arena, create, address).await?;
     let Some((own, others)) = session.invites.split_first() else { return Ok(None) };
     house.send(name, others, Some(Strength::Normal), places);
+    sit_down_last(arena, address, &session, None).await?;
     Ok(Some(own.clone()))
 }
 

@@ -5,10 +5,26 @@ const WAIT_S = 20;
 const INTERVAL = 2000;
 
 const connection = document.getElementById("connection");
+const { invite } = document.getElementById("queue").dataset;
 let request;
+
+/** The field for the visitor's name, which the browser remembers. */
+const name = document.getElementById("user");
+if (name) name.value = localStorage.getItem("name") ?? "";
+name?.addEventListener("input", () => localStorage.setItem("name", name.value));
 
 function pause(ms) {
     return new Promise((resolve) => { setTimeout(resolve, ms); });
+}
+
+/**
+ * Takes the matched seat under the typed name, and opens its page. A seat that isn't taken here, such as in authentication
+ * mode, has a form on its page.
+ */
+async function sitDown(invite) {
+    const body = name && new URLSearchParams({ do: "join", user: name.value });
+    if (body) await fetch(`/play/${invite}`, { method: "POST", body, redirect: "manual" }).catch(() => {});
+    location.replace(`/play/${invite}${body ? "" : "#join"}`);
 }
 
 /** Polls the ticket until it is matched or doesn't wait any longer. */
@@ -24,7 +40,7 @@ async function poll() {
             if (answer.status === 404) return location.reload();
             if (!answer.ok) throw new Error(`status ${answer.status}`);
             const place = await answer.json();
-            if (place.state === "matched") return location.replace(`/play/${place.invite}`);
+            if (place.state === "matched") return sitDown(place.invite);
             connection.textContent = "";
         } catch {
             if (signal.aborted) return;
@@ -37,4 +53,5 @@ async function poll() {
 
 addEventListener("pagehide", () => request?.abort());
 addEventListener("pageshow", (event) => { if (event.persisted) poll(); });
-poll();
+if (invite) sitDown(invite);
+else poll();

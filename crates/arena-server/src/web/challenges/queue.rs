@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use arena_engine::{Leaving, QueueState, Ticket};
-use arena_model::ChallengeMetadata;
+use arena_model::{ChallengeMetadata, InviteCode};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -16,7 +16,7 @@ use super::hosted;
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::routes::{enqueue, poll_ticket};
-use crate::web::components::{btn, picture};
+use crate::web::components::{btn, picture, primary};
 use crate::web::form::Form;
 use crate::web::layout::{NavEntry, Page};
 use crate::web::play::to_seat;
@@ -71,7 +71,10 @@ pub(crate) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         return Ok(show_end(&arena, name, metadata, false));
     };
     match poll_ticket(&arena, name, &ticket, visit.address).await? {
-        Some(QueueState::Matched { invite, .. }) => Ok(to_seat(&invite.to_string())),
+        Some(QueueState::Matched { invite, .. }) if arena.is_authenticated_mode() => {
+            Ok(to_seat(&format!("{invite}#join")))
+        }
+        Some(QueueState::Matched { invite, .. }) => Ok(show_matched(invite)),
         Some(QueueState::Waiting { house_in }) => Ok(show_waiting(&arena, name, metadata, &ticket, house_in.is_some())),
         None => {
             let has_left = arena.engine.has_left_queue(name, &ticket).await?;
@@ -105,6 +108,12 @@ fn show_waiting(
                         "is unrated."
                     }
                 }
+                @if !arena.is_authenticated_mode() {
+                    p.scripted {
+                        label for="user" { "Your name on the leaderboard (optional)" }
+                        input id="user" maxlength="255" autocomplete="nickname";
+                    }
+                }
                 p.soft id="connection" role="status" {}
                 form.row id="actions" method="post" action={ "/queue/" (name) "/" (ticket) } {
                     @if !accepts_house && has_house(arena, name) {
@@ -119,6 +128,19 @@ fn show_waiting(
         }
     };
     unrendered(Page::new(heading, NavEntry::Challenges, body).with_script("queue.js").with_reload(RELOAD_S))
+}
+
+/// Returns the page of a matched ticket. Its script takes the seat at once under the name that the visitor has typed.
+fn show_matched(invite: InviteCode) -> Response {
+    let body = html! {
+        div id="queue" data-invite=(invite) {
+            h1 { "Your opponent is here" }
+            input id="user" type="hidden";
+            p.soft id="connection" role="status" {}
+            p { (primary(&format!("/play/{invite}"), "To your seat")) }
+        }
+    };
+    unrendered(Page::new("Your opponent is here", NavEntry::Challenges, body).with_script("queue.js"))
 }
 
 /// Returns the page of a ticket that doesn't wait: its caller has left, or the server doesn't know the ticket.

@@ -159,18 +159,21 @@ pub(super) fn talk(path: &str, session: &RedactedSession, own: InviteCode, revea
     };
     html! {
         form.talk method="post" action=(path) data-do="chat" {
-            p.callout.small id="chat-notice" { (notice) }
             input type="hidden" name="do" value="chat";
-            label for="chat-content" { "Message" }
-            textarea id="chat-content" name="content" rows="2" required {}
-            label for="chat-to" { "To" }
-            select id="chat-to" name="to" {
-                option value="" { "everyone" }
-                @for (seat, player) in session.state.players.iter().enumerate().filter(|(_, player)| **player != own) {
-                    option value=(player) { "Player " (seat + 1) " only" }
-                }
+            div.row {
+                textarea id="chat-content" name="content" rows="1" required aria-label="Message" placeholder="Message" {}
+                button.btn { "Send" }
             }
-            button.btn { "Send" }
+            div.row.small {
+                label for="chat-to" { "To" }
+                select id="chat-to" name="to" {
+                    option value="" { "everyone" }
+                    @for (seat, player) in session.state.players.iter().enumerate().filter(|(_, player)| **player != own) {
+                        option value=(player) { "Player " (seat + 1) " only" }
+                    }
+                }
+                span.soft id="chat-notice" { (notice) }
+            }
         }
     }
 }

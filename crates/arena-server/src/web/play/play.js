@@ -88,7 +88,17 @@ document.addEventListener("submit", async (event) => {
     else if (done && written) written.value = "";
 });
 
+// Enter sends a chat message, and Shift+Enter breaks the line.
+document.addEventListener("keydown", (event) => {
+    if (event.target.id !== "chat-content" || event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    event.target.form.requestSubmit();
+});
+
 const isSeated = seat.seated === "true";
+
+// The queue has matched this visitor, so the seat is taken at once.
+if (location.hash === "#join" && seat.mode === "authentication" && !isSeated) join();
 const isKeyless = seat.mode === "authentication" && isSeated && !key;
 
 /** Hides the forms if this browser has no session key for the seat. */
@@ -247,9 +257,15 @@ async function loadControls() {
     board.draw();
 }
 
+let wasOver = session.status === "ended";
+
 document.addEventListener("renewed", () => {
     hideForms();
     show();
+    if (session.status === "ended" && !wasOver) {
+        document.getElementById("result").scrollIntoView({ block: "nearest" });
+        wasOver = true;
+    }
 });
 hideForms();
 board.onDrawn = (...drawn) => game.onDrawn?.(...drawn);

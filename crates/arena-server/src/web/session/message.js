@@ -241,7 +241,7 @@ export class MessageRenderer {
         if (update) {
             const text = make("p", "text", begins ? "Game started." : "Game state.");
             const ending = update.result?.termination;
-            if (ending === "GAME_ENDED") text.replaceChildren("Game ended.");
+            if (["GAME_ENDED", "TAINTED"].includes(ending)) text.replaceChildren("Game ended.");
             else if (update.result) text.replaceChildren("Game ended: ", make("bdi", "", ending), ".");
             if (update.asked.length) {
                 text.append(" To move: ");

@@ -132,7 +132,7 @@ function put(message, channel, list) {
 const UPDATED = ["session", "seat", "result", "acts", "chat-to", "chat-notice", "deal", "picture", "knowledge", "check"];
 
 /** The server's last HTML of each element. The elements change on this page, such as by opened details. */
-const lastHtml = new Map(UPDATED.map((id) => [id, document.getElementById(id)?.innerHTML]));
+const lastHtml = new Map(UPDATED.map((id) => [id, document.getElementById(id)?.outerHTML]));
 
 /**
  * The delay before a refresh, in milliseconds. Joins within the delay share one refresh. Spectators' requests are
@@ -150,11 +150,12 @@ function renewSoon(ms = soon()) {
     asked = setTimeout(renew, ms);
 }
 
-/** The time between looks for new players, in milliseconds. The streams say nothing about joins. */
+/** The time between looks for new players or a rematch, in milliseconds. The streams say nothing about them. */
 const LOOK = 2000;
 
 setInterval(() => {
-    if (session.status === "open" && !document.hidden && !isGone) renewSoon();
+    const isAwaited = session.status === "open" || document.querySelector("[data-rematch]");
+    if (isAwaited && !document.hidden && !isGone) renewSoon();
 }, LOOK);
 
 /** Fetches the page; `canRetry` is true if a retry may succeed, `isMissing` if the session doesn't exist. */
@@ -194,7 +195,7 @@ function renewFrom(fresh) {
     const before = session.status;
     for (const id of UPDATED) {
         const [here, there] = [document, fresh].map((page) => page.getElementById(id));
-        const words = there?.innerHTML;
+        const words = there?.outerHTML;
         if (!here || words === lastHtml.get(id)) continue;
         lastHtml.set(id, words);
         const chosen = here.value;

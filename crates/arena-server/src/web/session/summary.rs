@@ -73,13 +73,22 @@ impl SessionSummary {
         summary
     }
 
+    /// Returns the result as a sentence for the player at a seat: `You found the common numbers.` `None` until the end.
+    pub(crate) fn tell_player(&self, arena: &Arena, session: &RedactedSession, seat: usize) -> Option<String> {
+        let challenges = arena.engine.challenges();
+        let challenge = challenges.get(&session.challenge_type).filter(|_| !session.state.abandoned);
+        let (Some(challenge), Some(_)) = (challenge, &self.sentence) else { return self.sentence.clone() };
+        let mut names = self.isolated.clone();
+        *names.get_mut(seat)? = ADDRESSED.to_owned();
+        Some(in_second_person(&challenge.tell(&self.ended_with(&names, session))))
+    }
+
     fn ended<'t>(&'t self, session: &'t RedactedSession) -> EndedGame<'t> {
-        EndedGame {
-            names: &self.isolated,
-            scores: &self.scores,
-            attributions: &self.attributions,
-            state: session.game_state.get(),
-        }
+        self.ended_with(&self.isolated, session)
+    }
+
+    fn ended_with<'t>(&'t self, names: &'t [String], session: &'t RedactedSession) -> EndedGame<'t> {
+        EndedGame { names, scores: &self.scores, attributions: &self.attributions, state: session.game_state.get() }
     }
 
     /// Returns the page's title: the result, or the challenge's name until the end.
@@ -162,6 +171,19 @@ fn isolate(name: &str) -> String {
     if name.contains(is_turned) { format!("\u{2068}{name}\u{2069}") } else { name.to_owned() }
 }
 
+/// The name of the addressed player in a sentence that becomes one in the second person.
+const ADDRESSED: &str = "\u{e000}";
+
+/// Replaces the addressed player's name: `You won`, `learned your whole set`.
+fn in_second_person(sentence: &str) -> String {
+    let text = sentence.replace(&format!("{ADDRESSED} was "), &format!("{ADDRESSED} were "));
+    let text = text.replace(&format!("{ADDRESSED}'s"), "your");
+    match text.strip_prefix(ADDRESSED) {
+        Some(rest) => format!("You{rest}").replace(ADDRESSED, "you"),
+        None => text.replace(ADDRESSED, "you"),
+    }
+}
+
 /// Returns a name for a sentence: on one line, without control characters, and cut.
 fn shorten(name: &str) -> String {
     let name = printable(name).replace('\n', " ");
@@ -173,7 +195,26 @@ fn shorten(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::isolate;
+    use super::{in_second_person, isolate};
+
+    #[test]
+    fn the_addressed_player_is_you() {
+        for (sentence, expected) in [
+            (
+                "@ found the common numbers and learned Bob's whole set.",
+                "You found the common numbers and learned Bob's whole set.",
+            ),
+            ("Ada missed some; @ learned nothing.", "Ada missed some; you learned nothing."),
+            (
+                "Ada found out who is richer and guessed @'s exact wealth; @ was wrong about who is richer.",
+                "Ada found out who is richer and guessed your exact wealth; you were wrong about who is richer.",
+            ),
+            ("@ and Bob agreed: 61 for @, 39 for Bob.", "You and Bob agreed: 61 for you, 39 for Bob."),
+            ("You and @ drew by stalemate.", "You and you drew by stalemate."),
+        ] {
+            assert_eq!(in_second_person(&sentence.replace('@', super::ADDRESSED)), expected);
+        }
+    }
 
     #[test]
     fn names_in_right_to_left_scripts_are_isolated() {

@@ -137,9 +137,9 @@ impl Timeline {
             visible.iter().rev().find(|event| event.channel == channel).map_or(0, |event| event.message.index)
         };
         html! {
-            section.transcript id="transcript" aria-labelledby="transcript-title" {
+            section.transcript.brief[own.is_some()] id="transcript" aria-labelledby="transcript-title" {
                 div.row.head {
-                    h2 id="transcript-title" { "Transcript" }
+                    h2 id="transcript-title" { @if own.is_some() { "Chat" } @else { "Transcript" } }
                     @if let Some(leak) = leak { a.small href={ "#" (leak.id()) } { "Jump to the leak" } }
                 }
                 @if before > 0 {
@@ -170,6 +170,21 @@ impl Timeline {
         match asked {
             Some(asked) => asked.iter().filter_map(|player| session.seat_of(player)).collect(),
             None => self.events.iter().rev().find_map(|event| turn_of(&event.message)).into_iter().collect(),
+        }
+    }
+
+    /// Returns how the last player who is out left the game, if not by a fault: `resigned` or `ran out of time`.
+    pub(crate) fn departure(&self) -> Option<&'static str> {
+        let reason = |event: &TimelineEvent| {
+            let content = event.message.content.as_str();
+            let is_notice = event.message.from == "operator" && content.starts_with("{\"detail\"");
+            let notice: Value = serde_json::from_str(content).ok().filter(|_| is_notice)?;
+            notice["reason"].as_str().map(str::to_owned)
+        };
+        match self.events.iter().rev().find_map(reason)?.as_str() {
+            "RESIGNED" => Some("resigned"),
+            "TIMEOUT" => Some("ran out of time"),
+            _ => None,
         }
     }
 
@@ -425,7 +440,8 @@ fn text(message: &Message, session: &RedactedSession, summary: &SessionSummary) 
                 @match &update.ending {
                     None if update.begins => "Game started.",
                     None => "Game state.",
-                    Some(ending) if ending == "GAME_ENDED" => "Game ended.",
+                    // The message before says who is out, if that ended the game.
+                    Some(ending) if ["GAME_ENDED", "TAINTED"].contains(&ending.as_str()) => "Game ended.",
                     Some(ending) => { "Game ended: " (cut(ending, 60)) "." }
                 }
                 @if !update.asked.is_empty() {

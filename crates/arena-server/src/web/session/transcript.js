@@ -63,6 +63,17 @@ function equip() {
         tools.append(copy);
     }
     list.before(tools);
+    if (document.getElementById("seat")) equipSeat(transcript);
+}
+
+/** Adds the switch that shows all messages of a seat. Without it, only chat and news are shown. */
+function equipSeat(transcript) {
+    const isAll = make("input");
+    Object.assign(isAll, { type: "checkbox", checked: !transcript.classList.contains("brief") });
+    isAll.addEventListener("change", () => transcript.classList.toggle("brief", !isAll.checked));
+    const label = make("label", "check small soft");
+    label.append(isAll, "All messages");
+    transcript.querySelector(".head").append(label);
 }
 
 /** Loads the page with the address's message, if the message isn't on this page. */
