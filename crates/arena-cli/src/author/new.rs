@@ -95,7 +95,7 @@ pub fn run(args: &NewArgs, style: Style) -> Result<(), Failure> {
     }
     print(&format!(
         "{shown_path} is a challenge: {}\n\n\
-         challenge.json and prompt.md describe the challenge to players, {} contains the rules, and bots/guesser.py is a sample bot.\n\n  \
+         challenge.json and prompt.md describe the challenge to players, {} contains the rules, and bots/guesser.py is a sample agent.\n\n  \
          arena author check {shown_path}\n  \
          arena author play {shown_path} --agent 2={shown_path}/bots/guesser.py\n  \
          arena serve --challenges {parent}",

@@ -22,10 +22,11 @@ pub fn run(folder: &Path, style: Style) -> Result<(), Failure> {
     }
     print(&format!(
         "{} declares all modules that a script can import.\n\n\
-         To use it in an editor, put this tsconfig.json beside the script:\n\n{}",
+         To use it in an editor, put this tsconfig.json beside the folder, where the script is:\n\n{}",
         path.display(),
-        include_str!("template/tsconfig.json")
-            .trim_end()
-            .replace("types/*.d.ts", &format!("{}/*.d.ts", folder.display())),
+        include_str!("template/tsconfig.json").trim_end().replace(
+            "types/*.d.ts",
+            &folder.file_name().map_or(FILE.to_owned(), |name| format!("{}/*.d.ts", name.display()))
+        ),
     ))
 }

@@ -41,7 +41,7 @@ Language models:
   key or the payment, the seat is parked: the model doesn't resign, the exit code is 17, and
   `arena play --from INVITE --model NAME` resumes the seat. The game's time limit keeps running, and the server closes \
   idle sessions without counting them.
-  A model that reaches a limit, or gives five answers in a row without a tool call, stops; the exit code is 18. It resigns \
+  A model that reaches a limit, or gives three answers in a row without a tool call, stops; the exit code is 18. It resigns \
   if the challenge has a method for resigning. Otherwise it notifies the other players and stays silent until the session \
   ends or --max-time is reached.")]
 #[command(group(ArgGroup::new("bot").args(["agent", "command"])))]
