@@ -1,7 +1,7 @@
 """Python functions as agents: the program behind `py:FILE.py:FUNCTION`, which loads a function and plays with it.
 
 The arena contains this file and runs it with `python3 -c`, so it needs the standard library only. The arena's
-`docs/agents.md` describes the accepted functions and their results.
+`docs/python-functions.md` describes the accepted functions and their results.
 """
 
 from __future__ import annotations

@@ -388,7 +388,7 @@ pub fn mend(what: &str) -> &'static str {
         _ if what.contains("lacks `agent_id`") => "put the id from `set_agent_id` under `agent_id` into each answer",
         _ if what.starts_with("`agent_id` is") => "`agent_id` is the text from `set_agent_id`, unchanged",
         _ if what.contains(" raised ") || what.contains(" returned ") => {
-            "the function's traceback is in its log; docs/agents.md in the repository describes the results that a function may return"
+            "the function's traceback is in its log; docs/python-functions.md in the repository describes the results that a function may return"
         }
         _ if what.contains("isn't JSON") => {
             "answer with one JSON object on one line, and print everything else to stderr"
