@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::numbers::{BadNumber, amounts_in};
 use crate::svg::{SvgDrawing, color, letter, surface};
-use crate::{Kit, Playable, SeatControls};
+use crate::{Kit, Playable, ScoreKind, SeatControls};
 
 /// The catalogue entry, listed in `challenges.rs`.
 pub const PLAYABLE: Playable = Playable::challenge::<Ultimatum>(Kit {
+    kind: ScoreKind::Points,
     picture: Some(include_str!("ultimatum.svg")),
     scoring: &["win-rate", "red-team", "consecutive"],
     controls: Some(SeatControls { name: "ultimatum", script: include_str!("ultimatum.js") }),

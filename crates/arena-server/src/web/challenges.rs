@@ -6,14 +6,15 @@ pub(super) mod queue;
 
 use std::sync::Arc;
 
-use arena_model::{Board, ChallengeType, Status};
+use arena_model::{ChallengeType, Status};
 use arena_store::SessionFilter;
 use axum::extract::State;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
 use super::boards::board::{Leaderboard, PlayerKind};
-use super::boards::title_of_strategy;
+use super::boards::measures::board_title;
+use super::boards::{path_of, shown_strategies, wanted_board};
 use super::components::{btn, empty, picture};
 use super::layout::{NavEntry, Page, cut, explained, shown};
 use super::session::read_list;
@@ -57,7 +58,11 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let status = visit.query.get("status").and_then(Status::from_wire);
     let sessions =
         read_list(&arena, &SessionFilter { challenge: Some(name.to_owned()), status }, offset, limit).await?;
-    let boards = boards(&arena, name, visit.query.get("sort")).await?;
+    let board = match wanted_board(&arena, Some(name), None)? {
+        Some(board) => Leaderboard::read(&arena, board, visit.query.get("sort"), (PlayerKind::All, PLAYERS)).await?,
+        None => None,
+    };
+    let strategies = shown_strategies(&arena, name);
     let main = arena.engine.main_board(name);
     let others = arena.engine.list_boards(name).await?.iter().filter(|board| main.as_ref() != Some(&board.id)).count();
     let body = html! {
@@ -82,15 +87,16 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             (pager(&path, &visit.query, (offset, limit, sessions.total)))
         }
         section id="boards" {
-            h2 { "Leaderboards" }
-            @if boards.is_empty() { (empty("No finished games yet.", None)) }
+            div.heading { h2 { "Leaderboard" } a href={ "/leaderboards/" (name) } { "Full leaderboard" } }
+            @match &board {
+                Some(board) if !board.is_empty() => (board.both(&format!("{}: leaderboard", metadata.name), &path, &visit.query)),
+                _ => (empty("No finished games yet.", None))
+            }
+            @if strategies.len() > 1 {
+                p.row { "Other leaderboards:" @for strategy in &strategies[1..] { a href=(path_of(name, strategy)) { (board_title(name, strategy)) } } }
+            }
             @if others > 0 {
                 p { "Games with earlier options, rules or prompts have separate " a href={ "/api/scoring/" (name) "/boards" } { "boards" } "." }
-            }
-            @for (strategy, board) in &boards {
-                h3 { a href={ "/leaderboards/" (name) "?strategy=" (strategy) } { (title_of_strategy(&arena, strategy)) } }
-                (board.both(&format!("{}: {}", metadata.name, title_of_strategy(&arena, strategy)), &path, &visit.query))
-                p.more { a href={ "/api/scoring/" (name) "?strategy=" (strategy) } { "Full board as JSON" } }
             }
         }
     };
@@ -135,25 +141,6 @@ fn rules(challenge: &dyn ChallengeType) -> Markup {
             }
         }
     }
-}
-
-/// Returns the non-empty boards by strategy name. `sort` applies to the boards that have the metric.
-async fn boards(arena: &Arena, name: &str, sort: Option<&str>) -> PageResult<Vec<(&'static str, Leaderboard)>> {
-    let scoring = arena.engine.scoring();
-    let of_strategy = |board: Board| match &board {
-        Board::Of { strategy, .. } => Some((*strategy, board)),
-        Board::Global(_) => None,
-    };
-    let all: Vec<(&'static str, Board)> = arena.engine.main_boards(name).into_iter().filter_map(of_strategy).collect();
-    // The call fails if no board has the metric `sort`.
-    crate::routes::orders(arena, all.iter().map(|(_, board)| board.clone()).collect(), sort)?;
-    let mut boards = Vec::new();
-    for (strategy, board) in all {
-        let sort = sort.filter(|sort| scoring.order(&board, Some(sort)).is_some());
-        let board = Leaderboard::read(arena, board, sort, (PlayerKind::All, PLAYERS)).await?;
-        boards.extend(board.filter(|board| !board.is_empty()).map(|board| (strategy, board)));
-    }
-    Ok(boards)
 }
 
 fn name_of_status(status: Status) -> &'static str {

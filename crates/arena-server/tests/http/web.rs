@@ -116,8 +116,7 @@ fn errors_are_pages() {
         ("/leaderboards?compare=ada,ada", 400, "compare must be two different players"),
         ("/leaderboards?compare=ada,bob,eve", 400, "compare must be two user ids, such as ada,bob"),
         ("/leaderboards?compare=ada,bob", 404, "User not found"),
-        ("/?sort=luck", 400, "sort must be one of"),
-        ("/?players=ghosts", 400, "players must be one of: humans, models, benchmark"),
+        ("/leaderboards?sort=luck", 400, "sort must be one of"),
         ("/sessions/x/replay", 404, "session not found"),
         ("/sessions/x/events", 404, "session not found"),
         ("/sessions/x/picture.svg", 404, "session not found"),
@@ -585,15 +584,16 @@ fn the_leaderboard_of_humans_leaves_models_out() {
     client.post("/api/users", &json!({ "userId": "bob", "model": "some-model" })).ok();
     let leaders = |path: &str| {
         let page = page(&client, path);
-        page.split("id=\"leaders\"")
+        page.split("id=\"board\"")
             .nth(1)
-            .and_then(|rest| rest.split("id=\"latest\"").next())
+            .and_then(|rest| rest.split("id=\"excluded\"").next())
             .expect("a board")
             .to_owned()
     };
-    assert!(leaders("/").contains("/users/bob") && leaders("/").contains("/users/ada"));
-    assert!(!leaders("/?players=humans").contains("/users/bob") && leaders("/?players=humans").contains("/users/ada"));
-    assert!(leaders("/?players=benchmark").contains("No players of this kind are on the board yet."));
+    assert!(leaders("/leaderboards").contains("/users/bob") && leaders("/leaderboards").contains("/users/ada"));
+    let humans = leaders("/leaderboards?players=humans");
+    assert!(!humans.contains("/users/bob") && humans.contains("/users/ada"), "{humans}");
+    assert!(leaders("/leaderboards?players=benchmark").contains("No players of this kind are on the board yet."));
 }
 
 #[test]
