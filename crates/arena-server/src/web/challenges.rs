@@ -28,6 +28,9 @@ use queue::find_opponent;
 /// Number of sessions per page.
 const SESSIONS: usize = 20;
 
+/// Maximum number of games on the home page.
+const SHORT_TILES: usize = 8;
+
 /// Number of players per leaderboard.
 const PLAYERS: usize = 10;
 
@@ -38,7 +41,7 @@ pub(super) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResul
         @if arena.engine.challenges().is_empty() {
             (empty("This server hosts no games.", None))
         } @else {
-            (tiles(&arena))
+            (tiles(&arena, false))
         }
     };
     Ok(unrendered(Page::new("Play", NavEntry::Challenges, body)))
@@ -156,28 +159,31 @@ pub(super) fn opponent(arena: &Arena, name: &str) -> Option<Markup> {
     against_house(arena, name, &html! { button.btn { "Play against a house bot" } })
 }
 
-/// Renders the hosted challenge types as tiles with buttons that start a game.
-pub(super) fn tiles(arena: &Arena) -> Markup {
+/// Renders the hosted challenge types as tiles with buttons that start a game. Those of the home page are short, with the
+/// main button only.
+pub(super) fn tiles(arena: &Arena, is_short: bool) -> Markup {
     let engine = &arena.engine;
     let count = |challenge: &str, status| {
         engine.count_sessions(&SessionFilter { challenge: Some(challenge.to_owned()), status: Some(status) })
     };
+    let (most, length) = if is_short { (SHORT_TILES, 90) } else { (usize::MAX, 180) };
     html! {
-        ul.tiles {
-            @for (id, challenge) in &*engine.challenges() {
+        ul.tiles.short[is_short] {
+            @for (id, challenge) in engine.challenges().iter().take(most) {
                 @let metadata = challenge.metadata();
                 li.card.tile {
                     div.pic { (picture(id)) }
                     div.cap {
                         h3 { a href={ "/challenges/" (id) } { (metadata.name) } }
-                        p.small { (cut(&metadata.description, 180)) }
+                        p.small { (cut(&metadata.description, length)) }
                         p.counts.small {
                             span { (metadata.players) @if metadata.players == 1 { " player" } @else { " players" } }
                             @let (live, open) = (count(id, Status::Active), count(id, Status::Open));
                             @if live > 0 { span { b { (live) } " live" } }
                             @if open > 0 { span { b { (open) } " waiting for players" } }
                         }
-                        @if let Some(starts) = starts(arena, id, metadata.players) { (starts) }
+                        @if is_short { @if let Some(start) = against_house(arena, id, &html! { button.btn { "Play a house bot" } }) { (start) } }
+                        @else if let Some(starts) = starts(arena, id, metadata.players) { (starts) }
                     }
                 }
             }
