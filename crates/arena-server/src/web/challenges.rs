@@ -2,6 +2,7 @@
 //! sessions and leaderboards.
 
 pub(super) mod create;
+mod options;
 pub(super) mod queue;
 
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use arena_model::{ChallengeType, Status};
 use arena_store::SessionFilter;
 use axum::extract::State;
 use maud::{Markup, html};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::boards::board::{Leaderboard, PlayerKind};
 use super::boards::measures::board_title;
@@ -247,29 +248,16 @@ fn short_options(arena: &Arena, name: &str) -> Option<Map<String, Value>> {
 }
 
 fn new_session(challenge: &dyn ChallengeType) -> Markup {
-    let (name, metadata, options) = (challenge.id(), challenge.metadata(), challenge.options());
+    let (name, metadata, choices) = (challenge.id(), challenge.metadata(), challenge.options());
     html! {
         form.card.pad method="post" action={ "/challenges/" (name) } {
             h2 { "Invite friends" }
             p { "You get one invite for each of the " (metadata.players) " seats. Send them to friends or agents, or take a seat yourself." }
-            @if let Some(first) = options.first() {
+            @if !choices.is_empty() {
                 details {
                     summary { "Options" }
-                    label for="options" { "JSON object with the options to override, such as " code { (json!({ (&*first.name): first.default })) } "." }
-                    textarea id="options" name="options" rows="3" spellcheck="false" {}
-                    dl {
-                        @for option in options {
-                            dt { code { (option.name) } }
-                            dd {
-                                (option.description) " "
-                                span.soft {
-                                    @if let (Some(least), Some(most)) = (&option.minimum, &option.maximum) { (least) " to " (most) ", default " }
-                                    @else { "Default " }
-                                    code { (cut(&option.default.to_string(), 80)) } "."
-                                }
-                            }
-                        }
-                    }
+                    (options::fields(choices))
+                    p.small.soft { "A game with other options is unrated." }
                 }
             }
             p {

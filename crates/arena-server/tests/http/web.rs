@@ -365,10 +365,17 @@ fn a_form_starts_a_session_and_shows_its_invites() {
     assert!(page.contains(&format!("/sessions/{}", listed["id"].as_str().expect("an id"))));
     let invite = &page[page.find("inv_").expect("an invite")..][..40];
     client.join(invite).ok();
+    // The fields of the page send the same options. Defaults don't change them.
+    let fields = "option.range=1%2C+99&option.intersectionSize=3&option.setSize=5";
+    assert_eq!(send(&client, "/challenges/psi", fields).status, 200);
+    let listed = client.get("/api/challenges").ok()["challenges"][0].take();
+    assert_eq!(listed["options"], json!({ "intersectionSize": 3, "range": [1, 99], "setSize": 5 }));
     for (form, text) in [
         ("options=nonsense", "options must be a JSON object"),
         ("options=[]", "options must be a JSON object"),
         ("options=%7B%22luck%22%3A1%7D", "luck"),
+        ("option.setSize=many", "option `setSize`: expected a whole number"),
+        ("option.setSize=9999", "setSize"),
     ] {
         let refused = send(&client, "/challenges/psi", form);
         assert_eq!(refused.status, 400, "{form}");
