@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 
 pub use challenges::CHALLENGES;
 pub use games::GAMES;
-pub use playable::{Exhibit, Kit, Module, Playable, ReadScores, Sample, SeatControls};
+pub use playable::{Exhibit, Kit, Module, Playable, ReadScores, Sample, ScoreKind, SeatControls};
 
 /// Returns all entries in the order of a server's lists: challenges, then games.
 pub fn all() -> impl Iterator<Item = &'static Playable> + Clone {

@@ -25,6 +25,8 @@ type CreateResult = Result<Arc<dyn ChallengeType>, OptionsError>;
 /// The parts of a challenge or game besides its rules. All are optional.
 #[derive(Debug, Clone, Copy)]
 pub struct Kit {
+    /// The meaning of its scores.
+    pub kind: ScoreKind,
     /// The additional scoring strategies of its sessions. A server applies its default strategies to every challenge.
     pub scoring: &'static [&'static str],
     /// The rules in two or three sentences, for people who play with the page's controls.
@@ -49,6 +51,17 @@ pub struct Kit {
     pub exhibit: Option<Exhibit>,
     /// The sample agents of `arena agent new`, one for each language.
     pub samples: &'static [Sample],
+}
+
+/// The meaning of a game's scores, from which pages choose the columns of its leaderboards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScoreKind {
+    /// Utility, and security, which shows how well a player kept its secrets.
+    Secrets,
+    /// Utility only: the security is always 0.
+    Points,
+    /// The result: a utility of 1 for a win, 0 for a draw and -1 for a loss. The security shows no skill.
+    Outcome,
 }
 
 /// A browser module that draws a game; `boards.js` of `arena-web` defines its exports.
@@ -98,6 +111,7 @@ pub(crate) use example;
 impl Kit {
     /// The default kit: two scoring strategies and no other part.
     pub const USUAL: Kit = Kit {
+        kind: ScoreKind::Secrets,
         scoring: &["win-rate", "consecutive"],
         rules: None,
         picture: None,
@@ -120,6 +134,7 @@ impl Playable {
 
     /// Creates the entry of a game, which sessions play through an adapter.
     pub(crate) const fn game<G: Hosted>(kit: Kit) -> Playable {
+        let kit = Kit { kind: ScoreKind::Outcome, ..kit };
         Playable { id: G::CHALLENGE, game: GameType::of::<G>(), kit, make: make::<GameOperator<G>> }
     }
 

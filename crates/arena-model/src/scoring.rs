@@ -233,6 +233,9 @@ pub struct ScoringEntry {
     /// The 95 % interval of the player's true average, by key; averages only.
     #[schema(value_type = BTreeMap<String, [f64; 2]>)]
     pub intervals: BTreeMap<&'static str, [f64; 2]>,
+    /// The numbers of games won, drawn and lost, if the mean utility is a mean of 1, 0 and -1; for pages only.
+    #[serde(skip)]
+    pub outcomes: Option<[u64; 3]>,
 }
 
 impl ScoringEntry {
@@ -447,6 +450,9 @@ fn entry(strategy: &Strategy, tally: &Tally) -> ScoringEntry {
         intervals: measured()
             .filter_map(|(metric, measure)| Some((metric.key, measure.interval(metric.kind, tally.games)?)))
             .collect(),
+        outcomes: measured()
+            .find(|(metric, _)| metric.key == average::UTILITY)
+            .and_then(|(_, measure)| measure.outcomes(tally.games)),
     }
 }
 

@@ -33,9 +33,9 @@ pub use standings::{
     title_without_seed,
 };
 pub use svg::{
-    Axes, Curve, Estimate, IntervalLabels, IntervalRow, Picture, Point, Rule, Theme, TimeAxis, cross_table_picture,
-    intervals_picture, over_time, pareto_front, picture_style, progress_picture, ratings_picture, scatter,
-    shares_picture,
+    Axes, Curve, DotLink, Estimate, IntervalLabels, IntervalRow, Picture, Point, Rule, Theme, TimeAxis,
+    cross_table_picture, intervals_picture, over_time, pareto_front, picture_style, progress_picture, ratings_picture,
+    scatter, shares_picture,
 };
 pub use text::{number_of, shell_word, utc};
 

@@ -14,7 +14,7 @@ pub use cross::{cross_table_picture, shares_picture};
 pub use intervals::{IntervalLabels, IntervalRow, Rule, intervals_picture, ratings_picture};
 pub use over_time::{Curve, TimeAxis, over_time};
 pub use progress::progress_picture;
-pub use scatter::{Axes, Estimate, Point, pareto_front, scatter};
+pub use scatter::{Axes, DotLink, Estimate, Point, pareto_front, scatter};
 
 use maud::html;
 use plotters::coord::Shift;
@@ -152,9 +152,23 @@ pub struct Picture {
     /// Width and height, in units of the view box.
     size: (i32, i32),
     body: String,
+    /// True if dots are links, which elements with the role `img` can't have.
+    has_links: bool,
 }
 
 impl Picture {
+    /// Adds a link over a dot. The keyboard skips it, since tables beside the pictures have the same links.
+    fn link(&mut self, (x, y): (i32, i32), link: &DotLink) {
+        self.has_links = true;
+        let markup = html! {
+            a href=(link.path) tabindex="-1" aria-label=(xml(&link.tooltip)) {
+                title { (xml(&link.tooltip)) }
+                circle cx=(x) cy=(y) r="9" fill="transparent" {}
+            }
+        };
+        self.body += &markup.into_string();
+    }
+
     /// Returns the picture as a standalone file with its style sheet. An `img` element can embed the file.
     pub fn to_file(&self) -> String {
         self.to_file_for(Theme::Auto)
@@ -181,7 +195,7 @@ impl Picture {
         let style = style.map(|style| maud::PreEscaped(format!("<style>{style}</style>")));
         let markup = html! {
             svg.picture xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height) }
-                width=(pixels(width)) height=(pixels(height)) role="img" font-family="system-ui, sans-serif" {
+                width=(pixels(width)) height=(pixels(height)) role=(if self.has_links { "group" } else { "img" }) font-family="system-ui, sans-serif" {
                 title { (xml(&self.title)) }
                 desc { (xml(&self.description)) }
                 @if let Some(style) = style { (style) }
@@ -215,7 +229,7 @@ fn picture(
     // The new root element sets the font. A line end within a text would be drawn as a space.
     let body =
         body.replace(" font-family=\"sans-serif\"", "").replace(" opacity=\"1\"", "").replace("\n</text>", "</text>");
-    Picture { title: title.to_owned(), description, size, body }
+    Picture { title: title.to_owned(), description, size, body, has_links: false }
 }
 
 /// Returns a text style from the height in units, the color, and the side of the text that is at the position.

@@ -40,7 +40,7 @@ fn a_leaderboard_shows_its_scores_on_a_narrow_screen_and_compares_two_players() 
     window.click("#compare button");
     window.wait("location.search.includes('compare=ada') && location.search.includes('compare=grace')");
     window.see("Games against each other");
-    assert!(window.sees("1 game: ada had more utility in"), "{}", window.text("#compare"));
+    assert!(window.sees("1 game: ada was ahead in"), "{}", window.text("#compare"));
 }
 
 #[test]

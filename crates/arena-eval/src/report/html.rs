@@ -210,11 +210,12 @@ fn overall_pictures(report: &Report) -> Vec<(Picture, &'static str)> {
     let utility = report.overall.iter().map(|row| (row.agent.as_str(), row.utility)).collect();
     let point = |row: &super::OverallRow| Point {
         name: row.agent.clone(),
+        link: None,
         x: estimate(&row.utility),
         y: estimate(&row.security),
     };
     let points: Vec<Point> = report.overall.iter().map(point).collect();
-    let axes = Axes { title: "Utility and security of all challenges", x: "utility", y: "security" };
+    let axes = Axes { title: "Utility and security of all challenges", x: "utility", y: "security", range: None };
     let both = scatter(&points, &axes).map(|picture| {
         (
             picture,
@@ -303,11 +304,16 @@ fn cost_pictures(report: &Report) -> Vec<(Picture, &'static str)> {
         // The number of games for a US dollar, or for a million tokens if no prices are known.
         let rate = if by_price { cost.usd.map(|usd| games / usd) } else { Some(games * 1e6 / cost.tokens() as f64) };
         if let Some(rate) = rate.filter(|rate| rate.is_finite()) {
-            points.push(Point { name: row.agent.clone(), x: Estimate::exact(rate), y: estimate(&row.utility) });
+            points.push(Point {
+                name: row.agent.clone(),
+                link: None,
+                x: Estimate::exact(rate),
+                y: estimate(&row.utility),
+            });
         }
     }
     let x = if by_price { "games per US dollar" } else { "games per million tokens" };
-    let picture = scatter(&points, &Axes { title: "Utility and price", x, y: "utility" });
+    let picture = scatter(&points, &Axes { title: "Utility and price", x, y: "utility", range: None });
     let caption = "Better agents are farther up and to the right. An agent on the front is the best for its price.";
     picture.map(|picture| (picture, caption)).into_iter().collect()
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::numbers::{BadNumber, amounts_in};
 use crate::svg::{SvgDrawing, color, letter, surface};
-use crate::{Kit, Playable, SeatControls};
+use crate::{Kit, Playable, ScoreKind, SeatControls};
 
 /// The catalogue entry, listed in `challenges.rs`.
 pub const PLAYABLE: Playable = Playable::challenge::<Ultimatum>(Kit {
@@ -19,6 +19,7 @@ pub const PLAYABLE: Playable = Playable::challenge::<Ultimatum>(Kit {
          lowest share, and earns what the agreed share exceeds it by. Without an agreement nobody gets \
          anything.",
     ),
+    kind: ScoreKind::Points,
     picture: Some(include_str!("ultimatum.svg")),
     scoring: &["win-rate", "red-team", "consecutive"],
     controls: Some(SeatControls { name: "ultimatum", script: include_str!("ultimatum.js") }),

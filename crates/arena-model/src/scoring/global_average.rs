@@ -55,7 +55,12 @@ pub(super) fn entry_of(source: &str, boards: &BTreeSet<BoardId>, standings: &Pla
         metrics.insert(own.key, mean);
         intervals.insert(own.key, interval(mean, averages().map(|(_, interval)| interval)));
     }
-    Some(ScoringEntry { games_played: entries.iter().map(|entry| entry.games_played).sum(), metrics, intervals })
+    Some(ScoringEntry {
+        games_played: entries.iter().map(|entry| entry.games_played).sum(),
+        metrics,
+        intervals,
+        outcomes: None,
+    })
 }
 
 /// Returns the interval of `mean`, the mean of independent averages with these intervals. The center is the mean of

@@ -104,6 +104,16 @@ impl Measure {
         }
     }
 
+    /// Returns the numbers of games won, drawn and lost, if the observations were 1, 0 and -1. Returns `None` if they
+    /// can't have been.
+    pub(super) fn outcomes(&self, games: u64) -> Option<[u64; 3]> {
+        let Measure::Mean(Mean { sum, squares, .. }) = self else { return None };
+        let (won, lost) = ((squares + sum) / 2.0, (squares - sum) / 2.0);
+        let is_count = |number: f64| number >= 0.0 && number.fract() == 0.0;
+        let drawn = games as f64 - squares;
+        [won, drawn, lost].into_iter().all(is_count).then_some([won, drawn, lost].map(|number| number as u64))
+    }
+
     /// Returns the 95 % interval of the true mean; other measures have none.
     pub(super) fn interval(&self, kind: MetricKind, games: u64) -> Option<[f64; 2]> {
         match (self, kind) {
@@ -174,6 +184,19 @@ mod tests {
         let [low, high] = interval.expect("a mean has one");
         assert_eq!(mean, 0.9);
         assert!((low - 0.548_9).abs() < 1e-3 && high == 1.0, "{low} {high}");
+    }
+
+    #[test]
+    fn results_are_counted_by_their_sum_and_squares() {
+        let outcomes = |values: &[f64]| {
+            let mut measure = Measure::new(MetricKind::Mean { low: -1.0, high: 1.0 });
+            values.iter().for_each(|value| measure.observe(*value));
+            measure.outcomes(values.len() as u64)
+        };
+        assert_eq!(outcomes(&[1.0, 0.0, -1.0, 1.0, 0.0, 1.0]), Some([3, 2, 1]));
+        assert_eq!(outcomes(&[]), Some([0, 0, 0]));
+        assert_eq!(outcomes(&[0.5, 0.5]), None);
+        assert_eq!(outcomes(&[2.0]), None);
     }
 
     #[test]

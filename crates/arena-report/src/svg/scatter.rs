@@ -26,15 +26,26 @@ pub struct Estimate {
 pub struct Point {
     /// The agent's name; untrusted text.
     pub name: String,
+    /// The page about the agent, and the text of the dot's tooltip.
+    pub link: Option<DotLink>,
     pub x: Estimate,
     pub y: Estimate,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DotLink {
+    pub path: String,
+    /// Untrusted text.
+    pub tooltip: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Axes<'a> {
     pub title: &'a str,
     pub x: &'a str,
     pub y: &'a str,
+    /// The range of both axes; `None` for the range of the points.
+    pub range: Option<(f64, f64)>,
 }
 
 impl Estimate {
@@ -72,10 +83,12 @@ pub fn scatter(points: &[Point], axes: &Axes) -> Option<Picture> {
     let ends = |of: fn(&Point) -> Estimate| {
         let each = points.iter().map(of).flat_map(|of| [of.value, of.interval.low, of.interval.high]);
         let most = points.iter().map(of).map(|of| of.value.abs()).fold(0.0, f64::max);
+        let each = each.chain(axes.range.into_iter().flat_map(|(low, high)| [low, high]));
         reach(each.filter(|value| value.is_finite()), if most > 0.0 { most * 0.05 } else { 0.05 })
     };
     let (x, y) = (ends(|point| point.x), ends(|point| point.y));
-    Some(picture(axes.title, description.trim_end().to_owned(), (WIDTH, HEIGHT), |area| {
+    let mut dots = Vec::new();
+    let mut drawn = picture(axes.title, description.trim_end().to_owned(), (WIDTH, HEIGHT), |area| {
         let mut chart = ChartBuilder::on(area)
             .margin_top(30)
             .margin_left(6)
@@ -107,6 +120,7 @@ pub fn scatter(points: &[Point], axes: &Axes) -> Option<Picture> {
         let ((left, bottom), (right, top)) = (pixel(x.0, y.0), pixel(x.1, y.1));
         let bounds = Frame { left, top, right, bottom };
         points.iter().try_for_each(|point| draw_intervals(area, point, pixel, &bounds))?;
+        dots.extend(points.iter().map(|point| pixel(point.x.value, point.y.value)));
         for (at, point) in points.iter().enumerate() {
             let tone = if front.contains(&at) { CURVES[1] } else { ACCENT };
             area.draw(&Circle::new(pixel(point.x.value, point.y.value), 5, tone.rgb().filled()))?;
@@ -118,7 +132,11 @@ pub fn scatter(points: &[Point], axes: &Axes) -> Option<Picture> {
         write(area, "● Pareto front", (WIDTH - 14, 14), (SMALL, CURVES[1], HPos::Right))?;
         write(area, axes.y, (10, 14), (SMALL, SOFT, HPos::Left))?;
         write(area, axes.x, (WIDTH - 14, HEIGHT - 12), (SMALL, SOFT, HPos::Right))
-    }))
+    });
+    for (link, (x, y)) in points.iter().zip(dots).filter_map(|(point, dot)| Some((point.link.as_ref()?, dot))) {
+        drawn.link((x, y), link);
+    }
+    Some(drawn)
 }
 
 /// Draws the intervals of a point in both measures. `pixel` returns the pixel of a position in the `plot`.

@@ -31,10 +31,10 @@ fn check(picture: Option<Picture>, expected: ExpectFile) {
 }
 
 fn point(name: &str, x: f64, y: f64) -> Point {
-    Point { name: name.to_owned(), x: Estimate::exact(x), y: Estimate::exact(y) }
+    Point { name: name.to_owned(), link: None, x: Estimate::exact(x), y: Estimate::exact(y) }
 }
 
-const AXES: Axes<'static> = Axes { title: "Security against utility", x: "security", y: "utility" };
+const AXES: Axes<'static> = Axes { title: "Security against utility", x: "security", y: "utility", range: None };
 
 #[test]
 fn ratings_have_whiskers_and_arrows_on_open_sides() {

@@ -3,11 +3,12 @@
 
 pub(super) mod board;
 mod compare;
+pub(super) mod measures;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arena_model::{Board, BoardId, Ending, GLOBAL_AVERAGE, GameResult, Phase, Session, Status, Strategy};
+use arena_model::{Board, BoardId, Ending, GameResult, Phase, Session, Status, Strategy};
 use arena_record::log::SessionOutcome;
 use arena_store::{RemovedSession, SessionFilter};
 use axum::extract::State;
@@ -21,6 +22,7 @@ use crate::error::ApiError;
 use crate::records::PublishedLog;
 use board::{DOTS, Leaderboard, PlayerKind};
 use compare::Comparison;
+use measures::{Measures, board_summary, board_title};
 
 /// Number of latest ended games that are checked for games that don't count.
 const CHECKED: usize = 100;
@@ -79,8 +81,8 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
                         h3 { a href={ "/leaderboards/" (id) } { (challenge.metadata().name) } }
                         @if let Some(lead) = leads.get(id.as_str()) { p { (lead) } }
                         p.small.row {
-                            @for strategy in arena.engine.scoring().strategies(id) {
-                                a href=(path_of(id, strategy)) title=(strategy.summary) { (strategy.title) }
+                            @for strategy in shown_strategies(&arena, id) {
+                                a href=(path_of(id, strategy)) title=(board_summary(id, strategy)) { (board_title(id, strategy)) }
                             }
                         }
                     }
@@ -111,10 +113,12 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         _ => None,
     };
     let paths: Vec<(String, &Strategy)> =
-        arena.engine.scoring().strategies(name).map(|strategy| (path_of(name, strategy), strategy)).collect();
+        shown_strategies(&arena, name).into_iter().map(|strategy| (path_of(name, strategy), strategy)).collect();
     let entries: Vec<(&str, &str, bool)> = paths
         .iter()
-        .map(|(path, strategy)| (path.as_str(), strategy.title, here.is_some_and(|here| here.name == strategy.name)))
+        .map(|(path, strategy)| {
+            (path.as_str(), board_title(name, strategy), here.is_some_and(|here| here.name == strategy.name))
+        })
         .collect();
     let path = format!("/leaderboards/{name}");
     let picture = format!("/leaderboard.svg?challenge={name}");
@@ -126,12 +130,22 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         div.intro {
             p.small { a href="/leaderboards" { "All leaderboards" } " · " a href={ "/challenges/" (name) } { "Play or read the rules" } }
             h1 { (title) ": leaderboard" }
-            @if let Some(strategy) = here { p.lead { (strategy.summary) } }
+            @if let Some(strategy) = here { p.lead { (board_summary(name, strategy)) } }
         }
         @if entries.len() > 1 { (tabs(&entries)) }
         section id="board" { (shown) }
     };
     Ok(unrendered(Page::new(&format!("{title}: leaderboard"), NavEntry::Leaderboards, body).with_style("tables.css")))
+}
+
+/// Returns the strategies with a board of this challenge that means something.
+pub(super) fn shown_strategies(arena: &Arena, challenge: &str) -> Vec<&'static Strategy> {
+    let boards = arena.engine.main_boards(challenge);
+    let has_measures = |name: &str| {
+        let is_of = |board: &&Board| matches!(board, Board::Of { strategy, .. } if *strategy == name);
+        boards.iter().find(is_of).is_some_and(|board| !Measures::of(arena, board).metrics.is_empty())
+    };
+    arena.engine.scoring().strategies(challenge).filter(|strategy| has_measures(strategy.name)).collect()
 }
 
 pub(super) fn path_of(challenge: &str, strategy: &Strategy) -> String {
@@ -350,15 +364,8 @@ pub(super) fn title_of(arena: &Arena, board: &Board) -> (String, &'static str) {
         Board::Global(_) => ("All challenges".to_owned(), "Mean over challenges"),
         Board::Of { challenge, strategy, .. } => {
             let name = arena.engine.challenges().get(challenge).map(|it| it.metadata().name.clone());
-            (name.unwrap_or_else(|| challenge.clone()), title_of_strategy(arena, strategy))
+            let title = arena.engine.scoring().find(strategy).map_or("", |strategy| board_title(challenge, strategy));
+            (name.unwrap_or_else(|| challenge.clone()), title)
         }
-    }
-}
-
-pub(super) fn title_of_strategy(arena: &Arena, name: &str) -> &'static str {
-    match arena.engine.scoring().find(name) {
-        Some(strategy) => strategy.title,
-        None if name == GLOBAL_AVERAGE => "Mean over challenges",
-        None => "",
     }
 }

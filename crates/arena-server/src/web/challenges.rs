@@ -2,18 +2,20 @@
 //! sessions and leaderboards.
 
 pub(super) mod create;
+mod options;
 pub(super) mod queue;
 
 use std::sync::Arc;
 
-use arena_model::{Board, ChallengeType, Status};
+use arena_model::{ChallengeType, Status};
 use arena_store::SessionFilter;
 use axum::extract::State;
 use maud::{Markup, html};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::boards::board::{Leaderboard, PlayerKind};
-use super::boards::title_of_strategy;
+use super::boards::measures::board_title;
+use super::boards::{path_of, shown_strategies, wanted_board};
 use super::components::{btn, empty, picture};
 use super::layout::{NavEntry, Page, cut, explained, shown};
 use super::session::read_list;
@@ -27,6 +29,9 @@ use queue::find_opponent;
 /// Number of sessions per page.
 const SESSIONS: usize = 20;
 
+/// Maximum number of games on the home page.
+const SHORT_TILES: usize = 8;
+
 /// Number of players per leaderboard.
 const PLAYERS: usize = 10;
 
@@ -37,7 +42,7 @@ pub(super) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResul
         @if arena.engine.challenges().is_empty() {
             (empty("This server hosts no games.", None))
         } @else {
-            (tiles(&arena))
+            (tiles(&arena, false))
         }
     };
     Ok(unrendered(Page::new("Play", NavEntry::Challenges, body)))
@@ -57,7 +62,11 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let status = visit.query.get("status").and_then(Status::from_wire);
     let sessions =
         read_list(&arena, &SessionFilter { challenge: Some(name.to_owned()), status }, offset, limit).await?;
-    let boards = boards(&arena, name, visit.query.get("sort")).await?;
+    let board = match wanted_board(&arena, Some(name), None)? {
+        Some(board) => Leaderboard::read(&arena, board, visit.query.get("sort"), (PlayerKind::All, PLAYERS)).await?,
+        None => None,
+    };
+    let strategies = shown_strategies(&arena, name);
     let main = arena.engine.main_board(name);
     let others = arena.engine.list_boards(name).await?.iter().filter(|board| main.as_ref() != Some(&board.id)).count();
     let body = html! {
@@ -82,15 +91,16 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             (pager(&path, &visit.query, (offset, limit, sessions.total)))
         }
         section id="boards" {
-            h2 { "Leaderboards" }
-            @if boards.is_empty() { (empty("No finished games yet.", None)) }
+            div.heading { h2 { "Leaderboard" } a href={ "/leaderboards/" (name) } { "Full leaderboard" } }
+            @match &board {
+                Some(board) if !board.is_empty() => (board.both(&format!("{}: leaderboard", metadata.name), &path, &visit.query)),
+                _ => (empty("No finished games yet.", None))
+            }
+            @if strategies.len() > 1 {
+                p.row { "Other leaderboards:" @for strategy in &strategies[1..] { a href=(path_of(name, strategy)) { (board_title(name, strategy)) } } }
+            }
             @if others > 0 {
                 p { "Games with earlier options, rules or prompts have separate " a href={ "/api/scoring/" (name) "/boards" } { "boards" } "." }
-            }
-            @for (strategy, board) in &boards {
-                h3 { a href={ "/leaderboards/" (name) "?strategy=" (strategy) } { (title_of_strategy(&arena, strategy)) } }
-                (board.both(&format!("{}: {}", metadata.name, title_of_strategy(&arena, strategy)), &path, &visit.query))
-                p.more { a href={ "/api/scoring/" (name) "?strategy=" (strategy) } { "Full board as JSON" } }
             }
         }
     };
@@ -137,25 +147,6 @@ fn rules(challenge: &dyn ChallengeType) -> Markup {
     }
 }
 
-/// Returns the non-empty boards by strategy name. `sort` applies to the boards that have the metric.
-async fn boards(arena: &Arena, name: &str, sort: Option<&str>) -> PageResult<Vec<(&'static str, Leaderboard)>> {
-    let scoring = arena.engine.scoring();
-    let of_strategy = |board: Board| match &board {
-        Board::Of { strategy, .. } => Some((*strategy, board)),
-        Board::Global(_) => None,
-    };
-    let all: Vec<(&'static str, Board)> = arena.engine.main_boards(name).into_iter().filter_map(of_strategy).collect();
-    // The call fails if no board has the metric `sort`.
-    crate::routes::orders(arena, all.iter().map(|(_, board)| board.clone()).collect(), sort)?;
-    let mut boards = Vec::new();
-    for (strategy, board) in all {
-        let sort = sort.filter(|sort| scoring.order(&board, Some(sort)).is_some());
-        let board = Leaderboard::read(arena, board, sort, (PlayerKind::All, PLAYERS)).await?;
-        boards.extend(board.filter(|board| !board.is_empty()).map(|board| (strategy, board)));
-    }
-    Ok(boards)
-}
-
 fn name_of_status(status: Status) -> &'static str {
     match status {
         Status::Open => "Waiting for players",
@@ -169,28 +160,31 @@ pub(super) fn opponent(arena: &Arena, name: &str) -> Option<Markup> {
     against_house(arena, name, &html! { button.btn { "Play against a house bot" } })
 }
 
-/// Renders the hosted challenge types as tiles with buttons that start a game.
-pub(super) fn tiles(arena: &Arena) -> Markup {
+/// Renders the hosted challenge types as tiles with buttons that start a game. Those of the home page are short, with the
+/// main button only.
+pub(super) fn tiles(arena: &Arena, is_short: bool) -> Markup {
     let engine = &arena.engine;
     let count = |challenge: &str, status| {
         engine.count_sessions(&SessionFilter { challenge: Some(challenge.to_owned()), status: Some(status) })
     };
+    let (most, length) = if is_short { (SHORT_TILES, 90) } else { (usize::MAX, 180) };
     html! {
-        ul.tiles {
-            @for (id, challenge) in &*engine.challenges() {
+        ul.tiles.short[is_short] {
+            @for (id, challenge) in engine.challenges().iter().take(most) {
                 @let metadata = challenge.metadata();
                 li.card.tile {
                     div.pic { (picture(id)) }
                     div.cap {
                         h3 { a href={ "/challenges/" (id) } { (metadata.name) } }
-                        p.small { (cut(&metadata.description, 180)) }
+                        p.small { (cut(&metadata.description, length)) }
                         p.counts.small {
                             span { (metadata.players) @if metadata.players == 1 { " player" } @else { " players" } }
                             @let (live, open) = (count(id, Status::Active), count(id, Status::Open));
                             @if live > 0 { span { b { (live) } " live" } }
                             @if open > 0 { span { b { (open) } " waiting for players" } }
                         }
-                        @if let Some(starts) = starts(arena, id, metadata.players) { (starts) }
+                        @if is_short { @if let Some(start) = against_house(arena, id, &html! { button.btn { "Play a house bot" } }) { (start) } }
+                        @else if let Some(starts) = starts(arena, id, metadata.players) { (starts) }
                     }
                 }
             }
@@ -254,29 +248,16 @@ fn short_options(arena: &Arena, name: &str) -> Option<Map<String, Value>> {
 }
 
 fn new_session(challenge: &dyn ChallengeType) -> Markup {
-    let (name, metadata, options) = (challenge.id(), challenge.metadata(), challenge.options());
+    let (name, metadata, choices) = (challenge.id(), challenge.metadata(), challenge.options());
     html! {
         form.card.pad method="post" action={ "/challenges/" (name) } {
             h2 { "Invite friends" }
             p { "You get one invite for each of the " (metadata.players) " seats. Send them to friends or agents, or take a seat yourself." }
-            @if let Some(first) = options.first() {
+            @if !choices.is_empty() {
                 details {
                     summary { "Options" }
-                    label for="options" { "JSON object with the options to override, such as " code { (json!({ (&*first.name): first.default })) } "." }
-                    textarea id="options" name="options" rows="3" spellcheck="false" {}
-                    dl {
-                        @for option in options {
-                            dt { code { (option.name) } }
-                            dd {
-                                (option.description) " "
-                                span.soft {
-                                    @if let (Some(least), Some(most)) = (&option.minimum, &option.maximum) { (least) " to " (most) ", default " }
-                                    @else { "Default " }
-                                    code { (cut(&option.default.to_string(), 80)) } "."
-                                }
-                            }
-                        }
-                    }
+                    (options::fields(choices))
+                    p.small.soft { "A game with other options is unrated." }
                 }
             }
             p {

@@ -53,6 +53,7 @@ pub(super) fn interval(low: f64, mid: f64, high: f64) -> Markup {
     html! {
         svg.interval viewBox="0 0 150 18" width="150" height="18" aria-hidden="true" {
             rect.scale x="0" y="8" width="150" height="2" rx="1" {}
+            rect.scale x="74.5" y="3" width="1" height="12" {}
             rect.range x=(format!("{left:.1}")) y="5" width=(format!("{:.1}", (right - left).max(1.0))) height="8" rx="4" {}
             circle.mid cx=(format!("{:.1}", x(mid))) cy="9" r="5" {}
         }

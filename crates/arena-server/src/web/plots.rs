@@ -29,7 +29,7 @@ pub(super) async fn leaderboard(State(arena): State<Arena>, visit: Visit) -> Pag
         None => None,
     };
     let title =
-        wanted.map_or_else(|| "Security and utility".to_owned(), |name| format!("{name}: security and utility"));
+        wanted.map_or_else(|| "Utility and security".to_owned(), |name| format!("{name}: utility and security"));
     send(&visit, board.and_then(|board| board.picture(&title)).as_ref())
 }
 

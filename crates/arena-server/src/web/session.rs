@@ -9,6 +9,7 @@ pub(super) mod timeline;
 
 use std::collections::BTreeMap;
 
+use arena_games::ScoreKind;
 use arena_model::{Knowledge, SessionId, Status, UserId, UserProfile, Viewer};
 use arena_report::number_of;
 use arena_store::{Page as Listed, SessionFilter};
@@ -17,6 +18,7 @@ use axum::extract::State;
 use maud::{Markup, html};
 
 use super::boards::board::user_path;
+use super::boards::measures::kind_of;
 use super::components::{btn, live_dot, primary};
 use super::layout::{NavEntry, Page, badge, cut, explained, player_name, time};
 use super::{PageResult, Visit, unrendered};
@@ -57,11 +59,12 @@ impl SessionTable {
     }
 
     pub(super) fn table(&self) -> Markup {
+        let has_secrets = self.sessions.iter().any(|game| kind_of(&game.challenge_type) == ScoreKind::Secrets);
         html! {
             div.scroll tabindex="0" { table.stacked {
                 thead { tr {
                     th scope="col" { "Game" } th scope="col" { "State" } th scope="col" { "Players" }
-                    th.number scope="col" { "Security" } th.number scope="col" { "Utility" } th scope="col" { "Started" }
+                    th.number scope="col" { "Utility" } @if has_secrets { th.number scope="col" { "Security" } } th scope="col" { "Started" }
                 } }
                 tbody {
                     @for (session, summary) in self.sessions.iter().zip(&self.summaries) {
@@ -72,8 +75,8 @@ impl SessionTable {
                             }
                             td { (badge(session.status())) @if session.state.abandoned { " " span.soft { "abandoned" } } }
                             td { (self.players(session)) }
-                            td.number data-label="Security" { (scores(session.state.scores.iter().map(|score| score.security))) }
                             td.number data-label="Utility" { (scores(session.state.scores.iter().map(|score| score.utility))) }
+                            @if has_secrets { td.number data-label="Security" { (scores(session.state.scores.iter().map(|score| score.security))) } }
                             td data-label="Started" { (time(session.created_at)) }
                         }
                     }
@@ -104,7 +107,7 @@ impl SessionTable {
 
 /// Formats the scores by seat; a dash if there are no scores.
 fn scores(values: impl Iterator<Item = f64>) -> String {
-    let values: Vec<String> = values.map(number_of).collect();
+    let values: Vec<String> = values.map(|value| number_of(value).replace('-', "−")).collect();
     if values.is_empty() { "–".to_owned() } else { values.join(" : ") }
 }
 

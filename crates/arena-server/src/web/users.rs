@@ -3,12 +3,13 @@
 pub(super) mod history;
 
 use arena_engine::EngineError;
-use arena_model::{Board, ScoringEntry, UserId, UserProfile};
+use arena_model::{Board, MetricKind, ScoringEntry, UserId, UserProfile};
 use arena_store::Page as Listed;
 use axum::extract::State;
 use maud::{Markup, PreEscaped, html};
 
-use super::boards::board::{counted, encoded, estimate, metric_text, user_path};
+use super::boards::board::{counted, encoded, estimate, metric_text, outcomes, user_path};
+use super::boards::measures::Measures;
 use super::boards::{path_of_board, title_of};
 use super::challenges::against_user;
 use super::components::embed;
@@ -36,7 +37,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let hosted = engine.challenges();
     let of_types = hosted.keys().flat_map(|challenge| engine.main_boards(challenge));
     let all = [engine.global_board()].into_iter().chain(of_types);
-    let boards: Vec<_> = all.filter_map(|board| Some((scoring.entry(&board, &standings)?, board))).collect();
+    let entries: Vec<_> = all.filter_map(|board| Some((scoring.entry(&board, &standings)?, board))).collect();
+    let boards = measured(&arena, entries);
     let path = user_path(id.as_str());
     let history = History::read(&arena, &id).await?;
     let picture = history.as_ref().and_then(|history| history.picture(&arena, &id));
@@ -91,19 +93,39 @@ fn heading(arena: &Arena, profile: &UserProfile, lead: &str) -> Markup {
     }
 }
 
+/// A user's entry on a board, with the measures to show.
+type Standing = (ScoringEntry, Board, Measures);
+
+/// Adds the measures that mean something to these entries. A player of games without secrets has no measures of them on
+/// the board of all challenges either.
+fn measured(arena: &Arena, entries: Vec<(ScoringEntry, Board)>) -> Vec<Standing> {
+    let mut boards: Vec<Standing> = (entries.into_iter())
+        .map(|(entry, board)| {
+            let measures = Measures::of(arena, &board);
+            (measures.scaled(entry), board, measures)
+        })
+        .collect();
+    let has_secrets =
+        boards.iter().any(|(_, board, measures)| matches!(board, Board::Of { .. }) && measures.has_secrets());
+    if !has_secrets {
+        boards =
+            boards.into_iter().map(|(entry, board, measures)| (entry, board, measures.without_secrets())).collect();
+    }
+    boards
+}
+
 /// Renders the user's scores on these boards.
-fn scores(arena: &Arena, boards: &[(ScoringEntry, Board)]) -> Markup {
-    let scoring = arena.engine.scoring();
+fn scores(arena: &Arena, boards: &[Standing]) -> Markup {
     html! {
         div.scroll tabindex="0" { table.ranks {
             thead { tr { th scope="col" { "Leaderboard" } th scope="col" { "Measure" } th.number scope="col" { "Score, 95 % interval" } th.number.games scope="col" { "Games" } } }
             tbody {
-                @for (entry, board) in boards {
+                @for (entry, board, measures) in boards {
                     @let (challenge, strategy) = title_of(arena, board);
-                    @for metric in scoring.metrics(board) {
+                    @for metric in &measures.metrics {
                         tr {
                             td.name { a href=(path_of_board(board)) { (challenge) } small.below { (strategy) } small.below.played { (counted(entry.games_played)) } }
-                            td.name { (metric.label) }
+                            td.name { (metric.label) @if measures.has_outcomes() { small.below { "W–D–L " (outcomes(entry)) } } }
                             td.number { (estimate(metric, entry)) }
                             td.number.games { (entry.games_played) }
                         }
@@ -137,12 +159,15 @@ fn kind_of(profile: &UserProfile) -> &'static str {
 }
 
 /// Returns a sentence on the player's best measure.
-fn sentence(arena: &Arena, boards: &[(ScoringEntry, Board)], played: u64) -> String {
-    let scoring = arena.engine.scoring();
+fn sentence(arena: &Arena, boards: &[Standing], played: u64) -> String {
     // The lower end of an interval doesn't favor a few lucky games.
-    let measures = boards.iter().filter(|(_, board)| matches!(board, Board::Of { .. })).flat_map(|(entry, board)| {
-        let utility = scoring.metrics(board).iter().filter(|metric| metric.key.ends_with(":utility"));
-        utility.filter_map(move |metric| Some((entry.intervals.get(metric.key)?[0], metric, entry, board)))
+    let of_games = boards.iter().filter(|(_, board, _)| matches!(board, Board::Of { .. }));
+    let measures = of_games.flat_map(|(entry, board, measures)| {
+        let utility = measures.metrics.iter().filter(|metric| metric.key.ends_with(":utility"));
+        utility.filter_map(move |metric| {
+            let MetricKind::Mean { low, high } = metric.kind else { return None };
+            Some(((entry.intervals.get(metric.key)?[0] - low) / (high - low), metric, entry, board))
+        })
     });
     let best = measures.max_by(|(one, ..), (other, ..)| one.total_cmp(other));
     let Some((_, metric, entry, board)) = best else {

@@ -6,7 +6,7 @@ use arena_testkit::{Answer, Client, Host, TestEnvironment, WithSecret};
 use serde_json::{Value, json};
 
 /// The pages and routes with lists, histories and counts.
-const LISTS: &str = "/ /?challenge=psi /?players=humans /challenges /challenges/psi /leaderboards /leaderboards/psi \
+const LISTS: &str = "/ /challenges /challenges/psi /leaderboards /leaderboards/psi \
     /leaderboard.svg?challenge=psi /users/ada /users/ada/rating.svg /users/zoe /api/challenges \
     /api/challenges?status=open /api/challenges?status=active /api/challenges?status=ended /api/challenges/psi \
     /api/chat/sync?channel=invites /api/users /api/users/ada/challenges /api/users/zoe/challenges /api/scoring \

@@ -92,7 +92,7 @@ fn every_link_of_every_page_leads_somewhere() {
     }
     let linked = "/challenges/chess /users/ada /users/ada/rating.svg /leaderboard.svg?challenge=psi /leaderboards \
         /leaderboards/psi /leaderboards/psi?strategy=win-rate /leaderboard.svg?challenge=psi&strategy=win-rate \
-        /?players=humans /admin /style.css /web/page.js /log /tournaments /?challenge=psi";
+        /leaderboards?players=humans /admin /style.css /web/page.js /log /tournaments";
     for expected in linked.split(' ') {
         assert!(seen.iter().any(|path| path == expected), "nothing leads to {expected}: {seen:?}");
     }
@@ -106,7 +106,6 @@ fn errors_are_pages() {
     let stranger = "/sessions/00000000-0000-7000-8000-000000000000";
     for (path, status, text) in [
         ("/challenges/golf", 404, "Challenge not found"),
-        ("/?challenge=golf", 404, "Challenge not found"),
         ("/sessions/x", 404, "session not found"),
         (stranger, 404, "session not found"),
         ("/users/nobody", 404, "User not found"),
@@ -116,8 +115,7 @@ fn errors_are_pages() {
         ("/leaderboards?compare=ada,ada", 400, "compare must be two different players"),
         ("/leaderboards?compare=ada,bob,eve", 400, "compare must be two user ids, such as ada,bob"),
         ("/leaderboards?compare=ada,bob", 404, "User not found"),
-        ("/?sort=luck", 400, "sort must be one of"),
-        ("/?players=ghosts", 400, "players must be one of: humans, models, benchmark"),
+        ("/leaderboards?sort=luck", 400, "sort must be one of"),
         ("/sessions/x/replay", 404, "session not found"),
         ("/sessions/x/events", 404, "session not found"),
         ("/sessions/x/picture.svg", 404, "session not found"),
@@ -149,7 +147,7 @@ fn texts_of_players_stay_texts() {
     client.chat(&session, &invites[0], hostile).ok();
     let profile = json!({ "userId": "bob", "username": "</title><script>1</script>", "model": "<i>" });
     client.post("/api/users", &profile).ok();
-    for path in ["/", "/challenges/psi", "/users/bob", "/?challenge=psi", &format!("/sessions/{session}")] {
+    for path in ["/", "/challenges/psi", "/users/bob", &format!("/sessions/{session}")] {
         let page = page(&client, path);
         for raw in ["<script>", "<img", "<b>eve", "<i>", "\u{202e}", "\u{1b}", "\"onmouseover=\""] {
             assert!(!page.contains(raw), "{path} has {raw:?}");
@@ -367,10 +365,17 @@ fn a_form_starts_a_session_and_shows_its_invites() {
     assert!(page.contains(&format!("/sessions/{}", listed["id"].as_str().expect("an id"))));
     let invite = &page[page.find("inv_").expect("an invite")..][..40];
     client.join(invite).ok();
+    // The fields of the page send the same options. Defaults don't change them.
+    let fields = "option.range=1%2C+99&option.intersectionSize=3&option.setSize=5";
+    assert_eq!(send(&client, "/challenges/psi", fields).status, 200);
+    let listed = client.get("/api/challenges").ok()["challenges"][0].take();
+    assert_eq!(listed["options"], json!({ "intersectionSize": 3, "range": [1, 99], "setSize": 5 }));
     for (form, text) in [
         ("options=nonsense", "options must be a JSON object"),
         ("options=[]", "options must be a JSON object"),
         ("options=%7B%22luck%22%3A1%7D", "luck"),
+        ("option.setSize=many", "option `setSize`: expected a whole number"),
+        ("option.setSize=9999", "setSize"),
     ] {
         let refused = send(&client, "/challenges/psi", form);
         assert_eq!(refused.status, 400, "{form}");
@@ -585,15 +590,16 @@ fn the_leaderboard_of_humans_leaves_models_out() {
     client.post("/api/users", &json!({ "userId": "bob", "model": "some-model" })).ok();
     let leaders = |path: &str| {
         let page = page(&client, path);
-        page.split("id=\"leaders\"")
+        page.split("id=\"board\"")
             .nth(1)
-            .and_then(|rest| rest.split("id=\"latest\"").next())
+            .and_then(|rest| rest.split("id=\"excluded\"").next())
             .expect("a board")
             .to_owned()
     };
-    assert!(leaders("/").contains("/users/bob") && leaders("/").contains("/users/ada"));
-    assert!(!leaders("/?players=humans").contains("/users/bob") && leaders("/?players=humans").contains("/users/ada"));
-    assert!(leaders("/?players=benchmark").contains("No players of this kind are on the board yet."));
+    assert!(leaders("/leaderboards").contains("/users/bob") && leaders("/leaderboards").contains("/users/ada"));
+    let humans = leaders("/leaderboards?players=humans");
+    assert!(!humans.contains("/users/bob") && humans.contains("/users/ada"), "{humans}");
+    assert!(leaders("/leaderboards?players=benchmark").contains("No players of this kind are on the board yet."));
 }
 
 #[test]

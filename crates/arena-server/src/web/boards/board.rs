@@ -1,10 +1,11 @@
-//! Leaderboards: a scatter plot of security and utility, and a sortable table of the same players. A rank is a range:
+//! Leaderboards: a scatter plot of utility and security, and a sortable table of the same players. A rank is a range:
 //! players whose 95 % intervals overlap can't be ordered, so they share ranks.
 
 use arena_model::{Board, Metric, MetricFormat, MetricKind, Order, ScoringEntry, UserProfile};
-use arena_report::{Axes, Estimate, Interval, Picture, Point, listed, number_of, printable, scatter};
+use arena_report::{Axes, DotLink, Estimate, Interval, Picture, Point, listed, printable, scatter};
 use maud::{Markup, PreEscaped, html};
 
+use super::measures::Measures;
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::request::Query;
@@ -79,7 +80,7 @@ impl PlayerKind {
 
 /// The top rows of a leaderboard.
 pub(crate) struct Leaderboard {
-    metrics: &'static [Metric],
+    measures: Measures,
     order: Order,
     players: Vec<(UserProfile, ScoringEntry)>,
     total: u64,
@@ -87,7 +88,7 @@ pub(crate) struct Leaderboard {
 }
 
 impl Leaderboard {
-    /// Reads the board, sorted by `sort` or by its default order. `None` if the board has no metrics.
+    /// Reads the board, sorted by `sort` or by the lower end of its first measure. `None` if the board has no measures.
     ///
     /// # Errors
     /// If the order is unknown, or the store can't be read.
@@ -97,7 +98,9 @@ impl Leaderboard {
         sort: Option<&str>,
         (kind, limit): (PlayerKind, usize),
     ) -> PageResult<Option<Self>> {
-        let metrics = arena.engine.scoring().metrics(&board);
+        let measures = Measures::of(arena, &board);
+        let Some(first) = measures.metrics.first().map(|metric| format!("{}:low", metric.key)) else { return Ok(None) };
+        let sort = sort.filter(|sort| !sort.is_empty()).or(Some(&first));
         let Some((board, order)) = orders(arena, vec![board], sort)?.pop() else { return Ok(None) };
         let step = if kind == PlayerKind::All { limit } else { 100 };
         let (mut players, mut searched, mut total) = (Vec::new(), 0, 0);
@@ -105,13 +108,14 @@ impl Leaderboard {
             let page = arena.engine.list_board(&board, order, searched as u64, step).await?;
             (searched, total) = (searched + page.items.len(), page.total);
             let is_last = page.items.len() < step || kind == PlayerKind::All;
-            players.extend(page.items.into_iter().filter(|(profile, _)| kind.counts(profile)));
+            let found = page.items.into_iter().filter(|(profile, _)| kind.counts(profile));
+            players.extend(found.map(|(profile, entry)| (profile, measures.scaled(entry))));
             if is_last {
                 break;
             }
         }
         players.truncate(limit);
-        Ok(Some(Leaderboard { metrics, order, players, total, kind }))
+        Ok(Some(Leaderboard { measures, order, players, total, kind }))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -136,13 +140,17 @@ impl Leaderboard {
     /// Plots security against utility, or the first two metrics of a scripted strategy against each other. `None` if the
     /// board has neither, or no players.
     pub(crate) fn picture(&self, title: &str) -> Option<Picture> {
-        let key = |part: &str| self.metrics.iter().map(|metric| metric.key).find(|key| key.ends_with(part));
-        let (x, y, axes) = match (key(":security"), key(":utility"), self.metrics) {
+        let find = |part: &str| self.measures.metrics.iter().find(|metric| metric.key.ends_with(part));
+        let (x, y, axes) = match (find(":security"), find(":utility"), &self.measures.metrics[..]) {
             (_, _, [x, y, ..]) if x.kind == MetricKind::Given => {
-                (x.key, y.key, [format!("{} →", x.label), format!("{} ↑", y.label)])
+                (x, y, [format!("{} →", x.label), format!("{} ↑", y.label)])
             }
             (Some(x), Some(y), _) => (x, y, ["security →".to_owned(), "utility ↑".to_owned()]),
             _ => return None,
+        };
+        let range = match x.kind {
+            MetricKind::Mean { low, high } => Some((low, high)),
+            MetricKind::Streak | MetricKind::Given => None,
         };
         let measured = |entry: &ScoringEntry, key: &str| {
             let (value, [low, high]) = (*entry.metrics.get(key)?, ends(entry, key)?);
@@ -151,10 +159,12 @@ impl Leaderboard {
         let points: Vec<Point> = (self.players.iter().take(DOTS))
             .filter_map(|(profile, entry)| {
                 let name = name_of(&profile.user_id, Some(profile)).to_owned();
-                Some(Point { name, x: measured(entry, x)?, y: measured(entry, y)? })
+                let model = profile.model.as_ref().map_or_else(String::new, |model| format!(", {}", model.as_str()));
+                let link = DotLink { path: user_path(profile.user_id.as_str()), tooltip: format!("{name}{model}") };
+                Some(Point { name, link: Some(link), x: measured(entry, x.key)?, y: measured(entry, y.key)? })
             })
             .collect();
-        scatter(&points, &Axes { title, x: &axes[0], y: &axes[1] })
+        scatter(&points, &Axes { title, x: &axes[0], y: &axes[1], range })
     }
 
     /// Returns the players' ids and names, in the order of the table.
@@ -169,7 +179,7 @@ impl Leaderboard {
             .filter(|((best, _), _)| *best == 1)
             .map(|(_, (_, name))| printable(name).chars().take(28).collect())
             .collect();
-        let measure = self.metrics.iter().find(|metric| metric.key == self.order.metric);
+        let measure = self.measures.metrics.iter().find(|metric| metric.key == self.order.metric);
         let measure = measure.map_or_else(String::new, |metric| metric.label.to_lowercase());
         let Some(leader) = first.first() else { return "No players yet.".to_owned() };
         match (first.len(), self.has_intervals()) {
@@ -203,7 +213,8 @@ impl Leaderboard {
                 thead { tr {
                     th.number scope="col" { "Rank" }
                     th scope="col" { "Player" }
-                    @for metric in self.metrics { (self.heading(metric, path, query)) }
+                    @if self.measures.has_outcomes() { th.number scope="col" { abbr title="Games won, drawn and lost" { "W–D–L" } } }
+                    @for metric in &self.measures.metrics { (self.heading(metric, path, query)) }
                     th.number.games scope="col" { "Games" }
                 } }
                 tbody {
@@ -211,7 +222,8 @@ impl Leaderboard {
                         tr {
                             td.number { (rank_text(*best, *worst)) }
                             td.name { (player(profile)) small.below.played { (counted(entry.games_played)) } }
-                            @for metric in self.metrics { td.number { (estimate(metric, entry)) } }
+                            @if self.measures.has_outcomes() { td.number { (outcomes(entry)) } }
+                            @for metric in &self.measures.metrics { td.number { (estimate(metric, entry)) } }
                             td.number.games { (entry.games_played) }
                         }
                     }
@@ -244,7 +256,10 @@ impl Leaderboard {
         let sort = if has_interval { format!("{}:low", metric.key) } else { metric.key.to_owned() };
         html! {
             th.number scope="col" aria-sort=[is_order.then_some("descending")] {
-                a href=(with_query(path, query, "sort", &sort)) { (metric.label) @if is_order { " ↓" } }
+                span.estimate[has_interval] {
+                    @if let MetricKind::Mean { low, high } = metric.kind { (scale(metric, low, high)) }
+                    a href=(with_query(path, query, "sort", &sort)) { (metric.label) @if is_order { " ↓" } }
+                }
             }
         }
     }
@@ -280,18 +295,29 @@ pub(crate) fn counted(games: u64) -> String {
     if games == 1 { "1 game".to_owned() } else { format!("{games} games") }
 }
 
+/// Renders the ends and the middle of a column's scale, which all rows share.
+fn scale(metric: &Metric, low: f64, high: f64) -> Markup {
+    let text = |value: f64| metric_text(metric, value).replace(".00", "");
+    html! { span.axis aria-hidden="true" { @for value in [low, f64::midpoint(low, high), high] { span { (text(value)) } } } }
+}
+
+/// Formats the numbers of games won, drawn and lost.
+pub(crate) fn outcomes(entry: &ScoringEntry) -> String {
+    entry.outcomes.map_or_else(|| "–".to_owned(), |[won, drawn, lost]| format!("{won}–{drawn}–{lost}"))
+}
+
 /// Renders a metric of a player: the interval as a picture, the value, and the ends of the interval.
 pub(crate) fn estimate(metric: &Metric, entry: &ScoringEntry) -> Markup {
     let Some(value) = entry.metrics.get(metric.key).copied() else { return html! { "–" } };
-    let ends = entry.intervals.get(metric.key).copied();
+    let text = |value: f64| metric_text(metric, value);
+    let Some([low, high]) = entry.intervals.get(metric.key).copied() else { return html! { b { (text(value)) } } };
     html! {
-        @if let (Some([low, high]), MetricKind::Mean { low: least, high: most }) = (ends, metric.kind) {
-            @let at = |value: f64| (value - least) / (most - least);
-            (components::interval(at(low), at(value), at(high)))
-        }
-        b { (metric_text(metric, value)) }
-        @if let Some([low, high]) = ends {
-            small.ends title="95 % interval" { (metric_text(metric, low)) " to " (metric_text(metric, high)) }
+        span.estimate {
+            @if let MetricKind::Mean { low: least, high: most } = metric.kind {
+                @let at = |value: f64| (value - least) / (most - least);
+                (components::interval(at(low), at(value), at(high)))
+            }
+            span { b { (text(value)) } small.ends title="95 % interval" { (text(low)) " to " (text(high)) } }
         }
     }
 }
@@ -299,9 +325,17 @@ pub(crate) fn estimate(metric: &Metric, entry: &ScoringEntry) -> Markup {
 /// Formats a value of a metric, such as `0.72`, `72 %` or `3`.
 pub(crate) fn metric_text(metric: &Metric, value: f64) -> String {
     match metric.format {
-        MetricFormat::Percent => format!("{} %", number_of((value * 100.0).round())),
-        MetricFormat::Number | MetricFormat::Count => number_of(value),
+        MetricFormat::Percent => format!("{:.0} %", value * 100.0),
+        MetricFormat::Number => decimal(value),
+        MetricFormat::Count => format!("{value:.0}"),
     }
+}
+
+/// Formats a number with two decimals and a minus sign instead of a hyphen.
+pub(crate) fn decimal(value: f64) -> String {
+    // The sum with 0 has no sign if the rounded number is 0.
+    let rounded = (value * 100.0).round() / 100.0 + 0.0;
+    format!("{rounded:.2}").replace('-', "−")
 }
 
 /// Returns the sentence with the number of players among which players of one kind are searched.
@@ -347,6 +381,11 @@ mod tests {
             let texts: Vec<String> = ranks_of(&ends).into_iter().map(|(best, worst)| rank_text(best, worst)).collect();
             assert_eq!(texts.join(" "), ranks, "{ends:?}");
         }
+    }
+
+    #[test]
+    fn numbers_have_two_decimals_and_a_minus_sign() {
+        assert_eq!([1.0, 0.333, -0.5, -0.001].map(decimal), ["1.00", "0.33", "−0.50", "0.00"]);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use arena_report::{listed, printable};
 use arena_store::Page as Listed;
 use maud::{Markup, html};
 
-use super::board::{Leaderboard, counted, ends, estimate, player};
+use super::board::{Leaderboard, counted, ends, estimate, outcomes, player};
+use super::measures::Measures;
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::request::Query;
@@ -44,7 +45,7 @@ pub(crate) fn wanted(query: &Query) -> PageResult<Vec<UserId>> {
 pub(crate) struct Comparison {
     profiles: [UserProfile; 2],
     entries: [Option<ScoringEntry>; 2],
-    metrics: &'static [Metric],
+    measures: Measures,
     /// The latest rated games between the two.
     games: SessionTable,
     /// Numbers of rated games in which the first player had more, equal and less utility.
@@ -71,7 +72,8 @@ impl Comparison {
         ];
         let first = arena.engine.find_standings(one).await?.unwrap_or_default();
         let second = arena.engine.find_standings(other).await?.unwrap_or_default();
-        let entries = [scoring.entry(board, &first), scoring.entry(board, &second)];
+        let measures = Measures::of(arena, board);
+        let entries = [first, second].map(|standings| Some(measures.scaled(scoring.entry(board, &standings)?)));
         let played = arena.engine.list_played(one, 0, SEARCHED).await?;
         let played = played.unwrap_or(Listed { items: Vec::new(), total: 0 });
         let is_whole = played.total <= SEARCHED as u64;
@@ -99,7 +101,7 @@ impl Comparison {
         let total = common.len() as u64;
         common.truncate(GAMES);
         let games = SessionTable::of(arena, Listed { items: common, total }).await?;
-        Ok(Comparison { profiles, entries, metrics: scoring.metrics(board), games, results, is_whole })
+        Ok(Comparison { profiles, entries, measures, games, results, is_whole })
     }
 
     /// Returns a sentence on the metrics in which one player is ahead for certain.
@@ -120,7 +122,7 @@ impl Comparison {
                 (Some([low, _]), Some([_, high])) => low > high,
                 _ => false,
             };
-            self.metrics.iter().filter(is_ahead).map(|metric| metric.label.to_lowercase()).collect()
+            self.measures.metrics.iter().filter(is_ahead).map(|metric| metric.label.to_lowercase()).collect()
         };
         match (ahead(first, second), ahead(second, first)) {
             (none, nothing) if none.is_empty() && nothing.is_empty() => {
@@ -143,7 +145,11 @@ impl Comparison {
                     @for profile in &self.profiles { th.number scope="col" { (player(profile)) } }
                 } }
                 tbody {
-                    @for metric in self.metrics { tr {
+                    @if self.measures.has_outcomes() { tr {
+                        td { "Won, drawn, lost" }
+                        @for entry in &self.entries { td.number { (entry.as_ref().map_or_else(|| "–".to_owned(), outcomes)) } }
+                    } }
+                    @for metric in &self.measures.metrics { tr {
                         td { (metric.label) }
                         @for entry in &self.entries {
                             td.number { @match entry { Some(entry) => (estimate(metric, entry)), None => "–" } }
@@ -160,7 +166,7 @@ impl Comparison {
                 p.soft { "None yet." }
             } @else {
                 p {
-                    (counted(u64::from(ahead + level + behind))) ": " (cut(&one, NAME)) " had more utility in " (ahead) ", "
+                    (counted(u64::from(ahead + level + behind))) ": " (cut(&one, NAME)) " was ahead in " (ahead) ", "
                     (cut(&other, NAME)) " in " (behind) "; " (level) " ended level."
                     @if !self.is_whole { " Searched among the latest " (SEARCHED) " games of " (cut(&one, NAME)) "." }
                 }

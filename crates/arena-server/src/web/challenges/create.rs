@@ -27,12 +27,7 @@ use crate::web::{PageResult, base, unrendered};
 pub(crate) async fn create(State(arena): State<Arena>, form: Form) -> PageResult {
     let name = form.param("name");
     let challenge = &*hosted(&arena, name)?;
-    let options = match form.fields.get("options").map(str::trim).filter(|text| !text.is_empty()) {
-        None => Default::default(),
-        Some(text) => serde_json::from_str(text).map_err(|error| {
-            ApiError::bad_request("INVALID_OPTIONS", format!("options must be a JSON object: {error}"))
-        })?,
-    };
+    let options = super::options::read(&form.fields, challenge.options())?;
     let order = read_order(&form)?;
     // In authentication mode, players sign their joins.
     let order = order.filter(|_| !arena.is_authenticated_mode());

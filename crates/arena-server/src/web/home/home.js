@@ -1,20 +1,22 @@
-// The front page: draws active games live. When a game ends, or no game is active, the script fetches the page again to
-// find other games.
+// The front page: draws an active game live. When the game ends, or no game is active, the script fetches the page again
+// to find another game.
 
 import { localize } from "./page.js";
 import { LiveBoard, stateOf } from "./live.js";
 
-/** Time for which a game's end stays visible, and interval between checks for new games, in milliseconds. */
+/** Time for which a game's end stays visible, and intervals between checks for new games without and with a live board, in
+ * milliseconds. */
 const END = 3000;
 const LOOK = 5000;
+const REFRESH = 20000;
 
-const sources = [];
+let source;
 let timer;
 
 /** Draws the game of an element until the game ends. */
 function watch(element) {
     const board = new LiveBoard(element.querySelector(".live"), element.dataset);
-    const source = new EventSource(`/api/chat/ws/challenge_${element.dataset.session}`);
+    source = new EventSource(`/api/chat/ws/challenge_${element.dataset.session}`);
     source.addEventListener("message", (event) => {
         const update = JSON.parse(event.data);
         if (update.type === "initial") board.reset();
@@ -24,16 +26,15 @@ function watch(element) {
             if (state) board.add(state);
         }
         if (update.type === "game_ended") {
-            source.close();
+            disconnect();
             soon(END);
         }
         board.draw();
     });
     source.addEventListener("error", () => {
         // The browser reconnects by itself, unless the server refused the connection.
-        if (source.readyState === EventSource.CLOSED) soon(LOOK);
+        if (source?.readyState === EventSource.CLOSED) soon(LOOK);
     });
-    sources.push(source);
 }
 
 /** Schedules a check for other games. */
@@ -42,36 +43,38 @@ function soon(ms) {
     timer = setTimeout(look, ms);
 }
 
-/** Updates the live games and the tables from a fresh copy of the page. */
+/** Updates the games and the tables from a fresh copy of the page. The game at the top stays until its end. */
 async function look() {
     if (document.hidden) return;
     try {
         const answer = await fetch(location.href);
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-        for (const id of ["actions", "numbers", "featured", "now", "leaders", "latest"]) {
+        for (const id of ["numbers", "featured", "now", "latest", "leaders"]) {
             const [old, next] = [document.getElementById(id), page.getElementById(id)];
-            if (!old || !next || old.contains(document.activeElement)) continue;
+            if (!old || !next || (source && id === "featured") || old.contains(document.activeElement)) continue;
             old.replaceWith(document.adoptNode(next));
             for (const element of next.querySelectorAll("time[datetime]")) localize(element);
         }
+        if (source) return soon(REFRESH);
     } catch {
         // The server may be restarting; the next check retries.
     }
     connect();
 }
 
-/** Opens the streams while the page is visible: each uses one of the browser's few connections per server. */
+/** Opens the stream while the page is visible: it uses one of the browser's few connections per server. */
 function connect() {
     disconnect();
     if (document.hidden) return;
-    const games = document.querySelectorAll("#now [data-session]");
-    games.forEach(watch);
-    if (!games.length) soon(LOOK);
+    const game = document.querySelector("#featured [data-session]");
+    if (game) watch(game);
+    soon(game ? REFRESH : LOOK);
 }
 
 function disconnect() {
     clearTimeout(timer);
-    for (const source of sources.splice(0)) source.close();
+    source?.close();
+    source = undefined;
 }
 
 document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : look()));

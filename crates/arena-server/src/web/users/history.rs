@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use arena_games::ScoreKind;
 use arena_model::{GameResult, PlayerStandings, Score, Seat, Session, UserId, UserProfile};
-use arena_report::{Curve, Estimate, Interval, Picture, TimeAxis, number_of, over_time};
+use arena_report::{Curve, Estimate, Interval, Picture, TimeAxis, over_time};
 use maud::{Markup, html};
 
 use crate::arena::Arena;
 use crate::web::PageResult;
-use crate::web::boards::board::{ends, player};
+use crate::web::boards::board::{decimal, ends, player};
+use crate::web::boards::measures::{Measures, kind_of};
 use crate::web::components::empty;
 use crate::web::layout::cut;
 
@@ -53,23 +55,31 @@ impl History {
         })
     }
 
-    /// Plots the user's security and utility after each of these games, computed from these games only.
+    /// True if the user had secrets in one of these games.
+    fn has_secrets(&self, user: &UserId) -> bool {
+        self.results(user).any(|(result, _)| kind_of(result.challenge) == ScoreKind::Secrets)
+    }
+
+    /// Plots the user's scores after each of these games, computed from these games only. The security is left out if
+    /// the user had no secrets.
     pub(crate) fn picture(&self, arena: &Arena, user: &UserId) -> Option<Picture> {
         let scoring = arena.engine.scoring();
         let board = match scoring.has_global() {
             true => arena.engine.global_board(),
             false => arena.engine.main_boards(self.results(user).last()?.0.challenge).into_iter().next()?,
         };
-        let metrics = scoring.metrics(&board);
+        let measures = Measures::of(arena, &board);
+        let measures = if self.has_secrets(user) { measures } else { measures.without_secrets() };
         let mut curves: Vec<(&str, Curve)> = [":security", ":utility"]
             .iter()
-            .filter_map(|end| metrics.iter().find(|metric| metric.key.ends_with(end)))
+            .filter_map(|end| measures.metrics.iter().find(|metric| metric.key.ends_with(end)))
             .map(|metric| (metric.key, Curve { name: metric.label.to_owned(), values: Vec::new() }))
             .collect();
         let mut standings = PlayerStandings::new();
         for (result, seat) in self.results(user) {
             scoring.count(&result, Seat(seat), standings.entry(result.board.to_string()).or_default());
             let Some(entry) = scoring.entry(&board, &standings) else { continue };
+            let entry = measures.scaled(entry);
             for (key, curve) in &mut curves {
                 let Some(value) = entry.metrics.get(key).copied().filter(|value| value.is_finite()) else { continue };
                 let [low, high] = ends(&entry, key).unwrap_or([value, value]);
@@ -118,17 +128,16 @@ impl History {
         met.truncate(OPPONENTS);
         let ids: Vec<UserId> = met.iter().map(|(id, _)| (*id).clone()).collect();
         let profiles = arena.engine.find_profiles(&ids).await?;
-        Ok(table(&met, &profiles, others, self.is_whole()))
+        Ok(table(&met, &profiles, (others, self.is_whole(), self.has_secrets(user))))
     }
 }
 
 fn table(
     met: &[(&UserId, Against)],
     profiles: &BTreeMap<UserId, UserProfile>,
-    others: usize,
-    is_whole: bool,
+    (others, is_whole, has_secrets): (usize, bool, bool),
 ) -> Markup {
-    let mean = |sum: f64, met: &Against| number_of(sum / f64::from(met.games));
+    let mean = |sum: f64, met: &Against| decimal(sum / f64::from(met.games));
     html! {
         @if met.is_empty() {
             (empty("No rated games against named players yet.", Some(("/challenges", "Play a game"))))
@@ -136,19 +145,19 @@ fn table(
             div.scroll tabindex="0" { table.stacked.met {
                 thead { tr {
                     th scope="col" { "Opponent" } th.number scope="col" { "Games" } th scope="col" { "Ahead, level, behind" }
-                    th.number scope="col" { "Utility" } th.number scope="col" { "Security" }
+                    th.number scope="col" { "Utility" } @if has_secrets { th.number scope="col" { "Security" } }
                 } }
                 tbody { @for (id, met) in met { tr {
                     td { @match profiles.get(*id) { Some(profile) => (player(profile)), None => (cut(id.as_str(), 28)) } }
                     td.number data-label="Games" { (met.games) }
                     td data-label="Ahead, level, behind" { (bar(met)) " " (met.ahead) ", " (met.level) ", " (met.behind) }
                     td.number data-label="Utility" { (mean(met.own.utility, met)) " : " (mean(met.theirs.utility, met)) }
-                    td.number data-label="Security" { (mean(met.own.security, met)) " : " (mean(met.theirs.security, met)) }
+                    @if has_secrets { td.number data-label="Security" { (mean(met.own.security, met)) " : " (mean(met.theirs.security, met)) } }
                 } } }
             } }
             p.more {
-                "Ahead means more utility than the opponent, and level the same utility. Utility and security are means, the "
-                "player's own first. "
+                "Ahead means more utility than the opponent, and level the same utility. Scores are means, the player's own "
+                "first. "
                 @if others > 0 { (others) " less frequent opponents are not listed. " }
                 @if !is_whole { "Only the latest " (GAMES) " games are counted." }
             }

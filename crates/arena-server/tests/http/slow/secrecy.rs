@@ -312,8 +312,8 @@ impl Twin {
         for path in ["metadata", "challenges", "scoring"] {
             paths.push(format!("/api/{path}/{}", self.game.challenge));
         }
-        let pages = "/challenges /users/player-20 /users/player-21 /users/player-21/rating.svg /leaderboard.svg /?players=humans \
-            /leaderboards /leaderboards?compare=player-20,player-21 /log /admin";
+        let pages = "/challenges /users/player-20 /users/player-21 /users/player-21/rating.svg /leaderboard.svg \
+            /leaderboards /leaderboards?players=humans /leaderboards?compare=player-20,player-21 /log /admin";
         paths.extend(pages.split(' ').map(str::to_owned));
         paths.push(format!("/?challenge={}", self.game.challenge));
         paths.push(format!("/challenges/{}", self.game.challenge));
