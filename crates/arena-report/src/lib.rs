@@ -10,6 +10,7 @@ mod exporters;
 mod games;
 mod html;
 mod pgn;
+mod raster;
 mod ratings;
 mod reproduce;
 mod scores;
@@ -26,6 +27,7 @@ pub use exporters::{EXPORTERS, Exporter};
 pub use games::{VOID, finished, line};
 pub use html::{HTML_POLICY, figure, html, html_document, html_page, html_style, is_report_file, shown};
 pub use pgn::{MovesMissing, PgnError, PgnGame, pgn};
+pub use raster::png;
 pub use ratings::{Rating, Ratings, apart, lead_width, listed};
 pub use reproduce::command;
 pub use standings::{

@@ -16,6 +16,7 @@ use crate::jobs::supervision::RestartingTasks;
 use crate::limits::{Connections, Ledger, Rates, Share, check_disk};
 use crate::metrics::Metrics;
 use crate::openapi::Description;
+use crate::pictures::Pictures;
 use crate::records::{Records, half_of_processors};
 use crate::settings::Settings;
 use crate::tournaments::Tournaments;
@@ -40,6 +41,7 @@ pub(crate) struct ArenaState {
     pub(crate) records: Arc<Records>,
     /// Pages of transcripts may be long, and are made on the threads of all other pages and most routes.
     pub(crate) transcript_places: Arc<Semaphore>,
+    pub(crate) pictures: Pictures,
     pub(crate) rates: Rates,
     pub(crate) connections: Arc<Connections>,
     pub(crate) ledger: Arc<Ledger>,
@@ -91,6 +93,7 @@ impl Arena {
             house: OnceLock::new(),
             records,
             transcript_places: Arc::new(Semaphore::new(half_of_processors())),
+            pictures: Pictures::default(),
             rates,
             connections,
             ledger,

@@ -15,6 +15,7 @@ mod limits;
 mod mcp;
 mod metrics;
 mod openapi;
+mod pictures;
 mod records;
 mod request;
 mod routes;

@@ -59,6 +59,7 @@ pub(crate) fn list() -> Vec<(&'static str, MethodRouter<Arena>)> {
         ("/sessions/{id}/replay", get(session::events::show)),
         ("/sessions/{id}/events", get(session::events::list)),
         ("/sessions/{id}/picture.svg", get(session::share::picture)),
+        ("/sessions/{id}/picture.png", get(session::share::picture_file)),
         ("/sessions/{id}/game.pgn", get(session::share::pgn)),
         ("/play/{invite}", get(play::show).post(play::act)),
         ("/evals", get(evals::list)),

@@ -16,7 +16,7 @@ window.fetch = async (...args) => {
 fn a_visitor_checks_an_ended_game_and_finds_a_forged_record() {
     let data = data_folder();
     let world = World::start(data.path(), &[]);
-    let session = world.play_psi(["ada", "mallory"], |seat, sets| sets[seat].clone());
+    let session = world.play_psi(["ada", "mallory"], |_, sets| sets[0].clone());
     let driver = Driver::start();
     let window = driver.window();
     window.look(1280, false);
@@ -27,10 +27,18 @@ fn a_visitor_checks_an_ended_game_and_finds_a_forged_record() {
     for text in ["form an unbroken chain of hashes.", "The seed is the one that was fixed before the game."] {
         window.see(text);
     }
+    window.see("Checked ✓");
     window.run(FORGE);
     window.click("#check button");
     window.see("The record is false.");
     assert!(!window.sees("No contradiction found."), "{}", window.text("#check"));
+    assert!(!window.sees("Checked ✓"), "{}", window.text("#session"));
+    // Chromium for Linux has no menu for sharing, and may have no clipboard; then the page goes to the link.
+    window.run("navigator.share = (shared) => { document.title = shared.url; return Promise.resolve(); };");
+    window.click("[data-share]");
+    let shared = window.run("return document.title");
+    let shared = shared.as_str().unwrap_or_default();
+    assert!(shared.contains(&format!("/sessions/{session}#")), "{shared}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use arena_model::hex;
 use arena_web::{ASSETS, BOARDS_STYLE, SEAT_ASSETS};
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use flate2::Compression;
@@ -129,6 +129,15 @@ pub(super) fn svg(headers: &HeaderMap, text: String, caching: HeaderValue) -> Re
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("image/svg+xml"));
     headers.insert(header::CONTENT_SECURITY_POLICY, PICTURE_POLICY);
     headers.insert(header::CACHE_CONTROL, caching);
+    response
+}
+
+/// Returns a PNG file, or 304 if the client's copy is current.
+pub(super) fn png(headers: &HeaderMap, file: Bytes) -> Response {
+    let mut response = tagged(headers, tag_of(&file), file);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("image/png"));
+    // The players' names may change.
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
     response
 }
 

@@ -104,7 +104,11 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
     };
-    Ok(unrendered(Page::new(&metadata.name, NavEntry::Challenges, body).with_style("tables.css")))
+    Ok(unrendered(
+        Page::new(&metadata.name, NavEntry::Challenges, body)
+            .with_description(&metadata.description)
+            .with_style("tables.css"),
+    ))
 }
 
 /// Renders the name and description of a challenge with the ways to play it.

@@ -15,7 +15,16 @@ pub(super) struct Page {
     styles: Vec<&'static str>,
     /// Interval at which browsers without JavaScript reload the page, in seconds.
     reload_s: Option<u32>,
+    description: Option<String>,
+    card: Option<Card>,
     body: Markup,
+}
+
+/// The absolute addresses of a page and of its picture, for the previews of links.
+pub(super) struct Card {
+    pub(super) url: String,
+    /// A picture of 1200 × 630 pixels.
+    pub(super) image: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +52,16 @@ impl Page {
     /// Creates a page with the common script only.
     pub(super) fn new(title: &str, nav_entry: NavEntry, body: Markup) -> Page {
         let title = printable(title).into_owned();
-        Page { title, nav_entry, scripts: vec!["page.js"], styles: Vec::new(), reload_s: None, body }
+        Page {
+            title,
+            nav_entry,
+            scripts: vec!["page.js"],
+            styles: Vec::new(),
+            reload_s: None,
+            description: None,
+            card: None,
+            body,
+        }
     }
 
     pub(super) fn with_script(mut self, script: &'static str) -> Page {
@@ -63,6 +81,40 @@ impl Page {
         self
     }
 
+    /// Sets the description in search results and previews of links.
+    pub(super) fn with_description(mut self, description: &str) -> Page {
+        self.description = Some(printable(description).replace('\n', " "));
+        self
+    }
+
+    pub(super) fn with_card(mut self, card: Option<Card>) -> Page {
+        self.card = card;
+        self
+    }
+
+    fn head(&self, title: &str) -> Markup {
+        let description = self.description.as_deref().unwrap_or(DESCRIPTION);
+        let rest = html! {
+            @if let Some(reload_s) = self.reload_s { noscript { meta http-equiv="refresh" content=(reload_s); } }
+            @if let Some(Card { url, image }) = &self.card {
+                meta property="og:site_name" content="Arena";
+                meta property="og:type" content="article";
+                meta property="og:title" content=(self.title);
+                meta property="og:description" content=(description);
+                meta property="og:url" content=(url);
+                meta property="og:image" content=(image);
+                meta property="og:image:type" content="image/png";
+                meta property="og:image:width" content="1200";
+                meta property="og:image:height" content="630";
+                meta property="og:image:alt" content=(self.title);
+                meta name="twitter:card" content="summary_large_image";
+            }
+            @for style in &self.styles { link rel="stylesheet" href={ "/web/" (style) }; }
+            @for script in &self.scripts { script type="module" src={ "/web/" (script) } {} }
+        };
+        head_with(title, description, &rest)
+    }
+
     /// Renders the page. `has_administration` is true if the reader can reach the routes of administrators.
     pub(super) fn render(&self, site: &SiteSettings, has_administration: bool) -> Markup {
         let title =
@@ -70,7 +122,7 @@ impl Page {
         html! {
             (DOCTYPE)
             html lang="en" {
-                (head_with(&title, &self.scripts, &self.styles, self.reload_s))
+                (self.head(&title))
                 body {
                     a.skip href="#content" { "Skip to content" }
                     (top(self.nav_entry.path()))
@@ -121,21 +173,25 @@ fn logo() -> Markup {
 
 /// Renders the `head` of a page without scripts.
 pub(crate) fn head(title: &str) -> Markup {
-    head_with(title, &[], &[], None)
+    head_with(title, DESCRIPTION, &html! {})
 }
 
-pub(super) fn head_with(title: &str, scripts: &[&str], styles: &[&str], reload_s: Option<u32>) -> Markup {
+/// The description of pages without one of their own.
+const DESCRIPTION: &str =
+    "People and agents play games with secrets, chess and more. Anyone can play, watch, and check the results.";
+
+/// Renders a page's `head`, which ends with `rest`.
+fn head_with(title: &str, description: &str, rest: &Markup) -> Markup {
     html! {
         head {
             meta charset="utf-8";
             meta name="viewport" content="width=device-width, initial-scale=1";
             meta name="color-scheme" content="light dark";
             title { (title) }
-            @if let Some(reload_s) = reload_s { noscript { meta http-equiv="refresh" content=(reload_s); } }
+            meta name="description" content=(description);
             link rel="icon" href="/web/icon.svg" type="image/svg+xml";
             link rel="stylesheet" href="/style.css";
-            @for style in styles { link rel="stylesheet" href={ "/web/" (style) }; }
-            @for script in scripts { script type="module" src={ "/web/" (script) } {} }
+            (rest)
         }
     }
 }

@@ -147,7 +147,12 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         format!("{}: {}", summary.challenge, seats_taken(&session))
     };
     let page = Page::new(&title, NavEntry::Elsewhere, body).with_style("session.css");
-    let page = page.with_script("session.js").with_script("transcript.js").with_script("moderate.js");
+    let page = page.with_description(&share::description(&session, &summary));
+    let page = page
+        .with_card(share::card(&arena, &visit, &session))
+        .with_script("session.js")
+        .with_script("transcript.js")
+        .with_script("moderate.js");
     Ok(unrendered(page.with_script("record.js")))
 }
 
@@ -212,6 +217,8 @@ fn actions(session: &RedactedSession) -> Markup {
     html! {
         (primary(&format!("/sessions/{}/replay", session.id), "Replay"))
         (btn(&format!("/challenges/{}", session.challenge_type), "Play this"))
+        // A script shares the page, or copies its link.
+        button.btn type="button" data-share={ "/sessions/" (session.id) } aria-live="polite" { "Share" }
         @if session.challenge_type == "chess" { (btn(&format!("/sessions/{}/game.pgn", session.id), "Moves as PGN")) }
     }
 }

@@ -119,6 +119,7 @@ fn errors_are_pages() {
         ("/sessions/x/replay", 404, "session not found"),
         ("/sessions/x/events", 404, "session not found"),
         ("/sessions/x/picture.svg", 404, "session not found"),
+        ("/sessions/x/picture.png", 404, "session not found"),
         ("/sessions/x/game.pgn", 404, "session not found"),
         ("/users/nobody/rating.svg", 404, "User not found"),
         ("/leaderboard.svg", 404, "no data to plot yet"),
@@ -330,7 +331,43 @@ fn a_session_has_a_picture() {
     let picture = client.get(&format!("/sessions/{session}/picture.svg"));
     assert_eq!(picture.header("content-type"), Some("image/svg+xml"));
     assert!(picture.text().starts_with("<svg ") && picture.text().contains("Mallory"), "{}", picture.text());
+    assert!(!picture.text().contains("var(--"), "{}", picture.text());
     assert_eq!(client.get(&format!("/sessions/{session}/game.pgn")).status, 404);
+}
+
+#[test]
+fn a_link_to_an_ended_session_has_a_preview() {
+    let host = Host::start();
+    let client = host.client();
+    let session = leak(&client);
+    let watched = page(&client, &format!("/sessions/{session}"));
+    let address = format!("http://arena/sessions/{session}");
+    for (name, content) in [
+        ("property=\"og:type\"", "article".to_owned()),
+        ("property=\"og:url\"", address.clone()),
+        ("property=\"og:image\"", format!("{address}/picture.png")),
+        ("property=\"og:image:width\"", "1200".to_owned()),
+        ("property=\"og:image:height\"", "630".to_owned()),
+        ("name=\"twitter:card\"", "summary_large_image".to_owned()),
+    ] {
+        assert!(watched.contains(&format!("<meta {name} content=\"{content}\">")), "{name}: {watched}");
+    }
+    assert!(watched.contains("<meta property=\"og:title\" content=\"Mallory "), "{watched}");
+    assert!(watched.contains("<meta name=\"description\" content=\"Private Set Intersection: Mallory "), "{watched}");
+    let picture = client.get(&format!("/sessions/{session}/picture.png"));
+    assert_eq!((picture.status, picture.header("content-type")), (200, Some("image/png")));
+    assert!(picture.body.starts_with(b"\x89PNG\r\n\x1a\n"), "{} bytes", picture.body.len());
+    assert_eq!(picture.body[16..24], [0, 0, 4, 176, 0, 0, 2, 118], "1200 × 630 pixels");
+
+    // A running session has neither, since its picture changes.
+    let (session, _) = client.seated_as("psi", ["Ada", "Bob"]);
+    let watched = page(&client, &format!("/sessions/{session}"));
+    assert!(!watched.contains("og:image") && watched.contains("Watch the game live."), "{watched}");
+    assert_eq!(client.get(&format!("/sessions/{session}/picture.png")).status, 404);
+    for path in ["/", "/challenges", "/leaderboards", "/docs", "/tournaments", "/log", "/sessions/x"] {
+        let text = client.get(path).text().to_owned();
+        assert_eq!(text.matches("<meta name=\"description\" content=\"").count(), 1, "{path}");
+    }
 }
 
 #[test]

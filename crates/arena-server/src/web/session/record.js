@@ -1,4 +1,5 @@
-// "Check this game" on the page of an ended session: fetches the record, checks it, and lists the results.
+// The page of an ended session: "Check this game" fetches the record, checks it, and lists the results; "Share" shares
+// the page's link or copies it.
 
 import { FalseRecord, Uncheckable, checkRecord } from "./record-check.js";
 import { make } from "./boards/seats.js";
@@ -27,6 +28,8 @@ function sentences(result) {
 async function check(button) {
     const part = button.closest("#check");
     const [verdict, list] = [part.querySelector("[role=status]"), part.querySelector("ul")];
+    const title = document.querySelector("#session h1");
+    title.querySelector(".badge")?.remove();
     button.disabled = true;
     list.replaceChildren();
     verdict.textContent = "Checking …";
@@ -36,6 +39,7 @@ async function check(button) {
         const result = await checkRecord(new Uint8Array(await answer.arrayBuffer()));
         if (result.session !== button.dataset.session) throw new FalseRecord("It is the record of another game.");
         verdict.textContent = "No contradiction found.";
+        title.append(" ", make("span", "badge is-checked", "Checked ✓"));
         for (const [isChecked, text] of sentences(result)) {
             list.append(make("li", isChecked ? "" : "soft", `${isChecked ? "✓" : "–"} ${text}`));
         }
@@ -51,8 +55,26 @@ async function check(button) {
     }
 }
 
-// The part of the page is replaced when the game ends, so the listener is on the document.
+/** Shares the link of the game, or copies it. The link leads to the message that gave away a secret, if there is one. */
+async function share(button) {
+    const url = new URL(button.dataset.share, location.href);
+    const id = document.querySelector("#timeline .flag")?.closest(".message").id;
+    if (id) url.hash = id;
+    try {
+        await navigator.share({ title: document.title, url: url.href });
+    } catch (error) {
+        if (error.name === "AbortError") return;
+        // This browser has no menu for sharing.
+        const isCopied = await navigator.clipboard?.writeText(url.href).then(() => true, () => false);
+        if (!isCopied) location.href = url.href;
+        button.textContent = isCopied ? "Copied" : "Copy the address";
+        setTimeout(() => { button.textContent = "Share"; }, 1500);
+    }
+}
+
+// The parts of the page are replaced when the game ends, so the listener is on the document.
 document.addEventListener("click", (event) => {
-    const button = event.target.closest("#check button");
-    if (button) check(button);
+    const button = event.target.closest("#check button, [data-share]");
+    if (button?.dataset.share) share(button);
+    else if (button) check(button);
 });

@@ -1,5 +1,7 @@
-//! Parts of sessions for other programs and pages, with public data only: `/sessions/{id}/picture.svg`, a picture with
-//! the result, and `/sessions/{id}/game.pgn`, the moves of a game of chess.
+//! Parts of sessions for other programs and pages, with public data only: `/sessions/{id}/picture.svg` and
+//! `picture.png`, a picture with the result, and `/sessions/{id}/game.pgn`, the moves of a game of chess.
+
+use std::collections::HashMap;
 
 use arena_match::{SessionGame, session_pgn};
 use arena_model::{Channel, SessionId, Status, Viewer};
@@ -8,77 +10,136 @@ use arena_web::BOARDS_STYLE;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::IntoResponse;
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::find;
 use super::redacted::{RedactedSession, read_message};
 use super::summary::SessionSummary;
+use super::{find, seats_taken};
 use crate::arena::Arena;
 use crate::error::ApiError;
-use crate::web::assets::svg;
-use crate::web::{GUARDS, PageResult, Visit};
+use crate::web::assets::{png, svg};
+use crate::web::layout::Card;
+use crate::web::{GUARDS, PageResult, Visit, base};
 
 /// `GET /sessions/{id}/picture.svg`.
 pub(crate) async fn picture(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let (session, summary, _) = find(&arena, &visit).await?;
-    let text = draw(&session, &summary, &summary.picture(&arena, &session).await?).into_string();
+    let text = draw(&session, &summary, &summary.picture(&arena, &session).await?);
     Ok(svg(&visit.headers, text, HeaderValue::from_static("no-cache")))
+}
+
+/// `GET /sessions/{id}/picture.png`: the same picture for the previews of links, once the game has ended.
+pub(crate) async fn picture_file(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let (session, summary, _) = find(&arena, &visit).await?;
+    let none = || ApiError::not_found("NO_PICTURE", "only ended games have this picture");
+    if session.status() != Status::Ended {
+        return Err(none().into());
+    }
+    let text = draw(&session, &summary, &summary.picture(&arena, &session).await?);
+    let file = arena.pictures.png(text).await.ok_or_else(none)?;
+    Ok(png(&visit.headers, file))
+}
+
+/// Returns the addresses for previews of links to an ended session. Other sessions have none, since their pictures
+/// change.
+pub(super) fn card(arena: &Arena, visit: &Visit, session: &RedactedSession) -> Option<Card> {
+    let url = format!("{}/sessions/{}", base(arena, &visit.headers), session.id);
+    let image = format!("{url}/picture.png");
+    (session.status() == Status::Ended).then_some(Card { url, image })
+}
+
+/// Returns the description of a session's page: the challenge and the players with their scores.
+pub(super) fn description(session: &RedactedSession, summary: &SessionSummary) -> String {
+    let player = |(seat, name): (usize, &String)| match session.state.scores.get(seat) {
+        Some(score) => format!("{name} {}", number_of(score.utility).replace('-', "−")),
+        None => name.clone(),
+    };
+    let players: Vec<String> = summary.isolated.iter().enumerate().map(player).collect();
+    match session.status() {
+        Status::Ended => {
+            format!("{}: {}. Replay the game and check its record.", summary.challenge, players.join(", "))
+        }
+        _ => format!("{}: {}. Watch the game live.", summary.challenge, seats_taken(session)),
+    }
 }
 
 /// Maximum number of lines of the picture's text, and the number of characters in a line.
 const LINES: usize = 5;
 const COLUMNS: usize = 28;
 
-/// Maximum number of players in the picture.
-const PLAYERS: usize = 5;
+/// The lowest line of a player, above the logo.
+const LOWEST: usize = 540;
 
 /// Draws the picture: the result, the players with their scores, and the picture of the game.
-fn draw(session: &RedactedSession, summary: &SessionSummary, picture: &Markup) -> Markup {
+fn draw(session: &RedactedSession, summary: &SessionSummary, picture: &Markup) -> String {
     let lines = wrap(summary.title());
-    let top = 140 + 56 * lines.len();
-    let note = |seat: usize| match (session.state.scores.get(seat), session.status()) {
-        (Some(score), Status::Ended) => {
-            format!("utility {} · security {}", number_of(score.utility), number_of(score.security))
-        }
-        _ => String::new(),
+    let top = 172 + 56 * lines.len();
+    let shown = LOWEST.saturating_sub(top) / 50 + 1;
+    // Pictures of challenge types rely on the pages' style of texts.
+    let weight = (!picture.0.contains("\"art game\"")).then_some("650");
+    let is_exposed = |seat: usize| {
+        let player = session.state.players.get(seat);
+        session.state.attributions.iter().any(|found| found.kind == "security_breach" && Some(&found.to) == player)
     };
-    html! {
-        svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1200 630" width="1200" height="630" role="img" aria-label=(summary.title()) {
-            style { (style()) }
+    let drawing = html! {
+        svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1200 630" width="1200" height="630" role="img" aria-label=(summary.title())
+            font-family="Inter,system-ui,sans-serif" {
             rect width="1200" height="630" fill="var(--bg)" {}
             text x="64" y="92" font-size="28" fill="var(--soft)" { (summary.challenge) }
             @for (at, line) in lines.iter().enumerate() {
                 text x="64" y=(156 + 56 * at) font-size="46" font-weight="700" fill="var(--ink)" { (line) }
             }
-            @for (seat, name) in summary.names.iter().take(PLAYERS).enumerate() {
-                g.{ (arena_web::seat_class(seat)) } transform={ "translate(64 " (top + 48 * seat) ")" } {
-                    circle cx="12" cy="-9" r="12" fill="var(--seat)" {}
-                    text x="40" y="0" font-size="28" fill="var(--ink)" { (printable(name)) }
-                    text x="700" y="0" font-size="24" text-anchor="end" fill="var(--soft)" { (note(seat)) }
+            @for (seat, name) in summary.names.iter().take(shown).enumerate() {
+                g transform={ "translate(64 " (top + 50 * seat) ")" } font-size="28" fill="var(--ink)" {
+                    circle cx="12" cy="-10" r="12" fill={ "var(--seat-" (seat % 8) ")" } {}
+                    text x="40" y="0" { (printable(name)) }
+                    @if let (Some(score), Status::Ended) = (session.state.scores.get(seat), session.status()) {
+                        text x="660" y="0" font-weight="700" text-anchor="end" { (number_of(score.utility).replace('-', "−")) }
+                    }
+                    @if is_exposed(seat) { text x="560" y="0" font-size="24" text-anchor="end" fill="var(--bad)" { "secret leaked" } }
                 }
             }
-            svg x="760" y="140" width="400" height="350" { (picture) }
+            svg x="720" y="95" width="440" height="440" font-size="13" font-weight=[weight] text-anchor="middle" { (picture) }
+            (PreEscaped(LOGO))
+            text x="106" y="586" font-size="24" font-weight="700" fill="var(--soft)" { "Arena" }
         }
-    }
+    };
+    paint(&drawing.into_string())
 }
 
-/// Returns the picture's style: the colors of the light mode.
-fn style() -> String {
-    // Programs that show pictures don't know `light-dark()`.
-    let light = |line: &str| {
+/// The logo of the pages, in the lower left corner.
+const LOGO: &str = r##"<svg x="60" y="560" width="36" height="36" viewBox="0 0 28 28"><g fill="none" stroke-width="2"><circle cx="10.5" cy="14" r="9.5" fill="var(--seat-0)" fill-opacity=".3" stroke="var(--seat-0)"/><circle cx="17.5" cy="14" r="9.5" fill="var(--seat-1)" fill-opacity=".3" stroke="var(--seat-1)"/></g></svg>"##;
+
+/// The colors of the light mode that [`BOARDS_STYLE`] doesn't have.
+const COLORS: [(&str, &str); 8] = [
+    ("--bg", "#faf9f6"),
+    ("--panel", "#ffffff"),
+    ("--ink", "#17191c"),
+    ("--soft", "#5d6369"),
+    ("--line", "#d9d6cf"),
+    ("--good", "#1f7a4d"),
+    ("--bad", "#b3261e"),
+    ("--food", "#2f6b2a"),
+];
+
+/// Replaces the names of colors by the colors of the light mode: programs that show pictures know neither CSS variables
+/// nor `light-dark()`.
+fn paint(svg: &str) -> String {
+    let light = |line: &'static str| {
         let (name, value) = line.trim().split_once(": light-dark(")?;
-        let value = value.split(',').next()?;
-        name.starts_with("--").then(|| format!("{name}:{value};"))
+        Some((name, value.split(',').next()?))
     };
-    let seats: String = BOARDS_STYLE.lines().filter_map(light).collect();
-    let classes: String = (0..8).map(|seat| format!(".seat-{seat}{{--seat:var(--seat-{seat})}}")).collect();
-    format!(
-        "svg{{--bg:#faf9f6;--panel:#fff;--ink:#17191c;--soft:#5d6369;--line:#d9d6cf;--good:#1f7a4d;--bad:#b3261e;\
-         --food:#2f6b2a;{seats}font-family:system-ui,sans-serif}}{classes}\
-         .art:not(.game) text{{font-size:13px;font-weight:650;text-anchor:middle}}"
-    )
+    let colors: HashMap<&str, &str> = BOARDS_STYLE.lines().filter_map(light).chain(COLORS).collect();
+    let mut parts = svg.split("var(");
+    let mut painted = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (name, rest) = part.split_once(')').unwrap_or((part, ""));
+        painted.push_str(colors.get(name).unwrap_or(&"#808080"));
+        painted.push_str(rest);
+    }
+    painted
 }
 
 fn wrap(text: &str) -> Vec<String> {
@@ -198,11 +259,8 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_has_the_colors_of_the_seats() {
-        let style = style();
-        assert!(
-            style.contains("--seat-0:#") && style.contains("--seat-7-bg:#") && !style.contains("light-dark"),
-            "{style}"
-        );
+    fn names_of_colors_are_replaced() {
+        let painted = paint("<rect fill=\"var(--seat-7-bg)\" stroke=\"var(--food)\"/><g fill=\"var(--none)\"/>");
+        assert_eq!(painted, "<rect fill=\"#f3e8e2\" stroke=\"#2f6b2a\"/><g fill=\"#808080\"/>");
     }
 }

@@ -320,7 +320,9 @@ impl Twin {
         paths.push(format!("/leaderboards/{}", self.game.challenge));
         let shown_to_all = (self.mode == Mode::Authenticated).then_some(&*invites[1]);
         paths.extend(viewers.iter().copied().chain(shown_to_all).map(|invite| format!("/play/{invite}")));
-        for part in ["picture.svg", "game.pgn", "replay", "events", "events?offset=1&limit=2", "events?offset=3"] {
+        for part in
+            ["picture.svg", "picture.png", "game.pgn", "replay", "events", "events?offset=1&limit=2", "events?offset=3"]
+        {
             paths.push(format!("/sessions/{session}/{part}"));
         }
         for query in ["", "?from=viewer", "?until=2", "?at=chat-1", &format!("?from={}", invites[1])] {
