@@ -16,12 +16,12 @@ fn a_server_shows_the_reports_of_its_folder() {
     write("run 1/report/index.html", "<h1>autumn</h1>");
     write("run 1/report/style.css", "p {}");
     write("run 1/report/games/3f2a.html", "<h1>game</h1>");
-    write("run 1/report/notes.txt", "secret");
-    write("run 1/report/games/.hidden.html", "secret");
-    write("run 1/run.toml", "secret");
-    write("no-report/run.toml", "secret");
-    write("report/index.html", "secret");
-    for (place, text) in [("report/index.html", "secret"), ("index.html", "secret")] {
+    write("run 1/report/notes.txt", "for nobody");
+    write("run 1/report/games/.hidden.html", "for nobody");
+    write("run 1/run.toml", "for nobody");
+    write("no-report/run.toml", "for nobody");
+    write("report/index.html", "for nobody");
+    for (place, text) in [("report/index.html", "for nobody"), ("index.html", "for nobody")] {
         let path = outside.path().join(place);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
@@ -55,7 +55,7 @@ fn a_server_shows_the_reports_of_its_folder() {
         linked/index.html half/index.html .%2e/index.html %2e/index.html none/index.html";
     for path in paths.split(' ') {
         let answer = client.get(&format!("/evals/{path}"));
-        assert!(answer.status == 404 && !answer.text().contains("secret"), "{path}: {}", answer.text());
+        assert!(answer.status == 404 && !answer.text().contains("for nobody"), "{path}: {}", answer.text());
     }
     // The pages of earlier versions.
     assert_eq!(client.get("/evals/runs/autumn/games/3f2a").status, 410);

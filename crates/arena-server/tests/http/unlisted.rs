@@ -85,9 +85,11 @@ fn an_unlisted_session_is_played_and_nothing_lists_it() {
     assert!(page.text().contains("Unlisted: no list and no history shows this game"), "{}", page.text());
     let output = client.get(&format!("/api/arena/sync?channel={id}")).ok();
     assert!(output["messages"].as_array().is_some_and(|messages| !messages.is_empty()), "{output}");
-    // The next game of the same players is unlisted, too.
-    let seat = client.get(&format!("/play/{}", invites[0]));
-    assert!(seat.text().contains(r#"name="unlisted" value="true""#), "{}", seat.text());
+    // The rematch is unlisted, too.
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let seat = client.request("POST", &format!("/play/{}", invites[0]), &form, b"do=rematch");
+    let seat = seat.header("location").and_then(|path| path.strip_prefix("/play/")).expect("a seat");
+    assert_eq!(player(seat).ok()["unlisted"], true);
 }
 
 #[test]

@@ -406,7 +406,7 @@ fn a_form_starts_a_session_and_shows_its_invites() {
     let fields = "option.range=1%2C+99&option.intersectionSize=3&option.setSize=5";
     assert_eq!(send(&client, "/challenges/psi", fields).status, 200);
     let listed = client.get("/api/challenges").ok()["challenges"][0].take();
-    assert_eq!(listed["options"], json!({ "intersectionSize": 3, "range": [1, 99], "setSize": 5 }));
+    assert_eq!(listed["options"], json!({ "intersectionSize": 3, "players": 2, "range": [1, 99], "setSize": 5 }));
     for (form, text) in [
         ("options=nonsense", "options must be a JSON object"),
         ("options=[]", "options must be a JSON object"),
@@ -716,6 +716,45 @@ fn the_next_game_has_the_wanted_order_of_seats() {
 }
 
 #[test]
+fn a_rematch_is_one_game_for_all_players() {
+    let host = Host::start();
+    let client = host.client();
+    let (session, invites) = client.seated_as("psi", ["Ada", "Bob"]);
+    let ask = |invite: &str| send(&client, &format!("/play/{invite}"), "do=rematch");
+    assert_eq!(ask(&invites[0]).status, 400, "the game is on");
+    for invite in &invites {
+        client.act(&session, invite, "guess", "101").ok();
+    }
+    let seat = |answer: &Answer| {
+        assert_eq!(answer.status, 303, "{}", answer.text());
+        answer.header("location").expect("a seat").to_owned()
+    };
+    assert!(!page(&client, &format!("/play/{}", invites[1])).contains("Accept the rematch"));
+    let first = seat(&ask(&invites[0]));
+    assert!(page(&client, &format!("/play/{}", invites[1])).contains("Accept the rematch"));
+    // A second request, such as of an impatient player, takes the same seat.
+    assert_eq!(seat(&ask(&invites[0])), first);
+    let second = seat(&ask(&invites[1]));
+    assert_ne!(first, second);
+    let rematch = &client.get("/api/challenges").ok()["challenges"][0];
+    assert_eq!(
+        (&rematch["state"]["status"], client.get("/api/challenges").ok()["total"].as_u64()),
+        (&json!("active"), Some(2))
+    );
+    // The players keep their names.
+    let next: Vec<&str> = [&first, &second].map(|seat| seat.strip_prefix("/play/").expect("a seat")).to_vec();
+    for invite in &next {
+        client.act(rematch["id"].as_str().expect("an id"), invite, "guess", "101").ok();
+    }
+    let ended = client.get("/api/challenges").ok();
+    assert_eq!(
+        ended["challenges"][0]["state"]["playerIdentities"],
+        json!({ next[0]: "Ada", next[1]: "Bob" }),
+        "{ended}"
+    );
+}
+
+#[test]
 fn visitors_wait_for_opponents_without_scripts() {
     let host = Host::start();
     let client = host.client();
@@ -736,14 +775,19 @@ fn visitors_wait_for_opponents_without_scripts() {
     assert!(left.contains("You left the queue") && !left.contains("http-equiv=\"refresh\""), "{left}");
 
     let [first, second] = [join(), join()];
-    let [one, other] = [&first, &second].map(|place| redirect(client.get(place)));
+    let seat = |place: &String| {
+        let page = page(&client, place);
+        assert!(page.contains("Your opponent is here"), "{page}");
+        page[page.find("/play/inv_").expect("a link")..][..46].to_owned()
+    };
+    let [one, other] = [seat(&first), seat(&second)];
     assert_ne!(one, other);
-    for seat in [&one, &other] {
-        assert!(page(&client, seat).contains("Join the game"));
+    for place in [&one, &other] {
+        assert!(page(&client, place).contains("Join the game"));
     }
     // A visitor who leaves too late gets the seat.
     assert_eq!(redirect(send(&client, &first, "do=leave")), first);
-    assert_eq!(redirect(client.get(&first)), one);
+    assert_eq!(seat(&first), one);
     assert_eq!(client.get("/api/challenges").ok()["total"], 1);
 
     // A place of one queue doesn't exist in another.

@@ -67,7 +67,7 @@ pub(super) fn description(session: &RedactedSession, summary: &SessionSummary) -
 
 /// Maximum number of lines of the picture's text, and the number of characters in a line.
 const LINES: usize = 5;
-const COLUMNS: usize = 28;
+const COLUMNS: usize = 26;
 
 /// The lowest line of a player, above the logo.
 const LOWEST: usize = 540;
@@ -89,7 +89,7 @@ fn draw(session: &RedactedSession, summary: &SessionSummary, picture: &Markup) -
             rect width="1200" height="630" fill="var(--bg)" {}
             text x="64" y="92" font-size="28" fill="var(--soft)" { (summary.challenge) }
             @for (at, line) in lines.iter().enumerate() {
-                text x="64" y=(156 + 56 * at) font-size="46" font-weight="700" fill="var(--ink)" { (line) }
+                text x="64" y=(156 + 56 * at) font-size="44" font-weight="700" fill="var(--ink)" { (line) }
             }
             @for (seat, name) in summary.names.iter().take(shown).enumerate() {
                 g transform={ "translate(64 " (top + 50 * seat) ")" } font-size="28" fill="var(--ink)" {
