@@ -94,6 +94,7 @@ fn list(arena: &Arena) -> Vec<Route> {
         routes!(chat::send_chat),
         routes!(sync::sync_chat),
         routes!(stream::stream_channel),
+        routes!(stream::stream_session),
         routes!(users::list_users, users::change_profile),
         routes!(users::find_users),
         routes!(users::find_user),

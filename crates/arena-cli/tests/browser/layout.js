@@ -166,6 +166,8 @@ function findOverlappingControls(faults) {
         }
     }
     forOverlaps(items, (one, other) => {
+        // Players with equal numbers have the same point in a plot; the table below it has links to all of them.
+        if (one.element.closest("svg.picture") && other.element.closest("svg.picture")) return;
         if (one.element === other.element || one.element.contains(other.element) || other.element.contains(one.element)) return;
         if (contains(one.box, other.box) || contains(other.box, one.box)) {
             // One control on top of another is a fault only if the lower one can't be reached beside it.

@@ -1,4 +1,5 @@
-//! `GET /api/chat/ws/{channel}`: a channel as Server-Sent Events.
+//! `GET /api/chat/ws/{channel}`: a channel as Server-Sent Events. `GET /api/sessions/{id}/stream`: both channels of a
+//! session, for pages, since a browser opens few connections to a server.
 //!
 //! The stream starts with the event `initial`, which holds the existing messages, or after the event that
 //! `Last-Event-ID` names. Then it sends each new message once, in order, and finally `game_ended`. For slow readers the
@@ -6,16 +7,20 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use arena_engine::{EngineError, Snapshot, Subscription};
-use arena_model::{GameEndedView, UserId, UserProfile, Viewer, game_ended};
+use arena_model::{Channel, GameEndedView, SessionId, UserId, UserProfile, Viewer, game_ended};
 use arena_wire::Message;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::response::Response;
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{Stream, StreamExt, stream};
+use serde::Deserialize;
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
@@ -108,40 +113,100 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
     let viewer = request.caller(&arena, name).await?.viewer();
     let channel = parse_channel(name).ok_or_else(unknown)?;
     let subscription = arena.engine.subscribe(channel).await?.ok_or_else(unknown)?;
-    if !request.may_wait() {
-        return Err(ApiError::busy(
-            "the remaining connections are reserved for players (limits.connections); try again later",
-        ));
-    }
+    require_connection(&request)?;
     let body = match method {
         Method::GET => {
-            let place = arena.ledger.open_stream(request.address)?;
-            let budget = request.request_connection.as_ref().and_then(RequestConnection::response_budget).cloned();
-            let reader = Reader {
-                _counted: GaugeGuard::by(&arena.metrics.subscribers),
-                arena,
-                address: request.address,
-                budget,
-                viewer,
-                subscription,
-                next,
-                initial,
-                end_sent,
-                closed: false,
-                last_write: Instant::now(),
-                _place: place,
-            };
+            let reader = Reader::open(&arena, &request, (viewer, subscription), (next, initial, end_sent))?;
             Body::from_stream(stream::unfold(reader, Reader::next))
         }
         // A response to HEAD has headers only, so its events would never be read.
         _ => Body::empty(),
     };
+    Ok(response(body))
+}
+
+/// The messages of a session that its page has.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Known {
+    /// The index of the operator channel's last message that the subscriber has; 0 for none.
+    #[serde(default)]
+    operator: u64,
+    /// The index of the chat's last message that the subscriber has; 0 for none.
+    #[serde(default)]
+    chat: u64,
+}
+
+/// Streams both channels of a session as Server-Sent Events.
+///
+/// The events are those of the two channels, in the order of arrival; `channel` of a message names its channel. A
+/// subscriber that resumes names the messages that it has: events have ids for their own channel only.
+#[utoipa::path(get, path = "/api/sessions/{id}/stream", tag = "chat", security(("sessionKey" = [])),
+    params(("id" = String, Path, example = "018f6b2e-0000-7000-8000-00000000abcd"), Known, Sender),
+    responses((status = 200, body = StreamEvent, content_type = "text/event-stream",
+            description = "Events until the subscriber disconnects."),
+        (status = 404, description = "`CHALLENGE_NOT_FOUND`: the session doesn't exist."),
+        (status = 429, description = "`TOO_MANY_STREAMS`: too many streams of this address are open.")))]
+pub(crate) async fn stream_session(State(arena): State<Arena>, method: Method, request: Get) -> ApiResult {
+    let Known { operator, chat } = request.query()?;
+    let name = request.param("id");
+    let viewer = request.caller(&arena, name).await?.viewer();
+    let unknown = || ApiError::not_found("CHALLENGE_NOT_FOUND", "session not found");
+    let id: SessionId = name.parse().map_err(|_| unknown())?;
+    let mut readers = Vec::new();
+    for (channel, known) in [(Channel::Operator(id), operator), (Channel::Chat(id), chat)] {
+        let subscription = arena.engine.subscribe(channel).await?.ok_or_else(unknown)?;
+        let initial = if known == 0 { Initial::Wanted } else { Initial::Sent };
+        readers.push((subscription, (known.saturating_add(1), initial, false)));
+    }
+    require_connection(&request)?;
+    if method != Method::GET {
+        return Ok(response(Body::empty()));
+    }
+    let place = Arc::new(arena.ledger.open_stream(request.address)?);
+    let open = |(subscription, start)| Reader::new(&arena, &request, (viewer, subscription), start, Arc::clone(&place));
+    let streams = readers.into_iter().map(open).map(|reader| Box::pin(stream::unfold(reader, Reader::next))).collect();
+    Ok(response(Body::from_stream(merged(streams))))
+}
+
+/// Merges streams of events, which may come in several parts, without mixing their events. Ends with the first stream.
+fn merged<S, E>(mut streams: Vec<S>) -> impl Stream<Item = Result<Bytes, E>>
+where
+    S: Stream<Item = Result<Bytes, E>> + Unpin,
+{
+    // The stream whose event isn't complete, and the stream to ask first.
+    let (mut open, mut first) = (None, 0);
+    stream::poll_fn(move |context| {
+        for turn in 0..streams.len() {
+            let at = (first + turn) % streams.len();
+            if open.is_some_and(|open| open != at) {
+                continue;
+            }
+            if let Poll::Ready(part) = streams[at].poll_next_unpin(context) {
+                let is_complete =
+                    part.as_ref().is_none_or(|part| part.as_ref().is_ok_and(|part| part.ends_with(b"\n\n")));
+                open = (!is_complete).then_some(at);
+                first = at + 1;
+                return Poll::Ready(part);
+            }
+        }
+        Poll::Pending
+    })
+}
+
+/// Refuses a stream on one of the connections that are reserved for players.
+fn require_connection(request: &Get) -> ApiResult<()> {
+    let text = "the remaining connections are reserved for players (limits.connections); try again later";
+    if request.may_wait() { Ok(()) } else { Err(ApiError::busy(text)) }
+}
+
+fn response(body: Body) -> Response {
     let mut response = with_kind("text/event-stream", body);
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response.extensions_mut().insert(ReservesMemory);
-    Ok(response)
+    response
 }
 
 /// Suffix of the ids of `game_ended` and all later events. A subscriber that resumes there has received it.
@@ -179,7 +244,8 @@ struct Reader {
     closed: bool,
     last_write: Instant,
     _counted: GaugeGuard,
-    _place: StreamPlace,
+    /// The streams of one response share a place.
+    _place: Arc<StreamPlace>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,6 +258,39 @@ enum Initial {
 }
 
 impl Reader {
+    fn open(
+        arena: &Arena,
+        request: &Get,
+        source: (Viewer, Subscription),
+        start: (u64, Initial, bool),
+    ) -> ApiResult<Reader> {
+        let place = Arc::new(arena.ledger.open_stream(request.address)?);
+        Ok(Reader::new(arena, request, source, start, place))
+    }
+
+    fn new(
+        arena: &Arena,
+        request: &Get,
+        (viewer, subscription): (Viewer, Subscription),
+        (next, initial, end_sent): (u64, Initial, bool),
+        place: Arc<StreamPlace>,
+    ) -> Reader {
+        Reader {
+            _counted: GaugeGuard::by(&arena.metrics.subscribers),
+            arena: arena.clone(),
+            address: request.address,
+            budget: request.request_connection.as_ref().and_then(RequestConnection::response_budget).cloned(),
+            viewer,
+            subscription,
+            next,
+            initial,
+            end_sent,
+            closed: false,
+            last_write: Instant::now(),
+            _place: place,
+        }
+    }
+
     /// Waits for the next write and returns it.
     async fn next(mut self) -> Option<(Result<Bytes, EngineError>, Reader)> {
         if self.closed {
@@ -331,6 +430,17 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn merged_streams_keep_their_events_whole() {
+        let parts = |list: &[&'static str]| {
+            stream::iter(list.to_vec()).map(|part| Ok::<_, ()>(Bytes::from_static(part.as_bytes())))
+        };
+        let ends = |list| parts(list).chain(stream::pending());
+        let both = merged(vec![ends(&["a1 ", "a2\n\n", "a3\n\n"]), ends(&["b1\n\n", "b2 ", "b3\n\n"])]);
+        let text: Vec<u8> = both.take(6).map(|part| part.expect("a part").to_vec()).concat().await;
+        assert_eq!(String::from_utf8(text).expect("text"), "a1 a2\n\nb1\n\na3\n\nb2 b3\n\n");
+    }
 
     #[test]
     fn few_subscribers_get_messages_at_once_and_for_many_they_are_gathered() {

@@ -37,7 +37,7 @@ const BACK_MS = 6000;
 /** The silence after which a page asks whether the server is still there, in milliseconds. */
 const SILENCE_MS = 30_000;
 
-/** True if a stream has sent something, if the streams are lost, and if they were lost a moment ago. */
+/** True if the stream has sent something, if it is lost, and if it was lost a moment ago. */
 let [isHeard, isLost, isBack] = [false, false, false];
 
 /** The number of requests with a late answer. */
@@ -214,8 +214,8 @@ function renewFrom(fresh) {
     if (session.status === "ended" && before !== "ended") {
         renewTranscript(fresh);
         // A new stream includes the messages that were private.
-        disconnect();
-        connect();
+        heard = { operator: 0, chat: 0 };
+        reconnect();
     }
     document.dispatchEvent(new Event("renewed"));
 }
@@ -260,53 +260,54 @@ function showClock(at) {
     clock.classList.toggle("late", seconds < 10);
 }
 
-/** Returns the query of a stream, which identifies the viewer. */
-function viewer() {
-    if (key) return `?key=${encodeURIComponent(key)}`;
-    return seat?.mode === "standalone" && seat.seated === "true" ? `?from=${seat.invite}` : "";
+/** Returns the address of the stream: it identifies the viewer, and names the messages that the page has. */
+function address() {
+    const query = new URLSearchParams(heard);
+    if (key) query.set("key", key);
+    else if (seat?.mode === "standalone" && seat.seated === "true") query.set("from", seat.invite);
+    return `/api/sessions/${session.session}/stream?${query}`;
 }
 
-/** The open streams. */
-const sources = [];
+/** The open stream; the indexes of the last messages that it has sent, by channel. */
+let [source, heard] = [null, { operator: 0, chat: 0 }];
 
 /** Refused connections since the last message, and the timer of the next attempt. */
 let [refusals, again] = [0, null];
 
-function listen(channel, name) {
-    const source = new EventSource(`/api/chat/ws/${name}${viewer()}`);
+/** Takes the messages of an event over, by channel. */
+function hearAll(messages) {
+    for (const channel of ["operator", "chat"]) {
+        const ours = messages.filter((message) => message.channel.startsWith("challenge_") === (channel === "operator"));
+        if (!ours.length) continue;
+        if (channel === "operator" && ours[0].index === 1) board.reset();
+        heard[channel] = Math.max(heard[channel], ours.at(-1).index);
+        take(ours, channel);
+        if (channel === "operator") board.draw();
+    }
+}
+
+/** Opens the stream while the page is visible: it uses one of the browser's few connections per server. */
+function connect() {
+    if (source || document.hidden || isGone) return;
+    source = new EventSource(address());
     source.addEventListener("message", (event) => {
         const update = JSON.parse(event.data);
         refusals = 0;
         hear();
-        if (update.type === "initial") {
-            if (channel === "operator") board.reset();
-            take(update.messages, channel);
-        }
-        if (update.type === "new_message") take([update.message], channel);
+        hearAll(update.messages ?? (update.message ? [update.message] : []));
         if (update.type === "game_ended" && session.status !== "ended") renewSoon();
-        if (channel === "operator") board.draw();
     });
     source.addEventListener("open", () => {
         // A stream that resumes sends nothing until the next message.
-        if (isLost && sources.every(({ readyState }) => readyState === EventSource.OPEN)) hear();
+        if (isLost) hear();
     });
     source.addEventListener("error", () => {
         lose();
-        // The browser reconnects by itself and resumes after the last event, unless the server refused the connection.
-        if (source.readyState !== EventSource.CLOSED) return;
         disconnect();
         again = setTimeout(connect, pause(refusals++));
         // The session may have been removed.
         if (refusals === 1) renewSoon();
     });
-    sources.push(source);
-}
-
-/** Opens the streams while the page is visible: each uses one of the browser's few connections per server. */
-function connect() {
-    if (sources.length || document.hidden || isGone) return;
-    listen("operator", `challenge_${session.session}`);
-    listen("chat", session.session);
 }
 
 /** The time of the last event, in milliseconds since 1970. */
@@ -330,7 +331,7 @@ function lose() {
     showConnection();
 }
 
-/** Opens the streams again, such as after a change of the network, which can leave them open without events. */
+/** Opens the stream again, such as after a change of the network, which can leave it open without events. */
 function reconnect() {
     disconnect();
     connect();
@@ -338,7 +339,7 @@ function reconnect() {
 
 /** Asks whether the server is still there. A server on this machine is, even without a network. */
 async function probe() {
-    if (!sources.length) return;
+    if (!source) return;
     heardAt = Date.now();
     try {
         await awaited(fetch("/health", { cache: "no-store", signal: AbortSignal.timeout(10_000) }));
@@ -354,7 +355,8 @@ function breakSilence() {
 
 function disconnect() {
     clearTimeout(again);
-    for (const source of sources.splice(0)) source.close();
+    source?.close();
+    source = null;
 }
 
 for (const list of document.querySelectorAll("ol.messages")) list.scrollTop = list.scrollHeight;
