@@ -369,7 +369,7 @@ fn a_form_starts_a_session_and_shows_its_invites() {
     let fields = "option.range=1%2C+99&option.intersectionSize=3&option.setSize=5";
     assert_eq!(send(&client, "/challenges/psi", fields).status, 200);
     let listed = client.get("/api/challenges").ok()["challenges"][0].take();
-    assert_eq!(listed["options"], json!({ "intersectionSize": 3, "range": [1, 99], "setSize": 5 }));
+    assert_eq!(listed["options"], json!({ "intersectionSize": 3, "players": 2, "range": [1, 99], "setSize": 5 }));
     for (form, text) in [
         ("options=nonsense", "options must be a JSON object"),
         ("options=[]", "options must be a JSON object"),
