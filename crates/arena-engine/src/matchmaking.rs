@@ -1,6 +1,7 @@
 //! The queue of each challenge: a caller gets a ticket, and an invite as soon as enough callers wait. Tickets and their
 //! results are in the store, so that each node can match all of them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -157,6 +158,14 @@ impl Engine {
     /// If the store can't be read.
     pub async fn count_tickets(&self) -> Result<Vec<(String, u64)>, EngineError> {
         Ok(self.inner.store.count_tickets(stale(self.now())).await?)
+    }
+
+    /// Returns the number of callers that wait for opponents, for each challenge that has some.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn count_waiting(&self) -> Result<BTreeMap<String, u64>, EngineError> {
+        Ok(self.inner.store.count_waiting(present_since(self.now())).await?.into_iter().collect())
     }
 
     async fn known_ticket(&self, once: Option<Once>) -> Result<Option<Ticket>, EngineError> {

@@ -24,10 +24,10 @@ use crate::answer::to_text;
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::house_bots::{House, Strength};
-use queue::find_opponent;
+use queue::{find_opponent, waiting_game};
 
 /// Number of sessions per page.
-const SESSIONS: usize = 20;
+const SESSIONS: usize = 10;
 
 /// Maximum number of games on the home page.
 const SHORT_TILES: usize = 8;
@@ -70,7 +70,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let main = arena.engine.main_board(name);
     let others = arena.engine.list_boards(name).await?.iter().filter(|board| main.as_ref() != Some(&board.id)).count();
     let body = html! {
-        (hero(&arena, challenge))
+        (hero(&arena, challenge, waiting_game(&arena, name, metadata.players).await?.as_ref()))
         div.two {
             section id="new" { (new_session(challenge)) }
             (rules(challenge))
@@ -111,8 +111,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     ))
 }
 
-/// Renders the name and description of a challenge with the ways to play it.
-fn hero(arena: &Arena, challenge: &dyn ChallengeType) -> Markup {
+/// Renders the name and description of a challenge with the ways to play it. `waiting` has the visitors that wait.
+fn hero(arena: &Arena, challenge: &dyn ChallengeType, waiting: Option<&Markup>) -> Markup {
     let (name, metadata) = (challenge.id(), challenge.metadata());
     html! {
         div.hero {
@@ -120,6 +120,7 @@ fn hero(arena: &Arena, challenge: &dyn ChallengeType) -> Markup {
                 h1 { (metadata.name) }
                 p.lead { (shown(&metadata.description)) }
                 p.counts { span { (metadata.players) @if metadata.players == 1 { " player" } @else { " players" } } @for tag in metadata.tags.iter().flatten().filter(|tag| !tag.ends_with("-player")) { span { (cut(tag, 40)) } } }
+                @if let Some(waiting) = waiting { (waiting) }
                 div.row id="actions" {
                     @if let Some(opponents) = opponents(arena, name) { (opponents) }
                     @if let Some(form) = find_opponent(arena, name, metadata.players) { (form) }

@@ -12,6 +12,7 @@ use maud::{Markup, html};
 
 use super::boards::board::{Leaderboard, PlayerKind};
 use super::boards::wanted_board;
+use super::challenges::queue::waiting_games;
 use super::challenges::{copyable, tiles};
 use super::components::{empty, live_dot, picture};
 use super::layout::{NavEntry, Page, cut, player_name, time};
@@ -45,6 +46,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     };
     let active = SessionFilter { challenge: None, status: Some(Status::Active) };
     let live = read_list(&arena, &active, 0, LIVE).await?.sessions;
+    let waiting = waiting_games(&arena).await?;
     let pictures = pictures(&arena, &live).await?;
     let results = results(&arena).await?;
     let featured = match find_moving(&arena).await? {
@@ -68,10 +70,11 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         }
         section id="now" aria-label="Live games" {
             h2 { "Live now" }
-            @if live.is_empty() {
+            @if live.is_empty() && waiting.is_empty() {
                 (empty("No game is being played at the moment.", Some(("/challenges", "Start one"))))
             } @else {
                 div.tiles.compact {
+                    @for game in &waiting { (game) }
                     @for (game, picture) in live.iter().zip(&pictures) {
                         article.card.tile { div.pic { (picture) } div.cap { (live_caption(&arena, game)) } }
                     }

@@ -169,7 +169,8 @@ fn sentence(arena: &Arena, boards: &[Standing], played: u64) -> String {
             Some(((entry.intervals.get(metric.key)?[0] - low) / (high - low), metric, entry, board))
         })
     });
-    let best = measures.max_by(|(one, ..), (other, ..)| one.total_cmp(other));
+    // Of equal measures, the first is the most important.
+    let best = measures.reduce(|best, next| if next.0 > best.0 { next } else { best });
     let Some((_, metric, entry, board)) = best else {
         return match played {
             0 => "Has not played yet.".to_owned(),

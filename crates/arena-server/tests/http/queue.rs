@@ -49,6 +49,28 @@ fn two_callers_get_a_session_and_the_third_waits() {
 }
 
 #[test]
+fn a_waiting_caller_is_listed_with_a_button_that_takes_a_seat() {
+    let host = Host::start();
+    let client = host.client();
+    let pages = || ["/", "/challenges/psi"].map(|path| client.get(path).text().to_owned());
+    let is_listed = |page: &String| {
+        page.contains("A player is waiting for an opponent.")
+            && page.contains("action=\"/queue/psi\"><button class=\"btn primary\">Join")
+    };
+    assert!(!pages().iter().any(is_listed));
+    let first = wait_in(&client, "psi");
+    assert!(pages().iter().all(is_listed), "{:?}", pages());
+
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let joined = client.request("POST", "/queue/psi", &form, b"");
+    let place = joined.header("location").expect("a place in the queue").to_owned();
+    let seat = client.get(&place);
+    assert!(seat.header("location").is_some_and(|to| to.starts_with("/play/inv_")), "{place}: {}", seat.status);
+    assert_eq!(look(&client, &first, 20)["state"], "matched");
+    assert!(!pages().iter().any(is_listed));
+}
+
+#[test]
 fn games_of_queues_are_rated_if_players_prove_their_identities() {
     for proven in [false, true] {
         let host = Host::start_with(|settings| settings.auth.enabled = proven);

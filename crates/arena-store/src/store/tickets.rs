@@ -108,6 +108,17 @@ impl Store {
         self.list(sql, &[stale.0.into()], read).await
     }
 
+    /// Returns the number of waiting tickets of each challenge that has some, without tickets that nobody has polled since
+    /// `since`.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn count_waiting(&self, since: Timestamp) -> Result<Vec<(String, u64)>, StoreError> {
+        let sql = "SELECT type, count(*) FROM queue WHERE seen_at >= $1 GROUP BY type";
+        let read = |row: &dyn Columns| Ok((row.text(0)?.to_owned(), row.integer(1)?.unsigned_abs()));
+        self.list(sql, &[since.0.into()], read).await
+    }
+
     /// Records a poll of a waiting ticket, and returns the ticket. Returns `None` if it doesn't wait, or if its last poll
     /// was before `stale`.
     ///

@@ -70,6 +70,12 @@ fn bounds(option: &ChallengeOption) -> String {
 
 /// Returns the name of an option as words: `maxRounds` and `max_rounds` become `Max rounds`.
 fn words(name: &str) -> String {
+    // The names of options that several games share are those of the protocol of matches.
+    match name {
+        "turnMs" => return "Time for a turn".to_owned(),
+        "n_epochs" => return "Length of the game".to_owned(),
+        _ => {}
+    }
     let mut words = String::new();
     for char in name.chars() {
         match char {
@@ -186,6 +192,6 @@ mod tests {
         ] {
             assert_eq!(read(form), chosen, "{form}");
         }
-        assert_eq!(["setSize", "n_epochs", "turnMs"].map(words), ["Set size", "N epochs", "Turn ms"]);
+        assert_eq!(["setSize", "grid_width", "turnMs"].map(words), ["Set size", "Grid width", "Time for a turn"]);
     }
 }

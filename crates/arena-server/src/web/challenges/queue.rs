@@ -2,10 +2,11 @@
 //!
 //! A script waits for the match and opens the seat. Without JavaScript the page reloads at an interval.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use arena_engine::{Leaving, QueueState, Ticket};
-use arena_model::{ChallengeMetadata, InviteCode};
+use arena_model::{ChallengeMetadata, ChallengeType, InviteCode};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -43,6 +44,47 @@ pub(crate) fn find_opponent(arena: &Arena, name: &str, players: usize) -> Option
         }
     };
     (players > 1).then_some(form)
+}
+
+/// Renders the games in which visitors wait for players, each with a button that takes a seat.
+pub(crate) async fn waiting_games(arena: &Arena) -> PageResult<Vec<Markup>> {
+    let waiting = arena.engine.count_waiting().await?;
+    let hosted = arena.engine.challenges();
+    let games = waiting.iter().filter_map(|(id, players)| Some((hosted.get_key_value(id)?, *players)));
+    let tile = |((id, challenge), players): ((&String, &Arc<dyn ChallengeType>), u64)| {
+        let metadata = challenge.metadata();
+        html! {
+            article.card.tile {
+                div.pic { (picture(id)) }
+                div.cap {
+                    h3 { a href={ "/challenges/" (id) } { (metadata.name) } }
+                    p.small { (waiting_text(players, metadata.players)) }
+                    (join_form(id))
+                }
+            }
+        }
+    };
+    Ok(games.map(tile).collect())
+}
+
+/// Renders the visitors that wait for a challenge's players, with a button that takes a seat; `None` if none waits.
+pub(crate) async fn waiting_game(arena: &Arena, name: &str, seats: usize) -> PageResult<Option<Markup>> {
+    let waiting = arena.engine.count_waiting().await?.get(name).copied();
+    let callout =
+        |players| html! { div.row.callout id="waiting" { span { (waiting_text(players, seats)) } (join_form(name)) } };
+    Ok(waiting.map(callout))
+}
+
+fn waiting_text(players: u64, seats: usize) -> String {
+    match (players, seats) {
+        (1, ..=2) => "A player is waiting for an opponent.".to_owned(),
+        (1, _) => format!("A player is waiting. The game needs {seats}."),
+        _ => format!("{players} players are waiting. The game needs {seats}."),
+    }
+}
+
+fn join_form(name: &str) -> Markup {
+    html! { form method="post" action={ "/queue/" (name) } { button.btn.primary { "Join" } } }
 }
 
 fn has_house(arena: &Arena, name: &str) -> bool {
