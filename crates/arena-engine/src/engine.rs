@@ -26,7 +26,7 @@ use crate::feed::{Posted, Tail};
 use crate::inputs::{CommitContent, created_input};
 use crate::live::{LiveRef, LiveSessions};
 use crate::node_state::NodeState;
-use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Moment, Once, Respond, Written, unwritten};
+use crate::request::{Act, Chat, Create, Deal, EngineError, Join, Limits, Moment, Once, Respond, Written, unwritten};
 use crate::stale_marks::StaleMarks;
 use crate::transcript::{EndedTranscripts, Transcript};
 
@@ -440,14 +440,18 @@ impl Inner {
         let options = challenge.resolve(&request.options)?;
         let now = self.environment.now();
         let seats = challenge.seats(&options);
-        let is_counted = request.is_rated && !request.is_unlisted;
+        let is_counted = request.is_rated && !request.is_unlisted && request.deal.is_none();
+        let (origin, seed) = match request.deal {
+            Some(Deal { origin, seed }) => (Some(origin), seed),
+            None => (None, self.environment.seed()),
+        };
         let rated = self.catalogue.terms_of(&request.challenge, &options).filter(|_| is_counted);
         let facts = SessionFacts {
             id: SessionId(self.environment.uuid(now)),
             challenge: request.challenge,
             script: challenge.script().map(Script::version),
             created_at: now,
-            seed: Some(self.environment.seed()),
+            seed: Some(seed),
             rated,
             is_unlisted: request.is_unlisted,
             options,
@@ -465,7 +469,7 @@ impl Inner {
         self.catalogue.keep(challenge, &self.store).await?;
         let (value, answers) = respond(&Written { session: &session, challenge, messages: &[] }, now);
         let (id, wake_at) = (session.facts.id, session.wake_at);
-        let messages = vec![created_input(&self.catalogue.all_terms_of(challenge), &session.facts)];
+        let messages = vec![created_input(&self.catalogue.all_terms_of(challenge), &session.facts, origin)];
         let change = SessionChange::Create(Box::new(session));
         let _reserved = self.live.reserve(id);
         let committed = self.store.commit(Commit { change, messages, answers }).await;

@@ -46,6 +46,6 @@ pub use inputs::{CommitContent, ContentPlace};
 pub use matchmaking::{Enqueue, Leaving, QueueState, Ticket};
 pub use nodes::NodeMetrics;
 pub use records::RecordSource;
-pub use request::{Act, Chat, Create, EngineError, Join, Limits, Once, Respond, Written};
+pub use request::{Act, Chat, Create, Deal, EngineError, Join, Limits, Once, Respond, Written};
 pub use users::ChangeProfile;
 pub use withdrawal::{Requester, Withdrawal};

@@ -296,7 +296,8 @@ impl Inner {
         tickets: &[QueuedTicket],
         is_rated: bool,
     ) -> Result<Option<Vec<InviteCode>>, EngineError> {
-        let create = Create { challenge: challenge.to_owned(), options: Map::new(), is_rated, is_unlisted: false };
+        let create =
+            Create { challenge: challenge.to_owned(), options: Map::new(), is_rated, is_unlisted: false, deal: None };
         let hashes: Vec<[u8; 32]> = tickets.iter().map(|queued| queued.hash).collect();
         let format = |written: &Written<'_>, now| {
             let facts = &written.session.facts;

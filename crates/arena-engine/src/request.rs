@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arena_model::{
     ActError, ChallengeType, Channel, ChatError, ChatMessage, InactivityLimits, InviteCode, OptionsError, Party,
-    Rejection, RestoreError, ScriptVersion, Session, SessionId, SessionPolicy, Timestamp, UserId,
+    Rejection, RestoreError, ScriptVersion, Seed, Session, SessionId, SessionPolicy, Status, Timestamp, UserId,
 };
 use arena_store::{CommitError, StoreError};
 use serde_json::{Map, Value};
@@ -49,6 +49,23 @@ pub struct Create {
     pub is_rated: bool,
     /// True if no list shows or counts the session. Such a session counts on no board.
     pub is_unlisted: bool,
+    /// The deal of an earlier session. The new session has its seed, and counts on no board.
+    pub deal: Option<Deal>,
+}
+
+/// The deal of an ended session.
+#[derive(Debug, Clone)]
+pub struct Deal {
+    pub(crate) origin: SessionId,
+    pub(crate) seed: Seed,
+}
+
+impl Deal {
+    /// Returns the deal of a session; `None` if the session hasn't ended, because its seed is secret, or has no seed.
+    pub fn of(session: &Session) -> Option<Deal> {
+        let seed = session.facts.seed.clone().filter(|_| session.status() == Status::Ended);
+        seed.map(|seed| Deal { origin: session.facts.id, seed })
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -419,7 +419,8 @@ mod tests {
             let (arena, folder) = Arena::in_tests().await;
             let engine = &arena.engine;
             let options = serde_json::Map::new();
-            let create = Create { challenge: "psi".to_owned(), options, is_rated: true, is_unlisted: false };
+            let create =
+                Create { challenge: "psi".to_owned(), options, is_rated: true, is_unlisted: false, deal: None };
             let respond = |written: &Written<'_>| {
                 let facts = &written.session.facts;
                 format!("{} {}", facts.id, facts.invites[0])

@@ -190,6 +190,52 @@ fn a_person_plays_again_on_the_same_or_the_other_seat() {
 }
 
 #[test]
+fn a_deal_is_played_again_and_counts_on_no_board() {
+    let folder = data_folder();
+    let server = Running::serve(folder.path());
+    let client = server.client();
+    let request = |form: &str| client.request("POST", "/challenges/psi", &FORM, form.as_bytes());
+    let end = |id: &str, invite: &str| {
+        client.act(id, invite, "guess", "1").ok();
+        eventually("the game ends", || (session(&client, "psi", id)["state"]["status"] == "ended").then_some(()));
+    };
+    let (id, invite) = against_the_house(&client, "psi", "easy");
+    let early = request(&format!("against=house&strength=easy&seat=first&deal={id}"));
+    assert_eq!(early.status, 400);
+    assert!(early.text().contains("the deal of a session is secret until its end"), "{}", early.text());
+    end(&id, &invite);
+    let page = client.get(&format!("/sessions/{id}")).text().to_owned();
+    let form = page.split("<form").find(|form| form.contains("Play this deal")).expect("a form");
+    assert!(form.contains("name=\"strength\" value=\"easy\""), "{form}");
+    let seat = if form.contains("name=\"seat\" value=\"first\"") { "first" } else { "last" };
+    let answer = request(&format!("against=house&strength=easy&seat={seat}&deal={id}"));
+    assert_eq!(answer.status, 303, "{}", answer.text());
+    let own = answer.header("location").unwrap().strip_prefix("/play/").unwrap().to_owned();
+    let again = eventually("both players sit", || {
+        let page = client.get(&format!("/play/{own}")).text().to_owned();
+        let id = page.split("data-session=\"").nth(1).and_then(|rest| rest.split('"').next()).map(str::to_owned);
+        id.filter(|_| page.contains("2 of 2 seats taken"))
+    });
+    let mark = "This is a deal that was played before";
+    assert!(client.get(&format!("/sessions/{again}")).text().contains(mark));
+    end(&again, &own);
+    let [first, second] = [&id, &again].map(|id| session(&client, "psi", id));
+    assert_eq!((&first["seed"], &second["rated"]), (&second["seed"], &json!(false)));
+    assert_eq!(
+        first["state"]["players"].as_array().unwrap().iter().position(|player| *player == *invite),
+        second["state"]["players"].as_array().unwrap().iter().position(|player| *player == *own)
+    );
+    let page = client.get(&format!("/sessions/{again}")).text().to_owned();
+    assert!(page.contains(mark) && page.contains(&format!("href=\"/sessions/{id}\"")), "{page}");
+    assert!(!client.get(&format!("/sessions/{id}")).text().contains(mark));
+    // The seeds are equal, and each record has its own events.
+    let record = folder.path().join("record.jsonl");
+    std::fs::write(&record, client.get(&format!("/api/sessions/{again}/record")).body).unwrap();
+    let verified = run(&["verify", record.to_str().unwrap()]);
+    assert_eq!(verified.code, 0, "{verified:#?}");
+}
+
+#[test]
 fn house_bots_can_be_disabled_and_sign_where_players_must() {
     let folder = data_folder();
     let config = folder.path().join("arena.toml");

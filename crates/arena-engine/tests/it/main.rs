@@ -45,7 +45,8 @@ async fn create(engine: &Engine) -> (SessionId, Vec<InviteCode>) {
 }
 
 pub(crate) async fn create_of(engine: &Engine, challenge: &str) -> (SessionId, Vec<InviteCode>) {
-    let request = Create { challenge: challenge.to_owned(), options: Map::new(), is_rated: true, is_unlisted: false };
+    let request =
+        Create { challenge: challenge.to_owned(), options: Map::new(), is_rated: true, is_unlisted: false, deal: None };
     let respond = Respond::new(|written| {
         let invites: Vec<String> = written.session.facts.invites.iter().map(ToString::to_string).collect();
         format!("{} {}", written.session.facts.id, invites.join(" "))

@@ -56,6 +56,7 @@ pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) ->
         options: options.unwrap_or_default(),
         is_rated: true,
         is_unlisted: unlisted == Some(true),
+        deal: None,
     };
     let respond = arena.ledger.charging(request.address, |written| {
         to_text(&view(written.session, Viewer::Creator).with_name(&written.challenge.metadata().name))

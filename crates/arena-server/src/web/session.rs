@@ -1,6 +1,7 @@
 //! Tables of sessions, and `GET /sessions/{id}`: the public page of a session, with its board or result, and its
 //! transcript.
 
+pub(super) mod deals;
 pub(super) mod events;
 pub(super) mod redacted;
 pub(super) mod share;
@@ -118,9 +119,11 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let path = format!("/sessions/{}", session.id);
     let has_ended = session.status() == Status::Ended;
     let picture = summary.picture(&arena, &session).await?;
+    let same_deal = deals::compare(&arena, &session, &summary).await?;
     let body = html! {
-        (heading(&session, &summary, &actions(&session)))
+        (heading(&session, &summary, &actions(&arena, &session)))
         (result(&session, &summary, &profiles, false))
+        (same_deal)
         div.two.session {
             div {
                 (board(&session, timeline.deadline()))
@@ -213,10 +216,11 @@ pub(super) fn has_drawn_board(session: &RedactedSession) -> bool {
     arena_games::all().any(|playable| playable.id == session.challenge_type && playable.kit.module.is_some())
 }
 
-fn actions(session: &RedactedSession) -> Markup {
+fn actions(arena: &Arena, session: &RedactedSession) -> Markup {
     html! {
         (primary(&format!("/sessions/{}/replay", session.id), "Replay"))
         (btn(&format!("/challenges/{}", session.challenge_type), "Play this"))
+        (deals::offer(arena, session))
         // A script shares the page, or copies its link.
         button.btn type="button" data-share={ "/sessions/" (session.id) } aria-live="polite" { "Share" }
         @if session.challenge_type == "chess" { (btn(&format!("/sessions/{}/game.pgn", session.id), "Moves as PGN")) }

@@ -691,6 +691,8 @@ fn a_missing_house_bot_is_an_error() {
         ("against=house", 404, "this server has no house bot for this challenge"),
         ("against=me", 400, "against must be `house`"),
         ("seat=middle", 400, "seat must be `first` or `last`"),
+        ("deal=x", 400, "a deal is played again against house bots only"),
+        ("deal=x&against=house", 400, "deal must be the id of a session"),
     ] {
         let answer = send(&client, "/challenges/chess", form);
         assert_eq!(answer.status, status);

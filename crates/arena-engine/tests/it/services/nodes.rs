@@ -351,7 +351,7 @@ async fn one_invite_seats_one_player_and_one_key_answers_once() {
         let once = Once { key: [round + 100; 32], request: [2; 32] };
         let creations = nodes.iter().map(|node| {
             let (challenge, options) = ("psi".to_owned(), Map::new());
-            let request = Create { challenge, options, is_rated: true, is_unlisted: false };
+            let request = Create { challenge, options, is_rated: true, is_unlisted: false, deal: None };
             let respond = Respond::new(|written| written.session.facts.id.to_string());
             node.create(request, Some(once), respond)
         });

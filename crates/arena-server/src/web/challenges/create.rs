@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use arena_engine::Create;
-use arena_model::{ChallengeType, SessionId, Viewer};
+use arena_engine::{Create, Deal};
+use arena_model::{ChallengeType, Script, SessionId, Viewer};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -27,7 +27,11 @@ use crate::web::{PageResult, base, unrendered};
 pub(crate) async fn create(State(arena): State<Arena>, form: Form) -> PageResult {
     let name = form.param("name");
     let challenge = &*hosted(&arena, name)?;
-    let options = super::options::read(&form.fields, challenge.options())?;
+    let deal = read_deal(&arena, &form, challenge).await?;
+    let options = match &deal {
+        Some((options, _)) => options.clone(),
+        None => super::options::read(&form.fields, challenge.options())?,
+    };
     let order = read_order(&form)?;
     // In authentication mode, players sign their joins.
     let order = order.filter(|_| !arena.is_authenticated_mode());
@@ -38,7 +42,9 @@ pub(crate) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
         Some("true") => true,
         Some(_) => return Err(ApiError::bad_request("INVALID_FIELD", "unlisted must be `true`").into()),
     };
-    let create = Create { challenge: name.to_owned(), options, is_rated: house.is_none(), is_unlisted };
+    let is_rated = house.is_none();
+    let deal = deal.map(|(_, deal)| deal);
+    let create = Create { challenge: name.to_owned(), options, is_rated, is_unlisted, deal };
     let session = create_session(&arena, create, form.address).await?;
     let Some((own, others)) = session.invites.split_first() else {
         return Ok((StatusCode::SEE_OTHER, [(header::LOCATION, format!("/challenges/{name}"))]).into_response());
@@ -67,6 +73,31 @@ fn read_order(form: &Form) -> PageResult<Option<JoinOrder>> {
         Some("last") => Ok(Some(JoinOrder::Last)),
         Some(_) => Err(ApiError::bad_request("INVALID_FIELD", "seat must be `first` or `last`").into()),
     }
+}
+
+/// Reads the deal of an ended session, with its options, for a game against house bots.
+async fn read_deal(
+    arena: &Arena,
+    form: &Form,
+    challenge: &dyn ChallengeType,
+) -> PageResult<Option<(Map<String, Value>, Deal)>> {
+    let Some(wanted) = form.fields.get("deal") else { return Ok(None) };
+    let unusable = |text: &str| ApiError::bad_request("INVALID_FIELD", text);
+    if form.fields.get("against").is_none() {
+        return Err(unusable("a deal is played again against house bots only").into());
+    }
+    let id: SessionId = wanted.parse().map_err(|_| unusable("deal must be the id of a session"))?;
+    let session = arena.engine.find_session(id).await?.filter(|session| session.facts.challenge == challenge.id());
+    let session = session.ok_or_else(|| unusable("there is no such session of this challenge"))?;
+    if session.facts.script != challenge.script().map(Script::version) {
+        return Err(unusable("the challenge's rules have changed, so the deal can't be played again").into());
+    }
+    let deal = Deal::of(&session).ok_or_else(|| unusable("the deal of a session is secret until its end"))?;
+    // The others are fixed.
+    let free = challenge.options().iter();
+    let options =
+        free.filter_map(|option| Some((option.name.to_string(), session.facts.options.get(&*option.name)?.clone())));
+    Ok(Some((options.collect(), deal)))
 }
 
 /// Reserves the house bots that a form asks for. Their strength is `None` if the language model plays.
@@ -199,7 +230,7 @@ pub(super) async fn start_against_house(
     if !leave.await? {
         return Ok(None);
     }
-    let create = Create { challenge: name.to_owned(), options, is_rated: false, is_unlisted: false };
+    let create = Create { challenge: name.to_owned(), options, is_rated: false, is_unlisted: false, deal: None };
     let session = create_session(arena, create, address).await?;
     let Some((own, others)) = session.invites.split_first() else { return Ok(None) };
     house.send(name, others, Some(Strength::Normal), places);

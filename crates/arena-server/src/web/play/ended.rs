@@ -167,6 +167,7 @@ pub(super) async fn play_again(
         options: changed_options(arena, &session),
         is_rated: true,
         is_unlisted: stored.facts.is_unlisted,
+        deal: None,
     };
     arena.admit_session(address, None).await?;
     let respond =

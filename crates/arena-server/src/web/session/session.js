@@ -129,7 +129,7 @@ function put(message, channel, list) {
  * Ids of the elements that are updated from the server's page: heading, seat, result, forms, recipients, seed,
  * options, picture, secrets and the check of the record.
  */
-const UPDATED = ["session", "seat", "result", "acts", "chat-to", "chat-notice", "deal", "picture", "knowledge", "check"];
+const UPDATED = ["session", "seat", "result", "acts", "chat-to", "chat-notice", "deal", "picture", "knowledge", "check", "same-deal"];
 
 /** The server's last HTML of each element. The elements change on this page, such as by opened details. */
 const lastHtml = new Map(UPDATED.map((id) => [id, document.getElementById(id)?.outerHTML]));
