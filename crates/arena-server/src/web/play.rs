@@ -26,7 +26,7 @@ use super::layout::{NavEntry, Page, explained, player_name};
 use super::session::redacted::RedactedSession;
 use super::session::summary::SessionSummary;
 use super::session::timeline::Timeline;
-use super::session::{deal, result, seats_taken, status};
+use super::session::{deal, deals, result, seats_taken, status};
 use super::{PageResult, Visit, unrendered};
 use crate::answer::to_text;
 use crate::arena::Arena;
@@ -119,12 +119,14 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 @if is_seated { (talk(&path, &session, invite, arena.settings.sessions.reveal_chat)) }
             }
         }
+        (deals::compare(&arena, &session, &summary).await?)
         (deal(&session))
         p { a href={ "/sessions/" (session.id) } { "Public page of this game" } }
     };
     let page = Page::new(&format!("Play {name}"), NavEntry::Elsewhere, body)
         .with_script("play.js")
-        .with_script("transcript.js");
+        .with_script("transcript.js")
+        .with_script("record.js");
     let page = page.with_style("session.css").with_style("play.css");
     Ok(unrendered(page))
 }

@@ -20,7 +20,7 @@ use crate::web::components::btn;
 use crate::web::session::redacted::RedactedSession;
 use crate::web::session::summary::SessionSummary;
 use crate::web::session::timeline::Timeline;
-use crate::web::session::{ending, has_drawn_board, knowledge};
+use crate::web::session::{deals, ending, has_drawn_board, knowledge};
 
 /// Renders the result of an ended game for the player at a seat, with the buttons of the next game.
 pub(super) async fn panel(
@@ -79,7 +79,10 @@ fn headline(session: &RedactedSession, seat: usize) -> Option<&'static str> {
 /// Renders the actions after a game: the same game again, or against a house bot, and the replay.
 async fn next_games(arena: &Arena, session: &RedactedSession, names: &[String], seat: usize) -> PageResult<Markup> {
     let name = &session.challenge_type;
-    let replay = btn(&format!("/sessions/{}/replay", session.id), "Watch the replay");
+    let replay = html! {
+        (btn(&format!("/sessions/{}/replay", session.id), "Watch the replay"))
+        button.btn type="button" data-share={ "/sessions/" (session.id) } aria-live="polite" { "Share" }
+    };
     if arena.engine.challenges().get(name).is_none() {
         return Ok(html! { div.row { (replay) } });
     }
@@ -89,7 +92,9 @@ async fn next_games(arena: &Arena, session: &RedactedSession, names: &[String], 
     let has_house = arena.house.get().is_some_and(|house| house.plays(name));
     if has_house && !opponents.is_empty() && opponents.iter().all(|opponent| is_bot(&opponent)) {
         let is_easy = opponents.iter().any(|opponent| opponent.contains("-easy"));
-        return Ok(html! { div.row { (against_house(arena, session, seat, is_easy)) (replay) } });
+        return Ok(
+            html! { div.row { (against_house(arena, session, seat, is_easy)) (deals::offer(arena, session)) (replay) } },
+        );
     }
     let wanted = find_rematch(arena, session).await?;
     Ok(html! {
