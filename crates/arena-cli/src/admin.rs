@@ -239,7 +239,6 @@ fn token(args: AdminArgs, url: &str) -> Result<String, Failure> {
 #[derive(Deserialize)]
 struct Recounted {
     users: u64,
-    games: u64,
     wrong: Vec<String>,
 }
 
@@ -247,9 +246,8 @@ struct Recounted {
 fn recompute(arena: &Arena, strategy: Option<&str>, style: Style) -> Result<(), Failure> {
     let Some(name) = strategy else {
         let answer = arena.call("/api/admin/recompute", Some(Map::new()))?;
-        return print_result(&answer, style, |Recounted { users, games, wrong }| {
-            let users = counted(users, "user");
-            format!("counted {} of {users}; corrected: {}", counted(games, "game"), wrong.len())
+        return print_result(&answer, style, |Recounted { users, wrong }| {
+            format!("counted the games of {}; corrected: {}", counted(users, "user"), wrong.len())
         });
     };
     if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {

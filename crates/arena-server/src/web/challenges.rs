@@ -133,12 +133,17 @@ fn hero(arena: &Arena, challenge: &dyn ChallengeType, waiting: Option<&Markup>) 
     }
 }
 
+/// Returns the rules of a built-in game for people, who play with the page's controls.
+pub(super) fn in_short(name: &str) -> Option<&'static str> {
+    arena_games::all().find(|playable| playable.id == name)?.kit.rules
+}
+
 fn rules(challenge: &dyn ChallengeType) -> Markup {
     let metadata = challenge.metadata();
     html! {
         section.card.pad id="rules" {
             h2 { "Rules" }
-            p { (shown(&metadata.description)) }
+            p { (in_short(challenge.id()).unwrap_or(&metadata.description)) }
             details {
                 summary { "All rules and moves" }
                 div.prose.rules { (explained(&metadata.prompt)) }

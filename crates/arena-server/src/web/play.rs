@@ -20,6 +20,7 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::challenges::in_short;
 use super::components::{empty, primary};
 use super::form::Form;
 use super::layout::{NavEntry, Page, explained, player_name};
@@ -190,7 +191,7 @@ fn turn(session: &RedactedSession, is_seated: bool, deadline: Option<i64>) -> Ma
 
 /// Renders the rules: in short for people, and folded the text that agents get.
 fn rules(challenge: &str, metadata: &ChallengeMetadata, is_open: bool) -> Markup {
-    let in_short = arena_games::all().find(|playable| playable.id == challenge).and_then(|playable| playable.kit.rules);
+    let in_short = in_short(challenge);
     html! {
         section.rule aria-label="Rules" {
             @if is_open { h2 { "Rules" } }
