@@ -128,7 +128,7 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
 /// The messages of a session that its page has.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Known {
+struct StreamStart {
     /// The index of the operator channel's last message that the subscriber has; 0 for none.
     #[serde(default)]
     operator: u64,
@@ -142,13 +142,13 @@ struct Known {
 /// The events are those of the two channels, in the order of arrival; `channel` of a message names its channel. A
 /// subscriber that resumes names the messages that it has: events have ids for their own channel only.
 #[utoipa::path(get, path = "/api/sessions/{id}/stream", tag = "chat", security(("sessionKey" = [])),
-    params(("id" = String, Path, example = "018f6b2e-0000-7000-8000-00000000abcd"), Known, Sender),
+    params(("id" = String, Path, example = "018f6b2e-0000-7000-8000-00000000abcd"), StreamStart, Sender),
     responses((status = 200, body = StreamEvent, content_type = "text/event-stream",
             description = "Events until the subscriber disconnects."),
         (status = 404, description = "`CHALLENGE_NOT_FOUND`: the session doesn't exist."),
         (status = 429, description = "`TOO_MANY_STREAMS`: too many streams of this address are open.")))]
 pub(crate) async fn stream_session(State(arena): State<Arena>, method: Method, request: Get) -> ApiResult {
-    let Known { operator, chat } = request.query()?;
+    let StreamStart { operator, chat } = request.query()?;
     let name = request.param("id");
     let viewer = request.caller(&arena, name).await?.viewer();
     let unknown = || ApiError::not_found("CHALLENGE_NOT_FOUND", "session not found");
