@@ -89,19 +89,19 @@ fn draw(session: &RedactedSession, summary: &SessionSummary, picture: &Markup) -
             rect width="1200" height="630" fill="var(--bg)" {}
             text x="64" y="92" font-size="28" fill="var(--soft)" { (summary.challenge) }
             @for (at, line) in lines.iter().enumerate() {
-                text x="64" y=(156 + 56 * at) font-size="46" font-weight="700" fill="var(--ink)" { (line) }
+                text x="64" y=(156 + 56 * at) font-size="44" font-weight="700" fill="var(--ink)" { (line) }
             }
             @for (seat, name) in summary.names.iter().take(shown).enumerate() {
                 g transform={ "translate(64 " (top + 50 * seat) ")" } font-size="28" fill="var(--ink)" {
                     circle cx="12" cy="-10" r="12" fill={ "var(--seat-" (seat % 8) ")" } {}
                     text x="40" y="0" { (printable(name)) }
                     @if let (Some(score), Status::Ended) = (session.state.scores.get(seat), session.status()) {
-                        text x="660" y="0" font-weight="700" text-anchor="end" { (number_of(score.utility).replace('-', "−")) }
+                        text x="640" y="0" font-weight="700" text-anchor="end" { (number_of(score.utility).replace('-', "−")) }
                     }
-                    @if is_exposed(seat) { text x="560" y="0" font-size="24" text-anchor="end" fill="var(--bad)" { "secret leaked" } }
+                    @if is_exposed(seat) { text x="550" y="0" font-size="24" text-anchor="end" fill="var(--bad)" { "secret leaked" } }
                 }
             }
-            svg x="720" y="95" width="440" height="440" font-size="13" font-weight=[weight] text-anchor="middle" { (picture) }
+            svg x="740" y="95" width="420" height="440" font-size="13" font-weight=[weight] text-anchor="middle" { (picture) }
             (PreEscaped(LOGO))
             text x="106" y="586" font-size="24" font-weight="700" fill="var(--soft)" { "Arena" }
         }
