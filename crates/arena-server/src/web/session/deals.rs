@@ -98,7 +98,7 @@ fn side(name: &str, session: &RedactedSession, summary: &SessionSummary) -> Mark
                 @for (seat, player) in summary.names.iter().enumerate() {
                     li.seat.{ (seat_class(seat)) } {
                         (seat_mark(seat)) b { (player_name(player, 40)) }
-                        @if let Some(score) = session.state.scores.get(seat) { span { (number_of(score.utility)) } }
+                        @if let Some(score) = session.state.scores.get(seat) { span { (number_of(score.utility).replace('-', "−")) } }
                     }
                 }
             }

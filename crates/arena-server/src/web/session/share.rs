@@ -96,12 +96,12 @@ fn draw(session: &RedactedSession, summary: &SessionSummary, picture: &Markup) -
                     circle cx="12" cy="-10" r="12" fill={ "var(--seat-" (seat % 8) ")" } {}
                     text x="40" y="0" { (printable(name)) }
                     @if let (Some(score), Status::Ended) = (session.state.scores.get(seat), session.status()) {
-                        text x="660" y="0" font-weight="700" text-anchor="end" { (number_of(score.utility).replace('-', "−")) }
+                        text x="640" y="0" font-weight="700" text-anchor="end" { (number_of(score.utility).replace('-', "−")) }
                     }
-                    @if is_exposed(seat) { text x="560" y="0" font-size="24" text-anchor="end" fill="var(--bad)" { "secret leaked" } }
+                    @if is_exposed(seat) { text x="550" y="0" font-size="24" text-anchor="end" fill="var(--bad)" { "secret leaked" } }
                 }
             }
-            svg x="720" y="95" width="440" height="440" font-size="13" font-weight=[weight] text-anchor="middle" { (picture) }
+            svg x="740" y="95" width="420" height="440" font-size="13" font-weight=[weight] text-anchor="middle" { (picture) }
             (PreEscaped(LOGO))
             text x="106" y="586" font-size="24" font-weight="700" fill="var(--soft)" { "Arena" }
         }
