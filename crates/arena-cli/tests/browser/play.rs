@@ -670,3 +670,19 @@ fn a_seat_needs_no_scrolling() {
         }
     }
 }
+
+/// The messages of a challenge without controls contain the player's secrets, so the seat shows them at once.
+#[test]
+fn a_seat_without_controls_shows_its_private_messages() {
+    let data = data_folder();
+    let world =
+        World::start(data.path(), &["--challenges", concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/challenges")]);
+    let driver = Driver::start();
+    let window = driver.window();
+    let (_, invites) = world.create("sealed-bid-auction", &json!({}));
+    world.join(&invites[1], "ben");
+    window.open(&world.page(&format!("/play/{}", invites[0])));
+    window.click("form[data-do=join] button");
+    window.see("The lot is worth");
+    window.see("Place the bid");
+}

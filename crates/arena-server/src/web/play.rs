@@ -27,7 +27,7 @@ use super::layout::{NavEntry, Page, explained, player_name};
 use super::session::redacted::RedactedSession;
 use super::session::summary::SessionSummary;
 use super::session::timeline::Timeline;
-use super::session::{deal, deals, result, seats_taken, status};
+use super::session::{deal, deals, has_controls, result, seats_taken, status};
 use super::{PageResult, Visit, unrendered};
 use crate::answer::to_text;
 use crate::arena::Arena;
@@ -130,10 +130,6 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         .with_script("record.js");
     let page = page.with_style("session.css").with_style("play.css");
     Ok(unrendered(page))
-}
-
-fn has_controls(challenge: &str) -> bool {
-    arena_games::all().any(|playable| playable.id == challenge && playable.kit.controls.is_some())
 }
 
 /// Renders the form that takes the seat, or the reason why it can't be taken. A taken seat needs nothing.

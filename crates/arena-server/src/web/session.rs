@@ -216,6 +216,12 @@ pub(super) fn has_drawn_board(session: &RedactedSession) -> bool {
     arena_games::all().any(|playable| playable.id == session.challenge_type && playable.kit.module.is_some())
 }
 
+/// True if a script has controls for the seats of the session's game. A seat of other games shows all messages, since they
+/// contain the player's secrets.
+pub(super) fn has_controls(challenge: &str) -> bool {
+    arena_games::all().any(|playable| playable.id == challenge && playable.kit.controls.is_some())
+}
+
 fn actions(arena: &Arena, session: &RedactedSession) -> Markup {
     html! {
         (primary(&format!("/sessions/{}/replay", session.id), "Replay"))

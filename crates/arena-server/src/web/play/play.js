@@ -1,7 +1,7 @@
 // The page of a seat: the controls of its challenge, forms without page loads, the banner with the seat's turn, and
 // session keys in authentication mode.
 
-import { awaited, board, key, session } from "./session.js";
+import { awaited, board, key, session, toMove } from "./session.js";
 import { CONTROLS } from "./seat/controls.js";
 import { joined } from "./seat/parts.js";
 import { remember, sign } from "./keys.js";
@@ -203,12 +203,19 @@ function turnByRequest() {
     return { isMine: false, text: awaited.length ? `Waiting for ${joined(awaited)}.` : "Waiting for the others." };
 }
 
+/** Returns the seat's turn by a text of the operator, such as "Player 2's turn". */
+function turnByText() {
+    const names = game.names.filter((_, at) => toMove.includes(game.ids[at]));
+    const text = names.length ? `Waiting for ${joined(names)}.` : "";
+    return toMove.includes(board.own) ? { isMine: true, text: "" } : { isMine: false, text };
+}
+
 function turnNow() {
     if (session.status === "open") {
         const missing = Array.from({ length: Math.max(0, Number(session.seats) - game.ids.length) }, (_, at) => `Player ${game.ids.length + at + 1}`);
         return { title: `Waiting for ${joined(missing) || "the other players"} to join`, text: "The game begins when all seats are taken." };
     }
-    const { isMine, text } = controls?.turn?.(game) ?? (request.index ? turnByRequest() : { isMine: false, text: "" });
+    const { isMine, text } = controls?.turn?.(game) ?? (request.index ? turnByRequest() : turnByText());
     if (isMine) return { isMine, title: "Your move", text };
     const [title, ...rest] = text.split(". ");
     return { title: title.replace(/\.$/, "") || "The game is on", text: rest.join(". ") };

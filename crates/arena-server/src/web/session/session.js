@@ -234,7 +234,7 @@ function renewTranscript(fresh) {
 let deadline = Number(document.getElementById("clock").dataset.deadline) || null;
 
 /** The players to move. */
-let toMove = [];
+export let toMove = [];
 
 /** Updates the spectators' banner. A seat's page has a banner of its own. */
 function showTurn() {

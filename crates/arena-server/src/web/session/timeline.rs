@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::events::Channels;
 use super::redacted::RedactedSession;
 use super::summary::SessionSummary;
-use super::{has_drawn_board, unknown_session};
+use super::{has_controls, has_drawn_board, unknown_session};
 use crate::arena::Arena;
 use crate::web::layout::{cut, moment, player_name};
 use crate::web::{PageResult, Visit, with_query};
@@ -137,7 +137,7 @@ impl Timeline {
             visible.iter().rev().find(|event| event.channel == channel).map_or(0, |event| event.message.index)
         };
         html! {
-            section.transcript.brief[own.is_some()] id="transcript" aria-labelledby="transcript-title" {
+            section.transcript.brief[own.is_some() && has_controls(&session.challenge_type)] id="transcript" aria-labelledby="transcript-title" {
                 div.row.head {
                     h2 id="transcript-title" { @if own.is_some() { "Chat" } @else { "Transcript" } }
                     @if let Some(leak) = leak { a.small href={ "#" (leak.id()) } { "Jump to the leak" } }
