@@ -121,7 +121,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
         (deals::compare(&arena, &session, &summary).await?)
-        (deal(&session))
+        (deal(&arena, &session))
         p { a href={ "/sessions/" (session.id) } { "Public page of this game" } }
     };
     let page = Page::new(&format!("Play {name}"), NavEntry::Elsewhere, body)

@@ -11,12 +11,13 @@ pub(super) mod timeline;
 use std::collections::BTreeMap;
 
 use arena_games::ScoreKind;
-use arena_model::{Knowledge, SessionId, Status, UserId, UserProfile, Viewer};
+use arena_model::{ChallengeOption, Knowledge, SessionId, Status, UserId, UserProfile, Viewer};
 use arena_report::number_of;
 use arena_store::{Page as Listed, SessionFilter};
 use arena_web::{seat_class, seat_mark};
 use axum::extract::State;
 use maud::{Markup, html};
+use serde_json::{Map, Value};
 
 use super::boards::board::user_path;
 use super::boards::measures::kind_of;
@@ -137,7 +138,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 @if let Some(challenge) = challenges.get(&session.challenge_type) {
                     details { summary { "Rules" } div.prose.rules { (explained(&challenge.metadata_with(&session.options).prompt)) } }
                 }
-                (deal(&session))
+                (deal(&arena, &session))
                 (record_check(&session))
                 p { a href={ "/sessions/" (session.id) "/picture.svg" } { "Picture of this session" } }
             }
@@ -390,14 +391,26 @@ pub(super) fn ending(
     }
 }
 
+/// Returns the session's options that differ from the usual ones.
+pub(super) fn changed_options(arena: &Arena, session: &RedactedSession) -> Map<String, Value> {
+    let challenges = arena.engine.challenges();
+    let Some(challenge) = challenges.get(&session.challenge_type) else { return Map::new() };
+    let is_changed = |option: &&ChallengeOption| session.options.get(&*option.name) != Some(&option.default);
+    let options = challenge.options().iter().filter(is_changed);
+    options.filter_map(|option| Some((option.name.to_string(), session.options.get(&*option.name)?.clone()))).collect()
+}
+
 /// Renders the session's options, and the seed once it is public.
-pub(super) fn deal(session: &RedactedSession) -> Markup {
+pub(super) fn deal(arena: &Arena, session: &RedactedSession) -> Markup {
     let options = session.options.as_object().filter(|options| !options.is_empty());
     html! {
         @if session.unlisted {
             p.soft { "Unlisted: no list and no history shows this game, and it counts on no leaderboard." }
         } @else if !session.rated {
-            p.soft { "Unrated: this game counts on no leaderboard, since it has house bots or unusual options." }
+            p.soft {
+                "Unrated: this game counts on no leaderboard, since it "
+                @if changed_options(arena, session).is_empty() { "was started against house bots or without a rating." } @else { "has unusual options." }
+            }
         }
         details.deal {
             summary { "Details" }

@@ -338,6 +338,9 @@ fn requests_about(game: &Game) -> Vec<(&'static str, String, Value)> {
             }
         }
     }
+    for method in ["GET", "HEAD"] {
+        requests.push((method, format!("/sessions/{id}/stream"), json!(null)));
+    }
     let (act, chat) = ("/arena/message".to_owned(), "/chat/send".to_owned());
     let from = &game.players[0];
     let content = json!({ "challengeId": id, "from": from, "messageType": "guess", "content": "1" });

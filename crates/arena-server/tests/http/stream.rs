@@ -767,3 +767,55 @@ fn a_sync_of_large_messages_is_whole_too() {
     let received = all(&mut table.chat(), 60);
     assert!(json!(received) == table.sync("chat", "")["messages"], "{:?}", indexes(&received));
 }
+
+/// The stream of a session has the messages that both channels show to the same caller, in order and once.
+#[test]
+fn both_channels_of_a_session_are_one_stream() {
+    let fixture = StreamFixture::new();
+    let (client, session) = (&fixture.client, &fixture.session);
+    let private =
+        json!({ "channel": session, "from": fixture.players[0], "to": fixture.players[1], "content": "for you only" });
+    client.post("/api/chat/send", &private).ok();
+    fixture.say("for all");
+    let path = format!("/api/sessions/{session}/stream");
+    /// Returns the next messages, by channel.
+    fn read(stream: &mut EventStream, count: usize) -> [Vec<Value>; 2] {
+        let mut messages = [Vec::new(), Vec::new()];
+        while messages.iter().map(Vec::len).sum::<usize>() < count {
+            let (_, data) = stream.next_event().expect("an event");
+            let new = data["messages"].as_array().cloned().unwrap_or_else(|| vec![data["message"].clone()]);
+            for message in new {
+                let is_chat = !message["channel"].as_str().expect("a channel").starts_with("challenge_");
+                messages[usize::from(is_chat)].push(message);
+            }
+        }
+        messages
+    }
+    let expected = |from: &str| {
+        ["arena", "chat"].map(|route| fixture.sync(route, from)["messages"].as_array().expect("messages").clone())
+    };
+    let callers = ["".to_owned(), format!("from={}", fixture.players[0]), format!("from={}", fixture.players[1])];
+    for from in &callers {
+        let expected = expected(&format!("&{from}"));
+        let mut stream = client.stream(&format!("{path}?{from}"), None);
+        assert_eq!(read(&mut stream, expected.iter().map(Vec::len).sum()), expected, "{from}");
+        // A new message of each channel follows.
+        let index = fixture.say("one more");
+        let [operator, chat] = read(&mut stream, 1);
+        assert_eq!((operator, &chat[0]["index"]), (Vec::new(), &json!(index)), "{from}");
+        // Who has messages already gets only the later ones.
+        let known = format!("{path}?{from}&operator={}&chat={}", expected[0].len(), index - 1);
+        let [operator, chat] = read(&mut client.stream(&known, None), 1);
+        assert_eq!((operator.len(), &chat[0]["index"]), (0, &json!(index)), "{from}");
+    }
+    let shown = serde_json::to_string(&expected("")).expect("JSON");
+    assert!(!shown.contains("for you only") && shown.contains("for all"), "{shown}");
+    assert_eq!(
+        client.get(&path.replace(session, &session.replace('0', "1"))).refusal(),
+        (404, "CHALLENGE_NOT_FOUND".to_owned())
+    );
+    assert_eq!(client.get(&format!("{path}?chat=-1")).status, 400);
+    let mut stream = client.stream(&path, None);
+    fixture.end();
+    while stream.next_event().expect("the end").1["type"] != "game_ended" {}
+}

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use arena_engine::{Create, Once};
-use arena_model::{ChallengeOption, ContentHash, InviteCode, Session, SessionId, Status, UserId, UserProfile, Viewer};
+use arena_model::{ContentHash, InviteCode, Session, SessionId, Status, UserId, UserProfile, Viewer};
 use arena_web::seat_class;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::{Map, Value};
 
 use super::{take_seat, to_seat};
 use crate::answer::to_text;
@@ -20,7 +19,7 @@ use crate::web::components::btn;
 use crate::web::session::redacted::RedactedSession;
 use crate::web::session::summary::SessionSummary;
 use crate::web::session::timeline::Timeline;
-use crate::web::session::{deals, ending, has_drawn_board, knowledge};
+use crate::web::session::{changed_options, deals, ending, has_drawn_board, knowledge};
 
 /// Renders the result of an ended game for the player at a seat, with the buttons of the next game.
 pub(super) async fn panel(
@@ -128,15 +127,6 @@ fn against_house(arena: &Arena, session: &RedactedSession, seat: usize, is_easy:
             @if session.invites.len() == 2 && !arena.is_authenticated_mode() { button.btn name="seat" value=(swapped) { "Swap seats" } }
         }
     }
-}
-
-/// Returns the session's options that differ from the usual ones.
-fn changed_options(arena: &Arena, session: &RedactedSession) -> Map<String, Value> {
-    let challenges = arena.engine.challenges();
-    let Some(challenge) = challenges.get(&session.challenge_type) else { return Map::new() };
-    let is_changed = |option: &&ChallengeOption| session.options.get(&*option.name) != Some(&option.default);
-    let options = challenge.options().iter().filter(is_changed);
-    options.filter_map(|option| Some((option.name.to_string(), session.options.get(&*option.name)?.clone()))).collect()
 }
 
 /// The request of a session's rematch. All players make the same one, so the first creates the session, and the others

@@ -215,7 +215,9 @@ fn check(name: &str, keys: bool) {
     let output = run(name, &fixture);
     let (printed, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let took = begun.elapsed().as_secs_f64();
-    println!("not fuzzed: /api/chat/ws/{{channel}}, since a stream doesn't end; stream.rs and secrecy.rs read it");
+    println!(
+        "not fuzzed: /api/chat/ws/{{channel}} and /api/sessions/{{id}}/stream, which don't end; stream.rs reads them"
+    );
     println!("{printed}\n{said}\nfuzzed in {took:.0} s, {name} mode");
     assert!(output.status.success(), "an answer isn't as described, or the server is at fault: see above");
     assert_eq!(fixture.host.client().get("/health").status, 200);
