@@ -252,7 +252,7 @@ mod tests {
         check("Chess", &["Chess"]);
         check(
             "Ada found the common numbers and learned Bob's whole set.",
-            &["Ada found the common numbers", "and learned Bob's whole set."],
+            &["Ada found the common", "numbers and learned Bob's", "whole set."],
         );
         assert_eq!(wrap(&"word ".repeat(100)).len(), LINES);
         check("", &[""]);
