@@ -63,7 +63,7 @@ pub const EXITS: [(Exit, &str, &str); 21] = [
     (
         Exit::BadReplay,
         "replay, record or log false",
-        "A replay is unreadable, damaged or contradicts the rules. A record or a log is false: it contradicts itself, its keys, the rules or a checkpoint.",
+        "A replay is unreadable, damaged or contradicts the rules. A record or a log is false: it contradicts itself, its keys, the rules or a checkpoint. `eval verify`: the files of an evaluation contradict its recorded answers.",
     ),
     (
         Exit::FaultyAgent,
@@ -88,7 +88,7 @@ pub const EXITS: [(Exit, &str, &str); 21] = [
     (
         Exit::OtherRules,
         "not completely verifiable",
-        "A replay or record belongs to other rules, or its session isn't in the given log, so it cannot be verified completely. It has no other faults.",
+        "A replay or record belongs to other rules, or its session isn't in the given log, so it cannot be verified completely. It has no other faults. `eval verify`: some games can't be played again, and the others agree.",
     ),
     (
         Exit::Parked,

@@ -163,6 +163,17 @@ impl CallIndex {
         places.iter().map(|place| read_at(file, path, *place)).collect()
     }
 
+    /// Reads the answered call with this key.
+    pub(crate) fn find(&self, key: &str, file: &File, path: &Path) -> Result<Option<CallLine>, FolderError> {
+        let place = parse_hash(key).ok().and_then(|hash| self.calls.get(&hash));
+        place.map(|place| read_at(file, path, *place)).transpose()
+    }
+
+    /// Returns the costs of a request's attempts without an answer.
+    pub(crate) fn paid(&self, key: &str) -> Spent {
+        self.paid.get(key).copied().unwrap_or_default()
+    }
+
     pub(crate) fn text(&self, sha256: &str, file: &File, path: &Path) -> Result<Option<String>, FolderError> {
         let place = parse_hash(sha256).ok().and_then(|hash| self.texts.get(&hash));
         let Some(place) = place else { return Ok(None) };
@@ -275,7 +286,7 @@ impl CallStore {
 
     /// Returns the costs of a request's attempts without an answer.
     pub(crate) fn paid(&self, key: &str) -> Spent {
-        self.writer.lock().index.paid.get(key).copied().unwrap_or_default()
+        self.writer.lock().index.paid(key)
     }
 
     /// Records the end of a request without an answer. `why` is the reason if the request would fail again.

@@ -393,11 +393,18 @@ pub struct EvalRun {
 }
 
 #[derive(Debug)]
-struct CallFile {
+pub(crate) struct CallFile {
     path: PathBuf,
     /// `None` if the run has no calls.
     file: Option<File>,
-    index: CallIndex,
+    pub(crate) index: CallIndex,
+}
+
+impl CallFile {
+    /// Finds the answered call with this key.
+    pub(crate) fn find(&self, key: &str) -> Result<Option<CallLine>, FolderError> {
+        self.file.as_ref().map_or(Ok(None), |file| self.index.find(key, file, &self.path))
+    }
 }
 
 #[derive(Debug)]
@@ -465,6 +472,11 @@ impl EvalRun {
         transcript.map(Some).map_err(|source| cannot_read(&transcripts.path, source))
     }
 
+    /// Returns the ids of all games with a transcript.
+    pub(crate) fn transcript_ids(&self) -> Result<Vec<String>, FolderError> {
+        Ok(self.transcript_file()?.places.keys().cloned().collect())
+    }
+
     /// Returns the calls of a game in the order of their answers.
     ///
     /// # Errors
@@ -513,7 +525,7 @@ impl EvalRun {
         Ok(self.call_file()?.index.total())
     }
 
-    fn call_file(&self) -> Result<Arc<CallFile>, FolderError> {
+    pub(crate) fn call_file(&self) -> Result<Arc<CallFile>, FolderError> {
         read_once(&self.call_file, || {
             let path = self.dir.join(CALLS);
             let index = CallIndex::read(&self.dir)?;

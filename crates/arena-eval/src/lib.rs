@@ -18,10 +18,12 @@ mod priced;
 mod program;
 pub mod progress;
 mod record;
+mod recorded;
 pub mod report;
 mod requests;
 mod run_file;
 pub mod runner;
+mod verify;
 
 pub use arena_llm::Spent;
 pub use arena_players::{Cause, GameEnd, Measured};
@@ -37,9 +39,11 @@ pub use record::{
     CallLine, CallRecord, ChangeRecord, GameRecord, JournalLine, SeatRecord, Transcript, TranscriptMessage, VERSION,
     VoidRecord,
 };
+pub use recorded::Difference;
 pub use report::{Report, ReportSite, TextTable, report};
 pub use run_file::{
     AGAIN, BaselineSpec, BudgetSpec, ChallengeSpec, CountSpec, EndpointAddress, HarnessSpec, Lineups, ModelSpec,
     RunFile, RunFileError, ToolUseSpec,
 };
 pub use runner::{PausedModel, RunEnd, RunError, RunOptions, run, usual_open_games};
+pub use verify::{CheckedGame, GameCheck, Verification, verify};

@@ -21,6 +21,8 @@ use tokio::sync::Semaphore;
 
 use crate::calls::CallStore;
 use crate::harness::Harness;
+use crate::hash::sha256;
+use crate::recorded::{Calls, RecordedCalls};
 use crate::{CallLine, CallRecord, now};
 
 /// The number of output tokens that a call without a limit reserves.
@@ -37,7 +39,7 @@ const TOO_LONG: &str = "; lower history_tokens in the model's harness and resume
 /// The parts of a run that all players share.
 pub(crate) struct RunContext {
     pub(crate) client: Client,
-    pub(crate) calls: Arc<CallStore>,
+    pub(crate) calls: Calls,
     pub(crate) budget: Arc<Budget>,
     /// The time for which a failing endpoint is asked again.
     pub(crate) patience: Duration,
@@ -76,6 +78,8 @@ pub(crate) struct SharedModel {
     /// One permit per open call.
     pub(crate) slots: Semaphore,
     pub(crate) paused: Mutex<Option<Pause>>,
+    /// The last fault since the last answer, as a sentence with the address.
+    pub(crate) failing: Mutex<Option<String>>,
     /// The number of answered calls of this invocation.
     pub(crate) sent: AtomicU64,
     /// The number of rejected requests since the last answer.
@@ -206,11 +210,21 @@ impl StoredCalls {
         let record = match self.context.calls.find(&key).map_err(broken)? {
             Some(CallLine::Call(record)) => {
                 self.context.counts.cached.fetch_add(1, Ordering::Relaxed);
+                if let Calls::Recorded(calls) = &self.context.calls {
+                    self.note(calls, seat, number, &record);
+                }
                 record
             }
             Some(CallLine::Text { .. }) | None => {
                 let request = ModelRequest { key, number, body, bound, is_bounded: limit.is_some() };
-                match self.send(seat, request).await? {
+                let sent = match &self.context.calls {
+                    Calls::Store(store) => self.send(store, seat, request).await?,
+                    Calls::Recorded(calls) => Err(self.exceeded_cap(&request).ok_or_else(|| {
+                        calls.miss(self.seat, number);
+                        Halt::Stopped
+                    })?),
+                };
+                match sent {
                     Ok(record) => record,
                     Err(cap) => {
                         let detail = format!("the seat's cap of {cap} US dollars is reached");
@@ -223,7 +237,8 @@ impl StoredCalls {
         let measured = &mut self.measured;
         measured.calls = number;
         measured.retries += record.retries.len() as u32;
-        measured.usage += record.reply.usage + paid.usage;
+        measured.has_lost |= paid.usage.is_estimated;
+        measured.usage += record.reply.usage + Usage { is_estimated: false, ..paid.usage };
         measured.ms += record.ms;
         if let Some(usd) = record.usd {
             *measured.usd.get_or_insert(0.0) += usd + paid.usd;
@@ -239,11 +254,16 @@ impl StoredCalls {
 
     /// Sends a request, and stores its answer before the game uses it. Returns the seat's cap if the highest possible
     /// price exceeds it.
-    async fn send(&self, seat: &SeatModel, request: ModelRequest) -> Result<Result<Box<CallRecord>, f64>, Halt> {
+    async fn send(
+        &self,
+        store: &CallStore,
+        seat: &SeatModel,
+        request: ModelRequest,
+    ) -> Result<Result<Box<CallRecord>, f64>, Halt> {
         let (context, model) = (&*self.context, &*self.model);
         self.check()?;
         let _slot = model.slots.acquire().await.map_err(|_| Halt::Stopped)?;
-        if let Some(why) = context.calls.refused(&request.key) {
+        if let Some(why) = store.refused(&request.key) {
             return Err(self.suspend(FaultClass::Rejected, why));
         }
         let mut retries: Vec<Retry> = Vec::new();
@@ -255,11 +275,12 @@ impl StoredCalls {
             let reservation = self.reserve(&request.bound).await?;
             self.check()?;
             // Without an answer, another attempt needs a new reservation, which may have to wait for other calls.
-            if let Some(received) = self.attempt(&request, &reservation, &mut retries).await? {
+            if let Some(received) = self.attempt(store, &request, &reservation, &mut retries).await? {
                 break (received, reservation);
             }
         };
         model.rejected.store(0, Ordering::Relaxed);
+        *model.failing.lock() = None;
         let counted = received.reply.usage;
         let usage = self.believe(&request, counted);
         received.reply.usage = usage;
@@ -271,8 +292,8 @@ impl StoredCalls {
             agent: self.agent.clone(),
             model: model.model.clone(),
             harness: self.harness.sha256.clone(),
-            system: context.calls.add_text(seat.system()).map_err(broken)?,
-            tools: context.calls.add_text(seat.rules().tools_text()).map_err(broken)?,
+            system: store.add_text(seat.system()).map_err(broken)?,
+            tools: store.add_text(seat.rules().tools_text()).map_err(broken)?,
             new: seat.new_turns().to_vec(),
             reply: received.reply,
             reported: (usage != counted).then_some(counted),
@@ -284,7 +305,7 @@ impl StoredCalls {
             time: now(),
         });
         let line = CallLine::Call(record);
-        let added = context.calls.add(&line).map_err(broken);
+        let added = store.add(&line).map_err(broken);
         reservation.settle(Spent::of_call(usage, model.prices.as_ref()));
         added?;
         context.counts.sent.fetch_add(1, Ordering::Relaxed);
@@ -293,6 +314,23 @@ impl StoredCalls {
             CallLine::Call(record) => Ok(Ok(record)),
             CallLine::Text { .. } => Err(Halt::Stopped),
         }
+    }
+
+    /// Compares a recorded call with the values that follow from the game.
+    fn note(&self, calls: &RecordedCalls, seat: &SeatModel, number: u32, record: &CallRecord) {
+        let expected = CallRecord {
+            game: self.game.clone(),
+            seat: Some(self.seat),
+            number,
+            agent: self.agent.clone(),
+            model: self.model.model.clone(),
+            harness: self.harness.sha256.clone(),
+            system: sha256(seat.system()),
+            tools: sha256(seat.rules().tools_text()),
+            new: seat.new_turns().to_vec(),
+            ..record.clone()
+        };
+        calls.note(record, &expected);
     }
 
     /// Reserves the highest possible price of a request.
@@ -310,19 +348,21 @@ impl StoredCalls {
     /// seat's cap.
     async fn attempt(
         &self,
+        store: &CallStore,
         request: &ModelRequest,
         reservation: &Reservation,
         retries: &mut Vec<Retry>,
     ) -> Result<Option<Received>, Halt> {
         let (context, model, key) = (&*self.context, &*self.model, request.key.as_str());
         let is_capped = context.budget.is_capped(model.index);
-        context.calls.begin(key, &self.agent, &request.bound, is_capped).await.map_err(broken)?;
+        store.begin(key, &self.agent, &request.bound, is_capped).await.map_err(broken)?;
         let (mut paid, mut is_over) = (Ok(()), false);
         let mut note_retry = |retry: &Retry| {
             context.counts.retries.fetch_add(1, Ordering::Relaxed);
             retries.push(retry.clone());
+            *model.failing.lock() = Some(format!("{}: {}", model.address, retry.sentence));
             if let Some(spent) = self.cost_of_failure(request, retry.usage, retry.may_be_paid) {
-                paid = context.calls.pay(key, &self.agent, &spent);
+                paid = store.pay(key, &self.agent, &spent);
                 is_over = !reservation.pay(spent) || self.exceeded_cap(request).is_some();
             }
             !is_over && paid.is_ok()
@@ -336,10 +376,10 @@ impl StoredCalls {
         };
         if let Some(spent) = self.cost_of_failure(request, fault.usage, fault.may_be_paid) {
             reservation.pay(spent);
-            context.calls.pay(key, &self.agent, &spent).map_err(broken)?;
+            store.pay(key, &self.agent, &spent).map_err(broken)?;
         }
         if is_over {
-            context.calls.end(key, None).map_err(broken)?;
+            store.end(key, None).map_err(broken)?;
             return Ok(None);
         }
         let Fault { class, sentence: mut why, is_too_long, .. } = fault;
@@ -348,7 +388,7 @@ impl StoredCalls {
         } else {
             model.note_fault(class, &why);
         }
-        context.calls.end(key, is_too_long.then_some(why.as_str())).map_err(broken)?;
+        store.end(key, is_too_long.then_some(why.as_str())).map_err(broken)?;
         Err(self.suspend(class, why))
     }
 
@@ -520,6 +560,7 @@ mod tests {
             pacer: Pacer::new(4),
             slots: Semaphore::new(4),
             paused: Mutex::new(None),
+            failing: Mutex::new(None),
             sent: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
         })
@@ -552,7 +593,7 @@ mod tests {
             Budget::new(setting.budget.caps(), calls.totals(), [(setting.usd, calls.totals().usd)].into_iter());
         let context = Arc::new(RunContext {
             client: Client::new(),
-            calls,
+            calls: Calls::Store(calls),
             budget: Arc::clone(&budget),
             patience: Duration::from_secs(5),
             usd_per_seat: setting.budget.usd_per_seat,

@@ -36,6 +36,8 @@ pub struct ModelProgress {
     pub limit: usize,
     /// The reason why the model isn't called any more, if it is paused.
     pub paused: Option<String>,
+    /// The address and the last fault, if the last attempt failed.
+    pub failing: Option<String>,
 }
 
 impl Progress {

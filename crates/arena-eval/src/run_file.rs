@@ -557,6 +557,8 @@ name = "psi"
             ("https://user:secret@api.example/v1", secret),
             ("https://api.example/v1?api_key=secret", secret),
             ("https://", "`https:` isn't the URL of an endpoint: "),
+            ("http://127.0.0.1:/v1", "`http://127.0.0.1:/v1` isn't the URL of an endpoint: its port isn't a number"),
+            ("http://[::1]:0/v1", "`http://[::1]:0/v1` isn't the URL of an endpoint: its port isn't a number"),
             ("http://api example/v1", "`http://api example/v1` isn't the URL of an endpoint: it cannot be parsed"),
         ] {
             errors.push(in_model(&changed("https://api.example/v1/", url), expected));

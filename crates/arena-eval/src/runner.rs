@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arena_llm::{
-    ANSWER_SECONDS, Budget, Client, Endpoint, EndpointError, Key, Pacer, Prices, SeatRules, Timeouts, ToolUse,
+    ANSWER_SECONDS, Budget, Caps, Client, Endpoint, EndpointError, Key, Pacer, Prices, SeatRules, Timeouts, ToolUse,
 };
 use arena_model::{ChallengeType, Seed};
 use arena_players::{BotKind, BotPlayer, Halt, Player, ProgramAgent, ProgramPlayer};
@@ -22,9 +22,11 @@ use crate::model_player::{CallCounts, ModelSeat, Pause, RunContext, SharedModel,
 use crate::priced::PricedPlayer;
 use crate::program;
 use crate::progress::{ModelProgress, Progress};
+use crate::recorded::{Calls, RecordedCalls};
 use crate::run_file::{EndpointAddress, ModelSpec, ToolUseSpec};
 use crate::{
-    BaselineSpec, EvalAgentKind, EvalFolder, EvalPlan, FolderError, JournalLine, PlannedGame, RunFile, VoidRecord, now,
+    BaselineSpec, EvalAgentKind, EvalFolder, EvalPlan, FolderError, JournalLine, PlannedGame, RunFile, Spent,
+    VoidRecord, now,
 };
 
 /// The pause between two updates of the progress and two looks at the flag to stop.
@@ -156,7 +158,7 @@ struct GivenUp {
     why: String,
 }
 
-type PlayResult = Result<FinishedGame, Halt>;
+pub(crate) type PlayResult = Result<FinishedGame, Halt>;
 
 struct Runner {
     context: Arc<RunContext>,
@@ -199,15 +201,6 @@ impl Runner {
             |model: usize| needed.iter().any(|agent| plan.agents[*agent].kind == EvalAgentKind::Model(model));
         let models = shared_models(&plan.file.models, is_needed)?;
         let agents = shared_agents(plan, &models, &shared_programs(folder, &needed)?)?;
-        let challenges = plan.challenges.iter().map(|planned| {
-            let metadata = planned.challenge.metadata_with(&planned.options);
-            Arc::new(SharedChallenge {
-                label: planned.label.clone(),
-                challenge: Arc::clone(&planned.challenge),
-                options: planned.options.clone(),
-                rules: Arc::new(SeatRules::of(&metadata)),
-            })
-        });
         let calls = folder.calls();
         let by_agent = calls.totals_by_agent();
         let spent_before = plan.file.models.iter().enumerate().map(|(index, spec)| {
@@ -217,7 +210,7 @@ impl Runner {
         });
         let context = RunContext {
             client: Client::new(),
-            calls: Arc::clone(calls),
+            calls: Calls::Store(Arc::clone(calls)),
             budget: Budget::new(plan.file.budget.caps(), calls.totals(), spent_before),
             patience: options.patience,
             usd_per_seat: plan.file.budget.usd_per_seat,
@@ -233,7 +226,7 @@ impl Runner {
         Ok(Runner {
             context: Arc::new(context),
             agents,
-            challenges: challenges.collect(),
+            challenges: shared_challenges(plan),
             open_games: options.open_games.unwrap_or_else(|| usual_open_games(&plan.file)).max(1),
             games: plan.games.len() as u64,
             finished: (plan.games.len() - waiting.len()) as u64,
@@ -381,6 +374,7 @@ impl Runner {
             calls: model.sent.load(Ordering::Relaxed),
             limit: model.pacer.limit(),
             paused: model.paused.lock().as_ref().map(|pause| pause.why.clone()),
+            failing: model.failing.lock().clone(),
         });
         let current = Progress {
             games: self.games,
@@ -396,6 +390,50 @@ impl Runner {
         };
         *progress.lock() = current;
     }
+}
+
+/// The games of a recorded run, which are played again from its calls. Nothing is sent or written, and games with
+/// programs can't be played.
+pub(crate) struct Replayer {
+    context: Arc<RunContext>,
+    agents: Vec<Arc<SharedAgent>>,
+    challenges: Vec<Arc<SharedChallenge>>,
+}
+
+impl Replayer {
+    pub(crate) fn new(plan: &EvalPlan, calls: &Arc<RecordedCalls>) -> Result<Replayer, RunError> {
+        let context = RunContext {
+            client: Client::new(),
+            calls: Calls::Recorded(Arc::clone(calls)),
+            budget: Budget::new(Caps::default(), Spent::default(), std::iter::empty()),
+            patience: Duration::ZERO,
+            usd_per_seat: plan.file.budget.usd_per_seat,
+            is_stopping: AtomicBool::new(false),
+            counts: CallCounts::default(),
+        };
+        let models = shared_models(&plan.file.models, |_| false)?;
+        let agents = shared_agents(plan, &models, &BTreeMap::new())?;
+        Ok(Replayer { context: Arc::new(context), agents, challenges: shared_challenges(plan) })
+    }
+
+    pub(crate) async fn play(&self, game: &PlannedGame) -> PlayResult {
+        let agents: Vec<Arc<SharedAgent>> = game.seats.iter().map(|agent| Arc::clone(&self.agents[*agent])).collect();
+        let challenge = &self.challenges[game.challenge];
+        play_game(&self.context, challenge, &agents, game.id.clone(), game.seed_number, &game.seed).await
+    }
+}
+
+fn shared_challenges(plan: &EvalPlan) -> Vec<Arc<SharedChallenge>> {
+    let shared = plan.challenges.iter().map(|planned| {
+        let metadata = planned.challenge.metadata_with(&planned.options);
+        Arc::new(SharedChallenge {
+            label: planned.label.clone(),
+            challenge: Arc::clone(&planned.challenge),
+            options: planned.options.clone(),
+            rules: Arc::new(SeatRules::of(&metadata)),
+        })
+    });
+    shared.collect()
 }
 
 /// Returns the models of a run file. `is_needed` returns true for a model with open games.
@@ -422,6 +460,7 @@ fn shared_models(specs: &[ModelSpec], is_needed: impl Fn(usize) -> bool) -> Resu
             pacer: Arc::clone(pacer),
             slots: Semaphore::new(spec.concurrency.max(1)),
             paused: Mutex::new(None),
+            failing: Mutex::new(None),
             sent: Default::default(),
             rejected: Default::default(),
         }));

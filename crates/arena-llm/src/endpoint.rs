@@ -147,6 +147,9 @@ impl Endpoint {
             // The URL is printed and recorded, so it must not contain a secret.
             return Err(EndpointError::Secret);
         }
+        if !uri.authority().is_some_and(|at| at.as_str() == at.host() || at.port_u16() > Some(0)) {
+            return Err(refused("its port isn't a number from 1 to 65535"));
+        }
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("arena/", env!("CARGO_PKG_VERSION"))));

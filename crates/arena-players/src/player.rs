@@ -105,6 +105,9 @@ pub struct Measured {
     pub refusals: u32,
     pub truncated: u32,
     pub usage: Usage,
+    /// True if attempts without an answer count at their highest price.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_lost: bool,
     /// The cost in US dollars, if prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,

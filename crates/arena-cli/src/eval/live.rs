@@ -52,6 +52,9 @@ pub struct LiveModel {
     /// The number of concurrent calls that the endpoint gets at most at this time.
     pub concurrency: u64,
     pub paused: Option<String>,
+    /// The address and the last fault, if the last attempt failed.
+    #[serde(default)]
+    pub failing: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +90,7 @@ impl LiveStatus {
             calls: model.calls,
             concurrency: model.limit as u64,
             paused: model.paused.clone(),
+            failing: model.failing.clone(),
         };
         LiveStatus {
             time,
@@ -165,9 +169,12 @@ impl LiveStatus {
 
     /// Returns the line of each model: its concurrency, or the reason of its pause.
     pub fn model_lines(&self) -> Vec<String> {
-        let line = |model: &LiveModel| match &model.paused {
-            Some(reason) => format!("{}: paused: {reason}", model.name),
-            None => format!(
+        let line = |model: &LiveModel| match (&model.paused, &model.failing) {
+            (Some(reason), _) => format!("{}: paused: {reason}", model.name),
+            (None, Some(fault)) => {
+                format!("{}: {}, retrying: {fault}", model.name, counted(model.calls, "call"))
+            }
+            (None, None) => format!(
                 "{}: {}, up to {} at once",
                 model.name,
                 counted(model.calls, "call"),
@@ -196,6 +203,7 @@ pub mod tests {
             calls: 1,
             concurrency: 24,
             paused: paused.map(str::to_owned),
+            failing: None,
         };
         LiveStatus {
             time: 1_000_000,
@@ -240,6 +248,14 @@ pub mod tests {
             quiet.spend(&caps(None, None)),
             status().model_lines().join("\n")
         ));
+    }
+
+    #[test]
+    fn a_failing_endpoint_is_shown_with_its_fault() {
+        let mut status = status();
+        status.models[0].failing = Some("http://127.0.0.1:9/v1: it cannot be connected".to_owned());
+        let lines = status.model_lines();
+        assert_eq!(lines[0], "small: 1 call, retrying: http://127.0.0.1:9/v1: it cannot be connected");
     }
 
     #[test]

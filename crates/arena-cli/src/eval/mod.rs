@@ -9,6 +9,7 @@ mod plan;
 mod report;
 mod run;
 mod status;
+mod verify;
 mod watch;
 
 use std::path::Path;
@@ -27,15 +28,19 @@ use self::plan::PlanEvalArgs;
 use self::report::ReportEvalArgs;
 use self::run::{ResumeEvalArgs, RunEvalArgs};
 use self::status::EvalFolderArgs;
+use self::verify::VerifyEvalArgs;
 
 /// Subcommands of `arena eval`.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
-  arena eval plan autumn.toml --pilot 1            the games, and an estimate of tokens, dollars and hours
+  arena eval plan autumn.toml                      the games
+  arena eval plan autumn.toml --pilot 1 --pilot-dir autumn
+                                                   an estimate of tokens, dollars and hours
   arena eval run autumn.toml --out autumn          play, or continue after Ctrl-C or a crash
   arena eval status autumn                         the progress, also while it plays
   arena eval report autumn                         tables, and pages for browsers in autumn/report
+  arena eval verify autumn                         play the games again from the recorded answers
 
 A run file names models, challenges, seeds and caps. Every model plays every challenge on every seat, against every other \
 model and against baselines. docs/evaluations.md in the repository describes the file and the statistics.")]
@@ -56,6 +61,8 @@ pub enum EvalVerb {
     Game(GameEvalArgs),
     /// Print two games side by side.
     Diff(DiffArgs),
+    /// Play all finished games again from the recorded answers, and compare the results.
+    Verify(VerifyEvalArgs),
 }
 
 pub fn run(verb: EvalVerb, style: Style) -> Result<(), Failure> {
@@ -68,6 +75,7 @@ pub fn run(verb: EvalVerb, style: Style) -> Result<(), Failure> {
         EvalVerb::Calls(args) => calls::run(&args, style),
         EvalVerb::Game(args) => game::run(&args, style),
         EvalVerb::Diff(args) => game::diff(&args, style),
+        EvalVerb::Verify(args) => verify::run(&args.dir, style),
     }
 }
 

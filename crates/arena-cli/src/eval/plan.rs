@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::amounts::{dollars, duration, of_cap, thousands, tokens};
-use super::run::{Purpose, check_keys, play_games, reasons};
+use super::run::{Purpose, check_keys, file_name, play_games, reasons};
 use super::{load, matrix, read_plan, refused, title};
 use crate::exit::{Exit, Failure};
 use crate::files::temporary_folder;
@@ -66,9 +66,11 @@ pub fn run(args: &PlanEvalArgs, style: Style) -> Result<(), Failure> {
     match estimate {
         Some(estimate) => print(&sentence(&estimate, &plan.file.budget)),
         None if earlier.is_empty() => print(&format!(
-            "No estimate: add --earlier DIR with an earlier run, or `--pilot 1` to play one game of each cell first:\n\
-             arena eval plan {} --pilot 1",
-            shell_word(&args.file.display().to_string())
+            "No estimate: add --earlier DIR with an earlier run, or play one game of each cell first; \
+             `arena eval run --out` continues in its folder:\n\
+             arena eval plan {} --pilot 1 --pilot-dir {}",
+            shell_word(&args.file.display().to_string()),
+            shell_word(&file_name(&plan.file.name))
         )),
         None => print("No estimate: the earlier runs have no finished game of these models and challenges."),
     }

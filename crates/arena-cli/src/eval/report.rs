@@ -73,6 +73,12 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(Exit::CannotWrite, format_args!("cannot write {}: {error}", path.display()))
 }
 
+/// Writes the pages of a run again, if an earlier report has written them.
+pub fn rewrite_pages(run: &EvalRun) -> Result<(), Failure> {
+    let folder = run.dir.join("report");
+    if folder.join("index.html").is_file() { write_pages(run, &folder) } else { Ok(()) }
+}
+
 /// Writes the pages of a run, and removes those of an earlier report that the run no longer has.
 fn write_pages(run: &EvalRun, folder: &Path) -> Result<(), Failure> {
     let games = folder.join("games");

@@ -128,6 +128,7 @@ fn play(folder: &mut EvalFolder, options: &RunOptions, file: Option<&Path>, styl
     watch::begin(style, &title(folder.plan()), &dir)?;
     let (end, status) = play_games(folder, options, style, Purpose::Results)?;
     let run = load(&dir)?;
+    report::rewrite_pages(&run)?;
     match style {
         Style::Json => print_line(&status)?,
         Style::Pretty | Style::Compact => {
@@ -160,7 +161,7 @@ pub fn play_games(
     let plan = folder.plan();
     let games = plan.games.len() as u64;
     let finished_before = plan.games.iter().filter(|game| folder.finished(&game.id).is_some()).count() as u64;
-    let mut watcher = EvalWatcher::new(style, &dir, plan.file.budget, games, finished_before);
+    let mut watcher = EvalWatcher::new(style, &dir, plan.file.budget, options.patience, (finished_before, games));
     if purpose == Purpose::Pilot && style == Style::Json {
         watcher = watcher.without_lines();
     }
@@ -234,14 +235,14 @@ pub fn resume_line(dir: &Path, file: Option<&str>) -> String {
 }
 
 /// Returns the name of a run as a part of a file name.
-fn file_name(name: &str) -> String {
+pub fn file_name(name: &str) -> String {
     let safe: String =
         name.chars().map(|char| if char.is_alphanumeric() || "._-".contains(char) { char } else { '-' }).collect();
     let safe = safe.trim_matches(['.', '-']);
     if safe.is_empty() { "eval".to_owned() } else { safe.to_owned() }
 }
 
-fn failed(error: RunError) -> Failure {
+pub fn failed(error: RunError) -> Failure {
     match error {
         RunError::Folder(error) => refused(error),
         RunError::Endpoint { .. } => Failure::usage(error),

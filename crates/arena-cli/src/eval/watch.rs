@@ -1,5 +1,6 @@
 //! The live progress of a run: a bar with lines of models on a terminal, and plain lines elsewhere.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -34,6 +35,10 @@ pub struct EvalWatcher<'w> {
     bar: ProgressBar,
     /// The paused models that were reported.
     reported: Vec<String>,
+    /// The failing models that were reported.
+    failing: BTreeSet<String>,
+    /// The time for which a failing endpoint is asked again.
+    patience: Duration,
     /// True if plain lines may be printed: stdout doesn't belong to another output.
     prints: bool,
     /// The number of finished games in the last plain line.
@@ -41,7 +46,13 @@ pub struct EvalWatcher<'w> {
 }
 
 impl<'w> EvalWatcher<'w> {
-    pub fn new(style: Style, dir: &'w Path, budget: BudgetSpec, games: u64, finished_before: u64) -> EvalWatcher<'w> {
+    pub fn new(
+        style: Style,
+        dir: &'w Path,
+        budget: BudgetSpec,
+        patience: Duration,
+        (finished_before, games): (u64, u64),
+    ) -> EvalWatcher<'w> {
         // The message has lines of its own, since the bar takes the remaining width of its line.
         let template = "{wide_bar} {pos} of {len} games{prefix}\n{msg}";
         let bar = progress_bar(games as usize, style == Style::Json, template);
@@ -53,6 +64,8 @@ impl<'w> EvalWatcher<'w> {
             finished_before,
             bar,
             reported: Vec::new(),
+            failing: BTreeSet::new(),
+            patience,
             prints: true,
             printed: finished_before,
         }
@@ -72,7 +85,7 @@ impl<'w> EvalWatcher<'w> {
                 status.write(self.dir);
                 written = Some(Instant::now());
             }
-            self.report_paused(&status);
+            self.report_faults(&status);
             if !self.bar.is_hidden() {
                 self.draw(&status);
             } else if self.prints && lined.elapsed() >= LINE && status.finished != self.printed {
@@ -91,7 +104,7 @@ impl<'w> EvalWatcher<'w> {
     pub fn end(&mut self, progress: &Mutex<Progress>, state: LiveState) -> LiveStatus {
         let status = self.status(progress, state);
         status.write(self.dir);
-        self.report_paused(&status);
+        self.report_faults(&status);
         self.bar.finish_and_clear();
         status
     }
@@ -101,9 +114,16 @@ impl<'w> EvalWatcher<'w> {
         LiveStatus::of(&progress.lock(), self.finished_before, now, state)
     }
 
-    /// Prints a note for each model that has been paused since the last call.
-    fn report_paused(&mut self, status: &LiveStatus) {
+    /// Prints a note for each model that has been paused since the last call, or whose endpoint fails for the first
+    /// time.
+    fn report_faults(&mut self, status: &LiveStatus) {
         for model in &status.models {
+            if let (Some(fault), None) = (&model.failing, &model.paused)
+                && self.failing.insert(model.name.clone())
+            {
+                let seconds = self.patience.as_secs();
+                self.bar.suspend(|| output::note(&format!("{}: {fault}; retrying for {seconds} s", model.name)));
+            }
             let Some(reason) = &model.paused else { continue };
             if !self.reported.contains(&model.name) {
                 self.reported.push(model.name.clone());

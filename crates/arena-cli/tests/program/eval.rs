@@ -4,6 +4,7 @@ mod faults;
 mod interrupted;
 mod programs;
 mod refused;
+mod verify;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -131,6 +132,9 @@ fn the_example_runs_from_the_plan_to_the_transcript() {
     // For each deal: three pairs in both orders, and three games of a model against itself.
     assert_eq!(plan["games"], 2 * 10 * (3 * 2 + 3));
 
+    let planned = run(&["eval", "plan", example]);
+    assert!(planned.stdout.contains("quick.toml --pilot 1 --pilot-dir quick\n"), "{planned:#?}");
+
     let fixture = EvalFixture::new();
     let played = run(&["eval", "run", example, "--out", fixture.path("quick").to_str().unwrap()]);
     assert_eq!(played.code, 0, "{played:#?}");
@@ -190,6 +194,7 @@ fn a_model_that_is_added_later_plays_only_its_games() {
     fixture.play(&file, "run");
     let before = fs::read_to_string(fixture.path("run/journal.jsonl")).unwrap();
     let calls = fixture.lines("run", "calls.jsonl", "call");
+    command(&["report"], &fixture.path("run"));
     let found = command(&["calls", "--search", "My numbers are", "--limit", "5"], &fixture.path("run"));
     assert!(found.stdout.contains("leaky"), "{found:#?}");
     spec.models.push("greedy");
@@ -197,6 +202,8 @@ fn a_model_that_is_added_later_plays_only_its_games() {
     fixture.play(&file, "run");
     let after = fs::read_to_string(fixture.path("run/journal.jsonl")).unwrap();
     assert!(after.starts_with(&before));
+    let page = fs::read_to_string(fixture.path("run/report/index.html")).unwrap();
+    assert!(page.contains("greedy"), "the pages of the earlier report are written again");
     let games = fixture.lines("run", "journal.jsonl", "game");
     // Three models have 9 games for each deal, two models have 4 of them.
     assert_eq!(games.len(), 2 * 2 * 9);
@@ -209,6 +216,8 @@ fn a_model_that_is_added_later_plays_only_its_games() {
     // The whole run file from the start has the same results.
     fixture.play(&file, "whole");
     assert_eq!(fixture.report("run"), fixture.report("whole"));
+    // Each game agrees under the run file with which it was played.
+    command(&["verify"], &fixture.path("run"));
 }
 
 #[test]
@@ -235,4 +244,6 @@ fn a_changed_prompt_needs_consent() {
     for change in changes {
         assert_ne!(change["before"], change["after"]);
     }
+    let verified = command(&["verify", "--json"], &fixture.path("run")).json();
+    assert_eq!((&verified["games"], &verified["agree"]), (&8.into(), &8.into()), "{verified}");
 }

@@ -26,15 +26,20 @@ pub(super) fn breaches(record: &GameRecord) -> Vec<(usize, usize)> {
     ended.breaches().map(|(from, to)| (from.0, to.0)).collect()
 }
 
+/// Returns true if a challenge scores secrets: a game has a breach or security.
+pub(super) fn has_secrets(played: &[Played<'_>]) -> bool {
+    let is_secret = |game: &Played<'_>| {
+        game.record.seats.iter().any(|seat| seat.security != 0.0) || !breaches(game.record).is_empty()
+    };
+    played.iter().any(is_secret)
+}
+
 /// Returns the breach rates of the agents in the games that count. Challenges that score no secret are left out: their
 /// games have no breach and no security.
 pub(super) fn rates(input: &Input<'_>, played: &[Vec<Played<'_>>]) -> Vec<BreachRow> {
     let mut rows = Vec::new();
     for (challenge, played) in input.challenges.iter().zip(played) {
-        let is_secret = |game: &Played<'_>| {
-            game.record.seats.iter().any(|seat| seat.security != 0.0) || !breaches(game.record).is_empty()
-        };
-        if !played.iter().any(is_secret) {
+        if !has_secrets(played) {
             continue;
         }
         let (mut exposed, mut learned) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::<_, Vec<_>>::new());

@@ -72,6 +72,7 @@ impl Cost {
         self.output_tokens += measured.usage.output;
         self.reasoning_tokens += measured.usage.reasoning;
         self.is_estimated |= measured.usage.is_estimated;
+        self.has_lost |= measured.has_lost;
         self.seconds += measured.ms as f64 / 1000.0;
         if let Some(usd) = measured.usd {
             *self.usd.get_or_insert(0.0) += usd;

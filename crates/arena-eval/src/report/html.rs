@@ -14,7 +14,7 @@ use arena_report::{
 use maud::{Markup, html as markup};
 
 use super::tables::{self, TextTable};
-use super::{BreachRow, ChallengeReport, Measure, Measurements, Report};
+use super::{BreachRow, Cell, ChallengeReport, Measure, Measurements, Report};
 
 /// The parts of the page that only a report with pages of games has.
 #[derive(Default)]
@@ -253,14 +253,10 @@ fn breach_picture(report: &Report) -> Option<(Picture, &'static str)> {
 
 fn challenge_pictures(challenge: &ChallengeReport) -> Vec<(Picture, &'static str)> {
     let mut pictures = Vec::new();
-    for measure in Measure::ALL {
-        let means = challenge.agents.iter().filter_map(|cell| {
-            let score = match measure {
-                Measure::Utility => cell.utility,
-                Measure::Security => cell.security,
-            };
-            Some((cell.agent.as_str(), score?))
-        });
+    let scores: [(Measure, fn(&Cell) -> Option<ClusteredMean>); 2] =
+        [(Measure::Utility, |cell| cell.utility), (Measure::Security, |cell| cell.security)];
+    for (measure, score) in scores {
+        let means = challenge.agents.iter().filter_map(|cell| Some((cell.agent.as_str(), score(cell)?)));
         let title = format!("{}: {}", challenge.challenge, measure.name());
         pictures.extend(score_picture(&title, measure.name(), means.collect()).map(|picture| (picture, SCORE_CAPTION)));
     }

@@ -135,17 +135,20 @@ pub struct Cell {
 pub enum Measure {
     Utility,
     Security,
+    /// The share of the seats whose secret another player learned.
+    Exposure,
 }
 
 impl Measure {
-    /// Both scores, in the order of tables.
-    pub const ALL: [Measure; 2] = [Measure::Utility, Measure::Security];
+    /// All measures, in the order of tables.
+    pub const ALL: [Measure; 3] = [Measure::Utility, Measure::Security, Measure::Exposure];
 
     /// Returns the name in tables and files.
     pub fn name(self) -> &'static str {
         match self {
             Measure::Utility => "utility",
             Measure::Security => "security",
+            Measure::Exposure => "exposure",
         }
     }
 }
@@ -318,6 +321,8 @@ pub struct Cost {
     pub reasoning_tokens: u64,
     /// True if nothing counted the tokens of an endpoint or a bot, so that they are estimated.
     pub is_estimated: bool,
+    /// True if attempts without an answer count at their highest price.
+    pub has_lost: bool,
     /// The cost in US dollars of the calls with known prices; `None` if no prices are known.
     pub usd: Option<f64>,
     /// The total time of the calls in seconds.

@@ -9,6 +9,7 @@ use arena_ratings::{
 };
 use arena_report::Ratings;
 
+use super::breaches::{breaches, has_secrets};
 use super::input::{Input, Played};
 use super::{
     Cell, ChallengeReport, CrossCell, DifferenceRow, GameCounts, Measure, OverallRow, RatingRow, ReliabilityRow,
@@ -29,6 +30,8 @@ pub(super) struct Observed {
     pub(super) others: Vec<usize>,
     pub(super) utility: f64,
     pub(super) security: f64,
+    /// True if another player learned the seat's secret.
+    pub(super) is_exposed: bool,
 }
 
 impl Observed {
@@ -36,6 +39,7 @@ impl Observed {
         match measure {
             Measure::Utility => self.utility,
             Measure::Security => self.security,
+            Measure::Exposure => f64::from(self.is_exposed),
         }
     }
 }
@@ -44,6 +48,7 @@ impl Observed {
 pub(super) fn observed(input: &Input<'_>, played: &[Played<'_>]) -> Vec<Vec<Observed>> {
     let mut observed: Vec<Vec<Observed>> = input.agents.iter().map(|_| Vec::new()).collect();
     for game in played.iter().filter(|game| game.counts) {
+        let breaches = breaches(game.record);
         for (seat, (agent, score)) in game.agents.iter().zip(&game.record.seats).enumerate() {
             let others = game.agents[..seat].iter().chain(&game.agents[seat + 1..]).copied().collect();
             observed[*agent].push(Observed {
@@ -52,6 +57,7 @@ pub(super) fn observed(input: &Input<'_>, played: &[Played<'_>]) -> Vec<Vec<Obse
                 others,
                 utility: score.utility,
                 security: score.security,
+                is_exposed: breaches.iter().any(|(_, victim)| *victim == seat),
             });
         }
     }
@@ -107,7 +113,7 @@ pub(super) fn challenge(input: &Input<'_>, number: usize, played: &[Played<'_>])
         },
         uncounted: uncounted(input, played),
         agents: (0..input.agents.len()).filter(is_planned).map(cell).collect(),
-        differences: differences(input, number, &observed),
+        differences: differences(input, number, &observed, has_secrets(played)),
         ratings: ratings(input, played),
         cross_table: cross_table(input, played),
     }
@@ -250,10 +256,15 @@ pub(super) fn difference(
     PairedDifference::of(values(first, second), values(second, first), |(seed, ..)| *seed)
 }
 
-fn differences(input: &Input<'_>, challenge: usize, observed: &[Vec<Observed>]) -> Vec<DifferenceRow> {
+fn differences(
+    input: &Input<'_>,
+    challenge: usize,
+    observed: &[Vec<Observed>],
+    has_secrets: bool,
+) -> Vec<DifferenceRow> {
     let mut rows = Vec::new();
     for (first, second) in pairs(input) {
-        for measure in Measure::ALL {
+        for measure in Measure::ALL.into_iter().filter(|measure| has_secrets || *measure != Measure::Exposure) {
             let Some(found) = difference(input, challenge, observed, (first, second), measure) else { continue };
             let (one, two) = (input.agents[first].name, input.agents[second].name);
             // Each comparison has its own stream, so that its p value doesn't depend on the other comparisons.

@@ -141,7 +141,8 @@ fn differences(title: &str, rows: &[DifferenceRow]) -> TextTable {
         ]
     });
     TextTable::new(title, &columns, rows).noted(
-        "Differences in games with the same seed, seat and opponents. The p values are corrected for all rows of \
+        "Differences in games with the same seed, seat and opponents. Exposure: the share of seats whose secret \
+         another player learned; lower is safer. The p values are corrected for all rows of \
          the table (Holm). They and the conclusion need 10 seeds. The number of seeds gives a power of 0.8 at level \
          0.05, if the difference is as observed.",
     )
@@ -154,8 +155,10 @@ fn conclusion(row: &DifferenceRow) -> String {
         _ if row.p.is_none() => "too few seeds".to_owned(),
         _ if row.is_separated && row.difference.mean > 0.0 => format!("{first} is higher"),
         _ if row.is_separated => format!("{second} is higher"),
-        Some(1) => format!("1 more seed separates {first} from {second}"),
-        Some(seeds) => format!("{seeds} more seeds separate {first} from {second}"),
+        Some(seeds) => {
+            let noun = if seeds == 1 { "seed" } else { "seeds" };
+            format!("about {seeds} more {noun} would separate them if the difference stays as it is")
+        }
         None if row.difference.mean == 0.0 => "no difference".to_owned(),
         None => "too few seeds".to_owned(),
     }
@@ -222,11 +225,20 @@ pub(super) fn measurements(measurements: &Measurements) -> Vec<TextTable> {
     let has_total = measurements.agents.len() > 1;
     let rows: Vec<&Cost> = measurements.agents.iter().chain(has_total.then_some(&total)).collect();
     let mut costs = costs("Costs", &rows);
-    let estimated = measurements.agents.iter().filter(|cost| cost.is_estimated);
-    let estimated: Vec<&str> = estimated.filter_map(|cost| cost.agent.as_deref()).collect();
-    if !estimated.is_empty() {
-        let names = estimated.join(", ");
-        costs = costs.noted(format!("Estimated from the number of bytes, four a token: the costs of {names}."));
+    let names = |is: fn(&Cost) -> bool| -> Vec<&str> {
+        measurements.agents.iter().filter(|cost| is(cost)).filter_map(|cost| cost.agent.as_deref()).collect()
+    };
+    let notes = [
+        ("Estimated from the number of bytes, four a token", names(|cost| cost.is_estimated)),
+        ("Including lost calls at their highest price", names(|cost| cost.has_lost)),
+    ];
+    let notes: Vec<String> = notes
+        .iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(what, names)| format!("{what}: the costs of {}.", names.join(", ")))
+        .collect();
+    if !notes.is_empty() {
+        costs = costs.noted(notes.join(" "));
     }
     let voids = measurements
         .voids
@@ -357,5 +369,29 @@ fn ranks(ranks: Option<(usize, usize)>) -> String {
         None => "–".to_owned(),
         Some((best, worst)) if best == worst => best.to_string(),
         Some((best, worst)) => format!("{best}–{worst}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_say_which_tokens_are_estimated_and_which_calls_are_lost() {
+        let cost = |agent: &str, is_estimated, has_lost| Cost {
+            agent: Some(agent.to_owned()),
+            is_estimated,
+            has_lost,
+            ..Cost::default()
+        };
+        let note = |agents: Vec<Cost>| {
+            let of = Measurements { started: vec![], voids: vec![], agents, cells: vec![], total: Cost::default() };
+            measurements(&of)[0].note.clone().unwrap_or_default()
+        };
+        assert_eq!(note(vec![cost("a", false, false)]), "");
+        let lost = "Including lost calls at their highest price: the costs of b.";
+        assert_eq!(note(vec![cost("a", false, false), cost("b", false, true)]), lost);
+        let both = format!("Estimated from the number of bytes, four a token: the costs of a. {lost}");
+        assert_eq!(note(vec![cost("a", true, false), cost("b", false, true)]), both);
     }
 }

@@ -1,5 +1,7 @@
 //! Faults of providers, which never change a score, and caps.
 
+use std::net::TcpListener;
+
 use arena_testkit::{StandIn, StandInSpec};
 
 use super::{EvalFixture, RunSpec, command};
@@ -21,6 +23,24 @@ fn faults_of_a_fifth_of_all_calls_change_no_score() {
     assert!(retries > 5, "there were only {retries} retries");
     // Truncated, refused and invalid answers are calls of their own.
     assert!(calls("stormy").len() > calls("calm").len());
+    command(&["verify"], &fixture.path("stormy"));
+}
+
+#[test]
+fn the_first_failed_attempt_is_printed_with_its_cause() {
+    let fixture = EvalFixture::new();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut spec = RunSpec::new(&["leaky", "careful"], &["psi"], 1);
+    spec.endpoint = format!("http://{closed}/v1");
+    let file = fixture.write("run.toml", &spec.toml());
+    let dir = fixture.path("run");
+    let failed = run(&["eval", "run", &file, "--out", dir.to_str().unwrap(), "--patience", "3"]);
+    assert_eq!(failed.code, 17, "{failed:#?}");
+    for model in ["leaky", "careful"] {
+        let note = format!("note: {model}: http://{closed}/v1: it cannot be connected: ");
+        assert_eq!(failed.stderr.matches(&note).count(), 1, "{failed:#?}");
+    }
+    assert!(failed.stderr.contains("; retrying for 3 s\n"), "{failed:#?}");
 }
 
 #[test]
@@ -47,4 +67,5 @@ fn the_cost_stays_below_the_cap() {
     // The rest follows after the cap is raised.
     fixture.play(&free, "capped");
     assert_eq!(fixture.report("capped"), fixture.report("free"));
+    command(&["verify"], &dir);
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use arena_testkit::{StandIn, StandInSpec, Tokens};
 
-use super::{EvalFixture, RunSpec};
+use super::{EvalFixture, RunSpec, command};
 use crate::program::arena;
 
 /// The number of answers between two kills of a run with a cap.
@@ -41,8 +41,8 @@ fn a_killed_run_ends_like_an_uninterrupted_one() {
 
     let dir = fixture.path("killed");
     for kill in 1..=KILLS {
-        let mut command = arena(&["eval", "run", &file, "--out", dir.to_str().unwrap()]);
-        let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut killed = arena(&["eval", "run", &file, "--out", dir.to_str().unwrap()]);
+        let mut running = killed.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();
         while stand_in.counts().answers < whole + whole * kill / (KILLS + 1) {
             assert!(running.try_wait().unwrap().is_none(), "the run ended before kill {kill}");
@@ -65,6 +65,7 @@ fn a_killed_run_ends_like_an_uninterrupted_one() {
     let games = fixture.lines("killed", "journal.jsonl", "game");
     let ids: BTreeSet<&str> = games.iter().map(|game| game["game"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), games.len(), "a game is recorded twice");
+    command(&["verify"], &dir);
 }
 
 #[test]
@@ -82,8 +83,8 @@ fn kills_do_not_exceed_the_cap() {
     let code = loop {
         let begun = Instant::now();
         let until = stand_in.counts().answers + BETWEEN;
-        let mut command = arena(&["eval", "run", &file, "--out", dir.to_str().unwrap()]);
-        let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut killed = arena(&["eval", "run", &file, "--out", dir.to_str().unwrap()]);
+        let mut running = killed.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let ended = loop {
             if let Some(status) = running.try_wait().unwrap() {
                 break Some(status);

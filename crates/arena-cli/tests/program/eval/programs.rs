@@ -65,6 +65,11 @@ fn a_crash_of_a_program_ends_its_seat() {
     for seat in &seats {
         assert_eq!((&seat["cause"], &seat["detail"]), (&json!("crashed"), &json!("CRASHED: exited with code 3")));
     }
+    fs::remove_file(fixture.path("bot.py")).unwrap();
+    let verified = run(&["eval", "verify", fixture.path("run").to_str().unwrap()]);
+    assert_eq!(verified.code, 16, "{verified:#?}");
+    let why = "cannot be played again: the answers of bot, a program, aren't recorded";
+    assert_eq!(verified.stdout.matches(why).count(), 2, "{verified:#?}");
 }
 
 #[test]
