@@ -79,14 +79,13 @@ fn demo_plays_further_games_and_ends_by_a_signal() {
 
 const FORM: [(&str, &str); 1] = [("content-type", "application/x-www-form-urlencoded")];
 
-/// Requests an opponent, takes the own seat, and waits for the bots. Returns the session and the own invite.
+/// Requests an opponent, which takes the own seat as well. Returns the session and the own invite.
 fn against_the_house(client: &Client, challenge: &str, strength: &str) -> (String, String) {
-    let form = format!("against=house&strength={strength}");
+    let form = format!("against=house&strength={strength}&user=ada");
     let answer = client.request("POST", &format!("/challenges/{challenge}"), &FORM, form.as_bytes());
     assert_eq!(answer.status, 303, "{}", answer.text());
     let invite = answer.header("location").unwrap().strip_prefix("/play/").unwrap().to_owned();
-    let joined = client.post("/api/arena/join", &json!({ "invite": invite, "userId": "ada" })).ok();
-    let id = joined["ChallengeID"].as_str().unwrap().to_owned();
+    let id = client.get(&format!("/api/players/{invite}")).ok()["id"].as_str().unwrap().to_owned();
     eventually("the bots sit", || (session(client, challenge, &id)["state"]["status"] == "active").then_some(()));
     (id, invite)
 }
@@ -182,7 +181,7 @@ fn a_person_plays_again_on_the_same_or_the_other_seat() {
         let path = answer.header("location").unwrap().to_owned();
         let page = eventually("both players sit", || {
             let page = client.get(&path).text().to_owned();
-            page.contains("2 of 2 seats taken").then_some(page)
+            page.contains("data-status=\"active\"").then_some(page)
         });
         let players = page.split("data-players=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
         assert_eq!(players.split(' ').nth(place), path.strip_prefix("/play/"), "{seat}: {players}");
@@ -214,7 +213,7 @@ fn a_deal_is_played_again_and_counts_on_no_board() {
     let again = eventually("both players sit", || {
         let page = client.get(&format!("/play/{own}")).text().to_owned();
         let id = page.split("data-session=\"").nth(1).and_then(|rest| rest.split('"').next()).map(str::to_owned);
-        id.filter(|_| page.contains("2 of 2 seats taken"))
+        id.filter(|_| page.contains("data-status=\"active\""))
     });
     let mark = "This is a deal that was played before";
     assert!(client.get(&format!("/sessions/{again}")).text().contains(mark));

@@ -221,8 +221,8 @@ fn a_house_bot_plays_all_challenges_with_forms_also_later_ones() {
         let answer = request(name);
         assert_eq!(answer.status, 303, "{}", answer.text());
         let invite = answer.header("location").unwrap().strip_prefix("/play/").unwrap().to_owned();
-        let joined = client.join(&invite).ok();
-        let id = joined["ChallengeID"].as_str().unwrap();
+        let seat = client.get(&format!("/api/players/{invite}")).ok();
+        let id = seat["id"].as_str().unwrap();
         let list = format!("/api/challenges/{name}");
         let session = |all: &Value| {
             let all = all["challenges"].as_array().unwrap();

@@ -90,7 +90,10 @@ export function start(panel, game) {
     answers.hidden = own.hidden = !isMine;
     accept.hidden = !offer || offer.proposer === game.seat;
     reject.hidden = !offer;
-    say(accept, `Accept ${offer?.shares[game.seat] ?? ""}`);
+    const share = offer?.shares[game.seat] ?? 0;
+    const isGain = least === undefined || share > Number(least);
+    say(accept, isGain ? `Accept ${share}` : `Accept ${share} (you need ${least})`);
+    accept.classList.toggle("primary", isGain);
     say(reject, offer?.proposer === game.seat ? "Withdraw your offer" : "Reject");
     say(counter, offer ? "Make another offer" : "Make an offer");
     if (!sliders.children.length) return;
@@ -100,7 +103,7 @@ export function start(panel, game) {
     say(keep, rest < 0 ? `The shares exceed ${total} by ${-rest}.` : `You keep ${rest}.`);
     const gifts = given().map(([seat, gift]) => `${gift} to ${game.names[seat]}`);
     say(send, `Offer ${joined(gifts)}`);
-    send.classList.toggle("primary", accept.hidden);
+    send.classList.toggle("primary", accept.hidden || !isGain);
     send.disabled = rest < 0;
   }
   return update;

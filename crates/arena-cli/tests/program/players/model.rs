@@ -519,7 +519,8 @@ fn a_model_takes_a_house_seat() {
     let answer = client.request("POST", "/challenges/psi", &form, b"against=house&strength=model");
     assert_eq!(answer.status, 303, "{}", answer.text());
     let invite = answer.header("location").unwrap().strip_prefix("/play/").unwrap().to_owned();
-    let session = client.join(&invite).ok()["ChallengeID"].as_str().unwrap().to_owned();
+    let seat = client.get(&format!("/api/players/{invite}")).ok();
+    let session = seat["id"].as_str().unwrap().to_owned();
 
     let chat = client.get(&format!("/api/chat/sync?channel={session}&wait=50")).ok();
     let theirs = numbers(chat["messages"][0]["content"].as_str().unwrap());

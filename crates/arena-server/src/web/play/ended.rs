@@ -116,6 +116,8 @@ async fn next_games(arena: &Arena, session: &RedactedSession, names: &[String], 
 /// Renders the forms of another game against the same house bots, also with swapped seats.
 fn against_house(arena: &Arena, session: &RedactedSession, seat: usize, is_easy: bool) -> Markup {
     let options = changed_options(arena, session);
+    let own = session.state.players.get(seat);
+    let user = own.and_then(|own| session.state.player_identities.get(own)).filter(|_| !arena.is_authenticated_mode());
     let [same, swapped] = if seat == 0 { ["first", "last"] } else { ["last", "first"] };
     html! {
         form.row method="post" action={ "/challenges/" (session.challenge_type) } {
@@ -123,6 +125,7 @@ fn against_house(arena: &Arena, session: &RedactedSession, seat: usize, is_easy:
             input type="hidden" name="strength" value=(if is_easy { "easy" } else { "normal" });
             @if !options.is_empty() { input type="hidden" name="options" value=(to_text(&options)); }
             @if session.unlisted { input type="hidden" name="unlisted" value="true"; }
+            @if let Some(user) = user { input type="hidden" name="user" value=(user.as_str()); }
             button.btn.primary name="seat" value=(same) { "Play again" }
             @if session.invites.len() == 2 && !arena.is_authenticated_mode() { button.btn name="seat" value=(swapped) { "Swap seats" } }
         }

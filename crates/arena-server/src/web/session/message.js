@@ -154,19 +154,23 @@ export class MessageRenderer {
         return made;
     }
 
-    /** Replaces the players' invites in a text of the operator by their names, and scores in JSON by words. */
+    /** Replaces the players' invites in a text by their names. */
     withNames(text) {
-        const named = this.ids.reduce((all, id, seat) => {
+        return this.ids.reduce((all, id, seat) => {
             // As a function, since `replaceAll` gives signs such as `$&` in a text a meaning.
             const name = () => isolate(this.board.names[seat]);
             return all.replaceAll(`Player ${id}`, name).replaceAll(id, name);
         }, text);
-        return named.replace(INVITES, "a player").replace(SCORES, "security $1, utility $2");
+    }
+
+    /** Replaces all invites in a text of the operator by names, and scores in JSON by words. */
+    inWords(text) {
+        return this.withNames(text).replace(INVITES, "a player").replace(SCORES, "security $1, utility $2");
     }
 
     /** Replaces invites in the operator's texts that were rendered before their players were known. */
     renewTexts(list) {
-        for (const text of list.querySelectorAll(".text bdi[data-content]")) text.textContent = this.withNames(text.dataset.content);
+        for (const text of list.querySelectorAll(".text bdi[data-content]")) text.textContent = this.inWords(text.dataset.content);
     }
 
     /** Updates the labels and colors of players whose seat was unknown when they were rendered. */
@@ -254,7 +258,7 @@ export class MessageRenderer {
             return text;
         }
         const content = isOperator ? noticeOf(message.content) ?? message.content : moveOf(message);
-        const shown = isOperator ? this.withNames(content) : content;
+        const shown = isOperator ? this.inWords(content) : this.withNames(content);
         const chars = [...shown];
         const text = wrap("p", "text", make("bdi", "", chars.slice(0, LONGEST).join("")));
         // A later name replaces the invite of a player that this page doesn't know yet.

@@ -379,16 +379,13 @@ pub(crate) fn party_label(session: &RedactedSession, summary: &SessionSummary, p
     }
 }
 
-/// Returns the text with control characters escaped. In the operator's texts, the players' names replace their invites.
+/// Returns the text with control characters escaped. The players' names replace their invites.
 fn with_names(message: &Message, session: &RedactedSession, summary: &SessionSummary) -> String {
     let mut text = printable(&message.content).into_owned();
-    if message.from == "operator" {
-        for (player, name) in session.state.players.iter().zip(&summary.isolated) {
-            text = text.replace(&format!("Player {player}"), name).replace(player.as_str(), name);
-        }
-        text = with_scores(&text);
+    for (player, name) in session.state.players.iter().zip(&summary.isolated) {
+        text = text.replace(&format!("Player {player}"), name).replace(player.as_str(), name);
     }
-    text
+    if message.from == "operator" { with_scores(&text) } else { text }
 }
 
 /// Returns an operator's text with words for scores in JSON: `{"security":1,"utility":0}` becomes
