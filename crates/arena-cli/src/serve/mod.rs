@@ -296,7 +296,7 @@ pub fn start_log(args: &LogArgs, default_level: &str) -> Result<(), Failure> {
     let without_secrets = filter_fn(|event| !WITH_SECRETS.iter().any(|target| event.target().starts_with(target)));
     let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let log = match args.log_format {
-        LogFormat::Text => log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).boxed(),
+        LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).boxed(),
         LogFormat::Json => log.json().flatten_event(true).boxed(),
     };
     tracing_subscriber::registry().with(log.with_filter(filter.and(without_secrets))).init();

@@ -15,7 +15,6 @@ use rustix::process::Signal;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, Stream, StreamOwned};
-use serde_json::json;
 
 use crate::program::{Running, eventually, file, folder, run, run_with};
 

@@ -253,9 +253,8 @@ fn breach_picture(report: &Report) -> Option<(Picture, &'static str)> {
 
 fn challenge_pictures(challenge: &ChallengeReport) -> Vec<(Picture, &'static str)> {
     let mut pictures = Vec::new();
-    let scores: [(Measure, fn(&Cell) -> Option<ClusteredMean>); 2] =
-        [(Measure::Utility, |cell| cell.utility), (Measure::Security, |cell| cell.security)];
-    for (measure, score) in scores {
+    for measure in [Measure::Utility, Measure::Security] {
+        let score = |cell: &Cell| if measure == Measure::Utility { cell.utility } else { cell.security };
         let means = challenge.agents.iter().filter_map(|cell| Some((cell.agent.as_str(), score(cell)?)));
         let title = format!("{}: {}", challenge.challenge, measure.name());
         pictures.extend(score_picture(&title, measure.name(), means.collect()).map(|picture| (picture, SCORE_CAPTION)));
