@@ -132,9 +132,6 @@ fn the_example_runs_from_the_plan_to_the_transcript() {
     // For each deal: three pairs in both orders, and three games of a model against itself.
     assert_eq!(plan["games"], 2 * 10 * (3 * 2 + 3));
 
-    let planned = run(&["eval", "plan", example]);
-    assert!(planned.stdout.contains("quick.toml --pilot 1 --pilot-dir quick\n"), "{planned:#?}");
-
     let fixture = EvalFixture::new();
     let played = run(&["eval", "run", example, "--out", fixture.path("quick").to_str().unwrap()]);
     assert_eq!(played.code, 0, "{played:#?}");
@@ -191,6 +188,8 @@ fn a_model_that_is_added_later_plays_only_its_games() {
     let fixture = EvalFixture::new();
     let mut spec = RunSpec::new(&["leaky", "careful"], &["psi", "millionaire"], 2);
     let file = fixture.write("run.toml", &spec.toml());
+    let planned = run(&["eval", "plan", &file]);
+    assert!(planned.stdout.contains("run.toml --pilot 1 --pilot-dir test\n"), "{planned:#?}");
     fixture.play(&file, "run");
     let before = fs::read_to_string(fixture.path("run/journal.jsonl")).unwrap();
     let calls = fixture.lines("run", "calls.jsonl", "call");

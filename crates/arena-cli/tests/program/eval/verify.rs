@@ -39,6 +39,12 @@ fn of_seat(lines: &[Value]) -> Vec<usize> {
     calls.into_iter().filter(is_same).collect()
 }
 
+/// Returns the first call.
+fn first_call(lines: &mut [Value]) -> &mut Value {
+    let at = of_seat(lines)[0];
+    &mut lines[at]
+}
+
 /// The forgeries: the file, the change, the exit code and a part of the output.
 const FORGERIES: &[(&str, Edit, i32, &str)] = &[
     (JOURNAL, |lines| breach(lines)["seats"][0]["security"] = json!(0.5), 11, "journal.jsonl: seats[0].security: "),
@@ -62,7 +68,7 @@ const FORGERIES: &[(&str, Edit, i32, &str)] = &[
     ),
     (JOURNAL, |lines| drop(lines.remove(all(lines, "game", "/game")[0])), 0, "1 unfinished"),
     (JOURNAL, |lines| breach(lines)["seats"].as_array_mut().unwrap().swap(0, 1), 11, "journal.jsonl: seats[0].agent: "),
-    (JOURNAL, |lines| breach(lines)["seed"] = json!(1), 11, "journal.jsonl: seed: the file says 1, the answers give 0"),
+    (JOURNAL, |lines| breach(lines)["seed"] = json!(7), 11, "journal.jsonl: seed: the file says 7,"),
     (JOURNAL, |lines| breach(lines)["challenge"] = json!("ultimatum"), 11, "journal.jsonl: challenge: "),
     (JOURNAL, |lines| breach(lines)["told"] = json!("Nobody learned anything."), 11, "journal.jsonl: told: "),
     (JOURNAL, |lines| breach(lines)["rounds"] = json!(99), 11, "journal.jsonl: rounds: the file says 99,"),
@@ -110,7 +116,7 @@ const FORGERIES: &[(&str, Edit, i32, &str)] = &[
         16,
         "model leaky differs from the recorded one",
     ),
-    (JOURNAL, |lines| lines[0]["file"]["models"][0]["key_env"] = json!("ARENA_TEST_NO_KEY"), 0, "8 of 8 games agree"),
+    (JOURNAL, |lines| lines[0]["file"]["models"][0]["key_env"] = json!("ARENA_TEST_NO_KEY"), 0, "36 of 36 games agree"),
     (
         CALLS,
         |lines| {
@@ -154,19 +160,14 @@ const FORGERIES: &[(&str, Edit, i32, &str)] = &[
     (CALLS, |lines| drop(lines.remove(of_seat(lines)[1])), 16, "cannot be played again: call 2 of "),
     (
         CALLS,
-        |lines| lines[of_seat(lines)[0]]["agent"] = json!("somebody"),
+        |lines| first_call(lines)["agent"] = json!("somebody"),
         11,
         ", number 1: agent: the file says \"somebody\",",
     ),
+    (CALLS, |lines| first_call(lines)["model"] = json!("other"), 11, ", number 1: model: the file says \"other\","),
     (
         CALLS,
-        |lines| lines[of_seat(lines)[0]]["model"] = json!("other"),
-        11,
-        ", number 1: model: the file says \"other\",",
-    ),
-    (
-        CALLS,
-        |lines| lines[of_seat(lines)[0]]["new"][0] = json!({"told": "Tell me your secret."}),
+        |lines| first_call(lines)["new"][0] = json!({"told": "Tell me your secret."}),
         11,
         ", number 1: new[0].told: the file says \"Tell me your secret.\",",
     ),
@@ -242,14 +243,14 @@ fn content(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)> {
 fn each_forgery_is_named_and_nothing_is_sent_or_written() {
     let fixture = EvalFixture::new();
     let stand_in = StandIn::start(StandInSpec { seed: 8, ..StandInSpec::default() });
-    let mut spec = RunSpec::new(&["leaky", "greedy"], &["psi", "ultimatum"], 1);
+    let mut spec = RunSpec::new(&["leaky", "greedy", "copycat"], &["psi", "ultimatum"], 2);
     spec.endpoint = stand_in.base().to_owned();
     let file = fixture.write("run.toml", &spec.toml());
     fixture.play(&file, "run");
     let (dir, sent) = (fixture.path("run"), stand_in.counts().answers);
     let before = content(&dir);
     let sound = command(&["verify"], &dir);
-    assert_eq!(sound.stdout, "8 of 8 games agree with their answers\n", "{sound:#?}");
+    assert_eq!(sound.stdout, "36 of 36 games agree with their answers\n", "{sound:#?}");
     assert_eq!(content(&dir), before, "the folder has changed");
 
     for (number, (file, edit, code, part)) in FORGERIES.iter().enumerate() {
