@@ -129,12 +129,10 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct StreamStart {
-    /// The index of the operator channel's last message that the subscriber has; 0 for none.
-    #[serde(default)]
-    operator: u64,
-    /// The index of the chat's last message that the subscriber has; 0 for none.
-    #[serde(default)]
-    chat: u64,
+    /// The index of the operator channel's last message that the subscriber has.
+    operator: Option<u64>,
+    /// The index of the chat's last message that the subscriber has.
+    chat: Option<u64>,
 }
 
 /// Streams both channels of a session as Server-Sent Events.
@@ -156,6 +154,7 @@ pub(crate) async fn stream_session(State(arena): State<Arena>, method: Method, r
     let mut readers = Vec::new();
     for (channel, known) in [(Channel::Operator(id), operator), (Channel::Chat(id), chat)] {
         let subscription = arena.engine.subscribe(channel).await?.ok_or_else(unknown)?;
+        let known = known.unwrap_or(0);
         let initial = if known == 0 { Initial::Wanted } else { Initial::Sent };
         readers.push((subscription, (known.saturating_add(1), initial, false)));
     }

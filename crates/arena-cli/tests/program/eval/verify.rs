@@ -116,7 +116,7 @@ const FORGERIES: &[(&str, Edit, i32, &str)] = &[
         16,
         "model leaky differs from the recorded one",
     ),
-    (JOURNAL, |lines| lines[0]["file"]["models"][0]["key_env"] = json!("ARENA_TEST_NO_KEY"), 0, "36 of 36 games agree"),
+    (JOURNAL, |lines| lines[0]["file"]["models"][0]["key_env"] = json!("ARENA_TEST_NO_KEY"), 0, "16 of 16 games agree"),
     (
         CALLS,
         |lines| {
@@ -243,16 +243,19 @@ fn content(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)> {
 fn each_forgery_is_named_and_nothing_is_sent_or_written() {
     let fixture = EvalFixture::new();
     let stand_in = StandIn::start(StandInSpec { seed: 8, ..StandInSpec::default() });
-    let mut spec = RunSpec::new(&["leaky", "greedy", "copycat"], &["psi", "ultimatum"], 2);
+    let mut spec = RunSpec::new(&["leaky", "careful"], &["psi", "ultimatum"], 1);
     spec.endpoint = stand_in.base().to_owned();
+    // It learns what the leaky model tells.
+    spec.end = "[[baselines]]\nagent = \"house:greedy\"\n".to_owned();
     let file = fixture.write("run.toml", &spec.toml());
     fixture.play(&file, "run");
     let (dir, sent) = (fixture.path("run"), stand_in.counts().answers);
     let before = content(&dir);
     let sound = command(&["verify"], &dir);
-    assert_eq!(sound.stdout, "36 of 36 games agree with their answers\n", "{sound:#?}");
+    assert_eq!(sound.stdout, "16 of 16 games agree with their answers\n", "{sound:#?}");
     assert_eq!(content(&dir), before, "the folder has changed");
 
+    let mut wrong = Vec::new();
     for (number, (file, edit, code, part)) in FORGERIES.iter().enumerate() {
         let forged = fixture.path(&format!("forged-{number}"));
         fs::create_dir(&forged).unwrap();
@@ -270,9 +273,12 @@ fn each_forgery_is_named_and_nothing_is_sent_or_written() {
         let before = content(&forged);
         let found = run(&["eval", "verify", forged.to_str().unwrap()]);
         let output = format!("{}{}", found.stdout, found.stderr);
-        assert!(found.code == *code && output.contains(part), "forgery {number}: {code} {part}\n{output}");
+        if found.code != *code || !output.contains(part) {
+            wrong.push(format!("forgery {number}: {code} {part}\n{output}"));
+        }
         assert_eq!(content(&forged), before, "forgery {number}: the folder has changed");
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(stand_in.counts().answers, sent, "a request was sent");
 }
 
