@@ -823,7 +823,9 @@ mod tests {
             // Two answers of 1000 input tokens and 100 output tokens cost 0.004 dollars.
             assert!(is_near(spent.usd, 0.004 + reserved), "{name}: {spent:?}, {reserved}");
             assert_eq!(seat.measured.usd.map(|usd| is_near(usd, spent.usd)), Some(true), "{name}: {:?}", seat.measured);
-            assert_eq!(seat.measured.usage, spent.usage, "{name}");
+            // A lost answer isn't an estimate of one that came.
+            assert_eq!((seat.measured.has_lost, seat.measured.usage.is_estimated), (given_up > 0, false), "{name}");
+            assert_eq!(seat.measured.usage, Usage { is_estimated: false, ..spent.usage }, "{name}");
             assert_eq!(CallStore::open(dir.path()).unwrap().totals().usd, spent.usd, "{name}");
         }
         // The cap holds: an attempt that may exceed it isn't sent.

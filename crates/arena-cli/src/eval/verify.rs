@@ -162,7 +162,7 @@ mod tests {
         expect!["journal.jsonl: told: the file says 1.0, the answers give nothing"]
             .assert_eq(&difference(json!(1.0), Value::Null));
         let long = |end: &str| json!(format!("{}{end}", "0123456789".repeat(10)));
-        expect!["journal.jsonl: told: the file says …0123456789012345678901234567890123456789 yes, the answers give …0123456789012345678901234567890123456789 no"]
+        expect!["journal.jsonl: told: the file says …123456789012345678901234567890123456789 yes, the answers give …123456789012345678901234567890123456789 no"]
             .assert_eq(&difference(long(" yes"), long(" no")));
     }
 }

@@ -126,7 +126,8 @@ fn scores_of_agents() {
     near(a.win_rate.unwrap().mean, 1.0);
     near(a.seat_effect.unwrap().mean, 0.2 + 2.0 * 0.0125);
     assert_eq!(a.utility_by_seat.len(), 2);
-    let [utility, security] = &challenge.differences[..] else { panic!("{:?}", challenge.differences) };
+    let [utility, security, exposure] = &challenge.differences[..] else { panic!("{:?}", challenge.differences) };
+    assert_eq!((exposure.measure, exposure.difference.mean, exposure.is_separated), (Measure::Exposure, 0.0, false));
     assert_eq!((utility.first.as_str(), utility.second.as_str(), utility.measure), ("A", "B", Measure::Utility));
     near(utility.difference.mean, 1.0);
     near(security.difference.mean, -0.5);
@@ -188,7 +189,8 @@ fn equal_differences_have_a_conclusion_from_10_seeds() {
         let tables = run.report().tables();
         for title in ["All challenges: differences", "psi: differences", "auction: differences"] {
             let table = tables.iter().find(|table| table.title == title).unwrap();
-            let conclusions: Vec<&str> = table.rows.iter().map(|row| row[6].as_str()).collect();
+            // The third row has the exposure, which is 0 in all games.
+            let conclusions: Vec<&str> = table.rows.iter().take(2).map(|row| row[6].as_str()).collect();
             assert_eq!(conclusions, [of_utility, of_security], "{title}, {seeds} seeds");
         }
     }
@@ -301,7 +303,7 @@ fn all_challenges_have_equal_weights() {
     let [psi, alone] = [0, 1].map(|at| report.challenges[at].agents[0].utility.unwrap().mean);
     near(report.overall[0].utility.mean, (psi + alone) / 2.0);
     assert!(report.overall[0].utility_ranks.is_some());
-    assert_eq!(report.overall_differences.len(), 2);
+    assert_eq!(report.overall_differences.len(), 3);
     assert!(report.challenges[1].ratings.is_empty() && report.challenges[1].agents[0].win_rate.is_none());
     near(report.challenges[1].differences[0].difference.mean, -0.8);
 }
