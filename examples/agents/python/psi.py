@@ -16,6 +16,7 @@ told = {}
 
 def decide(me, state, config):
     """Chats once, and guesses when all players have chatted."""
+    before = is_complete(state)
     actions = []
     for message in state["messages"]:
         content, sender = message["content"], message["from"]
@@ -26,11 +27,16 @@ def decide(me, state, config):
                 actions.append({"action": "chat", "content": "hashes: " + " ".join(sorted(map(digest, own)))})
         elif sender != state["you"] and content.startswith("hashes: ") and sender not in told:
             told[sender] = set(content.split()[1:])
-            if len(told) == len(state["players"]) - 1:
-                common = sorted(number for number in own if all(digest(number) in hashes for hashes in told.values()))
-                # A guess must not be empty.
-                actions.append({"action": "guess", "content": ", ".join(map(str, common or sorted(own)[:1]))})
+    if is_complete(state) and not before:
+        common = sorted(number for number in own if all(digest(number) in hashes for hashes in told.values()))
+        # A guess must not be empty.
+        actions.append({"action": "guess", "content": ", ".join(map(str, common or sorted(own)[:1]))})
     return actions
+
+
+def is_complete(state):
+    """Returns true if our numbers and all hashes are known; another player's may come before our numbers."""
+    return bool(own) and len(told) == len(state["players"]) - 1
 
 
 def digest(number):

@@ -7,7 +7,6 @@ mod notify;
 
 use std::fmt::Display;
 use std::future::Future;
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -46,7 +45,7 @@ Examples:
 The server stores its data in a folder or in Postgres. When it accepts connections, it prints its address on stdout:
 arena listens on http://ADDRESS:PORT
 
-On its first start, the server keeps the administrator's token in admin.token in the data folder, and shows it in a terminal. To \
+On its first start, the server also prints the administrator's token and keeps it in admin.token in the data folder. To \
 choose the token yourself, set ADMIN_TOKEN (at least 24 characters).
 
 With --auth, the server derives session keys from the environment variable AUTH_SECRET (at least 16 bytes). If it isn't \
@@ -220,15 +219,14 @@ fn admin_token_of_environment() -> Result<Option<AdminToken>, Failure> {
     token.to_string_lossy().parse::<AdminToken>().map(Some).map_err(|error| invalid("ADMIN_TOKEN", error))
 }
 
-/// Returns the message about a new token. The program prints this message only when it creates the token, and the token
-/// itself only to a person: other outputs are often kept, such as in a journal.
+/// Returns the message about a new token. The program prints this message only when it creates the token.
 fn new_token(token: &AdminToken, data: &Path) -> String {
-    let (data, file) = (data.display(), data.join(AdminToken::FILE));
-    let place = format!("kept in {}; try: arena admin api GET /admin/audit --data {data}", file.display());
-    match std::io::stdout().is_terminal() {
-        true => format!("administrator's token: {}\n(shown this once and {place})", token.reveal()),
-        false => format!("administrator's token: {place}"),
-    }
+    let (token, data, file) = (token.reveal(), data.display(), data.join(AdminToken::FILE));
+    format!(
+        "administrator's token: {token}\n\
+         (shown this once and kept in {}; try: arena admin api GET /admin/audit --data {data})",
+        file.display()
+    )
 }
 
 /// Returns the listening address: `--listen`, or the default address with `--port` or `PORT`.
@@ -296,7 +294,7 @@ pub fn start_log(args: &LogArgs, default_level: &str) -> Result<(), Failure> {
     let without_secrets = filter_fn(|event| !WITH_SECRETS.iter().any(|target| event.target().starts_with(target)));
     let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let log = match args.log_format {
-        LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).boxed(),
+        LogFormat::Text => log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).boxed(),
         LogFormat::Json => log.json().flatten_event(true).boxed(),
     };
     tracing_subscriber::registry().with(log.with_filter(filter.and(without_secrets))).init();
