@@ -1,4 +1,5 @@
-//! `arena demo`: a server, house bots that play on it through its public HTTP API, and a report of their games of `psi` by the convention.
+//! `arena demo`: a server, house bots that play on it through its public HTTP API, and a report of the games of `psi` by
+//! the bots that exchange digests or plain sets.
 //!
 //! House bots also play chess, snake and the challenges of words for visitors of the page ([`exhibition`]), and against
 //! visitors who request an opponent ([`crate::serve::house`]).

@@ -214,12 +214,12 @@ struct Move {
 /// `POST /play/{invite}`: joins, acts, chats or plays again, then redirects to the page.
 pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
     let Some((invite, session)) = invited(&arena, form.param("invite")).await? else { return Ok(unknown_invite()) };
+    if arena.is_authenticated_mode() {
+        return Err(unauthenticated().into());
+    }
     let Move { wanted, user, method, to, content } = form.read()?;
     if wanted == "rematch" {
         return ended::play_again(&arena, &session, invite, form.address).await;
-    }
-    if arena.is_authenticated_mode() {
-        return Err(unauthenticated().into());
     }
     if wanted == "join" && session.seat_of(invite).is_some() {
         let sentence = "A player has joined with this invite. If it was you, go on playing.";

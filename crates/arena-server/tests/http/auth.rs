@@ -362,6 +362,29 @@ fn ask(client: &Client, (method, path, body): &(&str, String, Value), key: &str,
     client.request(method, &format!("{path}{sign}key={key}"), &[], &body)
 }
 
+/// Invites of seats are public, so a form with one proves nothing.
+#[test]
+fn forms_of_seats_need_signatures() {
+    let fixture = AuthFixture::new();
+    let Game { id, players, keys } = &fixture.here;
+    for (player, key) in players.iter().zip(keys) {
+        let guess = json!({ "challengeId": id, "from": player, "messageType": "guess", "content": "101" });
+        let request = ("POST", "/api/arena/message".to_owned(), guess);
+        assert_eq!(ask(&fixture.client, &request, key, false).status, 200);
+    }
+    let total = || fixture.client.get("/api/challenges").ok()["total"].clone();
+    let before = total();
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    for wanted in ["join", "act", "chat", "rematch"] {
+        let body = format!("do={wanted}&user=eve&method=guess&content=1");
+        let answer = fixture.client.request("POST", &format!("/play/{}", players[0]), &form, body.as_bytes());
+        assert_eq!((answer.status, answer.header("location")), (401, None), "{wanted}");
+    }
+    assert_eq!(total(), before);
+    let page = fixture.client.get(&format!("/play/{}", players[0])).text().to_owned();
+    assert!(page.contains("Play again") && !page.contains("value=\"rematch\""), "{page}");
+}
+
 #[test]
 fn a_wrong_key_opens_nothing_on_any_route() {
     let fixture = AuthFixture::new();

@@ -90,15 +90,18 @@ async fn next_games(arena: &Arena, session: &RedactedSession, names: &[String], 
     let is_bot = |opponent: &&&str| opponent.starts_with(&format!("house-{name}"));
     let has_house = arena.house.get().is_some_and(|house| house.plays(name));
     if has_house && !opponents.is_empty() && opponents.iter().all(|opponent| is_bot(&opponent)) {
-        let is_easy = opponents.iter().any(|opponent| opponent.contains("-easy"));
-        return Ok(
-            html! { div.row { (against_house(arena, session, seat, is_easy)) (deals::offer(arena, session)) (replay) } },
-        );
+        let strength = if opponents.iter().any(|opponent| opponent.contains("-easy")) { "easy" } else { "normal" };
+        let again = again(arena, session, seat, Some(strength));
+        return Ok(html! { div.row { (again) (deals::offer(arena, session)) (replay) } });
     }
-    let wanted = find_rematch(arena, session).await?;
+    let is_keyed = arena.is_authenticated_mode();
+    let wanted = if is_keyed { None } else { find_rematch(arena, session).await? };
     Ok(html! {
         div.row {
-            @if session.invites.len() > 1 && !opponents.iter().any(|opponent| is_bot(&opponent)) {
+            @if is_keyed {
+                // A form can't prove who asks, so the player gets new links to pass on.
+                (again(arena, session, seat, None))
+            } @else if session.invites.len() > 1 && !opponents.iter().any(|opponent| is_bot(&opponent)) {
                 form method="post" data-rematch[wanted.is_none()] {
                     input type="hidden" name="do" value="rematch";
                     button.btn.primary { @if wanted.is_some() { "Accept the rematch" } @else { "Rematch" } }
@@ -113,16 +116,19 @@ async fn next_games(arena: &Arena, session: &RedactedSession, names: &[String], 
     })
 }
 
-/// Renders the forms of another game against the same house bots, also with swapped seats.
-fn against_house(arena: &Arena, session: &RedactedSession, seat: usize, is_easy: bool) -> Markup {
+/// Renders the form of another game with the same options: against house bots of a strength, also with swapped seats, or
+/// with new invites.
+fn again(arena: &Arena, session: &RedactedSession, seat: usize, strength: Option<&str>) -> Markup {
     let options = changed_options(arena, session);
     let own = session.state.players.get(seat);
     let user = own.and_then(|own| session.state.player_identities.get(own)).filter(|_| !arena.is_authenticated_mode());
     let [same, swapped] = if seat == 0 { ["first", "last"] } else { ["last", "first"] };
     html! {
         form.row method="post" action={ "/challenges/" (session.challenge_type) } {
-            input type="hidden" name="against" value="house";
-            input type="hidden" name="strength" value=(if is_easy { "easy" } else { "normal" });
+            @if let Some(strength) = strength {
+                input type="hidden" name="against" value="house";
+                input type="hidden" name="strength" value=(strength);
+            }
             @if !options.is_empty() { input type="hidden" name="options" value=(to_text(&options)); }
             @if session.unlisted { input type="hidden" name="unlisted" value="true"; }
             @if let Some(user) = user { input type="hidden" name="user" value=(user.as_str()); }
@@ -177,7 +183,7 @@ pub(super) async fn play_again(
         Ok(code) => arena.engine.find_invited(code).await?.is_some_and(|session| session.seat_of(code).is_none()),
         Err(_) => false,
     };
-    if is_free && !arena.is_authenticated_mode() {
+    if is_free {
         let user = session.state.player_identities.get(&invite.to_string());
         take_seat(arena, address, own, user.map(UserId::as_str)).await?;
     }

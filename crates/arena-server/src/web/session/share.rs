@@ -132,11 +132,12 @@ fn paint(svg: &str) -> String {
         Some((name, value.split(',').next()?))
     };
     let colors: HashMap<&str, &str> = BOARDS_STYLE.lines().filter_map(light).chain(COLORS).collect();
-    let mut parts = svg.split("var(");
+    // Names of players and challenges may contain anything but quotation marks, which are escaped.
+    let mut parts = svg.split("\"var(");
     let mut painted = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let (name, rest) = part.split_once(')').unwrap_or((part, ""));
-        painted.push_str(colors.get(name).unwrap_or(&"#808080"));
+        let (name, rest) = part.split_once(")\"").unwrap_or((part, ""));
+        painted.push_str(&format!("\"{}\"", colors.get(name).unwrap_or(&"#808080")));
         painted.push_str(rest);
     }
     painted
@@ -262,5 +263,8 @@ mod tests {
     fn names_of_colors_are_replaced() {
         let painted = paint("<rect fill=\"var(--seat-7-bg)\" stroke=\"var(--food)\"/><g fill=\"var(--none)\"/>");
         assert_eq!(painted, "<rect fill=\"#f3e8e2\" stroke=\"#2f6b2a\"/><g fill=\"#808080\"/>");
+        // A name stays as it is.
+        let name = html! { text fill="var(--ink)" { "var(--ink) \"var( var(" } }.into_string();
+        assert_eq!(paint(&name), "<text fill=\"#17191c\">var(--ink) &quot;var( var(</text>");
     }
 }
