@@ -440,9 +440,10 @@ impl Inner {
         let options = challenge.resolve(&request.options)?;
         let now = self.environment.now();
         let seats = challenge.seats(&options);
-        let is_counted = request.is_rated && !request.is_unlisted && request.deal.is_none();
+        let is_unlisted = request.is_unlisted || request.deal.as_ref().is_some_and(|deal| deal.is_unlisted);
+        let is_counted = request.is_rated && !is_unlisted && request.deal.is_none();
         let (origin, seed) = match request.deal {
-            Some(Deal { origin, seed }) => (Some(origin), seed),
+            Some(Deal { origin, seed, .. }) => (Some(origin), seed),
             None => (None, self.environment.seed()),
         };
         let rated = self.catalogue.terms_of(&request.challenge, &options).filter(|_| is_counted);
@@ -453,7 +454,7 @@ impl Inner {
             created_at: now,
             seed: Some(seed),
             rated,
-            is_unlisted: request.is_unlisted,
+            is_unlisted,
             options,
             invites: (0..seats).map(|_| InviteCode(self.environment.uuid(now))).collect(),
         };

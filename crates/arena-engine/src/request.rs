@@ -58,13 +58,16 @@ pub struct Create {
 pub struct Deal {
     pub(crate) origin: SessionId,
     pub(crate) seed: Seed,
+    /// True if the session is in no list, so that no session with its deal may be in one.
+    pub(crate) is_unlisted: bool,
 }
 
 impl Deal {
     /// Returns the deal of a session; `None` if the session hasn't ended, because its seed is secret, or has no seed.
     pub fn of(session: &Session) -> Option<Deal> {
         let seed = session.facts.seed.clone().filter(|_| session.status() == Status::Ended);
-        seed.map(|seed| Deal { origin: session.facts.id, seed })
+        let is_unlisted = session.facts.is_unlisted;
+        seed.map(|seed| Deal { origin: session.facts.id, seed, is_unlisted })
     }
 }
 

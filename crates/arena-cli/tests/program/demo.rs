@@ -227,6 +227,18 @@ fn a_deal_is_played_again_and_counts_on_no_board() {
     let page = client.get(&format!("/sessions/{again}")).text().to_owned();
     assert!(page.contains(mark) && page.contains(&format!("href=\"/sessions/{id}\"")), "{page}");
     assert!(!client.get(&format!("/sessions/{id}")).text().contains(mark));
+    // A deal of an unlisted session stays unlisted, whatever the form says.
+    let form = b"against=house&strength=easy&user=ada&seat=first&unlisted=true";
+    let hidden = client.request("POST", "/challenges/psi", &FORM, form);
+    let hidden = hidden.header("location").unwrap().strip_prefix("/play/").unwrap().to_owned();
+    let find = |invite: &str| client.get(&format!("/api/players/{invite}")).ok();
+    let origin = find(&hidden)["id"].as_str().unwrap().to_owned();
+    eventually("both players sit", || (find(&hidden)["state"]["status"] == "active").then_some(()));
+    client.act(&origin, &hidden, "guess", "1").ok();
+    eventually("the game ends", || (find(&hidden)["state"]["status"] == "ended").then_some(()));
+    let shown = request(&format!("against=house&strength=easy&seat=first&deal={origin}"));
+    let own = shown.header("location").unwrap().strip_prefix("/play/").unwrap();
+    assert_eq!(find(own)["unlisted"], true);
     // The seeds are equal, and each record has its own events.
     let record = folder.path().join("record.jsonl");
     std::fs::write(&record, client.get(&format!("/api/sessions/{again}/record")).body).unwrap();

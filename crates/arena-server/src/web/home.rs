@@ -1,6 +1,7 @@
 //! `GET /`: a live board or the latest reveal with the way to play, then the games, live games, results of different
 //! games, the leaderboard, and the first steps for an agent.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use arena_games::Playable;
@@ -140,21 +141,22 @@ async fn find_moving(arena: &Arena) -> PageResult<Option<RedactedSession>> {
     Ok(None)
 }
 
-/// Returns the latest games that ended by their rules, one of each challenge type, the latest first.
+/// Returns the latest games that ended by their rules, one of each challenge type, the latest begun first.
 async fn results(arena: &Arena) -> PageResult<SessionTable> {
     let mut seen = BTreeSet::new();
     let is_complete = |game: &Session| matches!(game.phase, Phase::Ended { ending: Ending::Completed, .. });
     let ended = SessionFilter { challenge: None, status: Some(Status::Ended) };
     let mut games = arena.engine.list_sessions(&ended, 0, SEARCHED).await?.items;
     games.retain(|game| is_complete(game) && seen.insert(game.facts.challenge.clone()));
-    // Other challenges may have ended before the games of a busy one.
+    // Games of others may have ended before those of a busy challenge.
     for challenge in arena.engine.challenges().keys().filter(|id| !seen.contains(*id)) {
-        if games.len() >= RESULTS {
-            break;
-        }
         let ended = SessionFilter { challenge: Some(challenge.clone()), status: Some(Status::Ended) };
+        if games.len() >= RESULTS || arena.engine.count_sessions(&ended) == 0 {
+            continue;
+        }
         games.extend(arena.engine.list_sessions(&ended, 0, 1).await?.items.into_iter().filter(is_complete));
     }
+    games.sort_by_key(|game| Reverse(game.facts.created_at.0));
     games.truncate(RESULTS);
     let total = games.len() as u64;
     SessionTable::of(arena, Listed { items: games, total }).await

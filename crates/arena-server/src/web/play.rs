@@ -27,7 +27,7 @@ use super::layout::{NavEntry, Page, explained, player_name};
 use super::session::redacted::RedactedSession;
 use super::session::summary::SessionSummary;
 use super::session::timeline::Timeline;
-use super::session::{deal, deals, has_controls, result, seats_taken, status};
+use super::session::{deal, deals, ending, has_controls, seats_taken, status};
 use super::{PageResult, Visit, unrendered};
 use crate::answer::to_text;
 use crate::arena::Arena;
@@ -96,7 +96,11 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             @match own {
                 Some(seat) if session.status() == Status::Ended => (ended::panel(&arena, &session, (&summary, &timeline), seat).await?),
                 Some(_) => {},
-                None => (result(&session, &summary, &profiles, true)),
+                None if session.status() == Status::Ended => {
+                    @if let Some(sentence) = &summary.sentence { p.lead { (sentence) } }
+                    (ending(&session, &summary, &profiles))
+                }
+                None => {},
             }
         }
         div.two.playing-seat {

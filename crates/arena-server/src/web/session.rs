@@ -123,7 +123,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let same_deal = deals::compare(&arena, &session, &summary).await?;
     let body = html! {
         (heading(&session, &summary, &actions(&arena, &session)))
-        (result(&session, &summary, &profiles, false))
+        div id="result" { @if has_ended { (ending(&session, &summary, &profiles)) } }
         (same_deal)
         div.two.session {
             div {
@@ -331,24 +331,6 @@ fn board(session: &RedactedSession, deadline: Option<i64>) -> Markup {
             @if let Some(deadline) = deadline { "Next move due by " (time(deadline)) }
         }
         section.live id="board" hidden aria-label="Board" {}
-    }
-}
-
-/// Renders the element for the result. Scripts fill the element when the game ends. `has_sentence` is true if the element
-/// also has the result as a sentence.
-pub(super) fn result(
-    session: &RedactedSession,
-    summary: &SessionSummary,
-    profiles: &BTreeMap<UserId, UserProfile>,
-    has_sentence: bool,
-) -> Markup {
-    html! {
-        div id="result" {
-            @if session.status() == Status::Ended {
-                @if let Some(sentence) = summary.sentence.as_ref().filter(|_| has_sentence) { p.lead { (sentence) } }
-                (ending(session, summary, profiles))
-            }
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! small.
 
 use arena_server::Settings;
-use arena_testkit::{Answer, Client, Host, Player, TestEnvironment, WithSecret, eventually};
+use arena_testkit::{Answer, Client, Host, Player, TestEnvironment, WithSecret, eventually, known_admin_token};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -719,7 +719,7 @@ fn the_next_game_has_the_wanted_order_of_seats() {
 
 #[test]
 fn a_rematch_is_one_game_for_all_players() {
-    let host = Host::start();
+    let host = Host::start_with(|settings| settings.admin_token = Some(known_admin_token()));
     let client = host.client();
     let (session, invites) = client.seated_as("psi", ["Ada", "Bob"]);
     let ask = |invite: &str| send(&client, &format!("/play/{invite}"), "do=rematch");
@@ -732,7 +732,14 @@ fn a_rematch_is_one_game_for_all_players() {
         answer.header("location").expect("a seat").to_owned()
     };
     assert!(!page(&client, &format!("/play/{}", invites[1])).contains("Accept the rematch"));
+    // A rematch to which nobody came is removed after a while. It doesn't stand in the way of another.
+    let lonely = seat(&ask(&invites[0]));
+    let removed = client.get("/api/challenges").ok()["challenges"][0]["id"].as_str().expect("an id").to_owned();
+    let remove = format!("/api/admin/sessions/{removed}/remove");
+    client.post_with(known_admin_token().reveal(), &remove, &json!({})).ok();
+    assert!(!page(&client, &format!("/play/{}", invites[1])).contains("Accept the rematch"));
     let first = seat(&ask(&invites[0]));
+    assert_ne!(first, lonely);
     assert!(page(&client, &format!("/play/{}", invites[1])).contains("Accept the rematch"));
     // A second request, such as of an impatient player, takes the same seat.
     assert_eq!(seat(&ask(&invites[0])), first);

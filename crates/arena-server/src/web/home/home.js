@@ -33,7 +33,9 @@ function watch(element) {
     });
     source.addEventListener("error", () => {
         // The browser reconnects by itself, unless the server refused the connection.
-        if (source?.readyState === EventSource.CLOSED) soon(LOOK);
+        if (source?.readyState !== EventSource.CLOSED) return;
+        disconnect();
+        soon(LOOK);
     });
 }
 

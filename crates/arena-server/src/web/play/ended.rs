@@ -1,7 +1,9 @@
 //! The end of a game on a seat's page: the result in the second person, the next game, and what the players knew.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use arena_engine::{Create, Once};
 use arena_model::{ContentHash, InviteCode, Session, SessionId, Status, UserId, UserProfile, Viewer};
@@ -13,6 +15,7 @@ use super::{take_seat, to_seat};
 use crate::answer::to_text;
 use crate::arena::Arena;
 use crate::error::ApiError;
+use crate::house_bots::Strength;
 use crate::web::PageResult;
 use crate::web::challenges::opponent;
 use crate::web::components::btn;
@@ -28,7 +31,9 @@ pub(super) async fn panel(
     (summary, timeline): (&SessionSummary, &Timeline),
     seat: usize,
 ) -> PageResult<Markup> {
-    let headline = headline(session, seat);
+    let utilities: Vec<f64> = session.state.scores.iter().map(|score| score.utility).collect();
+    let has_headline = has_drawn_board(session) && !session.state.abandoned && seat < utilities.len();
+    let headline = has_headline.then(|| headline(&utilities, seat));
     let sentence = summary.tell_player(arena, session, seat).unwrap_or_default();
     let sentence = match timeline.departure() {
         Some(departure) => sentence.replace("left the game", departure),
@@ -61,18 +66,20 @@ pub(super) async fn reveal(
     })
 }
 
-/// Returns the result of a game without secrets in a few words.
-fn headline(session: &RedactedSession, seat: usize) -> Option<&'static str> {
-    let scores = &session.state.scores;
-    let own = scores.get(seat).filter(|_| has_drawn_board(session) && !session.state.abandoned)?.utility;
-    let others = scores.iter().enumerate().filter(|(other, _)| *other != seat).map(|(_, score)| score.utility);
-    let best = others.fold(f64::NEG_INFINITY, f64::max);
-    Some(match own.total_cmp(&best) {
-        _ if scores.len() < 2 => "The game is over",
-        std::cmp::Ordering::Greater => "You won",
-        std::cmp::Ordering::Equal => "A draw",
-        std::cmp::Ordering::Less => "You lost",
-    })
+/// Returns the result of a game without secrets in a few words, for the player at a seat.
+fn headline(utilities: &[f64], seat: usize) -> &'static str {
+    let own = utilities[seat];
+    let others = utilities.iter().enumerate().filter(|(other, _)| *other != seat);
+    let best = others.map(|(_, utility)| *utility).fold(f64::NEG_INFINITY, f64::max);
+    match own.total_cmp(&best) {
+        _ if utilities.len() < 2 => "The game is over",
+        Ordering::Greater => "You won",
+        Ordering::Less => "You lost",
+        // All players are out.
+        Ordering::Equal if own < 0.0 => "You lost",
+        Ordering::Equal if utilities.iter().all(|utility| *utility == own) => "A draw",
+        Ordering::Equal => "You shared the first place",
+    }
 }
 
 /// Renders the actions after a game: the same game again, or against a house bot, and the replay.
@@ -85,23 +92,25 @@ async fn next_games(arena: &Arena, session: &RedactedSession, names: &[String], 
     if arena.engine.challenges().get(name).is_none() {
         return Ok(html! { div.row { (replay) } });
     }
-    let opponents: Vec<&str> =
-        names.iter().enumerate().filter(|(other, _)| *other != seat).map(|(_, name)| name.as_str()).collect();
-    let is_bot = |opponent: &&&str| opponent.starts_with(&format!("house-{name}"));
-    let has_house = arena.house.get().is_some_and(|house| house.plays(name));
-    if has_house && !opponents.is_empty() && opponents.iter().all(|opponent| is_bot(&opponent)) {
-        let strength = if opponents.iter().any(|opponent| opponent.contains("-easy")) { "easy" } else { "normal" };
+    let opponents = names.iter().enumerate().filter(|(other, _)| *other != seat);
+    let bots: Vec<Option<&str>> = opponents.map(|(_, opponent)| strength_of(arena, name, opponent)).collect();
+    if let Some(Some(strength)) = bots.first()
+        && bots.iter().all(Option::is_some)
+    {
         let again = again(arena, session, seat, Some(strength));
         return Ok(html! { div.row { (again) (deals::offer(arena, session)) (replay) } });
     }
     let is_keyed = arena.is_authenticated_mode();
-    let wanted = if is_keyed { None } else { find_rematch(arena, session).await? };
+    let wanted = match session.id.parse() {
+        Ok(id) if !is_keyed => rematch_of(arena, id).await?.1.filter(|rematch| rematch.status() == Status::Open),
+        _ => None,
+    };
     Ok(html! {
         div.row {
             @if is_keyed {
                 // A form can't prove who asks, so the player gets new links to pass on.
                 (again(arena, session, seat, None))
-            } @else if session.invites.len() > 1 && !opponents.iter().any(|opponent| is_bot(&opponent)) {
+            } @else if session.invites.len() > 1 && bots.iter().all(Option::is_none) {
                 form method="post" data-rematch[wanted.is_none()] {
                     input type="hidden" name="do" value="rematch";
                     button.btn.primary { @if wanted.is_some() { "Accept the rematch" } @else { "Rematch" } }
@@ -114,6 +123,16 @@ async fn next_games(arena: &Arena, session: &RedactedSession, names: &[String], 
         }
         @if wanted.is_some() { p.soft role="status" { "A rematch is waiting for you." } }
     })
+}
+
+/// Returns the strength of a house bot of the challenge by its name; `None` for other players.
+fn strength_of(arena: &Arena, challenge: &str, name: &str) -> Option<&'static str> {
+    let house = arena.house.get().filter(|house| house.plays(challenge))?;
+    if name.starts_with(&format!("house-{challenge}-model")) && house.model().is_some() {
+        return Some("model");
+    }
+    let (_, strength) = house.find_bot(name).filter(|(of, _)| of == challenge)?;
+    Some(if strength == Strength::Easy { "easy" } else { "normal" })
 }
 
 /// Renders the form of another game with the same options: against house bots of a strength, also with swapped seats, or
@@ -138,21 +157,22 @@ fn again(arena: &Arena, session: &RedactedSession, seat: usize, strength: Option
     }
 }
 
-/// The request of a session's rematch. All players make the same one, so the first creates the session, and the others
-/// get the stored answer: the session with its invites.
-fn rematch_of(session: SessionId) -> Once {
-    let hash = ContentHash::of(&format!("rematch\0{session}")).0;
-    Once { key: hash, request: hash }
-}
-
-/// Returns the session's rematch, if a player has asked for one and it waits for players.
-async fn find_rematch(arena: &Arena, session: &RedactedSession) -> PageResult<Option<SessionId>> {
-    let Ok(id) = session.id.parse::<SessionId>() else { return Ok(None) };
-    let Some(answer) = arena.engine.find_answer(Some(rematch_of(id))).await? else { return Ok(None) };
-    let rematch: RedactedSession = serde_json::from_str(&answer).expect("views have these fields");
-    let Ok(id) = rematch.id.parse::<SessionId>() else { return Ok(None) };
-    let found = arena.engine.find_session(id).await?;
-    Ok(found.filter(|session| session.status() == Status::Open).map(|_| id))
+/// Returns the request of a session's rematch, and the rematch that it has created. All players make the same request, so
+/// the first creates the session, and the others get the stored answer: the session with its invites. A rematch that
+/// was removed, because not all players came, is followed by another one.
+async fn rematch_of(arena: &Arena, session: SessionId) -> PageResult<(Once, Option<Arc<Session>>)> {
+    let mut name = session.to_string();
+    loop {
+        let hash = ContentHash::of(&format!("rematch\0{name}")).0;
+        let once = Once { key: hash, request: hash };
+        let Some(answer) = arena.engine.find_answer(Some(once)).await? else { return Ok((once, None)) };
+        let rematch: RedactedSession = serde_json::from_str(&answer).expect("views have these fields");
+        let id: SessionId = rematch.id.parse().expect("views have an id");
+        if let Some(found) = arena.engine.find_session(id).await? {
+            return Ok((once, Some(found)));
+        }
+        name = rematch.id;
+    }
 }
 
 /// Takes the player to the rematch of an ended session, which the first player who asks for it creates.
@@ -173,10 +193,11 @@ pub(super) async fn play_again(
         is_unlisted: stored.facts.is_unlisted,
         deal: None,
     };
-    arena.admit_session(address, None).await?;
+    let (once, _) = rematch_of(arena, stored.facts.id).await?;
+    arena.admit_session(address, Some(once)).await?;
     let respond =
         arena.ledger.charging(address, |written| to_text(&arena_model::view(written.session, Viewer::Creator)));
-    let view = arena.engine.create(create, Some(rematch_of(stored.facts.id)), respond).await?;
+    let view = arena.engine.create(create, Some(once), respond).await?;
     let rematch: RedactedSession = serde_json::from_str(&view).expect("views have these fields");
     let own = rematch.invites.get(seat.0).ok_or_else(|| ApiError::not_found("INVITE_NOT_FOUND", "invite not found"))?;
     let is_free = match own.parse::<InviteCode>() {
@@ -188,4 +209,24 @@ pub(super) async fn play_again(
         take_seat(arena, address, own, user.map(UserId::as_str)).await?;
     }
     Ok(to_seat(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::headline;
+
+    #[test]
+    fn a_result_is_told_in_a_few_words() {
+        for (utilities, seat, expected) in [
+            (&[1.0, -1.0][..], 0, "You won"),
+            (&[1.0, -1.0], 1, "You lost"),
+            (&[0.0, 0.0], 1, "A draw"),
+            (&[-1.0, -1.0], 0, "You lost"),
+            (&[0.5, 0.5, -1.0], 1, "You shared the first place"),
+            (&[0.5, 0.5, -1.0], 2, "You lost"),
+            (&[0.3], 0, "The game is over"),
+        ] {
+            assert_eq!(headline(utilities, seat), expected, "{utilities:?}, {seat}");
+        }
+    }
 }

@@ -153,8 +153,11 @@ function renewSoon(ms = soon()) {
 /** The time between looks for new players or a rematch, in milliseconds. The streams say nothing about them. */
 const LOOK = 2000;
 
+/** The number of looks for a rematch that are left: those of five minutes. */
+let rematches = 150;
+
 setInterval(() => {
-    const isAwaited = session.status === "open" || document.querySelector("[data-rematch]");
+    const isAwaited = session.status === "open" || (document.querySelector("[data-rematch]") && !document.hidden && rematches-- > 0);
     if (isAwaited && !document.hidden && !isGone) renewSoon();
 }, LOOK);
 
@@ -271,7 +274,7 @@ function address() {
 /** The open stream; the indexes of the last messages that it has sent, by channel. */
 let [source, heard] = [null, { operator: 0, chat: 0 }];
 
-/** Refused connections since the last message, and the timer of the next attempt. */
+/** Refused connections since the last open stream, and the timer of the next attempt. */
 let [refusals, again] = [0, null];
 
 /** Takes the messages of an event over, by channel. */
@@ -292,13 +295,13 @@ function connect() {
     source = new EventSource(address());
     source.addEventListener("message", (event) => {
         const update = JSON.parse(event.data);
-        refusals = 0;
         hear();
         hearAll(update.messages ?? (update.message ? [update.message] : []));
         if (update.type === "game_ended" && session.status !== "ended") renewSoon();
     });
     source.addEventListener("open", () => {
         // A stream that resumes sends nothing until the next message.
+        refusals = 0;
         if (isLost) hear();
     });
     source.addEventListener("error", () => {

@@ -173,7 +173,7 @@ impl Timeline {
         }
     }
 
-    /// Returns how the last player who is out left the game, if not by a fault: `resigned` or `ran out of time`.
+    /// Returns how the only player who is out left the game, if not by a fault: `resigned` or `ran out of time`.
     pub(crate) fn departure(&self) -> Option<&'static str> {
         let reason = |event: &TimelineEvent| {
             let content = event.message.content.as_str();
@@ -181,9 +181,10 @@ impl Timeline {
             let notice: Value = serde_json::from_str(content).ok().filter(|_| is_notice)?;
             notice["reason"].as_str().map(str::to_owned)
         };
-        match self.events.iter().rev().find_map(reason)?.as_str() {
-            "RESIGNED" => Some("resigned"),
-            "TIMEOUT" => Some("ran out of time"),
+        let reasons: Vec<String> = self.events.iter().filter_map(reason).collect();
+        match &reasons.iter().map(String::as_str).collect::<Vec<&str>>()[..] {
+            ["RESIGNED"] => Some("resigned"),
+            ["TIMEOUT"] => Some("ran out of time"),
             _ => None,
         }
     }
