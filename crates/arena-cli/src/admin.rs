@@ -57,7 +57,7 @@ Examples:
   arena admin api POST /admin/sessions/ID/remove
   arena admin api GET '/admin/audit?limit=10'
 
-The page /docs of the server lists the routes with their fields.")]
+The page /docs/api of the server lists the routes with their fields.")]
     Api {
         /// Method.
         #[arg(value_enum, ignore_case = true)]

@@ -10,8 +10,8 @@ use arena_model::{
     SessionId, Timestamp, Transition, UserId,
 };
 use arena_store::{
-    Commit, CommitError, Marks, NewAnswer, Page, SessionChange, SessionFilter, Store, StoreError, StoredAnswer,
-    StoredSession,
+    Commit, CommitError, DealResult, Marks, NewAnswer, Page, SessionChange, SessionFilter, Store, StoreError,
+    StoredAnswer, StoredSession,
 };
 use parking_lot::RwLock;
 use tokio::runtime::Handle;
@@ -380,6 +380,14 @@ impl Engine {
         self.inner.store.count_sessions(filter)
     }
 
+    /// Returns the results of the unlisted sessions with this seed that ended before a time.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn count_results(&self, seed: &Seed, before: Timestamp) -> Result<Vec<DealResult>, EngineError> {
+        Ok(self.inner.store.count_results(seed, before).await?)
+    }
+
     /// Returns the size of the store on disk, in bytes.
     pub fn store_bytes(&self) -> u64 {
         self.inner.store.bytes()
@@ -443,7 +451,7 @@ impl Inner {
         let is_unlisted = request.is_unlisted || request.deal.as_ref().is_some_and(|deal| deal.is_unlisted);
         let is_counted = request.is_rated && !is_unlisted && request.deal.is_none();
         let (origin, seed) = match request.deal {
-            Some(Deal { origin, seed, .. }) => (Some(origin), seed),
+            Some(Deal { origin, seed, .. }) => (origin, seed),
             None => (None, self.environment.seed()),
         };
         let rated = self.catalogue.terms_of(&request.challenge, &options).filter(|_| is_counted);

@@ -53,10 +53,11 @@ pub struct Create {
     pub deal: Option<Deal>,
 }
 
-/// The deal of an ended session.
+/// The deal of an ended session, or of a day.
 #[derive(Debug, Clone)]
 pub struct Deal {
-    pub(crate) origin: SessionId,
+    /// The session that had the deal before; `None` for the deal of a day.
+    pub(crate) origin: Option<SessionId>,
     pub(crate) seed: Seed,
     /// True if the session is in no list, so that no session with its deal may be in one.
     pub(crate) is_unlisted: bool,
@@ -67,7 +68,12 @@ impl Deal {
     pub fn of(session: &Session) -> Option<Deal> {
         let seed = session.facts.seed.clone().filter(|_| session.status() == Status::Ended);
         let is_unlisted = session.facts.is_unlisted;
-        seed.map(|seed| Deal { origin: session.facts.id, seed, is_unlisted })
+        seed.map(|seed| Deal { origin: Some(session.facts.id), seed, is_unlisted })
+    }
+
+    /// Returns the deal of a day. Its sessions are unlisted, because the seed of an ended session is public.
+    pub fn of_day(seed: Seed) -> Deal {
+        Deal { origin: None, seed, is_unlisted: true }
     }
 }
 

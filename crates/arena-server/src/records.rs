@@ -3,6 +3,7 @@
 //! A record is derived from the store at each request. `records/sequencer.rs` appends to the log, and
 //! `routes/records.rs` and `routes/log.rs` serve both.
 
+pub(crate) mod deals;
 mod forks;
 mod handovers;
 mod index;
@@ -35,6 +36,7 @@ use crate::blocking::blocking;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::Reservation;
 use crate::settings::RecordSettings;
+use deals::LoggedDeals;
 use index::{Block, TILE_WIDTH, TreeIndex};
 use keys::RecordKeys;
 use shared_work::SharedWork;
@@ -92,6 +94,7 @@ pub(crate) struct PublishedLog {
     index: TreeIndex,
     /// The record keys of the log, each with the number of its leaf, in the order of the log.
     pub(crate) keys: Vec<(u64, RecordPublicKey)>,
+    pub(crate) deals: Arc<LoggedDeals>,
     /// The signed checkpoint; empty before the first one.
     pub(crate) checkpoint: Bytes,
     /// The numbers of games that count, and of those that don't.
@@ -115,6 +118,7 @@ struct GrowingLog {
     index: TreeIndex,
     /// The record keys, as in [`PublishedLog`].
     keys: Vec<(u64, RecordPublicKey)>,
+    deals: Arc<LoggedDeals>,
     outcomes: LogOutcomes,
 }
 

@@ -363,11 +363,13 @@ async fn answer_at<F: Future<Output = Response>>(
             OF_OWN_ORIGIN.iter().any(|path| route.ends_with(path)),
         )
     });
+    // Only pages are compressed here, and the routes of play need no look at this header.
+    let accepts_gzip = !route.starts_with("/api/") && web::accepts_gzip(request.headers());
     let response = match refused {
         Ok(()) => next(request).await,
         Err(error) => error.into_response(),
     };
-    let mut response = web::render(response, &arena.settings.site, has_administration);
+    let mut response = web::render(response, &arena.settings.site, has_administration, accepts_gzip);
     let headers = response.headers_mut();
     headers.insert(REQUEST_ID, id.header());
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -453,7 +455,7 @@ mod tests {
     async fn a_banned_address_is_refused_on_all_routes() {
         let stage = Stage::new().await;
         let mut asked: Vec<(&str, String)> =
-            ["/", "/style.css", "/skill.md", "/skill.json", "/ready", "/metrics", "/none"]
+            ["/", "/web/style.css", "/skill.md", "/skill.json", "/ready", "/metrics", "/none"]
                 .map(|path| ("GET", path.to_owned()))
                 .to_vec();
         for api in ["/api", "/api/v1"] {

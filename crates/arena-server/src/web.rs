@@ -10,8 +10,10 @@ mod assets;
 mod boards;
 mod challenges;
 mod components;
+mod daily;
 mod evals;
 mod form;
+mod guides;
 mod home;
 mod layout;
 mod log;
@@ -29,11 +31,14 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
+use flate2::Compression;
 use maud::{Markup, html};
 
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::request::{Get, Query};
+pub(crate) use assets::accepts_gzip;
+use assets::gzip;
 use layout::{NavEntry, Page};
 pub(crate) use layout::{explained, head, top};
 pub use site::{SiteLink, SiteSettings};
@@ -49,7 +54,6 @@ pub(crate) fn list() -> Vec<(&'static str, MethodRouter<Arena>)> {
     let mut list = vec![
         ("/", get(home::show)),
         ("/admin", get(admin::show)),
-        ("/style.css", get(assets::style)),
         ("/web/{*file}", get(assets::file)),
         ("/challenges", get(challenges::list)),
         ("/challenges/{name}", get(challenges::show).post(challenges::create::create)),
@@ -62,6 +66,10 @@ pub(crate) fn list() -> Vec<(&'static str, MethodRouter<Arena>)> {
         ("/sessions/{id}/picture.png", get(session::share::picture_file)),
         ("/sessions/{id}/game.pgn", get(session::share::pgn)),
         ("/play/{invite}", get(play::show).post(play::act)),
+        ("/daily", get(daily::show).post(daily::play)),
+        ("/daily/{day}", get(daily::show_day)),
+        ("/docs", get(guides::list)),
+        ("/docs/{*name}", get(guides::show)),
         ("/evals", get(evals::list)),
         ("/evals/{run}/{*file}", get(evals::file)),
         ("/leaderboards", get(boards::list)),
@@ -168,10 +176,23 @@ fn unrendered(page: Page) -> Response {
 
 /// Renders the page of a response, if there is one. Only here, and not in handlers and errors, are the links of the
 /// footer known: `has_administration` is true if the client's connection has the routes of administrators.
-pub(crate) fn render(mut response: Response, site: &SiteSettings, has_administration: bool) -> Response {
+pub(crate) fn render(
+    mut response: Response,
+    site: &SiteSettings,
+    has_administration: bool,
+    accepts_gzip: bool,
+) -> Response {
     let Some(page) = response.extensions_mut().remove::<Arc<Page>>() else { return response };
-    let (parts, body) = Html(page.render(site, has_administration).into_string()).into_response().into_parts();
-    response.headers_mut().extend(parts.headers);
+    let html = page.render(site, has_administration).into_string();
+    let is_packed = accepts_gzip && !page.has_secrets;
+    let html = if is_packed { gzip(html.as_bytes(), Compression::fast()) } else { html.into_bytes() };
+    let (parts, body) = Html(html).into_response().into_parts();
+    let headers = response.headers_mut();
+    headers.extend(parts.headers);
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if is_packed {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
     *response.body_mut() = body;
     response
 }

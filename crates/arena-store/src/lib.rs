@@ -43,7 +43,7 @@ pub use store::checks::{Recount, Totals};
 pub use store::copy::{CopiedRows, CopyError, StorePlace, copy_store};
 pub use store::deletion::{DeletionOutcome, UserDeletion};
 pub use store::log::{CreatedSession, EndedSession, LogCursor, NewLeaf, StoredLeaf};
-pub use store::sessions::Due;
+pub use store::sessions::{DealResult, Due};
 pub use store::strategies::{RunStep, StrategyRun, StrategyState};
 pub use store::tickets::{QueueLimits, QueuedTicket, TicketRefusal};
 pub use store::users::ProfileWrite;

@@ -20,8 +20,8 @@ pub(crate) use self::careers::{Career, CareerRow, Careers, read_career};
 pub(crate) use self::messages::{Messages, channel_number, read_commitment, read_message, session_channel};
 pub(crate) use self::migrations::{COMPATIBLE, POSTGRES, SQLITE};
 pub(crate) use self::sessions::{
-    KnownSession, SessionRow, Sessions, pass_over, players_text, read_ending, read_id, read_or_pass_over, read_seed,
-    read_session, update_sessions, updated, users_in,
+    KnownSession, SessionRow, Sessions, pass_over, players_text, read_ending, read_id, read_or_pass_over, read_scores,
+    read_seed, read_session, update_sessions, updated, users_in,
 };
 pub(crate) use self::text::{read_bytes, to_json};
 

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use arena_engine::Environment;
 use arena_model::ChallengeType;
-use arena_server::{Server, Settings};
+use arena_server::{House, Server, Settings};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
@@ -42,6 +42,19 @@ impl Host {
         Host::launch(change, |settings| async move {
             Server::start_with(settings, challenges, environment).await.expect("the server starts")
         })
+    }
+
+    /// Starts a server with the test's challenges, clock and house bots, whose seats the test receives.
+    pub fn start_with_house(environment: Environment, challenges: Vec<Arc<dyn ChallengeType>>, house: House) -> Host {
+        Host::launch(
+            |_| {},
+            |settings| async move {
+                let mut server =
+                    Server::start_with(settings, challenges, environment).await.expect("the server starts");
+                server.offer(house).await.expect("a free port");
+                server
+            },
+        )
     }
 
     fn launch<F>(change: impl FnOnce(&mut Settings), start: impl FnOnce(Settings) -> F + Send + 'static) -> Host

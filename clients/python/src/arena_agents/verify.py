@@ -601,6 +601,7 @@ class Log:
         removed: For each removed session, the leaf of its removal.
         excluded: For each excluded session, the first leaf of its exclusion.
         former: For each session that was imported after its removal, the leaves of its earlier creations and ends.
+        deals: For each day with a deal, its leaf.
         record_keys: The record keys that the log names, in hexadecimal digits.
         handovers: The handovers of record keys in the leaves.
         signers: The names of the given keys that signed the checkpoint.
@@ -614,6 +615,7 @@ class Log:
     removed: dict[str, dict[str, Any]] = field(default_factory=dict)
     excluded: dict[str, dict[str, Any]] = field(default_factory=dict)
     former: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = field(default_factory=dict)
+    deals: dict[str, dict[str, Any]] = field(default_factory=dict)
     record_keys: set[str] = field(default_factory=set)
     handovers: list[Handover] = field(default_factory=list)
     signers: list[str] = field(default_factory=list)
@@ -717,6 +719,11 @@ class Log:
                 if (handover.kind, handover.new) != ("record", leaf["recordKey"]):
                     raise FalseLogError(f"leaf {number}: the handover is to another key than the leaf's")
                 self.handovers.append(handover)
+            return
+        if kind == "deal":
+            if leaf["day"] in self.deals:
+                raise FalseLogError(f"leaf {number}: {leaf['day']} has a deal already")
+            self.deals[leaf["day"]] = leaf
             return
         session = leaf["session"]
         if kind == "created" and session in self.removed:
@@ -994,6 +1001,13 @@ _LEAVES: dict[str, dict[str, _Check]] = {
     "removed": _GONE,
     "excluded": _GONE,
     "key": {"leaf": _is_text, "recordKey": _is_hash, "at": _is_integer},
+    "deal": {
+        "leaf": _is_text,
+        "day": _is_text,
+        "challenge": _is_text,
+        "seedCommitment": _is_hash,
+        "at": _is_integer,
+    },
 }
 
 

@@ -56,7 +56,7 @@ impl LoggedSessions {
                 }
                 Leaf::Removed { reason, .. } => drop(logged.removed.insert(session, reason)),
                 Leaf::Excluded { reason, .. } => drop(logged.excluded.insert(session, reason)),
-                // Leaves about keys have no session.
+                // Leaves about keys and days have no session.
                 _ => {}
             }
         }

@@ -1,6 +1,6 @@
 //! The sessions of a log, and contradictions between its leaves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arena_model::SessionId;
 
@@ -24,6 +24,8 @@ pub struct SessionLeaves {
 pub struct LogAudit {
     sessions: BTreeMap<SessionId, SessionLeaves>,
     keys: Vec<(u64, RecordPublicKey)>,
+    /// The days with a deal.
+    days: BTreeSet<String>,
 }
 
 impl LogAudit {
@@ -38,11 +40,16 @@ impl LogAudit {
     /// # Errors
     /// [`LogFault::Leaf`] if the bytes aren't a leaf. [`LogFault::Contradiction`] if a session is created, ends or is
     /// removed twice, if it ends or is excluded without a creation, if it ends after its removal, or if it is unlisted
-    /// after its end.
+    /// after its end. [`LogFault::SecondDeal`] if its day has a deal already.
     pub fn add(&mut self, index: u64, bytes: &[u8]) -> Result<Leaf, LogFault> {
         let leaf = Leaf::from_bytes(bytes).map_err(|fault| LogFault::Leaf { leaf: index, fault })?;
         if let Leaf::Key { record_key, .. } = &leaf {
             self.keys.push((index, *record_key));
+        }
+        if let Leaf::Deal { day, .. } = &leaf
+            && !self.days.insert(day.clone())
+        {
+            return Err(LogFault::SecondDeal { leaf: index, day: day.clone() });
         }
         let Some(session) = leaf.session() else { return Ok(leaf) };
         let contradiction =
@@ -55,7 +62,7 @@ impl LogAudit {
             Leaf::Created { .. } => (&mut leaves.created, false),
             Leaf::Ended { .. } => (&mut leaves.ended, true),
             Leaf::Removed { .. } => (&mut leaves.removed, false),
-            Leaf::Excluded { .. } | Leaf::Key { .. } => (&mut leaves.excluded, true),
+            Leaf::Excluded { .. } | Leaf::Key { .. } | Leaf::Deal { .. } => (&mut leaves.excluded, true),
         };
         let earlier = *slot;
         if earlier.is_none() {

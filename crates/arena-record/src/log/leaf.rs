@@ -1,4 +1,5 @@
-//! The leaves of the log: one line of JSON for each creation, end, removal or exclusion of a session, and for keys.
+//! The leaves of the log: one line of JSON for each creation, end, removal or exclusion of a session, for keys, and for
+//! the deals of days.
 
 use std::fmt;
 use std::str::FromStr;
@@ -65,6 +66,16 @@ pub enum Leaf {
         handover: Option<KeyHandover>,
         at: Timestamp,
     },
+    /// The deal that all visitors of a day play. The leaf comes before the seed is shown, so the arena can't choose it
+    /// by what they play.
+    Deal {
+        /// The day in UTC, such as `2026-11-30`.
+        day: String,
+        challenge: String,
+        /// The commitment to the seed: SHA-256 of the seed.
+        seed_commitment: Hash,
+        at: Timestamp,
+    },
 }
 
 impl Leaf {
@@ -87,14 +98,14 @@ impl Leaf {
         Ok(leaf)
     }
 
-    /// Returns the session's id; `None` for leaves about keys.
+    /// Returns the session's id; `None` for leaves about keys and days.
     pub fn session(&self) -> Option<SessionId> {
         match self {
             Leaf::Created { session, .. }
             | Leaf::Ended { session, .. }
             | Leaf::Removed { session, .. }
             | Leaf::Excluded { session, .. } => Some(*session),
-            Leaf::Key { .. } => None,
+            Leaf::Key { .. } | Leaf::Deal { .. } => None,
         }
     }
 
@@ -106,6 +117,7 @@ impl Leaf {
             Leaf::Removed { .. } => "removed",
             Leaf::Excluded { .. } => "excluded",
             Leaf::Key { .. } => "key",
+            Leaf::Deal { .. } => "deal",
         }
     }
 

@@ -35,6 +35,9 @@ pub enum LogFault {
     Leaf { leaf: u64, fault: LeafError },
     #[error("leaf {leaf} ({kind}) of session {session}: {reason}")]
     Contradiction { leaf: u64, kind: &'static str, session: SessionId, reason: String },
+    /// An arena with several deals for one day could show the seed of any of them.
+    #[error("leaf {leaf}: {day} has a deal already")]
+    SecondDeal { leaf: u64, day: String },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

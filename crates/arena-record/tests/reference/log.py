@@ -240,6 +240,13 @@ def compute():
             "at": 1_700_000_000_004,
         },
         {"leaf": "key", "recordKey": log_key.public.hex(), "at": 1_700_000_000_005},
+        {
+            "leaf": "deal",
+            "day": "2023-11-15",
+            "challenge": "psi",
+            "seedCommitment": "44" * 32,
+            "at": 1_700_000_000_006,
+        },
     ]
     lines = [json.dumps(line, separators=(",", ":"), ensure_ascii=False) for line in lines]
     return {

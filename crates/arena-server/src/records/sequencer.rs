@@ -18,6 +18,7 @@ use arena_record::{EndKind, Hash};
 use arena_store::{Ban, BanSubject, CommitError, CreatedSession, EndedSession, LogCursor, NewLeaf, StoreError};
 use bytes::Bytes;
 
+use super::deals::{LoggedDeal, missing_leaves};
 use super::{GrowingLog, PublishedLog, Records, find_source};
 use crate::arena::Arena;
 use crate::blocking::blocking;
@@ -106,7 +107,7 @@ impl Records {
             return Ok(false);
         }
         let cursor = engine.log_cursor().await?;
-        let NewEvents { leaves, cursor: next, may_have_more } = self.collect(engine, &log, cursor).await?;
+        let NewEvents { leaves, cursor: next, may_have_more } = self.collect(arena, &log, cursor).await?;
         if leaves.is_empty() && next == cursor {
             return Ok(false);
         }
@@ -166,7 +167,7 @@ impl Records {
 
     /// Signs a checkpoint of all leaves that were read, if there isn't one.
     fn sign(&self, arena: &Arena, growing: &GrowingLog) {
-        let GrowingLog { index, keys, outcomes } = growing;
+        let GrowingLog { index, keys, deals, outcomes } = growing;
         let published = self.published();
         if index.size() == published.size() && !published.checkpoint.is_empty() {
             return;
@@ -177,21 +178,24 @@ impl Records {
         let checkpoint = Bytes::from(checkpoint.to_string());
         arena.metrics.log_leaves.set(i64::try_from(size).unwrap_or(i64::MAX));
         let (index, keys, counts) = (index.clone(), keys.clone(), outcomes.counts().clone());
-        *self.log.write() = Arc::new(PublishedLog { index, keys, checkpoint, counts });
+        let deals = Arc::clone(deals);
+        *self.log.write() = Arc::new(PublishedLog { index, keys, deals, checkpoint, counts });
     }
 
     /// Reads the events after the cursor, and makes their leaves.
     async fn collect(
         self: &Arc<Records>,
-        engine: &Engine,
+        arena: &Arena,
         log: &PublishedLog,
         cursor: LogCursor,
     ) -> Result<NewEvents, SequenceError> {
+        let engine = &arena.engine;
         let mut new = NewEvents { leaves: Vec::new(), cursor, may_have_more: false };
         let key = self.record_key();
         if log.keys.last().is_none_or(|(_, last)| *last != key) {
             new.push(Leaf::Key { record_key: key, handover: None, at: engine.now() });
         }
+        missing_leaves(arena, log).into_iter().for_each(|leaf| new.push(leaf));
         // A session is created before it ends or is removed. So removals and ends are read first: the creations of most
         // of them are then on the page of creations, or in the log.
         let removed = engine.list_removed(cursor.removed, BATCH).await?;
@@ -336,6 +340,11 @@ impl GrowingLog {
             let earlier: Vec<Leaf> = earlier.iter().filter_map(|leaf| leaf.data.parse().ok()).collect();
             if let Leaf::Key { record_key, .. } = leaf {
                 self.keys.push((self.index.size(), *record_key));
+            }
+            if let Leaf::Deal { day, challenge, seed_commitment, at } = leaf {
+                let (leaf, challenge) = (self.index.size(), challenge.clone());
+                let deal = LoggedDeal { leaf, challenge, commitment: *seed_commitment, at: *at };
+                Arc::make_mut(&mut self.deals).entry(day.clone()).or_insert(deal);
             }
             self.outcomes.add(leaf, &earlier);
         }

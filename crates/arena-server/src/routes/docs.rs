@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: the OpenAPI description of all routes. `GET /docs`: the same
+//! `GET /openapi.json`: the OpenAPI description of all routes. `GET /docs/api`: the same
 //! description as an HTML page without scripts.
 
 use axum::extract::State;
@@ -25,7 +25,7 @@ pub(crate) async fn openapi(State(arena): State<Arena>, request: Get) -> Respons
 }
 
 /// Returns the API reference as a page.
-#[utoipa::path(get, path = "/docs", tag = "documentation",
+#[utoipa::path(get, path = "/docs/api", tag = "documentation",
     responses((status = 200, body = String, content_type = "text/html", description = "The page.")))]
 pub(crate) async fn docs(State(arena): State<Arena>, request: Get) -> Response {
     let page = description(&arena).page(&base(&request.headers, arena.settings.listen));

@@ -31,15 +31,12 @@ const SCRIPT: HeaderValue = HeaderValue::from_static("text/javascript; charset=u
 const SVG: HeaderValue = HeaderValue::from_static("image/svg+xml");
 const CSS: HeaderValue = HeaderValue::from_static("text/css; charset=utf-8");
 
-static STYLE: LazyLock<Asset> = LazyLock::new(|| {
+/// The files. All are served side by side in `/web/`, and scripts import each other by these names.
+static FILES: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     // Any page may contain pictures of reports or boards of games, so the common style sheet includes theirs.
-    let text = format!("{}{}{}", *BOARDS_STYLE, include_str!("style.css"), arena_report::picture_style());
-    Asset::new("style.css", CSS, text.leak())
-});
-
-/// The other files. All are served side by side in `/web/`, and scripts import each other by these names.
-static OTHERS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
+    let style = format!("{}{}{}", *BOARDS_STYLE, include_str!("style.css"), arena_report::picture_style());
     let own = [
+        Asset::new("style.css", CSS, style.leak()),
         Asset::new("icon.svg", SVG, include_str!("icon.svg")),
         Asset::new("tables.css", CSS, include_str!("tables.css")),
         Asset::new("page.js", SCRIPT, include_str!("page.js")),
@@ -70,17 +67,26 @@ static OTHERS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     own.into_iter().chain(shared).collect()
 });
 
+/// A hash of all files. Pages and scripts of different versions don't work together, so they have different addresses.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let mut hash = Sha256::new();
+    FILES.iter().for_each(|file| hash.update(file.plain.1));
+    hex::encode(&hash.finalize()[..8])
+});
+
+/// Returns the address of a file, or of the folder of all files if `name` is empty. Browsers may keep it for a year.
+pub(super) fn address_of(name: &str) -> String {
+    format!("/web/{}/{name}", *VERSION)
+}
+
 impl Asset {
     fn new(name: &'static str, kind: HeaderValue, text: &'static str) -> Asset {
-        let mut packed = GzEncoder::new(Vec::new(), Compression::best());
-        packed.write_all(text.as_bytes()).expect("memory takes all bytes");
-        let packed = packed.finish().expect("memory takes all bytes");
-        // Files are public, so their compression reveals nothing. Pages with private data aren't compressed.
+        let packed = gzip(text.as_bytes(), Compression::best());
         Asset { name, kind, plain: (tag_of(text), text.as_bytes()), gzip: (tag_of(&packed), &*packed.leak()) }
     }
 
     /// Returns the file, compressed if the client accepts that, or 304 if the client's copy is current.
-    fn answer(&self, headers: &HeaderMap) -> Response {
+    fn answer(&self, headers: &HeaderMap, caching: HeaderValue) -> Response {
         let is_packed = accepts_gzip(headers);
         let (tag, bytes) = if is_packed { &self.gzip } else { &self.plain };
         let mut response = tagged(headers, tag.clone(), *bytes);
@@ -90,13 +96,18 @@ impl Asset {
         }
         headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
         headers.insert(header::CONTENT_TYPE, self.kind.clone());
-        // Pages and scripts of different versions don't work together, so browsers must revalidate on each load.
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        headers.insert(header::CACHE_CONTROL, caching);
         response
     }
 }
 
-fn accepts_gzip(headers: &HeaderMap) -> bool {
+pub(super) fn gzip(bytes: &[u8], level: Compression) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), level);
+    packed.write_all(bytes).expect("memory takes all bytes");
+    packed.finish().expect("memory takes all bytes")
+}
+
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|coding| {
         let mut parts = coding.split(';').map(str::trim);
@@ -141,15 +152,16 @@ pub(super) fn png(headers: &HeaderMap, file: Bytes) -> Response {
     response
 }
 
-/// `GET /style.css`.
-pub(super) async fn style(visit: Visit) -> Response {
-    STYLE.answer(&visit.headers)
-}
-
-/// `GET /web/{*file}`: scripts, the icon and the other style sheets.
+/// `GET /web/{*file}`: scripts, style sheets and pictures. Only the address with the version is kept by browsers.
 pub(super) async fn file(visit: Visit) -> PageResult {
-    let name = visit.param("file");
-    let found = OTHERS.iter().find(|asset| asset.name == name).map(|asset| asset.answer(&visit.headers));
+    let path = visit.param("file");
+    let (version, name) = path.split_once('/').unwrap_or(("", path));
+    let caching = match version == *VERSION {
+        true => "public, max-age=31536000, immutable",
+        false => "no-cache",
+    };
+    let found = FILES.iter().find(|file| file.name == name);
+    let found = found.map(|file| file.answer(&visit.headers, HeaderValue::from_static(caching)));
     Ok(found.ok_or_else(|| ApiError::not_found("NOT_FOUND", "file not found"))?)
 }
 
@@ -167,7 +179,8 @@ mod tests {
 
     #[test]
     fn a_compressed_file_has_a_tag_of_its_own() {
-        assert_ne!(STYLE.plain.0, STYLE.gzip.0);
-        assert!(STYLE.gzip.1.len() * 3 < STYLE.plain.1.len());
+        let style = FILES.iter().find(|file| file.name == "style.css").expect("a file");
+        assert_ne!(style.plain.0, style.gzip.0);
+        assert!(style.gzip.1.len() * 3 < style.plain.1.len());
     }
 }

@@ -22,6 +22,7 @@ use super::session::summary::SessionSummary;
 use super::session::{SessionTable, read_list};
 use super::{PageResult, Visit, base, unrendered};
 use crate::arena::Arena;
+use crate::records::deals::day_of;
 
 /// Number of results, each of another challenge type.
 const RESULTS: usize = 5;
@@ -63,8 +64,9 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         (count(Status::Open), "waiting for players"),
     ];
     let base = base(&arena, &visit.headers);
+    let has_deal = arena.records.published().deals.contains_key(&day_of(engine.now()));
     let body = html! {
-        (hero(&base, numbers, &featured))
+        (hero(&base, numbers, has_deal, &featured))
         section {
             div.heading { h2 { "Choose a game" } a href="/challenges" { "All games and rules" } }
             (tiles(&arena, true))
@@ -102,7 +104,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
 }
 
 /// Renders the purpose of the arena, the way to play, a sentence for agents, and a game to look at.
-fn hero(base: &str, numbers: [(u64, &str); 4], featured: &Markup) -> Markup {
+fn hero(base: &str, numbers: [(u64, &str); 4], has_deal: bool, featured: &Markup) -> Markup {
     html! {
         div.hero {
             div {
@@ -113,6 +115,7 @@ fn hero(base: &str, numbers: [(u64, &str); 4], featured: &Markup) -> Markup {
                 }
                 div.row id="actions" {
                     a.btn.primary.big href="/challenges" { "Play now" }
+                    @if has_deal { a.btn.big href="/daily" { "Deal of the day" } }
                 }
                 p.small.soft { "Or send your agent. Paste this sentence into it:" }
                 (copyable(&format!("Read {base}/skill.md and play a game.")))

@@ -4,6 +4,7 @@ use arena_model::Status;
 use arena_report::{printable, utc};
 use maud::{DOCTYPE, Markup, html};
 
+use super::assets::address_of;
 use super::site::SiteSettings;
 use crate::request::names::find_look_alike;
 
@@ -17,6 +18,8 @@ pub(super) struct Page {
     reload_s: Option<u32>,
     description: Option<String>,
     card: Option<Card>,
+    /// True if the page contains something that only its reader may know, such as an invite.
+    pub(super) has_secrets: bool,
     body: Markup,
 }
 
@@ -33,6 +36,7 @@ pub(super) enum NavEntry {
     Challenges,
     Leaderboards,
     Tournaments,
+    Docs,
     Elsewhere,
 }
 
@@ -43,6 +47,7 @@ impl NavEntry {
             NavEntry::Challenges => "/challenges",
             NavEntry::Leaderboards => "/leaderboards",
             NavEntry::Tournaments => "/tournaments",
+            NavEntry::Docs => "/docs",
             NavEntry::Elsewhere => "",
         }
     }
@@ -60,6 +65,7 @@ impl Page {
             reload_s: None,
             description: None,
             card: None,
+            has_secrets: false,
             body,
         }
     }
@@ -87,6 +93,13 @@ impl Page {
         self
     }
 
+    /// Marks a page with something that only its reader may know. It isn't compressed, because the size of a compressed
+    /// page reveals parts of it to those who can place texts on it.
+    pub(super) fn with_secrets(mut self) -> Page {
+        self.has_secrets = true;
+        self
+    }
+
     pub(super) fn with_card(mut self, card: Option<Card>) -> Page {
         self.card = card;
         self
@@ -109,8 +122,8 @@ impl Page {
                 meta property="og:image:alt" content=(self.title);
                 meta name="twitter:card" content="summary_large_image";
             }
-            @for style in &self.styles { link rel="stylesheet" href={ "/web/" (style) }; }
-            @for script in &self.scripts { script type="module" src={ "/web/" (script) } {} }
+            @for style in &self.styles { link rel="stylesheet" href=(address_of(style)); }
+            @for script in &self.scripts { script type="module" src=(address_of(script)) {} }
         };
         head_with(title, description, &rest)
     }
@@ -129,7 +142,7 @@ impl Page {
                     main id="content" tabindex="-1" { (self.body) }
                     footer {
                         a href="/skill.md" { "Agent guide" }
-                        a href="/docs" { "HTTP API" }
+                        a href="/docs/api" { "HTTP API" }
                         a href="/openapi.json" { "OpenAPI" }
                         a href="/agents" { "Agents" }
                         a href="/log" { "Log" }
@@ -189,8 +202,8 @@ fn head_with(title: &str, description: &str, rest: &Markup) -> Markup {
             meta name="color-scheme" content="light dark";
             title { (title) }
             meta name="description" content=(description);
-            link rel="icon" href="/web/icon.svg" type="image/svg+xml";
-            link rel="stylesheet" href="/style.css";
+            link rel="icon" href=(address_of("icon.svg")) type="image/svg+xml";
+            link rel="stylesheet" href=(address_of("style.css"));
             (rest)
         }
     }

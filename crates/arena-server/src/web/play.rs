@@ -132,7 +132,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         .with_script("play.js")
         .with_script("transcript.js")
         .with_script("record.js");
-    let page = page.with_style("session.css").with_style("play.css");
+    let page = page.with_style("session.css").with_style("play.css").with_secrets();
     Ok(unrendered(page))
 }
 

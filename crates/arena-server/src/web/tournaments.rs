@@ -51,7 +51,7 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
             Some(tournaments) => {
                 @let (looks, total) = tournaments.list(offset, LISTED, |_| true);
                 @if looks.is_empty() {
-                    div.empty { p { "No tournaments yet. Create one from " a href="/agents" { "this server's agents" } " with " code { "POST /api/tournaments" } " (see the " a href="/docs#tournaments" { "API reference" } ")." } }
+                    div.empty { p { "No tournaments yet. Create one from " a href="/agents" { "this server's agents" } " with " code { "POST /api/tournaments" } " (see the " a href="/docs/api#tournaments" { "API reference" } ")." } }
                 } @else {
                     div.scroll tabindex="0" { table.stacked {
                         thead { tr { th scope="col" { "Tournament" } th scope="col" { "Game" } th scope="col" { "State" } th.number scope="col" { "Agents" } th scope="col" { "Games played" } th scope="col" { "Created" } } }

@@ -5,6 +5,7 @@ mod admin;
 mod archive;
 mod auth;
 mod creator;
+mod daily;
 mod evals;
 mod ladders;
 mod mcp;

@@ -196,7 +196,7 @@ fn the_description_stays_the_same_and_names_the_address_that_was_asked() {
 fn the_page_describes_every_route_and_loads_own_resources_only() {
     for (host, document) in both() {
         let client = host.client();
-        let answer = client.get("/docs");
+        let answer = client.get("/docs/api");
         let policy = answer.header("content-security-policy").expect("a policy");
         assert!(policy.starts_with("default-src 'none'; style-src 'self';"), "{policy}");
         let page = answer.text();
@@ -207,7 +207,7 @@ fn the_page_describes_every_route_and_loads_own_resources_only() {
         assert!(!page.contains("<script") && !page.contains("{{") && !page.contains("src="));
         assert!(page.contains("curl -d") || page.contains("curl -H"), "no example");
         // The home page and the agent guide link to the description.
-        assert!(client.get("/").text().contains("href=\"/docs\""));
+        assert!(client.get("/").text().contains("href=\"/docs/api\""));
         assert!(client.get("/skill.md").text().contains("http://arena/openapi.json"));
         assert_eq!(client.get("/skill.json").ok()["openapi"], "http://arena/openapi.json");
     }

@@ -211,7 +211,7 @@ fn responses_are_not_cached_and_not_sniffed() {
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
     }
     // Static files are cacheable and have their own header.
-    for path in ["/style.css", "/web/page.js"] {
+    for path in ["/web/style.css", "/web/page.js"] {
         assert_eq!(client.get(path).header("cache-control"), Some("no-cache"), "{path}");
         assert_eq!(client.get(path).header("x-content-type-options"), Some("nosniff"), "{path}");
     }

@@ -34,7 +34,7 @@ const REPAIRS: [(&str, &str); 49] = [
     ("INVALID_IDEMPOTENCY_KEY", "Use a random UUID"),
     (
         "INVALID_FIELD MISSING_FIELD INVALID_JSON INVALID_LIMIT INVALID_QUERY INVALID_PATH INVALID_SORT INVALID_WAIT INVALID_LAST_EVENT_ID TOO_MANY_IDS SESSION_MISMATCH",
-        "Correct the request; `error` names the part, `/docs` all fields",
+        "Correct the request; `error` names the part, `/docs/api` all fields",
     ),
     ("INVALID_MCP_REQUEST NOT_ACCEPTABLE", "Use a client of MCP with Streamable HTTP"),
     ("INVALID_OPTIONS", "Compare with `arena challenges metadata NAME`"),

@@ -289,7 +289,7 @@ fn wrong_methods_are_refused_with_the_error_body() {
         let answer = summary(&fixture.client.get(path));
         assert_eq!(answer, format!("404 NOT_FOUND: path not found: {path}"));
     }
-    for path in ["/", "/health", "/ready", "/metrics", "/style.css", "/skill.md", "/skill.json"] {
+    for path in ["/", "/health", "/ready", "/metrics", "/web/style.css", "/skill.md", "/skill.json"] {
         let answer = summary(&fixture.client.request("POST", path, &[], b"{}"));
         assert_eq!(answer, format!("405 METHOD_NOT_ALLOWED: POST is not allowed at {path}"));
     }

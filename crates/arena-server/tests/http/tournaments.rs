@@ -330,7 +330,7 @@ fn can_be_watched(fixture: &TournamentFixture, id: &str) {
     let path = format!("/tournaments/{id}/matches/2/replay");
     let page = fixture.client.get(&path);
     assert_eq!(page.status, 200, "{}", page.text());
-    for part in ["Match 2: ", "ada", "/web/viewer.js", "/web/viewer.css", &format!("data-replay=\"{path}.jsonl\"")] {
+    for part in ["Match 2: ", "ada", "/viewer.js\"", "/viewer.css\"", &format!("data-replay=\"{path}.jsonl\"")] {
         assert!(page.text().contains(part), "no {part}: {}", page.text());
     }
     let range = |extension: &str, first: u64, behind: u64| {

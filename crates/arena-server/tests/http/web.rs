@@ -85,14 +85,22 @@ fn every_link_of_every_page_leads_somewhere() {
         let answer = client.get(&path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         let is_page = answer.header("content-type").is_some_and(|kind| kind.starts_with("text/html"));
-        if is_page && path != "/docs" {
+        if is_page && path != "/docs/api" {
             open.extend(links(&keeps_the_rules(&answer, &path)));
         }
         seen.push(path);
     }
+    // Files of pages have the version in their addresses.
+    let seen: Vec<String> = seen
+        .into_iter()
+        .map(|path| match path.strip_prefix("/web/").and_then(|rest| rest.split_once('/')) {
+            Some((_, name)) => format!("/web/{name}"),
+            None => path,
+        })
+        .collect();
     let linked = "/challenges/chess /users/ada /users/ada/rating.svg /leaderboard.svg?challenge=psi /leaderboards \
         /leaderboards/psi /leaderboards/psi?strategy=win-rate /leaderboard.svg?challenge=psi&strategy=win-rate \
-        /leaderboards?players=humans /admin /style.css /web/page.js /log /tournaments";
+        /leaderboards?players=humans /admin /web/style.css /web/page.js /log /tournaments /docs /docs/api /docs/first-win";
     for expected in linked.split(' ') {
         assert!(seen.iter().any(|path| path == expected), "nothing leads to {expected}: {seen:?}");
     }
@@ -512,7 +520,7 @@ fn files_of_pages_are_sent_once() {
     let host = Host::start();
     let client = host.client();
     for (path, kind) in [
-        ("/style.css", "text/css; charset=utf-8"),
+        ("/web/style.css", "text/css; charset=utf-8"),
         ("/web/page.js", "text/javascript; charset=utf-8"),
         ("/web/icon.svg", "image/svg+xml"),
     ] {
@@ -522,6 +530,43 @@ fn files_of_pages_are_sent_once() {
         let again = client.request("GET", path, &[("if-none-match", &tag)], b"");
         assert_eq!((again.status, again.body.len()), (304, 0), "{path}");
     }
+    // The addresses in pages have the version of all files, so browsers needn't ask again.
+    let home = client.get("/");
+    let home = home.text();
+    let address = home.split("href=\"").find(|rest| rest.starts_with("/web/") && rest.contains("/style.css\""));
+    let address = address.and_then(|rest| rest.split('"').next()).expect("an address").to_owned();
+    let (current, other) = (client.get(&address), client.get("/web/0123456789abcdef/style.css"));
+    assert_eq!(current.header("cache-control"), Some("public, max-age=31536000, immutable"));
+    assert_eq!((other.header("cache-control"), &other.body), (Some("no-cache"), &current.body));
+}
+
+#[test]
+fn pages_without_secrets_are_compressed() {
+    let host = Host::start();
+    let client = host.client();
+    let (session, invites) = client.create("chess");
+    for (path, is_packed) in [
+        ("/".to_owned(), true),
+        ("/docs/agents".to_owned(), true),
+        (format!("/sessions/{session}"), true),
+        (format!("/play/{}", invites[0]), false),
+    ] {
+        let answer = client.request("GET", &path, &[("Accept-Encoding", "gzip")], b"");
+        let plain = client.get(&path);
+        assert_eq!(
+            (answer.header("content-encoding"), plain.header("content-encoding")),
+            (is_packed.then_some("gzip"), None),
+            "{path}"
+        );
+        assert_eq!(answer.body.len() * 2 < plain.body.len(), is_packed, "{path}: {} bytes", answer.body.len());
+    }
+    let created = client.request(
+        "POST",
+        "/challenges/chess",
+        &[("Accept-Encoding", "gzip"), ("Content-Type", "application/x-www-form-urlencoded")],
+        b"",
+    );
+    assert_eq!((created.status, created.header("content-encoding")), (200, None));
 }
 
 /// Returns channel and index of each event on a page of events.
@@ -578,7 +623,7 @@ fn a_replay_has_the_events_in_order_of_time() {
     }
     assert_eq!(events(&client, &format!("{path}?offset=1000")), Vec::<String>::new());
     let replay = page(&client, &format!("/sessions/{session}/replay"));
-    assert!(replay.contains(&format!("data-total=\"{}\"", all.len())) && replay.contains("/web/events.js"), "{replay}");
+    assert!(replay.contains(&format!("data-total=\"{}\"", all.len())) && replay.contains("/events.js\""), "{replay}");
     assert!(page(&client, &format!("/sessions/{session}")).contains(&format!("/sessions/{session}/replay")));
 }
 
@@ -775,7 +820,7 @@ fn visitors_wait_for_opponents_without_scripts() {
     let join = || redirect(send(&client, "/queue/psi", ""));
     let gone = join();
     let waiting = page(&client, &gone);
-    for part in ["Waiting for an opponent", "Leave the queue", "http-equiv=\"refresh\"", "/web/queue.js"] {
+    for part in ["Waiting for an opponent", "Leave the queue", "http-equiv=\"refresh\"", "/queue.js\""] {
         assert!(waiting.contains(part), "no {part}: {waiting}");
     }
     assert!(!waiting.contains("house bot"), "{waiting}");
@@ -822,7 +867,7 @@ fn the_page_for_operators_holds_nothing_by_itself() {
     let client = host.client();
     play(&client, ["ada", "bob"]);
     let page = page(&client, "/admin");
-    assert!(page.contains("ADMIN_TOKEN") && page.contains("/web/admin.js") && !page.contains("bob"), "{page}");
+    assert!(page.contains("ADMIN_TOKEN") && page.contains("/admin.js\"") && !page.contains("bob"), "{page}");
     assert!(client.get("/admin").header("set-cookie").is_none());
     let metrics = client.get("/metrics");
     let bytes = metrics.text().lines().find_map(|line| line.strip_prefix("arena_store_bytes ")).expect("a gauge");

@@ -1,9 +1,9 @@
 //! Sessions: one by id or invite, and lists.
 
-use arena_model::{Channel, InviteCode, Session, SessionId, Timestamp};
+use arena_model::{Channel, Ending, InviteCode, Score, Seed, Session, SessionId, Timestamp};
 
 use crate::sql::{Columns, Dialect, Table, Value, columns, count};
-use crate::tables::{Sessions, channel_number, read_id, read_session};
+use crate::tables::{Sessions, channel_number, read_ending, read_id, read_scores, read_session};
 use crate::{Page, SessionFilter, Store, StoreError, StoredSession};
 
 /// A session with its wake-up time, from the list of due sessions.
@@ -11,6 +11,15 @@ use crate::{Page, SessionFilter, Store, StoreError, StoredSession};
 pub struct Due {
     pub id: SessionId,
     pub at: Timestamp,
+}
+
+/// The number of sessions of one deal with the same result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DealResult {
+    pub ending: Ending,
+    /// The scores by seat.
+    pub scores: Vec<Score>,
+    pub games: u64,
 }
 
 impl Store {
@@ -93,6 +102,22 @@ impl Store {
     /// Returns the number of sessions that match a filter, as of the last [`Store::refresh_counts`].
     pub fn count_sessions(&self, filter: &SessionFilter) -> u64 {
         self.mirror().counts.read().find_page(filter, 0, 0).total
+    }
+
+    /// Returns the results of the unlisted sessions with this seed that ended before a time.
+    ///
+    /// # Errors
+    /// If the store can't be read, or a session's row is damaged.
+    pub async fn count_results(&self, seed: &Seed, before: Timestamp) -> Result<Vec<DealResult>, StoreError> {
+        let sql = "SELECT s.ending, s.scores, count(*) FROM sessions s
+            WHERE s.unlisted = 1 AND s.seed = $1 AND s.ended_at < $2 GROUP BY s.ending, s.scores";
+        self.list(sql, &[(&seed.0[..]).into(), before.0.into()], |row| {
+            let damaged = |reason| StoreError::damaged("a session of a deal", reason);
+            let ending = read_ending(row.text(0)?).map_err(damaged)?;
+            let scores = read_scores(row.text(1)?).map_err(damaged)?;
+            Ok(DealResult { ending, scores, games: row.integer(2)?.unsigned_abs() })
+        })
+        .await
     }
 
     /// Returns the sessions whose `wake_at` has passed, earliest first, at most `limit`.

@@ -19,6 +19,7 @@ pub(crate) const SQLITE: &[&str] = &[
     include_str!("../../migrations/0015_archives.sql"),
     include_str!("../../migrations/0017_archive_files.sql"),
     include_str!("../../migrations/0019_strategies.sql"),
+    include_str!("../../migrations/0020_deals.sql"),
 ];
 
 /// The migrations of Postgres, in order. A file that both databases understand can be in both lists.
@@ -39,6 +40,7 @@ pub(crate) const POSTGRES: &[&str] = &[
     include_str!("../../migrations/0017_archive_files.sql"),
     include_str!("../../migrations/postgres/0018_versions.sql"),
     include_str!("../../migrations/0019_strategies.sql"),
+    include_str!("../../migrations/0020_deals.sql"),
 ];
 
 /// The schema version of Postgres after which migrations only add tables and columns that older programs don't need.

@@ -152,13 +152,17 @@ impl<'r> StoredRow<'r> {
     }
 }
 
+pub(crate) fn read_scores(text: &str) -> Result<Vec<Score>, String> {
+    json(text)
+}
+
 /// Reads a session from the columns of [`Sessions`], which must be first in the row.
 pub(crate) fn read_session(row: &dyn Columns) -> Result<(SessionNo, Session), StoreError> {
     let no = SessionNo(row.integer(Sessions::No as usize)?);
     let stored = StoredRow { id: row.text(Sessions::Id as usize)?, row };
     let phase = stored.phase()?;
     let seats = stored.read(Sessions::Players, read_players)?;
-    let scores: Vec<Score> = stored.read(Sessions::Scores, json)?;
+    let scores = stored.read(Sessions::Scores, read_scores)?;
     let attributions = stored.read(Sessions::Attributions, read_attributions)?;
     let facts = stored.facts()?;
     if facts.seed.is_none() && !matches!(phase, Phase::Ended { .. }) {

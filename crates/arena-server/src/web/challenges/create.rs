@@ -92,6 +92,10 @@ async fn read_deal(
     if session.facts.script != challenge.script().map(Script::version) {
         return Err(unusable("the challenge's rules have changed, so the deal can't be played again").into());
     }
+    if session.facts.seed.as_ref().is_some_and(|seed| arena.records.is_of_day(session.facts.created_at, &seed.reveal()))
+    {
+        return Err(unusable("the deal of a day can be played once").into());
+    }
     let deal = Deal::of(&session).ok_or_else(|| unusable("the deal of a session is secret until its end"))?;
     // The others are fixed.
     let free = challenge.options().iter();
@@ -150,7 +154,7 @@ fn show_invites(arena: &Arena, challenge: &str, base: &str, session: &RedactedSe
             }
         }
     };
-    unrendered(Page::new("New game", NavEntry::Challenges, body))
+    unrendered(Page::new("New game", NavEntry::Challenges, body).with_secrets())
 }
 
 /// The place of a person among the players who join a new session. Seats are assigned in the order of joins.
@@ -213,15 +217,16 @@ fn pass_on(challenge: &str, base: &str, session: &RedactedSession, order: Option
             p { (primary(&format!("/play/{own}"), if order == Some(JoinOrder::First) { "To your seat" } else { "Take your seat" })) }
         }
     };
-    unrendered(Page::new("Next game", NavEntry::Challenges, body))
+    unrendered(Page::new("Next game", NavEntry::Challenges, body).with_secrets())
 }
 
-/// Starts a session with house bots on all seats but one, and returns the invite of that seat. `leave` runs after the
-/// bots were reserved; the session isn't created if it returns false.
-pub(super) async fn start_against_house(
+/// Starts a session with house bots on all seats but one, and returns the invite of that seat: the first one for a given
+/// deal. `leave` runs after the bots were reserved; the session isn't created if it returns false.
+pub(in crate::web) async fn start_against_house(
     arena: &Arena,
     name: &str,
     address: Option<IpAddr>,
+    deal: Option<Deal>,
     leave: impl Future<Output = PageResult<bool>>,
 ) -> PageResult<Option<String>> {
     let challenge = hosted(arena, name)?;
@@ -230,11 +235,17 @@ pub(super) async fn start_against_house(
     if !leave.await? {
         return Ok(None);
     }
-    let create = Create { challenge: name.to_owned(), options, is_rated: false, is_unlisted: false, deal: None };
+    let is_first = deal.is_some();
+    let create = Create { challenge: name.to_owned(), options, is_rated: false, is_unlisted: false, deal };
     let session = create_session(arena, create, address).await?;
     let Some((own, others)) = session.invites.split_first() else { return Ok(None) };
+    if is_first {
+        take_seat(arena, address, own, None).await?;
+    }
     house.send(name, others, Some(Strength::Normal), places);
-    sit_down_last(arena, address, &session, None).await?;
+    if !is_first {
+        sit_down_last(arena, address, &session, None).await?;
+    }
     Ok(Some(own.clone()))
 }
 

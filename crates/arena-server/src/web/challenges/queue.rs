@@ -169,7 +169,9 @@ fn show_waiting(
             div.card.tile { div.pic { (picture(name)) } }
         }
     };
-    unrendered(Page::new(heading, NavEntry::Challenges, body).with_script("queue.js").with_reload(RELOAD_S))
+    unrendered(
+        Page::new(heading, NavEntry::Challenges, body).with_script("queue.js").with_reload(RELOAD_S).with_secrets(),
+    )
 }
 
 /// Returns the page of a matched ticket. Its script takes the seat at once under the name that the visitor has typed.
@@ -182,7 +184,7 @@ fn show_matched(invite: InviteCode) -> Response {
             p { (primary(&format!("/play/{invite}"), "To your seat")) }
         }
     };
-    unrendered(Page::new("Your opponent is here", NavEntry::Challenges, body).with_script("queue.js"))
+    unrendered(Page::new("Your opponent is here", NavEntry::Challenges, body).with_script("queue.js").with_secrets())
 }
 
 /// Returns the page of a ticket that doesn't wait: its caller has left, or the server doesn't know the ticket.
@@ -227,7 +229,7 @@ pub(crate) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
     let ticket = form.param("ticket").parse::<Ticket>().map_err(|_| unknown())?;
     let leave = async { Ok(arena.engine.leave_queue(name, &ticket).await? == Leaving::Left) };
     if wants_house {
-        if let Some(invite) = start_against_house(&arena, name, form.address, leave).await? {
+        if let Some(invite) = start_against_house(&arena, name, form.address, None, leave).await? {
             return Ok(to_seat(&invite));
         }
     } else {

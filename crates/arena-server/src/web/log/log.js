@@ -88,7 +88,7 @@ async function newest(size) {
     return entries.map((entry, at) => ({ number: start + at, leaf: JSON.parse(new TextDecoder().decode(entry)) }));
 }
 
-const KINDS = { created: "game created", ended: "game ended", removed: "game removed", excluded: "game excluded", key: "new key for records" };
+const KINDS = { created: "game created", ended: "game ended", removed: "game removed", excluded: "game excluded", key: "new key for records", deal: "deal of a day" };
 
 function row({ number, leaf }) {
     const line = make("tr");
@@ -96,6 +96,10 @@ function row({ number, leaf }) {
     if (leaf.session && leaf.leaf !== "removed") {
         const link = make("a", "", leaf.session);
         link.href = `/sessions/${encodeURIComponent(leaf.session)}`;
+        about.append(link);
+    } else if (leaf.leaf === "deal") {
+        const link = make("a", "", String(leaf.day));
+        link.href = `/daily/${encodeURIComponent(leaf.day)}`;
         about.append(link);
     } else about.append(make("code", "", leaf.session ?? leaf.recordKey ?? ""));
     if (leaf.reason) about.append(` ${leaf.reason}`);

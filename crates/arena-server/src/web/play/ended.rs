@@ -87,7 +87,10 @@ async fn next_games(arena: &Arena, session: &RedactedSession, names: &[String], 
     let name = &session.challenge_type;
     let replay = html! {
         (btn(&format!("/sessions/{}/replay", session.id), "Watch the replay"))
-        button.btn type="button" data-share={ "/sessions/" (session.id) } aria-live="polite" { "Share" }
+        // The page of the game shows the deal.
+        @if !deals::is_of_day(arena, session) {
+            button.btn type="button" data-share={ "/sessions/" (session.id) } aria-live="polite" { "Share" }
+        }
     };
     if arena.engine.challenges().get(name).is_none() {
         return Ok(html! { div.row { (replay) } });

@@ -231,7 +231,7 @@ function showTurn() {
         if (place.textContent !== text) place.textContent = text;
     }
     document.title = turn.isMine ? `● Your move · ${usual.title}` : usual.title;
-    icon?.setAttribute("href", turn.isMine ? "/web/icon-turn.svg" : usual.icon);
+    icon?.setAttribute("href", turn.isMine ? new URL("icon-turn.svg", import.meta.url).href : usual.icon);
 }
 
 // The controls.

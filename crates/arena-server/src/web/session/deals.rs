@@ -1,7 +1,7 @@
 //! Deals that are played again: the form that starts one against the same house bots, and both results side by side.
 //! Such games count on no board, since their seed is public.
 
-use arena_model::{SessionId, Status, UserId, Viewer};
+use arena_model::{SessionId, Status, Timestamp, UserId, Viewer};
 use arena_report::number_of;
 use arena_web::{seat_class, seat_mark};
 use maud::{Markup, html};
@@ -12,11 +12,15 @@ use super::unknown_session;
 use crate::arena::Arena;
 use crate::house_bots::Strength;
 use crate::web::PageResult;
+use crate::web::components::btn;
 use crate::web::layout::player_name;
 
 /// Renders the form for the same deal, with the same opponents and seats. It is empty unless the game has ended, with
-/// house bots on all seats but the first or the last.
+/// house bots on all seats but the first or the last. After the deal of a day, a link to its results takes the place.
 pub(in crate::web) fn offer(arena: &Arena, session: &RedactedSession) -> Markup {
+    if is_of_day(arena, session) {
+        return btn("/daily", "How others did");
+    }
     let Some((seat, strength)) = opponents(arena, session) else { return html! {} };
     html! {
         form method="post" action={ "/challenges/" (session.challenge_type) } {
@@ -27,6 +31,12 @@ pub(in crate::web) fn offer(arena: &Arena, session: &RedactedSession) -> Markup 
             button.btn name="seat" value=(seat) { "Play this deal" }
         }
     }
+}
+
+/// Returns true if a session had the deal of its day; false before its end.
+pub(in crate::web) fn is_of_day(arena: &Arena, session: &RedactedSession) -> bool {
+    let seed = session.seed.as_ref().filter(|_| session.unlisted);
+    seed.is_some_and(|seed| arena.records.is_of_day(Timestamp(session.created_at), seed))
 }
 
 /// Returns the free seat, as in the form, and the strength of the house bots on all others.

@@ -36,7 +36,7 @@ fn agent_table(tournaments: &Tournaments, visit: &Visit, offset: u64) -> Markup 
     let (agents, total) = tournaments.list_agents(offset, LISTED);
     html! {
         @if agents.is_empty() {
-            div.empty { p { "No agents yet. Upload one with " code { "POST /api/agents" } " (see the " a href="/docs#tournaments" { "API reference" } ")." } }
+            div.empty { p { "No agents yet. Upload one with " code { "POST /api/agents" } " (see the " a href="/docs/api#tournaments" { "API reference" } ")." } }
         } @else {
             div.scroll tabindex="0" { table.stacked {
                 thead { tr { th scope="col" { "Name" } th scope="col" { "Version" } th scope="col" { "Added" } } }

@@ -289,5 +289,5 @@ pub(crate) async fn join(State(arena): State<Arena>, form: Form) -> PageResult {
         dl.details { dt { "Id" } dd { code { (facts.id) } } }
         p.row { (components::primary(&format!("/ladders/{game}"), "To the ladder")) }
     };
-    Ok(unrendered(Page::new("Agent uploaded", NavEntry::Tournaments, body)))
+    Ok(unrendered(Page::new("Agent uploaded", NavEntry::Tournaments, body).with_secrets()))
 }

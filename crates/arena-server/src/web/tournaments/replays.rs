@@ -20,6 +20,7 @@ use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::routes::{MatchView, game_of_ladder, id_of_tournament, tournaments_of};
 use crate::tournaments::{MatchSource, ShownReplay, TournamentRefusal, Tournaments};
+use crate::web::assets::address_of;
 use crate::web::layout::{NavEntry, Page, cut};
 use crate::web::{GUARDS, PageError, PageResult, Visit, unrendered};
 
@@ -52,7 +53,8 @@ pub(crate) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let path = visit.uri.path().trim_end_matches('/');
     let at = |extension: &str| format!("{path}.{extension}");
     let (file, index, summary) = (at("jsonl"), at("index"), at("json"));
-    let urls = ViewerUrls { assets: "/web/", replay: &file, index: &index, summary: &summary, list: None };
+    let assets = address_of("");
+    let urls = ViewerUrls { assets: &assets, replay: &file, index: &index, summary: &summary, list: None };
     let body = html! {
         div.card.verdict {
             div {

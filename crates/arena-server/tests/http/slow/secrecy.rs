@@ -313,7 +313,8 @@ impl Twin {
             paths.push(format!("/api/{path}/{}", self.game.challenge));
         }
         let pages = "/challenges /users/player-20 /users/player-21 /users/player-21/rating.svg /leaderboard.svg \
-            /leaderboards /leaderboards?players=humans /leaderboards?compare=player-20,player-21 /log /admin";
+            /leaderboards /leaderboards?players=humans /leaderboards?compare=player-20,player-21 /log /admin \
+            /daily /docs";
         paths.extend(pages.split(' ').map(str::to_owned));
         paths.push(format!("/?challenge={}", self.game.challenge));
         paths.push(format!("/challenges/{}", self.game.challenge));
