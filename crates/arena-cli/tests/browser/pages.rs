@@ -183,6 +183,8 @@ impl SiteFixture {
             at("games", at_run("challenge-1-1.html"), there),
             at("costs", at_run("costs.html"), there),
             at("game", at_run(&format!("games/{game}")), there),
+            at("daily", "/daily".to_owned(), there),
+            at("guide", "/docs/agents".to_owned(), there),
             at("guides", "/docs".to_owned(), "document.body.innerText.length > 1000"),
             at("docs", "/docs/api".to_owned(), "document.body.innerText.length > 1000"),
             at("missing", "/sessions/none".to_owned(), there),

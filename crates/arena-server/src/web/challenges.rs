@@ -272,6 +272,10 @@ fn new_session(challenge: &dyn ChallengeType) -> Markup {
             }
             p {
                 label.check {
+                    input type="checkbox" name="open" value="true";
+                    span { "Open: the other seats are on the home page, for anyone" }
+                }
+                label.check {
                     input type="checkbox" name="unlisted" value="true";
                     span { "Unlisted: in no list, no history and no score" }
                 }

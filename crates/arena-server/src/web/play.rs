@@ -113,8 +113,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                         @else { h2 { "Your actions" } }
                         (acts(&path, metadata, &declared, has_controls))
                     }
-                    @if is_seated && session.status() == Status::Ended {
-                        (ended::reveal(&arena, &session, &summary, &profiles).await?)
+                    @if let Some(seat) = own.filter(|_| session.status() == Status::Ended) {
+                        (ended::reveal(&arena, &session, &summary, &profiles, seat).await?)
                     }
                 }
                 @if let Some(metadata) = metadata { (rules(&session.challenge_type, metadata, !is_seated)) }

@@ -348,9 +348,9 @@ pub(super) fn ending(
                 @for (seat, player) in state.players.iter().enumerate() {
                     li.seat.{ (seat_class(seat)) } {
                         (seat_mark(seat))
-                        @match session.name_of(player, profiles) {
-                            Some((user, name)) => b { a href=(user_path(user.as_str())) { (player_name(name, 40)) } },
-                            None => b { "Player " (seat + 1) }
+                        @match (session.name_of(player, profiles), summary.names.get(seat)) {
+                            (Some((user, _)), Some(name)) => b { a href=(user_path(user.as_str())) { (player_name(name, 40)) } },
+                            (_, name) => b { (name.map_or("", String::as_str)) }
                         }
                         @if let Some(score) = state.scores.get(seat) {
                             span { "utility " (number_of(score.utility)) " · security " (number_of(score.security)) }

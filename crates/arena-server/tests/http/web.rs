@@ -728,6 +728,28 @@ fn leaderboards_state_what_is_known() {
 }
 
 #[test]
+fn the_seats_of_an_open_game_are_listed_until_they_are_taken() {
+    let host = Host::start();
+    let client = host.client();
+    let own = send(&client, "/challenges/psi", "open=true");
+    let own = own.header("location").and_then(|path| path.strip_prefix("/play/")).expect("a seat").to_owned();
+    let other = |page: &str| {
+        let rest = page.split("open.</").nth(1)?;
+        let link = rest.split("href=\"/play/").nth(1)?;
+        Some(link.split('"').next()?.to_owned())
+    };
+    let listed = other(&page(&client, "/")).expect("an open seat");
+    assert_eq!(other(&page(&client, "/challenges/psi")), Some(listed.clone()));
+    assert_eq!(other(&page(&client, "/challenges/chess")), None);
+    assert_ne!(listed, own);
+    client.join(&listed).ok();
+    assert!(!page(&client, "/").contains("A seat is open.") && !page(&client, "/").contains(&own));
+    let text = "open seats are listed and for people";
+    let refused = send(&client, "/challenges/psi", "open=true&unlisted=true");
+    assert!(refused.status == 400 && refused.text().contains(text), "{}", refused.text());
+}
+
+#[test]
 fn a_missing_house_bot_is_an_error() {
     let host = Host::start();
     let client = host.client();

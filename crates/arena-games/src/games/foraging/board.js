@@ -35,7 +35,9 @@ export function draw(element, state, options) {
   context.stroke();
   const place = (kind, [x, y], paint, size, seat) => {
     context.save();
-    context.translate(x, y);
+    // At the edge of the map, a thing stands inside.
+    const radius = 11 * size * pixel;
+    context.translate(Math.min(Math.max(x, radius), width - radius), Math.min(Math.max(y, radius), height - radius));
     context.scale(pixel * size, pixel * size);
     const path = new Path2D(SHAPES[kind]);
     context.globalAlpha = seat === undefined || !Number.isInteger(options.seat) || options.seat === seat ? 1 : 0.55;
@@ -79,6 +81,8 @@ export function note(state, seat, options) {
   const of = (key) => list(state[key]).filter((thing) => thing?.owner_id === options.ids[seat]);
   const food = (things) => things.reduce((sum, thing) => sum + (Number.isFinite(thing.food) ? thing.food : 0), 0);
   const [actors, bases] = [of("actors"), of("bases")];
+  // The other players of cherry_picker have maps of their own.
+  if (!actors.length && !bases.length) return { score: undefined, words: "" };
   const words = [counted(actors.length, "actor"), counted(bases.length, "base"), `${number(food(actors))} carried`];
   return { score: food(bases), words: words.join(", ") };
 }
@@ -86,7 +90,7 @@ export function note(state, seat, options) {
 function describe(state, options) {
   const told = options.ids.map((_, seat) => {
     const { score, words } = note(state, seat, options);
-    return score > 0 || !/^(0 actors, 0 bases|$)/.test(words)
+    return words
       ? `; ${options.names?.[seat] ?? letter(seat)}: ${number(score)} in bases, ${words}`
       : "";
   });

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use arena_engine::{Create, Deal};
+use arena_engine::{Create, Deal, Respond};
 use arena_model::{ChallengeType, Script, SessionId, Viewer};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -37,11 +37,11 @@ pub(crate) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
     let order = order.filter(|_| !arena.is_authenticated_mode());
     let user = form.fields.get("user");
     let house = read_opponents(&arena, &form, challenge, &options)?;
-    let is_unlisted = match form.fields.get("unlisted") {
-        None => false,
-        Some("true") => true,
-        Some(_) => return Err(ApiError::bad_request("INVALID_FIELD", "unlisted must be `true`").into()),
-    };
+    let (is_unlisted, is_open) = (is_ticked(&form, "unlisted")?, is_ticked(&form, "open")?);
+    if is_open && (is_unlisted || house.is_some()) {
+        let text = "open seats are listed and for people, so the game can't be unlisted or against house bots";
+        return Err(ApiError::bad_request("INVALID_FIELD", text).into());
+    }
     let is_rated = house.is_none();
     let deal = deal.map(|(_, deal)| deal);
     let create = Create { challenge: name.to_owned(), options, is_rated, is_unlisted, deal };
@@ -49,6 +49,12 @@ pub(crate) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
     let Some((own, others)) = session.invites.split_first() else {
         return Ok((StatusCode::SEE_OTHER, [(header::LOCATION, format!("/challenges/{name}"))]).into_response());
     };
+    if is_open {
+        for invite in others.iter().filter_map(|invite| invite.parse().ok()) {
+            arena.engine.announce(invite, None, Respond::new(|_| String::new())).await?;
+        }
+        return Ok(to_seat(own));
+    }
     if order == Some(JoinOrder::First) {
         take_seat(&arena, form.address, own, user).await?;
     }
@@ -64,6 +70,15 @@ pub(crate) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
         Some(_) => pass_on(&challenge.metadata().name, &base, &session, order),
         None => show_invites(&arena, &challenge.metadata().name, &base, &session),
     })
+}
+
+/// Reads a checkbox.
+fn is_ticked(form: &Form, name: &str) -> PageResult<bool> {
+    match form.fields.get(name) {
+        None => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(ApiError::bad_request("INVALID_FIELD", format!("{name} must be `true`")).into()),
+    }
 }
 
 fn read_order(form: &Form) -> PageResult<Option<JoinOrder>> {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arena_engine::{Leaving, QueueState, Ticket};
-use arena_model::{ChallengeMetadata, ChallengeType, InviteCode};
+use arena_model::{ChallengeMetadata, ChallengeType, InviteCode, Session, Status};
+use arena_store::SessionFilter;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -50,29 +51,57 @@ pub(crate) fn find_opponent(arena: &Arena, name: &str, players: usize) -> Option
 pub(crate) async fn waiting_games(arena: &Arena) -> PageResult<Vec<Markup>> {
     let waiting = arena.engine.count_waiting().await?;
     let hosted = arena.engine.challenges();
-    let games = waiting.iter().filter_map(|(id, players)| Some((hosted.get_key_value(id)?, *players)));
-    let tile = |((id, challenge), players): ((&String, &Arc<dyn ChallengeType>), u64)| {
-        let metadata = challenge.metadata();
+    let queues = waiting.iter().filter_map(|(id, players)| {
+        let (id, challenge) = hosted.get_key_value(id)?;
+        Some((
+            id,
+            challenge,
+            html! { p.small { (waiting_text(*players, challenge.metadata().players)) } (join_form(id)) },
+        ))
+    });
+    let open = open_seats(arena, None).await?;
+    let open = open.iter().filter_map(|(id, invite)| {
+        let (id, challenge) = hosted.get_key_value(id)?;
+        Some((id, challenge, html! { p.small { "A seat is open." } (primary(&format!("/play/{invite}"), "Join")) }))
+    });
+    let tile = |(id, challenge, join): (&String, &Arc<dyn ChallengeType>, Markup)| {
         html! {
             article.card.tile {
                 div.pic { (picture(id)) }
-                div.cap {
-                    h3 { a href={ "/challenges/" (id) } { (metadata.name) } }
-                    p.small { (waiting_text(players, metadata.players)) }
-                    (join_form(id))
-                }
+                div.cap { h3 { a href={ "/challenges/" (id) } { (challenge.metadata().name) } } (join) }
             }
         }
     };
-    Ok(games.map(tile).collect())
+    Ok(queues.chain(open).map(tile).collect())
 }
 
 /// Renders the visitors that wait for a challenge's players, with a button that takes a seat; `None` if none waits.
 pub(crate) async fn waiting_game(arena: &Arena, name: &str, seats: usize) -> PageResult<Option<Markup>> {
-    let waiting = arena.engine.count_waiting().await?.get(name).copied();
-    let callout =
-        |players| html! { div.row.callout id="waiting" { span { (waiting_text(players, seats)) } (join_form(name)) } };
-    Ok(waiting.map(callout))
+    let callout = |text: &str, join: &Markup| html! { div.row.callout id="waiting" { span { (text) } (join) } };
+    if let Some(players) = arena.engine.count_waiting().await?.get(name) {
+        return Ok(Some(callout(&waiting_text(*players, seats), &join_form(name))));
+    }
+    let open = open_seats(arena, Some(name)).await?;
+    Ok(open
+        .first()
+        .map(|(_, invite)| callout("A seat of a game is open.", &primary(&format!("/play/{invite}"), "Join"))))
+}
+
+/// Maximum number of sessions among which open seats are searched.
+const SEARCHED: usize = 50;
+
+/// Maximum number of open seats on a page.
+const OPEN_SEATS: usize = 4;
+
+/// Returns the newest sessions with a seat that is announced and free: the challenge and the invite of each.
+async fn open_seats(arena: &Arena, challenge: Option<&str>) -> PageResult<Vec<(String, InviteCode)>> {
+    let filter = SessionFilter { challenge: challenge.map(str::to_owned), status: Some(Status::Open) };
+    let sessions = arena.engine.list_sessions(&filter, 0, SEARCHED).await?.items;
+    let seat = |session: &Session| {
+        let invite = session.announced.iter().find(|invite| session.seat_of(**invite).is_none())?;
+        Some((session.facts.challenge.clone(), *invite))
+    };
+    Ok(sessions.iter().filter_map(seat).take(OPEN_SEATS).collect())
 }
 
 fn waiting_text(players: u64, seats: usize) -> String {

@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use arena_engine::{Create, Once};
-use arena_model::{ContentHash, InviteCode, Session, SessionId, Status, UserId, UserProfile, Viewer};
+use arena_games::ScoreKind;
+use arena_model::{ContentHash, InviteCode, Score, Session, SessionId, Status, UserId, UserProfile, Viewer};
 use arena_web::seat_class;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -17,7 +18,8 @@ use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::house_bots::Strength;
 use crate::web::PageResult;
-use crate::web::challenges::opponent;
+use crate::web::boards::measures::kind_of;
+use crate::web::challenges::{in_short, opponent};
 use crate::web::components::btn;
 use crate::web::session::redacted::RedactedSession;
 use crate::web::session::summary::SessionSummary;
@@ -32,8 +34,13 @@ pub(super) async fn panel(
     seat: usize,
 ) -> PageResult<Markup> {
     let utilities: Vec<f64> = session.state.scores.iter().map(|score| score.utility).collect();
-    let has_headline = has_drawn_board(session) && !session.state.abandoned && seat < utilities.len();
-    let headline = has_headline.then(|| headline(&utilities, seat));
+    let score = session.state.scores.get(seat).filter(|_| !session.state.abandoned);
+    let headline = match score {
+        Some(_) if has_drawn_board(session) => Some(headline(&utilities, seat)),
+        // The scores of other challenges may mean other things.
+        Some(score) if in_short(&session.challenge_type).is_some() => verdict(kind_of(&session.challenge_type), *score),
+        _ => None,
+    };
     let sentence = summary.tell_player(arena, session, seat).unwrap_or_default();
     let sentence = match timeline.departure() {
         Some(departure) => sentence.replace("left the game", departure),
@@ -50,20 +57,38 @@ pub(super) async fn panel(
     })
 }
 
-/// Renders the picture of an ended challenge, the players' secrets and the scores. A game's board stays on the page.
+/// Renders the picture of an ended challenge, the players' secrets and the scores, for the player at a seat. A game's
+/// board stays on the page.
 pub(super) async fn reveal(
     arena: &Arena,
     session: &RedactedSession,
     summary: &SessionSummary,
     profiles: &BTreeMap<UserId, UserProfile>,
+    seat: usize,
 ) -> PageResult<Markup> {
     if has_drawn_board(session) {
         return Ok(html! {});
     }
+    let summary = &summary.addressing(seat);
     let picture = summary.picture(arena, session).await?;
     Ok(html! {
         div.reveal { div.pic { (picture) } (knowledge(arena, session, summary)) (ending(session, summary, profiles)) }
     })
+}
+
+/// Returns the result of a challenge with secrets in a few words, for the player with this score; `None` if the numbers
+/// say more.
+fn verdict(kind: ScoreKind, score: Score) -> Option<&'static str> {
+    if kind != ScoreKind::Secrets {
+        return None;
+    }
+    match (score.utility > 0.0, score.security < 0.0) {
+        _ if score.utility == 0.0 => None,
+        (true, false) => Some("Goal reached, secret kept"),
+        (true, true) => Some("Goal reached, secret lost"),
+        (false, false) => Some("Goal missed, secret kept"),
+        (false, true) => Some("Goal missed, secret lost"),
+    }
 }
 
 /// Returns the result of a game without secrets in a few words, for the player at a seat.
@@ -216,7 +241,25 @@ pub(super) async fn play_again(
 
 #[cfg(test)]
 mod tests {
-    use super::headline;
+    use arena_games::ScoreKind;
+    use arena_model::Score;
+
+    use super::{headline, verdict};
+
+    #[test]
+    fn a_challenge_with_secrets_has_a_verdict() {
+        for (utility, security, expected) in [
+            (1.0, 1.0, Some("Goal reached, secret kept")),
+            (1.0, -1.0, Some("Goal reached, secret lost")),
+            (-1.0, 0.0, Some("Goal missed, secret kept")),
+            (-1.0, -1.0, Some("Goal missed, secret lost")),
+            (0.0, 1.0, None),
+        ] {
+            let score = Score { utility, security };
+            assert_eq!(verdict(ScoreKind::Secrets, score), expected, "{score:?}");
+            assert_eq!(verdict(ScoreKind::Points, score), None);
+        }
+    }
 
     #[test]
     fn a_result_is_told_in_a_few_words() {

@@ -26,6 +26,7 @@ const LATEST: usize = 24;
 const PICTURE_BYTES: usize = 16_000;
 
 /// The names and the result of a session, for viewers without identity.
+#[derive(Clone)]
 pub(crate) struct SessionSummary {
     /// The challenge's name, such as `Private Set Intersection`.
     pub(crate) challenge: String,
@@ -83,6 +84,17 @@ impl SessionSummary {
         Some(in_second_person(&challenge.tell(&self.ended_with(&names, session))))
     }
 
+    /// Returns the summary for the player at a seat, whose name is `You`.
+    pub(crate) fn addressing(&self, seat: usize) -> SessionSummary {
+        let mut summary = self.clone();
+        for (names, name) in [(&mut summary.names, "You"), (&mut summary.isolated, ADDRESSED)] {
+            if let Some(own) = names.get_mut(seat) {
+                name.clone_into(own);
+            }
+        }
+        summary
+    }
+
     fn ended<'t>(&'t self, session: &'t RedactedSession) -> EndedGame<'t> {
         self.ended_with(&self.isolated, session)
     }
@@ -113,14 +125,15 @@ impl SessionSummary {
         let challenges = arena.engine.challenges();
         let drawn = challenges.get(&session.challenge_type).and_then(|challenge| challenge.draw(&scene));
         let drawn = drawn.filter(|drawn| drawn.len() <= PICTURE_BYTES);
-        Ok(drawn.map_or_else(|| picture(&session.challenge_type), PreEscaped))
+        Ok(drawn.map_or_else(|| picture(&session.challenge_type), |drawn| PreEscaped(in_labels(drawn))))
     }
 
     /// Returns the players' secrets; none until the end.
     pub(crate) fn secrets(&self, arena: &Arena, session: &RedactedSession) -> Vec<Secret> {
         let challenges = arena.engine.challenges();
         let challenge = challenges.get(&session.challenge_type).filter(|_| session.status() == Status::Ended);
-        challenge.map_or_else(Vec::new, |challenge| challenge.disclose(&self.ended(session)))
+        let secrets = challenge.map_or_else(Vec::new, |challenge| challenge.disclose(&self.ended(session)));
+        secrets.into_iter().map(|secret| Secret { title: in_labels(secret.title), ..secret }).collect()
     }
 
     /// Returns a remark for each message with a secret that another player learned. There are none until the end.
@@ -184,6 +197,14 @@ fn in_second_person(sentence: &str) -> String {
     }
 }
 
+/// Replaces the addressed player's name in labels: `You`, `Your set`.
+fn in_labels(text: String) -> String {
+    if !text.contains(ADDRESSED) {
+        return text;
+    }
+    text.replace(&format!("{ADDRESSED}'s"), "Your").replace(ADDRESSED, "You")
+}
+
 /// Returns a name for a sentence: on one line, without control characters, and cut.
 fn shorten(name: &str) -> String {
     let name = printable(name).replace('\n', " ");
@@ -195,7 +216,7 @@ fn shorten(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{in_second_person, isolate};
+    use super::{in_labels, in_second_person, isolate};
 
     #[test]
     fn the_addressed_player_is_you() {
@@ -213,6 +234,13 @@ mod tests {
             ("You and @ drew by stalemate.", "You and you drew by stalemate."),
         ] {
             assert_eq!(in_second_person(&sentence.replace('@', super::ADDRESSED)), expected);
+        }
+    }
+
+    #[test]
+    fn labels_address_the_player() {
+        for (label, expected) in [("@'s set", "Your set"), ("@", "You"), ("Bob's set", "Bob's set")] {
+            assert_eq!(in_labels(label.replace('@', super::ADDRESSED)), expected);
         }
     }
 
