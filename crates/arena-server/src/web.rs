@@ -185,7 +185,7 @@ pub(crate) fn render(
     let Some(page) = response.extensions_mut().remove::<Arc<Page>>() else { return response };
     let html = page.render(site, has_administration).into_string();
     let is_packed = accepts_gzip && !page.has_secrets;
-    let html = if is_packed { gzip(html.as_bytes(), Compression::fast()) } else { html.into_bytes() };
+    let html = if is_packed { gzip(html.as_bytes(), Compression::default()) } else { html.into_bytes() };
     let (parts, body) = Html(html).into_response().into_parts();
     let headers = response.headers_mut();
     headers.extend(parts.headers);

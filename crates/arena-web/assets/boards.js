@@ -10,20 +10,13 @@
 // seat, or undefined for the public view; `history`, the earlier states, the oldest first; `label`, a world's name; `talk`,
 // an element for messages beside a picture. Replays and live pages use the same board modules. A page on which the viewer can move puts its buttons over the picture.
 import { BOARDS } from "./boards/games.js";
-import * as messages from "./boards/messages.js";
 
-/** Returns the board module of a game; undefined if there is none. A state with `messages` is that of a challenge. */
-export function boardOf(game, state) {
-  const world = Array.isArray(state) ? state.find((world) => world && typeof world === "object") : state;
-  return BOARDS.get(game) ?? (Array.isArray(world?.messages) ? messages : undefined);
+/** Returns the board module of a game; undefined if there is none. */
+export function boardOf(game) {
+  return BOARDS.get(game);
 }
 
 /** Returns the name of a challenge's game: challenges have hyphens where games have underscores. */
 export function gameOf(challenge) {
   return challenge.replaceAll("-", "_");
-}
-
-/** Returns true if the board draws all worlds of a game together, rather than each on its own. */
-export function isTogether(board) {
-  return board === messages;
 }

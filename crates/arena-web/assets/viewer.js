@@ -1,5 +1,6 @@
 // The replay viewer: boards, seats, actions, problems and controls. The viewer reads only the shown parts of a replay.
-import { boardOf, isTogether } from "./boards.js";
+import { boardOf } from "./boards.js";
+import * as messages from "./boards/messages.js";
 import { letter, list, make, number, seatClass, visible } from "./boards/seats.js";
 import { chart } from "./chart.js";
 import { controls } from "./controls.js";
@@ -16,6 +17,9 @@ const at = (place) => new URL(main.dataset[place], document.baseURI).href;
 
 /** Returns the states in a frame's line; undefined if no agent was asked. */
 const statesOf = ({ worlds, world_state }) => worlds ?? world_state;
+
+/** Returns true for the states of a challenge, which has no board, but messages. */
+const hasMessages = (states) => Array.isArray([states].flat().find((world) => world && typeof world === "object")?.messages);
 
 start().catch(fail);
 
@@ -145,7 +149,7 @@ class Viewer {
     const beside = frame ? frame - 1 : 1;
     const isEmpty = !statesOf(line) && beside < this.#replay.frames;
     const states = statesOf(isEmpty ? await this.#replay.frame(beside) : line);
-    const board = boardOf(this.#replay.header.game, states);
+    const board = boardOf(this.#replay.header.game) ?? (hasMessages(states) ? messages : undefined);
     this.history = await this.#history(frame, board?.memory ?? 0);
     [this.#shown, this.#line, this.#states, this.board] = [frame, line, states, board];
     this.#draw();
@@ -195,7 +199,7 @@ class Viewer {
     const states = this.#states;
     if (!this.board) {
       boards.replaceChildren(make("p", "soft", states ? "This game has no board." : "No agent was asked in this epoch."));
-    } else if (Array.isArray(states) && !isTogether(this.board)) {
+    } else if (Array.isArray(states) && this.board !== messages) {
       const shown = states.map((_, seat) => seat).filter((seat) => this.#seat === undefined || seat === this.#seat);
       const figures = places(boards, shown.map((seat) => `world-${seat}`), "figure");
       shown.forEach((seat, place) => this.#drawWorld(figures[place], states[seat], seat));

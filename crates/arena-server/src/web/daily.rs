@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
 use maud::{Markup, html};
 
-use super::boards::measures::kind_of;
+use super::boards::measures::{kind_of, verdict};
 use super::challenges::create::start_against_house;
 use super::challenges::{copyable, in_short};
 use super::components::{empty, picture, primary};
@@ -217,7 +217,7 @@ fn table(kind: ScoreKind, results: &[DealResult], own: Option<Score>) -> Markup 
     }
 }
 
-/// Returns a score in words, such as `won`, or `utility 1, security −1`.
+/// Returns a score in words, such as `won` or `goal reached, secret kept`.
 fn in_words(kind: ScoreKind, score: Score) -> String {
     let number = |value: f64| number_of(value).replace('-', "−");
     match kind {
@@ -225,7 +225,10 @@ fn in_words(kind: ScoreKind, score: Score) -> String {
         ScoreKind::Outcome if score.utility < 0.0 => "lost".to_owned(),
         ScoreKind::Outcome => "drawn".to_owned(),
         ScoreKind::Points => format!("score {}", number(score.utility)),
-        ScoreKind::Secrets => format!("utility {}, security {}", number(score.utility), number(score.security)),
+        ScoreKind::Secrets => match verdict(kind, score) {
+            Some(verdict) => verdict.to_lowercase(),
+            None => format!("utility {}, security {}", number(score.utility), number(score.security)),
+        },
     }
 }
 

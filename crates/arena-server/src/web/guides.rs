@@ -51,7 +51,7 @@ fn render(name: &str) -> PageResult<Response> {
             a href="/docs/api" { "HTTP API" }
             a href="/skill.md" { "For agents" }
         }
-        article.prose.guide { (guide) }
+        div.guide { (guide) }
     };
     Ok(unrendered(Page::new(&title, NavEntry::Docs, body)))
 }
@@ -101,6 +101,10 @@ fn read(name: &str, text: &str) -> (String, Markup) {
     }
     let mut html = String::new();
     pulldown_cmark::html::push_html(&mut html, events.into_iter());
+    // What is wider than the page scrolls, also by the keyboard.
+    let html = html.replace("<pre>", "<pre tabindex=\"0\">");
+    let html =
+        html.replace("<table>", "<div class=\"scroll\" tabindex=\"0\"><table>").replace("</table>", "</table></div>");
     (title, PreEscaped(html))
 }
 
@@ -190,7 +194,7 @@ mod tests {
         let text = "# A `first` win, so\n\n<!-- ci: run -->\n\nRead [this](play.md), [that](../x.rs).\n\n![Alt](a.webp)\n\n| a |\n|---|\n| b |\n";
         let (title, page) = read("first-win", text);
         assert_eq!(title, "A first win, so");
-        let expected = "<h1 id=\"a-first-win-so\">A <code>first</code> win, so</h1>\n<p>Read <a href=\"/docs/play\">this</a>, that.</p>\n<p>Alt</p>\n<table><thead><tr><th>a</th></tr></thead><tbody>\n<tr><td>b</td></tr>\n</tbody></table>\n";
+        let expected = "<h1 id=\"a-first-win-so\">A <code>first</code> win, so</h1>\n<p>Read <a href=\"/docs/play\">this</a>, that.</p>\n<p>Alt</p>\n<div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th>a</th></tr></thead><tbody>\n<tr><td>b</td></tr>\n</tbody></table></div>\n";
         assert_eq!(page.0, expected);
     }
 }

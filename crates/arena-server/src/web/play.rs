@@ -185,6 +185,7 @@ fn turn(session: &RedactedSession, is_seated: bool, deadline: Option<i64>) -> Ma
             time id="clock" hidden[deadline.is_none()] data-deadline=[deadline] data-short {
                 @if let Some(deadline) = deadline { "due at " (utc(deadline)[11..].trim_end_matches('Z')) " UTC" }
             }
+            a.small.to-chat href="#transcript" { "Chat" }
         }
     }
 }

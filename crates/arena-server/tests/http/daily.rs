@@ -112,9 +112,9 @@ fn all_play_the_same_deal_once_and_compare_their_results() {
     let page = daily(&client, "/daily", &first.cookie);
     let hash: String = Sha256::digest(hex(&seed)).iter().map(|byte| format!("{byte:02x}")).collect();
     assert!(page.contains(&hash) && !page.contains(&seed), "{page}");
-    let row = "<td>utility −1, security 1 <span class=\"badge\">you</span></td><td class=\"number\">2</td>";
+    let row = "<td>goal missed, secret kept <span class=\"badge\">you</span></td><td class=\"number\">2</td>";
     assert!(page.contains(row), "{page}");
-    let text = format!("Arena {TODAY}, Private Set Intersection: 🟥🔒 utility −1, security 1\nhttp://arena/daily");
+    let text = format!("Arena {TODAY}, Private Set Intersection: 🟥🔒 goal missed, secret kept\nhttp://arena/daily");
     assert!(page.contains(&text), "{page}");
     assert!(!daily(&client, "/daily", "").contains("you</span>"));
     // The seat's page has no button that plays the deal again, and none that shares it.

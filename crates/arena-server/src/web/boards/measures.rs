@@ -1,7 +1,7 @@
 //! The measures of a leaderboard as pages show them: those that mean something in the game, the most important first.
 
 use arena_games::ScoreKind;
-use arena_model::{Board, Metric, MetricFormat, MetricKind, ScoringEntry, Strategy};
+use arena_model::{Board, Metric, MetricFormat, MetricKind, Score, ScoringEntry, Strategy};
 
 use crate::arena::Arena;
 
@@ -21,6 +21,20 @@ pub(crate) struct Measures {
 pub(crate) fn kind_of(challenge: &str) -> ScoreKind {
     let found = arena_games::all().find(|playable| playable.id == challenge);
     found.map_or(ScoreKind::Secrets, |playable| playable.kit.kind)
+}
+
+/// Returns a score in a challenge with secrets in a few words; `None` if the numbers say more.
+pub(in crate::web) fn verdict(kind: ScoreKind, score: Score) -> Option<&'static str> {
+    if kind != ScoreKind::Secrets {
+        return None;
+    }
+    match (score.utility > 0.0, score.security < 0.0) {
+        _ if score.utility == 0.0 => None,
+        (true, false) => Some("Goal reached, secret kept"),
+        (true, true) => Some("Goal reached, secret lost"),
+        (false, false) => Some("Goal missed, secret kept"),
+        (false, true) => Some("Goal missed, secret lost"),
+    }
 }
 
 impl Measures {
@@ -131,6 +145,21 @@ mod tests {
             "Utility, Security; Utility wins, Security wins; Breaches caused per game, 1 − breaches suffered per game; \
              Utility streak, Security streak, Attack streak"
         );
+    }
+
+    #[test]
+    fn a_challenge_with_secrets_has_a_verdict() {
+        for (utility, security, expected) in [
+            (1.0, 1.0, Some("Goal reached, secret kept")),
+            (1.0, -1.0, Some("Goal reached, secret lost")),
+            (-1.0, 0.0, Some("Goal missed, secret kept")),
+            (-1.0, -1.0, Some("Goal missed, secret lost")),
+            (0.0, 1.0, None),
+        ] {
+            let score = Score { utility, security };
+            assert_eq!(verdict(ScoreKind::Secrets, score), expected, "{score:?}");
+            assert_eq!(verdict(ScoreKind::Points, score), None);
+        }
     }
 
     #[test]

@@ -6,8 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use arena_engine::{Create, Once};
-use arena_games::ScoreKind;
-use arena_model::{ContentHash, InviteCode, Score, Session, SessionId, Status, UserId, UserProfile, Viewer};
+use arena_model::{ContentHash, InviteCode, Session, SessionId, Status, UserId, UserProfile, Viewer};
 use arena_web::seat_class;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -18,7 +17,7 @@ use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::house_bots::Strength;
 use crate::web::PageResult;
-use crate::web::boards::measures::kind_of;
+use crate::web::boards::measures::{kind_of, verdict};
 use crate::web::challenges::{in_short, opponent};
 use crate::web::components::btn;
 use crate::web::session::redacted::RedactedSession;
@@ -74,21 +73,6 @@ pub(super) async fn reveal(
     Ok(html! {
         div.reveal { div.pic { (picture) } (knowledge(arena, session, summary)) (ending(session, summary, profiles)) }
     })
-}
-
-/// Returns the result of a challenge with secrets in a few words, for the player with this score; `None` if the numbers
-/// say more.
-fn verdict(kind: ScoreKind, score: Score) -> Option<&'static str> {
-    if kind != ScoreKind::Secrets {
-        return None;
-    }
-    match (score.utility > 0.0, score.security < 0.0) {
-        _ if score.utility == 0.0 => None,
-        (true, false) => Some("Goal reached, secret kept"),
-        (true, true) => Some("Goal reached, secret lost"),
-        (false, false) => Some("Goal missed, secret kept"),
-        (false, true) => Some("Goal missed, secret lost"),
-    }
 }
 
 /// Returns the result of a game without secrets in a few words, for the player at a seat.
@@ -241,25 +225,7 @@ pub(super) async fn play_again(
 
 #[cfg(test)]
 mod tests {
-    use arena_games::ScoreKind;
-    use arena_model::Score;
-
-    use super::{headline, verdict};
-
-    #[test]
-    fn a_challenge_with_secrets_has_a_verdict() {
-        for (utility, security, expected) in [
-            (1.0, 1.0, Some("Goal reached, secret kept")),
-            (1.0, -1.0, Some("Goal reached, secret lost")),
-            (-1.0, 0.0, Some("Goal missed, secret kept")),
-            (-1.0, -1.0, Some("Goal missed, secret lost")),
-            (0.0, 1.0, None),
-        ] {
-            let score = Score { utility, security };
-            assert_eq!(verdict(ScoreKind::Secrets, score), expected, "{score:?}");
-            assert_eq!(verdict(ScoreKind::Points, score), None);
-        }
-    }
+    use super::headline;
 
     #[test]
     fn a_result_is_told_in_a_few_words() {

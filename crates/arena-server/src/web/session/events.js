@@ -60,7 +60,7 @@ const stateIn = (event) => {
 /** Finds the latest states at or before an event, with the players to move: as many as the board remembers, at least one. */
 async function statesAt(event) {
     const here = Math.floor(event / BLOCK);
-    const { memory } = boardOf(board.game, {});
+    const { memory } = boardOf(board.game);
     let found = [];
     for (let number = here; number >= (memory ? 0 : Math.max(0, here - LOOK_BACK)) && found.length <= (memory ?? 0); number--) {
         const read = await block(number);
@@ -103,7 +103,7 @@ status.hidden = true;
 
 const board = new LiveBoard(place, session);
 const renderer = new MessageRenderer(board);
-const hasBoard = boardOf(board.game, {}) !== undefined;
+const hasBoard = boardOf(board.game) !== undefined;
 const hasPicture = pictureOf(session.challenge, [], board.ids, board.names) !== null;
 
 let [shown, wanted, isMoving] = [-1, 0, false];

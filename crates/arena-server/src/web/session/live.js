@@ -80,7 +80,7 @@ export class LiveBoard {
 
     /** Determines the sides from the player to move. */
     #learnMover({ state, asked }) {
-        const sides = asked.length === 1 ? boardOf(this.game, state)?.sidesOfMover?.(state) : undefined;
+        const sides = asked.length === 1 ? boardOf(this.game)?.sidesOfMover?.(state) : undefined;
         if (sides) this.mover = { id: asked[0], sides };
     }
 
@@ -96,7 +96,7 @@ export class LiveBoard {
     }
 
     draw() {
-        const board = this.states.length ? boardOf(this.game, this.latest) : undefined;
+        const board = this.states.length ? boardOf(this.game) : undefined;
         if (!board) return;
         if (!this.picture) this.#build();
         const last = this.states.length - 1;

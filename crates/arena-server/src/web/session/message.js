@@ -197,7 +197,7 @@ export class MessageRenderer {
         item.classList.toggle("private", Boolean(message.to));
         item.id = `${channel}-${message.index}`;
         item.dataset.at = message.timestamp;
-        const quiet = quietOf(message, channel, boardOf(this.board.game, {}) !== undefined);
+        const quiet = quietOf(message, channel, boardOf(this.board.game) !== undefined);
         if (quiet) item.dataset.quiet = quiet;
         link.href = `#${item.id}`;
         if (message.remark) {
