@@ -61,7 +61,7 @@ pub(crate) use scoring::orders;
 pub(crate) use skill::base;
 pub(crate) use sync::MAX_WAIT_S;
 pub(crate) use tournaments::matches::MatchView;
-pub(crate) use tournaments::{Stage, TournamentView, id_of as id_of_tournament};
+pub(crate) use tournaments::{Stage, TournamentView, create_for_visitor, id_of as id_of_tournament};
 
 /// A route: its schemas and description for `/openapi.json`, and its handlers.
 type Route = UtoipaMethodRouter<Arena>;

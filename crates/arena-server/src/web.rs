@@ -75,7 +75,7 @@ pub(crate) fn list() -> Vec<(&'static str, MethodRouter<Arena>)> {
         ("/leaderboards", get(boards::list)),
         ("/leaderboards/{challenge}", get(boards::show)),
         ("/log", get(log::show)),
-        ("/tournaments", get(tournaments::list)),
+        ("/tournaments", get(tournaments::list).post(tournaments::create::create)),
         ("/tournaments/{id}", get(tournaments::show)),
         ("/tournaments/{id}/matches/{number}/replay", get(tournaments::replays::show)),
         ("/tournaments/{id}/matches/{number}/replay.jsonl", get(tournaments::replays::file)),

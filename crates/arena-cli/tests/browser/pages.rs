@@ -15,6 +15,17 @@ use crate::world::{Bot, World, agent, example, rounder};
 /// The limit in bytes for a page with all its resources.
 const MOST_BYTES: u64 = 104_000;
 
+/// Returns the cumulative layout shift of the page, without shifts soon after an input.
+fn layout_shift(window: &Window<'_>) -> f64 {
+    let script = "return new Promise((resolve) => {
+        let sum = 0;
+        const add = (list) => list.getEntries().forEach(({ hadRecentInput, value }) => { if (!hadRecentInput) sum += value; });
+        new PerformanceObserver(add).observe({ type: 'layout-shift', buffered: true });
+        setTimeout(() => resolve(sum), 50);
+    })";
+    window.run(script).as_f64().expect("a number")
+}
+
 /// Returns the script axe, which finds accessibility problems.
 fn axe() -> String {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("tools/axe");
@@ -340,6 +351,11 @@ fn pages_are_accessible_on_every_screen() {
                 // Colors don't change the layout.
                 if !is_dark {
                     faults.extend(window.misfits().into_iter().map(|fault| format!("{place}: {fault}")));
+                }
+                // What is there doesn't jump while scripts fill the page.
+                if (width, is_dark) == (1280, false) {
+                    let shift = layout_shift(&window);
+                    faults.extend((shift > 0.05).then(|| format!("{place}: the layout shifts by {shift:.3}")));
                 }
                 // Boards and the administrator's tables have to be visible as a whole on every screen.
                 if ["home", "challenge", "admin"].contains(&view.name) {

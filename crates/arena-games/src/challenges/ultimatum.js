@@ -87,7 +87,8 @@ export function start(panel, game) {
     const least = lastMatch(game, /^Your private reservation value is: (\d+)\./)?.[1];
     worth.hidden = least === undefined;
     say(worth, `You gain by every share above ${least}. Only you know this number.`);
-    answers.hidden = own.hidden = !isMine;
+    // They keep their place, so that the page doesn't jump at each turn.
+    for (const part of [answers, own]) part.classList.toggle("away", !isMine);
     accept.hidden = !offer || offer.proposer === game.seat;
     reject.hidden = !offer;
     const share = offer?.shares[game.seat] ?? 0;

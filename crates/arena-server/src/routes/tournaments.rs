@@ -3,7 +3,9 @@
 pub(crate) mod matches;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
+use arena_engine::Once;
 use arena_model::{Seed, TimeLimits};
 use arena_report::{EXPORTERS, Exporter};
 use arena_runner::read_pgn;
@@ -291,15 +293,45 @@ pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post)
         json!({ "game": new_tournament.game.name, "agents": new_tournament.agents }),
     )
     .await?;
-    let created = tournaments.run_blocking(move |tournaments| tournaments.create(new_tournament, once, maker)).await;
-    let id = created.map_err(|refusal| match refusal {
-        // An unknown agent in the body is a bad request. A 404 would mean that the route's resource is missing.
-        TournamentRefusal::NoAgent(_) => ApiError::bad_request("AGENT_NOT_FOUND", refusal.to_string()),
-        refusal => refusal.into(),
-    })?;
+    let id = create(tournaments, new_tournament, once, maker).await?;
     let tournament = TournamentView::of(&tournaments.find(id)?);
     let created = Created { tournament, owner_key: tournaments.key_of_tournament(id) };
     Ok(json_with(StatusCode::CREATED, to_text(&created)))
+}
+
+async fn create(
+    tournaments: &Tournaments,
+    new_tournament: NewTournament,
+    once: Option<Once>,
+    maker: Option<IpAddr>,
+) -> ApiResult<TournamentId> {
+    let created = tournaments.run_blocking(move |tournaments| tournaments.create(new_tournament, once, maker)).await;
+    created.map_err(|refusal| match refusal {
+        // An unknown agent in the body is a bad request. A 404 would mean that the route's resource is missing.
+        TournamentRefusal::NoAgent(_) => ApiError::bad_request("AGENT_NOT_FOUND", refusal.to_string()),
+        refusal => refusal.into(),
+    })
+}
+
+/// Creates a tournament for a visitor of the pages. `wanted` has the fields of the body of [`create_tournament`].
+///
+/// # Errors
+/// As there.
+pub(crate) async fn create_for_visitor(
+    arena: &Arena,
+    address: Option<IpAddr>,
+    wanted: Value,
+) -> ApiResult<TournamentId> {
+    let tournaments = tournaments_of(arena)?;
+    if tournaments.settings().create == Creators::Admin {
+        return Err(unauthenticated());
+    }
+    let wanted = serde_json::from_value(wanted);
+    let wanted = wanted.map_err(|error| ApiError::bad_request("INVALID_FIELD", error.to_string()))?;
+    let new_tournament = read_new_tournament(wanted)?;
+    check_limits(&new_tournament, tournaments.settings())?;
+    arena.admit_new(address, None).await?;
+    create(tournaments, new_tournament, None, arena.ledger.limited(address)).await
 }
 
 /// Checks the time limits of a tournament that isn't the administrator's.

@@ -19,13 +19,14 @@ pub(super) async fn show(_visit: Visit) -> PageResult {
             p { "The list needs JavaScript. Programs read " code { "/log/checkpoint" } " and the tiles below " code { "/log/tile/" } "." }
         }
         dl.details id="log-facts" {}
-        div.scroll id="log-table" tabindex="0" hidden {
+        // Keeps the footer in its place until the table is there.
+        div.reserved { div.scroll id="log-table" tabindex="0" hidden {
             table {
                 caption { "Newest entries" }
                 thead { tr { th.number scope="col" { "Number" } th scope="col" { "Event" } th scope="col" { "Game" } th scope="col" { "Time" } } }
                 tbody id="log-leaves" {}
             }
-        }
+        } }
     };
     Ok(unrendered(Page::new("Log", NavEntry::Elsewhere, body).with_style("tables.css").with_script("log.js")))
 }

@@ -103,7 +103,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 None => {},
             }
         }
-        div.two.playing-seat {
+        div.two.playing-seat data-loading[is_seated && has_controls && session.status() == Status::Active] {
             div.card.pad {
                 section.live id="board" hidden aria-label="Board" {}
                 section.controls id="controls" hidden aria-label="Controls" {}

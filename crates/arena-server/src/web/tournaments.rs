@@ -2,6 +2,7 @@
 //! matches.
 
 pub(super) mod agents;
+pub(super) mod create;
 pub(super) mod ladders;
 pub(super) mod replays;
 
@@ -51,7 +52,7 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
             Some(tournaments) => {
                 @let (looks, total) = tournaments.list(offset, LISTED, |_| true);
                 @if looks.is_empty() {
-                    div.empty { p { "No tournaments yet. Create one from " a href="/agents" { "this server's agents" } " with " code { "POST /api/tournaments" } " (see the " a href="/docs/api#tournaments" { "API reference" } ")." } }
+                    div.empty { p { "No tournaments yet. Create one from this server's agents below, or by a program with " code { "POST /api/tournaments" } " (see the " a href="/docs/api#tournaments" { "API reference" } ")." } }
                 } @else {
                     div.scroll tabindex="0" { table.stacked {
                         thead { tr { th scope="col" { "Tournament" } th scope="col" { "Game" } th scope="col" { "State" } th.number scope="col" { "Agents" } th scope="col" { "Games played" } th scope="col" { "Created" } } }
@@ -65,6 +66,7 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
                     } }
                 }
                 (pager("/tournaments", &visit.query, (offset, LISTED, total as u64)))
+                (create::form(tournaments))
                 p.more { a href="/agents" { "All agents" } " · " a href="/ladders" { "Ladders" } }
             }
         }

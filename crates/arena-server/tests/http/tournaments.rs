@@ -457,6 +457,46 @@ fn large_urls_count_as_several_requests_and_uploads_as_one() {
 }
 
 #[test]
+fn a_visitor_creates_a_tournament_by_a_form() {
+    let fixture = TournamentFixture::open();
+    let send = |fixture: &TournamentFixture, form: &str| {
+        let kind = [("content-type", "application/x-www-form-urlencoded")];
+        fixture.client.request("POST", "/tournaments", &kind, form.as_bytes())
+    };
+    let page = |fixture: &TournamentFixture| fixture.client.get("/tournaments").text().to_owned();
+    assert!(page(&fixture).contains("A tournament needs two agents."));
+    let bot = Bot::start(usize::MAX);
+    let (ada, _) = fixture.add("ada", &bot);
+    let (bob, _) = fixture.add("bob", &bot);
+    let form = page(&fixture);
+    assert!(form.contains(&format!("name=\"agent\" value=\"{ada}\"")) && form.contains("<option>swiss</option>"));
+    assert!(!form.contains("<option>league</option>"), "{form}");
+    for (wanted, status, text) in [
+        ("game=snake".to_owned(), 400, "agents"),
+        (format!("game=snake&agent={ada}&agent={bob}&rounds=two"), 400, "rounds must be a whole number"),
+        (format!("game=nope&agent={ada}&agent={bob}"), 400, "nope"),
+        ("game=snake&agent=x&agent=y".to_owned(), 400, "agent not found"),
+    ] {
+        let answer = send(&fixture, &wanted);
+        assert_eq!(answer.status, status, "{wanted}: {}", answer.text());
+        assert!(answer.text().contains(text), "{wanted}: {}", answer.text());
+    }
+    let created =
+        send(&fixture, &format!("game=snake&agent={ada}&agent={bob}&format=round-robin&rounds=1&name=The+cup"));
+    assert_eq!(created.status, 200, "{}", created.text());
+    let id =
+        created.text().split("href=\"/tournaments/").nth(1).and_then(|rest| rest.split('"').next()).expect("a link");
+    let key = created.text().split("<code>").nth(1).and_then(|rest| rest.split('<').next()).expect("a key");
+    let view = fixture.wait(id, |view| view["state"] == "complete");
+    assert_eq!((&view["name"], &view["gamesPlayed"]), (&json!("The cup"), &json!(2)));
+    assert_eq!(fixture.ask("DELETE", &format!("/api/tournaments/{id}"), key).status, 200);
+
+    let closed = TournamentFixture::with(|settings| settings.tournaments.create = Creators::Admin);
+    assert!(page(&closed).contains("New tournaments need the administrator"));
+    assert_eq!(send(&closed, "game=snake&agent=x&agent=y").status, 401);
+}
+
+#[test]
 fn restricted_routes_need_the_administrators_token_and_are_audited() {
     let fixture = TournamentFixture::with(|settings| {
         settings.tournaments.create = Creators::Admin;

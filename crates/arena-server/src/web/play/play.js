@@ -164,11 +164,20 @@ function hasAnswered(id) {
     return (lastBy.get(id) ?? 0) > request.index || (id === board.own && answered >= request.index && request.index > 0);
 }
 
+/** The parts of the seat that aren't there yet: the controls and the first messages. The page shows it when all are. */
+const missing = new Set(["controls", "messages"]);
+
+function arrived(part) {
+    missing.delete(part);
+    if (!missing.size) requestAnimationFrame(() => document.querySelector(".playing-seat")?.removeAttribute("data-loading"));
+}
+
 document.addEventListener("messages", ({ detail }) => {
     if (detail.channel !== "operator") return;
     for (const message of detail.messages) learn(message);
     game.messages = [...messages.values()].sort((one, other) => one.index - other.index);
     show();
+    arrived("messages");
 });
 
 function learn(message) {
@@ -278,4 +287,4 @@ hideForms();
 board.onDrawn = (...drawn) => game.onDrawn?.(...drawn);
 show();
 board.draw();
-loadControls();
+loadControls().finally(() => arrived("controls"));

@@ -202,5 +202,5 @@ if (total > 0) {
     main.replaceChildren(status, playing);
     panel.ready({ first_epoch: 1, frames: total, result: null, marks: leaks.map(() => 1) });
     addEventListener("hashchange", () => want(fromAddress()));
-    want(fromAddress());
+    want(fromAddress()).finally(() => delete main.dataset.loading);
 }

@@ -48,7 +48,7 @@ pub(crate) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         (heading(&session, &summary, &actions))
         noscript { p.error { "The replay needs JavaScript." } }
         div.viewer id="events" data-session=(id) data-challenge=(session.challenge_type) data-players=(session.state.players.join(" "))
-            data-names=(to_text(&summary.names)) data-options=(session.options) data-total=(total) data-leaks=(to_text(&leaks)) {
+            data-names=(to_text(&summary.names)) data-options=(session.options) data-total=(total) data-leaks=(to_text(&leaks)) data-loading[total > 0] {
             p.soft { @if total == 0 { "No messages." } @else { "Loading…" } }
         }
         (ending(&session, &summary, &profiles))

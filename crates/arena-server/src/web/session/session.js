@@ -89,6 +89,8 @@ function take(messages, channel) {
     fold(list);
     document.dispatchEvent(new CustomEvent("messages", { detail: { messages, channel } }));
     if (isAtEnd) list.scrollTop = list.scrollHeight;
+    // The board of a page for spectators is there. A seat waits for its controls as well.
+    if (channel === "operator") document.querySelector(".session[data-loading]")?.removeAttribute("data-loading");
 }
 
 /** Updates players, board and clock from an operator's message. */
