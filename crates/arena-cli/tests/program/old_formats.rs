@@ -55,7 +55,9 @@ fn serve(folder: &Path) -> (Running, Client) {
 }
 
 fn serve_with(folder: &Path, more: &[&str]) -> (Running, Client) {
-    let config = file(folder, "arena.toml", "[sessions]\nstale_open_s = 0\nstale_active_s = 0\n");
+    // House bots would add the deals of two days to the log.
+    let settings = "[sessions]\nstale_open_s = 0\nstale_active_s = 0\n[house]\nenabled = false\n";
+    let config = file(folder, "arena.toml", settings);
     let data = folder.join("data");
     let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
     let server = Running::start_with(&[&args, more].concat(), &[("ADMIN_TOKEN", TOKEN)]);

@@ -11,6 +11,7 @@ use super::summary::SessionSummary;
 use super::unknown_session;
 use crate::arena::Arena;
 use crate::house_bots::Strength;
+use crate::records::deals::day_of;
 use crate::web::PageResult;
 use crate::web::components::btn;
 use crate::web::layout::player_name;
@@ -19,7 +20,8 @@ use crate::web::layout::player_name;
 /// house bots on all seats but the first or the last. After the deal of a day, a link to its results takes the place.
 pub(in crate::web) fn offer(arena: &Arena, session: &RedactedSession) -> Markup {
     if is_of_day(arena, session) {
-        return btn("/daily", "How others did");
+        let day = day_of(Timestamp(session.created_at));
+        return btn(&format!("/daily/{day}"), "How others did");
     }
     let Some((seat, strength)) = opponents(arena, session) else { return html! {} };
     html! {
