@@ -287,12 +287,13 @@ fn a_log_is_saved_and_read_without_the_server() {
     let folder = folder.to_str().unwrap();
     let save = |fixture: &RecordFixture| run(&["log", "save", &fixture.server.url, "--out", folder, "--json"]).json();
     let saved = save(&fixture);
-    // A key, the deals of two days, and two leaves of the session.
-    assert_eq!((saved["size"].as_u64(), &saved["sizeBefore"]), (Some(5), &Value::Null), "{saved}");
+    // A key, the deals of two days, and two leaves of the session. A day may begin meanwhile, with another deal.
+    let size = saved["size"].as_u64().unwrap();
+    assert_eq!((size >= 5, &saved["sizeBefore"]), (true, &Value::Null), "{saved}");
     let (second, _) = fixture.play();
     fixture.wait_for_log(&second);
     let saved = save(&fixture);
-    assert_eq!((saved["size"].as_u64(), saved["sizeBefore"].as_u64()), (Some(7), Some(5)), "{saved}");
+    assert_eq!((saved["size"].as_u64() >= Some(size + 2), saved["sizeBefore"].as_u64()), (true, Some(size)), "{saved}");
     fixture.stop();
     for args in [&["log", "check", "--log", folder][..], &["verify", &record, "--log", folder, "--strict"]] {
         let offline = run(args);
