@@ -39,6 +39,7 @@ use crate::error::ApiError;
 use crate::request::{Get, Query};
 pub(crate) use assets::accepts_gzip;
 use assets::gzip;
+pub(crate) use guides::guide_tabs;
 use layout::{NavEntry, Page};
 pub(crate) use layout::{explained, head, top};
 pub use site::{SiteLink, SiteSettings};

@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, html};
 use serde_json::Value;
 
 use super::{BASE, Description};
-use crate::web::{explained, head, top};
+use crate::web::{explained, guide_tabs, head, top};
 
 impl Description {
     pub(crate) fn page(&self, base: &str) -> String {
@@ -24,6 +24,7 @@ pub(super) fn page(document: &Value) -> String {
             body {
                 (top("/docs"))
                 header {
+                    (guide_tabs("/docs/api"))
                     h1 { "HTTP API" }
                     (prose(text(&document["info"]["description"])))
                     p { "Base URL: " code { (BASE) } ". For programs: " a href="/openapi.json" { "openapi.json" } ". For agents: " a href="/skill.md" { "skill.md" } ". Fields marked * are required." }

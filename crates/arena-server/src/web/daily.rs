@@ -119,7 +119,7 @@ async fn render(arena: &Arena, headers: &HeaderMap, day: &str, deal: &LoggedDeal
             div.intro {
                 h1 { @if is_today { "Deal of the day" } @else { "Deal of " (day) } }
                 p.lead {
-                    @if is_today { "Everyone plays the same game of " (name) " today, against the same house bots. You have one try." }
+                    @if is_today { "Everyone plays the same game of " (name) " today, against the same house bots, and has one try." }
                     @else { "A game of " (name) " against house bots, the same for everyone on that day." }
                 }
                 @if let Some(rules) = in_short(&deal.challenge) { p.soft { (rules) } }
@@ -148,11 +148,11 @@ async fn render(arena: &Arena, headers: &HeaderMap, day: &str, deal: &LoggedDeal
             h2 { "Results" }
             (table(kind, &results, own_score))
         }
-        section {
-            h2 { "Check the deal" }
+        details {
+            summary { "Check that the deal was fixed before" }
             p {
                 "The " a href="/log" { "log" } " has had the hash of the deal's seed since " (time(deal.at.0)) ", as entry " (deal.leaf) ", so nobody could choose the deal later. "
-                @if is_today { "The seed will be here when the day ends, at " (time(end.0)) "." }
+                @if is_today { "The seed will be here when the day ends, " (time(end.0)) "." }
             }
             dl.details {
                 dt { "Hash" } dd { code { (deal.commitment) } }

@@ -6,6 +6,7 @@ use axum::response::Response;
 use maud::{Markup, PreEscaped, html};
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
+use super::components::tabs;
 use super::layout::{NavEntry, Page};
 use super::{PageResult, Visit, unrendered};
 use crate::arena::Arena;
@@ -41,16 +42,18 @@ pub(super) async fn show(State(_arena): State<Arena>, visit: Visit) -> PageResul
     render(visit.param("name"))
 }
 
+/// Renders the links to the parts of the documentation. `here` is the path of the page.
+pub(crate) fn guide_tabs(here: &str) -> Markup {
+    let parts = [("/docs", "All guides"), ("/docs/api", "HTTP API"), ("/skill.md", "For agents")];
+    tabs(&parts.map(|(path, name)| (path, name, path == here)))
+}
+
 fn render(name: &str) -> PageResult<Response> {
     let found = GUIDES.iter().find(|(guide, _)| *guide == name);
     let (_, text) = found.ok_or_else(|| ApiError::not_found("NOT_FOUND", "there is no such guide"))?;
     let (title, guide) = read(name, text);
     let body = html! {
-        nav.tabs aria-label="Documentation" {
-            a href="/docs" aria-current=[(name == INDEX).then_some("page")] { "All guides" }
-            a href="/docs/api" { "HTTP API" }
-            a href="/skill.md" { "For agents" }
-        }
+        (guide_tabs(if name == INDEX { "/docs" } else { "" }))
         div.guide { (guide) }
     };
     Ok(unrendered(Page::new(&title, NavEntry::Docs, body)))

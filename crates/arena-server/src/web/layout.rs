@@ -142,6 +142,7 @@ impl Page {
                     main id="content" tabindex="-1" { (self.body) }
                     footer {
                         a href="/skill.md" { "Agent guide" }
+                        a href="/docs" { "Docs" }
                         a href="/docs/api" { "HTTP API" }
                         a href="/openapi.json" { "OpenAPI" }
                         a href="/agents" { "Agents" }

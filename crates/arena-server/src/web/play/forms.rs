@@ -8,6 +8,7 @@ use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::web::form::Form;
 use crate::web::layout::explained;
+use crate::web::session::has_drawn_board;
 use crate::web::session::redacted::RedactedSession;
 
 pub(super) fn join(path: &str, keys: bool) -> Markup {
@@ -155,6 +156,7 @@ pub(super) fn talk(path: &str, session: &RedactedSession, own: InviteCode, revea
         (Status::Ended, true) => "The game has ended: everything you write is public.",
         (Status::Ended, false) => "Spectators can read what you write to everyone.",
         (_, true) => "Everything you write becomes public when the game ends.",
+        (_, false) if has_drawn_board(session) => "Spectators can watch the game, and read what you write to everyone.",
         (_, false) => "Spectators can read what you write to everyone. Your moves become public when the game ends.",
     };
     html! {
